@@ -6,12 +6,12 @@ use crate::{BLOCK, BLOCK_BYTES, Key};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"nfsframe");
 
 /// Before the records.
-pub const HEADER_BYTES: usize = 104;
+pub const HEADER_BYTES: usize = 112;
 
 /// Where in the header the frame's checksum is, and behind it that of what is before both, by which
 /// a frame that was begun is known. Both count as zero in the first.
-const CHECKSUM_AT: usize = 96;
-const HEADER_CHECKSUM_AT: usize = 100;
+const CHECKSUM_AT: usize = 104;
+const HEADER_CHECKSUM_AT: usize = 108;
 
 /// Before the key and the data of a record.
 pub const RECORD_BYTES: usize = 56;
@@ -38,7 +38,8 @@ pub struct Header {
     /// The boot of the machine in which it was written: in the same one, the page cache has what
     /// was in it.
     pub boot: [u8; 16],
-    /// Where in the log it lies: a copy that a client writes is none.
+    /// Which of the logs it is in, and where: a copy that a client writes is none.
+    pub log: u32,
     pub at: u64,
     pub sequence: u64,
     /// The oldest frame that is needed; this one, if none before it is.
@@ -90,9 +91,9 @@ pub enum FrameError {
 }
 
 impl Header {
-    /// Reads the header at the beginning of `bytes`, which the log `id` has at `at`; whether its
-    /// frame is whole is another question.
-    pub fn decode(bytes: &[u8], id: &[u8; 16], at: u64) -> Result<Self, FrameError> {
+    /// Reads the header at the beginning of `bytes`, which one of the logs `id` has at `at`; whether
+    /// its frame is whole is another question.
+    pub fn decode(bytes: &[u8], id: &[u8; 16], log: u32, at: u64) -> Result<Self, FrameError> {
         let bytes = bytes.get(..HEADER_BYTES).ok_or(FrameError::Short)?;
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
@@ -107,11 +108,12 @@ impl Header {
             flags: half(76),
             next_record: number(80),
             stable: number(88),
+            log: half(96),
         };
         let is_sound = number(0) == MAGIC
             && half(HEADER_CHECKSUM_AT) == crc32fast::hash(&bytes[..CHECKSUM_AT])
             && header.id == *id
-            && header.at == at
+            && (header.log, header.at) == (log, at)
             && header.tail <= header.sequence
             && header.stable < header.sequence
             && header.bytes >= BLOCK_BYTES
@@ -133,6 +135,7 @@ impl Header {
         put(76, &self.flags.to_le_bytes());
         put(80, &self.next_record.to_le_bytes());
         put(88, &self.stable.to_le_bytes());
+        put(96, &self.log.to_le_bytes());
         let checksum = crc32fast::hash(&frame[..CHECKSUM_AT]).to_le_bytes();
         frame[HEADER_CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum);
     }
@@ -198,8 +201,8 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Checks the frame at the beginning of `bytes`, which may be longer.
-    pub fn decode(bytes: &'a [u8], id: &[u8; 16], at: u64) -> Result<Self, FrameError> {
-        let header = Header::decode(bytes, id, at)?;
+    pub fn decode(bytes: &'a [u8], id: &[u8; 16], log: u32, at: u64) -> Result<Self, FrameError> {
+        let header = Header::decode(bytes, id, log, at)?;
         let len = usize::try_from(header.bytes).map_err(|_| FrameError::None)?;
         let bytes = bytes.get(..len).ok_or(FrameError::Short)?;
         if checksum(bytes).to_le_bytes() != bytes[CHECKSUM_AT..HEADER_CHECKSUM_AT] {
@@ -264,8 +267,8 @@ mod tests {
     fn header() -> Header {
         let (boot, tail, flags, next_record) = ([3; 16], 4, 0, 12);
         let (records, bytes, stable) = (0, 0, 4);
-        let (at, sequence) = (8192, 5);
-        Header { id: ID, boot, at, sequence, tail, flags, records, bytes, next_record, stable }
+        let (log, at, sequence) = (1, 8192, 5);
+        Header { id: ID, boot, log, at, sequence, tail, flags, records, bytes, next_record, stable }
     }
 
     fn records(data: &[u8]) -> [Record<'_>; 2] {
@@ -292,7 +295,7 @@ mod tests {
         let data = vec![5; 5000];
         let bytes = frame(&data);
         assert_eq!(bytes.len(), 8192);
-        let frame = Frame::decode(&bytes, &ID, 8192).unwrap();
+        let frame = Frame::decode(&bytes, &ID, 1, 8192).unwrap();
         let found: Vec<_> = frame.records().map(Result::unwrap).collect();
         assert_eq!(found, records(&data));
         assert_eq!((frame.header.records, frame.header.bytes), (2, 8192));
@@ -304,16 +307,17 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Frame::decode(&flipped, &ID, 8192).is_err(), "bit {bit}");
+            assert!(Frame::decode(&flipped, &ID, 1, 8192).is_err(), "bit {bit}");
         }
     }
 
     #[test]
     fn a_frame_of_another_log_or_at_another_place_is_none() {
         let bytes = frame(b"x");
-        assert_eq!(Frame::decode(&bytes, &[8; 16], 8192).unwrap_err(), FrameError::None);
-        assert_eq!(Frame::decode(&bytes, &ID, 4096).unwrap_err(), FrameError::None);
-        assert_eq!(Frame::decode(&bytes[..100], &ID, 8192).unwrap_err(), FrameError::Short);
-        assert_eq!(Frame::decode(&bytes[..4000], &ID, 8192).unwrap_err(), FrameError::Short);
+        assert_eq!(Frame::decode(&bytes, &[8; 16], 1, 8192).unwrap_err(), FrameError::None);
+        assert_eq!(Frame::decode(&bytes, &ID, 1, 4096).unwrap_err(), FrameError::None);
+        assert_eq!(Frame::decode(&bytes, &ID, 0, 8192).unwrap_err(), FrameError::None);
+        assert_eq!(Frame::decode(&bytes[..100], &ID, 1, 8192).unwrap_err(), FrameError::Short);
+        assert_eq!(Frame::decode(&bytes[..4000], &ID, 1, 8192).unwrap_err(), FrameError::Short);
     }
 }

@@ -1,25 +1,55 @@
-//! Whose log it is: the first block. It is written once, when the log is made.
+//! Whose log it is, and which of how many: the first block. It is written once, when the log is
+//! made.
 //!
 //! The export is named by bytes that are the same after a reboot and nowhere else: the file
-//! system's id and the handle of the export's root. The log has an id of its own, which the export
-//! keeps too while the log holds anything for it, so that neither is ever used without the other.
+//! system's id and the handle of the export's root. The logs of an export have an id of their own,
+//! which the export keeps too while they hold anything for it, so that neither is ever used without
+//! the other.
 
 use crate::{BLOCK, BLOCK_BYTES};
 
 pub const MAGIC: [u8; 16] = *b"nfskit write log";
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// Most logs of one export.
+pub const LOGS_MAX: usize = 8;
 
 /// Most bytes that name an export.
 pub const EXPORT_BYTES_MAX: usize = 128;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Identity {
-    /// Random, and in every frame.
+    /// Random, the same in all logs of the export, and in every frame.
     pub id: [u8; 16],
+    /// Which of them it is, from 0, and how many there are: without one of them nothing is known of
+    /// the others' frames.
+    pub log: u16,
+    pub logs: u16,
     /// Of the whole file.
     pub bytes: u64,
     /// At most [`EXPORT_BYTES_MAX`].
     pub export: Vec<u8>,
+}
+
+/// The logs of an export together, by their numbers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Set {
+    pub id: [u8; 16],
+    /// Of each log.
+    pub bytes: Vec<u64>,
+}
+
+impl Set {
+    pub fn all_bytes(&self) -> u64 {
+        self.bytes.iter().sum()
+    }
+}
+
+/// A log that is the only one.
+impl From<&Identity> for Set {
+    fn from(identity: &Identity) -> Self {
+        Self { id: identity.id, bytes: vec![identity.bytes] }
+    }
 }
 
 /// Why a first block is none of ours.
@@ -40,7 +70,8 @@ impl Identity {
         let mut block = Vec::with_capacity(BLOCK);
         block.extend(MAGIC);
         block.extend(VERSION.to_le_bytes());
-        block.extend([0; 4]);
+        block.extend(self.log.to_le_bytes());
+        block.extend(self.logs.to_le_bytes());
         block.extend(self.id);
         block.extend(self.bytes.to_le_bytes());
         let len = self.export.len().min(EXPORT_BYTES_MAX);
@@ -70,11 +101,18 @@ impl Identity {
         }
         let len = usize::try_from(number(48)).unwrap_or(usize::MAX);
         let bytes = number(40);
-        if len > EXPORT_BYTES_MAX || !bytes.is_multiple_of(BLOCK_BYTES) || bytes < 2 * BLOCK_BYTES {
+        let half = |at: usize| u16::from_le_bytes([content[at], content[at + 1]]);
+        let (log, logs) = (half(20), half(22));
+        let is_sound = len <= EXPORT_BYTES_MAX
+            && bytes.is_multiple_of(BLOCK_BYTES)
+            && bytes >= 2 * BLOCK_BYTES
+            && log < logs
+            && usize::from(logs) <= LOGS_MAX;
+        if !is_sound {
             return Err(IdentityError::Invalid);
         }
         let id = std::array::from_fn(|i| content[24 + i]);
-        Ok(Self { id, bytes, export: content[56..56 + len].to_vec() })
+        Ok(Self { id, log, logs, bytes, export: content[56..56 + len].to_vec() })
     }
 }
 
@@ -84,7 +122,8 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let identity = Identity { id: [7; 16], bytes: 16 << 20, export: vec![1, 2, 3] };
+        let (id, export) = ([7; 16], vec![1, 2, 3]);
+        let identity = Identity { id, log: 1, logs: 2, bytes: 16 << 20, export };
         let block = identity.encode();
         assert_eq!(Identity::decode(&block), Ok(identity));
         for bit in 0..block.len() * 8 {

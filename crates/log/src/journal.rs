@@ -6,6 +6,9 @@
 //! come, so a lone writer waits for his own frame only. Frames end in any order, and are answered
 //! in that in which they were begun: a crash leaves out what stands behind one that is missing.
 //!
+//! **Several logs** are one: their frames have one sequence, whichever they go to. Each has its own
+//! frames on their way and its own room; the next frame is for the emptiest that can take one.
+//!
 //! **Files.** A file *has records* from its first one until a record that it is past them is
 //! stable. That it was synced is not enough: what was made stable without the log after the sync
 //! would be lost to a replay that does not know of it.
@@ -15,9 +18,9 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 
 use crate::frame::{self, Builder, Header, Op, Record, Stamp};
-use crate::ring::Ring;
+use crate::ring::{Place, Ring};
 use crate::scan::Found;
-use crate::{BLOCK, BLOCK_BYTES, Identity, Key};
+use crate::{BLOCK, BLOCK_BYTES, Key, Set};
 
 /// What bounds a journal's memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,7 +31,7 @@ pub struct Limits {
     pub data_bytes_max: usize,
     /// Records are added to a frame as long as it is shorter; at most [`frame::FRAME_BYTES_DUE`].
     pub frame_bytes_due: usize,
-    /// Frames on their way at the same time.
+    /// Frames on their way at the same time, in each log.
     pub in_flight_max: usize,
 }
 
@@ -76,6 +79,14 @@ struct File {
     is_doubtful: bool,
 }
 
+/// One of the logs.
+#[derive(Debug)]
+struct Part {
+    ring: Ring,
+    in_flight: usize,
+    in_flight_max: usize,
+}
+
 /// A frame on its way.
 #[derive(Debug)]
 struct Writing<W> {
@@ -111,7 +122,9 @@ pub struct Counts {
 pub struct Journal<W> {
     id: [u8; 16],
     boot: [u8; 16],
-    ring: Ring,
+    parts: Vec<Part>,
+    /// The sequence of the next frame.
+    next_frame: u64,
     limits: Limits,
     files: HashMap<Key, File>,
     queue: VecDeque<Queued<W>>,
@@ -134,12 +147,18 @@ pub struct Journal<W> {
 impl<W> Journal<W> {
     /// Goes on behind what was found, all of which is in its place by now: the first frame says so,
     /// and is to be written before anything is submitted.
-    pub fn new(identity: &Identity, boot: [u8; 16], found: Option<&Found>, limits: Limits) -> Self {
+    pub fn new(set: &Set, boot: [u8; 16], found: Option<&Found>, limits: Limits) -> Self {
         let frames = found.map_or(&[][..], |found| &found.frames);
+        let parts = set.bytes.iter().enumerate().map(|(log, &bytes)| {
+            let own = frames.iter().filter(|place| place.log == log);
+            let ring = Ring::new(bytes, own.copied());
+            Part { ring, in_flight: 0, in_flight_max: limits.in_flight_max.max(1) }
+        });
         Self {
-            id: identity.id,
+            id: set.id,
             boot,
-            ring: Ring::new(identity.bytes, frames, found.map_or(1, |found| found.next)),
+            parts: parts.collect(),
+            next_frame: found.map_or(1, |found| found.next),
             limits,
             files: HashMap::new(),
             queue: VecDeque::new(),
@@ -156,9 +175,9 @@ impl<W> Journal<W> {
         }
     }
 
-    /// So many frames may be on their way at the same time, from now on.
-    pub fn allow_in_flight(&mut self, frames_max: usize) {
-        self.limits.in_flight_max = frames_max.max(1);
+    /// So many frames may be on their way to this log at the same time, from now on.
+    pub fn allow_in_flight(&mut self, log: usize, frames_max: usize) {
+        self.parts[log].in_flight_max = frames_max.max(1);
     }
 
     /// Whether a WRITE of so many bytes may be submitted. If not, it is made stable in its file.
@@ -170,7 +189,7 @@ impl<W> Journal<W> {
             && len <= self.limits.data_bytes_max
             && is_known != Some(true)
             && (is_known.is_some() || self.files.len() < self.limits.files_max)
-            && self.ring.admits(cost, self.limits.frame_bytes_max());
+            && self.parts.iter().any(|part| part.admits(cost, &self.limits));
         self.counts.refused += u64::from(!admits);
         admits
     }
@@ -240,13 +259,47 @@ impl<W> Journal<W> {
 
     /// Bytes in use and in all.
     pub fn fill(&self) -> (u64, u64) {
-        let all = self.ring.capacity();
-        (all - self.ring.free(), all)
+        let rings = || self.parts.iter().map(|part| &part.ring);
+        let all = rings().map(Ring::capacity).sum();
+        (all - rings().map(Ring::free).sum::<u64>(), all)
     }
 
     /// Whether it is time to make files past their records: half of the room for data is used.
     pub fn is_filling(&self) -> bool {
-        !self.ring.admits(self.ring.capacity() / 4, self.limits.frame_bytes_max())
+        let has_half = |part: &Part| part.admits(part.ring.capacity() / 4, &self.limits);
+        !self.parts.iter().any(has_half)
+    }
+
+    /// Whether records wait for a frame.
+    pub fn is_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// The log for which the next frame is: whoever writes to it is to be woken.
+    pub fn emptiest(&self) -> Option<usize> {
+        let (_, bytes) = self.due();
+        let can =
+            |part: &Part| part.in_flight < part.in_flight_max && part.ring.place(bytes).is_some();
+        let able = self.parts.iter().enumerate().filter(|(_, part)| can(part));
+        let least_used = able.min_by_key(|(_, part)| {
+            let used = part.ring.capacity() - part.ring.free();
+            used.saturating_mul(1 << 20) / part.ring.capacity().max(1)
+        });
+        least_used.map(|(log, _)| log)
+    }
+
+    /// Whether a frame of so many bytes may go to this log. Data wait for one where they leave the
+    /// room for what must always find some, unless there is none.
+    fn takes(&self, log: usize, bytes: u64) -> bool {
+        let has_room = |part: &Part| part.admits(bytes, &self.limits);
+        has_room(&self.parts[log])
+            || !self.parts.iter().any(has_room)
+                && self.emptiest().is_none_or(|emptiest| emptiest == log)
+    }
+
+    fn tail(&self) -> u64 {
+        let tails = self.parts.iter().filter_map(|part| part.ring.tail());
+        tails.min().unwrap_or(self.next_frame)
     }
 
     fn push(&mut self, key: Key, op: QueuedOp, waiter: W) -> u64 {
@@ -256,30 +309,38 @@ impl<W> Journal<W> {
         sequence
     }
 
-    /// The next frame, if it may be on its way and is due; it replaces what `buffer` holds.
-    pub fn begin(&mut self, buffer: &mut Vec<u8>) -> Begin {
-        if self.writing.len() >= self.limits.in_flight_max || self.is_failed {
+    /// The next frame, if it may be on its way to this log and is due; it replaces what `buffer`
+    /// holds.
+    pub fn begin(&mut self, log: usize, buffer: &mut Vec<u8>) -> Begin {
+        let part = &self.parts[log];
+        if part.in_flight >= part.in_flight_max || self.is_failed {
             return Begin::Idle;
         }
         // Room that nobody has said to be free would never be.
-        let is_lagging = self.ring.unsaid() > self.ring.capacity() / 8;
+        let is_lagging = self.parts.iter().any(Part::is_lagging);
         let is_last = self.ending.is_some() && self.writing.is_empty();
         if self.queue.is_empty() && !self.is_due && !is_last && !is_lagging {
             return Begin::Idle;
         }
         let (records, bytes) = self.due();
-        let (records, at) = match self.ring.place(bytes) {
+        if self.parts.len() > 1 && !self.takes(log, bytes) {
+            return Begin::Idle;
+        }
+        let has_unsaid = self.parts.iter().any(|part| part.ring.unsaid() > 0);
+        let (records, at) = match part.ring.place(bytes) {
             Some(at) => (records, at),
             // What is on its way may say what has become free.
             None if !self.writing.is_empty() => return Begin::Idle,
+            // Another log has a place for it.
+            None if self.emptiest().is_some() => return Begin::Idle,
             // A frame without records says it.
-            None if self.ring.unsaid() > 0 => match self.ring.place(BLOCK_BYTES) {
+            None if has_unsaid => match part.ring.place(BLOCK_BYTES) {
                 Some(at) => (0, at),
                 None => return Begin::Stuck,
             },
             None => return Begin::Stuck,
         };
-        Begin::Write { at, frame: self.build(records, at, buffer) }
+        Begin::Write { at, frame: self.build(log, records, at, buffer) }
     }
 
     /// How many of the queue go into one frame, and its length.
@@ -295,8 +356,8 @@ impl<W> Journal<W> {
         (records, (bytes as u64).next_multiple_of(BLOCK_BYTES))
     }
 
-    fn build(&mut self, records: usize, at: u64, buffer: &mut Vec<u8>) -> u64 {
-        let (tail, sequence) = (self.ring.tail(), self.ring.next());
+    fn build(&mut self, log: usize, records: usize, at: u64, buffer: &mut Vec<u8>) -> u64 {
+        let (tail, sequence) = (self.tail(), self.next_frame);
         let mut builder = Builder::new(buffer);
         let (mut past, mut waiters, mut needed) = (Vec::new(), Vec::new(), 0);
         let mut next_record = self.next_record;
@@ -330,6 +391,7 @@ impl<W> Journal<W> {
         let header = builder.seal(&Header {
             id: self.id,
             boot: self.boot,
+            log: u32::try_from(log).unwrap_or(u32::MAX),
             at,
             sequence,
             tail,
@@ -339,7 +401,9 @@ impl<W> Journal<W> {
             next_record,
             stable: self.stable,
         });
-        self.ring.write(at, header.bytes, needed);
+        self.parts[log].ring.write(Place::from(&header), needed);
+        self.parts[log].in_flight += 1;
+        self.next_frame += 1;
         self.is_due = false;
         self.writing.push_back(Writing { header, past, waiters, is_written: false });
         sequence
@@ -354,6 +418,8 @@ impl<W> Journal<W> {
             // One before it has failed, and it was told so.
             return Vec::new();
         };
+        let part = &mut self.parts[self.writing[index].header.log as usize];
+        part.in_flight = part.in_flight.saturating_sub(1);
         if !is_written {
             let failed = self.writing.drain(index..).flat_map(|writing| writing.waiters);
             let mut waiters: Vec<_> = failed.collect();
@@ -369,7 +435,7 @@ impl<W> Journal<W> {
             self.counts.records += u64::from(header.records);
             self.counts.bytes += header.bytes;
             self.stable = header.sequence;
-            self.ring.written(header.tail);
+            self.parts.iter_mut().for_each(|part| part.ring.written(header.tail));
             past.into_iter().for_each(|(key, through)| self.forget(&key, through));
             stable.extend(waiters);
         }
@@ -397,11 +463,22 @@ impl<W> Journal<W> {
                 break;
             }
             file.needed.pop_front();
-            self.ring.release(frame);
+            // Only the one that has it takes notice.
+            self.parts.iter_mut().for_each(|part| part.ring.release(frame));
         }
         if file.last <= through {
             self.files.remove(key);
         }
+    }
+}
+
+impl Part {
+    fn admits(&self, cost: u64, limits: &Limits) -> bool {
+        self.ring.admits(cost, limits.frame_bytes_max())
+    }
+
+    fn is_lagging(&self) -> bool {
+        self.ring.unsaid() > self.ring.capacity() / 8
     }
 }
 

@@ -1,11 +1,12 @@
-//! The stable write log: stable WRITEs are answered from one sequential file, and brought to their
-//! place later. Everything here is pure: bytes in and out through [`Medium`], decisions without
+//! The stable write log: stable WRITEs are answered from a sequential file or several, and brought
+//! to their place later. Everything here is pure: bytes in and out through [`Medium`], decisions without
 //! threads, clocks or files. `docs/formats/write-log.md` has the bytes.
 //!
 //! ```text
 //!   submit --> queue --begin--> one frame --written, synced--> finish --> all whom it covers
 //!                                  |
 //!                                 ring: identity | frame | frame | ...        (frame)
+//!                                 ring: identity | frame | ...    (another log, if there are more)
 //!                                                   ^ tail: the oldest that is needed
 //! ```
 //!
@@ -35,7 +36,7 @@ pub mod ring;
 pub mod scan;
 
 pub use self::frame::{Op, Record, Stamp};
-pub use self::identity::Identity;
+pub use self::identity::{Identity, Set};
 pub use self::journal::{Journal, Limits};
 pub use self::key::Key;
 pub use self::medium::Medium;

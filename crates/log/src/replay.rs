@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::frame::{Op, Record, Stamp};
 use crate::scan::{Found, ScanError, walk};
-use crate::{Identity, Key, Medium};
+use crate::{Key, Medium, Set};
 
 /// What a file is to get.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -37,13 +37,9 @@ pub struct Plan {
 impl Plan {
     /// Reads the log twice: what files are past may stand behind all of their records. Memory is
     /// 150 bytes for each file in it.
-    pub fn of<M: Medium + ?Sized>(
-        medium: &M,
-        identity: &Identity,
-        found: &Found,
-    ) -> Result<Self, ScanError> {
+    pub fn of<M: Medium + ?Sized>(medium: &M, set: &Set, found: &Found) -> Result<Self, ScanError> {
         let mut plan = Self::default();
-        walk(medium, identity, found, |frame| {
+        walk(medium, set, found, |frame| {
             for record in frame.records().flatten() {
                 if let Op::Past { through } = record.op {
                     let past = plan.past.entry(record.key).or_default();
@@ -53,7 +49,7 @@ impl Plan {
             Ok::<_, ScanError>(())
         })?;
         let mut files = BTreeMap::<_, Needed>::new();
-        plan.run(medium, identity, found, |record| {
+        plan.run(medium, set, found, |record| {
             files.entry(record.key).or_default().add(&record.op);
             Ok::<_, ScanError>(())
         })?;
@@ -71,11 +67,11 @@ impl Plan {
     pub fn run<M: Medium + ?Sized, E: From<ScanError>>(
         &self,
         medium: &M,
-        identity: &Identity,
+        set: &Set,
         found: &Found,
         mut each: impl FnMut(&Record<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        walk(medium, identity, found, |frame| {
+        walk(medium, set, found, |frame| {
             let mut records = frame.records().flatten().filter(|record| self.needs(record));
             records.try_for_each(|record| each(&record))
         })

@@ -1,9 +1,10 @@
-//! Where the next frame goes. Frames lie one behind the other from the second block to the end of
+//! Where the next frame of a log goes. Frames lie one behind the other from the second block to the end of
 //! the log and round again; a frame is never split.
 //!
 //! What must not be overwritten is what a recovery would read: everything from the tail that the
 //! newest *written* frame names. A file may be synced and its frames not needed any more; their
-//! place is free only when a frame that says so is stable itself.
+//! place is free only when a frame that says so is stable itself. Where an export has several logs,
+//! each has a ring, and their frames one sequence.
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ use crate::BLOCK_BYTES;
 /// Where a frame lies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Place {
+    pub log: usize,
     pub sequence: u64,
     pub at: u64,
     pub bytes: u64,
@@ -28,39 +30,32 @@ struct Slot {
 #[derive(Debug)]
 pub struct Ring {
     end: u64,
-    /// From the tail of the newest written frame to the newest one, without gaps.
+    /// From the tail of the newest written frame to the newest one, by sequence.
     slots: VecDeque<Slot>,
     /// So many of them, from the oldest on, are not needed.
     passed: usize,
     /// Where the newest one ends.
     head: u64,
-    next: u64,
 }
 
 const START: u64 = BLOCK_BYTES;
 
 impl Ring {
-    /// A log of `bytes` that has these frames, none of which will be needed when the next one, of
-    /// the sequence `next`, is written.
-    pub fn new(bytes: u64, frames: &[Place], next: u64) -> Self {
-        let last = frames.last();
+    /// A log of `bytes` that has these frames, none of which will be needed when the next one is
+    /// written.
+    pub fn new(bytes: u64, frames: impl Iterator<Item = Place>) -> Self {
+        let slots: VecDeque<_> = frames.map(|place| Slot { place, needed: 0 }).collect();
         Self {
             end: bytes / BLOCK_BYTES * BLOCK_BYTES,
-            slots: frames.iter().map(|&place| Slot { place, needed: 0 }).collect(),
-            passed: frames.len(),
-            head: last.map_or(START, |last| last.at + last.bytes),
-            next,
+            passed: slots.len(),
+            head: slots.back().map_or(START, |Slot { place, .. }| place.at + place.bytes),
+            slots,
         }
     }
 
-    /// The sequence of the next frame.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// The oldest frame that is needed, or the next one.
-    pub fn tail(&self) -> u64 {
-        self.slots.get(self.passed).map_or(self.next, |slot| slot.place.sequence)
+    /// The oldest frame that is needed.
+    pub fn tail(&self) -> Option<u64> {
+        self.slots.get(self.passed).map(|slot| slot.place.sequence)
     }
 
     /// Where a frame of this length can go now.
@@ -77,16 +72,14 @@ impl Ring {
         (START + bytes < oldest).then_some(START)
     }
 
-    /// The next frame is on its way to a place that [`Self::place`] gave.
-    pub fn write(&mut self, at: u64, bytes: u64, needed: u32) {
-        let place = Place { sequence: self.next, at, bytes };
+    /// A frame, newer than all others, is on its way to where [`Self::place`] said.
+    pub fn write(&mut self, place: Place, needed: u32) {
         self.slots.push_back(Slot { place, needed });
-        self.head = at + bytes;
-        self.next += 1;
+        self.head = place.at + place.bytes;
         self.pass();
     }
 
-    /// The newest frame is stable, and it named this tail.
+    /// A frame is stable that names this tail.
     pub fn written(&mut self, tail: u64) {
         while self.slots.front().is_some_and(|slot| slot.place.sequence < tail) {
             self.slots.pop_front();
@@ -96,9 +89,8 @@ impl Ring {
 
     /// A record of this frame is not needed any more.
     pub fn release(&mut self, sequence: u64) {
-        let Some(oldest) = self.slots.front().map(|slot| slot.place.sequence) else { return };
-        let index = sequence.checked_sub(oldest).and_then(|index| usize::try_from(index).ok());
-        if let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) {
+        let index = self.slots.binary_search_by_key(&sequence, |slot| slot.place.sequence);
+        if let Some(slot) = index.ok().and_then(|index| self.slots.get_mut(index)) {
             slot.needed = slot.needed.saturating_sub(1);
         }
         self.pass();
@@ -151,21 +143,24 @@ mod tests {
         fn nothing_needed_is_overwritten(
             steps in proptest::collection::vec((1u64..40, 0usize..9), 1..400),
         ) {
-            let mut ring = Ring::new(128 * BLOCK_BYTES, &[], 1);
+            let mut ring = Ring::new(128 * BLOCK_BYTES, std::iter::empty());
+            let mut next = 1;
             let mut needed: Vec<Place> = Vec::new();
             // As the newest written frame has it.
             let mut kept: Vec<Place> = Vec::new();
             for (blocks, released) in steps {
                 let bytes = blocks * BLOCK_BYTES;
                 if let Some(at) = ring.place(bytes) {
-                    let place = Place { sequence: ring.next(), at, bytes };
+                    // Other logs have some of the sequence.
+                    next += 1 + blocks % 3;
+                    let place = Place { log: 0, sequence: next, at, bytes };
                     let overlaps = |other: &Place| {
                         at < other.at + other.bytes && other.at < at + bytes
                     };
                     prop_assert!(at >= START && at + bytes <= ring.end);
                     prop_assert!(!kept.iter().any(overlaps), "{:?} over {:?}", place, kept);
-                    let tail = ring.tail();
-                    ring.write(at, bytes, 1);
+                    let tail = ring.tail().unwrap_or(next);
+                    ring.write(place, 1);
                     needed.push(place);
                     kept.push(place);
                     prop_assert!(needed[0].sequence >= tail);

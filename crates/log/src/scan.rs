@@ -6,13 +6,15 @@
 //! left out. But each says which frame was stable with all before it when it was begun: where one
 //! of those is missing, that is damage, and is not gone over in silence. (A frame that was stable
 //! when no other was begun after it cannot be told from one that never was.)
+//!
+//! The frames of several logs have one sequence, and are one log to all that follows.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use crate::frame::{Frame, FrameError, Header};
 use crate::ring::Place;
-use crate::{BLOCK_BYTES, Identity, Medium};
+use crate::{BLOCK_BYTES, Medium, Set};
 
 /// Read at once.
 const WINDOW_BYTES: u64 = 4 << 20;
@@ -54,8 +56,8 @@ pub struct Lost {
 }
 
 /// Finds them.
-pub fn scan<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Found, ScanError> {
-    let Seen { whole, known } = Seen::all(medium, identity)?;
+pub fn scan<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Found, ScanError> {
+    let Seen { whole, known } = Seen::all(medium, set)?;
     let Some(Known { begun, witness, .. }) = known else { return Err(ScanError::Empty) };
     let newest = newest_complete(&whole).filter(|newest| newest.sequence >= witness.stable);
     let Some(&last) = newest else {
@@ -77,13 +79,10 @@ pub fn scan<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Found
 ///
 /// # Errors
 /// It cannot be read, or there is nothing of which the order is known.
-pub fn salvage<M: Medium + ?Sized>(
-    medium: &M,
-    identity: &Identity,
-) -> Result<(Found, Lost), ScanError> {
-    let Seen { whole, known } = Seen::all(medium, identity)?;
+pub fn salvage<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<(Found, Lost), ScanError> {
+    let Seen { whole, known } = Seen::all(medium, set)?;
     let Some(Known { begun, witness, tail }) = known else {
-        let (last, next) = (Header { id: identity.id, ..Header::default() }, 1);
+        let (last, next) = (Header { id: set.id, ..Header::default() }, 1);
         let found = Found { frames: Vec::new(), last, is_torn: false, next };
         return Ok((found, Lost { frames: 0, first: 0 }));
     };
@@ -116,19 +115,30 @@ struct Known {
 }
 
 impl Seen {
-    fn all<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Self, ScanError> {
-        let mut window = Window::new(medium, identity.bytes);
-        let mut whole: BTreeMap<u64, Header> = BTreeMap::new();
-        let mut known: Option<Known> = None;
+    fn all<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Self, ScanError> {
+        let mut seen = Self { whole: BTreeMap::new(), known: None };
+        for (log, &bytes) in set.bytes.iter().enumerate() {
+            seen.look_at(&mut Window::new(medium, log, bytes), &set.id)?;
+        }
+        Ok(seen)
+    }
+
+    /// One log, block by block.
+    fn look_at<M: Medium + ?Sized>(
+        &mut self,
+        window: &mut Window<'_, M>,
+        id: &[u8; 16],
+    ) -> Result<(), ScanError> {
         let mut at = BLOCK_BYTES;
-        while at < identity.bytes {
-            let look = look(&mut window, identity, at)?;
+        while at < window.end {
+            let look = look(window, id, at)?;
             if let Look::Whole(header) | Look::Broken(header) = look {
-                known = Some(known.map_or_else(|| Known::of(header), |known| known.and(header)));
+                let known = self.known.map(|known| known.and(header));
+                self.known = known.or_else(|| Some(Known::of(header)));
             }
             at += match look {
                 Look::Whole(header) => {
-                    if whole.insert(header.sequence, header).is_some() {
+                    if self.whole.insert(header.sequence, header).is_some() {
                         return Err(ScanError::Twice { sequence: header.sequence });
                     }
                     header.bytes
@@ -136,7 +146,7 @@ impl Seen {
                 Look::Broken(_) | Look::Nothing => BLOCK_BYTES,
             };
         }
-        Ok(Self { whole, known })
+        Ok(())
     }
 }
 
@@ -174,14 +184,17 @@ fn newest_complete(whole: &BTreeMap<u64, Header>) -> Option<&Header> {
 /// Reads the frames again, in order.
 pub fn walk<M: Medium + ?Sized, E: From<ScanError>>(
     medium: &M,
-    identity: &Identity,
+    set: &Set,
     found: &Found,
     mut each: impl FnMut(&Frame<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut window = Window::new(medium, identity.bytes);
+    let logs = set.bytes.iter().enumerate();
+    let mut windows: Vec<_> = logs.map(|(log, &bytes)| Window::new(medium, log, bytes)).collect();
     for place in &found.frames {
+        let window = &mut windows[place.log];
+        let log = window.number();
         let bytes = window.at(place.at, place.bytes).map_err(ScanError::from)?;
-        let frame = Frame::decode(bytes, &identity.id, place.at)
+        let frame = Frame::decode(bytes, &set.id, log, place.at)
             .ok()
             .filter(|frame| frame.header.sequence == place.sequence);
         let (missing, tail, last) = (place.sequence, found.last.tail, found.last.sequence);
@@ -198,13 +211,14 @@ enum Look {
 
 fn look<M: Medium + ?Sized>(
     window: &mut Window<'_, M>,
-    identity: &Identity,
+    id: &[u8; 16],
     at: u64,
 ) -> io::Result<Look> {
-    let Ok(header) = Header::decode(window.at(at, BLOCK_BYTES)?, &identity.id, at) else {
+    let log = window.number();
+    let Ok(header) = Header::decode(window.at(at, BLOCK_BYTES)?, id, log, at) else {
         return Ok(Look::Nothing);
     };
-    let frame = Frame::decode(window.at(at, header.bytes)?, &identity.id, at);
+    let frame = Frame::decode(window.at(at, header.bytes)?, id, log, at);
     Ok(match frame {
         Ok(frame) => Look::Whole(frame.header),
         Err(FrameError::None) => Look::Nothing,
@@ -212,17 +226,23 @@ fn look<M: Medium + ?Sized>(
     })
 }
 
-/// What was read last, which mostly has what comes next.
+/// What of a log was read last, which mostly has what comes next.
 struct Window<'m, M: ?Sized> {
     medium: &'m M,
+    log: usize,
     end: u64,
     from: u64,
     bytes: Vec<u8>,
 }
 
 impl<'m, M: Medium + ?Sized> Window<'m, M> {
-    fn new(medium: &'m M, end: u64) -> Self {
-        Self { medium, end, from: 0, bytes: Vec::new() }
+    fn new(medium: &'m M, log: usize, end: u64) -> Self {
+        Self { medium, log, end, from: 0, bytes: Vec::new() }
+    }
+
+    /// As headers have it.
+    fn number(&self) -> u32 {
+        u32::try_from(self.log).unwrap_or(u32::MAX)
     }
 
     /// As many of these bytes as there are before the end.
@@ -232,7 +252,7 @@ impl<'m, M: Medium + ?Sized> Window<'m, M> {
         if !has {
             let wanted = WINDOW_BYTES.max(len).min(self.end - at);
             self.bytes.resize(usize::try_from(wanted).expect("some MiB are in memory"), 0);
-            self.medium.read(at, &mut self.bytes)?;
+            self.medium.read(self.log, at, &mut self.bytes)?;
             self.from = at;
         }
         let from = usize::try_from(at - self.from).expect("within the window");
@@ -243,6 +263,7 @@ impl<'m, M: Medium + ?Sized> Window<'m, M> {
 
 impl From<&Header> for Place {
     fn from(header: &Header) -> Self {
-        Self { sequence: header.sequence, at: header.at, bytes: header.bytes }
+        let &Header { log, sequence, at, bytes, .. } = header;
+        Self { log: log as usize, sequence, at, bytes }
     }
 }

@@ -12,13 +12,14 @@ pub(crate) enum Log {
     Drain(Drain),
 }
 
-/// Says what a log holds. No server may have it.
+/// Says what a log holds. No server may have it. Of several logs of a directory, all are to be given.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  nfskit log inspect /var/lib/nfskit/data.wal")]
+  nfskit log inspect /var/lib/nfskit/data.wal
+  nfskit log inspect /dev/sdb1 /dev/sdc1")]
 pub(crate) struct Inspect {
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE|DEVICE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// Reads all of a log that a recovery would read. Exit code 1 says that it is damaged.
@@ -26,8 +27,8 @@ pub(crate) struct Inspect {
 #[command(after_help = "Examples:
   nfskit log verify /var/lib/nfskit/data.wal && echo whole")]
 pub(crate) struct Verify {
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE|DEVICE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// Brings what a log holds to its place, as the next start of its server would, for which it stays.
@@ -44,17 +45,18 @@ pub(crate) struct Replay {
 /// and the log be removed.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  nfskit log drain /var/lib/nfskit/data.wal /srv/data")]
+  nfskit log drain /var/lib/nfskit/data.wal /srv/data
+  nfskit log drain /dev/sdb1 /dev/sdc1 /srv/data")]
 pub(crate) struct Drain {
     #[command(flatten)]
     pub(crate) place: Place,
 }
 
-/// A log, and what it is for.
+/// The logs of a directory, and what they are for.
 #[derive(Debug, Parser)]
 pub(crate) struct Place {
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE|DEVICE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
     /// The directory that was served with it.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,

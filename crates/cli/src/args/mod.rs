@@ -174,12 +174,14 @@ pub(crate) struct Serve {
     #[arg(long, value_enum, default_value_t = MetadataSync::Always)]
     pub(crate) metadata_sync: MetadataSync,
     /// Answers stable WRITEs of at most 256 KiB from this log, and brings them to their place
-    /// within seconds; made if it is not there. It belongs to DIR, which is not served without it
-    /// until the server has ended in order. For root, and where no program on this host writes to
-    /// the same files.
-    #[arg(long, value_name = "FILE", requires = "store", conflicts_with = "exports")]
-    pub(crate) write_log: Option<PathBuf>,
-    /// How long a new log is made: 16M to 1G, all of it written once.
+    /// within seconds; made if it is not there. A file, or a block device that is blank. Several
+    /// (the option again, each on a device of its own) share the work. It belongs to DIR, which is
+    /// not served without it until the server has ended in order. For root, and where no program on
+    /// this host writes to the same files.
+    #[arg(long, value_name = "FILE|DEVICE", requires = "store", conflicts_with = "exports")]
+    pub(crate) write_log: Vec<PathBuf>,
+    /// How long a new log is made: 16M to 1G, all of it written once. Of a device all is taken, up
+    /// to 1G.
     #[arg(
         long, value_name = "SIZE", default_value = "64M", value_parser = size,
         requires = "write_log"

@@ -16,10 +16,10 @@ use crate::args::log::{Drain, Inspect, Log, Place, Replay, Verify};
 /// Runs the command.
 pub(crate) fn run(args: &Log) -> Result<(), Failure> {
     match args {
-        Log::Inspect(Inspect { file }) => {
-            output::print(&told(&write_log::inspect(file).map_err(unusable)?))
+        Log::Inspect(Inspect { files }) => {
+            output::print(&told(&write_log::inspect(files).map_err(unusable)?))
         }
-        Log::Verify(Verify { file }) => match write_log::inspect(file) {
+        Log::Verify(Verify { files }) => match write_log::inspect(files) {
             Ok(inspection) => {
                 let Inspection { frames, frames_bytes, .. } = inspection;
                 output::print(&format!("whole: {frames} frames of {frames_bytes} bytes\n"))
@@ -37,20 +37,23 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
 }
 
 fn unusable(error: LogError) -> Failure {
-    Failure::environment(error, "the log of a server that has ended, as given to --write-log")
+    Failure::environment(error, "the logs of a server that has ended, as given to --write-log")
 }
 
 /// Opens the directory with its log, which brings to its place what that holds.
-fn replayed(Place { file, dir, salvage }: &Place) -> Result<(DirStore, Recovered), Failure> {
-    let is_there = *salvage && file.exists();
-    if let Err(error) = write_log::inspect(file)
+fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovered), Failure> {
+    let is_there = *salvage && files.iter().all(|file| file.exists());
+    if let Err(error) = write_log::inspect(files)
         && !is_there
     {
         // It would be made, and would be empty.
         return Err(unusable(error));
     }
-    let log =
-        WriteLog { salvages: *salvage, progress: Some(progress), ..WriteLog::new(file.clone(), 0) };
+    let log = WriteLog {
+        salvages: *salvage,
+        progress: Some(progress),
+        ..WriteLog::new(files.clone(), 0)
+    };
     let options =
         DirOptions { write_log: Some(log), ..served::dir_options(CommitMode::Concurrent) };
     let store = served::open(dir, &options).map_err(served::cannot_open)?;
@@ -124,8 +127,9 @@ fn told(found: &Inspection) -> String {
         (false, false) => "did not end in order",
     };
     let doubts = if found.has_doubts { "; a sync of a file had failed" } else { "" };
+    let logs = if found.logs == 1 { String::new() } else { format!(" in {} logs", found.logs) };
     format!(
-        "id       {id}\nsize     {} bytes\nframes   {} of {} bytes, the last is number {}\n\
+        "id       {id}\nsize     {} bytes{logs}\nframes   {} of {} bytes, the last is number {}\n\
          needed   {} stable writes of {} bytes to {} files\nserver   {end}{doubts}\n",
         found.size_bytes,
         found.frames,

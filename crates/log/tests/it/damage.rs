@@ -4,22 +4,22 @@ use bytes::Bytes;
 use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{Found, Lost, ScanError, salvage, scan};
-use log::{Identity, Journal, Key, Limits, Stamp};
+use log::{Journal, Key, Limits, Set, Stamp};
 
 const BYTES: usize = 16 << 20;
 
-fn identity() -> Identity {
-    Identity { id: [5; 16], bytes: BYTES as u64, export: Vec::new() }
+fn set() -> Set {
+    Set { id: [5; 16], bytes: vec![BYTES as u64] }
 }
 
 /// A log with so many frames of one record each, and where they lie.
 fn written(frames: u64) -> (Vec<u8>, Vec<usize>) {
     let mut log = vec![0; BYTES];
-    let mut journal = Journal::new(&identity(), [0; 16], None, Limits::default());
+    let mut journal = Journal::new(&set(), [0; 16], None, Limits::default());
     let mut places = Vec::new();
     let mut buffer = Vec::new();
     for frame in 0..=frames {
-        let Begin::Write { at, frame: begun } = journal.begin(&mut buffer) else {
+        let Begin::Write { at, frame: begun } = journal.begin(0, &mut buffer) else {
             panic!("nothing to write")
         };
         let at = usize::try_from(at).unwrap();
@@ -34,7 +34,7 @@ fn written(frames: u64) -> (Vec<u8>, Vec<usize>) {
 }
 
 fn found(log: &[u8]) -> Result<Found, ScanError> {
-    scan(log, &identity())
+    scan(log, &set())
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn what_was_written_is_found_and_planned() {
     let found = found(&log).unwrap();
     let at: Vec<_> = found.frames.iter().map(|place| usize::try_from(place.at).unwrap()).collect();
     assert_eq!(at, places[1..], "the first frame holds nothing");
-    let plan = Plan::of(&log[..], &identity(), &found).unwrap();
+    let plan = Plan::of(&log[..], &set(), &found).unwrap();
     let needed = plan.files.values().next().unwrap();
     assert_eq!((needed.records, needed.bytes, found.is_torn), (3, 15_000, false));
 }
@@ -70,7 +70,7 @@ fn a_torn_end_is_told_from_damage_in_the_middle() {
 fn what_is_whole_of_a_damaged_log_is_salvaged_and_the_rest_is_counted() {
     let (mut log, places) = written(4);
     let of = |log: &[u8]| {
-        let (found, lost) = salvage(log, &identity()).unwrap();
+        let (found, lost) = salvage(log, &set()).unwrap();
         let frames: Vec<_> = found.frames.iter().map(|place| place.sequence).collect();
         (frames, found.next, lost)
     };
@@ -82,7 +82,7 @@ fn what_is_whole_of_a_damaged_log_is_salvaged_and_the_rest_is_counted() {
     log[places[4] + 200] ^= 1;
     assert_eq!(of(&log), (vec![3], 6, Lost { frames: 2, first: 2 }));
     // Of a header nothing is left either, and no later one knows of it.
-    log[places[4]..places[4] + 104].fill(0);
+    log[places[4]..places[4] + 112].fill(0);
     assert_eq!(of(&log), (vec![3], 5, Lost { frames: 1, first: 2 }));
     assert_eq!(of(&vec![0; BYTES]), (vec![], 1, Lost { frames: 0, first: 0 }));
 }
@@ -92,11 +92,11 @@ fn what_is_whole_of_a_damaged_log_is_salvaged_and_the_rest_is_counted() {
 fn a_salvaged_log_goes_on() {
     let (mut log, places) = written(4);
     log[places[2] + 200] ^= 1;
-    let (found, _) = salvage(&log[..], &identity()).unwrap();
-    let mut journal = Journal::<()>::new(&identity(), [0; 16], Some(&found), Limits::default());
+    let (found, _) = salvage(&log[..], &set()).unwrap();
+    let mut journal = Journal::<()>::new(&set(), [0; 16], Some(&found), Limits::default());
     let mut buffer = Vec::new();
     for _ in 0..3 {
-        let Begin::Write { at, frame } = journal.begin(&mut buffer) else {
+        let Begin::Write { at, frame } = journal.begin(0, &mut buffer) else {
             panic!("nothing to write")
         };
         let at = usize::try_from(at).unwrap();
@@ -106,8 +106,8 @@ fn a_salvaged_log_goes_on() {
         let stamps = (Stamp::default(), Stamp::default());
         journal.submit(key, 0, stamps, Bytes::from(vec![8; 100]), ());
     }
-    let found = scan(&log[..], &identity()).unwrap();
-    let plan = Plan::of(&log[..], &identity(), &found).unwrap();
+    let found = scan(&log[..], &set()).unwrap();
+    let plan = Plan::of(&log[..], &set(), &found).unwrap();
     assert_eq!(plan.files.values().next().unwrap().records, 2);
 }
 
@@ -125,12 +125,12 @@ fn every_flipped_bit_of_the_newest_frame_makes_it_torn() {
     let (mut log, places) = written(1);
     // A small file of the part that matters is as good.
     log.truncate(places[1] + 8192);
-    let small = Identity { bytes: log.len() as u64, ..identity() };
+    let small = Set { bytes: vec![log.len() as u64], ..set() };
     for bit in 0..8192 * 8 {
         log[places[1] + bit / 8] ^= 1 << (bit % 8);
         let found = scan(&log[..], &small).unwrap();
         // A header is believed if its own checksum is right.
-        let is_begun = bit / 8 >= 104 || (96..100).contains(&(bit / 8));
+        let is_begun = bit / 8 >= 112 || (104..108).contains(&(bit / 8));
         assert_eq!((found.last.sequence, found.is_torn), (1, is_begun), "bit {bit}");
         log[places[1] + bit / 8] ^= 1 << (bit % 8);
     }
@@ -140,7 +140,7 @@ fn every_flipped_bit_of_the_newest_frame_makes_it_torn() {
 fn an_empty_log_and_one_of_another_id_are_damaged() {
     assert!(matches!(found(&vec![0; BYTES]), Err(ScanError::Empty)));
     let (log, _) = written(2);
-    let other = Identity { id: [6; 16], ..identity() };
+    let other = Set { id: [6; 16], ..set() };
     assert!(matches!(scan(&log[..], &other), Err(ScanError::Empty)));
     let cut = &log[..3 << 20];
     assert!(matches!(found(cut), Err(ScanError::Io(_))));
@@ -151,11 +151,11 @@ fn an_empty_log_and_one_of_another_id_are_damaged() {
 fn a_copy_of_a_frame_in_the_data_is_none() {
     let (log, places) = written(2);
     let copy = log[places[1]..places[1] + 8192].to_vec();
-    let mut journal = Journal::new(&identity(), [0; 16], None, Limits::default());
+    let mut journal = Journal::new(&set(), [0; 16], None, Limits::default());
     let mut buffer = Vec::new();
     let mut new = vec![0; BYTES];
     for _ in 0..2 {
-        let Begin::Write { at, frame } = journal.begin(&mut buffer) else {
+        let Begin::Write { at, frame } = journal.begin(0, &mut buffer) else {
             panic!("nothing to write")
         };
         let at = usize::try_from(at).unwrap();
@@ -164,7 +164,7 @@ fn a_copy_of_a_frame_in_the_data_is_none() {
         let key = Key::new(b"file").unwrap();
         let stamps = (Stamp::default(), Stamp::default());
         // Such that the copy begins at a block.
-        let data = [vec![0; 4096 - 104 - 56 - 4], copy.clone()].concat();
+        let data = [vec![0; 4096 - 112 - 56 - 4], copy.clone()].concat();
         journal.submit(key, 0, stamps, Bytes::from(data), ());
     }
     // The newest frame is torn, so that its blocks are looked at one by one.

@@ -5,4 +5,5 @@
 mod damage;
 mod every_step;
 mod power_cuts;
+mod several;
 mod simulated;

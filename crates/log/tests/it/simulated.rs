@@ -1,4 +1,4 @@
-//! A machine with a log, some files and a page cache, whose power can be cut between any two steps
+//! A machine with a log or several, some files and a page cache, whose power can be cut between any two steps
 //! and in the middle of any write. The steps of calls in progress are mixed at random.
 //!
 //! What is true is kept beside it: of each cell of each file all that was ever written to it, and
@@ -11,7 +11,7 @@ use fastrand::Rng;
 use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{ScanError, scan};
-use log::{Identity, Journal, Key, Limits, Op, Stamp, frame};
+use log::{Journal, Key, Limits, Op, Set, Stamp, frame};
 
 const FILES: usize = 4;
 const SECTOR: usize = 512;
@@ -64,6 +64,7 @@ struct Cell {
 /// A frame on its way, and what waits for it.
 struct Frame {
     number: u64,
+    log: usize,
     at: u64,
     bytes: Vec<u8>,
     calls: Vec<u64>,
@@ -97,9 +98,9 @@ enum Stage {
 pub(crate) struct Machine {
     rng: Rng,
     mistake: Mistake,
-    identity: Identity,
+    set: Set,
     boot: [u8; 16],
-    log: Vec<u8>,
+    logs: Vec<Vec<u8>>,
     journal: Journal<u64>,
     writing: Vec<Frame>,
     files: Vec<File>,
@@ -126,8 +127,12 @@ fn limits() -> Limits {
 
 impl Machine {
     pub(crate) fn new(seed: u64, mistake: Mistake) -> Self {
-        let identity = Identity { id: [3; 16], bytes: LOG_BYTES, export: vec![1] };
-        let journal = Journal::new(&identity, [0; 16], None, limits());
+        // Some have one log, and some have several, which are not of one length.
+        let logs = usize::try_from(seed % 4).unwrap().max(1);
+        let share = if logs == 1 { LOG_BYTES } else { LOG_BYTES / 2 };
+        let bytes = (0..logs).map(|log| share + log as u64 * 8 * 4096).collect();
+        let set = Set { id: [3; 16], bytes };
+        let journal = Journal::new(&set, [0; 16], None, limits());
         let empty = vec![0; SECTOR * SECTORS];
         let files = (0..FILES).map(|_| File {
             cache: empty.clone(),
@@ -138,9 +143,9 @@ impl Machine {
         let mut machine = Self {
             rng: Rng::with_seed(seed),
             mistake,
-            identity,
+            logs: set.bytes.iter().map(|&len| vec![0; usize::try_from(len).unwrap()]).collect(),
+            set,
             boot: [0; 16],
-            log: vec![0; usize::try_from(LOG_BYTES).unwrap()],
             journal,
             writing: Vec::new(),
             files: files.collect(),
@@ -154,7 +159,7 @@ impl Machine {
             replayed: 0,
             failures: 0,
         };
-        machine.begin_frame();
+        machine.begin_first_frame();
         machine.write_whole();
         machine
     }
@@ -305,15 +310,31 @@ impl Machine {
         }
     }
 
+    /// A thread of some log looks for work.
     fn begin_frame(&mut self) {
+        let log = self.rng.usize(0..self.logs.len());
+        self.begin_frame_in(log);
+    }
+
+    /// The first one after a start, wherever there is room for it.
+    fn begin_first_frame(&mut self) {
+        for log in 0..self.logs.len() {
+            if self.writing.is_empty() {
+                self.begin_frame_in(log);
+            }
+        }
+        assert!(!self.writing.is_empty(), "there is room for a frame");
+    }
+
+    fn begin_frame_in(&mut self, log: usize) {
         let mut bytes = Vec::new();
-        match self.journal.begin(&mut bytes) {
+        match self.journal.begin(log, &mut bytes) {
             Begin::Idle => {}
             Begin::Write { at, frame } => {
                 let of_others = |id: &u64| self.writing.iter().any(|one| one.calls.contains(id));
                 let waiting = self.calls.iter().filter(|(_, call)| call.waits());
                 let calls = waiting.map(|(&id, _)| id).filter(|id| !of_others(id)).collect();
-                self.writing.push(Frame { number: frame, at, bytes, calls });
+                self.writing.push(Frame { number: frame, log, at, bytes, calls });
                 if self.mistake == Mistake::AnswersEarly {
                     self.answer(self.writing.len() - 1);
                 }
@@ -344,9 +365,9 @@ impl Machine {
         if self.rng.u32(0..200) == 0 && !self.journal.is_failed() {
             return self.fail(index);
         }
-        let Frame { number, at, bytes, .. } = self.writing.remove(index);
+        let Frame { number, log, at, bytes, .. } = self.writing.remove(index);
         let at = usize::try_from(at).unwrap();
-        self.log[at..at + bytes.len()].copy_from_slice(&bytes);
+        self.logs[log][at..at + bytes.len()].copy_from_slice(&bytes);
         for id in self.journal.finish(number, true) {
             if let Some(call) = self.calls.remove(&id) {
                 self.done(call);
@@ -449,13 +470,13 @@ impl Machine {
 
     /// Any sectors of the frames on their way may have come.
     fn cut_writes(&mut self) {
-        for Frame { at, bytes, .. } in std::mem::take(&mut self.writing) {
+        for Frame { log, at, bytes, .. } in std::mem::take(&mut self.writing) {
             let at = usize::try_from(at).unwrap();
             let some = self.rng.u32(0..=4);
             for (index, sector) in bytes.chunks(SECTOR).enumerate() {
                 if self.rng.u32(0..4) < some {
                     let at = at + index * SECTOR;
-                    self.log[at..at + SECTOR].copy_from_slice(sector);
+                    self.logs[log][at..at + SECTOR].copy_from_slice(sector);
                 }
             }
         }
@@ -465,20 +486,20 @@ impl Machine {
         self.unanswered.clear();
         if !std::mem::replace(&mut self.is_known, true) {
             // The directory gets another log.
-            self.identity.id[0] = self.identity.id[0].wrapping_add(1);
-            self.log.fill(0);
+            self.set.id[0] = self.set.id[0].wrapping_add(1);
+            self.logs.iter_mut().for_each(|log| log.fill(0));
             self.sync_all();
-            self.journal = Journal::new(&self.identity, self.boot, None, limits());
-            self.begin_frame();
+            self.journal = Journal::new(&self.set, self.boot, None, limits());
+            self.begin_first_frame();
             self.write_whole();
             return Ok(());
         }
-        let found = scan(&self.log[..], &self.identity)?;
+        let found = scan(&self.logs[..], &self.set)?;
         let same_boot = found.last.boot == self.boot && found.last.flags & frame::DOUBT == 0;
         if !same_boot {
-            let plan = Plan::of(&self.log[..], &self.identity, &found)?;
+            let plan = Plan::of(&self.logs[..], &self.set, &found)?;
             let (files, replayed, step) = (&mut self.files, &mut self.replayed, self.step);
-            plan.run(&self.log[..], &self.identity, &found, |record| {
+            plan.run(&self.logs[..], &self.set, &found, |record| {
                 let Op::Data { offset, data, .. } = record.op else { return Ok(()) };
                 let file = &mut files[usize::from(record.key.as_bytes()[1])];
                 let at = usize::try_from(offset).unwrap();
@@ -489,8 +510,8 @@ impl Machine {
             })?;
         }
         self.sync_all();
-        self.journal = Journal::new(&self.identity, self.boot, Some(&found), limits());
-        self.begin_frame();
+        self.journal = Journal::new(&self.set, self.boot, Some(&found), limits());
+        self.begin_first_frame();
         // Now and then the power goes again before anything has begun.
         if self.rng.u32(0..10) == 0 {
             self.cut_writes();
@@ -512,9 +533,9 @@ impl Machine {
 
     /// The frame on its way is written as it should be.
     fn write_whole(&mut self) {
-        for Frame { number, at, bytes, .. } in std::mem::take(&mut self.writing) {
+        for Frame { number, log, at, bytes, .. } in std::mem::take(&mut self.writing) {
             let at = usize::try_from(at).unwrap();
-            self.log[at..at + bytes.len()].copy_from_slice(&bytes);
+            self.logs[log][at..at + bytes.len()].copy_from_slice(&bytes);
             self.journal.finish(number, true);
         }
     }

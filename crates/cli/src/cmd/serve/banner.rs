@@ -33,7 +33,7 @@ pub(super) struct Banner<'a> {
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
-    recovered: Option<(Recovered, Latencies)>,
+    recovered: Option<(Recovered, Vec<Latencies>)>,
     warnings: Vec<String>,
 }
 
@@ -60,8 +60,9 @@ impl<'a> Banner<'a> {
 
     /// What its write log held, and what its device takes.
     pub(super) fn recovers(&mut self, store: &DirStore) {
-        self.recovered = store.recovered().zip(store.log_latencies());
-        if self.recovered.is_some_and(|(_, latencies)| latencies.is_log_slow()) {
+        let latencies = store.log_latencies();
+        self.recovered = store.recovered().map(|recovered| (recovered, latencies.to_vec()));
+        if latencies.iter().any(Latencies::is_log_slow) {
             self.warns(
                 "a write of the log takes as long as a sync of the directory's disk: only writes \
                  to many files at once gain by it; a faster device would serve all"
@@ -199,14 +200,19 @@ impl fmt::Display for Banner<'_> {
             writeln!(f, "              and {more} more")?;
         }
         writeln!(f, "  durability  {}", self.durability())?;
-        if let (Some(log), Some((recovered, latencies))) = (&self.args.write_log, &self.recovered) {
+        if let Some((recovered, latencies)) = &self.recovered {
             let done = cmd::log::done(recovered);
-            writeln!(
-                f,
-                "  write log   {}: stable WRITEs are answered from it; {done}",
-                log.display()
-            )?;
-            writeln!(f, "              {}", timed(latencies))?;
+            let logs: Vec<_> =
+                self.args.write_log.iter().map(|log| log.display().to_string()).collect();
+            let (logs, it) = (logs.join(" and "), if logs.len() == 1 { "it" } else { "them" });
+            writeln!(f, "  write log   {logs}: stable WRITEs are answered from {it}; {done}")?;
+            for (index, one) in latencies.iter().enumerate() {
+                let which = match latencies.len() {
+                    1 => String::new(),
+                    _ => format!("number {}: ", index + 1),
+                };
+                writeln!(f, "              {which}{}", timed(one))?;
+            }
         }
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;

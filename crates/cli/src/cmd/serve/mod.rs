@@ -71,7 +71,7 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
 
 /// A log belongs to a directory, and where its clients cannot write.
 fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
-    let (Some(log), Some(store)) = (&args.write_log, &args.store) else { return Ok(()) };
+    let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
     if kind.memory().is_some() {
         let what = format!("{store} has nothing to be stable in");
         return Err(Failure::usage(what, "a directory, or no --write-log"));
@@ -80,22 +80,25 @@ fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
         let what = "--write-log promises what --metadata-sync never gives up";
         return Err(Failure::usage(what, "one of the two"));
     }
-    let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let is_inside = match (real(parent.unwrap_or_else(|| Path::new("."))), real(Path::new(store))) {
-        (Some(parent), Some(dir)) => parent.starts_with(dir),
-        // What is not there cannot be served, or no log be made there.
-        _ => false,
-    };
-    match is_inside {
-        true => Err(Failure::environment(
+    match args.write_log.iter().find(|log| is_inside(log, store)) {
+        Some(log) => Err(Failure::environment(
             format!(
                 "the write log {} lies in {store}, where clients could change it",
                 log.display()
             ),
             "a place outside of it, such as /var/lib/nfskit",
         )),
-        false => Ok(()),
+        None => Ok(()),
+    }
+}
+
+fn is_inside(log: &Path, store: &str) -> bool {
+    let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    match (real(parent.unwrap_or_else(|| Path::new("."))), real(Path::new(store))) {
+        (Some(parent), Some(dir)) => parent.starts_with(dir),
+        // What is not there cannot be served, or no log be made there.
+        _ => false,
     }
 }
 
@@ -206,13 +209,13 @@ fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
             MetadataSync::Never => dir::MetadataSync::Never,
         },
         state_dir: state.map(|state| state.path().to_owned()),
-        write_log: args.write_log.clone().map(|file| WriteLog {
+        write_log: (!args.write_log.is_empty()).then(|| WriteLog {
             on_failure: match args.log_failure {
                 LogFailure::Stop => OnFailure::Stop,
                 LogFailure::Degrade => OnFailure::Degrade,
             },
             progress: Some(cmd::log::progress),
-            ..WriteLog::new(file, args.write_log_size)
+            ..WriteLog::new(args.write_log.clone(), args.write_log_size)
         }),
         ..served::dir_options(args.commit_mode)
     }

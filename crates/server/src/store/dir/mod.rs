@@ -349,9 +349,10 @@ impl DirStore {
         self.tree.log.as_ref().map(|log| log.recovered)
     }
 
-    /// What the devices of its write log and of the directory took for a sync when it was opened.
-    pub fn log_latencies(&self) -> Option<Latencies> {
-        self.tree.log.as_ref().map(|log| log.latencies)
+    /// What the device of each of its write logs and that of the directory took for a sync when it
+    /// was opened; none without a log.
+    pub fn log_latencies(&self) -> &[Latencies] {
+        self.tree.log.as_ref().map_or(&[], |log| &log.latencies)
     }
 
     /// Waits until its write log cannot be written any more, and says what came of what it held.

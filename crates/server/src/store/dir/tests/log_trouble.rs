@@ -21,7 +21,7 @@ fn with_record(on_failure: OnFailure) -> Option<(Logged, Handle)> {
 
 fn break_log(at: &Logged) {
     let log = at.at.store.tree.log.as_ref().unwrap();
-    log.file.as_ref().unwrap().fails.store(true, Ordering::SeqCst);
+    log.logs.as_ref().unwrap().files[0].fails.store(true, Ordering::SeqCst);
 }
 
 fn without_log(at: &Fixture) -> Result<DirStore, OpenError> {

@@ -22,7 +22,7 @@ pub(super) fn options(log: PathBuf, boot: u8) -> DirOptions {
     DirOptions {
         handles: HandleChoice::Kernel,
         identity: Identity::Best,
-        write_log: Some(WriteLog { boot: Some([boot; 16]), ..WriteLog::new(log, SIZE) }),
+        write_log: Some(WriteLog { boot: Some([boot; 16]), ..WriteLog::new(vec![log], SIZE) }),
         ..DirOptions::default()
     }
 }
@@ -280,11 +280,11 @@ fn without_its_log_a_directory_is_not_served_and_after_its_end_it_is() {
 
     block_on(at.at.store.end_log()).unwrap();
     DirStore::open(at.at.path(""), &plain).unwrap();
-    let inspection = |at: &Fixture| write_log::inspect(&at.outside("log"));
+    let inspection = |at: &Fixture| write_log::inspect(&[at.outside("log")]);
     assert!(matches!(inspection(&at.at), Err(LogError::File { .. })), "it is still open");
     let place = at.at.place;
     drop(at.at.store);
-    let found = write_log::inspect(&place.path().join("outside/log")).unwrap();
+    let found = write_log::inspect(&[place.path().join("outside/log")]).unwrap();
     assert!(found.is_clean && !found.is_torn && !found.has_doubts);
     assert_eq!((found.files, found.records), (0, 0));
 }
@@ -405,7 +405,7 @@ fn devices_are_measured_where_nothing_is_needed() {
     // Twice, so that what the first has replayed is behind the second's first frame.
     let (at, recovered) = at.again(2, |at| lose(at, "file", b"old"));
     assert_eq!(recovered.records, 1);
-    let took = at.at.store.log_latencies().unwrap();
+    let took = at.at.store.log_latencies()[0];
     assert!(!took.log.is_zero() && !took.log_side_by_side.is_zero());
     let file = at.at.walk("file").unwrap().handle;
     at.commit(&file).unwrap();

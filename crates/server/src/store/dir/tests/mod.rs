@@ -13,6 +13,7 @@ mod listing;
 mod log_trouble;
 mod logged;
 mod names;
+mod several_logs;
 mod syncs;
 mod systems;
 mod twin;

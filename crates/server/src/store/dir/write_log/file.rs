@@ -1,42 +1,20 @@
-//! The file that a log is: found or made, locked, and written past the page cache.
+//! The file or device that a log is: found or made, locked, and written past the page cache.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
-use log::journal::Begin;
-use log::replay::Plan;
-use log::scan::{Found, Lost, ScanError, salvage, scan};
-use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Limits, Medium, SIZE_MAX, SIZE_MIN, frame};
+use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::FlockOperation;
-use rustix::rand::GetRandomFlags;
 
-use super::marker::Marker;
-use super::{LogError, WriteLog};
+use super::{LogError, device};
 use crate::store::dir::data::FileSystem;
 use crate::store::dir::sys;
 
-/// What `nfskit log inspect` tells.
-#[derive(Clone, Debug)]
-pub struct Inspection {
-    pub id: [u8; 16],
-    pub size_bytes: u64,
-    /// What a recovery would read.
-    pub frames: usize,
-    pub frames_bytes: u64,
-    pub sequence: u64,
-    /// What it would do again.
-    pub files: usize,
-    pub records: u64,
-    pub bytes: u64,
-    pub is_clean: bool,
-    pub is_torn: bool,
-    pub has_doubts: bool,
-}
-
+/// One log, open and locked.
 pub(in crate::store::dir) struct LogFile {
     path: PathBuf,
     /// Through the page cache, for reading; it holds the lock.
@@ -59,73 +37,31 @@ impl Default for Aligned {
     }
 }
 
-impl Medium for LogFile {
-    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(into, at)
-    }
-}
-
 impl LogFile {
-    /// The log of this directory at its place, made if nothing is there.
-    pub(super) fn open_or_make(
-        options: &WriteLog,
-        root: &OwnedFd,
-        boot: [u8; 16],
-    ) -> Result<Self, LogError> {
-        let path = options.file.clone();
-        let wrong = |what: String| LogError::File { file: options.file.clone(), what };
-        let export = export_name(root).map_err(|cause| wrong(format!("no handle: {cause}")))?;
-        let marker = Marker::of(root);
-        if !path.try_exists().map_err(|cause| wrong(cause.to_string()))? {
-            if let Some(Marker { file, .. }) = marker {
-                return Err(LogError::Missing { file });
-            }
-            make(options, export.clone(), boot).map_err(&wrong)?;
-        }
-        let rebuilt = marker.clone().filter(|_| options.salvages).map(|marker| marker.id);
-        let log = Self::open(&path, rebuilt.map(|id| (id, export.clone())))?;
-        if log.identity.export != export {
-            return Err(wrong("it was made for another directory".to_owned()));
-        }
-        match marker {
-            Some(Marker { id, file }) if id != log.identity.id => Err(LogError::Missing { file }),
-            Some(_) => Ok(log),
-            None if log.needs_nothing()? => Ok(log),
-            None => Err(wrong(
-                "it holds stable writes, but the directory does not know it any more: it was \
-                 restored, or the log could not be written and its server went on without it. Keep \
-                 a copy of the log, and remove it"
-                    .to_owned(),
-            )),
-        }
-    }
-
-    /// Opens and locks it, whose ever it is. `rebuilt` are the id and the export of one whose first
-    /// block is damaged.
-    fn open(path: &Path, rebuilt: Option<([u8; 16], Vec<u8>)>) -> Result<Self, LogError> {
+    /// Opens and locks it, whose ever it is. `rebuilt` is the identity of one whose first block is
+    /// damaged; its length is found here.
+    pub(super) fn open(path: &Path, rebuilt: Option<Identity>) -> Result<Self, LogError> {
         let wrong = |what: String| LogError::File { file: path.to_owned(), what };
         let told = |cause: io::Error| wrong(cause.to_string());
-        let file = File::options().read(true).write(true).open(path).map_err(told)?;
-        check_kind(&file).map_err(&wrong)?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| wrong("another server has it".to_owned()))?;
+        let (file, len) = open_locked(path).map_err(&wrong)?;
         let mut block = vec![0; BLOCK];
-        let len = file.metadata().map_err(told)?.len();
         if len >= BLOCK_BYTES {
             file.read_exact_at(&mut block, 0).map_err(told)?;
         }
+        let is_device = device::is_device(&file).map_err(told)?;
         let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
             (Ok(identity), _) => (identity, false),
-            (Err(IdentityError::Checksum | IdentityError::Foreign), Some((id, export))) => {
-                (Identity { id, bytes: len, export }, true)
+            (Err(IdentityError::Checksum | IdentityError::Foreign), Some(rebuilt)) => {
+                let bytes = if is_device { usable(len) } else { len };
+                (Identity { bytes, ..rebuilt }, true)
             }
             (Err(error @ IdentityError::Checksum), None) => {
                 return Err(LogError::Damaged { file: path.to_owned(), what: error.to_string() });
             }
             (Err(error), _) => return Err(wrong(error.to_string())),
         };
-        if identity.bytes != len {
-            let bytes = identity.bytes;
+        let bytes = identity.bytes;
+        if bytes > len || (bytes < len && !is_device) {
             return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
         }
         let direct = open_direct(path, &file).map_err(told)?;
@@ -138,6 +74,18 @@ impl LogFile {
             #[cfg(test)]
             fails: Default::default(),
         })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn is_nameless(&self) -> bool {
+        self.is_nameless
+    }
+
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, at)
     }
 
     pub(super) fn error(&self, what: String) -> LogError {
@@ -164,41 +112,6 @@ impl LogFile {
         direct.write_all_at(aligned, at)
     }
 
-    pub(super) fn scan(&self) -> Result<(Found, Plan), LogError> {
-        let (found, _) = self.scan_with(false, self)?;
-        let plan = self.plan(&found)?;
-        Ok((found, plan))
-    }
-
-    /// What is to be read of it, through a medium that sees its progress; `salvages` takes what is
-    /// whole of a damaged one, and says what is not there any more.
-    pub(super) fn scan_with(
-        &self,
-        salvages: bool,
-        medium: &impl Medium,
-    ) -> Result<(Found, Option<Lost>), LogError> {
-        match scan(medium, &self.identity) {
-            Ok(found) => Ok((found, None)),
-            Err(ScanError::Empty | ScanError::Damaged { .. }) if salvages => {
-                let (found, lost) =
-                    salvage(medium, &self.identity).map_err(|error| self.unreadable(error))?;
-                Ok((found, Some(lost)))
-            }
-            Err(error) => Err(self.unreadable(error)),
-        }
-    }
-
-    pub(super) fn plan(&self, found: &Found) -> Result<Plan, LogError> {
-        Plan::of(self, &self.identity, found).map_err(|error| self.unreadable(error))
-    }
-
-    fn unreadable(&self, error: ScanError) -> LogError {
-        match error {
-            ScanError::Io(_) => self.error(error.to_string()),
-            damage => LogError::Damaged { file: self.path.clone(), what: damage.to_string() },
-        }
-    }
-
     /// Writes a first block that was damaged, after all that it held was brought to its place.
     pub(super) fn name_again(&self) -> io::Result<()> {
         if self.is_nameless {
@@ -207,40 +120,44 @@ impl LogFile {
         }
         Ok(())
     }
-
-    fn needs_nothing(&self) -> Result<bool, LogError> {
-        Ok(self.scan()?.1.files.is_empty())
-    }
 }
 
-/// Reads a log that no server has.
-pub(super) fn inspect(path: &Path) -> Result<Inspection, LogError> {
-    let log = LogFile::open(path, None)?;
-    let (found, plan) = log.scan()?;
-    Ok(Inspection {
-        frames: found.frames.len(),
-        frames_bytes: found.frames.iter().map(|place| place.bytes).sum(),
-        sequence: found.last.sequence,
-        files: plan.files.len(),
-        records: plan.files.values().map(|needed| needed.records).sum(),
-        bytes: plan.files.values().map(|needed| needed.bytes).sum(),
-        is_clean: found.last.flags & frame::CLEAN != 0,
-        is_torn: found.is_torn,
-        has_doubts: found.last.flags & frame::DOUBT != 0,
-        id: log.identity.id,
-        size_bytes: log.identity.bytes,
-    })
+/// A file or a device, and its length. What else opens a device so (a mount, a volume, a second
+/// server) is refused by the kernel from then on.
+fn open_locked(path: &Path) -> Result<(File, u64), String> {
+    // A pipe that somebody has put here is not waited for.
+    let flags = libc::O_EXCL | libc::O_NONBLOCK;
+    let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
+    let mut file = opened.map_err(|cause| match cause.kind() {
+        io::ErrorKind::ResourceBusy => {
+            "the device is in use: mounted, a part of another one, or another server's".to_owned()
+        }
+        _ => cause.to_string(),
+    })?;
+    check_kind(&file)?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| "another server has it".to_owned())?;
+    let len = file.seek(SeekFrom::End(0)).map_err(|cause| cause.to_string())?;
+    Ok((file, len))
 }
 
 fn check_kind(file: &File) -> Result<(), String> {
+    if device::is_device(file).map_err(|cause| cause.to_string())? {
+        return device::check(file);
+    }
     if !file.metadata().map_err(|cause| cause.to_string())?.is_file() {
-        return Err("it is not a file".to_owned());
+        return Err("it is neither a file nor a block device".to_owned());
     }
     let system = FileSystem::of(file.as_fd()).map_err(|errno| errno.to_string())?;
     match system.is_memory() {
         true => Err("it lies in memory (tmpfs), where nothing is stable".to_owned()),
         false => Ok(()),
     }
+}
+
+/// What a log takes of a device.
+fn usable(bytes: u64) -> u64 {
+    bytes.min(SIZE_MAX) / BLOCK_BYTES * BLOCK_BYTES
 }
 
 /// Of libc, because `OFlags::DSYNC` of rustix 1 is O_SYNC on Linux: each write would also wait for
@@ -261,22 +178,71 @@ fn open_direct(path: &Path, file: &File) -> io::Result<Option<File>> {
     }
 }
 
+/// Where a log is to be made.
+pub(super) enum Site {
+    /// It is there, whatever it is.
+    Taken,
+    /// Nothing is.
+    Free,
+    /// A device that holds nothing, of so many bytes.
+    Blank(u64),
+}
+
+impl Site {
+    /// # Errors
+    /// Something lies there that is no log, or it cannot be looked at.
+    pub(super) fn at(path: &Path) -> Result<Self, String> {
+        match fs::metadata(path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Self::Free),
+            Err(cause) => return Err(cause.to_string()),
+            Ok(data) if !data.file_type().is_block_device() => return Ok(Self::Taken),
+            Ok(_) => {}
+        }
+        let (file, bytes) = open_locked(path)?;
+        if bytes >= BLOCK_BYTES
+            && device::begins_as_log(&file).map_err(|cause| cause.to_string())?
+        {
+            return Ok(Self::Taken);
+        }
+        device::check_blank(&file, bytes)?;
+        Ok(Self::Blank(bytes))
+    }
+
+    /// How long a log is made here.
+    pub(super) fn bytes(&self, wanted: u64) -> Result<u64, String> {
+        let bytes = match *self {
+            Self::Blank(bytes) if bytes < SIZE_MIN => {
+                return Err(format!(
+                    "a log takes 16 MiB at least, and the device has {bytes} bytes"
+                ));
+            }
+            Self::Blank(bytes) => usable(bytes),
+            Self::Free | Self::Taken => wanted / BLOCK_BYTES * BLOCK_BYTES,
+        };
+        match (SIZE_MIN..=SIZE_MAX).contains(&bytes) {
+            true => Ok(bytes),
+            false => Err("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned()),
+        }
+    }
+}
+
 /// Makes a log as a whole or not at all, with all its blocks: what is not allocated would take a
 /// commit of the file system's journal at each write.
-fn make(options: &WriteLog, export: Vec<u8>, boot: [u8; 16]) -> Result<(), String> {
-    let bytes = options.bytes / BLOCK_BYTES * BLOCK_BYTES;
-    if !(SIZE_MIN..=SIZE_MAX).contains(&bytes) {
-        return Err("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned());
+pub(super) fn make(
+    path: &Path,
+    site: &Site,
+    identity: &Identity,
+    first: &[u8],
+) -> Result<(), String> {
+    if let Site::Blank(_) = site {
+        return make_on_device(path, identity, first);
     }
-    let mut id = [0; 16];
-    rustix::rand::getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| errno.to_string())?;
-    let identity = Identity { id, bytes, export };
-    let mut name = options.file.clone().into_os_string();
+    let mut name = path.to_owned().into_os_string();
     name.push(".new");
     let new = PathBuf::from(name);
-    let made = fill(&new, &identity, boot).and_then(|()| {
-        fs::rename(&new, &options.file)?;
-        let dir = options.file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let made = fill(&new, identity, first).and_then(|()| {
+        fs::rename(&new, path)?;
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()
     });
     made.map_err(|cause| {
@@ -286,7 +252,17 @@ fn make(options: &WriteLog, export: Vec<u8>, boot: [u8; 16]) -> Result<(), Strin
     })
 }
 
-fn fill(path: &Path, identity: &Identity, boot: [u8; 16]) -> io::Result<()> {
+fn make_on_device(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), String> {
+    let (file, bytes) = open_locked(path)?;
+    // Somebody may have come since it was looked at.
+    device::check_blank(&file, bytes)?;
+    let mut start = identity.encode();
+    start.extend_from_slice(first);
+    let made = file.write_all_at(&start, 0).and_then(|()| file.sync_all());
+    made.map_err(|cause| format!("it cannot be made: {cause}"))
+}
+
+fn fill(path: &Path, identity: &Identity, first: &[u8]) -> io::Result<()> {
     // What an interrupted start has left goes first. A link that somebody has put here meanwhile is
     // not followed.
     match fs::remove_file(path) {
@@ -303,17 +279,13 @@ fn fill(path: &Path, identity: &Identity, boot: [u8; 16]) -> io::Result<()> {
         file.write_all(&zeros[..len])?;
         left -= len as u64;
     }
-    let mut first = Vec::new();
-    let mut journal = Journal::<()>::new(identity, boot, None, Limits::default());
-    if let Begin::Write { at, .. } = journal.begin(&mut first) {
-        file.write_all_at(&first, at)?;
-    }
+    file.write_all_at(first, BLOCK_BYTES)?;
     file.sync_all()
 }
 
 /// What names a directory after a reboot and no other: the file system's UUID, where the kernel
 /// tells it, and the kernel's handle of the directory.
-fn export_name(root: &OwnedFd) -> io::Result<Vec<u8>> {
+pub(super) fn export_name(root: &OwnedFd) -> io::Result<Vec<u8>> {
     let uuid = sys::file_system_uuid(root.as_fd()).unwrap_or_default();
     let (handle, _) = sys::name_to_handle(root.as_fd())?;
     let mut name = uuid.to_vec();

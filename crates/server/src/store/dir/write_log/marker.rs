@@ -1,4 +1,4 @@
-//! What a directory remembers of its log while it has one: the log's id, and where it lies. Neither
+//! What a directory remembers of its logs while it has some: their id, and where they lie. Neither
 //! is used without the other, so that stable writes are not forgotten in a log that nobody
 //! replays, and no log is replayed over what came after it.
 //!
@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -21,7 +21,8 @@ const DOUBT: &str = "user.nfskit.write_log.doubt";
 #[derive(Clone, Debug)]
 pub(super) struct Marker {
     pub(super) id: [u8; 16],
-    pub(super) file: PathBuf,
+    /// By their numbers.
+    pub(super) files: Vec<PathBuf>,
 }
 
 impl Marker {
@@ -30,13 +31,22 @@ impl Marker {
         let len = rustix::fs::fgetxattr(root, ATTRIBUTE, &mut value[..]).ok()?;
         value.truncate(len);
         let id: [u8; 16] = value.get(..16).unwrap_or_default().try_into().unwrap_or_default();
-        let file = value.get(16..).unwrap_or_default().to_vec();
-        Some(Self { id, file: PathBuf::from(OsString::from_vec(file)) })
+        let files = value.get(16..).unwrap_or_default().split(|&byte| byte == 0);
+        let files = files.map(|file| PathBuf::from(OsString::from_vec(file.to_vec()))).collect();
+        Some(Self { id, files })
+    }
+
+    /// Which of the logs lies at this path, as far as it is known.
+    pub(super) fn place(&self, path: &Path) -> Option<usize> {
+        let real = std::fs::canonicalize(path).ok()?;
+        self.files.iter().position(|file| *file == real)
     }
 
     /// Sets it, and makes it stable.
     pub(super) fn set(&self, root: &OwnedFd) -> Result<(), Errno> {
-        let value = [&self.id[..], self.file.as_os_str().as_bytes()].concat();
+        let files: Vec<_> = self.files.iter().map(|file| file.as_os_str().as_bytes()).collect();
+        // No path has a zero in it.
+        let value = [&self.id[..], &files.join(&0)].concat();
         rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
         match rustix::fs::fremovexattr(root, DOUBT) {
             Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::file::{Aligned, LogFile};
+use super::set::LogFiles;
 
 /// Syncs of each kind; the middle one counts.
 const SYNCS: usize = 7;
@@ -31,8 +32,21 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// On a log of which nothing is needed but a block before `free`.
-    pub(super) fn measure(file: &LogFile, free: u64, root: &OwnedFd) -> std::io::Result<Self> {
+    /// On logs of which nothing is needed but a block of one of them, before `free`.
+    pub(super) fn measure(
+        logs: &LogFiles,
+        (used, free): (usize, u64),
+        root: &OwnedFd,
+    ) -> std::io::Result<Vec<Self>> {
+        let directory = directory(root).unwrap_or_default();
+        let each = logs.files.iter().enumerate().map(|(index, file)| {
+            let free = if index == used { free } else { BLOCK as u64 };
+            Ok(Self { directory, ..Self::of_log(file, free)? })
+        });
+        each.collect()
+    }
+
+    fn of_log(file: &LogFile, free: u64) -> std::io::Result<Self> {
         let (mut alone, mut both) = (Vec::new(), Vec::new());
         // Beforehand: to get memory is no part of what a device takes.
         let (mut one, mut another) = (Aligned::default(), Aligned::default());
@@ -54,8 +68,14 @@ impl Latencies {
                 first.and(second)
             })?);
         }
-        let directory = directory(root).unwrap_or_default();
-        Ok(Self { log: middle(alone), log_side_by_side: middle(both), directory })
+        let (log, log_side_by_side) = (middle(alone), middle(both));
+        Ok(Self { log, log_side_by_side, ..Self::default() })
+    }
+
+    /// Of several logs: a frame is answered when those begun before it are there, so that the
+    /// slowest counts.
+    pub(super) fn slowest(each: &[Self]) -> Self {
+        each.iter().copied().max_by_key(|one| one.log).unwrap_or_default()
     }
 
     /// How many frames are on their way at the same time.

@@ -1,5 +1,5 @@
-//! Stable WRITEs from one log for all files (`nfskit serve --write-log`): the crate `log` decides,
-//! here are its threads, its file, and the ways in and out of it.
+//! Stable WRITEs from one log for all files (`nfskit serve --write-log`), or several on several
+//! devices: the crate `log` decides, here are its threads, its files, and the ways in and out.
 //!
 //! ```text
 //!   WRITE (stable) --pwrite--> page cache, submit --"nfskit-log-0"--> one frame --> replies
@@ -21,18 +21,19 @@
 //! the server ends, or goes on without.
 //!
 //! **Memory**: 32 bytes for each frame in the log and 16 for each record (at most 48 for each
-//! 4 KiB of it), four buffers of 1.3 MiB, and at most 1,024 files that are kept open.
+//! 4 KiB of it), four buffers of 1.3 MiB for each log, and at most 1,024 files that are kept open.
 
+mod device;
 mod failure;
 mod file;
 mod marker;
 mod measure;
 mod recover;
+mod set;
 mod threads;
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -45,11 +46,12 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 pub use self::failure::{GivenUp, OnFailure};
-pub use self::file::Inspection;
-use self::file::{Aligned, LogFile};
+use self::file::Aligned;
 use self::marker::Marker;
 pub use self::measure::Latencies;
 pub use self::recover::{Progress, Recovered, Stage};
+pub use self::set::Inspection;
+use self::set::LogFiles;
 use self::threads::{Shared, State};
 use super::objects::Object;
 use super::stat::Stat;
@@ -62,8 +64,9 @@ use crate::types::{Attr, Status, Time, Verifier};
 /// A stable write log for a directory.
 #[derive(Clone, Debug)]
 pub struct WriteLog {
-    pub file: PathBuf,
-    /// How long it is made if there is none: 16 MiB to 1 GiB.
+    /// One, or several that share the work; at most [`log::identity::LOGS_MAX`].
+    pub files: Vec<PathBuf>,
+    /// How long each is made if there is none: 16 MiB to 1 GiB. Of a device all is taken.
     pub bytes: u64,
     /// The boot of this machine. `None`: as the kernel says it.
     pub boot: Option<[u8; 16]>,
@@ -76,9 +79,9 @@ pub struct WriteLog {
 
 impl WriteLog {
     /// As the kernel says which boot it is; a damaged one is refused.
-    pub fn new(file: PathBuf, bytes: u64) -> Self {
+    pub fn new(files: Vec<PathBuf>, bytes: u64) -> Self {
         let on_failure = OnFailure::default();
-        Self { file, bytes, boot: None, on_failure, salvages: false, progress: None }
+        Self { files, bytes, boot: None, on_failure, salvages: false, progress: None }
     }
 }
 
@@ -91,24 +94,30 @@ pub enum LogError {
     Damaged { file: PathBuf, what: String },
     #[error(
         "its last server had the write log {}, which may hold stable writes that are nowhere else: \
-         give it (--write-log), or bring them to their place (nfskit log drain)", file.display()
+         give it (--write-log), or bring them to their place (nfskit log drain)",
+        listed(files)
     )]
-    Missing { file: PathBuf },
+    Missing { files: Vec<PathBuf> },
     #[error("a write log is only for {0}")]
     Unfit(&'static str),
+}
+
+fn listed(files: &[PathBuf]) -> String {
+    let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    files.join(" and ")
 }
 
 /// What a directory's last server left, without a log being given.
 pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
     match Marker::of(root) {
-        Some(marker) => Err(LogError::Missing { file: marker.file }),
+        Some(marker) => Err(LogError::Missing { files: marker.files }),
         None => Ok(()),
     }
 }
 
-/// Looks at a log that no server has; with `verify` all that it needs is read.
-pub fn inspect(path: &Path) -> Result<Inspection, LogError> {
-    file::inspect(path)
+/// Looks at the logs of a directory, which no server may have: all that a recovery needs is read.
+pub fn inspect(paths: &[PathBuf]) -> Result<Inspection, LogError> {
+    set::inspect(paths)
 }
 
 /// Told when a frame is stable, or cannot be.
@@ -125,12 +134,13 @@ pub(super) struct Ticket {
     call: Option<Call>,
 }
 
-/// A thread of the log sleeps and is to be woken, which happens when this is dropped.
-struct Call(Arc<Shared>);
+/// A thread of this log sleeps and is to be woken, which happens when this is dropped.
+struct Call(Arc<Shared>, usize);
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.0.to_write.notify_one();
+        let Self(shared, log) = self;
+        shared.to_write[*log].notify_one();
     }
 }
 
@@ -154,9 +164,10 @@ pub(super) struct Log {
     on_failure: OnFailure,
     /// Tests let its writes fail.
     #[cfg(test)]
-    pub(super) file: Option<Arc<LogFile>>,
+    pub(super) logs: Option<Arc<LogFiles>>,
     pub(super) recovered: Recovered,
-    pub(super) latencies: Latencies,
+    /// Of each log.
+    pub(super) latencies: Vec<Latencies>,
 }
 
 /// Files do not have records for longer.
@@ -171,79 +182,58 @@ impl Log {
         syncer: Syncer,
     ) -> Result<Self, LogError> {
         let boot = options.boot.map_or_else(file::boot, Ok).map_err(|cause| LogError::File {
-            file: options.file.clone(),
+            file: options.files.first().cloned().unwrap_or_default(),
             what: format!("the boot of this machine is not told: {cause}"),
         })?;
-        let file = LogFile::open_or_make(options, root, boot)?;
-        let (found, recovered) = recover::recover(&file, options, root, boot)?;
+        let logs = LogFiles::open_or_make(options, root, boot)?;
+        let (found, recovered) = recover::recover(&logs, options, root, boot)?;
         let limits = limits(open_files_max);
-        let mut journal = Journal::new(&file.identity, boot, Some(&found), limits);
-        Marker { id: file.identity.id, file: file.real_path() }.set(root).map_err(|errno| {
-            file.error(format!("the directory cannot remember it (user.nfskit.write_log): {errno}"))
+        let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
+        logs.marker().set(root).map_err(|errno| {
+            logs.error(format!("the directory cannot remember it (user.nfskit.write_log): {errno}"))
         })?;
-        // From here on it is known that there is nothing to be done again.
-        let mut buffer = Vec::new();
-        let Begin::Write { at, frame } = journal.begin(&mut buffer) else {
-            return Err(file.error("it has no room for a frame".to_owned()));
-        };
-        let written = file.write(at, &buffer, &mut Aligned::default());
-        written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
-        journal.finish(frame, true);
-        // Nothing else of it is needed now.
-        let free = at + BLOCK_BYTES;
-        let latencies = Latencies::measure(&file, free, root)
-            .map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
-        journal.allow_in_flight(latencies.frames_at_a_time());
+        let unwritable = |cause| logs.error(format!("it cannot be written: {cause}"));
+        let free = begin(&mut journal, &logs)?;
+        let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
+        for (log, latencies) in latencies.iter().enumerate() {
+            journal.allow_in_flight(log, latencies.frames_at_a_time());
+        }
         let root = rustix::io::fcntl_dupfd_cloexec(root, 0)
-            .map_err(|errno| file.error(format!("no descriptor for it: {errno}")))?;
-        let objects = HashMap::new();
-        let (is_sweep_due, ending, is_closed, swept_at) = (false, None, false, 0);
-        let (idle, is_called, given_up, to_hear) = (0, false, None, Vec::new());
-        let state = State {
-            journal,
-            objects,
-            idle,
-            is_called,
-            is_sweep_due,
-            ending,
-            is_closed,
-            swept_at,
-            given_up,
-            to_hear,
-        };
+            .map_err(|errno| logs.error(format!("no descriptor for it: {errno}")))?;
+        let count = logs.files.len();
         let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            to_write: Condvar::new(),
+            state: Mutex::new(State::new(journal, count)),
+            to_write: (0..count).map(|_| Condvar::new()).collect(),
             to_sync: Condvar::new(),
             root,
             syncer,
         });
-        let path = options.file.clone();
         let mut log = Self {
             shared,
             threads: Vec::new(),
             on_failure: options.on_failure,
             #[cfg(test)]
-            file: None,
+            logs: None,
             recovered,
             latencies,
         };
-        let started = log.start(file);
-        started
-            .map_err(|cause| LogError::File { file: path, what: format!("threads: {cause}") })?;
+        let logs = Arc::new(logs);
+        let started = log.start(&logs);
+        started.map_err(|cause| logs.error(format!("threads: {cause}")))?;
         Ok(log)
     }
 
-    fn start(&mut self, file: LogFile) -> std::io::Result<()> {
+    fn start(&mut self, logs: &Arc<LogFiles>) -> std::io::Result<()> {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(work)
         };
-        let file = Arc::new(file);
         #[cfg(test)]
-        self.file.replace(Arc::clone(&file));
-        for index in 0..self.latencies.frames_at_a_time() {
-            let (shared, file) = (Arc::clone(&self.shared), Arc::clone(&file));
-            let work = Box::new(move || shared.write_frames(&file));
+        self.logs.replace(Arc::clone(logs));
+        let each = self.latencies.iter().enumerate();
+        let each = each.flat_map(|(log, one)| std::iter::repeat_n(log, one.frames_at_a_time()));
+        for (index, log) in each.enumerate() {
+            let (shared, logs) = (Arc::clone(&self.shared), Arc::clone(logs));
+            let work = Box::new(move || shared.write_frames(log, &logs.files[log]));
             self.threads.push(spawn(&format!("nfskit-log-{index}"), work)?);
         }
         let shared = Arc::clone(&self.shared);
@@ -277,9 +267,9 @@ impl Log {
             state.is_sweep_due = true;
             self.shared.to_sync.notify_one();
         }
-        let calls = state.idle > 0 && !std::mem::replace(&mut state.is_called, true);
+        let calls = state.next_call();
         drop(state);
-        Some(Ticket { told, call: calls.then(|| Call(Arc::clone(&self.shared))) })
+        Some(Ticket { told, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) })
     }
 
     /// Waits until the log has a WRITE, or else its file.
@@ -361,6 +351,7 @@ impl Log {
         let counts = state.journal.counts();
         let (used, all) = state.journal.fill();
         let failed = u64::from(state.journal.is_failed());
+        let slowest = Latencies::slowest(&self.latencies);
         let rows = [
             ("nfskit_log_records_total", "Records written to the write log.", counts.records),
             (
@@ -380,12 +371,12 @@ impl Log {
             (
                 "nfskit_log_sync_microseconds",
                 "What a write of 4 KiB to the log took at the start.",
-                u64::try_from(self.latencies.log.as_micros()).unwrap_or(u64::MAX),
+                u64::try_from(slowest.log.as_micros()).unwrap_or(u64::MAX),
             ),
             (
                 "nfskit_log_in_flight_max",
                 "Frames of the log on their way at the same time.",
-                self.latencies.frames_at_a_time() as u64,
+                self.latencies.iter().map(Latencies::frames_at_a_time).sum::<usize>() as u64,
             ),
             ("nfskit_log_failed", "1 when the log could not be written.", failed),
         ];
@@ -396,13 +387,29 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         self.shared.state.lock().is_closed = true;
-        self.shared.to_write.notify_all();
+        self.shared.to_write.iter().for_each(|threads| {
+            threads.notify_all();
+        });
         self.shared.to_sync.notify_all();
         for thread in self.threads.drain(..) {
             // It has panicked, which its own message tells.
             let _ = thread.join();
         }
     }
+}
+
+/// From here on it is known that there is nothing to be done again. Says which log the frame is in
+/// that tells this, and from where on nothing else of that log is needed.
+fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64), LogError> {
+    let mut buffer = Vec::new();
+    for (log, file) in logs.files.iter().enumerate() {
+        let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
+        let written = file.write(at, &buffer, &mut Aligned::default());
+        written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
+        journal.finish(frame, true);
+        return Ok((log, at + BLOCK_BYTES));
+    }
+    Err(logs.error("it has no room for a frame".to_owned()))
 }
 
 /// Of the descriptors that a store may have, a quarter is for files with records, at three a file.

@@ -20,8 +20,8 @@ use log::{Key, Medium, Op, Stamp};
 use rustix::fs::{OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::file::LogFile;
 use super::marker::Marker;
+use super::set::LogFiles;
 use super::{LogError, WriteLog};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
@@ -84,16 +84,17 @@ impl Observer {
     }
 }
 
-/// A log that is read from its beginning to its end.
+/// Logs that are read from their beginning to their end, one after the other.
 struct Observed<'l> {
-    file: &'l LogFile,
+    logs: &'l LogFiles,
     observer: Observer,
 }
 
 impl Medium for Observed<'_> {
-    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.file.read(at, into)?;
-        self.observer.at(at + into.len() as u64);
+    fn read(&self, log: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.logs.read(log, at, into)?;
+        let before: u64 = self.logs.set.bytes.iter().take(log).sum();
+        self.observer.at(before + at + into.len() as u64);
         Ok(())
     }
 }
@@ -116,7 +117,7 @@ enum Stop {
 
 /// Does what is to be done.
 pub(super) fn recover(
-    file: &LogFile,
+    logs: &LogFiles,
     options: &WriteLog,
     root: &OwnedFd,
     boot: [u8; 16],
@@ -125,9 +126,10 @@ pub(super) fn recover(
         let (tell, done_bytes) = (options.progress, Cell::new(0));
         Observer { tell, stage, all_bytes, done_bytes }
     };
-    let observed = Observed { file, observer: observer(Stage::Reading, file.identity.bytes) };
-    let (found, lost) = file.scan_with(options.salvages, &observed)?;
-    let plan = file.plan(&found)?;
+    let all_bytes = logs.set.all_bytes();
+    let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
+    let (found, lost) = logs.scan_with(options.salvages, &observed)?;
+    let plan = logs.plan(&found)?;
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts;
     let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
@@ -135,7 +137,7 @@ pub(super) fn recover(
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
         if !was_running {
-            plan.run(file, &file.identity, &found, |record| {
+            plan.run(logs, &logs.set, &found, |record| {
                 let Op::Data { offset, data, .. } = record.op else { return Ok(()) };
                 let Some(target) = targets.get(&record.key) else { return Ok(()) };
                 let stop = |errno| Stop::File { key: record.key, errno };
@@ -153,9 +155,9 @@ pub(super) fn recover(
         Some(_) => rustix::fs::syncfs(root).map_err(Stop::System),
         None => Ok(()),
     });
-    let outcome = outcome.and_then(|()| file.name_again().map_err(|cause| Stop::Log(cause.into())));
+    let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
     outcome.map_err(|stop| {
-        file.error(format!(
+        logs.error(format!(
             "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \
              replayed by the next start"
         ))

@@ -26,8 +26,8 @@ pub(super) struct Shared {
     /// Guards the journal and who has records; held for a submission or while a frame is built,
     /// never over I/O. It may be taken when a file's order is held.
     pub(super) state: Mutex<State>,
-    /// There is something to write, or the end.
-    pub(super) to_write: Condvar,
+    /// There is something to write, or the end: for the threads of each log.
+    pub(super) to_write: Vec<Condvar>,
     /// There is something to sync, or the end.
     pub(super) to_sync: Condvar,
     pub(super) root: OwnedFd,
@@ -38,10 +38,10 @@ pub(super) struct State {
     pub(super) journal: Journal<Waiter>,
     /// Kept open as long as they have records: a file opened anew is not told of errors.
     pub(super) objects: HashMap<Key, Arc<Object>>,
-    /// Threads that write frames and sleep, and whether one is about to be woken. Those that are
-    /// awake look for more before they sleep.
-    pub(super) idle: usize,
-    pub(super) is_called: bool,
+    /// Of each log, threads that write frames and sleep, and whether one is about to be woken. Those
+    /// that are awake look for more before they sleep.
+    pub(super) idle: Vec<usize>,
+    pub(super) is_called: Vec<bool>,
     pub(super) is_sweep_due: bool,
     /// Who wants the log to end.
     pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
@@ -53,21 +53,23 @@ pub(super) struct State {
 }
 
 impl Shared {
-    /// A thread of the log: one frame after the other.
-    pub(super) fn write_frames(&self, file: &LogFile) {
+    /// A thread of a log: one frame after the other.
+    pub(super) fn write_frames(&self, log: usize, file: &LogFile) {
         let (mut buffer, mut aligned) = (Vec::new(), Aligned::default());
         let mut state = self.state.lock();
         loop {
-            let (waiters, outcome) = match state.journal.begin(&mut buffer) {
+            let (waiters, outcome) = match state.journal.begin(log, &mut buffer) {
                 Begin::Idle if state.is_closed => return,
                 Begin::Idle => {
-                    state.idle += 1;
-                    self.to_write.wait(&mut state);
-                    state.idle -= 1;
-                    state.is_called = false;
+                    self.wake_others(log, &mut state);
+                    state.idle[log] += 1;
+                    self.to_write[log].wait(&mut state);
+                    state.idle[log] -= 1;
+                    state.is_called[log] = false;
                     continue;
                 }
                 Begin::Write { at, frame } => {
+                    self.wake_others(log, &mut state);
                     drop(state);
                     let is_stable = file.write(at, &buffer, &mut aligned).is_ok();
                     state = self.state.lock();
@@ -88,6 +90,23 @@ impl Shared {
                 self.syncer.drop_aside(gone);
             }
             state = self.state.lock();
+        }
+    }
+
+    /// Wakes a thread for the next frame, if one is needed and sleeps.
+    pub(super) fn wake(&self, state: &mut State) {
+        if let Some(log) = state.next_call() {
+            self.to_write[log].notify_one();
+        }
+    }
+
+    /// What waits, and is for another log than that of the caller, who looks after his own.
+    fn wake_others(&self, own: usize, state: &mut State) {
+        if state.idle.len() > 1
+            && state.journal.is_waiting()
+            && state.journal.emptiest().is_some_and(|log| log != own)
+        {
+            self.wake(state);
         }
     }
 
@@ -124,8 +143,8 @@ impl Shared {
             Some(GivenUp::Needed) => drop(told),
             None => state.journal.end(Some(told)),
         }
+        self.wake(&mut state);
         drop(state);
-        self.to_write.notify_one();
         if !matches!(written.blocking_recv(), Ok(Ok(()))) {
             return Err("the write log cannot be written".to_owned());
         }
@@ -173,12 +192,39 @@ impl Shared {
         } else if !state.journal.is_failed() {
             state.journal.past(key, through, waiter);
         }
-        drop(state);
-        self.to_write.notify_one();
+        self.wake(&mut state);
     }
 }
 
 impl State {
+    pub(super) fn new(journal: Journal<Waiter>, logs: usize) -> Self {
+        Self {
+            journal,
+            objects: HashMap::new(),
+            idle: vec![0; logs],
+            is_called: vec![false; logs],
+            is_sweep_due: false,
+            ending: None,
+            is_closed: false,
+            swept_at: 0,
+            given_up: None,
+            to_hear: Vec::new(),
+        }
+    }
+
+    /// The log whose thread is to be woken by the caller.
+    pub(super) fn next_call(&mut self) -> Option<usize> {
+        if self.idle.iter().all(|&idle| idle == 0) {
+            return None;
+        }
+        let log = match self.idle.len() {
+            1 => 0,
+            _ => self.journal.emptiest().unwrap_or(0),
+        };
+        let sleeps = self.idle[log] > 0;
+        (sleeps && !std::mem::replace(&mut self.is_called[log], true)).then_some(log)
+    }
+
     fn has_work(&self) -> bool {
         self.is_sweep_due || self.ending.is_some() || self.must_give_up()
     }

@@ -1,0 +1,269 @@
+//! All logs of a directory: found together, or made together, or refused.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use log::identity::LOGS_MAX;
+use log::journal::Begin;
+use log::replay::Plan;
+use log::scan::{Found, Lost, ScanError, salvage, scan};
+use log::{Identity, Journal, Limits, Medium, Set, frame};
+use rustix::rand::GetRandomFlags;
+
+use super::file::{self, LogFile, Site};
+use super::marker::Marker;
+use super::{LogError, WriteLog};
+
+/// What `nfskit log inspect` tells.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    pub id: [u8; 16],
+    /// How many they are together.
+    pub logs: usize,
+    pub size_bytes: u64,
+    /// What a recovery would read.
+    pub frames: usize,
+    pub frames_bytes: u64,
+    pub sequence: u64,
+    /// What it would do again.
+    pub files: usize,
+    pub records: u64,
+    pub bytes: u64,
+    pub is_clean: bool,
+    pub is_torn: bool,
+    pub has_doubts: bool,
+}
+
+/// By their numbers, whatever the order in which they were given.
+pub(in crate::store::dir) struct LogFiles {
+    pub(in crate::store::dir) files: Vec<LogFile>,
+    pub(super) set: Set,
+}
+
+impl Medium for LogFiles {
+    fn read(&self, log: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.files.get(log).ok_or(io::ErrorKind::NotFound)?.read(at, into)
+    }
+}
+
+impl LogFiles {
+    /// The logs of this directory at their places, made if nothing is there.
+    pub(super) fn open_or_make(
+        options: &WriteLog,
+        root: &OwnedFd,
+        boot: [u8; 16],
+    ) -> Result<Self, LogError> {
+        let first = options.files.first().cloned().unwrap_or_default();
+        let wrong = |what: String| LogError::File { file: first.clone(), what };
+        if !(1..=LOGS_MAX).contains(&options.files.len()) {
+            return Err(wrong(format!("a directory has 1 to {LOGS_MAX} logs")));
+        }
+        let export =
+            file::export_name(root).map_err(|cause| wrong(format!("no handle: {cause}")))?;
+        let marker = Marker::of(root);
+        make_if_none(options, marker.as_ref(), &export, boot)?;
+        let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
+        let logs = Self::open(&options.files, rebuilt)?;
+        if let Some(log) = logs.files.iter().find(|log| log.identity.export != export) {
+            return Err(log.error("it was made for another directory".to_owned()));
+        }
+        match marker {
+            Some(Marker { id, files }) if id != logs.set.id => Err(LogError::Missing { files }),
+            Some(_) => Ok(logs),
+            None if logs.needs_nothing()? => Ok(logs),
+            None => Err(wrong(
+                "it holds stable writes, but the directory does not know it any more: it was \
+                 restored, or the log could not be written and its server went on without it. Keep \
+                 a copy of the log, and remove it"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Opens and locks them, whose ever they are. A directory's marker and name, where first blocks
+    /// may be damaged.
+    pub(super) fn open(
+        paths: &[PathBuf],
+        rebuilt: Option<(&Marker, &Vec<u8>)>,
+    ) -> Result<Self, LogError> {
+        let mut files: Vec<LogFile> = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let rebuilt = rebuilt.map(|(marker, export)| {
+                let log = marker.place(path).unwrap_or(index);
+                let number = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+                let (log, logs, export) = (number(log), number(paths.len()), export.clone());
+                Identity { id: marker.id, log, logs, bytes: 0, export }
+            });
+            let log = LogFile::open(path, rebuilt)?;
+            check_company(&log, &files, paths.len())?;
+            files.push(log);
+        }
+        files.sort_by_key(|log| log.identity.log);
+        let id = files.first().map_or([0; 16], |log| log.identity.id);
+        let set = Set { id, bytes: files.iter().map(|log| log.identity.bytes).collect() };
+        Ok(Self { files, set })
+    }
+
+    pub(super) fn error(&self, what: String) -> LogError {
+        let file = self.files.first().map_or_else(PathBuf::new, |log| log.path().to_owned());
+        LogError::File { file, what }
+    }
+
+    pub(super) fn marker(&self) -> Marker {
+        Marker { id: self.set.id, files: self.files.iter().map(LogFile::real_path).collect() }
+    }
+
+    /// What is to be read of them, through a medium that sees its progress; `salvages` takes what
+    /// is whole of damaged ones, and says what is not there any more.
+    pub(super) fn scan_with(
+        &self,
+        salvages: bool,
+        medium: &impl Medium,
+    ) -> Result<(Found, Option<Lost>), LogError> {
+        let (found, lost) = match scan(medium, &self.set) {
+            Ok(found) => (found, None),
+            Err(ScanError::Empty | ScanError::Damaged { .. }) if salvages => {
+                let (found, lost) =
+                    salvage(medium, &self.set).map_err(|error| self.unreadable(error))?;
+                (found, Some(lost))
+            }
+            Err(error) => return Err(self.unreadable(error)),
+        };
+        // A first block is written anew only where what follows shows whose it is.
+        let shows = |log: usize| found.frames.iter().any(|place| place.log == log);
+        let stranger =
+            self.files.iter().enumerate().find(|(index, log)| log.is_nameless() && !shows(*index));
+        match stranger {
+            Some((_, log)) => Err(log.error(
+                "its first block is not that of a write log, and nothing else in it shows that it \
+                 is this directory's"
+                    .to_owned(),
+            )),
+            None => Ok((found, lost)),
+        }
+    }
+
+    pub(super) fn plan(&self, found: &Found) -> Result<Plan, LogError> {
+        Plan::of(self, &self.set, found).map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: ScanError) -> LogError {
+        match error {
+            ScanError::Io(_) => self.error(error.to_string()),
+            damage => {
+                let file = self.files.first().map(|log| log.path().to_owned()).unwrap_or_default();
+                LogError::Damaged { file, what: damage.to_string() }
+            }
+        }
+    }
+
+    /// Writes first blocks that were damaged, after all that was held was brought to its place.
+    pub(super) fn name_again(&self) -> io::Result<()> {
+        self.files.iter().try_for_each(LogFile::name_again)
+    }
+
+    fn needs_nothing(&self) -> Result<bool, LogError> {
+        let (found, _) = self.scan_with(false, self)?;
+        Ok(self.plan(&found)?.files.is_empty())
+    }
+}
+
+/// Whether a log belongs to those that were opened before it.
+fn check_company(log: &LogFile, others: &[LogFile], given: usize) -> Result<(), LogError> {
+    let Identity { log: number, logs, id, .. } = &log.identity;
+    let it = format!("it is log {} of {logs}", number + 1);
+    if usize::from(*logs) != given {
+        let given =
+            if given == 1 { "one was given".to_owned() } else { format!("{given} were given") };
+        return Err(log.error(format!("{it}, and {given}: all are needed, each once")));
+    }
+    if let Some(other) = others.iter().find(|other| other.identity.id != *id) {
+        let other = other.path().display();
+        return Err(log.error(format!("{it} of another server or directory than {other}")));
+    }
+    match others.iter().find(|other| other.identity.log == *number) {
+        Some(other) => Err(log.error(format!("{it}, and so is {}", other.path().display()))),
+        None => Ok(()),
+    }
+}
+
+/// All of them or none.
+fn make_if_none(
+    options: &WriteLog,
+    marker: Option<&Marker>,
+    export: &[u8],
+    boot: [u8; 16],
+) -> Result<(), LogError> {
+    let wrong = |file: &Path, what: String| LogError::File { file: file.to_owned(), what };
+    let mut sites = Vec::new();
+    for path in &options.files {
+        sites.push(Site::at(path).map_err(|what| wrong(path, what))?);
+    }
+    let is_there = |site: &Site| matches!(site, Site::Taken);
+    if sites.iter().all(is_there) {
+        return Ok(());
+    }
+    if let Some(Marker { files, .. }) = marker {
+        return Err(LogError::Missing { files: files.clone() });
+    }
+    if let Some(there) = sites.iter().position(is_there) {
+        let missing = sites.iter().position(|site| !is_there(site)).unwrap_or_default();
+        let there = options.files[there].display();
+        return Err(wrong(
+            &options.files[missing],
+            format!(
+                "no log is there, but one is at {there}, and logs are made together: if an earlier \
+                 start was interrupted, remove that one (on a device, its first MiB)"
+            ),
+        ));
+    }
+    let mut id = [0; 16];
+    rustix::rand::getrandom(&mut id, GetRandomFlags::empty())
+        .map_err(|errno| wrong(&options.files[0], errno.to_string()))?;
+    let mut bytes = Vec::new();
+    for (path, site) in options.files.iter().zip(&sites) {
+        bytes.push(site.bytes(options.bytes).map_err(|what| wrong(path, what))?);
+    }
+    let set = Set { id, bytes };
+    let mut first = Vec::new();
+    let begun = Journal::<()>::new(&set, boot, None, Limits::default()).begin(0, &mut first);
+    debug_assert!(matches!(begun, Begin::Write { .. }), "an empty log has room");
+    let number = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    for (index, (path, site)) in options.files.iter().zip(&sites).enumerate() {
+        let (log, logs) = (number(index), number(sites.len()));
+        let (bytes, export) = (set.bytes[index], export.to_vec());
+        let identity = Identity { id, log, logs, bytes, export };
+        let first = if index == 0 { &first[..] } else { &[] };
+        file::make(path, site, &identity, first).map_err(|what| {
+            // Those that were made before are of no use to anybody.
+            let made = options.files.iter().zip(&sites).take(index);
+            made.filter(|(_, site)| matches!(site, Site::Free)).for_each(|(path, _)| {
+                std::fs::remove_file(path).ok();
+            });
+            wrong(path, what)
+        })?;
+    }
+    Ok(())
+}
+
+/// Reads logs that no server has.
+pub(super) fn inspect(paths: &[PathBuf]) -> Result<Inspection, LogError> {
+    let logs = LogFiles::open(paths, None)?;
+    let (found, _) = logs.scan_with(false, &logs)?;
+    let plan = logs.plan(&found)?;
+    Ok(Inspection {
+        logs: logs.files.len(),
+        frames: found.frames.len(),
+        frames_bytes: found.frames.iter().map(|place| place.bytes).sum(),
+        sequence: found.last.sequence,
+        files: plan.files.len(),
+        records: plan.files.values().map(|needed| needed.records).sum(),
+        bytes: plan.files.values().map(|needed| needed.bytes).sum(),
+        is_clean: found.last.flags & frame::CLEAN != 0,
+        is_torn: found.is_torn,
+        has_doubts: found.last.flags & frame::DOUBT != 0,
+        id: logs.set.id,
+        size_bytes: logs.set.all_bytes(),
+    })
+}
