@@ -61,10 +61,64 @@ pub struct Stamp {
     pub nanos: u32,
 }
 
+/// What a SETATTR has set; the modification time is in the record's stamp.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Attributes {
+    pub size: Option<u64>,
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub accessed: Option<Stamp>,
+}
+
+impl Attributes {
+    pub(crate) const BYTES: usize = 40;
+
+    fn encode(&self) -> [u8; Self::BYTES] {
+        let Self { size, mode, uid, gid, accessed } = *self;
+        let is_set =
+            [size.is_some(), mode.is_some(), uid.is_some(), gid.is_some(), accessed.is_some()];
+        let mask = (0u32..).zip(is_set).map(|(bit, is_set)| u32::from(is_set) << bit).sum::<u32>();
+        let accessed = accessed.unwrap_or_default();
+        let mut bytes = [0; Self::BYTES];
+        let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
+        put(0, &mask.to_le_bytes());
+        put(4, &mode.unwrap_or(0).to_le_bytes());
+        put(8, &uid.unwrap_or(0).to_le_bytes());
+        put(12, &gid.unwrap_or(0).to_le_bytes());
+        put(16, &size.unwrap_or(0).to_le_bytes());
+        put(24, &accessed.seconds.to_le_bytes());
+        put(32, &accessed.nanos.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let mask = half(0);
+        let is_set = |bit: u32| mask >> bit & 1 == 1;
+        let size = is_set(0).then(|| number(16));
+        let accessed = Stamp { seconds: number(24).cast_signed(), nanos: half(32) };
+        let attributes = Self {
+            size,
+            mode: is_set(1).then(|| half(4)),
+            uid: is_set(2).then(|| half(8)),
+            gid: is_set(3).then(|| half(12)),
+            accessed: is_set(4).then_some(accessed),
+        };
+        let is_sound = size.is_none_or(|size| i64::try_from(size).is_ok());
+        // What says more than is known here, or anything where nothing is, was not written by this.
+        (is_sound && attributes.encode() == *bytes).then_some(attributes)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Op<'a> {
     /// A stable WRITE.
     Data { offset: u64, modified: Stamp, changed: Stamp, data: &'a [u8] },
+    /// A SETATTR.
+    Attributes { modified: Stamp, changed: Stamp, set: Attributes },
     /// The file itself is stable as it was after the record `through`: that and all before it are
     /// not needed any more, and must not be done again.
     Past { through: u64 },
@@ -91,8 +145,8 @@ pub enum FrameError {
 }
 
 impl Header {
-    /// Reads the header at the beginning of `bytes`, which one of the logs `id` has at `at`; whether
-    /// its frame is whole is another question.
+    /// Reads the header at the beginning of `bytes`, which one of the logs `id` has at `at`;
+    /// whether its frame is whole is another question.
     pub fn decode(bytes: &[u8], id: &[u8; 16], log: u32, at: u64) -> Result<Self, FrameError> {
         let bytes = bytes.get(..HEADER_BYTES).ok_or(FrameError::Short)?;
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
@@ -156,8 +210,13 @@ impl<'b> Builder<'b> {
     }
 
     pub fn push(&mut self, record: &Record<'_>) {
+        let set = match record.op {
+            Op::Attributes { set, .. } => set.encode(),
+            _ => [0; Attributes::BYTES],
+        };
         let (kind, data, number, stamps): (u8, &[u8], u64, [Stamp; 2]) = match record.op {
             Op::Data { offset, modified, changed, data } => (1, data, offset, [modified, changed]),
+            Op::Attributes { modified, changed, .. } => (3, &set, 0, [modified, changed]),
             Op::Past { through } => (2, &[], through, [Stamp::default(); 2]),
         };
         let key = record.key.as_bytes();
@@ -242,16 +301,18 @@ fn take_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let data_len = usize::try_from(half(4)).ok().filter(|&len| len <= DATA_BYTES_MAX)?;
     let (key, rest) = rest.split_at_checked(usize::from(fixed[1]))?;
     let (data, rest) = rest.split_at_checked(data_len)?;
+    let stamp = |seconds: usize, nanos: usize| Stamp {
+        seconds: number(seconds).cast_signed(),
+        nanos: half(nanos),
+    };
+    let (modified, changed) = (stamp(24, 40), stamp(32, 44));
     let op = match fixed[0] {
         1 => {
-            let stamp = |seconds: usize, nanos: usize| Stamp {
-                seconds: number(seconds).cast_signed(),
-                nanos: half(nanos),
-            };
             let offset = number(16);
             offset.checked_add(data_len as u64).filter(|&end| i64::try_from(end).is_ok())?;
-            Op::Data { offset, modified: stamp(24, 40), changed: stamp(32, 44), data }
+            Op::Data { offset, modified, changed, data }
         }
+        3 => Op::Attributes { modified, changed, set: Attributes::decode(data)? },
         2 if data.is_empty() => Op::Past { through: number(16) },
         _ => return None,
     };
@@ -271,14 +332,20 @@ mod tests {
         Header { id: ID, boot, log, at, sequence, tail, flags, records, bytes, next_record, stable }
     }
 
-    fn records(data: &[u8]) -> [Record<'_>; 2] {
+    fn records(data: &[u8]) -> [Record<'_>; 4] {
         let key = Key::new(b"a handle").unwrap();
         let modified = Stamp { seconds: -1, nanos: 999 };
         let changed = Stamp { seconds: 1 << 40, nanos: 1 };
         let op = Op::Data { offset: 77, modified, changed, data };
+        let (mode, uid, gid) = (Some(0o4755), Some(u32::MAX - 1), Some(0));
+        let accessed = Some(Stamp { seconds: i64::MIN, nanos: 5 });
+        let set = Attributes { size: Some(0), mode, uid, gid, accessed };
+        let some = Attributes { gid, ..Attributes::default() };
         [
             Record { sequence: 10, key, op },
             Record { sequence: 11, key, op: Op::Past { through: 10 } },
+            Record { sequence: 12, key, op: Op::Attributes { modified, changed, set } },
+            Record { sequence: 13, key, op: Op::Attributes { modified, changed, set: some } },
         ]
     }
 
@@ -298,7 +365,20 @@ mod tests {
         let frame = Frame::decode(&bytes, &ID, 1, 8192).unwrap();
         let found: Vec<_> = frame.records().map(Result::unwrap).collect();
         assert_eq!(found, records(&data));
-        assert_eq!((frame.header.records, frame.header.bytes), (2, 8192));
+        assert_eq!((frame.header.records, frame.header.bytes), (4, 8192));
+    }
+
+    #[test]
+    fn attributes_that_cannot_be_are_no_record() {
+        let set = Attributes { size: Some(7), ..Attributes::default() };
+        let bytes = set.encode();
+        assert_eq!(Attributes::decode(&bytes), Some(set));
+        for (at, value) in [(0, 0x20), (3, 1), (4, 1), (23, 0x80), (36, 1)] {
+            let mut wrong = bytes;
+            wrong[at] ^= value;
+            assert_eq!(Attributes::decode(&wrong), None, "byte {at}");
+        }
+        assert_eq!(Attributes::decode(&bytes[..39]), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::frame::{self, Builder, Header, Op, Record, Stamp};
+use crate::frame::{self, Attributes, Builder, Header, Op, Record, Stamp};
 use crate::ring::{Place, Ring};
 use crate::scan::Found;
 use crate::{BLOCK, BLOCK_BYTES, Key, Set};
@@ -27,6 +27,8 @@ use crate::{BLOCK, BLOCK_BYTES, Key, Set};
 pub struct Limits {
     /// Most files that have records at a time.
     pub files_max: usize,
+    /// Most records that are needed at a time: 16 bytes each.
+    pub records_max: usize,
     /// Longest data of a record, at most [`frame::DATA_BYTES_MAX`].
     pub data_bytes_max: usize,
     /// Records are added to a frame as long as it is shorter; at most [`frame::FRAME_BYTES_DUE`].
@@ -47,6 +49,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             files_max: 1024,
+            records_max: 1 << 20,
             data_bytes_max: frame::DATA_BYTES_MAX,
             frame_bytes_due: frame::FRAME_BYTES_DUE,
             in_flight_max: 1,
@@ -66,6 +69,7 @@ struct Queued<W> {
 #[derive(Debug)]
 enum QueuedOp {
     Data { offset: u64, modified: Stamp, changed: Stamp, data: Bytes },
+    Attributes { modified: Stamp, changed: Stamp, set: Attributes },
     Past { through: u64 },
 }
 
@@ -130,6 +134,8 @@ pub struct Journal<W> {
     queue: VecDeque<Queued<W>>,
     /// Of the data in the queue, with what their frames add at most.
     queued_cost: u64,
+    /// Records that are needed, or will be.
+    needed: usize,
     next_record: u64,
     /// In the order of their beginning.
     writing: VecDeque<Writing<W>>,
@@ -163,6 +169,7 @@ impl<W> Journal<W> {
             files: HashMap::new(),
             queue: VecDeque::new(),
             queued_cost: 0,
+            needed: 0,
             next_record: found.map_or(1, |found| found.last.next_record),
             writing: VecDeque::new(),
             stable: found.map_or(0, |found| found.last.sequence),
@@ -187,6 +194,7 @@ impl<W> Journal<W> {
         let admits = !self.is_failed
             && !self.is_ended
             && len <= self.limits.data_bytes_max
+            && self.needed < self.limits.records_max
             && is_known != Some(true)
             && (is_known.is_some() || self.files.len() < self.limits.files_max)
             && self.parts.iter().any(|part| part.admits(cost, &self.limits));
@@ -205,7 +213,25 @@ impl<W> Journal<W> {
         waiter: W,
     ) -> u64 {
         self.queued_cost += cost(data.len());
+        self.needed += 1;
         let sequence = self.push(key, QueuedOp::Data { offset, modified, changed, data }, waiter);
+        self.files.entry(key).or_default().last = sequence;
+        sequence
+    }
+
+    /// The same of attributes that were set; admitted as a WRITE of no bytes is. A size only if the
+    /// file has no records.
+    pub fn submit_attributes(
+        &mut self,
+        key: Key,
+        set: Attributes,
+        (modified, changed): (Stamp, Stamp),
+        waiter: W,
+    ) -> u64 {
+        debug_assert!(set.size.is_none() || self.mark(&key).is_none(), "see the rules in lib.rs");
+        self.queued_cost += cost(0);
+        self.needed += 1;
+        let sequence = self.push(key, QueuedOp::Attributes { modified, changed, set }, waiter);
         self.files.entry(key).or_default().last = sequence;
         sequence
     }
@@ -267,7 +293,7 @@ impl<W> Journal<W> {
     /// Whether it is time to make files past their records: half of the room for data is used.
     pub fn is_filling(&self) -> bool {
         let has_half = |part: &Part| part.admits(part.ring.capacity() / 4, &self.limits);
-        !self.parts.iter().any(has_half)
+        self.needed > self.limits.records_max / 2 || !self.parts.iter().any(has_half)
     }
 
     /// Whether records wait for a frame.
@@ -371,6 +397,12 @@ impl<W> Journal<W> {
                     let (offset, modified, changed) = (*offset, *modified, *changed);
                     Op::Data { offset, modified, changed, data }
                 }
+                &QueuedOp::Attributes { modified, changed, set } => {
+                    self.queued_cost -= cost(0);
+                    self.files.entry(key).or_default().needed.push_back((record, sequence));
+                    needed += 1;
+                    Op::Attributes { modified, changed, set }
+                }
                 &QueuedOp::Past { through } => {
                     past.push((key, through));
                     Op::Past { through }
@@ -463,6 +495,7 @@ impl<W> Journal<W> {
                 break;
             }
             file.needed.pop_front();
+            self.needed = self.needed.saturating_sub(1);
             // Only the one that has it takes notice.
             self.parts.iter_mut().for_each(|part| part.ring.release(frame));
         }
@@ -486,6 +519,7 @@ impl<W> Queued<W> {
     fn bytes(&self) -> usize {
         let data = match &self.op {
             QueuedOp::Data { data, .. } => data.len(),
+            QueuedOp::Attributes { .. } => Attributes::BYTES,
             QueuedOp::Past { .. } => 0,
         };
         frame::RECORD_BYTES + self.key.as_bytes().len() + data

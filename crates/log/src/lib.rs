@@ -1,6 +1,6 @@
 //! The stable write log: stable WRITEs are answered from a sequential file or several, and brought
-//! to their place later. Everything here is pure: bytes in and out through [`Medium`], decisions without
-//! threads, clocks or files. `docs/formats/write-log.md` has the bytes.
+//! to their place later. Everything here is pure: bytes in and out through [`Medium`], decisions
+//! without threads, clocks or files. `docs/formats/write-log.md` has the bytes.
 //!
 //! ```text
 //!   submit --> queue --begin--> one frame --written, synced--> finish --> all whom it covers
@@ -16,6 +16,7 @@
 //! - [`journal`]: who shares a frame, and which files have records that are still needed.
 //! - [`scan`]: what a log holds after a crash; a torn end is not damage in the middle.
 //! - [`replay`]: what of it is to be done again.
+//! - [`unstable`]: what a COMMIT of a little can be answered with.
 //!
 //! **The rules** that whoever uses it keeps, and that `tests/it/power_cuts.rs` tries:
 //!
@@ -24,6 +25,8 @@
 //! 3. What is made stable without the log (a COMMIT, a truncation) while the file has records is
 //!    answered after a [`Op::Past`] record is stable: else replay would put older bytes over newer.
 //! 4. A file whose sync has failed is not past anything until the log was replayed.
+//! 5. A file that is truncated has no records: a crash could keep what was cut off, and a replay
+//!    put older WRITEs behind the new end. What comes after may have some.
 
 pub mod frame;
 pub mod fuzzing;
@@ -34,8 +37,9 @@ pub mod medium;
 pub mod replay;
 pub mod ring;
 pub mod scan;
+pub mod unstable;
 
-pub use self::frame::{Op, Record, Stamp};
+pub use self::frame::{Attributes, Op, Record, Stamp};
 pub use self::identity::{Identity, Set};
 pub use self::journal::{Journal, Limits};
 pub use self::key::Key;

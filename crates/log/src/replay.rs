@@ -1,5 +1,5 @@
-//! What of a log is to be done again: each WRITE that its file is not past, in order. To do it
-//! twice leaves the same.
+//! What of a log is to be done again: each WRITE and SETATTR that its file is not past, in order.
+//! To do it twice leaves the same.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,29 @@ use crate::{Key, Medium, Set};
 pub struct Needed {
     pub records: u64,
     pub bytes: u64,
-    /// The times after its last WRITE.
+    /// The times after its last record; the access time only if one has set it.
     pub modified: Stamp,
     pub changed: Stamp,
+    pub accessed: Option<Stamp>,
+    /// Some record has set attributes.
+    pub has_attributes: bool,
 }
 
 impl Needed {
     fn add(&mut self, op: &Op<'_>) {
-        if let Op::Data { modified, changed, data, .. } = op {
-            self.records += 1;
-            self.bytes += data.len() as u64;
-            (self.modified, self.changed) = (*modified, *changed);
+        match op {
+            Op::Data { modified, changed, data, .. } => {
+                self.bytes += data.len() as u64;
+                (self.modified, self.changed) = (*modified, *changed);
+            }
+            Op::Attributes { modified, changed, set } => {
+                (self.modified, self.changed) = (*modified, *changed);
+                self.accessed = set.accessed.or(self.accessed);
+                self.has_attributes = true;
+            }
+            Op::Past { .. } => return,
         }
+        self.records += 1;
     }
 }
 
@@ -59,7 +70,7 @@ impl Plan {
 
     /// Whether this record is to be done again.
     pub fn needs(&self, record: &Record<'_>) -> bool {
-        matches!(record.op, Op::Data { .. })
+        !matches!(record.op, Op::Past { .. })
             && self.past.get(&record.key).is_none_or(|&past| record.sequence > past)
     }
 

@@ -1,5 +1,5 @@
-//! Where the next frame of a log goes. Frames lie one behind the other from the second block to the end of
-//! the log and round again; a frame is never split.
+//! Where the next frame of a log goes. Frames lie one behind the other from the second block to the
+//! end of the log and round again; a frame is never split.
 //!
 //! What must not be overwritten is what a recovery would read: everything from the tail that the
 //! newest *written* frame names. A file may be synced and its frames not needed any more; their

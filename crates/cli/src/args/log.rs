@@ -12,7 +12,8 @@ pub(crate) enum Log {
     Drain(Drain),
 }
 
-/// Says what a log holds. No server may have it. Of several logs of a directory, all are to be given.
+/// Says what a log holds. No server may have it. Of several logs of a directory, all are to be
+/// given.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit log inspect /var/lib/nfskit/data.wal

@@ -174,7 +174,8 @@ pub(crate) struct Serve {
     #[arg(long, value_enum, default_value_t = MetadataSync::Always)]
     pub(crate) metadata_sync: MetadataSync,
     /// Answers stable WRITEs of at most 256 KiB from this log, and brings them to their place
-    /// within seconds; made if it is not there. A file, or a block device that is blank. Several
+    /// within seconds; also SETATTRs and small COMMITs, if it is faster than DIR's disk. Made if it
+    /// is not there. A file, or a block device that is blank. Several
     /// (the option again, each on a device of its own) share the work. It belongs to DIR, which is
     /// not served without it until the server has ended in order. For root, and where no program on
     /// this host writes to the same files.

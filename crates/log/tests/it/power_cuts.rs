@@ -28,10 +28,13 @@ fn live(seed: u64, mistake: Mistake) -> Result<Machine, String> {
 fn what_was_answered_survives_every_power_cut() {
     let seeds = std::env::var("NFSKIT_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let (mut logged, mut replayed, mut failures) = (0, 0, 0);
+    let (mut committed, mut truncated) = (0, 0);
     for seed in 0..seeds.unwrap_or(SEEDS) {
         match live(seed, Mistake::None) {
             Ok(machine) => {
                 logged += machine.logged;
+                committed += machine.committed;
+                truncated += machine.truncated;
                 replayed += machine.replayed;
                 failures += machine.failures;
             }
@@ -40,6 +43,7 @@ fn what_was_answered_survives_every_power_cut() {
     }
     let counts = format!("{logged} logged, {replayed} replayed, {failures} logs failed");
     assert!(logged > 0 && replayed > 0 && failures > 0, "{counts}");
+    assert!(committed > 0 && truncated > 0, "{committed} COMMITs and {truncated} truncations");
 }
 
 #[test]
@@ -52,6 +56,7 @@ fn mistakes_are_found() {
         Mistake::ForgetsDoubt,
         Mistake::KeepsFailedLog,
         Mistake::ForgetsLogEarly,
+        Mistake::CommitsOlder,
     ];
     for mistake in mistakes {
         let found = (0..SEEDS_OF_MISTAKES).find(|&seed| live(seed, mistake).is_err());

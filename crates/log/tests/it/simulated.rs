@@ -1,5 +1,5 @@
-//! A machine with a log or several, some files and a page cache, whose power can be cut between any two steps
-//! and in the middle of any write. The steps of calls in progress are mixed at random.
+//! A machine with a log or several, some files and a page cache, whose power can be cut between any
+//! two steps and in the middle of any write. The steps of calls in progress are mixed at random.
 //!
 //! What is true is kept beside it: of each cell of each file all that was ever written to it, and
 //! from which of these on a client was told that it is stable.
@@ -11,7 +11,8 @@ use fastrand::Rng;
 use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{ScanError, scan};
-use log::{Journal, Key, Limits, Op, Set, Stamp, frame};
+use log::unstable::{Budget, Unstable};
+use log::{Attributes, Journal, Key, Limits, Op, Set, Stamp, frame};
 
 const FILES: usize = 4;
 const SECTOR: usize = 512;
@@ -40,6 +41,8 @@ pub(crate) enum Mistake {
     KeepsFailedLog,
     /// The directory forgets a log that cannot be written before its files are synced.
     ForgetsLogEarly,
+    /// A COMMIT is answered with what an UNSTABLE WRITE gave, also if a stable one came after it.
+    CommitsOlder,
 }
 
 #[derive(Default)]
@@ -53,6 +56,7 @@ struct File {
     /// Its existence is stable, and so are its attributes, by a sync of its own.
     is_rooted: bool,
     truth: Vec<Cell>,
+    unstable: Unstable,
 }
 
 #[derive(Clone, Default)]
@@ -113,6 +117,8 @@ pub(crate) struct Machine {
     step: u64,
     next: u64,
     pub(crate) logged: u64,
+    pub(crate) committed: u64,
+    pub(crate) truncated: u64,
     pub(crate) replayed: u64,
     pub(crate) failures: u64,
 }
@@ -122,7 +128,8 @@ fn key(file: usize) -> Key {
 }
 
 fn limits() -> Limits {
-    Limits { files_max: FILES, data_bytes_max: 4096, frame_bytes_due: 8192, in_flight_max: 2 }
+    let (files_max, records_max, in_flight_max) = (FILES, 60, 2);
+    Limits { files_max, records_max, data_bytes_max: 4096, frame_bytes_due: 8192, in_flight_max }
 }
 
 impl Machine {
@@ -138,6 +145,7 @@ impl Machine {
             cache: empty.clone(),
             disk: empty.clone(),
             truth: vec![Cell { history: vec![0], stable: 0 }; CELLS],
+            unstable: Unstable::within(Budget::of(1 << 20)),
             ..File::default()
         });
         let mut machine = Self {
@@ -156,6 +164,8 @@ impl Machine {
             step: 0,
             next: 1,
             logged: 0,
+            committed: 0,
+            truncated: 0,
             replayed: 0,
             failures: 0,
         };
@@ -185,7 +195,7 @@ impl Machine {
             8 => {
                 let all = self.files[file].truth.iter().enumerate();
                 let promise = all.map(|(at, cell)| (at, cell.history.len() - 1)).collect();
-                self.start(file, Kind::Commit, promise, Stage::Mark);
+                self.commit(file, promise);
             }
             _ => {
                 let from = self.rng.usize(0..CELLS);
@@ -193,6 +203,25 @@ impl Machine {
                 self.start(file, kind, Vec::new(), Stage::Mark);
             }
         }
+    }
+
+    /// Of the log, if that knows all that is unstable.
+    fn commit(&mut self, index: usize, promise: Vec<(usize, usize)>) {
+        let (key, file) = (key(index), &mut self.files[index]);
+        let little = file.unstable.committable(Stamp::default()).filter(|_| file.is_rooted);
+        let room = |(writes, bytes)| self.journal.admits(&key, bytes + writes * 64);
+        if !little.is_some_and(room) {
+            self.start(index, Kind::Commit, promise, Stage::Mark);
+            return;
+        }
+        let writes = file.unstable.take();
+        let id = self.start(index, Kind::Commit, promise, Stage::Waits);
+        let (last, stamp) = (writes.len() - 1, Stamp::default());
+        for (number, (offset, data)) in writes.into_iter().enumerate() {
+            let waiter = if number == last { id } else { 0 };
+            self.journal.submit(key, offset, (stamp, stamp), data, waiter);
+        }
+        self.committed += 1;
     }
 
     fn start(
@@ -215,6 +244,12 @@ impl Machine {
         let cells = (0..len).map(|at| number + (at as u64 & 0xff));
         let data: Vec<u8> = cells.flat_map(u64::to_le_bytes).collect();
         let promise = self.files[index].put(from, &data, self.step);
+        let unstable = &mut self.files[index].unstable;
+        match is_stable {
+            false => unstable.wrote((from * CELL) as u64, &data, Stamp::default()),
+            true if self.mistake == Mistake::CommitsOlder => {}
+            true => unstable.overwrote((from * CELL) as u64, data.len() as u64, Stamp::default()),
+        }
         let may_log = is_stable && self.files[index].is_rooted;
         if may_log && self.journal.admits(&key(index), data.len()) {
             let id = self.start(index, Kind::Write, promise, Stage::Waits);
@@ -241,8 +276,11 @@ impl Machine {
         let key = key(call.file);
         call.stage = match call.stage {
             Stage::Mark if self.journal.is_doubtful(&key) && !self.forgets_doubt() => return,
+            // One sync of a file at a time.
+            Stage::Mark if self.is_syncing(call.file) => Stage::Mark,
             Stage::Mark => {
                 let file = &mut self.files[call.file];
+                file.unstable.sync_begins();
                 let (snapshot, dirty, began) = (file.cache.clone(), file.dirty, self.step);
                 Stage::Sync { mark: self.journal.mark(&key), began, snapshot, dirty }
             }
@@ -252,6 +290,7 @@ impl Machine {
                 // verifier that tells clients of it.
                 if self.journal.mark(&key).is_some() && self.rng.u32(0..60) == 0 {
                     self.files[call.file].clean(began);
+                    self.files[call.file].unstable.sync_ended(false);
                     if !self.forgets_doubt() {
                         self.journal.doubt(&key);
                     }
@@ -260,6 +299,7 @@ impl Machine {
                 if !trims {
                     self.files[call.file].flush(&snapshot, &dirty, began);
                 }
+                self.files[call.file].unstable.sync_ended(true);
                 Stage::Synced { mark }
             }
             Stage::Synced { mark } if self.journal.is_doubtful(&key) && mark.is_some() => return,
@@ -286,6 +326,11 @@ impl Machine {
         }
     }
 
+    fn is_syncing(&self, file: usize) -> bool {
+        let syncs = |call: &Call| call.file == file && matches!(call.stage, Stage::Sync { .. });
+        self.calls.values().any(syncs)
+    }
+
     fn forgets_doubt(&self) -> bool {
         self.mistake == Mistake::ForgetsDoubt
     }
@@ -296,8 +341,18 @@ impl Machine {
         if let Kind::Truncate { from, is_done: false } = call.kind {
             let zeros = vec![0; (CELLS - from) * CELL];
             call.promise = file.put(from, &zeros, self.step);
+            file.unstable.spoil();
             call.kind = Kind::Truncate { from, is_done: true };
             call.stage = Stage::Mark;
+            let key = key(call.file);
+            let may_log = file.is_rooted && self.journal.mark(&key).is_none();
+            if may_log && self.journal.admits(&key, 0) {
+                let set = Attributes { size: Some((from * CELL) as u64), ..Attributes::default() };
+                let stamps = (Stamp::default(), Stamp::default());
+                self.journal.submit_attributes(key, set, stamps, self.next + 1);
+                call.stage = Stage::Waits;
+                self.truncated += 1;
+            }
             self.next += 1;
             self.calls.insert(self.next, call);
             self.next += 1;
@@ -463,7 +518,10 @@ impl Machine {
                 }
             }
         }
-        self.files.iter_mut().for_each(|file| file.is_rooted = false);
+        for file in &mut self.files {
+            file.is_rooted = false;
+            file.unstable = Unstable::within(Budget::of(1 << 20));
+        }
         self.recover()?;
         Ok(())
     }
@@ -500,10 +558,15 @@ impl Machine {
             let plan = Plan::of(&self.logs[..], &self.set, &found)?;
             let (files, replayed, step) = (&mut self.files, &mut self.replayed, self.step);
             plan.run(&self.logs[..], &self.set, &found, |record| {
-                let Op::Data { offset, data, .. } = record.op else { return Ok(()) };
                 let file = &mut files[usize::from(record.key.as_bytes()[1])];
-                let at = usize::try_from(offset).unwrap();
-                file.cache[at..at + data.len()].copy_from_slice(data);
+                let place = |at: u64| usize::try_from(at).unwrap();
+                match record.op {
+                    Op::Data { offset, data, .. } => {
+                        file.cache[place(offset)..][..data.len()].copy_from_slice(data);
+                    }
+                    Op::Attributes { set, .. } => file.cache[place(set.size.unwrap())..].fill(0),
+                    Op::Past { .. } => return Ok(()),
+                }
                 file.dirty = [step; SECTORS];
                 *replayed += 1;
                 Ok::<_, ScanError>(())

@@ -4,7 +4,7 @@
 //! |-----------|-------------------------------------------------------------|
 //! | attr      | statx                                                       |
 //! | access    | statx; the first time faccessat2 (up to three when something is denied) |
-//! | set_attr  | statx, one per attribute, statx; then fsync                 |
+//! | set_attr  | statx, one per attribute, statx; then fsync, or a record in the write log |
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use super::errno::status;
 use super::objects::Object;
 use super::stat::Stat;
-use super::tree::{Touched, Tree, wcc};
+use super::tree::{Tree, wcc};
+use super::write_log::Ticket;
 use crate::store::{Changed, Looked, Properties, Space};
 use crate::types::{Access, Attr, Caller, FileKind, Handle, SetAttr, SetTime, Status, Time};
 
@@ -72,7 +73,7 @@ impl Tree {
         handle: &Handle,
         changes: &SetAttr,
         guard: Option<Time>,
-    ) -> Changed<((), Touched)> {
+    ) -> Changed<(Arc<Object>, Option<Ticket>)> {
         let object = match self.object(handle) {
             Ok(object) => object,
             Err(status) => return Changed::failed(status),
@@ -83,15 +84,18 @@ impl Tree {
             Err(status) => return Changed::failed(status),
         };
         let guarded = guard.is_none_or(|time| time == before.attr().changed);
-        let result = if guarded {
-            self.acting
-                .act_as(caller)
-                .and_then(|()| self.apply(caller, &object, changes))
-                .map(|()| ((), Touched([Some(Arc::clone(&object)), None])))
-        } else {
-            Err(Status::NotSync)
+        let result = match guarded {
+            true => self.acting.act_as(caller).and_then(|()| self.apply(caller, &object, changes)),
+            false => Err(Status::NotSync),
         };
-        Changed { wcc: wcc(&before, &object), result }
+        let wcc = wcc(&before, &object);
+        let ticket = match (&self.log, &wcc.after, &result) {
+            (Some(log), Some(after), Ok(())) => {
+                log.submit_attributes(&object, changes, &before, after)
+            }
+            _ => None,
+        };
+        Changed { wcc, result: result.map(|()| (Arc::clone(&object), ticket)) }
     }
 
     /// In the order of the kernel's own server: the size first, because a truncation sets times
@@ -130,6 +134,7 @@ impl Tree {
             return Err(Status::TooLarge);
         }
         self.check_write(caller, object, &object.stat()?)?;
+        object.unstable.lock().spoil();
         let fd = self.with_room(|| object.writing(&self.proc))?;
         rustix::fs::ftruncate(fd, size).map_err(status)
     }

@@ -8,6 +8,8 @@
 //! | write, stable              | the same, then fdatasync or fsync on a thread |
 //! | commit                     | statx, fsync on a thread, statx |
 //!
+//! With a write log, a stable write and the commit of a little wait for a frame of the log instead.
+//!
 //! Attributes of a READ are taken *before* the data. If the file changes in between, the client
 //! holds newer data under older attributes and will look again; the other way round it would keep
 //! old data for new.
@@ -35,10 +37,10 @@ use super::stat::Stat;
 use super::sync::group::Need;
 use super::sys;
 use super::tree::{Tree, wcc};
-use super::write_log::{Log, Ticket};
+use super::write_log::{self, Log, Ticket};
 use crate::durable::{Committed, Durable};
 use crate::store::{Changed, Extent, Looked, Written};
-use crate::types::{Caller, Handle, Stability, Status, Wcc};
+use crate::types::{Attr, Caller, Handle, Stability, Status, Wcc};
 
 /// A read under way: what is in the buffer so far.
 struct Reading {
@@ -188,6 +190,9 @@ impl Tree {
             Ok(fd) => fd,
             Err(status) => return (wcc(&before, object), Err(status)),
         };
+        if let Some(log) = &self.log {
+            log.meets(object, &before);
+        }
         let result = write_all(fd, data, offset);
         // Even if it failed: part of it may have been written.
         object.unsynced.store(true, Ordering::Release);
@@ -203,6 +208,9 @@ impl Tree {
             }
             _ => None,
         };
+        if self.log.is_some() {
+            note(object, offset, data, stability, &before, wcc.after.filter(|_| count.is_ok()));
+        }
         (wcc, count.map(|count| (count, logged)))
     }
 
@@ -223,7 +231,8 @@ impl Tree {
         }
     }
 
-    /// The whole file is synced, whatever the range: that is never less than was asked.
+    /// The whole file is synced, whatever the range: that is never less than was asked. Or, with a
+    /// write log, what is unstable of it goes there, if that is known and little.
     ///
     /// Others may write to it during the sync. A client takes what lies between the attributes
     /// before and after for its own doing, so that both are those of one look.
@@ -235,9 +244,39 @@ impl Tree {
         if let Err(status) = self.check_write(caller, &object, &stat) {
             return Changed { wcc: Wcc::unchanged(stat.attr()), result: Err(status) };
         }
-        let result = self.sync(&object, Need::File).await;
+        // Before the data are looked for, as in a WRITE.
+        let verifier = self.syncer.verifier();
+        let logged = self.log.as_ref().and_then(|log| Some((log, log.submit_commit(&object)?)));
+        let result = match logged {
+            Some((log, ticket)) => log.stable(ticket, &object, verifier).await,
+            None => self.sync(&object, Need::File).await,
+        };
         let wcc = object.stat().map(|stat| Wcc::unchanged(stat.attr()));
         Changed { wcc: wcc.unwrap_or_default(), result }
+    }
+}
+
+/// For a COMMIT from the write log: what came, and what of that will be unstable. The caller holds
+/// the file's order. `after` is missing if it is not known what was written.
+fn note(
+    object: &Object,
+    offset: u64,
+    data: &Bytes,
+    stability: Stability,
+    before: &Stat,
+    after: Option<Attr>,
+) {
+    let mut unstable = object.unstable.lock();
+    match after {
+        // Of set-id bits that are gone the log would not know.
+        Some(after) if after.mode == before.attr().mode => {
+            let changed = write_log::stamp(after.changed);
+            match stability {
+                Stability::Unstable => unstable.wrote(offset, data, changed),
+                _ => unstable.overwrote(offset, data.len() as u64, changed),
+            }
+        }
+        _ => unstable.spoil(),
     }
 }
 

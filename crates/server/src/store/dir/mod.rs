@@ -457,8 +457,13 @@ impl Store for DirStore {
         if changes.size.is_some() && self.tree.log.is_some() {
             self.tree.settle_log(self.tree.object(handle).ok()).await;
         }
-        let change = self.tree.set_attr(caller, handle, &changes, guard);
-        self.tree.settle(change).await
+        let Changed { wcc, result } = self.tree.set_attr(caller, handle, &changes, guard);
+        let result = match result {
+            Ok((object, Some(ticket))) => self.tree.logged(ticket, &object).await.map(|_| ()),
+            Ok((object, None)) => self.tree.make_stable(Touched([Some(object), None])).await,
+            Err(status) => Err(status),
+        };
+        Changed { wcc, result }
     }
 
     async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use log::unstable::Unstable;
 use parking_lot::{Mutex, RwLock};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -54,8 +55,11 @@ pub(super) struct Object {
     /// Unstable writes came after the last sync began.
     pub(super) unsynced: AtomicBool,
     pub(super) writeback: Mutex<Writeback>,
-    /// It was synced with its attributes since it was opened, so that it will be there after a
-    /// crash.
+    /// With a write log, what of it a COMMIT would have to make stable. It may be taken when the
+    /// file's order is held.
+    pub(super) unstable: Mutex<Unstable>,
+    /// It was synced with its attributes since it was last made or changed by others, so that it
+    /// will be there after a crash.
     pub(super) is_rooted: AtomicBool,
     /// A sync of it has failed since it was opened.
     pub(super) has_failed: AtomicBool,
@@ -87,6 +91,7 @@ impl Object {
             group: Mutex::default(),
             unsynced: AtomicBool::new(false),
             writeback: Mutex::default(),
+            unstable: Mutex::default(),
             is_rooted: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             rights: Mutex::default(),

@@ -20,7 +20,7 @@ use super::stat::{Identity, Stat};
 use super::sync::Syncer;
 use super::sync::group::Need;
 use super::sync::pool::Pool;
-use super::write_log::Log;
+use super::write_log::{Log, Ticket};
 use super::{FileSystem, MetadataSync};
 use crate::durable::Durable;
 use crate::store::{Changed, Node};
@@ -205,7 +205,10 @@ impl Tree {
         self.keep_object(Object::new(handle, stat, fd))
     }
 
-    pub(super) fn keep_object(&self, object: Object) -> Arc<Object> {
+    pub(super) fn keep_object(&self, mut object: Object) -> Arc<Object> {
+        if let Some(log) = &self.log {
+            *object.unstable.get_mut() = log.unstable();
+        }
         if object.handle == self.root.handle {
             return Arc::clone(&self.root);
         }
@@ -266,6 +269,19 @@ impl Tree {
         match &self.log {
             Some(log) => log.sync(object, need).await,
             None => self.syncer.sync(object, need).await,
+        }
+    }
+
+    /// Waits until the log has what it has taken up, or else syncs the object.
+    pub(super) async fn logged(
+        &self,
+        ticket: Ticket,
+        object: &Arc<Object>,
+    ) -> Result<Durable, Status> {
+        let verifier = self.syncer.verifier();
+        match &self.log {
+            Some(log) => log.stable(ticket, object, verifier).await,
+            None => self.syncer.sync(object, Need::File).await,
         }
     }
 

@@ -142,11 +142,17 @@ impl Syncer {
     fn sync_group(&self, object: &Arc<Object>) {
         let need = object.group.lock().begin();
         object.take_unsynced();
+        if need >= Need::File {
+            object.unstable.lock().sync_begins();
+        }
         let verifier = self.inner.verifier();
         let outcome = self.inner.sync(object, need);
         if outcome.is_err() {
             // Before the next one begins, which may well succeed.
             object.has_failed.store(true, Ordering::Release);
+        }
+        if need >= Need::File {
+            object.unstable.lock().sync_ended(outcome.is_ok());
         }
         let finished = object.group.lock().finish();
         for waiter in finished.waiters {

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use super::logged::options;
+use super::logged;
 use super::*;
 
 /// In the gate. Each is a mount and some seconds of work in a second.
-const CUTS: u32 = 6;
+const CUTS: u32 = 10;
 
 /// A server with a log, on a file system in a file.
 struct Machine {
@@ -23,15 +23,25 @@ struct Machine {
 struct Known {
     content: Vec<u8>,
     modified: Time,
+    mode: u32,
+}
+
+fn options(place: &Path, has_log: bool, boot: u8) -> DirOptions {
+    let mut options = logged::options(place.join("log"), boot);
+    match has_log {
+        true => options.write_log.as_mut().unwrap().is_faster = Some(true),
+        false => options.write_log = None,
+    }
+    options
 }
 
 impl Machine {
-    fn new() -> Option<Self> {
+    fn new(has_log: bool) -> Option<Self> {
         let place = tempfile::tempdir().unwrap();
         let made = Mount::made(&place.path().join("disk"), &["mkfs.ext4", "-q", "-F"])?;
         drop(made);
         let mount = Self::mount(place.path())?;
-        let at = match DirStore::open(&mount.0, &options(place.path().join("log"), 0)) {
+        let at = match DirStore::open(&mount.0, &options(place.path(), has_log, 0)) {
             Err(error) if error.to_string().contains("memory") => {
                 not_tested("power cuts: temporary files lie in memory");
                 return None;
@@ -48,15 +58,15 @@ impl Machine {
         Mount::at(place.join("disk"), &arguments)
     }
 
-    fn log(&self) -> &Log {
-        self.at.tree.log.as_ref().unwrap()
+    fn log(&self) -> Option<&Log> {
+        self.at.tree.log.as_ref()
     }
 
     /// The power is cut, and comes back. All calls were answered: what the log says afterwards is
     /// of no weight, so that it may be copied first.
     fn cut(self) -> Self {
         // A copy of a disk that is being written would be none of any moment.
-        while self.log().is_sweeping() {
+        while self.log().is_some_and(Log::is_sweeping) {
             thread::yield_now();
         }
         let Self { at, mount, place, boot } = self;
@@ -66,7 +76,10 @@ impl Machine {
                 Command::new("cp").args(["--sparse=always", "--"]).arg(from).arg(to).status();
             assert!(copied.unwrap().success());
         };
-        copy("log", "log.cut");
+        let has_log = at.tree.log.is_some();
+        if has_log {
+            copy("log", "log.cut");
+        }
         copy("disk.image", "image.cut");
         drop(at);
         let unmounted = Command::new("umount").arg(&mount.0).status().unwrap();
@@ -75,12 +88,14 @@ impl Machine {
         let take = |from: &str, to: &str| {
             fs::rename(place.path().join(from), place.path().join(to)).unwrap();
         };
-        take("log.cut", "log");
+        if has_log {
+            take("log.cut", "log");
+        }
         take("image.cut", "disk.image");
         let mount = Self::mount(place.path()).expect("it was mounted before");
         let boot = boot + 1;
-        let at = DirStore::open(&mount.0, &options(place.path().join("log"), boot)).unwrap();
-        assert!(!at.recovered().unwrap().was_running);
+        let at = DirStore::open(&mount.0, &options(place.path(), has_log, boot)).unwrap();
+        assert!(at.recovered().is_none_or(|recovered| !recovered.was_running));
         Self { at, mount, place, boot }
     }
 
@@ -102,7 +117,7 @@ impl Machine {
             let how = CreateHow::Guarded(mode(0o644));
             let made = block_on(self.at.create(&ME, &self.at.root(), name.as_bytes(), how));
             let modified = made.result.unwrap().attr.modified;
-            known.insert(name, Known { modified, ..Known::default() });
+            known.insert(name, Known { modified, mode: 0o644, ..Known::default() });
             return;
         };
         let handle = self.find(&name).unwrap().handle;
@@ -121,13 +136,21 @@ impl Machine {
                 file.modified = changed.wcc.after.unwrap().modified;
             }
             2 | 3 => {
+                file.mode = 0o600 + u32::from(byte) % 64;
+                let modified = Time { secs: i64::from(byte), nanos: 5 };
+                let changes = SetAttr { modified: SetTime::To(modified), ..mode(file.mode) };
+                let changed = block_on(self.at.set_attr(&ME, &handle, changes, None));
+                changed.result.unwrap();
+                file.modified = modified;
+            }
+            4..=6 => {
                 let (offset, data) = (random(60_000), vec![byte; 1 + random(9000)]);
                 file.modified = self.write(&handle, offset, &data, Stability::Unstable);
                 let _durable = block_on(self.at.commit(&ME, &handle, 0, 0)).result.unwrap();
                 file.put(offset, &data);
             }
             // More than a record takes.
-            4 => {
+            7 => {
                 let data = vec![byte; 300 << 10];
                 file.modified = self.write(&handle, 0, &data, Stability::FileSync);
                 file.put(0, &data);
@@ -153,7 +176,9 @@ impl Machine {
             assert_eq!(content.len(), known.content.len(), "size of {name}");
             let differs = content.iter().zip(&known.content).position(|(a, b)| a != b);
             assert_eq!(differs, None, "of {name}");
-            assert_eq!(self.find(name).unwrap().attr.modified, known.modified, "time of {name}");
+            let attr = self.find(name).unwrap().attr;
+            assert_eq!(attr.modified, known.modified, "time of {name}");
+            assert_eq!(attr.mode & 0o7777, known.mode, "mode of {name}");
         }
     }
 }
@@ -169,11 +194,22 @@ impl Known {
 }
 
 #[test]
-fn power_cuts_of_a_real_file_system_lose_nothing() {
+fn power_cuts_of_a_real_file_system_lose_nothing_with_a_log() {
+    assert!(replayed_in_cuts(true).is_none_or(|replayed| replayed > 0), "the log was of use");
+}
+
+#[test]
+fn power_cuts_of_a_real_file_system_lose_nothing_without_one() {
+    assert!(replayed_in_cuts(false).is_none_or(|replayed| replayed == 0));
+}
+
+/// None, loudly, where it cannot be tried.
+fn replayed_in_cuts(has_log: bool) -> Option<u64> {
     if !kernel_handles_work() || !is_privileged() {
-        return not_tested("power cuts: this process may not mount");
+        not_tested("power cuts: this process may not mount");
+        return None;
     }
-    let Some(mut machine) = Machine::new() else { return };
+    let mut machine = Machine::new(has_log)?;
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move |end: usize| {
         state ^= state << 13;
@@ -187,13 +223,13 @@ fn power_cuts_of_a_real_file_system_lose_nothing() {
             machine.call(&mut random, &mut known);
             if call % 50 == 0 {
                 let second = cut * 1000 + u32::try_from(call).unwrap() + 5;
-                machine.log().tend(second);
+                machine.log().into_iter().for_each(|log| log.tend(second));
             }
         }
         machine = machine.cut();
-        replayed += machine.at.recovered().unwrap().records;
+        replayed += machine.at.recovered().map_or(0, |recovered| recovered.records);
         machine.check(&known);
     }
-    assert!(replayed > 0, "the log was of use");
     block_on(machine.at.end_log()).unwrap();
+    Some(replayed)
 }

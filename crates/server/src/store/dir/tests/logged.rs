@@ -22,7 +22,11 @@ pub(super) fn options(log: PathBuf, boot: u8) -> DirOptions {
     DirOptions {
         handles: HandleChoice::Kernel,
         identity: Identity::Best,
-        write_log: Some(WriteLog { boot: Some([boot; 16]), ..WriteLog::new(vec![log], SIZE) }),
+        write_log: Some(WriteLog {
+            boot: Some([boot; 16]),
+            is_faster: Some(false),
+            ..WriteLog::new(vec![log], SIZE)
+        }),
         ..DirOptions::default()
     }
 }
@@ -62,13 +66,13 @@ impl Logged {
 
     /// The process is killed, and started again in this boot of the machine.
     pub(super) fn again(mut self, boot: u8, between: impl FnOnce(&Fixture)) -> (Self, Recovered) {
-        let Fixture { store, place, .. } = self.at;
+        let Fixture { store, place, mut options } = self.at;
         let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
         drop(store);
         // It stands for nothing until the next is open.
         let other = DirStore::open(place.path().join("outside"), &plain).unwrap();
-        let log = place.path().join("outside/log");
-        self.at = Fixture { store: other, options: options(log, boot), place };
+        options.write_log.as_mut().unwrap().boot = Some([boot; 16]);
+        self.at = Fixture { store: other, options, place };
         between(&self.at);
         self.open();
         let recovered = self.at.store.recovered().unwrap();

@@ -5,6 +5,7 @@
 
 mod callers;
 mod churn;
+mod covered;
 mod cuts;
 mod data;
 mod handles;

@@ -61,7 +61,15 @@ impl Logged {
         let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
         self.at.store = DirStore::open(self.at.outside(""), &plain).unwrap();
         self.at.options = options;
-        self.at.store = DirStore::open(self.at.path(""), &self.at.options)?;
+        let mut tries = 0;
+        self.at.store = loop {
+            match DirStore::open(self.at.path(""), &self.at.options) {
+                // A program that another test is about to start has it for a moment longer.
+                Err(error) if tries < 300 && error.to_string().contains("in use") => tries += 1,
+                opened => break opened?,
+            }
+            thread::yield_now();
+        };
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use log::Stamp;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
@@ -17,6 +18,10 @@ const ATTRIBUTE: &str = "user.nfskit.write_log";
 
 /// Set when a file could not be synced and no frame could say so any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
+
+/// Set while what a log holds is done again: since when. A file that was changed later was changed
+/// by that, and its times say nothing of what its disk had before.
+const REPLAY: &str = "user.nfskit.write_log.replay";
 
 #[derive(Clone, Debug)]
 pub(super) struct Marker {
@@ -48,10 +53,29 @@ impl Marker {
         // No path has a zero in it.
         let value = [&self.id[..], &files.join(&0)].concat();
         rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
-        match rustix::fs::fremovexattr(root, DOUBT) {
-            Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),
-            Err(errno) => Err(errno),
+        for done in [DOUBT, REPLAY] {
+            match rustix::fs::fremovexattr(root, done) {
+                Ok(()) | Err(Errno::NODATA) => {}
+                Err(errno) => return Err(errno),
+            }
         }
+        rustix::fs::fsync(root)
+    }
+
+    /// Since when a replay is under way that an earlier start may have begun, if one has.
+    pub(super) fn replays_since(root: &OwnedFd) -> Option<Stamp> {
+        let mut value = [0; 12];
+        let len = rustix::fs::fgetxattr(root, REPLAY, &mut value[..]).ok()?;
+        let (seconds, nanos) = value.split_first_chunk()?;
+        let nanos = u32::from_le_bytes(nanos.try_into().ok()?);
+        (len == 12).then_some(Stamp { seconds: i64::from_le_bytes(*seconds), nanos })
+    }
+
+    /// One is about to begin.
+    pub(super) fn replays(root: &OwnedFd, since: Stamp) -> Result<(), Errno> {
+        let value = [&since.seconds.to_le_bytes()[..], &since.nanos.to_le_bytes()].concat();
+        rustix::fs::fsetxattr(root, REPLAY, &value, XattrFlags::empty())?;
+        rustix::fs::fsync(root)
     }
 
     /// What is in the page cache may never come to the disk: what the log holds has to be done

@@ -7,11 +7,13 @@
 //!                    half full, or 5 s --'--"nfskit-destage-0"--> fsync of each file, past
 //! ```
 //!
-//! **What is logged**: a stable WRITE of at most 256 KiB to a file that was synced, or made and
-//! synced, since it was opened (so that the inode itself and its attributes survive), and that did
-//! not change its mode (set-id bits). All else is made stable in the file, as without a log: names
-//! and attributes, COMMITs, large writes, and those that find no room. So a full log is slow, and
-//! never an error.
+//! **What is logged**: a stable WRITE of at most 256 KiB that did not change the file's mode
+//! (set-id bits); a SETATTR; what UNSTABLE WRITEs gave a file since it was stable, at their COMMIT,
+//! if that is little (`log::unstable`); the last two only where the log is faster than the
+//! directory's disk. All of a file of which the inode itself is stable with its attributes, because
+//! it was synced since, or not changed since the server began with a sync of all (`covers.rs`). All
+//! else is made stable in its place, as without a log: names, large writes, and what finds no room.
+//! So a full log is slow, and never an error.
 //!
 //! **What becomes stable without the log** while its file has records is answered when the log
 //! knows (`Log::sync`). A file whose sync has failed is not past its records until they were
@@ -20,9 +22,11 @@
 //! **A log that cannot be written** is given up (`failure.rs`): its files are synced, and then
 //! the server ends, or goes on without.
 //!
-//! **Memory**: 32 bytes for each frame in the log and 16 for each record (at most 48 for each
-//! 4 KiB of it), four buffers of 1.3 MiB for each log, and at most 1,024 files that are kept open.
+//! **Memory**: 32 bytes for each frame in the log and 16 for each record (16 MiB at most), four
+//! buffers of 1.3 MiB for each log, 16 MiB of UNSTABLE WRITEs, and at most 1,024 files that are
+//! kept open.
 
+mod covers;
 mod device;
 mod failure;
 mod file;
@@ -42,9 +46,10 @@ use bytes::Bytes;
 use log::journal::Begin;
 pub use log::scan::Lost;
 use log::{BLOCK_BYTES, Journal, Key, Limits, Stamp};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use self::covers::Covers;
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
 use self::marker::Marker;
@@ -75,13 +80,17 @@ pub struct WriteLog {
     pub salvages: bool,
     /// Hears now and then how far a recovery has come.
     pub progress: Option<fn(Progress)>,
+    /// Whether it is faster than the directory's disk, so that SETATTRs and COMMITs go through it,
+    /// too. `None`: as measured at the start.
+    pub is_faster: Option<bool>,
 }
 
 impl WriteLog {
     /// As the kernel says which boot it is; a damaged one is refused.
     pub fn new(files: Vec<PathBuf>, bytes: u64) -> Self {
         let on_failure = OnFailure::default();
-        Self { files, bytes, boot: None, on_failure, salvages: false, progress: None }
+        let (boot, progress, is_faster) = (None, None, None);
+        Self { files, bytes, boot, on_failure, salvages: false, progress, is_faster }
     }
 }
 
@@ -168,6 +177,7 @@ pub(super) struct Log {
     pub(super) recovered: Recovered,
     /// Of each log.
     pub(super) latencies: Vec<Latencies>,
+    covers: Covers,
 }
 
 /// Files do not have records for longer.
@@ -198,6 +208,8 @@ impl Log {
         for (log, latencies) in latencies.iter().enumerate() {
             journal.allow_in_flight(log, latencies.frames_at_a_time());
         }
+        let is_slow = Latencies::slowest(&latencies).is_log_slow();
+        let covers = Covers::from_now(root, options.is_faster.unwrap_or(!is_slow));
         let root = rustix::io::fcntl_dupfd_cloexec(root, 0)
             .map_err(|errno| logs.error(format!("no descriptor for it: {errno}")))?;
         let count = logs.files.len();
@@ -216,6 +228,7 @@ impl Log {
             logs: None,
             recovered,
             latencies,
+            covers,
         };
         let logs = Arc::new(logs);
         let started = log.start(&logs);
@@ -251,17 +264,28 @@ impl Log {
         before: &Stat,
         after: &Attr,
     ) -> Option<Ticket> {
-        let has_lasting_inode = object.is_rooted.load(Ordering::Acquire)
-            && !object.has_failed.load(Ordering::Acquire)
-            && before.attr().mode == after.mode;
         let key = key(object)?;
+        if before.attr().mode != after.mode || !covers::may(object, before, after) {
+            return None;
+        }
         let mut state = self.shared.state.lock();
-        if !has_lasting_inode || !state.journal.admits(&key, data.len()) {
+        if !state.journal.admits(&key, data.len()) {
             return None;
         }
         let (waiter, told) = oneshot::channel();
         let stamps = (stamp(after.modified), stamp(after.changed));
         state.journal.submit(key, offset, stamps, data.clone(), Some(waiter));
+        Some(self.submitted(state, key, object, told))
+    }
+
+    /// What is left to do when records of an object were submitted.
+    fn submitted(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        key: Key,
+        object: &Arc<Object>,
+        told: oneshot::Receiver<Result<(), Failed>>,
+    ) -> Ticket {
         state.objects.entry(key).or_insert_with(|| Arc::clone(object));
         if state.journal.is_filling() && !state.is_sweep_due {
             state.is_sweep_due = true;
@@ -269,7 +293,7 @@ impl Log {
         }
         let calls = state.next_call();
         drop(state);
-        Some(Ticket { told, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) })
+        Ticket { told, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) }
     }
 
     /// Waits until the log has a WRITE, or else its file.
@@ -316,6 +340,7 @@ impl Log {
 
     /// To be called about once a second.
     pub(super) fn tend(&self, second: u32) {
+        self.covers.tend();
         let mut state = self.shared.state.lock();
         if state.objects.is_empty() || second < state.swept_at.saturating_add(SWEEP_SECONDS) {
             return;
@@ -424,6 +449,6 @@ fn key(object: &Object) -> Option<Key> {
     recover::key_of(object.handle.as_bytes())
 }
 
-fn stamp(time: Time) -> Stamp {
+pub(super) fn stamp(time: Time) -> Stamp {
     Stamp { seconds: time.secs, nanos: time.nanos }
 }

@@ -1,9 +1,11 @@
 //! What a log holds is brought to its place, before anything is served.
 //!
 //! On a machine that was switched off (or whose log says that a sync had failed) each WRITE that
-//! its file is not past is done again, in order; then each file gets the modification time that
-//! its last WRITE was answered with, and is synced. On a machine that was not, the page cache has
-//! it all, and newer things besides: files are synced, and nothing is written.
+//! its file is not past is done again, in order, and each SETATTR that its inode on the disk is
+//! older than; then each file gets the modification time that its last record was answered with,
+//! and is synced. (Inodes are written whole: one that was changed later has it.) On a machine that
+//! was not, the page cache has it all, and newer things besides: files are synced, and nothing is
+//! written.
 //!
 //! A file that is gone needs nothing. Anything else that keeps a file from getting its bytes (no
 //! space, a file system that is read-only) ends the start: the log stays as it is.
@@ -16,17 +18,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use log::frame::DOUBT;
 use log::replay::{Needed, Plan};
 use log::scan::{Found, Lost, ScanError};
-use log::{Key, Medium, Op, Stamp};
-use rustix::fs::{OFlags, Timespec, Timestamps};
+use log::{Attributes, Key, Medium, Op, Stamp};
+use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::marker::Marker;
 use super::set::LogFiles;
-use super::{LogError, WriteLog};
+use super::{LogError, WriteLog, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sys;
-use crate::types::Time;
 
 /// What was found and done at the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -99,11 +101,18 @@ impl Medium for Observed<'_> {
     }
 }
 
-/// A file to be written, and what it was before.
+/// A file to be written.
 struct Target {
     fd: OwnedFd,
+    /// When its inode was last changed that the disk had; at the beginning of time if a replay that
+    /// did not come to its end may have changed it since.
+    changed: Stamp,
+    /// What it is to be in the end.
     modified: Stamp,
+    accessed: Option<Stamp>,
 }
+
+const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
 
 #[derive(Debug, thiserror::Error)]
 enum Stop {
@@ -136,14 +145,18 @@ pub(super) fn recover(
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
-        if !was_running {
+        if !was_running && !targets.is_empty() {
+            if Marker::replays_since(root).is_none() {
+                Marker::replays(root, now()).map_err(Stop::System)?;
+            }
             plan.run(logs, &logs.set, &found, |record| {
-                let Op::Data { offset, data, .. } = record.op else { return Ok(()) };
                 let Some(target) = targets.get(&record.key) else { return Ok(()) };
                 let stop = |errno| Stop::File { key: record.key, errno };
-                write_all(&target.fd, data, offset).map_err(stop)?;
+                target.again(&record.op).map_err(stop)?;
                 recovered.records += 1;
-                recovered.bytes += data.len() as u64;
+                if let Op::Data { data, .. } = record.op {
+                    recovered.bytes += data.len() as u64;
+                }
                 writing.at(recovered.bytes);
                 Ok::<_, Stop>(())
             })?;
@@ -172,14 +185,15 @@ fn open_all(
     recovered: &mut Recovered,
 ) -> Result<BTreeMap<Key, Target>, Stop> {
     let mut targets = BTreeMap::new();
+    let replays_since = Marker::replays_since(root);
     for (&key, needed) in &plan.files {
         recovered.files += 1;
         let stop = |errno| Stop::File { key, errno };
         match open(root, &key, recovered.was_running) {
             Ok((fd, stat)) => {
-                recovered.changed += u64::from(stamp(stat.attr().changed) > needed.changed);
-                let modified = needed.modified.max(stamp(stat.attr().modified));
-                targets.insert(key, Target { fd, modified });
+                let target = Target::new(fd, &stat, needed, replays_since);
+                recovered.changed += u64::from(target.changed > needed.changed);
+                targets.insert(key, target);
             }
             Err(Errno::STALE) => recovered.gone += 1,
             Err(errno) => return Err(stop(errno)),
@@ -192,24 +206,70 @@ fn open_all(
 fn open(root: &OwnedFd, key: &Key, to_sync: bool) -> Result<(OwnedFd, Stat), Errno> {
     let handle = handles::kernel_handle(key.as_bytes()).ok_or(Errno::INVAL)?;
     let access = if to_sync { OFlags::RDONLY } else { OFlags::RDWR };
-    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = sys::open_by_handle(root.as_fd(), &handle, flags)?;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = match sys::open_by_handle(root.as_fd(), &handle, flags | access) {
+        Err(Errno::ISDIR) => sys::open_by_handle(root.as_fd(), &handle, flags | OFlags::RDONLY)?,
+        opened => opened?,
+    };
     let stat = Stat::of(&fd)?;
     if stat.is_deleted() { Err(Errno::STALE) } else { Ok((fd, stat)) }
 }
 
+impl Target {
+    fn new(fd: OwnedFd, stat: &Stat, needed: &Needed, replays_since: Option<Stamp>) -> Self {
+        let of_disk = stat.attr();
+        let (changed, modified) = (stamp(of_disk.changed), stamp(of_disk.modified));
+        let by_replay = replays_since.is_some_and(|since| changed >= since);
+        let changed = if by_replay { NEVER } else { changed };
+        let is_newer = changed > needed.changed;
+        let modified = match (is_newer, needed.has_attributes) {
+            (false, _) => needed.modified,
+            (true, true) => modified,
+            // WRITEs alone do not set it back.
+            (true, false) => needed.modified.max(modified),
+        };
+        let accessed = needed.accessed.filter(|_| !is_newer);
+        Self { fd, changed, modified, accessed }
+    }
+
+    fn again(&self, op: &Op<'_>) -> Result<(), Errno> {
+        match *op {
+            Op::Data { offset, data, .. } => write_all(&self.fd, data, offset),
+            Op::Attributes { changed, set, .. } if changed >= self.changed => self.set(&set),
+            Op::Attributes { .. } | Op::Past { .. } => Ok(()),
+        }
+    }
+
+    fn set(&self, set: &Attributes) -> Result<(), Errno> {
+        if let Some(size) = set.size {
+            rustix::fs::ftruncate(&self.fd, size)?;
+        }
+        if set.uid.is_some() || set.gid.is_some() {
+            let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
+            rustix::fs::fchown(&self.fd, uid, gid)?;
+        }
+        match set.mode {
+            Some(mode) => rustix::fs::fchmod(&self.fd, Mode::from_raw_mode(mode & 0o7777)),
+            None => Ok(()),
+        }
+    }
+}
+
 fn finish(targets: &BTreeMap<Key, Target>, plan: &Plan, was_running: bool) -> Result<(), Stop> {
-    for (&key, Target { fd, modified }) in targets {
+    for (&key, Target { fd, modified, accessed, .. }) in targets {
         let stop = |errno| Stop::File { key, errno };
-        let is_written = plan.files.get(&key).is_some_and(|needed: &Needed| needed.records > 0);
-        if !was_running && is_written {
-            // As the WRITEs had done.
-            let _ = rustix::fs::fremovexattr(fd, "security.capability");
-            let last_access = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-            let last_modification =
-                Timespec { tv_sec: modified.seconds, tv_nsec: i64::from(modified.nanos) };
-            rustix::fs::futimens(fd, &Timestamps { last_access, last_modification })
-                .map_err(stop)?;
+        let needed = plan.files.get(&key).copied().unwrap_or_default();
+        if !was_running && needed.records > 0 {
+            if needed.bytes > 0 {
+                // As the WRITEs had done.
+                let _ = rustix::fs::fremovexattr(fd, "security.capability");
+            }
+            let of =
+                |time: &Stamp| Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanos) };
+            let keep = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+            let last_access = accessed.as_ref().map_or(keep, of);
+            let times = Timestamps { last_access, last_modification: of(modified) };
+            rustix::fs::futimens(fd, &times).map_err(stop)?;
         }
         rustix::fs::fsync(fd).map_err(stop)?;
     }
@@ -234,6 +294,8 @@ pub(super) fn key_of(handle: &[u8]) -> Option<Key> {
     handles::unsealed(handle).and_then(Key::new)
 }
 
-fn stamp(time: Time) -> Stamp {
-    Stamp { seconds: time.secs, nanos: time.nanos }
+/// As files have it: a change that is made later has no earlier time.
+pub(super) fn now() -> Stamp {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    Stamp { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }

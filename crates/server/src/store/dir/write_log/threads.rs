@@ -38,8 +38,8 @@ pub(super) struct State {
     pub(super) journal: Journal<Waiter>,
     /// Kept open as long as they have records: a file opened anew is not told of errors.
     pub(super) objects: HashMap<Key, Arc<Object>>,
-    /// Of each log, threads that write frames and sleep, and whether one is about to be woken. Those
-    /// that are awake look for more before they sleep.
+    /// Of each log, threads that write frames and sleep, and whether one is about to be woken.
+    /// Those that are awake look for more before they sleep.
     pub(super) idle: Vec<usize>,
     pub(super) is_called: Vec<bool>,
     pub(super) is_sweep_due: bool,
