@@ -54,5 +54,6 @@ pub const BLOCK_BYTES: u64 = BLOCK as u64;
 /// The smallest log: a quarter of it is for what must always find room (see [`ring`]).
 pub const SIZE_MIN: u64 = 16 << 20;
 
-/// The largest: what a recovery reads in seconds, and 8 MiB of memory for its frames.
+/// The largest: what a recovery reads in seconds. Of each of its frames, 262,143 at most, that
+/// keeps some 120 bytes while it looks for the newest.
 pub const SIZE_MAX: u64 = 1 << 30;

@@ -137,6 +137,20 @@ fn every_flipped_bit_of_the_newest_frame_makes_it_torn() {
 }
 
 #[test]
+fn every_flipped_bit_of_a_frame_in_the_middle_is_damage() {
+    let (mut log, places) = written(2);
+    log.truncate(places[2] + 8192);
+    let small = Set { bytes: vec![log.len() as u64], ..set() };
+    for bit in 0..8192 * 8 {
+        log[places[1] + bit / 8] ^= 1 << (bit % 8);
+        let told = scan(&log[..], &small);
+        assert!(matches!(told, Err(ScanError::Damaged { missing: 2, .. })), "bit {bit}: {told:?}");
+        log[places[1] + bit / 8] ^= 1 << (bit % 8);
+    }
+    assert!(scan(&log[..], &small).is_ok());
+}
+
+#[test]
 fn an_empty_log_and_one_of_another_id_are_damaged() {
     assert!(matches!(found(&vec![0; BYTES]), Err(ScanError::Empty)));
     let (log, _) = written(2);

@@ -1,10 +1,11 @@
 //! A write log that cannot be written any more, and one that is damaged.
 
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
 use super::logged::{Logged, logged, lose, options};
 use super::*;
-use crate::store::dir::write_log::{GivenUp, OnFailure};
+use crate::store::dir::write_log::{self, GivenUp, OnFailure};
 
 /// A server with a log and a file that has a record.
 fn with_record(on_failure: OnFailure) -> Option<(Logged, Handle)> {
@@ -145,4 +146,38 @@ fn of_a_damaged_log_what_is_whole_is_salvaged_and_the_rest_is_told() {
     let store = DirStore::open(&dir, &options).unwrap();
     assert_eq!(store.recovered().unwrap().lost, None);
     assert_eq!(store.recovered().unwrap().records, 0);
+}
+
+#[test]
+fn every_flipped_bit_of_a_first_block_is_told_and_nothing_is_overwritten() {
+    let Some((at, _)) = with_record(OnFailure::Stop) else { return };
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let log = place.path().join("outside/log");
+    let whole = fs::read(&log).unwrap();
+    let file = fs::File::options().read(true).write(true).open(&log).unwrap();
+    let mut told = [0; 2];
+    for bit in 0..4096 * 8 {
+        let byte = whole[bit / 8] ^ 1 << (bit % 8);
+        file.write_all_at(&[byte], bit as u64 / 8).unwrap();
+        let look = || {
+            let refused = write_log::inspect(std::slice::from_ref(&log)).map(drop).unwrap_err();
+            refused.to_string()
+        };
+        // A program that another test is about to start has it for a moment longer.
+        let sentence = (0..1_000_000).map(|_| look()).find(|told| !told.contains("another server"));
+        let sentence = sentence.unwrap();
+        let is_magic = sentence.contains("it is not a write log of nfskit");
+        assert!(
+            is_magic || sentence.contains("its first block is damaged"),
+            "bit {bit}: {sentence}"
+        );
+        told[usize::from(is_magic)] += 1;
+        let mut found = [0];
+        file.read_exact_at(&mut found, bit as u64 / 8).unwrap();
+        assert_eq!(found, [byte], "bit {bit} is as it was");
+        file.write_all_at(&whole[bit / 8..=bit / 8], bit as u64 / 8).unwrap();
+    }
+    assert_eq!(told, [4080 * 8, 16 * 8]);
+    assert!(fs::read(&log).unwrap() == whole, "nothing was overwritten");
 }
