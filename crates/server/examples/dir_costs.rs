@@ -77,7 +77,7 @@ fn operations(store: &DirStore, changes: u64) -> Result<(), Status> {
         made += 1;
         block_on(store.create(&ME, &root, name(made).as_bytes(), how)).result.map(drop)
     })?;
-    let from = |with_nodes| ListFrom { cookie: 0, verifier: [0; 8], with_nodes };
+    let from = |with_nodes| ListFrom { cookie: 0, verifier: [0; 8], with_nodes, bytes: 1 << 16 };
     for (what, with_nodes) in [("list, per entry", false), ("list with nodes, per entry", true)] {
         let mut entries = 0;
         let started = Instant::now();

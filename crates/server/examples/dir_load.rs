@@ -107,7 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run("list with nodes, 10,000 entries", 16 * 2, |at, _, _| {
         Box::pin(async move {
             let listed = at.store.lookup(&ME, &at.root, b"listed").await.result?.handle;
-            let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
+            let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 1 << 16 };
             at.list(&listed, from).await
         })
     });

@@ -8,10 +8,12 @@
 //! Kernel handles have 18 bytes on ext4, those of the memory store 16. Longer ones are written
 //! without their zeros, so that the 33 bytes of a table's handle fit unless more than 21 of them
 //! are something else: device, inode and birth are small numbers in large fields. What does not fit
-//! all the same has no handle in version 2.
+//! all the same goes by a shorter name, if the store has one (the store of another server does), or
+//! has no handle in version 2.
 
 use wire::nfs2::{FHandle, HANDLE_LEN};
 
+use crate::store::Store;
 use crate::types::{Handle, Status};
 
 /// Others than that of version 3, so that neither is ever taken for the other.
@@ -22,6 +24,12 @@ const PREFIX_LEN: usize = 6;
 
 /// Bytes behind the prefix.
 const BODY_LEN: usize = HANDLE_LEN - PREFIX_LEN;
+
+/// The file handle, made of the store's own or of a shorter one that it has for the file; none when
+/// either is too long.
+pub(crate) fn name2<S: Store>(store: &S, export: u32, handle: &Handle) -> Option<FHandle> {
+    wrap2(export, handle).or_else(|| wrap2(export, &store.brief(handle)?))
+}
 
 /// The file handle; none when the store's is too long.
 pub(crate) fn wrap2(export: u32, handle: &Handle) -> Option<FHandle> {

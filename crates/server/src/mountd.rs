@@ -18,7 +18,7 @@ use wire::xdr::{self, DecodeError, Encode, List, Void};
 
 use crate::auth::Credential;
 use crate::export::{Clients, Rule};
-use crate::exports::{Exports, Place, components};
+use crate::exports::{Exported, Exports, Place, components};
 use crate::handle;
 use crate::handle2;
 use crate::peer::Peer;
@@ -196,8 +196,9 @@ fn mnt3<S>((place, handle): (Place<'_, S>, Handle)) -> MntOk {
 }
 
 /// Fails when the store's handles are too long for NFS version 2.
-fn mnt1<S>((place, handle): (Place<'_, S>, Handle)) -> MntReply1 {
-    let directory = handle2::wrap2(place.exported.export.id, &handle);
+fn mnt1<S: Store>((place, handle): (Place<'_, S>, Handle)) -> MntReply1 {
+    let Exported { export, store } = place.exported;
+    let directory = handle2::name2(&**store, export.id, &handle);
     directory.map(|directory| MntOk1 { directory }).ok_or(MountStat3::NotSupp)
 }
 

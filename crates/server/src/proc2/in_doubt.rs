@@ -114,6 +114,9 @@ impl<S: Store> Traces<'_, '_, S> {
     }
 
     async fn made(&self, procedure: Procedure, args: &[u8]) -> Option<Node> {
+        if !self.cx.store.shares_clock() {
+            return None;
+        }
         if procedure == Procedure::Mkdir {
             let args: nfs2::mkdir::Args<'_> = xdr::from_bytes(args).ok()?;
             let node = self.recent(args.where_, FileKind::Directory).await?;

@@ -194,7 +194,8 @@ impl<S: Store> Context<'_, S> {
     /// ([`handle2`]). What was made stays.
     fn found(&self, procedure: Procedure, node: Result<Node, Status>) -> DirOpRes {
         let found = node.and_then(|node| {
-            let file = handle2::wrap2(self.export, &node.handle).ok_or(Status::NotSupported)?;
+            let file = handle2::name2(self.store, self.export, &node.handle)
+                .ok_or(Status::NotSupported)?;
             Ok(DirOpOk { file, attributes: fattr2(&node.attr) })
         });
         found.map_err(|status| nfsstat2(procedure, status))

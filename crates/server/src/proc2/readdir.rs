@@ -8,6 +8,7 @@
 //! begun before the store came back is not noticed.
 
 use bytes::Bytes;
+use wire::nfs2;
 use wire::nfs2::NfsStat2;
 use wire::nfs2::Procedure::Readdir;
 use wire::nfs2::readdir::{Args, Budget, EMPTY_LEN, Entry};
@@ -102,14 +103,15 @@ async fn list<S: Store>(
     (cookie, verifier): (u64, [u8; 8]),
     part: &mut Part<'_>,
 ) -> Result<Listed, Status> {
-    let from = ListFrom { cookie, verifier, with_nodes: false };
+    let from = ListFrom { cookie, verifier, with_nodes: false, bytes: nfs2::MAXDATA };
     let mut sink = |entry: store::Entry<'_>| part.take(&entry);
     cx.store.list(cx.caller, dir, from, &mut sink).await.result
 }
 
 /// What the store gives with the beginning of a listing.
 async fn verifier_now<S: Store>(cx: &Context<'_, S>, dir: &Handle) -> Result<[u8; 8], Status> {
-    let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: false };
+    let bytes = nfs2::MAXDATA;
+    let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: false, bytes };
     let found = cx.store.list(cx.caller, dir, from, &mut |_| false).await;
     found.result.map(|listed| listed.verifier)
 }

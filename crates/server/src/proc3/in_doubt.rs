@@ -149,6 +149,10 @@ impl<S: Store> Traces<'_, '_, S> {
 
     async fn made(&self, wanted: Wanted<'_>) -> Option<NewObject> {
         let Wanted { where_, kind, target, attributes, births_only } = wanted;
+        // By another host's clock, what somebody else made shortly before would look like it.
+        if !self.cx.store.shares_clock() {
+            return None;
+        }
         let dir = self.cx.handle(&where_.dir).ok()?;
         let node = self.named(&dir, where_.name).await?;
         let is_known = !births_only || node.attr.made.is_some();

@@ -40,7 +40,7 @@ async fn find<S: Store>(cx: &Context<'_, S>, args: Args) -> Result<Found, ReplyF
         }
         fits
     };
-    let from = list_from(args.cookie, args.cookieverf, false);
+    let from = list_from(args.cookie, args.cookieverf, count, false);
     let found = match count as usize >= EMPTY_LEN {
         true => cx.store.list(cx.caller, &dir, from, &mut sink).await,
         false => cx.untouched(&dir, Status::TooSmall).await,
@@ -64,9 +64,14 @@ impl Found {
 }
 
 /// Where a listing begins. A verifier means nothing at the beginning.
-pub(super) fn list_from(cookie: u64, cookieverf: [u8; 8], with_nodes: bool) -> ListFrom {
+pub(super) fn list_from(
+    cookie: u64,
+    cookieverf: [u8; 8],
+    bytes: u32,
+    with_nodes: bool,
+) -> ListFrom {
     let verifier = if cookie == 0 { [0; 8] } else { cookieverf };
-    ListFrom { cookie, verifier, with_nodes }
+    ListFrom { cookie, verifier, with_nodes, bytes }
 }
 
 /// Appends status, attributes and verifier; the list with its end is the payload.

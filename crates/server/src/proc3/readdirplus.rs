@@ -39,7 +39,7 @@ async fn find<S: Store>(cx: &Context<'_, S>, args: Args) -> Result<Found, ReplyF
         }
         fits
     };
-    let from = list_from(args.cookie, args.cookieverf, true);
+    let from = list_from(args.cookie, args.cookieverf, maxcount, true);
     let found = match maxcount as usize >= EMPTY_LEN {
         true => cx.store.list(cx.caller, &dir, from, &mut sink).await,
         false => cx.untouched(&dir, Status::TooSmall).await,

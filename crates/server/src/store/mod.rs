@@ -1,6 +1,7 @@
 //! Where files are kept. One trait; the stores are siblings: [`dir`] (a directory of this
 //! machine), [`mem`] (memory), [`sim`] (memory behind an emulated disk, for worlds). One that
-//! stands on another is a [`layer`].
+//! stands on another is a [`layer`]. Another is built on this crate: the files of another server
+//! (`proxy`).
 //!
 //! A store knows nothing of protocols, sockets or clocks. Its methods are async: what hits memory
 //! or the page cache completes at once and inline, what may block on a disk (a sync) runs on the
@@ -10,6 +11,7 @@
 //! the protocol's replies carry them and clients live by them.
 
 pub mod dir;
+pub mod kept;
 pub mod layer;
 pub mod mem;
 pub mod sim;
@@ -101,6 +103,8 @@ pub struct ListFrom {
     pub verifier: [u8; 8],
     /// Whether `Entry::node` is wanted.
     pub with_nodes: bool,
+    /// Bytes of entries that the sink takes, about: more need not be had.
+    pub bytes: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +156,18 @@ pub trait Store: Send + Sync + 'static {
     fn medium(&self) -> Medium;
     /// The write verifier now in force.
     fn verifier(&self) -> Verifier;
+
+    /// Another name for the same file that is short enough for every version of the protocol, if
+    /// `handle` is too long for one of them.
+    fn brief(&self, _handle: &Handle) -> Option<Handle> {
+        None
+    }
+
+    /// Whether times of files are those of this host's clock, by which it is seen when they were
+    /// made.
+    fn shares_clock(&self) -> bool {
+        true
+    }
 
     /// Syncs that failed, each of which changed the verifier.
     fn sync_failures(&self) -> u64 {

@@ -95,14 +95,15 @@ pub use self::acting::act_as_server;
 use self::beneath::Beneath;
 use self::data::FileSystem;
 use self::handles::Handles;
-pub use self::handles::StateError;
 use self::objects::{Object, Objects};
 use self::proc::ProcFds;
 use self::stat::Stat;
+pub(in crate::store) use self::sync::pool;
 use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
 use self::tree::{Touched, Tree};
 use self::write_log::{GivenUp, Latencies, Log, LogError, Recovered, WriteLog};
+use super::kept::StateError;
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,

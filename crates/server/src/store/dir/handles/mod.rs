@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-pub use self::kept::StateError;
 use self::kernel::Kernel;
 pub(super) use self::kernel::{kernel_handle, unsealed};
 use self::table::{Moving, Table};

@@ -29,7 +29,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::Opened;
 use super::identity::Identities;
-use super::kept::{Kept, StateError};
+use super::kept::Kept;
 use super::search;
 use crate::store::dir::OpenError;
 use crate::store::dir::acting::Acting;
@@ -37,6 +37,7 @@ use crate::store::dir::beneath::{Beneath, Component};
 use crate::store::dir::bounded::Bounded;
 use crate::store::dir::errno::{stale_status, status};
 use crate::store::dir::stat::{Identity, Stat};
+use crate::store::kept::StateError;
 use crate::types::{Handle, Status};
 
 pub(super) const MARKER: u8 = b'T';

@@ -6,7 +6,7 @@
 //! verifier's value is read *before* a sync begins: data lost until then belong to an older one.
 
 pub(super) mod group;
-pub(super) mod pool;
+pub(in crate::store) mod pool;
 
 use std::future::poll_fn;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

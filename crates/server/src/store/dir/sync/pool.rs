@@ -16,11 +16,11 @@ use rustix::thread::gettid;
 /// Of threads that give way (sched(7)): a tenth of the share of one that does not.
 const NICE: i32 = 10;
 
-pub(in crate::store::dir) type Job = Box<dyn FnOnce() + Send>;
+pub(in crate::store) type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads and their queue. The threads end, after the jobs that wait, when the last clone goes.
 #[derive(Clone)]
-pub(in crate::store::dir) struct Pool {
+pub(in crate::store) struct Pool {
     owner: Arc<Owner>,
 }
 
@@ -45,11 +45,7 @@ struct Queue {
 
 impl Pool {
     /// Threads named `name-0`, `name-1`, ...; at least one.
-    pub(in crate::store::dir) fn start(
-        name: &str,
-        threads: usize,
-        jobs_max: usize,
-    ) -> io::Result<Self> {
+    pub(in crate::store) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
         Self::start_as(name, threads, jobs_max, || ())
     }
 
@@ -79,7 +75,7 @@ impl Pool {
     }
 
     /// Runs `job` on one of the threads, or here and now when the queue is full.
-    pub(in crate::store::dir) fn run(&self, job: Job) {
+    pub(in crate::store) fn run(&self, job: Job) {
         if let Some(job) = self.push(job, self.owner.shared.jobs_max) {
             job();
         }

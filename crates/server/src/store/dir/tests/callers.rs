@@ -96,7 +96,7 @@ impl Fixture {
 
     fn list_as(&self, who: &Caller, dir: &Node) -> Result<usize, Status> {
         let mut count = 0;
-        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
+        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 1 << 16 };
         let mut sink = |entry: Entry<'_>| {
             count += usize::from(entry.node.is_some());
             true

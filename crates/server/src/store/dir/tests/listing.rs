@@ -38,7 +38,7 @@ fn piece(
         });
         true
     };
-    let from = ListFrom { cookie, verifier: [0; 8], with_nodes };
+    let from = ListFrom { cookie, verifier: [0; 8], with_nodes, bytes: 1 << 16 };
     let listed = block_on(at.store.list(&ME, dir, from, &mut sink));
     let eof = listed.result.unwrap().eof;
     (taken, eof)
@@ -137,7 +137,7 @@ fn a_long_listing_gives_way_to_others_and_is_whole() {
         let mut sink = |entry: Entry<'_>| {
             seen.lock().unwrap().insert((entry.name.to_vec(), entry.node.is_some()))
         };
-        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
+        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 1 << 16 };
         let root = at.root();
         // The threads for the rest have something else to do.
         let (busy, held) = mpsc::channel::<()>();
@@ -208,7 +208,7 @@ fn an_entry_that_vanishes_while_listed_has_no_node() {
             }
             true
         };
-        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
+        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 1 << 16 };
         let listed = block_on(at.store.list(&ME, &at.root(), from, &mut sink));
         assert!(listed.result.unwrap().eof);
         let first = nodes.first().unwrap();
@@ -222,7 +222,7 @@ fn what_cannot_be_listed_says_why() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
         let list = |handle: &Handle, cookie| {
-            let from = ListFrom { cookie, verifier: [0; 8], with_nodes: false };
+            let from = ListFrom { cookie, verifier: [0; 8], with_nodes: false, bytes: 1 << 16 };
             let mut sink = |_: Entry<'_>| true;
             block_on(at.store.list(&ME, handle, from, &mut sink)).result
         };

@@ -153,7 +153,7 @@ fn files_of_an_overlay_keep_their_handles_and_listings_are_whole() {
     // Removed as they are listed, as `rm -r` does.
     let (mut last, mut removed) = (0, BTreeSet::new());
     loop {
-        let from = ListFrom { cookie: last, verifier: [0; 8], with_nodes: false };
+        let from = ListFrom { cookie: last, verifier: [0; 8], with_nodes: false, bytes: 1 << 16 };
         let mut names = Vec::new();
         let mut sink = |entry: Entry<'_>| {
             let has_room = names.len() < 50;

@@ -141,7 +141,7 @@ fn by_store(at: &Fixture, who: &Caller, op: &Op) -> Result<(), Status> {
             block_on(write).result.map(drop)
         }
         Op::List(of) => {
-            let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
+            let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 1 << 16 };
             block_on(at.store.list(who, &dir(of), from, &mut |_| true)).result.map(drop)
         }
     }

@@ -85,7 +85,7 @@ fn a_deep_directory_has_the_one_above_and_the_serving_thread_does_not_climb() {
         nodes.push((entry.name.to_vec(), entry.node.is_some()));
         true
     };
-    let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
+    let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 1 << 16 };
     block_on(at.store.list(&ME, &lowest.handle, from, &mut sink)).result.unwrap();
     nodes.sort();
     assert_eq!(nodes, [(b".".to_vec(), true), (b"..".to_vec(), false)]);

@@ -1,0 +1,394 @@
+//! Rows that outlive a killed process: a database, and a log before it.
+//!
+//! ```text
+//!   change --write(2)--> log, before the reply --4 MiB: a thread--> database (redb), fsync
+//!                         |                                          '- logs before it removed
+//!                         '- survives the process in the page cache
+//! ```
+//!
+//! A LOOKUP must not wait for a disk, but no handle may be given out that a killed server would
+//! not know again. So each change of a row is appended to a log file by a plain write: the page
+//! cache keeps it when the process is killed. What the logs hold is taken over into the database
+//! in one transaction each time a log has grown to `LOG_BYTES_MAX`; opening replays the logs
+//! that are left. A power failure can lose the rows since the last transaction.
+//!
+//! A record or a row is as it is after the change, so that replaying is overwriting.
+//!
+//! ```text
+//!   row     key -> value
+//!   record  length (2) | checksum (8) | key | value, empty when the row is gone
+//! ```
+//!
+//! If the log cannot be written (a full disk), rows are collected for the database all the same;
+//! those noted meanwhile may be forgotten in a restart. If no new log can be begun, what was
+//! collected goes to the database, and the old log grows on.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::mem;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use redb::{Database, ReadableTable, TableDefinition};
+
+use super::dir::pool::Pool;
+use crate::siphash::siphash;
+
+/// Guess: some 40,000 new files; replaying that many takes 20 ms.
+pub(crate) const LOG_BYTES_MAX: usize = 4 << 20;
+
+const HEAD_BYTES: usize = 10;
+const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("files");
+
+/// Against torn records, not against anybody: whoever may write here may do anything.
+const CHECKSUM_KEY: [u8; 16] = [0; 16];
+
+/// Rows by key; an empty value is of one that is gone.
+type Rows = HashMap<Vec<u8>, Vec<u8>>;
+
+/// A row: key and value.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// Opens a log for appending, with the rights of whoever owns the state: threads that note rows may
+/// act as others. [`new_log`] does it with those of the thread.
+pub type NewLog = Box<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
+
+/// What the database says, whose errors are large and of many types.
+type Unusable = Box<dyn Error + Send + Sync>;
+
+/// Why rows that were kept cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    #[error("{}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("{}: {error}", path.display())]
+    Database { path: PathBuf, error: Unusable },
+}
+
+/// Rows on disk. Changes come in the order in which their owner makes them.
+pub struct Kept {
+    base: PathBuf,
+    new_log: NewLog,
+    log: File,
+    number: u64,
+    log_bytes: usize,
+    /// What was written since rows last went to the database.
+    waiting_bytes: usize,
+    /// Changed since the last log was begun.
+    changed: Rows,
+    /// `None` when the owner has gone: the logs stay then.
+    database: Arc<Mutex<Option<Database>>>,
+    /// Rows that a failed transaction left; they go with the next.
+    failed: Arc<Mutex<Rows>>,
+    is_committing: Arc<AtomicBool>,
+    thread: Pool,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    /// Opens or makes the rows of this name in `dir`, and gives what was known. Keys have
+    /// `key_bytes` each. One process at a time: the database is locked.
+    ///
+    /// # Errors
+    /// [`StateError`], which names the file.
+    pub fn open(
+        dir: &Path,
+        name: &str,
+        key_bytes: usize,
+        new_log: NewLog,
+    ) -> Result<(Self, Vec<Row>), StateError> {
+        let broken = |path: &Path| {
+            let path = path.to_owned();
+            move |error| StateError::File { path, error }
+        };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(broken(dir))?;
+        let base = dir.join(name);
+        let path = base.with_extension("redb");
+        let unusable = |error: Unusable| {
+            let path = path.clone();
+            StateError::Database { path, error }
+        };
+        let database = Database::create(&path).map_err(|error| unusable(error.into()))?;
+        let logs = logs(dir, &base).map_err(broken(dir))?;
+        let mut replayed = Rows::new();
+        for (_, log) in &logs {
+            replay(&fs::read(log).map_err(broken(log))?, key_bytes, &mut replayed);
+        }
+        commit(&database, &replayed).map_err(unusable)?;
+        for (_, log) in &logs {
+            fs::remove_file(log).map_err(broken(log))?;
+        }
+        let rows = rows(&database).map_err(unusable)?;
+        let number = logs.last().map_or(0, |(number, _)| number + 1);
+        let path = log_path(&base, number);
+        let log = new_log(&path).map_err(broken(&path))?;
+        let thread = Pool::start("nfskit-handles", 1, 1).map_err(broken(dir))?;
+        let kept = Self {
+            base,
+            new_log,
+            log,
+            number,
+            log_bytes: 0,
+            waiting_bytes: 0,
+            changed: Rows::new(),
+            database: Arc::new(Mutex::new(Some(database))),
+            failed: Arc::default(),
+            is_committing: Arc::default(),
+            thread,
+        };
+        Ok((kept, rows))
+    }
+
+    /// The row of `key` is now this, or gone where `value` is empty. In the log when this returns.
+    pub fn note(&mut self, key: &[u8], value: Vec<u8>) {
+        let mut record = vec![0; HEAD_BYTES];
+        record.extend_from_slice(key);
+        record.extend_from_slice(&value);
+        seal(&mut record);
+        // A torn record would hide those behind it.
+        if self.log.write_all(&record).is_err() {
+            let _ = self.log.set_len(self.log_bytes as u64);
+        } else {
+            self.log_bytes += record.len();
+        }
+        self.waiting_bytes += record.len();
+        self.changed.insert(key.to_vec(), value);
+        let waits = self.waiting_bytes >= LOG_BYTES_MAX || self.changed.len() >= LOG_BYTES_MAX / 64;
+        if waits && !self.is_committing.swap(true, Ordering::AcqRel) {
+            self.hand_over();
+        }
+    }
+
+    /// Begins a new log, and lets a thread put what the others hold into the database.
+    fn hand_over(&mut self) {
+        let next = self.number + 1;
+        if let Ok(log) = (self.new_log)(&log_path(&self.base, next)) {
+            (self.log, self.number, self.log_bytes) = (log, next, 0);
+        }
+        self.waiting_bytes = 0;
+        let written_to = self.number;
+        let mut rows = mem::take(&mut *self.failed.lock());
+        rows.extend(mem::take(&mut self.changed));
+        let (database, failed) = (Arc::clone(&self.database), Arc::clone(&self.failed));
+        let (base, committing) = (self.base.clone(), Arc::clone(&self.is_committing));
+        self.thread.run(Box::new(move || {
+            match database.lock().as_ref().map(|database| commit(database, &rows)) {
+                Some(Ok(())) => remove_logs_before(&base, written_to),
+                Some(Err(_)) => *failed.lock() = rows,
+                None => {}
+            }
+            committing.store(false, Ordering::Release);
+        }));
+    }
+}
+
+/// Closes the database, after the transaction that may be under way, so that it can be opened
+/// again at once.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        drop(self.database.lock().take());
+    }
+}
+
+fn log_path(base: &Path, number: u64) -> PathBuf {
+    base.with_extension(format!("log.{number:08}"))
+}
+
+/// A log of this name, for appending; only its owner may read it.
+///
+/// # Errors
+/// As the system says.
+pub fn new_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// The logs there are, in the order in which they were written.
+fn logs(dir: &Path, base: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    let prefix = base.with_extension("log.");
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let number = path.to_str().zip(prefix.to_str());
+        let number = number.and_then(|(path, prefix)| path.strip_prefix(prefix)?.parse().ok());
+        found.extend(number.map(|number| (number, path)));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Those that stay are replayed once more by the next start, to the same effect.
+fn remove_logs_before(base: &Path, number: u64) {
+    let found = base.parent().and_then(|dir| logs(dir, base).ok()).unwrap_or_default();
+    for (_, path) in found.into_iter().filter(|(older, _)| *older < number) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn commit(database: &Database, rows: &Rows) -> Result<(), Unusable> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let transaction = database.begin_write()?;
+    {
+        let mut table = transaction.open_table(ROWS)?;
+        for (key, value) in rows {
+            match value.is_empty() {
+                true => drop(table.remove(key.as_slice())?),
+                false => drop(table.insert(key.as_slice(), value.as_slice())?),
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn rows(database: &Database) -> Result<Vec<Row>, Unusable> {
+    let mut found = Vec::new();
+    let transaction = database.begin_read()?;
+    let table = match transaction.open_table(ROWS) {
+        Ok(table) => table,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(found),
+        Err(error) => return Err(error.into()),
+    };
+    for row in table.iter()? {
+        let (key, value) = row?;
+        found.push((key.value().to_vec(), value.value().to_vec()));
+    }
+    Ok(found)
+}
+
+/// Reads records up to the first that is not whole.
+fn replay(mut log: &[u8], key_bytes: usize, rows: &mut Rows) {
+    while let Some((record, rest)) = next_record(log) {
+        let Some((key, value)) = record.split_at_checked(key_bytes) else { return };
+        rows.insert(key.to_vec(), value.to_vec());
+        log = rest;
+    }
+}
+
+fn next_record(log: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = log.split_first_chunk::<2>()?;
+    let (checksum, rest) = rest.split_first_chunk::<8>()?;
+    let (record, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
+    let whole = siphash(&CHECKSUM_KEY, record) == u64::from_le_bytes(*checksum);
+    whole.then_some((record, rest))
+}
+
+/// Fills in the head. Rows are far from 64 KiB: eight names of 255 bytes at most.
+fn seal(record: &mut [u8]) {
+    if let Some((head, body)) = record.split_first_chunk_mut::<HEAD_BYTES>() {
+        let len = u16::try_from(body.len()).unwrap_or(0);
+        head[..2].copy_from_slice(&len.to_le_bytes());
+        head[2..].copy_from_slice(&siphash(&CHECKSUM_KEY, body).to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY_BYTES: usize = 4;
+    const VALUE: [u8; 250] = [7; 250];
+
+    fn opened(dir: &Path) -> (Kept, Vec<(u32, usize)>) {
+        let (kept, rows) = Kept::open(dir, "rows", KEY_BYTES, Box::new(new_log)).unwrap();
+        let said = |(key, value): Row| (u32::from_be_bytes(key.try_into().unwrap()), value.len());
+        let mut known: Vec<_> = rows.into_iter().map(said).collect();
+        known.sort_unstable();
+        (kept, known)
+    }
+
+    fn note(kept: &mut Kept, key: u32, value: &[u8]) {
+        kept.note(&key.to_be_bytes(), value.to_vec());
+    }
+
+    #[test]
+    fn what_was_noted_is_known_when_the_process_was_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut kept, known) = opened(dir.path());
+        assert_eq!(known, []);
+        note(&mut kept, 3, b"a");
+        note(&mut kept, 4, b"bc");
+        note(&mut kept, 3, b"");
+        // Nothing is written at the end.
+        drop(kept);
+        let (mut kept, known) = opened(dir.path());
+        assert_eq!(known, [(4, 2)]);
+        note(&mut kept, 5, b"d");
+        drop(kept);
+        assert_eq!(opened(dir.path()).1, [(4, 2), (5, 1)]);
+    }
+
+    #[test]
+    fn a_torn_record_ends_the_log_and_nothing_else() {
+        let mut log = Vec::new();
+        for key in 3..6_u32 {
+            let mut record = vec![0; HEAD_BYTES];
+            record.extend_from_slice(&key.to_be_bytes());
+            record.extend_from_slice(b"value");
+            seal(&mut record);
+            log.extend_from_slice(&record);
+        }
+        for len in 0..log.len() {
+            let mut rows = Rows::new();
+            replay(&log[..len], KEY_BYTES, &mut rows);
+            assert_eq!(rows.len(), len * 3 / log.len());
+            let mut spoilt = log.clone();
+            spoilt[len] ^= 0x10;
+            replay(&spoilt, KEY_BYTES, &mut rows);
+            assert!(rows.values().all(|value| value == b"value"));
+        }
+    }
+
+    #[test]
+    fn logs_are_taken_over_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut kept, _) = opened(dir.path());
+        let count = u32::try_from(LOG_BYTES_MAX / VALUE.len()).unwrap();
+        (0..count).for_each(|key| note(&mut kept, key, &VALUE));
+        assert!(kept.number > 0);
+        drop(kept);
+        assert_eq!(opened(dir.path()).1.len(), count as usize);
+        assert_eq!(logs(dir.path(), &dir.path().join("rows")).unwrap().len(), 1);
+    }
+
+    /// The state is gone from under the server: nothing grows without end.
+    #[test]
+    fn where_no_log_can_be_begun_rows_go_to_the_database_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut kept, _) = opened(dir.path());
+        // No file can be made in what is none.
+        kept.base = PathBuf::from("/dev/null/rows");
+        let count = u32::try_from(LOG_BYTES_MAX / VALUE.len()).unwrap();
+        for key in 0..count {
+            note(&mut kept, key, &VALUE);
+            while kept.is_committing.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(kept.number, 0);
+        assert!(kept.changed.len() < 20_000, "some 16,000 fill a log");
+        drop(kept);
+        assert_eq!(opened(dir.path()).1.len(), count as usize);
+    }
+
+    #[test]
+    fn two_processes_do_not_share_the_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_kept, _) = opened(dir.path());
+        let open = |name| Kept::open(dir.path(), name, KEY_BYTES, Box::new(new_log));
+        assert!(matches!(open("rows"), Err(StateError::Database { .. })));
+        assert!(open("others").is_ok(), "those of another name are others");
+    }
+}
