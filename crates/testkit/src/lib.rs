@@ -101,9 +101,23 @@ impl<S: Store> Site<S> {
 
     /// From now on changes are refused.
     pub fn become_read_only(&self) {
-        let export = Export::ruled(Rule { read_only: true, ..rule() });
-        let exported = Exported { export, store: self.engine.store() };
+        self.rule(Rule { read_only: true, ..rule() });
+    }
+
+    /// From now on callers are who they say.
+    pub fn believe_callers(&self) {
+        self.rule(Rule { squash: Squash::None, ..rule() });
+    }
+
+    /// From now on this is what clients may do.
+    pub fn rule(&self, rule: Rule) {
+        let exported = Exported { export: Export::ruled(rule), store: self.engine.store() };
         self.engine.export(Exports::new(vec![exported]).expect("it is one"));
+    }
+
+    /// Its store.
+    pub fn store(&self) -> Arc<S> {
+        self.engine.store()
     }
 
     /// A new connection, over the link, served by the engine: the client's end, and its number.

@@ -4,7 +4,7 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 22] = [
+const EDGES: [(&str, &[&str]); 23] = [
     (
         "bench",
         &[
@@ -18,7 +18,7 @@ const EDGES: [(&str, &[&str]); 22] = [
         "cli",
         &[
             "bench", "checks", "client", "counters", "doctor", "fuse", "harness", "inspect",
-            "load", "net", "perf", "report", "server", "study", "watch", "wire", "world",
+            "load", "net", "perf", "proxy", "report", "server", "study", "watch", "wire", "world",
         ],
     ),
     ("client", &["cache", "net", "perf", "wire"]),
@@ -34,8 +34,9 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("net", &["perf", "wire"]),
     ("log", &[]),
     ("perf", &[]),
+    ("proxy", &["client", "net", "perf", "server", "wire"]),
     ("report", &["perf"]),
-    ("server", &["log", "perf", "wire"]), // and client, once store/remote.rs makes it a proxy
+    ("server", &["log", "perf", "wire"]),
     ("study", &["client", "doctor", "harness", "load", "net", "perf", "report", "server", "world"]),
     ("testkit", &["client", "fuse", "load", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),

@@ -23,6 +23,8 @@ use server::CommitMode;
 use testkit::Site;
 use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Procedure, Sattr3, SetTime};
 
+use crate::proxy::{Origin, Proxy, proxied};
+
 const SEEDS: u64 = 10_000;
 const SESSIONS: u8 = 5;
 const NAME: &[u8] = b"shared";
@@ -49,10 +51,23 @@ fn whoever_opens_sees_what_was_closed_before_odd_seeds() {
     seeds((1..SEEDS).step_by(2));
 }
 
-fn seeds(mut seeds: impl Iterator<Item = u64>) {
+fn seeds(seeds: impl Iterator<Item = u64>) {
+    seeds_by(seeds, Way::Direct);
+}
+
+/// By which way the two clients reach the files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Way {
+    /// Both ask the server.
+    Direct,
+    /// Two proxies stand before the server; each client asks one of them, or the server.
+    Proxies,
+}
+
+pub(crate) fn seeds_by(mut seeds: impl Iterator<Item = u64>, way: Way) {
     let chosen: Option<u64> = std::env::var("NFSKIT_SEED").ok().map(|seed| seed.parse().unwrap());
     while let Some(seed) = chosen.or_else(|| seeds.next()) {
-        let caught = std::panic::catch_unwind(|| run(seed, Options::default()));
+        let caught = std::panic::catch_unwind(|| run(seed, Options::default(), way));
         assert!(caught.is_ok(), "seed {seed}: set NFSKIT_SEED={seed} to see it again");
         if chosen.is_some() {
             break;
@@ -63,26 +78,45 @@ fn seeds(mut seeds: impl Iterator<Item = u64>) {
 #[test]
 fn without_close_to_open_it_does_not_hold() {
     let options = Options { close_to_open: false, ..Options::default() };
-    let holds = |seed| std::panic::catch_unwind(|| run(seed, options)).is_ok();
+    let holds = |seed| std::panic::catch_unwind(|| run(seed, options, Way::Direct)).is_ok();
     assert!(!(0..50).all(holds), "the test sees nothing");
 }
 
-fn run(seed: u64, options: Options) {
+fn run(seed: u64, options: Options, way: Way) {
     let world = World::new();
     let clock = world.clock();
     let mut random = fastrand::Rng::with_seed(seed);
     let latency = Nanos::from_micros(random.u64(5..2_000));
     let links = LinkPair::symmetric(Link { latency, ..Link::default() });
-    let site = Site::in_memory(&clock, links, CommitMode::Concurrent);
+    let mut fork = fastrand::Rng::with_seed(!seed);
+    let site = Arc::new(Site::in_memory(&clock, links, CommitMode::Concurrent));
     let done = world.run(async move {
         let sessions = Sessions::default();
-        let writer = Files::new(&clock, site.connect().await.unwrap(), options);
-        let reader = Files::new(&clock, site.connect().await.unwrap(), options);
+        let mut proxies = Vec::new();
+        if way == Way::Proxies {
+            proxies = vec![proxied(&clock, &site).await, proxied(&clock, &site).await];
+        }
+        let writer = session(&site, &proxies, &mut fork).await;
+        let reader = session(&site, &proxies, &mut fork).await;
+        let writer = Files::new(&clock, writer, options);
+        let reader = Files::new(&clock, reader, options);
         let write = write(&clock, &writer, random.fork(), &sessions);
         let read = read(&clock, &reader, random.fork(), &sessions);
         futures_util::future::join(write, read).await;
     });
     done.unwrap();
+}
+
+/// A session with the server, or with one of the proxies.
+async fn session(
+    site: &Origin,
+    proxies: &[Proxy],
+    random: &mut fastrand::Rng,
+) -> client::session::Session {
+    match proxies.get(random.usize(..=proxies.len())) {
+        Some(proxy) => proxy.connect().await.unwrap(),
+        None => site.connect().await.unwrap(),
+    }
 }
 
 fn me() -> Credential {

@@ -20,6 +20,7 @@ mod network;
 mod nhfsstone;
 mod operations;
 mod persistent;
+mod proxy;
 mod recover;
 mod restarts;
 mod simulation;

@@ -1,0 +1,295 @@
+//! What sequential readers will ask for: fetched ahead of them, as a mount of ours does.
+//!
+//! A client's kernel keeps some 128 KiB outstanding, which fills a path to a proxy next door and
+//! not the path of 10 ms behind it. So reads that follow one another are a stream
+//! ([`client::read_ahead::streams`]), and chunks of it are fetched ahead, ever more of them while
+//! the reader has to wait.
+//!
+//! What was fetched is served only to the caller in whose name it was fetched, and only of the
+//! version of the file that clients were told of last: every reply of the origin that passes tells
+//! one ([`Ahead::note`]), and another than before drops what there is. So whoever opens a file,
+//! which asks for its attributes, reads what they say. A reader who does not ask sees changes of
+//! others after [`GOOD_FOR`] at the latest.
+//!
+//! Bounded: the files that are followed, the callers of each, and the bytes of all. Where there is
+//! no room nothing is fetched ahead, and readers are served as they ask.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use client::error::Error;
+use client::ops::ReadOk;
+use client::read_ahead::budget::{Budget, Permit};
+use client::read_ahead::streams::{Plan, StreamId, Streams};
+use client::session::Session;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
+use lru::LruCache;
+use net::clock::Clock;
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+use server::types::Caller;
+use wire::nfs3::{Fattr3, FileHandle, NfsTime};
+
+use crate::transfer;
+
+/// As long as a mount by nfs(5) takes a file to be unchanged at least (acregmin).
+pub(crate) const GOOD_FOR: Nanos = Nanos::from_secs(3);
+
+/// Bytes of a chunk: several are on the way together long before a call is worth its bytes.
+const CHUNK_BYTES_MAX: u32 = 256 << 10;
+
+/// Files whose readers are followed; the one that was read longest ago makes room.
+const FILES_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
+
+/// Callers that read one file at a time.
+const CALLERS_MAX: usize = 4;
+
+/// See the module's head; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Ahead {
+    clock: Clock,
+    budget: Budget,
+    is_off: bool,
+    chunk_bytes: u32,
+    /// Guards what is known and fetched of each file; held for looks and bookkeeping.
+    files: Arc<Mutex<LruCache<FileHandle, File>>>,
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ahead").field("held_bytes", &self.budget.held_bytes()).finish()
+    }
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Version {
+    size: u64,
+    modified: NfsTime,
+    changed: NfsTime,
+}
+
+impl From<&Fattr3> for Version {
+    fn from(of: &Fattr3) -> Self {
+        Self { size: of.size, modified: of.mtime, changed: of.ctime }
+    }
+}
+
+struct File {
+    version: Version,
+    /// When another version than before was told last: what was asked for earlier is not served.
+    since: Instant,
+    /// When it was read last.
+    used: Instant,
+    readers: Vec<Reader>,
+}
+
+struct Reader {
+    caller: Caller,
+    streams: Streams<Part>,
+}
+
+/// The content of a chunk, sooner or later.
+#[derive(Clone)]
+struct Part {
+    content: Shared<BoxFuture<'static, Result<ReadOk, Error>>>,
+    /// Room for it, as long as it is held.
+    _permit: Arc<Permit>,
+}
+
+/// Who reads what.
+#[derive(Clone, Debug)]
+pub(crate) struct Read<'r> {
+    pub(crate) session: &'r Session,
+    pub(crate) caller: &'r Caller,
+    pub(crate) file: FileHandle,
+    pub(crate) offset: u64,
+    pub(crate) count: u32,
+}
+
+impl Ahead {
+    /// Chunks of as many bytes as the origin takes, of `bytes_max` at most altogether; 0 reads
+    /// nothing ahead.
+    pub(crate) fn new(clock: &Clock, bytes_max: u64, read_bytes_max: u32) -> Self {
+        Self {
+            clock: clock.clone(),
+            budget: Budget::new(bytes_max),
+            is_off: bytes_max == 0,
+            chunk_bytes: read_bytes_max.clamp(1, CHUNK_BYTES_MAX),
+            files: Arc::new(Mutex::new(LruCache::new(FILES_MAX))),
+        }
+    }
+
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.budget.held_bytes()
+    }
+
+    /// The origin has told these attributes of a file.
+    pub(crate) fn note(&self, file: &FileHandle, told: Option<&Fattr3>) {
+        let mut files = self.files.lock();
+        let Some(known) = files.peek_mut(file) else { return };
+        let told = told.map(Version::from);
+        if told == Some(known.version) {
+            return;
+        }
+        known.since = self.clock.now();
+        known.readers.iter_mut().for_each(|reader| reader.streams.clear());
+        match told {
+            Some(told) => known.version = told,
+            // It was changed, and nobody knows to what.
+            None => drop(files.pop(file)),
+        }
+    }
+
+    /// Gives back what nobody has asked for lately.
+    pub(crate) fn tend(&self) {
+        let oldest = self.clock.now() - GOOD_FOR;
+        let mut files = self.files.lock();
+        while files.peek_lru().is_some_and(|(_, file)| file.used < oldest) {
+            files.pop_lru();
+        }
+    }
+
+    /// The bytes, if they were or are being fetched; and whether that was ahead of this read.
+    pub(crate) async fn read(&self, read: &Read<'_>) -> Option<(ReadOk, bool)> {
+        if self.is_off {
+            return None;
+        }
+        let (plan, size) = self.plan(read)?;
+        let stream = plan.stream?;
+        plan.needed.iter().chain(&plan.ahead).all(|&at| self.fetch(read, stream, at));
+        let was_ahead = plan.needed.is_empty();
+        self.assembled(read, stream, size).await.map(|read| (read, was_ahead))
+    }
+
+    /// A read has been answered by the origin: what follows it is worth fetching, perhaps.
+    pub(crate) fn answered(&self, read: &Read<'_>, told: Option<&Fattr3>) {
+        let Some(told) = told.filter(|_| !self.is_off) else { return };
+        self.note(&read.file, Some(told));
+        let now = self.clock.now();
+        let is_new = {
+            let mut files = self.files.lock();
+            let is_new = files.peek(&read.file).is_none();
+            if is_new {
+                let version = told.into();
+                let file = File { version, since: now, used: now, readers: Vec::new() };
+                files.put(read.file, file);
+            }
+            is_new
+        };
+        // Others were planned before they were answered.
+        if is_new
+            && let Some((plan, _)) = self.plan(read)
+            && let Some(stream) = plan.stream
+        {
+            plan.ahead.iter().all(|&at| self.fetch(read, stream, at));
+        }
+    }
+
+    /// What the read comes to, and the size of the file.
+    fn plan(&self, read: &Read<'_>) -> Option<(Plan, u64)> {
+        let now = self.clock.now();
+        let mut files = self.files.lock();
+        let file = files.get_mut(&read.file)?;
+        file.used = now;
+        let size = file.version.size;
+        if read.offset >= size {
+            return None;
+        }
+        let oldest = (now - GOOD_FOR).max(file.since);
+        let streams = file.streams(read.caller, self.chunk_bytes);
+        Some((streams.read(read.offset, read.count, size, oldest), size))
+    }
+
+    /// Begins to fetch a chunk, if there is room for it.
+    fn fetch(&self, read: &Read<'_>, stream: StreamId, at: u64) -> bool {
+        let Some(permit) = self.budget.take(u64::from(self.chunk_bytes)) else { return false };
+        let (own, session) = (self.clone(), read.session.clone());
+        let (file, count) = (read.file, self.chunk_bytes);
+        let content = async move {
+            let read = transfer::read_whole(&session, file, at, count).await;
+            own.note(&file, read.as_ref().ok().and_then(|read| read.file_attributes.as_ref()));
+            read
+        };
+        let content = content.boxed().shared();
+        let part = Part { content: content.clone(), _permit: Arc::new(permit) };
+        let now = self.clock.now();
+        let fetching =
+            |streams: &mut Streams<Part>| streams.fetching(stream, at, part.clone(), now);
+        if self.with_streams(read, fetching).is_none() {
+            return false;
+        }
+        self.clock.spawn(content.map(drop));
+        true
+    }
+
+    fn with_streams<T>(
+        &self,
+        read: &Read<'_>,
+        with: impl FnOnce(&mut Streams<Part>) -> T,
+    ) -> Option<T> {
+        let mut files = self.files.lock();
+        let file = files.peek_mut(&read.file)?;
+        let reader = file.readers.iter_mut().find(|reader| reader.caller == *read.caller)?;
+        Some(with(&mut reader.streams))
+    }
+
+    /// Waits for the chunks of a read; none when they have not got what they should have.
+    async fn assembled(&self, read: &Read<'_>, stream: StreamId, size: u64) -> Option<ReadOk> {
+        let end = read.offset.saturating_add(u64::from(read.count)).min(size);
+        let mut whole = BytesMut::new();
+        let mut from = read.offset;
+        loop {
+            let (at, part) =
+                self.with_streams(read, |streams| streams.chunk(stream, from)).flatten()?;
+            if part.content.peek().is_none() {
+                self.with_streams(read, |streams| streams.waited(stream));
+            }
+            let content = part.content.await.ok();
+            let within = usize::try_from(from - at).ok()?;
+            let want = usize::try_from((end - from).min(at + u64::from(self.chunk_bytes) - from));
+            let piece = content.as_ref().zip(want.ok()).and_then(|(content, want)| {
+                let piece = content.data.get(within..within + want)?;
+                Some(content.data.slice_ref(piece))
+            });
+            let (Some(content), Some(piece)) = (content, piece) else {
+                // It failed, or the file has another length by now.
+                self.with_streams(read, |streams| streams.failed(stream, at));
+                return None;
+            };
+            let taken = piece.len() as u64;
+            self.with_streams(read, |streams| streams.taken(stream, at, taken));
+            from += taken;
+            let file_attributes = content.file_attributes;
+            let is_last = from >= end;
+            let data = match (is_last, whole.is_empty()) {
+                (true, true) => piece,
+                _ => {
+                    whole.extend_from_slice(&piece);
+                    if !is_last {
+                        continue;
+                    }
+                    std::mem::take(&mut whole).freeze()
+                }
+            };
+            return Some(ReadOk { file_attributes, eof: end >= size, data });
+        }
+    }
+}
+
+impl File {
+    /// What this caller reads; who was the first makes room.
+    fn streams(&mut self, caller: &Caller, chunk_bytes: u32) -> &mut Streams<Part> {
+        let at = self.readers.iter().position(|reader| reader.caller == *caller);
+        let at = at.unwrap_or_else(|| {
+            if self.readers.len() == CALLERS_MAX {
+                self.readers.remove(0);
+            }
+            let streams = Streams::new(chunk_bytes);
+            self.readers.push(Reader { caller: caller.clone(), streams });
+            self.readers.len() - 1
+        });
+        &mut self.readers[at].streams
+    }
+}

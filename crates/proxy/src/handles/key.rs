@@ -1,0 +1,99 @@
+//! The key of the seals: random, and in the state directory for the next life.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::HandlesError;
+
+const NAME: &str = "proxy-key";
+const KEY_BYTES: usize = 16;
+
+/// The key that lies in the directory, or a new one.
+pub(super) fn find(state: Option<&Path>) -> Result<[u8; KEY_BYTES], HandlesError> {
+    let Some(dir) = state else {
+        return random().map_err(|error| HandlesError::Key { path: "random".to_owned(), error });
+    };
+    let path = dir.join(NAME);
+    let found = read(&path).and_then(|found| match found {
+        Some(key) => Ok(key),
+        None => make(dir, &path),
+    });
+    found.map_err(|error| HandlesError::Key { path: path.display().to_string(), error })
+}
+
+fn read(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
+    let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let file = match OpenOptions::new().read(true).custom_flags(no_link).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut key = Vec::new();
+    file.take(KEY_BYTES as u64 + 1).read_to_end(&mut key)?;
+    let wrong = |key: Vec<u8>| {
+        let what = format!("it has {} bytes and not {KEY_BYTES}: remove it", key.len());
+        io::Error::new(ErrorKind::InvalidData, what)
+    };
+    <[u8; KEY_BYTES]>::try_from(key).map(Some).map_err(wrong)
+}
+
+/// A new one, which is whole or not there after a power failure.
+fn make(dir: &Path, path: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let key = random()?;
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(&key)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    fs::File::open(dir)?.sync_all()?;
+    Ok(key)
+}
+
+fn random() -> io::Result<[u8; KEY_BYTES]> {
+    let mut key = [0; KEY_BYTES];
+    match getrandom(&mut key[..], GetRandomFlags::empty())? {
+        KEY_BYTES => Ok(key),
+        _ => Err(io::Error::other("the system has no random bytes")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_nobody_else_may_read_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let key = find(Some(&state)).unwrap();
+        assert_eq!(find(Some(&state)).unwrap(), key);
+        let mode = fs::metadata(state.join(NAME)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_ne!(find(None).unwrap(), key);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for wrong in [&b""[..], b"short", &[1; 17]] {
+            fs::write(dir.path().join(NAME), wrong).unwrap();
+            let error = find(Some(dir.path())).unwrap_err().to_string();
+            assert!(error.contains("proxy-key: it has"), "{error}");
+        }
+        fs::remove_file(dir.path().join(NAME)).unwrap();
+        fs::write(dir.path().join("mine"), [1; 16]).unwrap();
+        symlink(dir.path().join("mine"), dir.path().join(NAME)).unwrap();
+        assert!(find(Some(dir.path())).is_err(), "a link is not followed");
+    }
+}

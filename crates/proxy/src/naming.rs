@@ -1,0 +1,173 @@
+//! Operations on names: LOOKUP and those that make, move and remove.
+//!
+//! Those that change something are in doubt when the connection to the origin breaks under them.
+//! The calls below are retransmitted with the XID that they had, and the origin's reply cache
+//! knows them.
+
+use client::error::{Detail, Error};
+use client::session::Session;
+use server::store::{Changed, Linked, Looked, Node, Renamed};
+use server::types::{Caller, Handle, Status, Wcc};
+use wire::nfs3::{FileHandle, NewObject, PostOpAttr, WccData};
+
+use crate::fate::{self, Kind};
+use crate::neutral;
+use crate::remote::Remote;
+
+impl Remote {
+    pub(crate) async fn look_up(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        let dir = match self.origin_handle(dir) {
+            Ok(dir) => dir,
+            Err(status) => return Looked { attr: None, result: Err(status) },
+        };
+        let session = self.acting(caller);
+        match name {
+            b".." if dir == self.root => {
+                let node = self.node(&session, dir, None).await;
+                return Looked { attr: node.ok().map(|node| node.attr), result: node };
+            }
+            b".." => return self.above(caller, dir).await,
+            _ => {}
+        }
+        match session.lookup(dir, name).await {
+            Ok(reply) => Looked {
+                attr: neutral::post_op(reply.dir_attributes),
+                result: self.node(&session, reply.object, reply.obj_attributes).await,
+            },
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
+    /// A file that the origin has named, with the attributes that it told or tells now.
+    pub(crate) async fn node(
+        &self,
+        session: &Session,
+        origin: FileHandle,
+        told: PostOpAttr,
+    ) -> Result<Node, Status> {
+        let attributes = match told {
+            Some(attributes) => attributes,
+            None => {
+                let asked = session.getattr(origin).await;
+                asked.map_err(|error| self.failed(&error, Kind::Repeatable))?
+            }
+        };
+        self.ahead.note(&origin, Some(&attributes));
+        Ok(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
+    }
+
+    /// Calls what makes something in a directory.
+    pub(crate) async fn make<M>(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        make: impl FnOnce(Session, FileHandle) -> M,
+    ) -> Changed<Node>
+    where
+        M: Future<Output = Result<NewObject, Error>>,
+    {
+        let origin = match self.origin_handle(dir) {
+            Ok(origin) => origin,
+            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+        };
+        let session = self.acting(caller);
+        match make(session.clone(), origin).await {
+            Ok(NewObject { obj: Some(made), obj_attributes, dir_wcc }) => {
+                let result = self.node(&session, made, obj_attributes).await;
+                Changed { wcc: neutral::wcc(&dir_wcc), result }
+            }
+            // It need not tell what it has made.
+            Ok(NewObject { obj: None, dir_wcc, .. }) => {
+                let found = session.lookup(origin, name).await;
+                let result = match found {
+                    Ok(found) => self.node(&session, found.object, found.obj_attributes).await,
+                    Err(error) => Err(self.failed(&error, Kind::Once)),
+                };
+                Changed { wcc: neutral::wcc(&dir_wcc), result }
+            }
+            Err(error) => self.changed_in_vain(&error, Kind::Once),
+        }
+    }
+
+    /// Calls what removes something from a directory.
+    pub(crate) async fn unmake<M>(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        unmake: impl FnOnce(Session, FileHandle) -> M,
+    ) -> Changed<()>
+    where
+        M: Future<Output = Result<WccData, Error>>,
+    {
+        let origin = match self.origin_handle(dir) {
+            Ok(origin) => origin,
+            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+        };
+        match unmake(self.acting(caller), origin).await {
+            Ok(wcc) => Changed { wcc: neutral::wcc(&wcc), result: Ok(()) },
+            Err(error) => self.changed_in_vain(&error, Kind::Once),
+        }
+    }
+
+    pub(crate) async fn move_name(
+        &self,
+        caller: &Caller,
+        from: (&Handle, &[u8]),
+        to: (&Handle, &[u8]),
+    ) -> Renamed {
+        let nothing = Wcc::default();
+        let dirs = self.origin_handle(from.0).and_then(|dir| Ok((dir, self.origin_handle(to.0)?)));
+        let (from_dir, to_dir) = match dirs {
+            Ok(dirs) => dirs,
+            Err(status) => return Renamed { from: nothing, to: nothing, result: Err(status) },
+        };
+        match self.acting(caller).rename((from_dir, from.1), (to_dir, to.1)).await {
+            Ok(reply) => Renamed {
+                from: neutral::wcc(&reply.fromdir_wcc),
+                to: neutral::wcc(&reply.todir_wcc),
+                result: Ok(()),
+            },
+            Err(error) => {
+                let (from, to) = match error.detail() {
+                    Detail::Renamed { from, to } => (neutral::wcc(&from), neutral::wcc(&to)),
+                    _ => (nothing, nothing),
+                };
+                Renamed { from, to, result: Err(self.failed(&error, Kind::Once)) }
+            }
+        }
+    }
+
+    pub(crate) async fn link_name(
+        &self,
+        caller: &Caller,
+        file: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Linked {
+        let both = self.origin_handle(file).and_then(|file| Ok((file, self.origin_handle(dir)?)));
+        let (file, dir) = match both {
+            Ok(both) => both,
+            Err(status) => return Linked { attr: None, dir: Wcc::default(), result: Err(status) },
+        };
+        match self.acting(caller).link(file, dir, name).await {
+            Ok(reply) => {
+                if reply.file_attributes.is_some() {
+                    self.ahead.note(&file, reply.file_attributes.as_ref());
+                }
+                Linked {
+                    attr: neutral::post_op(reply.file_attributes),
+                    dir: neutral::wcc(&reply.linkdir_wcc),
+                    result: Ok(()),
+                }
+            }
+            Err(error) => {
+                let (attr, dir) = match error.detail() {
+                    Detail::Linked { file, dir } => (neutral::post_op(file), neutral::wcc(&dir)),
+                    _ => (fate::attr(&error), Wcc::default()),
+                };
+                Linked { attr, dir, result: Err(self.failed(&error, Kind::Once)) }
+            }
+        }
+    }
+}

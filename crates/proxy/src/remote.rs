@@ -1,0 +1,480 @@
+//! The store: each of its operations is a call, or some, to the origin.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use client::error::Error;
+use client::session::Session;
+use client::url::Version;
+use futures_util::future::try_join;
+use net::call::Counters;
+use net::clock::Clock;
+use perf::units::Instant;
+use server::durable::Durable;
+use server::metrics::Reading;
+use server::store::{
+    Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
+    Space, Store, Written,
+};
+use server::types::{
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
+    Wcc,
+};
+use wire::nfs3::{FileHandle, fsinfo};
+use wire::{nfs2, nfs3};
+
+use crate::ahead::Ahead;
+use crate::fate::{self, Kind};
+use crate::handles::Handles;
+use crate::neutral;
+
+/// How a store calls its origin.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What AUTH_SYS calls this host.
+    pub machine_name: String,
+    /// All callers act as this one, if not as themselves.
+    pub everyone: Option<Caller>,
+    /// Bytes that are read ahead of clients, at most; 0 reads nothing ahead.
+    pub read_ahead_bytes_max: u64,
+}
+
+impl Default for Options {
+    /// 64 MiB: the window of one reader at 10 Gbit/s and 50 ms.
+    fn default() -> Self {
+        Self { machine_name: "nfskit".to_owned(), everyone: None, read_ahead_bytes_max: 64 << 20 }
+    }
+}
+
+/// See the crate's head.
+#[derive(Debug)]
+pub struct Remote {
+    session: Session,
+    pub(crate) handles: Handles,
+    /// The origin's handle of what is exported, and its file system and number.
+    pub(crate) root: FileHandle,
+    pub(crate) root_identity: (u64, u64),
+    pub(crate) ahead: Ahead,
+    pub(crate) counts: Counts,
+    options: Options,
+}
+
+/// What is counted beside the calls.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    reads_ahead: AtomicU64,
+    bytes_ahead: AtomicU64,
+    away: AtomicU64,
+    nonsense: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn read_ahead(&self, bytes: usize) {
+        self.reads_ahead.fetch_add(1, Ordering::Relaxed);
+        self.bytes_ahead.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Remote {
+    /// The files below the session's root. Asks for its attributes.
+    ///
+    /// # Errors
+    /// That GETATTR failed.
+    pub async fn open(
+        clock: &Clock,
+        session: Session,
+        handles: Handles,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let root = session.root();
+        let attributes = session.getattr(root).await?;
+        let read_bytes_max = session.sizes().read_bytes_max;
+        Ok(Self {
+            ahead: Ahead::new(clock, options.read_ahead_bytes_max, read_bytes_max),
+            session,
+            handles,
+            root,
+            root_identity: (attributes.fsid, attributes.fileid),
+            counts: Counts::default(),
+            options,
+        })
+    }
+
+    /// The connection to the origin.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub fn handles(&self) -> &Handles {
+        &self.handles
+    }
+
+    /// As its caller.
+    pub(crate) fn acting(&self, caller: &Caller) -> Session {
+        let caller = self.options.everyone.as_ref().unwrap_or(caller);
+        self.session.acting_as(&neutral::credential(caller, &self.options.machine_name))
+    }
+
+    pub(crate) fn origin_handle(&self, ours: &Handle) -> Result<FileHandle, Status> {
+        self.handles.open_handle(ours)
+    }
+
+    /// What a client is told of a failure; counts it.
+    pub(crate) fn failed(&self, error: &Error, kind: Kind) -> Status {
+        match error {
+            error if fate::is_away(error) => self.counts.away.fetch_add(1, Ordering::Relaxed),
+            Error::Status { .. } => 0,
+            _ => self.counts.nonsense.fetch_add(1, Ordering::Relaxed),
+        };
+        fate::status(error, kind)
+    }
+
+    pub(crate) fn looked_in_vain<T>(&self, error: &Error) -> Looked<T> {
+        let status = self.failed(error, Kind::Repeatable);
+        Looked { attr: fate::attr(error), result: Err(status) }
+    }
+
+    pub(crate) fn changed_in_vain<T>(&self, error: &Error, kind: Kind) -> Changed<T> {
+        let status = self.failed(error, kind);
+        Changed { wcc: fate::wcc(error), result: Err(status) }
+    }
+
+    fn counter_readings(&self) -> Vec<Reading> {
+        let Counters { procedures, transport, .. } = self.session.rpc().counters();
+        let mut readings = Vec::new();
+        for (number, counted) in procedures.iter().enumerate().filter(|(_, of)| of.ops > 0) {
+            let called = self.procedure(number);
+            let of = |name, help, value: u64| {
+                Reading::new(name, help, value as f64).of("procedure", called)
+            };
+            readings.push(of(
+                "nfskit_origin_calls_total",
+                "Calls to the origin that have ended, well or not.",
+                counted.ops,
+            ));
+            readings.push(of(
+                "nfskit_origin_retransmissions_total",
+                "Retransmissions of calls to the origin.",
+                counted.retransmissions,
+            ));
+            readings.push(of(
+                "nfskit_origin_major_timeouts_total",
+                "Times that a call to the origin had no reply for timeo x retrans.",
+                counted.major_timeouts,
+            ));
+            let seconds = counted.execute.as_secs_f64();
+            let help = "Seconds that calls to the origin took, from asking to the reply.";
+            let waited = Reading::new("nfskit_origin_seconds_total", help, seconds);
+            readings.push(waited.of("procedure", called));
+        }
+        readings.push(Reading::new(
+            "nfskit_origin_connects_total",
+            "Connections to the origin that were made.",
+            transport.connects as f64,
+        ));
+        readings
+    }
+
+    fn procedure(&self, number: usize) -> &'static str {
+        let code = u32::try_from(number).unwrap_or(u32::MAX);
+        let name = match self.session.version() {
+            Version::Two => nfs2::Procedure::from_code(code).map(nfs2::Procedure::name),
+            Version::Three => nfs3::Procedure::from_code(code).map(nfs3::Procedure::name),
+        };
+        name.unwrap_or("other")
+    }
+}
+
+impl Store for Remote {
+    fn root(&self) -> Handle {
+        self.handles.seal(&self.root)
+    }
+
+    /// As the origin answers for it.
+    fn medium(&self) -> Medium {
+        Medium::Stable
+    }
+
+    /// Replies carry the origin's, which no operation here needs beforehand.
+    fn verifier(&self) -> Verifier {
+        Verifier([0; 8])
+    }
+
+    fn brief(&self, handle: &Handle) -> Option<Handle> {
+        self.handles.brief(handle)
+    }
+
+    /// They are the origin's.
+    fn shares_clock(&self) -> bool {
+        false
+    }
+
+    async fn tend(&self, _now: Instant) {
+        self.ahead.tend();
+    }
+
+    fn readings(&self) -> Vec<Reading> {
+        let mut readings = self.counter_readings();
+        let Counts { reads_ahead, bytes_ahead, away, nonsense } = &self.counts;
+        let counted = |of: &AtomicU64| of.load(Ordering::Relaxed) as f64;
+        readings.extend([
+            Reading::new(
+                "nfskit_proxy_read_ahead_hits_total",
+                "READs answered from what was read ahead, without a call of their own.",
+                counted(reads_ahead),
+            ),
+            Reading::new(
+                "nfskit_proxy_read_ahead_hit_bytes_total",
+                "Bytes of these READs.",
+                counted(bytes_ahead),
+            ),
+            Reading::new(
+                "nfskit_proxy_read_ahead_bytes",
+                "Bytes held, or being fetched, ahead of readers.",
+                self.ahead.held_bytes() as f64,
+            ),
+            Reading::new(
+                "nfskit_proxy_handles",
+                "Handles of the origin that are in the table, because they do not fit into ours.",
+                self.handles.rows() as f64,
+            ),
+            Reading::new(
+                "nfskit_proxy_away_total",
+                "Calls of clients that failed because the origin did not answer in time.",
+                counted(away),
+            ),
+            Reading::new(
+                "nfskit_proxy_nonsense_total",
+                "Calls of clients that failed because the origin's reply made no sense.",
+                counted(nonsense),
+            ),
+        ]);
+        readings
+    }
+
+    async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        let origin = self.origin_handle(handle)?;
+        let told = self.acting(caller).getattr(origin).await;
+        let told = told.map_err(|error| self.failed(&error, Kind::Repeatable))?;
+        self.ahead.note(&origin, Some(&told));
+        Ok(neutral::attr(&told))
+    }
+
+    async fn set_attr(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        changes: SetAttr,
+        guard: Option<Time>,
+    ) -> Changed<()> {
+        let origin = match self.origin_handle(handle) {
+            Ok(origin) => origin,
+            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+        };
+        // With a guard it is another call the second time.
+        let kind = if guard.is_some() { Kind::Once } else { Kind::Repeatable };
+        let (changes, guard) = (neutral::sattr(&changes), guard.map(neutral::nfstime));
+        match self.acting(caller).setattr(origin, changes, guard).await {
+            Ok(wcc) => {
+                self.ahead.note(&origin, wcc.after.as_ref());
+                Changed { wcc: neutral::wcc(&wcc), result: Ok(()) }
+            }
+            Err(error) => self.changed_in_vain(&error, kind),
+        }
+    }
+
+    async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        self.look_up(caller, dir, name).await
+    }
+
+    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+        let origin = match self.origin_handle(handle) {
+            Ok(origin) => origin,
+            Err(status) => return Looked { attr: None, result: Err(status) },
+        };
+        match self.acting(caller).access(origin, asked.0).await {
+            Ok(reply) => {
+                if reply.obj_attributes.is_some() {
+                    self.ahead.note(&origin, reply.obj_attributes.as_ref());
+                }
+                let granted = Access(reply.access & asked.0);
+                Looked { attr: neutral::post_op(reply.obj_attributes), result: Ok(granted) }
+            }
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
+    async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
+        let origin = match self.origin_handle(handle) {
+            Ok(origin) => origin,
+            Err(status) => return Looked { attr: None, result: Err(status) },
+        };
+        match self.acting(caller).readlink(origin).await {
+            Ok((target, attributes)) => {
+                Looked { attr: neutral::post_op(attributes), result: Ok(Bytes::from(target)) }
+            }
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
+    async fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
+        self.read_bytes(caller, handle, offset, count).await
+    }
+
+    async fn write(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        self.write_bytes(caller, handle, offset, data, stability).await
+    }
+
+    async fn commit(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Changed<Durable> {
+        self.commit_bytes(caller, handle, offset, count).await
+    }
+
+    async fn create(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<Node> {
+        let how = neutral::how(how);
+        let make = async |session: Session, dir| session.create(dir, name, how).await;
+        self.make(caller, dir, name, make).await
+    }
+
+    async fn make_dir(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        let attrs = neutral::sattr(&attrs);
+        let make = async |session: Session, dir| session.mkdir(dir, name, attrs).await;
+        self.make(caller, dir, name, make).await
+    }
+
+    async fn symlink(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        let attrs = neutral::sattr(&attrs);
+        let make = async |session: Session, dir| session.symlink(dir, name, attrs, target).await;
+        self.make(caller, dir, name, make).await
+    }
+
+    async fn make_node(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        what: Special,
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        let what = neutral::special(what, &attrs);
+        let make = async |session: Session, dir| session.mknod(dir, name, what).await;
+        self.make(caller, dir, name, make).await
+    }
+
+    async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let remove = async |session: Session, dir| session.remove(dir, name).await;
+        self.unmake(caller, dir, remove).await
+    }
+
+    async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let remove = async |session: Session, dir| session.rmdir(dir, name).await;
+        self.unmake(caller, dir, remove).await
+    }
+
+    async fn rename(
+        &self,
+        caller: &Caller,
+        from_dir: &Handle,
+        from_name: &[u8],
+        to_dir: &Handle,
+        to_name: &[u8],
+    ) -> Renamed {
+        self.move_name(caller, (from_dir, from_name), (to_dir, to_name)).await
+    }
+
+    async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
+        self.link_name(caller, handle, dir, name).await
+    }
+
+    async fn list(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> Looked<Listed> {
+        self.list_page(caller, dir, from, sink).await
+    }
+
+    async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {
+        let origin = match self.origin_handle(handle) {
+            Ok(origin) => origin,
+            Err(status) => return Looked { attr: None, result: Err(status) },
+        };
+        match self.acting(caller).fsstat(origin).await {
+            Ok(told) => {
+                let space = Space {
+                    bytes_total: told.tbytes,
+                    bytes_free: told.fbytes,
+                    bytes_available: told.abytes,
+                    files_total: told.tfiles,
+                    files_free: told.ffiles,
+                    files_available: told.afiles,
+                };
+                Looked { attr: neutral::post_op(told.obj_attributes), result: Ok(space) }
+            }
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
+    async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
+        let origin = match self.origin_handle(handle) {
+            Ok(origin) => origin,
+            Err(status) => return Looked { attr: None, result: Err(status) },
+        };
+        let session = self.acting(caller);
+        let told = try_join(session.fsinfo(origin), session.pathconf(origin)).await;
+        match told {
+            Ok((info, paths)) => {
+                let properties = Properties {
+                    file_size_max: info.maxfilesize,
+                    time_resolution: neutral::time(info.time_delta),
+                    hard_links: info.properties & fsinfo::FSF_LINK != 0,
+                    symlinks: info.properties & fsinfo::FSF_SYMLINK != 0,
+                    links_max: paths.linkmax,
+                    name_bytes_max: paths.name_max,
+                    chown_restricted: paths.chown_restricted,
+                };
+                Looked { attr: neutral::post_op(info.obj_attributes), result: Ok(properties) }
+            }
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+}

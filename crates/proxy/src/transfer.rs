@@ -1,0 +1,242 @@
+//! READ, WRITE and COMMIT: bytes between a client and the origin, whose transfers may be smaller.
+
+use bytes::{Bytes, BytesMut};
+use client::error::Error;
+use client::ops::ReadOk;
+use client::session::Session;
+use futures_util::future::try_join_all;
+use server::durable::{Committed, Durable};
+use server::store::{Changed, Extent, Looked, Written};
+use server::types::{Caller, Handle, Stability, Status, Wcc};
+use wire::nfs3::{FileHandle, StableHow};
+
+use crate::ahead::Read;
+use crate::fate::Kind;
+use crate::neutral;
+use crate::remote::Remote;
+
+impl Remote {
+    pub(crate) async fn read_bytes(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
+        let file = match self.origin_handle(handle) {
+            Ok(file) => file,
+            Err(status) => return Looked { attr: None, result: Err(status) },
+        };
+        let session = &self.acting(caller);
+        let read = Read { session, caller, file, offset, count };
+        if let Some((read, was_ahead)) = self.ahead.read(&read).await {
+            let ReadOk { file_attributes, eof, data } = read;
+            if was_ahead {
+                self.counts.read_ahead(data.len());
+            }
+            let attr = neutral::post_op(file_attributes);
+            return Looked { attr, result: Ok(Extent { data, eof }) };
+        }
+        match read_whole(session, file, offset, count).await {
+            Ok(ReadOk { file_attributes, eof, data }) => {
+                self.ahead.answered(&read, file_attributes.as_ref());
+                let attr = neutral::post_op(file_attributes);
+                Looked { attr, result: Ok(Extent { data, eof }) }
+            }
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
+    pub(crate) async fn write_bytes(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        let file = match self.origin_handle(handle) {
+            Ok(file) => file,
+            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+        };
+        let written = self.write_whole(&self.acting(caller), file, offset, data, stability).await;
+        if written.wcc.after.is_none() {
+            self.ahead.note(&file, None);
+        }
+        written
+    }
+
+    /// Writes all of it, one part after the other; fails if one does. A part that was written
+    /// before stays, as with every WRITE that fails.
+    async fn write_whole(
+        &self,
+        session: &Session,
+        file: FileHandle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        let stable = stable_how(stability);
+        let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let mut wcc: Option<Wcc> = None;
+        let mut committed: Option<Committed> = None;
+        let mut done = 0_usize;
+        loop {
+            let most = session.sizes_now().write_bytes_max as usize;
+            let part = data.slice(done..data.len().min(done + most));
+            let at = offset + done as u64;
+            let reply = match session.write(file, at, part, stable).await {
+                Ok(timed) => timed.reply,
+                Err(error) => {
+                    let failed = self.changed_in_vain(&error, Kind::Repeatable);
+                    // What was done before the failure is not told apart from others' doing.
+                    let wcc = wcc.map_or(failed.wcc, |_| Wcc { before: None, ..failed.wcc });
+                    return Changed { wcc, result: failed.result };
+                }
+            };
+            self.ahead.note(&file, reply.file_wcc.after.as_ref());
+            let told = neutral::wcc(&reply.file_wcc);
+            wcc = Some(wcc.map_or(told, |before| around(before, told)));
+            let where_ = Committed::told(&reply);
+            committed = Some(committed.map_or(where_, |before| before.and(where_)));
+            done += (reply.count as usize).min(data.len() - done);
+            if done >= data.len() {
+                break;
+            }
+        }
+        let wcc = wcc.unwrap_or_default();
+        let written = committed.map(|committed| Written { count, committed });
+        Changed { wcc, result: written.ok_or(Status::ServerFault) }
+    }
+
+    pub(crate) async fn commit_bytes(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Changed<Durable> {
+        let file = match self.origin_handle(handle) {
+            Ok(file) => file,
+            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+        };
+        match self.acting(caller).commit(file, offset, count).await {
+            Ok(timed) => {
+                let wcc = &timed.reply.file_wcc;
+                if wcc.after.is_some() {
+                    self.ahead.note(&file, wcc.after.as_ref());
+                }
+                Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::told(&timed.reply)) }
+            }
+            Err(error) => self.changed_in_vain(&error, Kind::Repeatable),
+        }
+    }
+}
+
+/// The states around two changes, one after the other: unless the second found what the first had
+/// left, somebody else came between, and what was before is not to be compared with.
+fn around(first: Wcc, second: Wcc) -> Wcc {
+    let left = first.after.as_ref().map(server::types::Before::from);
+    let before = first.before.filter(|_| left.is_some() && left == second.before);
+    Wcc { before, after: second.after }
+}
+
+fn stable_how(of: Stability) -> StableHow {
+    match of {
+        Stability::Unstable => StableHow::Unstable,
+        Stability::DataSync => StableHow::DataSync,
+        Stability::FileSync => StableHow::FileSync,
+    }
+}
+
+/// Reads as much as was asked for, or to the end of the file, in transfers that the origin takes.
+pub(crate) async fn read_whole(
+    session: &Session,
+    file: FileHandle,
+    offset: u64,
+    count: u32,
+) -> Result<ReadOk, Error> {
+    let most = session.sizes_now().read_bytes_max;
+    if count <= most {
+        return read_part(session, file, offset, count).await;
+    }
+    let places = (0..count).step_by(most as usize);
+    let parts = places.clone().map(|at| {
+        let part = most.min(count - at);
+        read_part(session, file, offset.saturating_add(u64::from(at)), part)
+    });
+    let mut whole = BytesMut::with_capacity(count as usize);
+    let mut last = ReadOk { file_attributes: None, eof: true, data: Bytes::new() };
+    for (part, at) in try_join_all(parts).await?.into_iter().zip(places) {
+        // A part that ends early is the end of the file, or there was one for a moment.
+        if whole.len() < at as usize {
+            break;
+        }
+        whole.extend_from_slice(&part.data);
+        last = part;
+    }
+    Ok(ReadOk { data: whole.freeze(), ..last })
+}
+
+/// Reads no more than a READ may ask for; asks again when the origin gives less.
+async fn read_part(
+    session: &Session,
+    file: FileHandle,
+    offset: u64,
+    count: u32,
+) -> Result<ReadOk, Error> {
+    let mut got = BytesMut::new();
+    loop {
+        let done = u32::try_from(got.len()).unwrap_or(count).min(count);
+        let want = count - done;
+        let reply = session.read(file, offset.saturating_add(u64::from(done)), want).await?;
+        let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
+        if is_whole && got.is_empty() {
+            return Ok(reply);
+        }
+        got.extend_from_slice(&reply.data);
+        if is_whole {
+            return Ok(ReadOk { data: got.freeze(), ..reply });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use server::types::{Attr, Before, FileKind, Time};
+
+    use super::*;
+
+    fn attr(second: i64) -> Attr {
+        let time = Time { secs: second, nanos: 0 };
+        Attr {
+            kind: FileKind::Regular,
+            mode: 0,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            size: 0,
+            used: 0,
+            device: (0, 0),
+            fsid: 0,
+            fileid: 0,
+            accessed: time,
+            modified: time,
+            changed: time,
+            made: None,
+        }
+    }
+
+    #[test]
+    fn a_change_by_somebody_else_between_two_parts_is_not_taken_for_ours() {
+        let wcc = |before: i64, after: i64| Wcc {
+            before: Some(Before::from(&attr(before))),
+            after: Some(attr(after)),
+        };
+        assert_eq!(around(wcc(1, 2), wcc(2, 3)), wcc(1, 3));
+        let torn = Wcc { before: None, after: Some(attr(4)) };
+        assert_eq!(around(wcc(1, 2), wcc(3, 4)), torn);
+        let untold = Wcc { before: None, after: None };
+        assert_eq!(around(untold, Wcc { before: None, ..wcc(3, 4) }), torn);
+    }
+}

@@ -1,0 +1,9 @@
+//! Close-to-open between two proxies and a direct client: what one has closed, another sees that
+//! opens afterwards.
+
+use crate::close_to_open::{Way, seeds_by};
+
+#[test]
+fn whoever_opens_sees_what_was_closed_before_by_whichever_way() {
+    seeds_by(0..500, Way::Proxies);
+}
