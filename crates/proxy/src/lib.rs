@@ -12,10 +12,10 @@
 //! answered that the origin has not answered, but for bytes that were read ahead, so there is no
 //! state to lose: a proxy that is killed has lost no write, and its successor has the same handles.
 //!
-//! It stands on [`client::session::Session`], not on [`client::files::Files`]: the caches of a mount
-//! answer one host's programs by nfs(5), with attributes that are seconds old. A proxy's clients
-//! have such caches themselves, and what reaches the proxy is what they want to know now: GETATTR
-//! when a file is opened. Answering that from a second cache would break close-to-open.
+//! It stands on [`client::session::Session`], not on [`client::files::Files`]: the caches of a
+//! mount answer one host's programs by nfs(5), with attributes that are seconds old. A proxy's
+//! clients have such caches themselves, and what reaches the proxy is what they want to know now:
+//! GETATTR when a file is opened. Answering that from a second cache would break close-to-open.
 
 mod above;
 mod ahead;

@@ -219,17 +219,17 @@ impl Store for Remote {
         let counted = |of: &AtomicU64| of.load(Ordering::Relaxed) as f64;
         readings.extend([
             Reading::new(
-                "nfskit_proxy_read_ahead_hits_total",
+                "nfskit_readahead_hits_total",
                 "READs answered from what was read ahead, without a call of their own.",
                 counted(reads_ahead),
             ),
             Reading::new(
-                "nfskit_proxy_read_ahead_hit_bytes_total",
+                "nfskit_readahead_hit_bytes_total",
                 "Bytes of these READs.",
                 counted(bytes_ahead),
             ),
             Reading::new(
-                "nfskit_proxy_read_ahead_bytes",
+                "nfskit_readahead_bytes",
                 "Bytes held, or being fetched, ahead of readers.",
                 self.ahead.held_bytes() as f64,
             ),

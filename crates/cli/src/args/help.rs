@@ -46,7 +46,7 @@ const SHARED: [(&str, &[&str]); 5] = [
 ];
 
 /// Headings of the options of one command.
-const OWN: [(&str, &str, &[&str]); 17] = [
+const OWN: [(&str, &str, &[&str]); 18] = [
     ("serve", NETWORK, &["listen", "udp", "versions", "portmap", "register", "link"]),
     ("serve", LIMITS, &["threads", "connections", "connections_per_host", "calls", "in_flight"]),
     ("serve", LIMITS, &["mem_size"]),
@@ -55,6 +55,7 @@ const OWN: [(&str, &str, &[&str]); 17] = [
         "Durability",
         &["commit_mode", "metadata_sync", "write_log", "write_log_size", "log_failure", "state"],
     ),
+    ("serve", "Proxy", &["origin", "read_ahead"]),
     ("serve", OUTPUT, &["slow_log"]),
     ("link", NETWORK, &["listen", "listen_mount", "to", "udp", "insecure"]),
     ("link", LIMITS, &["connections", "held", "threads"]),

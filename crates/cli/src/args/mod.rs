@@ -92,9 +92,17 @@ pub(crate) struct Completions {
     pub(crate) shell: clap_complete::Shell,
 }
 
+/// A size, or 0 for nothing at all.
+fn size_or_none(text: &str) -> Result<u64, String> {
+    match text.trim() {
+        "0" => Ok(0),
+        text => size(text),
+    }
+}
+
 const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 
-/// Serves directories, or memory, over NFS. Prints the mount commands.
+/// Serves directories, memory, or another server's files over NFS. Prints the mount commands.
 ///
 /// Either one store, or any number of exports. Access has the words of exports(5); SIGHUP reads the
 /// file of exports again, SIGTERM ends after what is in progress.
@@ -103,6 +111,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
   nfskit serve /srv/data                          on 127.0.0.1:2049
   nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port
   nfskit serve sim:hdd                            in memory, as slow as a disk
+  nfskit serve nfs://filer/export                 a proxy for another server's export
   nfskit serve /srv/data --write-log /var/lib/nfskit/data.wal
   nfskit serve --listen 0.0.0.0:2049 --export /srv/data=ro --export /home=client=10.0.0.0/8
   nfskit serve --listen [::]:2049 --exports /etc/nfskit/exports.toml
@@ -113,10 +122,13 @@ of one name are rules: the first that names a client is the client's. Root is sq
 unless no_root_squash is given. Callers have a privileged port or, on this host, are programs of
 root or of the user who runs the server, unless insecure is given.")]
 pub(crate) struct Serve {
-    /// A directory, `mem:`, or `sim:DISK`: memory behind an emulated disk, one of hdd, ssd-sata,
-    /// nvme, nvram and none, with changes as in `sim:hdd,sync=0`, or by its numbers as in
-    /// `sim:rate=46.55MB/s,seek=0`.
-    #[arg(value_name = "DIR|mem:|sim:DISK", required_unless_present_any = ["export", "exports"])]
+    /// A directory, `mem:`, `sim:DISK`, or an export of another server, for which this is a proxy
+    /// then. sim: is memory behind an emulated disk, one of hdd, ssd-sata, nvme, nvram and none,
+    /// with changes as in `sim:hdd,sync=0`, or by its numbers as in `sim:rate=46.55MB/s,seek=0`.
+    #[arg(
+        value_name = "DIR|mem:|sim:DISK|nfs://HOST/EXPORT",
+        required_unless_present_any = ["export", "exports"]
+    )]
     pub(crate) store: Option<String>,
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
@@ -133,7 +145,7 @@ pub(crate) struct Serve {
     /// Registers with the rpcbind that runs on this host.
     #[arg(long)]
     pub(crate) register: bool,
-    /// A directory to export, with options; with DIR or mem:, the name under which that is mounted.
+    /// A directory to export, with options; with one store, the name under which that is mounted.
     #[arg(long, value_name = "PATH[=OPTIONS]", value_parser = options::parse)]
     pub(crate) export: Vec<options::Export>,
     /// A TOML file of exports, which SIGHUP reads again.
@@ -196,6 +208,13 @@ pub(crate) struct Serve {
     /// or $XDG_STATE_HOME/nfskit; none with port 0 and mem:].
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// How the origin of nfs://HOST/EXPORT is called, in the words of nfs(5): hard, soft, timeo=,
+    /// retrans=, nconnect=, rsize=, wsize=, vers=2|3, proto=, port=, mountport=.
+    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    pub(crate) origin: String,
+    /// Bytes that are read ahead of clients from the origin, at most; 0 reads nothing ahead.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size_or_none)]
+    pub(crate) read_ahead: u64,
     /// An emulated link in front of every client.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) link: Option<Profile>,

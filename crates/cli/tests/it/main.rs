@@ -32,6 +32,7 @@ mod peer;
 mod policies;
 mod probe;
 mod program;
+mod proxy;
 mod reach;
 mod rpc;
 mod serve;

@@ -15,14 +15,14 @@ use crate::served::Served;
 /// How long we wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn metrics_address(served: &Served) -> SocketAddr {
+pub(crate) fn metrics_address(served: &Served) -> SocketAddr {
     served.program.wait_for(|banner| {
         let (_, rest) = banner.split_once("http://")?;
         rest.split_once("/metrics")?.0.parse().ok()
     })
 }
 
-fn get(address: SocketAddr, path: &str) -> String {
+pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();

@@ -1,8 +1,8 @@
 //! Handles: the origin's inside ours.
 //!
 //! ```text
-//!   'O' | seal (8) | the origin's handle (0..39)      whatever happens to the proxy, it is in there
-//!   'T' | number (16)                                 of longer ones: a table has them
+//!   'O' | seal (8) | the origin's handle (0..39)     it is in there, whatever happens here
+//!   'T' | number (16)                                of longer ones: a table has them
 //! ```
 //!
 //! The seal is a keyed hash (SipHash-2-4) of the origin's handle: a client can neither make a

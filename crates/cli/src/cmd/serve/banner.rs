@@ -15,6 +15,7 @@ use server::store::dir::write_log::{Latencies, Recovered};
 use server::types::Caller;
 use server::{Exports, Squash};
 
+use super::origin::Origin;
 use super::stores::Kind;
 use crate::args::{self, MetadataSync};
 use crate::cmd;
@@ -30,6 +31,7 @@ pub(super) struct Banner<'a> {
     kind: Kind,
     specs: Vec<Spec>,
     everyone: Option<Caller>,
+    origin: Option<Origin>,
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
@@ -44,6 +46,7 @@ impl<'a> Banner<'a> {
             kind,
             specs: Vec::new(),
             everyone: None,
+            origin: None,
             address: None,
             metrics: None,
             emulator: None,
@@ -56,6 +59,11 @@ impl<'a> Banner<'a> {
     pub(super) fn serves(&mut self, specs: &[Spec], everyone: Option<&Caller>) {
         self.specs = specs.to_vec();
         self.everyone = everyone.cloned();
+    }
+
+    /// Whose files they are, if another server's.
+    pub(super) fn proxies(&mut self, origin: Origin) {
+        self.origin = Some(origin);
     }
 
     /// What its write log held, and what its device takes.
@@ -97,6 +105,9 @@ impl<'a> Banner<'a> {
     }
 
     fn durability(&self) -> String {
+        if self.origin.is_some() {
+            return "the origin's: FILE_SYNC and COMMIT are answered when it has".to_owned();
+        }
         let data = match (self.kind.memory(), self.args.commit_mode) {
             (Some(what), _) => return format!("{what}: nothing survives this process"),
             (_, CommitMode::Concurrent) => "stable: FILE_SYNC and COMMIT are answered after fsync",
@@ -112,6 +123,9 @@ impl<'a> Banner<'a> {
     }
 
     fn identity(&self) -> String {
+        if let Some(Origin { everyone: Some(Caller { uid, gid, .. }), .. }) = &self.origin {
+            return format!("every caller acts as uid {uid}, gid {gid} at the origin");
+        }
         match &self.everyone {
             Some(Caller { uid, gid, .. }) => {
                 format!(
@@ -198,6 +212,12 @@ impl fmt::Display for Banner<'_> {
         }
         if let Some(more @ 1..) = self.specs.len().checked_sub(EXPORTS_MAX) {
             writeln!(f, "              and {more} more")?;
+        }
+        if let Some(Origin { spoken, handles_last, .. }) = &self.origin {
+            writeln!(f, "  origin      {spoken}")?;
+            if !handles_last {
+                writeln!(f, "              handles are good until this process ends")?;
+            }
         }
         writeln!(f, "  durability  {}", self.durability())?;
         if let Some((recovered, latencies)) = &self.recovered {

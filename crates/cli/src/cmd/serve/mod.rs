@@ -1,6 +1,7 @@
-//! `nfskit serve`: an NFS server on directories or in memory.
+//! `nfskit serve`: an NFS server on directories, in memory, or on another server's files.
 
 mod banner;
+mod origin;
 mod register;
 mod stores;
 mod watch;
@@ -53,9 +54,11 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
     let served = net::runtime::block_on_threads(workers, async {
         let kind = Kind::named(args.store.as_deref())?;
         check_write_log(args, kind)?;
+        origin::check(args, kind)?;
         let clock = Clock::real();
         match kind {
             Kind::Directories => serve_directories(args, clock, verbosity).await,
+            Kind::Origin => origin::serve(args, clock, verbosity).await,
             Kind::Memory => {
                 let store = served::memory(&clock, args.mem_size);
                 serve_passing(args, kind, store, clock, verbosity).await
@@ -72,8 +75,13 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
 /// A log belongs to a directory, and where its clients cannot write.
 fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
     let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
-    if kind.memory().is_some() {
-        let what = format!("{store} has nothing to be stable in");
+    let what = match kind {
+        Kind::Directories => None,
+        Kind::Origin => Some("is stable where its origin says so"),
+        Kind::Memory | Kind::Emulated(_) => Some("has nothing to be stable in"),
+    };
+    if let Some(what) = what {
+        let what = format!("{store} {what}");
         return Err(Failure::usage(what, "a directory, or no --write-log"));
     }
     if args.metadata_sync == MetadataSync::Never {

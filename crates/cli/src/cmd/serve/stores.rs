@@ -1,6 +1,8 @@
 //! What a server's files may be in, by the names that users give. A store that is new has its
 //! variant and its name here, and a line in [`super::run`], which opens it.
 
+use std::path::Path;
+
 use harness::exit::Failure;
 use perf::model::disk::Profile;
 
@@ -9,6 +11,8 @@ use perf::model::disk::Profile;
 pub(super) enum Kind {
     /// Directories of this host: whatever has none of the names below.
     Directories,
+    /// `nfs://HOST/EXPORT` or `HOST:/EXPORT`: the files of another server.
+    Origin,
     /// `mem:`
     Memory,
     /// `sim:PROFILE`: memory behind a disk that takes its time.
@@ -25,6 +29,9 @@ impl Kind {
         if name == "mem:" {
             return Ok(Self::Memory);
         }
+        if is_origin(name) {
+            return Ok(Self::Origin);
+        }
         let Some(profile) = name.strip_prefix("sim:") else { return Ok(Self::Directories) };
         profile.parse().map(Self::Emulated).map_err(|cause| {
             let what = format!("{name}: {cause}");
@@ -35,11 +42,19 @@ impl Kind {
     /// What is in the place of a disk, if it is memory.
     pub(super) fn memory(self) -> Option<&'static str> {
         match self {
-            Self::Directories => None,
+            Self::Directories | Self::Origin => None,
             Self::Memory => Some("memory"),
             Self::Emulated(_) => Some("an emulated disk in memory"),
         }
     }
+}
+
+/// Whether what is to be served is an export of another server, and no directory of this name.
+fn is_origin(name: &str) -> bool {
+    let is_url = name.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("nfs://"));
+    let is_target =
+        name.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
+    is_url || (is_target && !Path::new(name).exists())
 }
 
 #[cfg(test)]

@@ -52,10 +52,10 @@ fn a_sequential_reader_next_to_the_proxy_is_as_fast_as_the_path_to_the_origin() 
         assert_eq!((last.data.len(), last.eof), (5, true));
         // One call of 64 KiB at a time takes 513 network round trips: 10.3 s.
         assert!(took < Nanos::from_millis(500), "{took}");
-        assert!(reading(&proxy, "nfskit_proxy_read_ahead_bytes") <= f64::from(64 << 20));
+        assert!(reading(&proxy, "nfskit_readahead_bytes") <= f64::from(64 << 20));
         clock.sleep(Nanos::from_secs(10)).await;
         server::store::Store::tend(&*proxy.store(), clock.now()).await;
-        assert_eq!(reading(&proxy, "nfskit_proxy_read_ahead_bytes"), 0.0, "it is given back");
+        assert_eq!(reading(&proxy, "nfskit_readahead_bytes"), 0.0, "it is given back");
     });
 }
 

@@ -55,7 +55,7 @@ fn what_was_read_ahead_for_one_caller_is_not_for_another() {
         for part in 0..8 {
             owner.read(file, part << 14, 1 << 14).await.unwrap();
         }
-        assert!(reading(&proxy, "nfskit_proxy_read_ahead_hits_total") > 0.0);
+        assert!(reading(&proxy, "nfskit_readahead_hits_total") > 0.0);
         let other = session.acting_as(&user(3000));
         for part in 0..32 {
             let refused = other.read(file, part << 14, 1 << 14).await.unwrap_err();

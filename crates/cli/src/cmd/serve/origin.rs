@@ -1,0 +1,242 @@
+//! `serve nfs://origin/export`: a proxy, whose store is another server's export.
+
+use std::sync::Arc;
+
+use client::error::Error;
+use client::mount::{self, Mounted, Persistence};
+use client::session::{Complaints, Credential};
+use client::url::Target;
+use harness::exit::Failure;
+use harness::mounts::settings::{self, Settings};
+use harness::output;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use net::call::{Event, Events};
+use net::clock::Clock;
+use net::shape::Shape;
+use parking_lot::Mutex;
+use proxy::{Handles, Remote};
+use server::types::Caller;
+use server::{Export, Exports};
+use wire::nfs3::FType;
+
+use super::banner::Banner;
+use super::stores::Kind;
+use super::{Server, bad_exports, bind, named, open_state, replies};
+use crate::args;
+use crate::exports::resolve;
+use crate::state::State;
+
+/// Options of the origin's mount that mean something to a proxy.
+const WORDS: &[&str] = &[
+    "hard",
+    "soft",
+    "timeo",
+    "retrans",
+    "nconnect",
+    "rsize",
+    "wsize",
+    "port",
+    "mountport",
+    "proto",
+    "tcp",
+    "udp",
+    "vers",
+    "nfsvers",
+];
+
+/// Different complaints about an origin that are told.
+const COMPLAINTS_MAX: usize = 100;
+
+/// What is of an origin belongs to one.
+pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
+    match args.origin.is_empty() || matches!(kind, Kind::Origin) {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            "--origin is of the store nfs://HOST/EXPORT",
+            "such a store, or no --origin",
+        )),
+    }
+}
+
+/// What is known of an origin, for the banner.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) spoken: String,
+    pub(super) handles_last: bool,
+    /// Everyone acts as this caller there.
+    pub(super) everyone: Option<Caller>,
+}
+
+pub(super) async fn serve(
+    args: &args::Serve,
+    clock: Clock,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let store = args.store.as_deref().unwrap_or_default();
+    let settings = settings(args, store)?;
+    let interrupts = Interrupts::catch()?;
+    // Before our own port is open: a proxy of itself is told that nobody listens.
+    let reached = reach(&clock, &settings).await?;
+    let sockets = bind(args)?;
+    let mut banner = Banner::new(args, Kind::Origin);
+    let state = match open_state(args, &sockets) {
+        Ok(state) => state,
+        Err(why) => {
+            banner.warns(format!("nothing is kept for the time after a restart: {why}"));
+            None
+        }
+    };
+    let everyone = everyone(&settings.target);
+    let handles = handles(&settings.target, state.as_ref(), &mut banner)?;
+    let origin = Origin {
+        spoken: spoken(&settings, &reached),
+        handles_last: handles.survive_restart(),
+        everyone,
+    };
+    let options = proxy::Options {
+        machine_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        everyone: origin.everyone.clone(),
+        read_ahead_bytes_max: args.read_ahead,
+    };
+    let remote = Remote::open(&clock, reached.session, handles, options).await?;
+    let spec = named(args, store)?;
+    let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
+    let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
+    let replies = replies(args, &clock, state.as_ref(), &mut banner);
+    banner.serves(&[spec], None);
+    banner.proxies(origin);
+    let server = Server { args, verbosity, clock, interrupts, sockets, replies };
+    let reload = async || Err(format!("{store} has no file of exports"));
+    server.run(Exports::one(export, remote), banner, reload, std::future::pending()).await
+}
+
+/// The origin, as the command line has it.
+fn settings(args: &args::Serve, store: &str) -> Result<Settings, Failure> {
+    let wrong = |why: String| Failure::usage(why, "nfskit serve --help");
+    let mut settings = Settings::of(store).map_err(wrong)?;
+    for word in settings::split(&args.origin) {
+        let key = word.split('=').next().unwrap_or_default();
+        if !WORDS.contains(&key) {
+            let known = WORDS.join(", ");
+            return Err(wrong(format!(
+                "--origin {word:?} means nothing to a proxy; known: {known}"
+            )));
+        }
+        settings.word(&word).map_err(|why| wrong(format!("--origin {why}")))?;
+    }
+    Ok(settings)
+}
+
+/// Mounts the origin's export.
+async fn reach(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
+    let target = &settings.target;
+    let mut options =
+        harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
+    options.persistence = Some(Persistence {
+        nconnect: settings.nconnect,
+        soft: settings.soft,
+        timeo: settings.timeo,
+        retrans: settings.retrans,
+        insist: false,
+        events: events(settings),
+    });
+    let mut mounted = mount::mount(clock, target, &options).await.map_err(|error| {
+        let on_the_way = matches!(&error, Error::Status { .. });
+        let failure = Failure::from(error);
+        match on_the_way {
+            true => failure.and(format!("mounting {} as the origin", target.path_text())),
+            false => failure,
+        }
+    })?;
+    let root = mounted.session.getattr(mounted.session.root()).await?;
+    if root.ftype != FType::Dir {
+        return Err(Failure::environment(
+            format!("{} of {} is not a directory", target.path_text(), target.host),
+            "a directory that exists inside the origin's export",
+        ));
+    }
+    let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
+    let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
+    mounted.session = session.complaining(complaints());
+    Ok(mounted)
+}
+
+/// Who everyone is at the origin, if the URL says so.
+fn everyone(target: &Target) -> Option<Caller> {
+    let own = harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
+    let Credential { uid, gid, .. } = own.credential;
+    let is_named = target.uid.is_some() || target.gid.is_some();
+    is_named.then(|| Caller { uid, gid, gids: Vec::new() })
+}
+
+fn handles(
+    target: &Target,
+    state: Option<&State>,
+    banner: &mut Banner<'_>,
+) -> Result<Handles, Failure> {
+    let port = target.nfs_port.map_or_else(String::new, |port| port.to_string());
+    let origin = format!("{}:{port}:{}", target.host, target.path_text());
+    let kept = Handles::open(&origin, state.map(State::path));
+    match (kept, state) {
+        (Ok(handles), _) => Ok(handles),
+        (Err(why), Some(_)) => {
+            banner.warns(format!("handles are forgotten at a restart: {why}"));
+            Handles::open(&origin, None).map_err(no_key)
+        }
+        (Err(why), None) => Err(no_key(why)),
+    }
+}
+
+fn no_key(why: proxy::HandlesError) -> Failure {
+    Failure::environment(why, "a system with getrandom(2)")
+}
+
+/// What is spoken with the origin, from where, and how long it is waited for.
+fn spoken(settings: &Settings, reached: &Mounted) -> String {
+    let target = &settings.target;
+    let patience = match settings.soft {
+        true => "soft: calls that it does not answer in time fail",
+        false => "hard: its clients wait for it",
+    };
+    let port = match rustix::process::geteuid().is_root() {
+        true => "from privileged ports",
+        false => {
+            "from ports that an origin with `secure` refuses, unless it runs here as this user"
+        }
+    };
+    format!(
+        "NFS v{} over {} at {}; {patience}\n              called {port}",
+        target.version.number(),
+        target.protocol.name().to_uppercase(),
+        reached.ports.nfs,
+    )
+}
+
+/// What is said of an origin that goes away and comes back.
+fn events(settings: &Settings) -> Events {
+    let host = settings.target.host.clone();
+    let so = if settings.soft { "calls fail" } else { "still trying" };
+    Events::new(move |event| match event {
+        Event::NotResponding => output::say(format_args!("origin {host} not responding, {so}")),
+        Event::Responding => output::say(format_args!("origin {host} OK")),
+        Event::Disconnected { cause } => output::say(format_args!(
+            "connection to the origin {host} lost ({cause}), connecting again"
+        )),
+        Event::Reconnected => output::say(format_args!("connected to the origin {host} again")),
+    })
+}
+
+/// Clients learn of an origin that makes no sense by an error's number; here it is said what it has
+/// done: each thing once.
+fn complaints() -> Complaints {
+    let said = Arc::new(Mutex::new(std::collections::HashSet::new()));
+    Complaints::new(move |error| {
+        let text = error.to_string();
+        let mut said = said.lock();
+        if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
+            output::say(format_args!("the origin's reply makes no sense: {text}"));
+        }
+    })
+}

@@ -1,0 +1,204 @@
+//! `nfskit serve nfs://origin/export`: a proxy as users run it, and its origin.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use harness::shell::quoted;
+use rustix::process::{Pid, Signal};
+
+use crate::mount::{Mounted, can_mount};
+use crate::observed::{get, metrics_address};
+use crate::program::{Finished, nfskit, run};
+use crate::served::{Served, url};
+
+const TRUSTING: [&str; 2] = ["--export", "/=no_root_squash,insecure"];
+
+fn proxy(origin: &Served, options: &[&str]) -> Command {
+    let mut command = nfskit(["serve", &origin.url()]);
+    if !options.contains(&"--export") {
+        command.args(TRUSTING);
+    }
+    command.args(options);
+    command
+}
+
+fn proxied(origin: &Served, options: &[&str]) -> Served {
+    Served::start(proxy(origin, options), "127.0.0.1:0")
+}
+
+#[test]
+fn the_banner_tells_whose_files_they_are_and_what_stable_means() {
+    let origin = Served::memory(&[]);
+    let place = format!("?uid=1000&{}", origin.url().split_once('?').unwrap().1);
+    let mut command = nfskit(["serve", &format!("nfs://127.0.0.1/{place}"), "--origin", "soft"]);
+    command.args(["--export", "/files"]);
+    let served = Served::start(command, "127.0.0.1:0");
+    let banner = served.program.wait_for(|text| text.contains("macOS").then(|| text.to_owned()));
+    let address = format!("NFS v3 over TCP at {}; soft", origin.address);
+    let parts = [
+        &address,
+        "export      /files = nfs://127.0.0.1/?uid=1000",
+        "root_squash to 65534:65534, secure",
+        "until this process ends",
+        "FILE_SYNC and COMMIT are answered when it has",
+        "every caller acts as uid 1000",
+        "this host only",
+    ];
+    for part in parts {
+        assert!(banner.contains(part), "no {part:?} in {banner}");
+    }
+    served.stop();
+    origin.stop();
+}
+
+#[test]
+fn what_makes_no_sense_for_a_proxy_is_refused_and_says_why() {
+    let origin = Served::memory(&[]);
+    let url = origin.url();
+    let refused = |arguments: &[&str], code, parts: &[&str]| {
+        let command = ["serve"].iter().chain(arguments).chain(&["--listen", "127.0.0.1:0"]);
+        run(command).complains(code, parts);
+    };
+    refused(&[&url, "--origin", "acregmin=3"], 2, &["acregmin=3", "means nothing to a proxy"]);
+    refused(&[&url, "--origin", "timeo=x"], 2, &["--origin", "timeo=x"]);
+    refused(&[&url, "--write-log", "/tmp/log"], 2, &["stable where its origin says so"]);
+    refused(&["mem:", "--origin", "soft"], 2, &["--origin is of the store nfs://"]);
+    refused(&["nfs://"], 2, &["nfs://"]);
+    refused(&["nfs://127.0.0.1/?version=9"], 2, &["version"]);
+    let inside = url.replace("/?", "/not/there?");
+    refused(&[&inside], 3, &["/not/there", "NOENT"]);
+    origin.stop();
+    refused(&[&url], 3, &["refused", "no server listens"]);
+}
+
+#[test]
+fn a_proxy_of_itself_finds_nobody() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let own = url(free.port(), "/");
+    let finished = run(["serve", &own, "--listen", &free.to_string()]);
+    finished.complains(3, &["refused", "no server listens"]);
+}
+
+#[test]
+fn a_file_of_the_origin_is_no_export() {
+    let origin = Served::folder(&[]);
+    fs::write(origin.path().join("file"), "").unwrap();
+    let finished = run(["serve", &url(origin.port(), "/file"), "--listen", "127.0.0.1:0"]);
+    finished.complains(3, &["/file", "is not a directory"]);
+    origin.stop();
+}
+
+#[test]
+fn calls_of_the_origin_are_counted() {
+    let origin = Served::memory(&[]);
+    let served = proxied(&origin, &["--metrics", "127.0.0.1:0"]);
+    let bench = ["bench", "seqwrite", "--wire", "--size", "4M", "--target", &served.url()];
+    let measured = run(bench);
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let page = get(metrics_address(&served), "/metrics");
+    for part in [
+        "nfskit_origin_calls_total{procedure=\"WRITE\",export=\"/\"}",
+        "nfskit_origin_calls_total{procedure=\"COMMIT\",export=\"/\"}",
+        "nfskit_readahead_bytes{export=\"/\"}",
+        "nfskit_proxy_handles{export=\"/\"} 0",
+    ] {
+        assert!(page.contains(part), "no {part:?} in {page}");
+    }
+    served.stop();
+    origin.stop();
+}
+
+/// Mounts of two proxies and of the origin.
+#[test]
+fn mounts_of_two_proxies_and_of_the_origin_see_what_is_closed() {
+    if !can_mount() {
+        return;
+    }
+    let origin = Served::folder(&[]);
+    let proxies = [proxied(&origin, &[]), proxied(&origin, &[])];
+    let mounts = [&origin, &proxies[0], &proxies[1]].map(|server| Mounted::new(server, &[]));
+    let mut random = fastrand::Rng::with_seed(21);
+    fs::write(mounts[0].path("file"), b"begin").unwrap();
+    for round in 0..100 {
+        let (writer, reader) = (&mounts[random.usize(..3)], &mounts[random.usize(..3)]);
+        let length = [1, 4095, 4097, 100_000, 900_000][random.usize(..5)];
+        let data: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(length).collect();
+        if random.bool() {
+            fs::write(writer.path("file"), &data).unwrap();
+        } else {
+            fs::write(writer.path("new"), &data).unwrap();
+            fs::rename(writer.path("new"), writer.path("file")).unwrap();
+        }
+        assert!(fs::read(reader.path("file")).unwrap() == data, "round {round}");
+        assert!(fs::read(origin.path().join("file")).unwrap() == data, "round {round}");
+    }
+    let dir = mounts[1].path("fsx");
+    fs::create_dir(&dir).unwrap();
+    let dir = dir.to_str().unwrap();
+    let fsx = run(["bench", "fsx", "--dir", dir, "--seed", "7", "--ops", "500", "--files", "2"]);
+    assert_eq!(fsx.code, Some(0), "{fsx:?}");
+    mounts.into_iter().for_each(Mounted::stop);
+    for server in proxies.into_iter().chain([origin]) {
+        server.stop();
+    }
+}
+
+/// By which way the clients reach what is killed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Through {
+    Nothing,
+    AProxy,
+}
+
+/// Kills what `serve` starts three times, while four clients work; its first life is over when this
+/// returns.
+fn killed(serve: impl Fn() -> Command, through: Through, folder: &Path) -> Finished {
+    let first = Served::start(serve(), "127.0.0.1:0");
+    let (port, pid) = (first.port(), folder.join("pid"));
+    fs::write(&pid, first.program.pid().to_string()).unwrap();
+    let mut again = serve();
+    again.args(["--listen", &format!("127.0.0.1:{port}")]);
+    let words = [again.get_program()].into_iter().chain(again.get_args());
+    let words: Vec<String> = words.map(quoted).collect();
+    let pid = quoted(&pid);
+    let listens = format!("grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp");
+    let kill = format!("kill -KILL $(cat {pid}); while {listens}; do :; done");
+    let restart = format!("{} >/dev/null 2>&1 & echo $! >{pid}", words.join(" "));
+    let behind = || proxied(&first, &["--state", folder.to_str().unwrap()]);
+    let proxy = (through == Through::AProxy).then(behind);
+    let target = proxy.as_ref().unwrap_or(&first).url();
+    let mut arguments = vec!["crash-test", &target, "--kill", &kill, "--restart", &restart];
+    arguments.extend(["--rounds", "3", "--load", "500ms", "--seed", "7", "--clients", "4"]);
+    let finished = run(arguments);
+    let last: i32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();
+    rustix::process::kill_process(Pid::from_raw(last).unwrap(), Signal::KILL).unwrap();
+    finished
+}
+
+#[track_caller]
+fn has_lost_nothing(finished: &Finished) {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in ["kills       3, after", "lost        nothing"] {
+        assert!(finished.stdout.contains(part), "no {part:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn a_proxy_that_is_killed_has_lost_nothing() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let serve = || proxy(&origin, &["--state", state.path().to_str().unwrap()]);
+    has_lost_nothing(&killed(serve, Through::Nothing, state.path()));
+    origin.stop();
+}
+
+#[test]
+fn behind_a_proxy_an_origin_that_is_killed_has_lost_nothing() {
+    let (data, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let serve = || {
+        let mut command = nfskit(["serve", data.path().to_str().unwrap()]);
+        command.args(TRUSTING).arg("--state").arg(state.path());
+        command
+    };
+    has_lost_nothing(&killed(serve, Through::AProxy, state.path()));
+}
