@@ -8,6 +8,8 @@
 //!        └─ manifest of the directory  ── equal? ──  manifest of the mount
 //! ```
 //!
+//! With `--proxy` a second `nfskit serve` stands before each, and is what the guest mounts.
+//!
 //! The kernel and its root disk are made from Debian packages by the scripts of `kernelvm`, which
 //! lie beside this checkout. That takes a minute, and is kept in cargo's target folder until the
 //! scripts or our list of packages change.
@@ -53,7 +55,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     println!("guest: image after {} s", began.elapsed().as_secs());
     let scratch = scratch::make("guest")?;
     let material = material::make(root, scratch.path())?;
-    let mut servers = Servers::start(&nfskit, &image, scratch.path())?;
+    let mut servers = Servers::start(&nfskit, &image, scratch.path(), options.proxy)?;
     let outcome = work(&image, &servers, &material, scratch.path());
     let compared = outcome.and_then(|()| servers.compare(&material, scratch.path()));
     let stopped = servers.stop();

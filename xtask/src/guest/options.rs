@@ -11,6 +11,9 @@ pub(super) struct Options {
     /// The scripts that make and run the guest, if they are not beside the checkout.
     #[arg(long, value_name = "DIR")]
     pub(super) kernelvm: Option<PathBuf>,
+    /// Before each server stands a proxy, which the guest mounts.
+    #[arg(long)]
+    pub(super) proxy: bool,
 }
 
 #[cfg(test)]
@@ -19,10 +22,11 @@ mod tests {
     use crate::options::parse;
 
     #[test]
-    fn one_option_names_the_scripts() {
+    fn options_name_the_scripts_and_want_proxies() {
         assert_eq!(parse::<Options>(&[]).unwrap().kernelvm, None);
         let named: Options = parse(&["--kernelvm", "/x"]).unwrap();
         assert_eq!(named.kernelvm, Some(PathBuf::from("/x")));
         assert!(parse::<Options>(&["--kernelvm"]).is_err());
+        assert!(!named.proxy && parse::<Options>(&["--proxy"]).unwrap().proxy);
     }
 }

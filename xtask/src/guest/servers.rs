@@ -1,5 +1,6 @@
 //! The servers under test, in a network namespace with the guest, and what they have on disk.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
 
 /// The host's address on the guest's network, which is nobody else's.
 const ADDRESS: &str = "10.77.0.1";
+/// From a proxy's port to that of the server behind it.
+const BEHIND: u16 = 100;
 const NAMESPACE_PREFIX: &str = "nfskit-guest-";
 /// Reading 5 GiB from a slow disk.
 const MANIFEST_WITHIN: Duration = Duration::from_secs(300);
@@ -65,7 +68,13 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) fn start(nfskit: &Path, image: &Image, scratch: &Path) -> Result<Self, String> {
+    /// Starts them, each with a proxy before it if `proxied`.
+    pub(super) fn start(
+        nfskit: &Path,
+        image: &Image,
+        scratch: &Path,
+        proxied: bool,
+    ) -> Result<Self, String> {
         remove_left_over();
         let namespace = format!("{NAMESPACE_PREFIX}{}", std::process::id());
         let folder = scratch.join("exports");
@@ -79,13 +88,12 @@ impl Servers {
             .and_then(|()| open(scratch))
             .map_err(|error| format!("{}: {error}", servers.folder.display()))?;
         for mount in MOUNTS {
-            let server = servers.serve(nfskit, mount)?;
-            servers.running.push(server);
+            servers.serve(nfskit, mount, proxied)?;
         }
         Ok(servers)
     }
 
-    fn serve(&self, nfskit: &Path, mount: Mount) -> Result<Service, String> {
+    fn serve(&mut self, nfskit: &Path, mount: Mount, proxied: bool) -> Result<(), String> {
         let export = self.folder.join(mount.name);
         let state = self.folder.join(format!("{}.state", mount.name));
         for folder in [&export, &state] {
@@ -93,20 +101,40 @@ impl Servers {
             let made = fs::create_dir(folder).and_then(|()| chown(folder, owner, owner));
             made.map_err(|error| format!("{}: {error}", folder.display()))?;
         }
+        let port = if proxied { mount.port + BEHIND } else { mount.port };
+        self.listen(nfskit, mount, export.as_os_str(), &state, port)?;
+        if proxied {
+            let version = mount.version;
+            let origin =
+                format!("nfs://{ADDRESS}/?version={version}&nfsport={port}&mountport={port}");
+            self.listen(nfskit, mount, origin.as_ref(), &state, mount.port)?;
+        }
+        Ok(())
+    }
+
+    fn listen(
+        &mut self,
+        nfskit: &Path,
+        mount: Mount,
+        store: &OsStr,
+        state: &Path,
+        port: u16,
+    ) -> Result<(), String> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace]);
         if !mount.privileged {
             command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
         }
-        command.arg(nfskit).arg("serve").arg(&export).arg("--state").arg(&state);
-        command.args(["--listen", &format!("{ADDRESS}:{}", mount.port)]).args(TRUSTING);
+        command.arg(nfskit).arg("serve").arg(store).arg("--state").arg(state);
+        command.args(["--listen", &format!("{ADDRESS}:{port}")]).args(TRUSTING);
         let mut service = Service::start(&mut command)?;
         let banner = |lines: &[String]| {
             let mounts = lines.iter().any(|line| line.contains("mount -t nfs"));
             mounts.then(|| lines.join("\n"))
         };
         println!("{}", service.wait_for(START_WITHIN, banner)?);
-        Ok(service)
+        self.running.push(service);
+        Ok(())
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -149,7 +177,8 @@ impl Servers {
     }
 
     pub(super) fn stop(&mut self) -> Result<(), String> {
-        self.running.drain(..).try_for_each(|server| server.stop(STOP_WITHIN))
+        // A proxy before its origin.
+        self.running.drain(..).rev().try_for_each(|server| server.stop(STOP_WITHIN))
     }
 }
 
