@@ -22,6 +22,11 @@ pub struct Rpc {
     pub calls: u64,
     pub retransmissions: u64,
     pub authentication_refreshes: u64,
+    /// What nfsstat printed of SunOS and its successors: calls that failed, replies that nobody
+    /// waited for, and tries that ended without a reply. Linux counts none of them for all mounts.
+    pub bad_calls: Option<u64>,
+    pub bad_xids: Option<u64>,
+    pub timeouts: Option<u64>,
 }
 
 /// Reads the file's content.
@@ -40,7 +45,8 @@ pub fn read(text: &[u8]) -> Result<Client, Problem> {
             "rpc" => {
                 let numbers = line.numbers("rpc", 3, NUMBERS_MAX)?;
                 let [calls, retransmissions, authentication_refreshes] = first(&numbers);
-                let rpc = Rpc { calls, retransmissions, authentication_refreshes };
+                let rpc =
+                    Rpc { calls, retransmissions, authentication_refreshes, ..Rpc::default() };
                 set(&mut all.rpc, "rpc", number, rpc)?;
             }
             "proc2" => {

@@ -135,6 +135,12 @@ impl<'a> Line<'a> {
         self.word().wrong(Wrong::TooFew { what, expected, found })
     }
 
+    /// What comes behind a text, wherever that stands in what is left.
+    pub(super) fn behind(&self, text: &str) -> Option<Self> {
+        let at = self.whole().find(text)?;
+        Some(Self { at: self.at + at + text.len(), ..*self })
+    }
+
     /// Up to behind the first of such characters, if there is one.
     pub(super) fn skip_past(&mut self, character: char) {
         if let Some(at) = self.whole().find(character) {

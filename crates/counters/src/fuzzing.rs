@@ -7,10 +7,11 @@ use super::host::{
     device, disk, interfaces, iostat, load, named, pressure, processor, protocols, sockets,
     softnet, space, spray, tasks,
 };
+use super::mountstats::printed;
 use super::rates::{self, Span};
 use super::{
-    Partial, Problem, client, exposition, mountstats, nfsiostat, nfsstat, partial, pools, server,
-    socket,
+    Partial, Problem, client, exposition, mounted, mountstats, nfsiostat, nfsstat, partial, pools,
+    server, socket,
 };
 
 /// `/proc/net/rpc/nfsd`, or anything else.
@@ -123,8 +124,10 @@ pub fn pasted(text: &[u8]) {
     for space in each(text, space::read).unwrap_or_default() {
         assert!(!space.device.is_empty() && !space.point.is_empty());
     }
-    if let Some(mounts) = each(text, nfsiostat::read) {
-        have_rates(&mounts);
+    for read in [nfsiostat::read, printed::read, mounted::read] {
+        if let Some(mounts) = each(text, read) {
+            have_rates(&mounts);
+        }
     }
     let text = String::from_utf8_lossy(text);
     // What is likely one line of means has them.

@@ -3,6 +3,7 @@
 //! - [`server`]: `/proc/net/rpc/nfsd`, what a server has served since it booted.
 //! - [`client`]: `/proc/net/rpc/nfs`, what all mounts of a host have called.
 //! - [`mountstats`]: `/proc/self/mountstats`, each mount by itself, with times.
+//! - [`mounted`]: lists of mounts with their options.
 //! - [`nfsiostat`]: what the program of that name prints.
 //! - [`nfsstat`]: what the program of that name prints, in the layouts of 35 years.
 //! - [`exposition`]: pages of metrics in Prometheus's text format, as our own programs give them.
@@ -28,6 +29,7 @@ pub mod exposition;
 mod fields;
 pub mod fuzzing;
 pub mod host;
+pub mod mounted;
 pub mod mountstats;
 pub mod nfsiostat;
 pub mod nfsstat;

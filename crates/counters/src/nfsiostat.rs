@@ -26,6 +26,18 @@ fn mounted(line: &str) -> Option<(&str, &str)> {
     Some((device, point))
 }
 
+/// The head of an operation's columns: its name, if we know these columns, which have the rate of
+/// calls first. The program `mountstats` has no colon behind the name.
+fn columns(line: &str) -> Option<Option<&str>> {
+    let first = line.split_whitespace().next()?;
+    let (name, has_colon) = match line.split_once(':') {
+        Some((name, _)) => (name, true),
+        None => (first, false),
+    };
+    let is_known = line.contains("ops/s") && (has_colon || line.contains("kB/op"));
+    (has_colon || is_known).then(|| Some(name).filter(|_| is_known))
+}
+
 /// Reads the text: of a mount with several reports the last.
 ///
 /// # Errors
@@ -57,9 +69,8 @@ pub fn read(text: &[u8]) -> Result<Vec<Mount>, Problem> {
                 None => mounts.push(mount),
             }
             operation = None;
-        } else if let Some(name) = line.trimmed().split_once(':').map(|(name, _)| name) {
-            // A head of columns that we know has the rate of calls first.
-            operation = Some(name).filter(|_| line.whole().contains("ops/s"));
+        } else if let Some(name) = columns(line.trimmed()) {
+            operation = name;
         } else if let (Some(name), Some(at), false) =
             (operation.take(), at, line.trimmed().is_empty())
         {

@@ -79,9 +79,12 @@ impl Section {
 pub fn is_likely(text: &str) -> bool {
     text.lines().take(1_000).any(|line| {
         let line = Line::all(line).next();
+        let is_ours = |title: Section| {
+            let is_of_rpc = title.side.is_some() && title.title.to_lowercase().contains(" rpc");
+            title.version.is_some() || is_of_rpc
+        };
         line.is_some_and(|line| {
-            title(line.trimmed()).is_some_and(|title| title.version.is_some())
-                || listed(line).is_some()
+            title(line.trimmed()).is_some_and(is_ours) || listed(line).is_some()
         })
     })
 }
@@ -216,6 +219,10 @@ fn title(line: &str) -> Option<Section> {
     let title = match line.strip_suffix(':') {
         Some(title) => title,
         None if is_version => line.split_once(':')?.0,
+        // The program `mountstats` leaves the colon out.
+        None if ["Client nfs v", "Server nfs v"].iter().any(|begin| line.starts_with(begin)) => {
+            line
+        }
         None => return None,
     };
     let lower = title.to_ascii_lowercase();
@@ -324,6 +331,8 @@ read         write        create       mkdir        symlink      mknod
         let six = read(SIX_COLUMNS.as_bytes()).unwrap();
         assert_eq!(six[0].value("getattr"), Some(259_158_128));
         assert_eq!(six[0].values[1].percent, Some(66));
+        let bare = SIX_COLUMNS.replace("v3:", "v3");
+        assert_eq!(read(bare.as_bytes()).unwrap()[0].values, six[0].values);
         let solaris = "Server nfs:\ncalls badcalls\n12 0\nVersion 2: (0 calls)\nnull getattr\n0 0% \
                        0 0%\nVersion 3: (12 calls)\nnull getattr\n2 16% 10 83%\n";
         let solaris = read(solaris.as_bytes()).unwrap();

@@ -30,6 +30,20 @@ impl<'a> Case<'a> {
         floor::of(self.mount?)
     }
 
+    /// The mount, if it has made `calls_min` calls; their times if they are known.
+    pub fn counted(&self, rule: &Rule) -> Result<(&'a Mounted<'a>, Group, Option<Means>), Judged> {
+        match (self.used(rule), self.mount) {
+            (Ok((mount, total, means)), _) => Ok((mount, total, Some(means))),
+            (Err(_), Some(mount))
+                if !mount.has_times
+                    && mount.total().calls as f64 >= self.limit(rule, "calls_min") =>
+            {
+                Ok((mount, mount.total(), None))
+            }
+            (Err(judged), _) => Err(judged),
+        }
+    }
+
     /// The mount, if it has made `calls_min` calls of which times are known.
     pub fn used(&self, rule: &Rule) -> Result<(&'a Mounted<'a>, Group, Means), Judged> {
         let mount = self.mount.ok_or(Judged::Quiet)?;
@@ -37,6 +51,10 @@ impl<'a> Case<'a> {
         let is_enough = total.calls as f64 >= self.limit(rule, "calls_min");
         match total.means().filter(|_| is_enough) {
             Some(means) => Ok((mount, total, means)),
+            None if !mount.has_times => Err(Judged::Missing(Missing::new(
+                "the times of calls, and which mount they are of",
+                "cat /proc/self/mountstats",
+            ))),
             None => Err(Judged::Missing(Missing::new(
                 format!(
                     "{} calls of {} are too few to judge times by",

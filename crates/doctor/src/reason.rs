@@ -1,13 +1,17 @@
 //! Puts findings in order, and says what they come to.
 
+use counters::mountstats::Mount;
 use counters::rates::{Since, Span};
 
 use super::case::Case;
-use super::evidence::Evidence;
+use super::evidence::{ALL_MOUNTS, Evidence};
 use super::finding::{Basis, Certainty, Finding, Judged, Missing, Severity};
 use super::floor::Floor;
 use super::limits::Limits;
-use super::rules::{ALL, About, Captured, OurServed, Recorded, capture, our_server, run_record};
+use super::rules::{
+    ALL, About, Captured, OurMounted, OurServed, Recorded, capture, our_mount, our_server,
+    run_record,
+};
 use super::shares::{self, Shares};
 use super::subject::{Hosted, Mounted, Served};
 
@@ -93,6 +97,7 @@ pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
 
 fn said(case: &Case<'_>, about: About, is_lifetime: bool) -> Said {
     let mut said = Said::default();
+    let is_untimed = case.mount.is_some_and(|mount| !mount.has_times);
     for rule in ALL.iter().copied().filter(|rule| rule.about == about) {
         match (rule.judge)(case) {
             Judged::Quiet => {}
@@ -103,8 +108,15 @@ fn said(case: &Case<'_>, about: About, is_lifetime: bool) -> Said {
                     found.severity = found.severity.weaker();
                 }
                 if is_lifetime && found.basis == Basis::Counters {
-                    found.severity = found.severity.weaker();
+                    // Of all mounts together there is no more to come: what is medium stays.
+                    if !(case.evidence.last.counts_only && found.severity == Severity::Medium) {
+                        found.severity = found.severity.weaker();
+                    }
                     found.certainty = less(found.certainty);
+                }
+                if is_untimed && found.basis == Basis::Settings {
+                    // How much it costs is not known, and so it may be much.
+                    found.severity = found.severity.max(rule.severity.weaker());
                 }
                 let (layer, found, below) = (rule.layer, *found, Vec::new());
                 said.findings.push(Finding { rule, layer, found, below });
@@ -134,11 +146,13 @@ fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
     let now = mount.now;
     let version = now.option("vers").map(str::to_owned);
     let version = version.or_else(|| now.version().map(|version| version.to_string()));
+    let is_all = now.device == ALL_MOUNTS;
+    let unknown = if is_all { "" } else { "?" };
     let facts = [
-        ("server", now.device.clone()),
-        ("version", version.unwrap_or_else(|| "?".to_owned())),
+        ("server", if is_all { String::new() } else { now.device.clone() }),
+        ("version", version.unwrap_or_else(|| unknown.to_owned())),
         ("options", now.options.join(",")),
-        ("connections", now.transports.len().to_string()),
+        ("connections", connections(now)),
         ("numbers", rates_of(case.evidence)),
         ("kernel", case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned()),
     ];
@@ -153,6 +167,14 @@ fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
         ..blank(About::Mount, now.point.clone(), &facts)
     };
     finished(report, said, &well)
+}
+
+/// Where not all of them are printed, as many as were asked for.
+fn connections(mount: &Mount) -> String {
+    match mount.is_printed() {
+        true => mount.option("nconnect").unwrap_or_default().to_owned(),
+        false => mount.transports.len().to_string(),
+    }
 }
 
 /// Where nothing was counted: what the numbers of calls are.
@@ -215,7 +237,24 @@ pub fn of_our_server(served: &OurServed, span: Span) -> Report {
         said.findings.push(Finding { rule: our_server::rule(), layer, found, below: Vec::new() });
     }
     report = finished(report, said, &our_server::well(served));
-    report.certainty = Certainty::Likely;
+    (report.certainty, report.shares) = (Certainty::Likely, our_server::shares(served));
+    report
+}
+
+/// Our own mount, by its metrics.
+pub fn of_our_mount(mounted: &OurMounted, span: Span) -> Report {
+    let facts = [("server", mounted.source.clone())];
+    let mut report = Report {
+        is_lifetime: span.since == Since::Beginning,
+        span,
+        ..blank(About::Mount, mounted.point.clone(), &facts)
+    };
+    let mut said = Said::default();
+    if let Some((layer, found)) = our_mount::found(mounted) {
+        said.findings.push(Finding { rule: our_mount::rule(), layer, found, below: Vec::new() });
+    }
+    report = finished(report, said, &our_mount::well(mounted));
+    report.shares = our_mount::shares(mounted);
     report
 }
 
@@ -300,7 +339,12 @@ fn joined(mut said: Said, with: Said) -> Said {
 /// The numbers of a mount that is well.
 fn well_of(mount: &Mounted<'_>) -> String {
     let total = mount.total();
-    let Some(means) = total.means() else { return format!("{} calls", total.calls) };
+    let Some(means) = total.means() else {
+        return match (mount.has_times, total.calls) {
+            (false, 0) => "its options".to_owned(),
+            (_, calls) => format!("{calls} calls"),
+        };
+    };
     let rate = mount.rates.total.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
     format!(
         "{} calls{rate}, {:.2} ms each, {:.2} ms of that before they are sent, {} retransmitted",

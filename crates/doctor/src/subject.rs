@@ -8,6 +8,7 @@ use counters::host::processor::Processors;
 use counters::host::protocols::Protocols;
 use counters::host::softnet::Softnet;
 use counters::mountstats::Mount;
+use counters::nfsstat::Section;
 use counters::rates::mounts::{self, MountRates, OperationRates};
 use counters::rates::server::{self, ServerRates};
 use counters::rates::{Since, Span};
@@ -22,6 +23,8 @@ pub struct Mounted<'a> {
     pub rates: MountRates,
     /// Its connections, where ss was asked.
     pub connections: Vec<&'a Connection>,
+    /// Otherwise its calls were counted, and nothing else.
+    pub has_times: bool,
 }
 
 impl<'a> Mounted<'a> {
@@ -34,7 +37,8 @@ impl<'a> Mounted<'a> {
         let both = last.mounts.iter().zip(rates);
         both.map(|(now, rates)| {
             let address = evidence.option_in_mountinfo(&now.point, "addr");
-            Self { now, rates, connections: connections(now, address, &last.connections) }
+            let connections = connections(now, address, &last.connections);
+            Self { now, rates, connections, has_times: !last.counts_only }
         })
         .collect()
     }
@@ -46,6 +50,9 @@ impl<'a> Mounted<'a> {
         };
         let mut group = Group::default();
         self.rates.operations.iter().filter(is_named).for_each(|one| group.add(one));
+        if !self.has_times {
+            group.timed = 0;
+        }
         group
     }
 
@@ -68,6 +75,14 @@ impl<'a> Mounted<'a> {
         match self.now.transports.first() {
             Some(transport) => transport.kind == "udp",
             None => self.now.option("proto").is_some_and(|proto| proto.starts_with("udp")),
+        }
+    }
+
+    /// `: 7 % of the time of all calls`, where times are known.
+    pub fn of_time(&self, share: f64) -> String {
+        match self.has_times {
+            true => format!(": {:.0} % of the time of all calls", share * 100.0),
+            false => String::new(),
         }
     }
 
@@ -188,6 +203,17 @@ const V4: [(&str, usize); 11] = [
     ("SETATTR", 34),
     ("WRITE", 38),
 ];
+
+/// What nfsstat has of version 4's operations, by their numbers; the rest where no operation is.
+pub(crate) fn v4_operations(section: &Section) -> Vec<u64> {
+    let mut calls = vec![0_u64; V4.iter().map(|(_, at)| at + 1).max().unwrap_or(0)];
+    for value in section.values.iter().filter(|value| !value.name.eq_ignore_ascii_case("total")) {
+        let known = V4.iter().find(|(name, _)| value.name.eq_ignore_ascii_case(name));
+        let at = known.map_or(0, |(_, at)| *at);
+        calls[at] = calls[at].saturating_add(value.count);
+    }
+    calls
+}
 
 impl Served {
     /// Where there is one, or has been since the host was started.

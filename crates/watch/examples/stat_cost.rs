@@ -1,14 +1,19 @@
-//! What one sample of `nfskit stat` costs: 50 mounts with 80 operations each, of which all are
-//! called in every second, or every fifth.
+//! What one sample of `nfskit stat`, and of `nfskit top`, costs: 50 mounts with 80 operations each,
+//! of which all are called in every second, or every fifth.
 //!
 //! `cargo run --release -p nfskit-watch --example stat_cost` reads a copy of /proc that it makes,
-//! takes rates against an older one, and makes the text. Printing it, and the kernel's own making
-//! of the file, are not in it.
+//! takes rates against an older one, and makes the text, or the tables, their history and the
+//! picture of 80 columns and 24 lines. Printing these, and the kernel's own making of the file, are
+//! not in it.
 
 use std::fmt::Write;
 use std::fs;
 
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use watch::place::Place;
+use watch::sample::Sample;
+use watch::top::State;
 use watch::{tables, text};
 
 const MOUNTS: u64 = 50;
@@ -42,8 +47,29 @@ fn measure(what: &str, one_in: u64) {
     }
     let each_us = (processor_ns() - begin) as f64 / SAMPLES as f64 / 1e3;
     let share = each_us / 1e4;
-    println!("{what}: {each_us:.0} us of processor time a sample, {share:.2} % at one a second");
-    println!("{} bytes of text a sample", bytes as u64 / SAMPLES);
+    println!(
+        "{what}, stat: {each_us:.0} us of processor time a sample, {share:.2} % at one a second"
+    );
+    println!("  {} bytes of text a sample", bytes as u64 / SAMPLES);
+    let each_us = of_top(&before, &now);
+    let share = each_us / 1e4;
+    println!(
+        "{what}, top: {each_us:.0} us of processor time a sample, {share:.2} % at one a second"
+    );
+}
+
+/// The same for what top does with it.
+fn of_top(before: &Sample, now: &Place) -> f64 {
+    let mut state = State::new("every 1s");
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal in memory");
+    let begin = processor_ns();
+    for number in 0..SAMPLES {
+        let rates = now.read().0.rates(Some((before, 1.0)));
+        let tables = tables::of_kernel(&rates, tables::Depth::Operations);
+        state.update(tables, &number.to_string(), Vec::new());
+        terminal.draw(|frame| state.draw(frame)).expect("memory");
+    }
+    (processor_ns() - begin) as f64 / SAMPLES as f64 / 1e3
 }
 
 /// Time on a processor, from the scheduler.

@@ -82,13 +82,15 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     let wants_client = faults::ALL.iter().any(|scene| options.wants(scene.staged.name))
         || healthy::ALL.iter().any(|one| options.wants(one.name));
     if wants_client {
-        let mut stage = Stage::boot(&image, scratch, Path::new(nfskit), "client")?;
+        let mut stage =
+            Stage::boot(&image, scratch, Path::new(nfskit), "client", options.keep.as_deref())?;
         faults::play(&mut outcome, &mut stage, &options);
         healthy::play(&mut outcome, &mut stage, &options);
         stage.end()?;
     }
     if serving::names().chain(phases::names()).any(|name| options.wants(name)) {
-        let mut stage = Stage::boot(&image, scratch, Path::new(nfskit), "server")?;
+        let mut stage =
+            Stage::boot(&image, scratch, Path::new(nfskit), "server", options.keep.as_deref())?;
         serving::play(&mut outcome, &mut stage, &options)?;
         phases::play(&mut outcome, &mut stage, &options)?;
         stage.end()?;

@@ -35,6 +35,9 @@ pub(super) struct Stage<'a> {
     shell: Shell,
     pub(super) scratch: &'a Path,
     pub(super) nfskit: &'a Path,
+    /// Where each answer is kept as it came, in the order of play.
+    keep: Option<&'a Path>,
+    played: usize,
 }
 
 /// What was done in a second, and what doctor said meanwhile.
@@ -61,12 +64,13 @@ impl<'a> Stage<'a> {
         scratch: &'a Path,
         nfskit: &'a Path,
         name: &str,
+        keep: Option<&'a Path>,
     ) -> Result<Self, String> {
         finish(image.guest(NAMESPACE).arg("--prep"), SOON, text)?;
         let load = scratch.join("load.py");
         std::fs::write(&load, LOAD).map_err(|cause| format!("{}: {cause}", load.display()))?;
         let shell = Shell::boot(image, NAMESPACE, &scratch.join(name))?;
-        Ok(Self { shell, scratch, nfskit })
+        Ok(Self { shell, scratch, nfskit, keep, played: 0 })
     }
 
     pub(super) fn end(self) -> Result<(), String> {
@@ -95,7 +99,16 @@ impl<'a> Stage<'a> {
         let server = self.serve(setup.serve)?;
         let played = self.played(setup, &server);
         server.stop(STOP_WITHIN)?;
-        played
+        let played = played?;
+        self.keep(&setup.load, &played.said)?;
+        Ok(played)
+    }
+
+    fn keep(&mut self, load: &Load, said: &Value) -> Result<(), String> {
+        let Some(folder) = self.keep else { return Ok(()) };
+        self.played += 1;
+        let path = folder.join(format!("{:02}-{}.json", self.played, load.kind));
+        std::fs::write(&path, said.to_string()).map_err(|why| format!("{}: {why}", path.display()))
     }
 
     fn played(&mut self, setup: &Setup, server: &Service) -> Result<Played, String> {

@@ -38,11 +38,19 @@ pub enum Event {
     PnfsWrite,
 }
 
+/// How many there are.
+pub(super) const EVENTS: usize = Event::PnfsWrite as usize + 1;
+
 /// How often each event was; the newest are missing where the kernel is older.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Events(Vec<u64>);
 
 impl Events {
+    /// In the order of [`Event`].
+    pub(super) fn of_list(counts: Vec<u64>) -> Self {
+        Self(counts)
+    }
+
     /// `None` where the kernel does not count it.
     pub fn of(&self, event: Event) -> Option<u64> {
         self.0.get(event as usize).copied()

@@ -4,12 +4,14 @@
 //! - [`event`]: what the mount's inodes and pages have seen.
 //! - [`transport`]: connections and their queues.
 //! - [`mod@operation`]: its procedures.
+//! - [`printed`]: what the program of that name makes of it.
 //!
 //! A head says how old the format is (`statvers=1.0` or `1.1`); what that adds is read by its
 //! presence. Mounts of other file systems have a head only, and are left out.
 
 pub mod event;
 pub mod operation;
+pub mod printed;
 pub mod transport;
 
 use std::collections::BTreeMap;
@@ -70,6 +72,11 @@ impl Mount {
         };
         let found = self.options.iter().find(|option| with(option))?;
         Some(found.split_once('=').map_or("", |(_, value)| value))
+    }
+
+    /// Whether it is what the program `mountstats` has printed, which shows one of the connections.
+    pub fn is_printed(&self) -> bool {
+        self.format == printed::FORMAT
     }
 
     /// The version of NFS: what the calls are made in, or what the options say.
@@ -207,7 +214,7 @@ impl Reader {
     }
 }
 
-fn split(list: &str) -> Vec<String> {
+pub(super) fn split(list: &str) -> Vec<String> {
     list.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
@@ -232,7 +239,7 @@ fn program(words: &mut Line<'_>) -> Result<Option<(u64, u64)>, Problem> {
 }
 
 /// Undoes the octal escapes of blanks and backslashes.
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

@@ -45,6 +45,11 @@ impl Files {
         self.texts.insert(path.into(), text.into());
     }
 
+    /// The same, unless there is one of this path.
+    fn put_once(&mut self, path: String, text: Vec<u8>) {
+        self.texts.entry(path).or_insert(text);
+    }
+
     pub fn text(&self, path: &str) -> Option<&[u8]> {
         self.texts.get(path).map(Vec::as_slice)
     }
@@ -125,28 +130,68 @@ pub const COUNTERS: [&str; 20] = [
 ];
 
 /// What is configured: read once, at the end.
-pub const SETTINGS: [&str; 26] = [
+pub const SETTINGS: [&str; 66] = [
     "proc/self/mountinfo",
     "proc/fs/nfsd/max_block_size",
+    "proc/fs/nfsd/max_connections",
+    "proc/fs/nfsd/nfsv4gracetime",
+    "proc/fs/nfsd/nfsv4leasetime",
     "proc/fs/nfsd/pool_threads",
+    "proc/fs/nfsd/portlist",
+    "proc/fs/nfsd/reply_cache_stats",
     "proc/fs/nfsd/versions",
+    "proc/sys/fs/nfs/idmap_cache_timeout",
+    "proc/sys/fs/nfs/nfs_callback_tcpport",
+    "proc/sys/fs/nfs/nfs_congestion_kb",
+    "proc/sys/fs/nfs/nfs_mountpoint_timeout",
+    "proc/sys/fs/nfs/nlm_grace_period",
+    "proc/sys/fs/nfs/nlm_timeout",
+    "proc/sys/fs/leases-enable",
     "proc/sys/kernel/osrelease",
+    "proc/sys/net/core/default_qdisc",
     "proc/sys/net/core/netdev_budget",
+    "proc/sys/net/core/netdev_budget_usecs",
     "proc/sys/net/core/netdev_max_backlog",
+    "proc/sys/net/core/rmem_default",
     "proc/sys/net/core/rmem_max",
+    "proc/sys/net/core/somaxconn",
+    "proc/sys/net/core/wmem_default",
     "proc/sys/net/core/wmem_max",
+    "proc/sys/net/ipv4/ipfrag_high_thresh",
+    "proc/sys/net/ipv4/ipfrag_time",
     "proc/sys/net/ipv4/tcp_congestion_control",
+    "proc/sys/net/ipv4/tcp_ecn",
+    "proc/sys/net/ipv4/tcp_keepalive_intvl",
+    "proc/sys/net/ipv4/tcp_keepalive_probes",
+    "proc/sys/net/ipv4/tcp_keepalive_time",
+    "proc/sys/net/ipv4/tcp_max_syn_backlog",
     "proc/sys/net/ipv4/tcp_mem",
+    "proc/sys/net/ipv4/tcp_moderate_rcvbuf",
+    "proc/sys/net/ipv4/tcp_mtu_probing",
+    "proc/sys/net/ipv4/tcp_no_metrics_save",
+    "proc/sys/net/ipv4/tcp_retries2",
     "proc/sys/net/ipv4/tcp_rmem",
+    "proc/sys/net/ipv4/tcp_sack",
+    "proc/sys/net/ipv4/tcp_slow_start_after_idle",
+    "proc/sys/net/ipv4/tcp_syn_retries",
+    "proc/sys/net/ipv4/tcp_timestamps",
+    "proc/sys/net/ipv4/tcp_window_scaling",
     "proc/sys/net/ipv4/tcp_wmem",
+    "proc/sys/sunrpc/max_resvport",
+    "proc/sys/sunrpc/min_resvport",
+    "proc/sys/sunrpc/tcp_fin_timeout",
     "proc/sys/sunrpc/tcp_max_slot_table_entries",
     "proc/sys/sunrpc/tcp_slot_table_entries",
     "proc/sys/sunrpc/udp_slot_table_entries",
     "proc/sys/vm/dirty_background_bytes",
     "proc/sys/vm/dirty_background_ratio",
     "proc/sys/vm/dirty_bytes",
-    "proc/sys/vm/dirty_ratio",
     "proc/sys/vm/dirty_expire_centisecs",
+    "proc/sys/vm/dirty_ratio",
+    "proc/sys/vm/dirty_writeback_centisecs",
+    "proc/sys/vm/min_free_kbytes",
+    "proc/sys/vm/swappiness",
+    "proc/sys/vm/vfs_cache_pressure",
     "sys/devices/system/clocksource/clocksource0/current_clocksource",
     "sys/module/nfs/parameters/max_session_slots",
     "etc/exports",
@@ -158,14 +203,32 @@ pub const SETTINGS: [&str; 26] = [
 const DEVICES: &str = "sys/class/net/";
 const BACKINGS: &str = "sys/class/bdi/";
 const OF_DEVICE: [&str; 4] = ["speed", "duplex", "mtu", "operstate"];
-const OF_BACKING: &str = "read_ahead_kb";
+/// What the kernel counts of a device beyond `/proc/net/dev`.
+const OF_STATISTICS: [&str; 12] = [
+    "collisions",
+    "rx_crc_errors",
+    "rx_dropped",
+    "rx_errors",
+    "rx_fifo_errors",
+    "rx_frame_errors",
+    "rx_length_errors",
+    "rx_missed_errors",
+    "rx_over_errors",
+    "tx_carrier_errors",
+    "tx_dropped",
+    "tx_errors",
+];
+const OF_BACKING: [&str; 3] = ["read_ahead_kb", "max_ratio", "min_ratio"];
 
 /// Whether a path below a root is that of a setting.
 pub fn is_setting(path: &str) -> bool {
     let below = |folder: &str| path.strip_prefix(folder)?.split_once('/').map(|(_, name)| name);
     SETTINGS.contains(&path)
-        || below(DEVICES).is_some_and(|name| OF_DEVICE.contains(&name))
-        || below(BACKINGS) == Some(OF_BACKING)
+        || below(DEVICES).is_some_and(|name| match name.strip_prefix("statistics/") {
+            Some(name) => OF_STATISTICS.contains(&name),
+            None => OF_DEVICE.contains(&name),
+        })
+        || below(BACKINGS).is_some_and(|name| OF_BACKING.contains(&name))
 }
 
 /// Whether a path ends with one that is known, wherever its root lies.
@@ -214,10 +277,13 @@ pub fn live_settings(root: &Path) -> Files {
     let backings = backings(files.text("proc/self/mountinfo").unwrap_or_default());
     let devices = std::fs::read_dir(root.join(DEVICES)).into_iter().flatten().flatten();
     let devices = devices.filter_map(|entry| entry.file_name().into_string().ok());
-    let of_devices = devices
-        .take(DEVICES_MAX)
-        .flat_map(|name| OF_DEVICE.map(|what| format!("{DEVICES}{name}/{what}")));
-    let of_backings = backings.iter().map(|name| format!("{BACKINGS}{name}/{OF_BACKING}"));
+    let of_devices = devices.take(DEVICES_MAX).flat_map(|name| {
+        let statistics = OF_STATISTICS.map(|what| format!("{DEVICES}{name}/statistics/{what}"));
+        let settings = OF_DEVICE.map(|what| format!("{DEVICES}{name}/{what}"));
+        settings.into_iter().chain(statistics)
+    });
+    let of_backings =
+        backings.iter().flat_map(|name| OF_BACKING.map(|what| format!("{BACKINGS}{name}/{what}")));
     for path in of_devices.chain(of_backings).collect::<Vec<String>>() {
         // A device without a link has no speed, and says so with an error.
         if let Ok(text) = read(&root.join(&path)) {
@@ -329,7 +395,9 @@ mod tests {
         assert_eq!(files.notes.len(), 1);
         assert_eq!(files.notes[0].path, "proc/uptime");
         assert!(
-            is_setting("sys/class/net/eth0/mtu") && is_setting("sys/class/bdi/0:45/read_ahead_kb")
+            is_setting("sys/class/net/eth0/mtu")
+                && is_setting("sys/class/bdi/0:45/read_ahead_kb")
+                && is_setting("sys/class/net/eth0/statistics/rx_crc_errors")
         );
         assert!(!is_setting("sys/class/net/eth0/address") && !is_setting("etc/passwd"));
         assert_eq!(files.below("1").text("1/proc/stat"), Some(&b"cpu 1\n"[..]));

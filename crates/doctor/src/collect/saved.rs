@@ -15,6 +15,20 @@ pub(super) const BYTES_MAX: u64 = 4 << 30;
 /// Enough to see what a file is.
 const HEAD_LEN: u64 = 512;
 
+/// A path as it would be if links below /proc were followed, which archives keep as such:
+/// `proc/self` leads to `proc/4711`, and `proc/net` to `proc/self/net`.
+pub(super) fn canonical(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
+    let proc = parts
+        .windows(2)
+        .position(|two| two[0] == "proc" && (two[1] == "self" || is_number(two[1])));
+    let Some(proc) = proc else { return path.to_owned() };
+    let (head, tail) = (&parts[..=proc], &parts[proc + 2..]);
+    let middle: &[&str] = if tail.first() == Some(&"net") { &[] } else { &["self"] };
+    [head, middle, tail].concat().join("/")
+}
+
 /// Reads a folder with what is below it, or one file.
 ///
 /// # Errors
@@ -26,9 +40,8 @@ pub fn saved(path: &Path) -> io::Result<Files> {
         let mut file = fs::File::open(path)?;
         let mut head = Vec::new();
         file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
-        if archive::is_archive(&head) {
-            let is_packed = archive::is_gzip(&head);
-            return Ok(archive::unpacked(&name, head.chain(file), is_packed));
+        if let Some(packing) = archive::packing(&head) {
+            return Ok(archive::unpacked(&name, head.chain(file), packing));
         }
         match archive::other(&head) {
             Some(why) => files.note(name, why),
@@ -50,7 +63,7 @@ pub fn saved(path: &Path) -> io::Result<Files> {
         for entry in listed.flatten() {
             entries += 1;
             let inside = folder.join(entry.file_name());
-            let name = inside.to_string_lossy().into_owned();
+            let name = canonical(&inside.to_string_lossy());
             if entries > ENTRIES_MAX {
                 files.note(name, "and what follows it: there is too much in this folder");
                 return Ok(files);
@@ -65,7 +78,7 @@ pub fn saved(path: &Path) -> io::Result<Files> {
                         continue;
                     }
                     match read(&entry.path()) {
-                        Ok(text) => files.put(name, text),
+                        Ok(text) => files.put_once(name, text),
                         Err(cause) => files.note(name, cause.to_string()),
                     }
                 }
@@ -79,6 +92,20 @@ pub fn saved(path: &Path) -> io::Result<Files> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_processes_are_ourselves() {
+        for (path, leads_to) in [
+            ("host/proc/4711/mountstats", "host/proc/self/mountstats"),
+            ("proc/4711/net/rpc/nfs", "proc/net/rpc/nfs"),
+            ("proc/self/net/snmp", "proc/net/snmp"),
+            ("proc/self/mountinfo", "proc/self/mountinfo"),
+            ("proc/fs/nfsd/threads", "proc/fs/nfsd/threads"),
+            ("a/4711/b", "a/4711/b"),
+        ] {
+            assert_eq!(canonical(path), leads_to);
+        }
+    }
 
     #[test]
     fn a_folder_is_read_with_what_is_below_it_and_links_are_not_followed() {

@@ -1,8 +1,10 @@
 //! What is known of a host: its counters at one time or two, and its settings.
 //!
 //! - `sample`: counters at one time.
+//! - `all_mounts`: what is known of them together only, as a mount.
 //! - `pasted`: what is known of outputs that somebody has kept, by what is in them.
 
+mod all_mounts;
 mod pasted;
 mod sample;
 
@@ -13,6 +15,7 @@ use counters::Problem;
 
 use super::collect::{COUNTERS, Files, Note, is_setting};
 
+pub use all_mounts::ALL_MOUNTS;
 pub use sample::{Pressures, Sample};
 
 /// See the module's head.
@@ -50,6 +53,8 @@ impl Evidence {
             evidence.first = samples.pop().map(|(sample, _)| sample);
         }
         evidence.pasted(&files);
+        evidence.first.iter_mut().for_each(Sample::count_together);
+        evidence.last.count_together();
         evidence
     }
 

@@ -7,22 +7,26 @@ use counters::host::{
     device, disk, interfaces, iostat, load, named, processor, protocols, sockets, softnet, space,
     spray, tasks,
 };
-use counters::mountstats::{self, Mount};
+use counters::mounted;
+use counters::mountstats::{self, Mount, printed};
 use counters::nfsiostat;
 use counters::nfsstat::{self, Section, Side};
 use counters::procedures::Version;
-use counters::server::{self, Server};
+use counters::server::{self, ReplyCache, Server};
 use counters::{Partial, Problem, partial, pools, socket};
 
-use super::{Evidence, Sample};
+use super::{Evidence, Sample, all_mounts};
 use crate::collect::{Files, is_known, is_setting};
+use crate::subject;
 
 /// Commands whose outputs are known, as they stand behind a prompt.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "cat",
     "df",
     "head",
     "iostat",
+    "mount",
+    "mountstats",
     "netstat",
     "nfsiostat",
     "nfsstat",
@@ -137,11 +141,14 @@ fn has_line(head: &str, begin: &str) -> bool {
 
 type Is = fn(&str) -> bool;
 
-const KINDS: [(Is, Take); 23] = [
+const KINDS: [(Is, Take); 25] = [
     (
         |head| head.contains(" mounted on ") && head.contains(" with fstype "),
         |sample, text, problems| mounts(sample, partial(text, mountstats::read), None, problems),
     ),
+    (printed::is_likely, |sample, text, problems| {
+        mounts(sample, partial(text, printed::read), None, problems)
+    }),
     (nfsiostat::is_likely, |sample, text, problems| {
         mounts(sample, partial(text, nfsiostat::read), Some("nfsiostat"), problems)
     }),
@@ -208,6 +215,9 @@ const KINDS: [(Is, Take); 23] = [
             of_nfsstat(sample, &sections);
         }
         taken
+    }),
+    (mounted::is_likely, |sample, text, problems| {
+        put_all(&mut sample.listed, partial(text, mounted::read), problems)
     }),
     (socket::is_likely, |sample, text, problems| {
         put_all(&mut sample.connections, partial(text, socket::read), problems)
@@ -279,6 +289,9 @@ fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
         let mut titled = of(side).filter(|section| section.title.to_lowercase().contains(title));
         titled.find_map(|section| section.value(name))
     };
+    let is_v4 = |section: &&Section| {
+        section.version == Some(Version::V4) && section.value("compound").is_none()
+    };
     let procedures = |side: Side, version: Version| {
         of(side).filter_map(Section::procedures).find(|found| found.version == version)
     };
@@ -290,10 +303,13 @@ fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
                 calls,
                 retransmissions: rpc("retrans").unwrap_or(0),
                 authentication_refreshes: rpc("authrefrsh").unwrap_or(0),
+                bad_calls: rpc("badcalls"),
+                bad_xids: rpc("badxid"),
+                timeouts: rpc("timeout").or_else(|| rpc("timeouts")),
             }),
             v2: procedures(Side::Client, Version::V2),
             v3: procedures(Side::Client, Version::V3),
-            v4: None,
+            v4: of(Side::Client).find(is_v4).map(all_mounts::v4_of),
         });
     }
     if sample.server.is_none() && of(Side::Server).next().is_some() {
@@ -306,8 +322,14 @@ fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
                 bad_authentication: rpc("badauth").unwrap_or(0),
                 bad_client: rpc("badclnt").unwrap_or(0),
             }),
+            reply_cache: value(Side::Server, "reply cache", "hits").map(|hits| {
+                let of = |name| value(Side::Server, "reply cache", name).unwrap_or(0);
+                ReplyCache { hits, misses: of("misses"), uncached: of("nocache") }
+            }),
+            stale_handles: value(Side::Server, "file handle cache", "stale"),
             v2: procedures(Side::Server, Version::V2),
             v3: procedures(Side::Server, Version::V3),
+            v4_operations: of(Side::Server).find(is_v4).map(subject::v4_operations),
             ..Server::default()
         });
     }
@@ -348,6 +370,20 @@ mod tests {
         assert_eq!(evidence.number("proc/sys/vm/dirty_ratio"), Some(20.0));
         assert_eq!(evidence.last.connections[0].rtt_min_ms, Some(0.2));
         assert!(evidence.notes.is_empty(), "{:?}", evidence.notes);
+    }
+
+    #[test]
+    fn a_list_of_mounts_has_options_and_no_times() {
+        let text = "s:/e on /mnt type nfs4 (rw,vers=4.2,noac,rsize=8192)\n";
+        let reports = crate::diagnose(&of(&[("mounts", text)]), &crate::Limits::default());
+        let names: Vec<&str> =
+            reports[0].findings.iter().map(|finding| finding.rule.name).collect();
+        assert_eq!(names, ["attribute-caching-off", "small-transfers"]);
+        assert!(reports[0].verdict.starts_with("noac sends a call for every look"));
+        assert!(!reports[0].verdict.contains("0 %"), "{}", reports[0].verdict);
+        // Counters say more than a list.
+        let both = of(&[("a", text), ("b", &testing::mount("rw", &[]))]);
+        assert_eq!((both.last.mounts.len(), both.last.counts_only), (1, false));
     }
 
     #[test]

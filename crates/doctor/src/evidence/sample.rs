@@ -20,7 +20,7 @@ use counters::server::Server;
 use counters::socket::{self, Connection};
 use counters::{Problem, client, partial, server};
 
-use super::Evidence;
+use super::{Evidence, all_mounts};
 use crate::collect::{CONNECTIONS, Files, SERVERS, SPACES, WAITS, program};
 
 /// See the module's head. What the host does not have, or nobody has kept, is none or empty.
@@ -31,6 +31,11 @@ pub struct Sample {
     /// Whether there was a list of mounts, be it empty.
     pub has_mounts: bool,
     pub mounts: Vec<Mount>,
+    /// Mounts of which the options are known, and nothing else.
+    pub listed: Vec<Mount>,
+    /// Of mounts no times are known: they are listed, or all of them together
+    /// ([`ALL_MOUNTS`](super::ALL_MOUNTS)).
+    pub counts_only: bool,
     /// The program whose rates the counters of mounts are made of, where nothing was counted.
     pub rates_of: Option<&'static str>,
     pub client: Option<Client>,
@@ -60,6 +65,19 @@ pub struct Sample {
     /// What iostat and spray have printed.
     pub disk_uses: Vec<DiskUse>,
     pub sprays: Vec<Spray>,
+}
+
+impl Sample {
+    /// Where no mount was counted by itself, those that are listed are there, and what all have
+    /// called together is one.
+    pub(super) fn count_together(&mut self) {
+        if !self.mounts.is_empty() {
+            return;
+        }
+        self.mounts.append(&mut self.listed);
+        self.mounts.extend(self.client.as_ref().and_then(all_mounts::mount));
+        self.counts_only = !self.mounts.is_empty();
+    }
 }
 
 /// What was wanting.

@@ -64,9 +64,9 @@ fn judge(case: &Case<'_>) -> Judged {
         _ => Severity::Low,
     };
     let what = format!(
-        "{} sends a call for every look at a file: {:.0} % of the time of all calls",
+        "{} sends a call for every look at a file{}",
         options.join(" and "),
-        share * 100.0
+        mount.of_time(share)
     );
     let gain = match severity {
         Severity::Low => Gain::unpredicted("these calls take little of the time now"),

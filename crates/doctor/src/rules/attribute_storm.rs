@@ -2,7 +2,7 @@
 
 use super::{About, LOOKS, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -29,18 +29,20 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, total, _) = match case.used(&RULE) {
+    let (mount, total, means) = match case.counted(&RULE) {
         Ok(used) => used,
         Err(judged) => return judged,
     };
     let looks = mount.group(&LOOKS);
-    let (share, time) = (looks.share_of(&total), looks.time_share_of(&total));
+    let (share, time) = (looks.share_of(&total), means.map(|_| looks.time_share_of(&total)));
+    let of_time = time.map(|time| format!(", {:.0} % of the time", time * 100.0));
     let numbers = format!(
-        "{:.0} % of the calls look at files (GETATTR, LOOKUP, ACCESS), {:.0} % of the time",
+        "{:.0} % of the calls look at files (GETATTR, LOOKUP, ACCESS){}",
         share * 100.0,
-        time * 100.0
+        of_time.unwrap_or_default()
     );
-    if share <= case.limit(&RULE, "share") || time <= case.limit(&RULE, "time_share") {
+    let is_little = time.is_some_and(|time| time <= case.limit(&RULE, "time_share"));
+    if share <= case.limit(&RULE, "share") || is_little {
         return Judged::Fine(numbers);
     }
     let mut found = Found::new(
@@ -50,7 +52,10 @@ fn judge(case: &Case<'_>) -> Judged {
                                                nobody else changes these files)",
     )
     .against("files that other clients change are seen later")
-    .gain(model::without_share(time, (0.2, 0.7)));
+    .gain(match time {
+        Some(time) => model::without_share(time, (0.2, 0.7)),
+        None => Gain::unpredicted("the times of calls are not known"),
+    });
     if let Some(opens) = mount.rates.caches.getattrs_per_open {
         found =
             found.evidence(format!("{opens:.1} GETATTRs for each open(2); consistency costs 1"));
@@ -61,7 +66,7 @@ fn judge(case: &Case<'_>) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{found, is_fine, mount, one};
+    use crate::testing::{files, found, is_fine, mount, one};
 
     const LOOKS: &str = "LOOKUP: 9000 9000 0 0 0 90 9000 9200 0";
 
@@ -69,6 +74,16 @@ mod tests {
     fn a_mount_that_mostly_looks_is_found() {
         let found = found(&RULE, &one(&mount("rw", &[LOOKS, "READ: 100 100 0 0 0 1 800 900 0"])));
         assert!(found.what.starts_with("99 % of the calls"), "{found:?}");
+    }
+
+    #[test]
+    fn calls_without_times_are_enough() {
+        let of = |getattrs: u64, reads: u64| {
+            let calls = format!("0 {getattrs} 0 0 0 0 {reads} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
+            files(&[("proc/net/rpc/nfs", &format!("rpc 1000 0 0\nproc3 22 {calls}\n"))])
+        };
+        assert!(found(&RULE, &of(900, 100)).what.starts_with("90 % of the calls look at files"));
+        is_fine(&RULE, &of(100, 900));
     }
 
     #[test]

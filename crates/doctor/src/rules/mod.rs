@@ -26,6 +26,7 @@ mod major_timeouts;
 mod mtu_mismatch;
 mod nconnect_ignored;
 mod no_replies;
+pub(super) mod our_mount;
 pub(super) mod our_server;
 mod packet_backlog;
 mod read_ahead;
@@ -64,6 +65,7 @@ use super::limits::Threshold;
 
 pub use capture::Captured;
 pub use document::document;
+pub use our_mount::OurMounted;
 pub use our_server::OurServed;
 pub use run_record::{Part, Recorded};
 
@@ -107,7 +109,7 @@ pub struct Rule {
 }
 
 /// All rules, by their names.
-pub static ALL: [&Rule; 56] = [
+pub static ALL: [&Rule; 57] = [
     &attribute_caching_off::RULE,
     &attribute_storm::RULE,
     &blocked_processes::RULE,
@@ -133,6 +135,7 @@ pub static ALL: [&Rule; 56] = [
     &mtu_mismatch::RULE,
     &nconnect_ignored::RULE,
     &no_replies::RULE,
+    &our_mount::RULE,
     &our_server::RULE,
     &packet_backlog::RULE,
     &read_ahead::RULE,

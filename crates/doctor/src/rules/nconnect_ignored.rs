@@ -23,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let Some(mount) = case.mount else { return Judged::Quiet };
-    let Some(wanted) = mount.number("nconnect").filter(|_| !mount.now.transports.is_empty()) else {
+    let is_known = !mount.now.transports.is_empty() && !mount.now.is_printed();
+    let Some(wanted) = mount.number("nconnect").filter(|_| is_known) else {
         return Judged::Quiet;
     };
     let there_are = mount.now.transports.len();

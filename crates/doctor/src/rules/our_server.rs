@@ -2,6 +2,7 @@
 
 use super::{About, Rule};
 use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::shares::{Shares, Where};
 
 /// The finding is made of a page of metrics ([`found`]), not of the kernel's counters.
 pub(super) static RULE: Rule = Rule {
@@ -83,6 +84,22 @@ pub(crate) fn found(served: &OurServed) -> Option<(Layer, Found)> {
     Some((*layer, found))
 }
 
+/// Where the time of a mean call goes.
+pub(crate) fn shares(served: &OurServed) -> Option<Shares> {
+    let all: f64 = served.phases_ms.iter().map(|(_, ms)| ms).sum();
+    let of = |layer: Layer| {
+        let phases = served.phases_ms.iter().filter(|(name, _)| {
+            PHASES.iter().any(|(known, found, ..)| known == name && *found == layer)
+        });
+        (Where::Layer(layer), phases.map(|(_, ms)| ms / all).sum())
+    };
+    (all > 0.0).then(|| Shares {
+        of_calls: [Layer::Network, Layer::Server, Layer::Storage].map(of).to_vec(),
+        call_ms: all,
+        application: None,
+    })
+}
+
 /// The numbers of a server that is well.
 pub(crate) fn well(served: &OurServed) -> String {
     let rate = served.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
@@ -118,5 +135,7 @@ mod tests {
         assert_eq!(found(&served(0.3, 2.0)), None);
         assert_eq!(found(&served(30.0, 0.01)), None);
         assert!(well(&served(1.0, 1.0)).starts_with("1000 calls"));
+        let shares = shares(&served(0.3, 2.0)).unwrap();
+        assert!((shares.of_calls[2].1 - 0.75).abs() < 1e-9, "{shares:?}");
     }
 }

@@ -4,26 +4,33 @@ use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
+use crate::subject::Mounted;
 
 pub(super) static RULE: Rule = Rule {
     name: "retransmissions",
     about: About::Mount,
     layer: Layer::Network,
     severity: Severity::Medium,
-    needs: &["/proc/self/mountstats"],
+    needs: &["/proc/self/mountstats", "nfsstat -c"],
     thresholds: &[
         Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "tcp_share", default: 0.0, of: "share of the calls, over TCP" },
         Threshold { name: "udp_share", default: 0.0005, of: "share of the calls, over UDP" },
         Threshold { name: "high_share", default: 0.05, of: "share that is high" },
+        Threshold {
+            name: "late_share",
+            default: 0.5,
+            of: "bad XIDs among retransmissions, from which the server is slow",
+        },
     ],
-    source: "Sun 1990, section 4.1 (5 %: history; bad XIDs as many as timeouts: a slow server); \
-             nfs(5): over TCP a call is retransmitted only after `timeo`, or a new connection",
+    source: "Sun 1990, chapter 3 and section 4.1 (below 1 % may be a restart, 5 to 10 % is a \
+             problem: history; bad XIDs as many as retransmissions: a slow server); nfs(5): over TCP a call is retransmitted only after `timeo`, or a new connection",
     explanation: "A call whose reply does not come in time is sent a second time. Over UDP a lost \
                   fragment is enough; over TCP only a server that is silent for `timeo`, or a \
                   connection that broke. Replies that nobody waits for any more (bad XIDs), nearly \
                   as many as retransmissions, show a server that is slow; none of them, a network \
-                  that loses.",
+                  that loses, or over UDP transfers that are too large for it. Failed calls, as \
+                  many as timeouts, are soft mounts that gave up.",
     remedy: "Over UDP `proto=tcp`; over TCP find out why connections break (`dmesg`, firewalls), \
              and leave `timeo` at 600.",
     gain: "Cannot be predicted: a wait of `timeo` is not in the times of a call that succeeds.",
@@ -46,30 +53,71 @@ fn judge(case: &Case<'_>) -> Judged {
     if share <= case.limit(&RULE, limit) || (again as f64) <= under_way {
         return Judged::Fine(numbers);
     }
-    let bad_xids: u64 = mount.rates.transports.iter().filter_map(|one| one.bad_xids).sum();
-    let cause = match bad_xids as f64 > 0.5 * again as f64 {
-        true => "replies come too late: the server is slow, or timeo too short",
-        false => "replies do not come: the network loses, or connections break",
+    let known: Vec<u64> = mount.rates.transports.iter().filter_map(|one| one.bad_xids).collect();
+    let bad_xids = (!known.is_empty()).then(|| known.iter().sum::<u64>());
+    let is_slow = bad_xids.map(|late| late as f64 > case.limit(&RULE, "late_share") * again as f64);
+    let cause = match (is_slow, mount.is_tcp()) {
+        (Some(true), _) => "replies come too late: the server is slow, or timeo too short",
+        (Some(false), true) => "replies do not come: the network loses, or connections break",
+        (Some(false), false) => {
+            "replies do not come: the network loses, or transfers are too large for it"
+        }
+        (None, _) => "the server is slow, or the network loses",
     };
-    let remedy = match mount.is_udp() {
-        false => "dmesg | grep 'not responding'; then what lies between (firewall, bond, switch)",
-        true => "mount again with proto=tcp",
+    let remedy = match (is_slow, mount.is_udp(), mount.is_tcp()) {
+        (Some(true), _, false) => {
+            "nfskit doctor on the server: its threads, processors and disks; then a longer timeo"
+        }
+        (_, true, _) => {
+            "mount again with proto=tcp; where that cannot be, with rsize=8192,wsize=8192"
+        }
+        (_, _, true) => {
+            "dmesg | grep 'not responding'; then what lies between (firewall, bond, switch)"
+        }
+        _ => {
+            "netstat -i and netstat -s on both ends; proto=tcp, or over UDP smaller rsize and wsize"
+        }
     };
     let severity = match share > case.limit(&RULE, "high_share") {
         true => Severity::High,
         false => Severity::Medium,
     };
-    Found::new(&RULE, format!("{numbers}; {cause}"), remedy)
+    let mut found = Found::new(&RULE, format!("{numbers}; {cause}"), remedy)
         .severity(severity)
-        .evidence(format!("{bad_xids} replies that nobody waited for any more"))
-        .gain(Gain::unpredicted("the wait before a retransmission is in no time of a call"))
-        .into()
+        .gain(Gain::unpredicted("the wait before a retransmission is in no time of a call"));
+    match bad_xids {
+        Some(late) => {
+            found = found.evidence(format!("{late} replies that nobody waited for any more"));
+        }
+        None => found = found.against("bad XIDs, which tell these apart, are not counted here"),
+    }
+    for line in together(case, mount) {
+        found = found.evidence(line);
+    }
+    found.into()
 }
+
+/// What nfsstat of SunOS and its successors says besides, of all mounts.
+fn together(case: &Case<'_>, mount: &Mounted<'_>) -> Vec<String> {
+    let rpc = case.evidence.last.client.as_ref().and_then(|client| client.rpc);
+    let Some(rpc) = rpc.filter(|_| !mount.has_times) else { return Vec::new() };
+    let (Some(timeouts), bad) = (rpc.timeouts, rpc.bad_calls.unwrap_or(0)) else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!("{timeouts} timeouts")];
+    if timeouts > 0 && bad as f64 > SOFT_SHARE * timeouts as f64 {
+        lines.push(format!("{bad} calls failed, about as many as timed out: soft mounts gave up"));
+    }
+    lines
+}
+
+/// Of the timeouts, from which on they are about as many: a guess.
+const SOFT_SHARE: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{found, is_fine, mount, one};
+    use crate::testing::{files, found, is_fine, mount, one};
 
     #[test]
     fn retransmitted_calls_are_found_and_late_replies_blame_the_server() {
@@ -79,6 +127,37 @@ mod tests {
         assert!(lost.what.contains("80 of 1000 calls") && lost.what.contains("network loses"));
         let late = found(&RULE, &one(&text.replace("400 400 0 450", "400 400 79 450")));
         assert!(late.what.contains("the server is slow"), "{late:?}");
+    }
+
+    /// Of the guide's figure 7, with other numbers of what went wrong.
+    fn nfsstat(bad: u64, again: u64, late: u64, timeouts: u64) -> crate::Evidence {
+        let text = format!(
+            "Client rpc:\ncalls badcalls retrans badxid timeout wait newcred timers\n\
+             109373 {bad} {again} {late} {timeouts} 0 0 666\n\n\
+             Client nfs:\ncalls badcalls nclget nclsleep\n108963 1 108963 0\n\
+             null getattr setattr root lookup readlink read\n\
+             0 0% 24508 22% 285 0% 0 0% 27023 24% 37771 34% 6348 5%\n"
+        );
+        files(&[("nfsstat.txt", &text)])
+    }
+
+    #[test]
+    fn the_guides_figures_have_the_guides_answers() {
+        let lossy = found(&RULE, &nfsstat(411, 670, 131, 1_074));
+        assert!(lossy.what.starts_with("1074 of 109373 calls retransmitted (0.98 %)"), "{lossy:?}");
+        assert!(lossy.what.contains("network loses, or transfers are too large"), "{lossy:?}");
+        assert_eq!(lossy.severity, Severity::Medium);
+        let slow = found(&RULE, &nfsstat(0, 9_000, 8_700, 9_000));
+        assert!(slow.what.contains("the server is slow"), "{slow:?}");
+        assert_eq!(slow.severity, Severity::High);
+        let soft = found(&RULE, &nfsstat(356, 101, 0, 457));
+        assert!(soft.evidence.iter().any(|line| line.contains("soft mounts gave up")), "{soft:?}");
+        is_fine(&RULE, &nfsstat(0, 0, 0, 0));
+        let linux =
+            "Client rpc stats:\ncalls      retrans    authrefrsh\n20000      400        0\n";
+        let unknown = found(&RULE, &files(&[("nfsstat.txt", linux)]));
+        assert!(unknown.what.contains("400 of 20000"), "{unknown:?}");
+        assert!(unknown.against[0].contains("bad XIDs"), "{unknown:?}");
     }
 
     #[test]

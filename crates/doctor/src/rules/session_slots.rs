@@ -41,8 +41,8 @@ fn judge(case: &Case<'_>) -> Judged {
     }
     let setting = case.evidence.number("sys/module/nfs/parameters/max_session_slots");
     let slots = setting.unwrap_or(SLOTS);
-    let outstanding: f64 =
-        mount.rates.transports.iter().filter_map(|one| one.outstanding_mean).sum();
+    let known = mount.rates.transports.iter().filter_map(|one| one.outstanding_mean);
+    let Some(outstanding) = known.reduce(|sum, one| sum + one) else { return Judged::Quiet };
     let numbers = format!("{outstanding:.1} calls outstanding of {slots:.0} slots of the session");
     if outstanding < case.limit(&RULE, "share") * slots {
         return Judged::Fine(numbers);

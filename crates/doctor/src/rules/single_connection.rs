@@ -35,7 +35,8 @@ fn judge(case: &Case<'_>) -> Judged {
     let Some(mount) = case.mount.filter(|mount| mount.is_tcp() && !mount.is_lifetime()) else {
         return Judged::Quiet;
     };
-    if mount.now.transports.len() != 1 {
+    let has_others = mount.now.is_printed() && mount.number("nconnect").is_some();
+    if mount.now.transports.len() != 1 || has_others {
         return Judged::Quiet;
     }
     let total = &mount.rates.total;

@@ -55,9 +55,9 @@ fn judge(case: &Case<'_>) -> Judged {
     let least = small.iter().map(|(_, _, size)| *size).fold(f64::INFINITY, f64::min);
     let said = small.iter().map(|(_, option, size)| format!("{option}={size:.0}"));
     let what = format!(
-        "transfers are small ({}): {:.0} % of the time goes to them",
+        "transfers are small ({}){}",
         said.collect::<Vec<_>>().join(", "),
-        share * 100.0
+        mount.of_time(share)
     );
     let gain = match (moved.means(), floor::cheapest_call_ms(mount)) {
         (Some(means), Some(cheap)) => {

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, total, _) = match case.used(&RULE) {
+    let (mount, total, means) = match case.counted(&RULE) {
         Ok(used) => used,
         Err(judged) => return judged,
     };
@@ -37,14 +37,18 @@ fn judge(case: &Case<'_>) -> Judged {
     let of_names = (links.calls as f64 / (names.calls as f64).max(1.0)).min(1.0);
     let with_names = time + of_names * names.time_share_of(&total);
     let numbers = format!("{:.0} % of the calls are READLINK", share * 100.0);
+    let of_time = means.map(|_| format!(", {:.0} % of the time", time * 100.0));
     match share > case.limit(&RULE, "share") {
         true => Found::new(
             &RULE,
-            format!("{numbers}, {:.0} % of the time: symbolic links are in the way", time * 100.0),
+            format!("{numbers}{}: symbolic links are in the way", of_time.unwrap_or_default()),
             "namei -l PATH shows the links of a path; mount what they lead to",
         )
         .evidence(format!("{} of {} calls", links.calls, total.calls))
-        .gain(model::without_share(with_names, (time / with_names, 1.0)))
+        .gain(match means {
+            Some(_) => model::without_share(with_names, (time / with_names, 1.0)),
+            None => Gain::unpredicted("the times of calls are not known"),
+        })
         .into(),
         false => Judged::Fine(numbers),
     }

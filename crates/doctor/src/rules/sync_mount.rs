@@ -31,10 +31,8 @@ fn judge(case: &Case<'_>) -> Judged {
     }
     let (writes, total) = (mount.group(&["WRITE"]), mount.total());
     let share = writes.time_share_of(&total);
-    let what = format!(
-        "every write(2) waits for the server's storage (sync): {:.0} % of the time of all calls",
-        share * 100.0
-    );
+    let what =
+        format!("every write(2) waits for the server's storage (sync){}", mount.of_time(share));
     let sizes = writes.means().zip(floor::cheapest_call_ms(mount));
     let gain = match sizes.zip(mount.number("wsize")) {
         Some(((means, cheap), wsize)) if writes.calls > 0 => {

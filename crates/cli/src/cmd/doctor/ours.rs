@@ -1,41 +1,50 @@
-//! Our own servers of this host, by their metrics: found by their command lines, and asked twice.
+//! Our own servers and mounts of this host, by their metrics: found by their command lines, and
+//! asked twice.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use doctor::Report;
-use doctor::reason::of_our_server;
-use doctor::rules::OurServed;
+use doctor::reason::{of_our_mount, of_our_server};
+use doctor::rules::{OurMounted, OurServed};
 use harness::counted::processes;
 use net::clock::Clock;
 use perf::units::Instant;
-use watch::ours::{OurServer, Ours, Page};
+use watch::ours::{OurMount, OurMountProcedure, OurServer, Ours, Page};
 
 use crate::samples::page;
 
-/// Of each server that answers, a page and when it came.
-pub(super) struct Pages(Vec<(SocketAddr, Page, Instant)>);
+/// Of each that answers, a page and when it came.
+pub(super) struct Pages(Vec<(Program, Page, Instant)>);
+
+/// One that runs here, by its command line.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Program {
+    metrics: SocketAddr,
+    /// Of a mount: what is mounted, and where.
+    mounted: Option<(String, String)>,
+}
 
 impl Pages {
     /// Asks all that there are.
     pub(super) async fn take(clock: &Clock) -> Self {
         let mut pages = Vec::new();
-        for address in addresses(Path::new("/proc")) {
-            if let Ok(found) = page(clock, address).await {
-                pages.push((address, found, clock.now()));
+        for program in programs(Path::new("/proc")) {
+            if let Ok(found) = page(clock, program.metrics).await {
+                pages.push((program, found, clock.now()));
             }
         }
         Self(pages)
     }
 
-    /// A report of each server, of what came since `before`.
+    /// A report of each, of what came since `before`.
     pub(super) fn reports(&self, before: &Self, clock: &Clock) -> Vec<Report> {
-        let each = self.0.iter().filter_map(|(address, now, at)| {
-            let older = before.0.iter().find(|(other, ..)| other == address);
+        let each = self.0.iter().filter_map(|(program, now, at)| {
+            let older = before.0.iter().find(|(other, ..)| other == program);
             let older = older.map(|(_, page, then)| (page, at.since(*then).as_secs_f64()));
             match now.rates(older, clock.since_1970().as_secs_f64())? {
-                Ours::Server(server) => Some(report(*address, &server)),
-                Ours::Mount(_) => None,
+                Ours::Server(server) => Some(report(program.metrics, &server)),
+                Ours::Mount(mount) => Some(report_of_mount(program, &mount)),
             }
         });
         each.collect()
@@ -62,34 +71,68 @@ fn report(address: SocketAddr, server: &OurServer) -> Report {
     of_our_server(&served, server.span)
 }
 
-/// Where the servers of this host that run with `--metrics` give them.
-fn addresses(proc: &Path) -> Vec<SocketAddr> {
-    let metrics = |folder: PathBuf| {
+fn report_of_mount(program: &Program, mount: &OurMount) -> Report {
+    let sum = |of: fn(&OurMountProcedure) -> f64| mount.procedures.iter().map(of).sum::<f64>();
+    let calls = sum(|one| one.calls);
+    let mean = |of: fn(&OurMountProcedure) -> f64| sum(of) / calls.max(1.0);
+    let known = |of: fn(&OurMountProcedure) -> Option<f64>| {
+        mount.procedures.iter().filter_map(of).reduce(|a, b| a + b)
+    };
+    let unknown = || ("?".to_owned(), format!("nfskit mount ({})", program.metrics));
+    let (source, point) = program.mounted.clone().unwrap_or_else(unknown);
+    let mounted = OurMounted {
+        point,
+        source,
+        calls,
+        calls_per_s: known(|one| one.calls_per_s),
+        queue_ms: mean(|one| one.queue_ms_mean.unwrap_or(0.0) * one.calls),
+        rtt_ms: mean(|one| one.rtt_ms_mean.unwrap_or(0.0) * one.calls),
+        execute_ms: mean(|one| one.execute_ms_mean.unwrap_or(0.0) * one.calls),
+        outstanding: known(|one| one.outstanding_mean),
+        in_flight: mount.calls_in_flight,
+        retransmissions: sum(|one| one.retransmissions),
+        major_timeouts: sum(|one| one.major_timeouts),
+        reconnects: mount.reconnects,
+    };
+    of_our_mount(&mounted, mount.span)
+}
+
+/// Our programs that run on this host with `--metrics`.
+fn programs(proc: &Path) -> Vec<Program> {
+    let program = |folder: PathBuf| {
         let comm = std::fs::read(folder.join("comm")).ok()?;
         let line = std::fs::read(folder.join("cmdline")).ok()?;
-        comm.starts_with(b"nfskit").then(|| metrics_of(&line)).flatten()
+        comm.starts_with(b"nfskit").then(|| program_of(&line)).flatten()
     };
-    let mut found: Vec<SocketAddr> = processes(proc).filter_map(metrics).collect();
+    let mut found: Vec<Program> = processes(proc).filter_map(program).collect();
     found.sort_unstable();
     found.dedup();
     found
 }
 
-/// The address of `nfskit serve ... --metrics ADDRESS`, whose arguments end in zeros.
-fn metrics_of(command_line: &[u8]) -> Option<SocketAddr> {
+/// The program of `nfskit serve ... --metrics ADDRESS`, or `nfskit mount URL DIR -o metrics=ADDRESS`,
+/// whose arguments end in zeros.
+fn program_of(command_line: &[u8]) -> Option<Program> {
     let line = String::from_utf8_lossy(command_line);
     let arguments: Vec<&str> = line.split('\0').collect();
-    if !arguments.iter().skip(1).any(|argument| *argument == "serve") {
-        return None;
-    }
+    let mut words = arguments.iter().skip(1).copied();
+    let is_mount = words.find(|word| matches!(*word, "serve" | "mount"))? == "mount";
     let both = arguments.iter().zip(arguments.iter().skip(1));
-    let behind = both.filter(|(name, _)| **name == "--metrics").map(|(_, value)| *value);
+    let behind = both.clone().filter(|(name, _)| **name == "--metrics").map(|(_, value)| *value);
     let joined = arguments.iter().filter_map(|argument| argument.strip_prefix("--metrics="));
-    let mut address: SocketAddr = behind.chain(joined).next()?.parse().ok()?;
-    if address.ip().is_unspecified() {
-        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let options = both.filter(|(name, _)| **name == "-o").map(|(_, value)| *value);
+    let of_options =
+        options.flat_map(|list| list.split(',')).filter_map(|word| word.strip_prefix("metrics="));
+    let mut metrics: SocketAddr = behind.chain(joined).chain(of_options).next()?.parse().ok()?;
+    if metrics.ip().is_unspecified() {
+        metrics.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
-    (address.port() != 0).then_some(address)
+    // What is mounted is a word with :/ in it, and the place comes behind it.
+    let mut places =
+        arguments.iter().skip_while(|word| word.starts_with('-') || !word.contains(":/"));
+    let mounted = is_mount.then(|| Some((places.next()?, places.next()?))).flatten();
+    let mounted = mounted.map(|(source, point)| ((*source).to_owned(), (*point).to_owned()));
+    (metrics.port() != 0).then_some(Program { metrics, mounted })
 }
 
 #[cfg(test)]
@@ -97,12 +140,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_found_by_its_arguments() {
-        let of = |line: &str| metrics_of(line.replace(' ', "\0").as_bytes());
-        let found = of("/usr/bin/nfskit serve /srv --metrics 127.0.0.1:9049 ");
+    fn a_program_is_found_by_its_arguments() {
+        let of = |line: &str| program_of(line.replace(' ', "\0").as_bytes());
+        let metrics = |line: &str| of(line).map(|program| program.metrics);
+        let found = metrics("/usr/bin/nfskit serve /srv --metrics 127.0.0.1:9049 ");
         assert_eq!(found, Some(SocketAddr::from(([127, 0, 0, 1], 9049))));
-        assert_eq!(of("nfskit serve --metrics=0.0.0.0:1 /srv"), Some(([127, 0, 0, 1], 1).into()));
-        assert_eq!(of("nfskit mount --metrics 127.0.0.1:9049 x y"), None);
+        let anywhere = metrics("nfskit serve --metrics=0.0.0.0:1 /srv");
+        assert_eq!(anywhere, Some(([127, 0, 0, 1], 1).into()));
+        for mount in [
+            "nfskit mount --metrics 127.0.0.1:9049 nfs://server/x /mnt ",
+            "nfskit mount nfs://server/x /mnt -o ro,metrics=127.0.0.1:9049 ",
+        ] {
+            let (source, point) = of(mount).unwrap().mounted.unwrap();
+            assert_eq!((source.as_str(), point.as_str()), ("nfs://server/x", "/mnt"));
+        }
+        assert_eq!(of("nfskit bench --metrics 127.0.0.1:9049 x y"), None);
         assert_eq!(of("nfskit serve /srv"), None);
         assert_eq!(of("nfskit serve --metrics 127.0.0.1:0"), None);
     }

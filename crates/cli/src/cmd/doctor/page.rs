@@ -6,10 +6,12 @@ use harness::shell;
 use report::doctor::{DoctorReport, Subject};
 use report::{Cycle, Numbers, Term};
 
-use super::screen::{certainty, floor, shares, title};
+use super::screen::{certainty, floor, nothing_of_nfs, shares, title};
 
 pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
-    let first = reports.first().map_or("nothing to look at", |report| report.verdict.as_str());
+    let first = nothing_of_nfs(reports)
+        .or_else(|| reports.first().map(|report| report.verdict.as_str()))
+        .unwrap_or("nothing to look at");
     report::doctor::html(&DoctorReport {
         title: "nfskit doctor".to_owned(),
         facts: vec![("First finding".to_owned(), first.to_owned())],

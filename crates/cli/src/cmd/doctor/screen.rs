@@ -20,6 +20,7 @@ pub(super) fn text(reports: &[Report], has_colour: bool) -> String {
         return "there is no NFS mount and no NFS server on this host\n".to_owned();
     }
     let is_one = reports.len() == 1;
+    let begin = nothing_of_nfs(reports).map_or(String::new(), |text| format!("{text}\n\n"));
     let shown = reports.iter().map(|report| {
         let is_well = report.severity().is_none_or(|severity| severity == Severity::Low);
         match !is_one && is_well {
@@ -27,7 +28,16 @@ pub(super) fn text(reports: &[Report], has_colour: bool) -> String {
             false => whole(report, has_colour),
         }
     });
-    shown.collect::<Vec<String>>().join("\n")
+    begin + &shown.collect::<Vec<String>>().join("\n")
+}
+
+/// What is said first where only the host could be judged.
+pub(super) fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
+    let is_host = |report: &Report| report.about == About::Host;
+    reports.iter().all(is_host).then_some(
+        "There is no NFS mount and no NFS server here, and this is what its kernel says of the \
+         host. A server is asked with nfskit doctor HOST:/EXPORT.",
+    )
 }
 
 /// `/mnt/data: server:/export, NFS v3, 4 connections`.
