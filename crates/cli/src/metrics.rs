@@ -19,7 +19,8 @@ use server::store::Store;
 use server::store::dir::act_as_server;
 use world::machine::passing;
 
-/// Answers `/metrics` and `/healthz` in a task of its own; gives the address that it listens on.
+/// Answers `/metrics`, `/files` and `/healthz` in a task of its own; gives the address that it
+/// listens on.
 /// `others` are asked at each scrape.
 pub(crate) fn serve<S: Store>(
     listen: SocketAddr,
@@ -30,6 +31,7 @@ pub(crate) fn serve<S: Store>(
     let listener = Listener::bind(listen)?;
     let address = listener.local_addr()?;
     let (engine, started, now) = (Arc::clone(engine), clock.since_1970(), passing(clock));
+    let files_of = Arc::clone(&engine);
     let recent: Arc<Mutex<Recent>> = Arc::default(); // guards the latest page
     let make = move || {
         // This thread may have acted as a caller, who may not look at our /proc.
@@ -40,8 +42,13 @@ pub(crate) fn serve<S: Store>(
         page.readings(&process(started));
         page.into_string()
     };
+    let files = move || {
+        let mut page = Page::default();
+        files_of.write_files(&mut page).then(|| page.into_string())
+    };
     let pages = move |path: &str| match path {
         "/healthz" => Some(Found::text("ok\n")),
+        "/files" => Some(Found { content_type: CONTENT_TYPE, body: files()? }),
         "/metrics" => {
             let body = recent.lock().page(now(), &make);
             Some(Found { content_type: CONTENT_TYPE, body })

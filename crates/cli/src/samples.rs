@@ -166,7 +166,14 @@ impl Source {
 pub(crate) async fn page(clock: &Clock, address: SocketAddr) -> Result<Page, String> {
     let fetched = http::fetch(clock, address, "/metrics", PAGE_LIMIT, PAGE_BYTES_MAX).await;
     let bytes = fetched.map_err(|cause| cause.to_string())?;
-    Page::read(&bytes).map_err(|problem| problem.to_string())
+    let mut page = Page::read(&bytes).map_err(|problem| problem.to_string())?;
+    // Most servers do not tell files apart, and answer that there is no such page.
+    if let Ok(bytes) = http::fetch(clock, address, "/files", PAGE_LIMIT, PAGE_BYTES_MAX).await
+        && let Ok(files) = Page::read(&bytes)
+    {
+        page.join(files);
+    }
+    Ok(page)
 }
 
 /// Leaves only these mounts, if any are named.

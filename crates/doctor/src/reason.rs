@@ -4,6 +4,7 @@ use counters::mountstats::Mount;
 use counters::rates::{Since, Span};
 
 use super::case::Case;
+use super::collect::OURS;
 use super::evidence::{ALL_MOUNTS, Evidence};
 use super::finding::{Basis, Certainty, Finding, Judged, Missing, Severity};
 use super::floor::Floor;
@@ -42,6 +43,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// It is about a mount of ours that gives no metrics, as far as counters tell.
+    pub fn is_uncounted(&self) -> bool {
+        self.about == About::Mount && self.shares.is_none() && self.verdict == UNCOUNTED
+    }
+
     /// The highest severity of its findings.
     pub fn severity(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.found.severity).max()
@@ -83,6 +89,7 @@ pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
         let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
         reports.push(of_listener(&case, program, with));
     }
+    reports.extend(uncounted(evidence));
     let has_host = !of_host.findings.is_empty() || !of_host.fine.is_empty();
     if !is_alone && has_host {
         let report = of_the_host(&case, of_host);
@@ -222,6 +229,30 @@ fn of_listener(case: &Case<'_>, program: &str, with: Said) -> Report {
     let mut said = with;
     said.missing.push(Missing::new(what, run));
     finished(report, said, "the host that it runs on")
+}
+
+const UNCOUNTED: &str = "not known: nothing is counted of it";
+
+/// Mounts of our own, of which the kernel counts nothing: who has their metrics takes these out.
+fn uncounted(evidence: &Evidence) -> Vec<Report> {
+    let mountinfo = evidence.setting("proc/self/mountinfo").unwrap_or_default();
+    let ours = mountinfo.lines().filter_map(|line| line.split_once(OURS));
+    let named = ours.filter_map(|(head, tail)| {
+        Some((head.split_whitespace().nth(4)?, tail.split_whitespace().next()?))
+    });
+    let report = |(point, source): (&str, &str)| {
+        let mut report = blank(
+            About::Mount,
+            point.replace("\\040", " "),
+            &[("server", format!("{source}, by nfskit mount"))],
+        );
+        let what = "what this mount does: the kernel counts nothing of a program's mount";
+        let run = "nfskit mount with --metrics 127.0.0.1:9050: nfskit doctor finds it then";
+        report.missing.push(Missing::new(what, run));
+        UNCOUNTED.clone_into(&mut report.verdict);
+        report
+    };
+    named.map(report).collect()
 }
 
 /// Our own server, by its metrics.

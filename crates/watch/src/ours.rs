@@ -36,6 +36,9 @@ pub struct OurServer {
     /// Those that were called.
     pub procedures: Vec<OurProcedure>,
     pub clients: Vec<OurClient>,
+    /// Where it tells them apart (`--metrics-files`), those that were called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<OurFile>,
     pub connections: Option<f64>,
     pub calls_in_progress: Option<f64>,
     /// Retransmissions that were answered from the reply cache.
@@ -76,6 +79,20 @@ pub struct OurClient {
     pub sent_bytes_per_s: Option<f64>,
     /// Processors that its calls kept busy, or blocked.
     pub store_mean: Option<f64>,
+}
+
+/// One file of our server, by the path under which it was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OurFile {
+    pub file: String,
+    pub calls: f64,
+    pub calls_per_s: Option<f64>,
+    pub received_bytes_per_s: Option<f64>,
+    pub sent_bytes_per_s: Option<f64>,
+    /// Until a reply is there.
+    pub ms_mean: Option<f64>,
+    /// Calls being served, on average over the span, by Little's law.
+    pub in_service_mean: Option<f64>,
 }
 
 /// `nfskit mount`.
@@ -136,6 +153,12 @@ impl Page {
         let series = exposition::read(text)?;
         let index = series.iter().map(|one| (key(&one.name, &one.labels), one.value)).collect();
         Ok(Self { series, index })
+    }
+
+    /// Takes another page of the same program in.
+    pub fn join(&mut self, other: Self) {
+        self.series.extend(other.series);
+        self.index.extend(other.index);
     }
 
     /// What came since `before`, `elapsed_s` ago; without it, or if the program was started anew,
@@ -243,6 +266,7 @@ impl Since<'_> {
             total: total.rates("", self),
             procedures: called.map(|(name, of)| of.rates(name, self)).collect(),
             clients: self.clients(),
+            files: self.files(),
             connections: self.now.value("nfskit_connections"),
             calls_in_progress: self.now.value("nfskit_calls_in_progress"),
             replayed: self.all("nfskit_replies_replayed_total").unwrap_or(0.0),
@@ -296,6 +320,28 @@ impl Since<'_> {
             sent_bytes_per_s: of(&sent, &client).and_then(|grown| self.per_s(grown)),
             store_mean: of(&store, &client).and_then(|grown| self.per_s(grown)),
             client,
+        });
+        each.collect()
+    }
+
+    fn files(&self) -> Vec<OurFile> {
+        let by = |name| self.by(name, "file");
+        let [received, sent, seconds] = [
+            "nfskit_file_received_bytes_total",
+            "nfskit_file_sent_bytes_total",
+            "nfskit_file_seconds_total",
+        ]
+        .map(by);
+        let of = |all: &BTreeMap<String, f64>, file: &String| all.get(file).copied();
+        let called = by("nfskit_file_calls_total").into_iter().filter(|(_, calls)| *calls > 0.0);
+        let each = called.map(|(file, calls)| OurFile {
+            calls,
+            calls_per_s: self.per_s(calls),
+            received_bytes_per_s: of(&received, &file).and_then(|grown| self.per_s(grown)),
+            sent_bytes_per_s: of(&sent, &file).and_then(|grown| self.per_s(grown)),
+            ms_mean: of(&seconds, &file).map(|seconds| seconds * 1e3 / calls),
+            in_service_mean: of(&seconds, &file).and_then(|grown| self.per_s(grown)),
+            file,
         });
         each.collect()
     }

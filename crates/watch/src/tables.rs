@@ -11,7 +11,7 @@ use counters::rates::server::ServerRates;
 use counters::rates::{Since, Span};
 use wire::nfs4::Operation;
 
-use crate::ours::{OurMount, OurProcedure, OurServer, Percentiles};
+use crate::ours::{OurFile, OurMount, OurProcedure, OurServer, Percentiles};
 use crate::sample::Rates;
 use crate::table::Kind::{Ms, Name, Number, Share};
 use crate::table::{Kind, Row, Table, plain, show};
@@ -66,6 +66,15 @@ const CLIENTS: [(&str, Kind); 6] = [
     ("sent B/s", Number),
     ("cpus", Number),
     ("errors", Number),
+];
+
+const FILES: [(&str, Kind); 6] = [
+    ("file", Name),
+    ("calls/s", Number),
+    ("recv B/s", Number),
+    ("sent B/s", Number),
+    ("mean ms", Ms),
+    ("in serv.", Number),
 ];
 
 const STAGES: [(&str, Kind); 6] = [
@@ -320,7 +329,7 @@ fn server_notes(of: &ServerRates) -> Vec<String> {
     notes
 }
 
-/// Our server: its procedures, and its clients. Metrics do not tell files apart.
+/// Our server: its procedures, its clients, and its files where it tells them apart.
 pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
     let since = span(&of.span, "since it started,");
     let mut procedures = Table::new(format!("{name}: nfskit serve, {since}"), &OURS);
@@ -344,7 +353,29 @@ pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
             ..Row::default()
         })
         .collect();
-    vec![procedures, clients]
+    let mut all = vec![procedures, clients];
+    if !of.files.is_empty() {
+        let mut files = Table::new(format!("{name}: files"), &FILES);
+        files.rows = of.files.iter().map(file_row).collect();
+        all.push(files);
+    }
+    all
+}
+
+fn file_row(of: &OurFile) -> Row {
+    Row {
+        name: plain(&of.file),
+        cells: vec![
+            of.calls_per_s,
+            of.received_bytes_per_s,
+            of.sent_bytes_per_s,
+            of.ms_mean,
+            of.in_service_mean,
+        ],
+        calls_per_s: of.calls_per_s,
+        ms: of.ms_mean,
+        ..Row::default()
+    }
 }
 
 fn our_row(of: &OurProcedure) -> Row {

@@ -224,6 +224,10 @@ pub(crate) struct Serve {
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// With --metrics: answers /files as well, which files are called most, by their names, for
+    /// `nfskit top`. Whoever can reach the address reads them.
+    #[arg(long, requires = "metrics")]
+    pub(crate) metrics_files: bool,
     /// Logs calls that take as long as this, or longer, until their reply is there.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) slow_log: Option<Nanos>,

@@ -46,8 +46,8 @@ pub(crate) struct Stat {
 
 /// The same, live: sorted, filtered and explored with keys, with a history.
 ///
-/// Shows the mounts of this host and its kernel's server; with --metrics the operations and clients
-/// of our own servers and mounts. Metrics do not distinguish files: --slow-log and captures do.
+/// Shows the mounts of this host and its kernel's server; with --metrics the operations, clients
+/// and (of `nfskit serve --metrics-files`) files of our own servers and mounts.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit top                                      this host's mounts, every second

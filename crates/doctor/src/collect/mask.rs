@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Files;
+use super::{Files, OURS};
 
 /// See the module's head. What is masked: IPv4 and IPv6 addresses but loopback's and the
 /// unspecified ones, the names of servers in lists of mounts, and of clients in exports.
@@ -14,6 +14,8 @@ pub fn masked(files: &Files) -> Files {
     for (path, text) in files.all() {
         if path.ends_with("proc/self/mountstats") {
             mask.learn(&String::from_utf8_lossy(text));
+        } else if path.ends_with("proc/self/mountinfo") {
+            mask.learn_ours(&String::from_utf8_lossy(text));
         }
     }
     let mut all = Files { notes: files.notes.clone(), ..Files::default() };
@@ -44,11 +46,27 @@ impl Mask {
     fn learn(&mut self, mountstats: &str) {
         for line in mountstats.lines().filter(|line| line.contains(" with fstype nfs")) {
             let device = line.split_whitespace().nth(1).unwrap_or_default();
-            let Some((name, _)) = device.rsplit_once(":/") else { continue };
-            if name.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
-                let count = self.names.len() + 1;
-                self.names.entry(name.to_owned()).or_insert_with(|| format!("server-{count}"));
+            if let Some((name, _)) = device.rsplit_once(":/") {
+                self.name(name);
             }
+        }
+    }
+
+    /// Those of our own mounts: `nfs://NAME:2049/path`, or as above.
+    fn learn_ours(&mut self, mountinfo: &str) {
+        for (_, tail) in mountinfo.lines().filter_map(|line| line.split_once(OURS)) {
+            let source = tail.split_whitespace().next().unwrap_or_default();
+            let bare = source.strip_prefix("nfs://").unwrap_or(source);
+            if let Some(name) = bare.split(['/', ':']).next().filter(|_| !bare.starts_with('[')) {
+                self.name(name);
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        if !name.is_empty() && name.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
+            let count = self.names.len() + 1;
+            self.names.entry(name.to_owned()).or_insert_with(|| format!("server-{count}"));
         }
     }
 
@@ -141,12 +159,13 @@ mod tests {
         files.put("1/etc/exports", "/srv/x 10.0.0.0/8(rw) host.example.org(ro)\n# a secret\n");
         files.put(
             "1/proc/self/mountinfo",
-            "35 25 0:31 / /mnt rw - nfs nas.example.org:/srv/x rw,addr=fd00::7\n",
+            "35 25 0:31 / /mnt rw - nfs nas.example.org:/srv/x rw,addr=fd00::7\n\
+             36 25 0:32 / /our rw - fuse.nfskit nfs://other.example.org/?nfsport=1 rw\n",
         );
         let masked = masked(&files);
         let text = |path: &str| String::from_utf8_lossy(masked.text(path).unwrap()).into_owned();
         let stats = text("1/proc/self/mountstats");
-        assert!(stats.starts_with("device server-1:/srv/x mounted on /mnt"), "{stats}");
+        assert!(stats.starts_with("device server-2:/srv/x mounted on /mnt"), "{stats}");
         let all: String = masked.all().map(|(path, _)| text(path)).collect();
         for secret in ["10.1.2", "example", "10.0.0", "secret", "fd00"] {
             assert!(!all.contains(secret), "{secret} in {all}");

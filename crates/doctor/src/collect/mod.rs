@@ -296,11 +296,16 @@ pub fn live_settings(root: &Path) -> Files {
 /// Network devices, at most.
 const DEVICES_MAX: usize = 256;
 
+/// What mountinfo says of mounts of `nfskit mount`.
+pub const OURS: &str = " - fuse.nfskit ";
+
 type IsKept = fn(&str) -> bool;
 
 /// Lines that are kept of files that have more in them.
 const OF_MANY: [(&str, IsKept); 2] = [
-    ("proc/self/mountinfo", |line| line.contains(" - nfs ") || line.contains(" - nfs4 ")),
+    ("proc/self/mountinfo", |line| {
+        [" - nfs ", " - nfs4 ", OURS].iter().any(|kind| line.contains(kind))
+    }),
     ("etc/fstab", |line| {
         line.split_whitespace().nth(2).is_some_and(|kind| kind.starts_with("nfs"))
     }),

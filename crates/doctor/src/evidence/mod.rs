@@ -155,6 +155,18 @@ mod tests {
     }
 
     #[test]
+    fn a_mount_of_ours_is_told_of_though_nothing_is_counted() {
+        let mut files = Files::default();
+        let line = "36 25 0:32 / /my\\040mount rw - fuse.nfskit nfs://s/x rw,user_id=0\n";
+        files.put("proc/self/mountinfo", line);
+        files.put("proc/self/mountstats", "device proc mounted on /proc with fstype proc\n");
+        let reports = crate::diagnose(&Evidence::of(files), &crate::Limits::default());
+        let [report] = &reports[..] else { panic!("{reports:?}") };
+        assert_eq!((report.name.as_str(), report.is_uncounted()), ("/my mount", true));
+        assert!(report.missing[0].run.contains("--metrics"), "{report:?}");
+    }
+
+    #[test]
     fn any_beginning_of_a_text_gives_what_is_in_it() {
         let text =
             testing::mount("rw", &["GETATTR: 100 100 0 0 0 10 20 30", "READ: 1 1 0 1 1 1 1 1"]);

@@ -35,8 +35,10 @@ fn judge(case: &Case<'_>) -> Judged {
     let busy = (1.0 - idle) * all.count as f64;
     let blocked = (load.one - busy).max(0.0);
     let numbers = format!("a load of {:.1}, with {busy:.1} processors busy", load.one);
-    let is_high =
-        load.one > case.limit(&RULE, "load") * busy && blocked >= case.limit(&RULE, "blocked_min");
+    // Without idle time, those that wait may wait for a processor.
+    let is_high = idle >= 0.05
+        && load.one > case.limit(&RULE, "load") * busy
+        && blocked >= case.limit(&RULE, "blocked_min");
     match is_high {
         true => Found::new(
             &RULE,
@@ -70,6 +72,7 @@ mod tests {
 
     #[test]
     fn those_that_run_are_fine() {
+        is_fine(&RULE, &evidence("18.0 9.0 2.0 3/90 7\n", "cpu 1900 0 100 0 0"));
         is_fine(&RULE, &evidence("2.0 2.0 2.0 3/90 7\n", "cpu 1800 0 100 100 0"));
         is_fine(&RULE, &evidence("0.3 0.2 0.1 1/90 7\n", "cpu 10 0 10 1980 0"));
     }

@@ -24,7 +24,8 @@ pub(super) static RULE: Rule = Rule {
         },
     ],
     source: "Sun 1990, chapter 3 and section 4.1 (below 1 % may be a restart, 5 to 10 % is a \
-             problem: history; bad XIDs as many as retransmissions: a slow server); nfs(5): over TCP a call is retransmitted only after `timeo`, or a new connection",
+             problem: history; bad XIDs as many as retransmissions: a slow server); nfs(5): over \
+             TCP a call is retransmitted only after `timeo`, or a new connection",
     explanation: "A call whose reply does not come in time is sent a second time. Over UDP a lost \
                   fragment is enough; over TCP only a server that is silent for `timeo`, or a \
                   connection that broke. Replies that nobody waits for any more (bad XIDs), nearly \

@@ -224,6 +224,11 @@ impl<S: Store> Engine<S> {
         page.readings(&readings);
     }
 
+    /// Writes what was counted of each file; `false` where they are not told apart.
+    pub fn write_files(&self, page: &mut Page) -> bool {
+        self.metrics.as_ref().is_some_and(|metrics| metrics.write_files(page))
+    }
+
     /// Serves one call.
     ///
     /// What changes names or attributes should run to its end although its client is gone: it may

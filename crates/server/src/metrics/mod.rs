@@ -12,6 +12,7 @@
 
 mod clients;
 mod counter;
+mod files;
 mod histogram;
 mod outcome;
 mod page;
@@ -30,6 +31,8 @@ use wire::rpc::Answer;
 pub use self::clients::{CLIENTS_MAX, IDLE_MAX};
 use self::clients::{ClientCounters, Clients};
 use self::counter::{Counter, Shards};
+pub use self::files::FILES_MAX;
+use self::files::Files;
 use self::outcome::Kind as Failure;
 pub use self::phase::{Phase, Phases};
 use self::procedures::{Procedures, Served, Slot, Slots};
@@ -52,6 +55,7 @@ struct Inner {
     shards: Shards<Shard>,
     clients: Clients,
     slow: Option<SlowLog>,
+    files: Option<Files>,
 }
 
 /// What one thread counts.
@@ -76,9 +80,23 @@ impl Metrics {
         (Self::with(clock, Some(slow)), records)
     }
 
+    /// And counts by file, with their names ([`Self::write_files`]); said before it is shared.
+    #[must_use]
+    pub fn telling_files(mut self) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.files = Some(Files::new());
+        }
+        self
+    }
+
+    /// Writes what was counted of files, if they are told apart.
+    pub fn write_files(&self, page: &mut Page) -> bool {
+        self.0.files.as_ref().inspect(|files| files.write(page)).is_some()
+    }
+
     fn with(clock: MonotonicClock, slow: Option<SlowLog>) -> Self {
         let (slots, shards, clients) = (Slots::new(), Shards::default(), Clients::new());
-        Self(Arc::new(Inner { clock, slots, shards, clients, slow }))
+        Self(Arc::new(Inner { clock, slots, shards, clients, slow, files: None }))
     }
 
     /// The last byte of a reply was given to the system, so long after the reply was there.
@@ -127,6 +145,9 @@ impl Metrics {
         let client = peer.address.ip().to_canonical();
         let shards = self.shards().map(|shard| &shard.clients);
         self.0.clients.count((&shard.clients, writers), shards, client, &served, now);
+        if let Some(files) = &self.0.files {
+            files.count(record, &reply.head, &served);
+        }
         if let Some(slow) = &self.0.slow {
             slow.look(client, record, failure, phases, now);
         }

@@ -61,6 +61,11 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
         // Its metrics say more than that somebody listens.
         reports.retain(|report| report.name != "nfskit");
     }
+    let has_metrics = |report: &Report| {
+        let is_it = |other: &Report| absolute(&other.name) == report.name;
+        report.is_uncounted() && others.iter().any(is_it)
+    };
+    reports.retain(|report| !has_metrics(report));
     reports.extend(others);
     if let Some(subject) = &args.subject {
         reports = chosen(reports, subject)?;

@@ -110,8 +110,8 @@ fn programs(proc: &Path) -> Vec<Program> {
     found
 }
 
-/// The program of `nfskit serve ... --metrics ADDRESS`, or `nfskit mount URL DIR -o metrics=ADDRESS`,
-/// whose arguments end in zeros.
+/// The program of `nfskit serve ... --metrics ADDRESS`, or of `nfskit mount URL DIR -o
+/// metrics=ADDRESS`, whose arguments end in zeros.
 fn program_of(command_line: &[u8]) -> Option<Program> {
     let line = String::from_utf8_lossy(command_line);
     let arguments: Vec<&str> = line.split('\0').collect();

@@ -35,8 +35,8 @@ pub(super) fn text(reports: &[Report], has_colour: bool) -> String {
 pub(super) fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
     let is_host = |report: &Report| report.about == About::Host;
     reports.iter().all(is_host).then_some(
-        "There is no NFS mount and no NFS server here, and this is what its kernel says of the \
-         host. A server is asked with nfskit doctor HOST:/EXPORT.",
+        "There is no NFS mount and no NFS server here: this is what the kernel says of the host.\n\
+         A server is asked without a mount by nfskit doctor HOST:/EXPORT.",
     )
 }
 

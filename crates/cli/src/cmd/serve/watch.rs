@@ -24,6 +24,10 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 /// The counters that were asked for, if any; slow calls go to the log.
 pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
     let monotonic = world::machine::passing(clock);
+    let telling = |metrics: Metrics| match args.metrics_files {
+        true => metrics.telling_files(),
+        false => metrics,
+    };
     if let Some(threshold) = args.slow_log {
         let (metrics, mut slow) = Metrics::with_slow_log(monotonic, threshold);
         let log = log.clone();
@@ -32,9 +36,9 @@ pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Me
                 log.slow(&call);
             }
         });
-        return Some(metrics);
+        return Some(telling(metrics));
     }
-    args.metrics.map(|_| Metrics::new(monotonic))
+    args.metrics.map(|_| telling(Metrics::new(monotonic)))
 }
 
 /// Begins to tell about `running`; gives where its counters are.
