@@ -95,7 +95,7 @@ fn an_impossible_link_is_refused_with_what_is_possible() {
 #[test]
 fn an_unknown_argument_or_command_is_refused_with_the_usage() {
     refused(&["study", "--fast"], &["--fast", "Usage: nfskit study"]);
-    refused(&["serve"], &["<DIR|mem:|sim:DISK>", "Usage: nfskit serve"]);
+    refused(&["serve"], &["<DIR|mem:|sim:DISK|nfs://HOST/EXPORT>", "Usage: nfskit serve"]);
     refused(&["bench", "randread"], &["randread"]);
     refused(&["frobnicate"], &["frobnicate", "Usage: nfskit"]);
     refused(&["study", "--store", "/x", "--target", "nfs://h/x"], &["cannot be used with"]);

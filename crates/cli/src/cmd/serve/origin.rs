@@ -115,7 +115,10 @@ pub(super) async fn serve(
 /// The origin, as the command line has it.
 fn settings(args: &args::Serve, store: &str) -> Result<Settings, Failure> {
     let wrong = |why: String| Failure::usage(why, "nfskit serve --help");
-    let mut settings = Settings::of(store).map_err(wrong)?;
+    let mut settings = Settings::of(store).map_err(|why| {
+        let (what, form) = why.split_once('\n').unwrap_or((why.as_str(), "nfskit serve --help"));
+        Failure::usage(what, form.trim())
+    })?;
     for word in settings::split(&args.origin) {
         let key = word.split('=').next().unwrap_or_default();
         if !WORDS.contains(&key) {
