@@ -67,6 +67,8 @@ macro_rules! operations {
                 root() -> Handle;
                 medium() -> Medium;
                 verifier() -> Verifier;
+                brief(handle: &Handle) -> Option<Handle>;
+                shares_clock() -> bool;
                 sync_failures() -> u64;
                 readings() -> Vec<Reading>;
             }
