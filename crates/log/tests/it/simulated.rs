@@ -215,6 +215,13 @@ impl Machine {
             return;
         }
         let writes = file.unstable.take();
+        // What a stable WRITE gave that waits for a sync of the file is nobody's yet.
+        let is_pending = |one: &(usize, usize)| {
+            let syncs = |call: &Call| call.kind == Kind::Write && !call.waits();
+            let mut own = self.calls.values().filter(|call| call.file == index);
+            own.any(|call| syncs(call) && call.promise.contains(one))
+        };
+        let promise = promise.into_iter().filter(|one| !is_pending(one)).collect();
         let id = self.start(index, Kind::Commit, promise, Stage::Waits);
         let (last, stamp) = (writes.len() - 1, Stamp::default());
         for (number, (offset, data)) in writes.into_iter().enumerate() {
