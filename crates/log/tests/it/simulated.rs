@@ -128,7 +128,7 @@ fn key(file: usize) -> Key {
 }
 
 fn limits() -> Limits {
-    let (files_max, records_max, in_flight_max) = (FILES, 60, 2);
+    let (files_max, records_max, in_flight_max) = (FILES, 300, 2);
     Limits { files_max, records_max, data_bytes_max: 4096, frame_bytes_due: 8192, in_flight_max }
 }
 
@@ -424,7 +424,7 @@ impl Machine {
             self.answer(index);
         }
         // Now and then it is the last: the device takes no more.
-        if self.rng.u32(0..200) == 0 && !self.journal.is_failed() {
+        if self.rng.u32(0..80) == 0 && !self.journal.is_failed() {
             return self.fail(index);
         }
         let Frame { number, log, at, bytes, .. } = self.writing.remove(index);
