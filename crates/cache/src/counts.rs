@@ -59,7 +59,7 @@ pub(crate) struct Counts {
     pub(crate) failures: AtomicU64,
 }
 
-/// What [`Counts`] say at a moment.
+/// What was counted by a moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Statistics {
     /// Reads that were served, and their bytes.

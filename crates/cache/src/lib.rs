@@ -14,7 +14,7 @@
 //! - [`evict`], [`limits`]: what goes, and when. Pure.
 //! - [`medium`]: where segments lie. [`place`]: a cache's directory: whose it is, who has it.
 //! - `segment`: reading with verification. `keeper`: all changes. `threads`: where they block.
-//! - [`survey`]: what lies in a directory, for commands.
+//! - [`survey`], [`offline`], [`orders`]: what commands see and do in a directory.
 //!
 //! **The rules** that whoever uses it keeps:
 //!
@@ -33,6 +33,7 @@ mod keeper;
 pub mod key;
 pub mod limits;
 pub mod medium;
+pub mod offline;
 pub mod orders;
 pub mod place;
 mod segment;
@@ -57,7 +58,7 @@ use self::limits::Cleaner;
 pub use self::limits::{Filled, Limits};
 use self::medium::{Medium, Memory};
 use self::place::{OpenError, Place};
-pub use self::settle::OriginTime;
+pub use self::settle::{Now, OriginTime};
 use self::shared::Shared;
 pub use self::shared::{Event, Hear};
 use self::threads::Threads;
@@ -248,11 +249,12 @@ impl Cache {
         self.inner.shared.is_counted.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Waits, and blocks the thread, until all that was handed in is done.
+    /// Waits, and blocks the thread, until all that was handed in is done and what was counted is
+    /// written; up to five seconds, so that a disk that hangs does not hang a program.
     pub fn settle(&self) {
-        match &self.inner.keeping {
-            Keeping::Thread(threads) => threads.settle(),
-            Keeping::InPlace(keeper) => keeper.lock().run(&self.inner.shared, Job::Tick),
+        self.submit(Job::Tick);
+        if let Keeping::Thread(threads) = &self.inner.keeping {
+            threads.settle();
         }
     }
 

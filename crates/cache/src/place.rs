@@ -168,6 +168,10 @@ impl Place {
         self.geometry
     }
 
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
     /// Its segments.
     ///
     /// # Errors

@@ -5,11 +5,12 @@
 //! was read between the two, and stored under that time, would be served for the second state for
 //! ever. So data are stored only if they were asked for when the tick of their state was over:
 //!
-//! - another file of the same origin is known to have changed clearly later than this one; or
-//! - the state was known to us for longer than a tick when the data were asked for.
+//! - the state was known to us for longer than a tick when the data were asked for; or
+//! - the origin's clock has clearly gone on since: it stands no lower than any time of change that
+//!   it has told, and what has passed here since then; or
+//! - by our own clock the change is so long past that no clock is so wrong.
 //!
-//! Neither compares the server's clock with ours. An origin may be several machines whose clocks
-//! differ a little: that is what "clearly" is for.
+//! An origin may be several machines whose clocks differ a little: that is what "clearly" is for.
 
 use crate::key::Time;
 
@@ -20,68 +21,104 @@ const FINE_TICK_NS: u64 = 50_000_000;
 const COARSE_TICK_NS: u64 = 2_000_000_000;
 
 /// By which the clocks of the machines of one origin may differ.
-const DIFFERENCE_NS: u64 = 1_000_000_000;
+const DIFFERENCE_NS: u64 = 100_000_000;
+
+/// By which our clock and the origin's may differ: an hour, a time zone that somebody got wrong.
+/// Where they differ by more, two changes within one tick may be taken for one.
+const WRONG_NS: u64 = 3_600_000_000_000;
 
 /// What is known of an origin's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OriginTime {
-    newest: Time,
+    /// By how much it is ahead of the caller's clock at least, in nanoseconds.
+    ahead_min: Option<i128>,
+}
+
+/// When it is asked, by the caller's clocks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Now {
+    /// Of a clock that only goes forward.
+    pub steady_ns: u64,
+    /// Since 1970, as far as the caller knows.
+    pub wall: Time,
 }
 
 impl OriginTime {
-    /// A reply has told this time of change (ctime), which only the origin sets. Not one of a
-    /// modification (mtime), which programs set to what they like.
-    pub fn told(&mut self, ctime: Time) {
-        self.newest = self.newest.max(ctime);
+    /// A reply that is here now has told this time of change (ctime), which only the origin sets.
+    /// Not one of a modification (mtime), which programs set to what they like.
+    pub fn told(&mut self, ctime: Time, steady_ns: u64) {
+        let ahead = nanos(ctime) - i128::from(steady_ns);
+        self.ahead_min = Some(self.ahead_min.map_or(ahead, |known| known.max(ahead)));
     }
 
     /// Whether what is asked for now is of the state that changed last at `ctime`, or shows another
     /// time. `known_for_ns`: since the reply that first told this state.
-    pub fn is_settled(&self, ctime: Time, known_for_ns: u64) -> bool {
+    pub fn is_settled(&self, ctime: Time, known_for_ns: u64, now: Now) -> bool {
         let tick = if ctime.nanos == 0 { COARSE_TICK_NS } else { FINE_TICK_NS };
-        known_for_ns > tick || since(self.newest, ctime) > i128::from(tick + DIFFERENCE_NS)
+        let origin_now = self.ahead_min.map(|ahead| ahead + i128::from(now.steady_ns));
+        let is_over =
+            |now: i128, margin: u64| now - nanos(ctime) > i128::from(tick) + i128::from(margin);
+        known_for_ns > tick
+            || origin_now.is_some_and(|now| is_over(now, DIFFERENCE_NS))
+            || is_over(nanos(now.wall), WRONG_NS)
     }
 }
 
-fn since(later: Time, earlier: Time) -> i128 {
-    let seconds = i128::from(later.seconds) - i128::from(earlier.seconds);
-    seconds * 1_000_000_000 + i128::from(later.nanos) - i128::from(earlier.nanos)
+fn nanos(time: Time) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
     fn time(seconds: i64, nanos: u32) -> Time {
         Time { seconds, nanos }
+    }
+
+    /// At so many milliseconds of a clock that has nothing to do with the origin's.
+    fn at(ms: u64) -> Now {
+        Now { steady_ns: ms * MS, wall: time(0, 0) }
     }
 
     #[test]
     fn a_state_is_settled_when_its_tick_is_over() {
         let mut origin = OriginTime::default();
-        assert!(!origin.is_settled(time(5, 1), 50_000_000));
-        assert!(origin.is_settled(time(5, 1), 50_000_001));
-        origin.told(time(6, 50_000_002));
-        assert!(origin.is_settled(time(5, 1), 0));
-        assert!(!origin.is_settled(time(5, 2), 0));
-        origin.told(time(4, 0));
-        assert!(origin.is_settled(time(5, 1), 0), "an older time takes nothing back");
+        assert!(!origin.is_settled(time(5, 1), 50 * MS, at(1000)));
+        assert!(origin.is_settled(time(5, 1), 50 * MS + 1, at(1000)));
+        origin.told(time(5, 0), 1000 * MS);
+        assert!(!origin.is_settled(time(5, 1), 0, at(1150)));
+        assert!(origin.is_settled(time(5, 1), 0, at(1151)));
+        assert!(!origin.is_settled(time(5, 2 * 1_000_000), 0, at(1151)));
+        origin.told(time(4, 0), 1100 * MS);
+        assert!(origin.is_settled(time(5, 1), 0, at(1151)), "a late time takes nothing back");
+        origin.told(time(9, 0), 1160 * MS);
+        assert!(origin.is_settled(time(5, 1), 0, at(1160)));
     }
 
     #[test]
     fn whole_seconds_take_longer() {
         let mut origin = OriginTime::default();
-        origin.told(time(8, 0));
-        assert!(!origin.is_settled(time(5, 0), 2_000_000_000));
-        origin.told(time(8, 1));
-        assert!(origin.is_settled(time(5, 0), 0));
+        origin.told(time(5, 0), 0);
+        assert!(!origin.is_settled(time(5, 0), 2000 * MS, at(2100)));
+        assert!(origin.is_settled(time(5, 0), 0, at(2101)));
+    }
+
+    #[test]
+    fn what_is_old_by_our_own_clock_is_settled() {
+        let origin = OriginTime::default();
+        let now = |seconds| Now { steady_ns: 0, wall: time(seconds, 0) };
+        assert!(!origin.is_settled(time(5, 1), 0, now(3605)));
+        assert!(origin.is_settled(time(5, 1), 0, now(3606)));
     }
 
     #[test]
     fn any_time_is_taken() {
         let mut origin = OriginTime::default();
-        origin.told(time(i64::MAX, u32::MAX));
-        assert!(origin.is_settled(time(i64::MIN, 0), 0));
-        assert!(!origin.is_settled(time(i64::MAX, u32::MAX), 0));
+        origin.told(time(i64::MAX, u32::MAX), u64::MAX);
+        assert!(origin.is_settled(time(i64::MIN, 0), 0, at(0)));
+        assert!(!origin.is_settled(time(i64::MAX, u32::MAX), 0, at(0)));
     }
 }

@@ -111,11 +111,13 @@ impl Threads {
         true
     }
 
-    /// Waits until nothing waits for the keeper.
+    /// Waits until nothing waits for the keeper, but no longer than at the end.
     pub(crate) fn settle(&self) {
         let mut jobs = self.inner.jobs.lock();
         while !jobs.has_ended && (jobs.is_running || !jobs.waiting.is_empty()) {
-            self.inner.ended.wait(&mut jobs);
+            if self.inner.ended.wait_for(&mut jobs, END).timed_out() {
+                return;
+            }
         }
     }
 }

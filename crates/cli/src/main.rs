@@ -53,6 +53,7 @@ fn command(args: &args::Args) -> Result<(), Failure> {
         args::Command::Stat(stat) => cmd::stat::run(stat, args.verbosity()),
         args::Command::Top(top) => cmd::top::run(top),
         args::Command::Log(log) => cmd::log::run(log),
+        args::Command::Cache(cache) => cmd::cache::run(cache, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),
     }

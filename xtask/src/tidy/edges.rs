@@ -17,8 +17,9 @@ const EDGES: [(&str, &[&str]); 23] = [
     (
         "cli",
         &[
-            "bench", "checks", "client", "counters", "doctor", "fuse", "harness", "inspect",
-            "load", "net", "perf", "proxy", "report", "server", "study", "watch", "wire", "world",
+            "bench", "cache", "checks", "client", "counters", "doctor", "fuse", "harness",
+            "inspect", "load", "net", "perf", "proxy", "report", "server", "study", "watch",
+            "wire", "world",
         ],
     ),
     ("client", &["cache", "net", "perf", "wire"]),
@@ -38,7 +39,7 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("report", &["perf"]),
     ("server", &["log", "perf", "wire"]),
     ("study", &["client", "doctor", "harness", "load", "net", "perf", "report", "server", "world"]),
-    ("testkit", &["client", "fuse", "load", "net", "perf", "server", "wire", "world"]),
+    ("testkit", &["cache", "client", "fuse", "load", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),
     ("watch", &["counters", "wire"]),
     ("wire", &[]),

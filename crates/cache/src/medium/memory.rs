@@ -25,12 +25,17 @@ struct Shared {
     recorded: Mutex<Option<Vec<Write>>>,
 }
 
-#[derive(Debug)]
 struct Bytes {
     name: Name,
     shared: std::sync::Weak<Shared>,
     /// Guards the content.
     content: Mutex<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bytes").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// What was done to a medium.

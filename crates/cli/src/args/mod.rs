@@ -1,6 +1,7 @@
 //! The command line. Each argument is checked by itself; what takes the outside world is checked by
 //! the commands.
 
+pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod help;
 pub(crate) mod log;
@@ -60,6 +61,9 @@ pub(crate) enum Command {
     /// Write logs of servers: what they hold, and bringing it to its place.
     #[command(subcommand)]
     Log(log::Log),
+    /// Blocks of files that mounts keep on a local disk (`mount --cache`).
+    #[command(subcommand)]
+    Cache(cache::Cache),
     CrashTest(Box<bench::crash_test::CrashTest>),
     /// Runs one workload.
     #[command(subcommand)]

@@ -1,5 +1,6 @@
 //! The commands, one file each: a few dozen lines of glue.
 
+pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generated;
 pub(crate) mod link;

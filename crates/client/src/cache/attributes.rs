@@ -13,9 +13,10 @@
 
 use std::num::NonZeroUsize;
 
+use cache::{Now, OriginTime, Time};
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
-use wire::nfs3::{FType, Fattr3, FileHandle, WccAttr, WccData};
+use wire::nfs3::{FType, Fattr3, FileHandle, NfsTime, WccAttr, WccData};
 
 use super::ours::{Ours, Span};
 
@@ -73,6 +74,8 @@ pub struct Attributes {
     versions: u64,
     /// When we last moved or took a name of a file without knowing of which.
     renamed: Option<Instant>,
+    /// What the server's times say of its clock.
+    server_time: OriginTime,
 }
 
 #[derive(Debug)]
@@ -117,7 +120,14 @@ pub struct Told {
 
 impl Attributes {
     pub fn new(times: Times, max: usize) -> Self {
-        Self { times, files: LruCache::unbounded(), max: max.max(1), versions: 0, renamed: None }
+        Self {
+            times,
+            files: LruCache::unbounded(),
+            max: max.max(1),
+            versions: 0,
+            renamed: None,
+            server_time: OriginTime::default(),
+        }
     }
 
     /// The attributes, if they are good.
@@ -159,8 +169,27 @@ impl Attributes {
         is_sure.then_some(known.version)
     }
 
+    /// The attributes last told, if the file's data are of exactly this state: all changes are
+    /// known, and no call of ours that changes it is under way.
+    pub fn sure(&self, file: &FileHandle) -> Option<Fattr3> {
+        self.sure_version(file)?;
+        self.files.peek(file).filter(|known| known.changing == 0).map(|known| known.attributes)
+    }
+
+    /// Whether what is asked for now shows this state, or another one that can be told from it.
+    /// `wall`: what time it is, as far as we know.
+    pub fn is_settled(&self, file: &FileHandle, now: Instant, wall: Time) -> bool {
+        self.files.peek(file).is_some_and(|known| {
+            let ctime = time_of(known.attributes.ctime);
+            let known_for_ns = now.since(known.seen).as_nanos();
+            let now = Now { steady_ns: since_epoch(now), wall };
+            self.server_time.is_settled(ctime, known_for_ns, now)
+        })
+    }
+
     /// Attributes that a reply told, not of a change of ours.
     pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
+        self.server_time.told(time_of(attributes.ctime), since_epoch(told.now));
         let Some(known) = self.files.get_mut(file) else {
             self.insert(file, attributes, told);
             return;
@@ -232,6 +261,9 @@ impl Attributes {
 
     /// A WRITE, which is not announced, has been answered.
     pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+        if let Some(after) = &wcc.after {
+            self.server_time.told(time_of(after.ctime), since_epoch(told.now));
+        }
         let Some(known) = self.files.get_mut(file) else {
             if let Some(attributes) = &wcc.after {
                 self.insert(file, attributes, told);
@@ -393,6 +425,15 @@ impl File {
     }
 }
 
+/// As a cache on a disk has it.
+pub(crate) fn time_of(time: NfsTime) -> Time {
+    Time { seconds: i64::from(time.seconds), nanos: time.nseconds }
+}
+
+fn since_epoch(time: Instant) -> u64 {
+    time.since(Instant::EPOCH).as_nanos()
+}
+
 /// The type of a cache's maximum, which is at least one.
 pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
     NonZeroUsize::new(max).unwrap_or(NonZeroUsize::MIN)
@@ -400,8 +441,6 @@ pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use wire::nfs3::NfsTime;
-
     use super::*;
 
     /// Two that differ.

@@ -10,12 +10,14 @@
 //! - [`listing`]: directories, a page at a time.
 //! - `read`: reading, with what was fetched ahead.
 //! - `absent`: names that cannot be there.
+//! - `disk`: what a local disk keeps of files.
 //! - `busy`: which files are open, and what is to be removed when they no longer are.
 //! - `making`: what is set of files before they are closed for the first time.
 
 mod absent;
 mod attributes;
 mod busy;
+mod disk;
 pub mod listing;
 mod making;
 pub mod names;
@@ -131,6 +133,8 @@ struct Inner {
     clock: Clock,
     session: Session,
     options: Options,
+    /// What a local disk keeps of files.
+    disk: Option<cache::Cache>,
     state: Arc<Mutex<State>>,
     read_budget: Budget,
     write_behind: WriteBehind,
@@ -162,6 +166,16 @@ struct Acting {
 
 impl Files {
     pub fn new(clock: &Clock, session: Session, options: Options) -> Self {
+        Self::on_disk(clock, session, options, None)
+    }
+
+    /// As [`Files::new`], with what a local disk keeps of the files of this server and export.
+    pub fn on_disk(
+        clock: &Clock,
+        session: Session,
+        options: Options,
+        disk: Option<cache::Cache>,
+    ) -> Self {
         let state = State {
             attributes: Attributes::new(options.times, options.files_max),
             names: Names::new(options.names_max),
@@ -184,6 +198,7 @@ impl Files {
             clock: clock.clone(),
             session,
             options,
+            disk,
             state,
             read_budget: Budget::new(options.read_ahead_bytes_max),
             write_behind: WriteBehind::new(clock, write, Arc::new(observer)),

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use cache::Token;
 use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
 use perf::units::{Instant, Nanos};
 
 use super::Acting;
+use super::disk::token;
 use super::open::Open;
 use crate::cache::attributes::Version;
 use crate::error::Error;
@@ -173,47 +175,83 @@ impl Open {
         true
     }
 
-    /// Reads as it was asked.
+    /// Reads as it was asked, from the local disk if it has the bytes.
     async fn read_direct(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        let Some(disk) = self.files().disk() else {
+            let acting = self.acting();
+            return Ok(self.read_server(&acting, offset, count, None).await?.0);
+        };
+        if let Some(data) = self.read_disk(disk, offset, count).await {
+            return Ok(data);
+        }
         let acting = self.acting();
         let most = acting.session.sizes_now().read_bytes_max;
+        // One READ either way, and its blocks are whole.
+        let (from, more) = disk.around(offset, count, most);
+        let state = self.files().storable(&self.file());
+        let read = self.read_server(&acting, from, more, state.as_ref()).await?;
+        let (data, is_of_state) = read;
+        if let Some(state) = state.filter(|_| is_of_state) {
+            self.files().store(&self.file(), &state, from, &data);
+        }
+        let skipped = usize::try_from(offset - from).unwrap_or(usize::MAX).min(data.len());
+        let end = skipped.saturating_add(count as usize).min(data.len());
+        Ok(data.slice(skipped..end))
+    }
+
+    /// Reads from the server; gives whether all replies told that the file was in this state.
+    async fn read_server(
+        &self,
+        acting: &Acting,
+        offset: u64,
+        count: u32,
+        state: Option<&Token>,
+    ) -> Result<(Bytes, bool), Error> {
+        let most = acting.session.sizes_now().read_bytes_max;
         if count <= most {
-            return self.read_part(&acting, offset, count).await;
+            return self.read_part(acting, (offset, count), state).await;
         }
         let parts = (0..count).step_by(most as usize).map(|at| {
             let part = most.min(count - at);
-            let acting = &acting;
-            async move { self.read_part(acting, offset + u64::from(at), part).await }
+            async move { self.read_part(acting, (offset + u64::from(at), part), state).await }
         });
-        let mut whole = BytesMut::with_capacity(count as usize);
-        for (part, at) in try_join_all(parts).await?.iter().zip((0..count).step_by(most as usize)) {
+        let (mut whole, mut is_of_state) = (BytesMut::with_capacity(count as usize), true);
+        let parts = try_join_all(parts).await?;
+        for ((part, is_of), at) in parts.iter().zip((0..count).step_by(most as usize)) {
             // A part that ends early is the end of the file, or there was one for a moment.
             if whole.len() < at as usize {
                 break;
             }
             whole.extend_from_slice(part);
+            is_of_state &= *is_of;
         }
-        Ok(whole.freeze())
+        Ok((whole.freeze(), is_of_state))
     }
 
     /// Reads no more than a READ may ask for; asks again when the server gives less.
-    async fn read_part(&self, acting: &Acting, offset: u64, count: u32) -> Result<Bytes, Error> {
+    async fn read_part(
+        &self,
+        acting: &Acting,
+        (offset, count): (u64, u32),
+        state: Option<&Token>,
+    ) -> Result<(Bytes, bool), Error> {
         let (files, file) = (self.files(), self.file());
-        let mut got = BytesMut::new();
+        let (mut got, mut is_of_state) = (BytesMut::new(), state.is_some());
         loop {
             let asked = files.now();
             let done = u32::try_from(got.len()).unwrap_or(count).min(count);
             let (at, want) = (offset + u64::from(done), count - done);
             let reply = acting.session.read(file, at, want).await;
             let reply = files.heard((&file, asked), reply)?;
+            is_of_state &= reply.file_attributes.as_ref().map(token).as_ref() == state;
             files.note(&file, reply.file_attributes, asked);
             let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
             if is_whole && got.is_empty() {
-                return Ok(reply.data);
+                return Ok((reply.data, is_of_state));
             }
             got.extend_from_slice(&reply.data);
             if is_whole {
-                return Ok(got.freeze());
+                return Ok((got.freeze(), is_of_state));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a mount is to be: from its source, and words as fstab(5) and nfs(5) have them.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use client::cache::attributes::Times;
 use client::url::{Protocol, Target, Version};
@@ -45,6 +46,10 @@ pub struct Settings {
     pub link: Profile,
     pub metrics: Option<SocketAddr>,
     pub grace: Nanos,
+    /// Where blocks of files are kept on a local disk.
+    pub disk: Option<PathBuf>,
+    pub disk_bytes_max: Option<u64>,
+    pub disk_files_max: Option<u64>,
 }
 
 /// Words that mean something to mount(8) and its callers, or are what we do anyway.
@@ -94,7 +99,8 @@ const KNOWN: &str = "ro, rw, suid, nosuid, dev, nodev, noexec, noatime, sync, di
     hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, actimeo=, acregmin=, acregmax=, \
     acdirmin=, acdirmax=, \
     noac, nocto, port=, mountport=, proto=, tcp, udp, vers=, uid=, gid=, write_policy=, \
-    dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty";
+    dirty_max=, kernel_cache=, cache=, cache_size=, cache_files=, link=, metrics=, grace=, \
+    allow_other, nonempty";
 
 /// The words of a list, which commas separate.
 pub fn split(list: &str) -> impl Iterator<Item = String> {
@@ -125,6 +131,9 @@ impl Settings {
             link: Profile::none(),
             metrics: None,
             grace: GRACE,
+            disk: None,
+            disk_bytes_max: None,
+            disk_files_max: None,
         })
     }
 
@@ -234,6 +243,14 @@ impl Settings {
                 });
             }
             "dirty_max" => self.dirty_max = Some(crate::values::size(value).map_err(in_word)?),
+            "cache" if value.is_empty() => return Err(in_word("a directory is wanted".to_owned())),
+            "cache" => self.disk = Some(PathBuf::from(value)),
+            "cache_size" => {
+                self.disk_bytes_max = Some(crate::values::size(value).map_err(in_word)?);
+            }
+            "cache_files" => {
+                self.disk_files_max = Some(number(value, 1, 100_000_000).map_err(in_word)?.into());
+            }
             "grace" => self.grace = crate::values::time(value).map_err(in_word)?,
             "metrics" => self.metrics = Some(crate::values::listen(value).map_err(in_word)?),
             "link" => {
@@ -378,6 +395,9 @@ mod tests {
             ("write_policy=fast", "linux-2.4.4"),
             ("kernel_cache=all", "writethrough"),
             ("dirty_max=x", "powers of 1024"),
+            ("cache=", "a directory"),
+            ("cache_files=0", "between 1 and 100000000"),
+            ("cache_size=x", "powers of 1024"),
             ("link=fast", "lan-1g"),
             ("port=0", "a port"),
             ("lock", "unknown option"),

@@ -16,7 +16,7 @@ use super::expected::{Expected, type_of};
 use super::fate::Wires;
 use super::hands::{Grip, Hands};
 use super::public::Places;
-use super::{Failure, Stage};
+use super::{Failure, Stage, on_disk};
 use crate::plan::{By, Level, Op, Plan};
 use crate::reference::tree::{Change, Doubt, How, Thing, parent};
 
@@ -57,7 +57,8 @@ impl Actor {
         let grip = match plan.clients[number].level {
             Level::Calls => Grip::Calls(session),
             Level::Files => {
-                let files = Files::new(&clock, session, files::Options::default());
+                let disk = number.is_multiple_of(2).then(on_disk);
+                let files = Files::on_disk(&clock, session, files::Options::default(), disk);
                 Grip::Files { files, opens: Default::default() }
             }
         };

@@ -34,6 +34,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use ::client::files::Mistake;
+use cache::medium::Memory;
+use cache::{Cache, Geometry, Limits};
 use net::clock::Clock;
 use net::clock::world::World;
 use parking_lot::Mutex;
@@ -44,6 +46,12 @@ use self::history::History;
 use self::machine::Machine;
 use self::trace::Trace;
 use crate::plan::Plan;
+
+/// A local disk of a client, that keeps blocks of files: as small as they can be, and few.
+fn on_disk() -> Cache {
+    let limits = Limits { bytes_max: 1 << 20, files_max: 8, ..Limits::default() };
+    Cache::in_memory(Memory::default(), Geometry::of_reads_of(4096), limits)
+}
 
 /// Virtual time after the last step in which everything must have ended.
 const PATIENCE: Nanos = Nanos::from_secs(24 * 3_600);

@@ -18,6 +18,7 @@ mod mix;
 mod mixture;
 mod network;
 mod nhfsstone;
+mod on_disk;
 mod operations;
 mod persistent;
 mod proxy;

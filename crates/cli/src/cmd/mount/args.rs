@@ -16,12 +16,14 @@ use harness::values::{listen, read, size, time};
   nfskit mount nfs://server/export /mnt
   nfskit mount server:/export /mnt -o ro,actimeo=60
   nfskit mount nfs://server/export /mnt --write-policy linux-2.4.4 --link lan-1g
+  nfskit mount nfs://server/export /mnt --cache /var/cache/nfskit --cache-size 100G
   mount -t nfskit nfs://server/export /mnt        with mount.nfskit in /sbin
 
 Words of -o, separated by commas: those of mount(8) (ro, nosuid, noexec, noatime, _netdev, ...),
 those of nfs(5) (hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, acregmin=, acregmax=,
 acdirmin=, acdirmax=, actimeo=, noac, nocto, sync, port=, mountport=, proto=, vers=), and
-write_policy=, dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty.")]
+write_policy=, dirty_max=, kernel_cache=, cache=, cache_size=, cache_files=, link=, metrics=,
+grace=, allow_other, nonempty.")]
 pub(crate) struct Args {
     /// `nfs://HOST[:PORT]/EXPORT[?...]`, or `HOST:/EXPORT`.
     #[arg(value_name = "URL")]
@@ -40,6 +42,16 @@ pub(crate) struct Args {
     /// the policies of the papers writethrough, so that they see every write].
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
+    /// Keeps blocks of files in this directory of a local disk, also over restarts. It is made if
+    /// it is not there, is for its owner alone, and may serve other mounts as well.
+    #[arg(long, value_name = "DIR")]
+    cache: Option<String>,
+    /// Bytes that the cache of this export may take of the disk [default: 10G].
+    #[arg(long, value_name = "SIZE", value_parser = read(size), requires = "cache")]
+    cache_size: Option<String>,
+    /// Local files that it may have: one for each 256 blocks of a file [default: 1000000].
+    #[arg(long, value_name = "N", requires = "cache")]
+    cache_files: Option<String>,
     /// How long attributes are good: of files and directories, least and most.
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     actimeo: Option<String>,
@@ -123,6 +135,9 @@ impl Args {
             ("write_policy", &self.write_policy),
             ("dirty_max", &self.dirty_max),
             ("kernel_cache", &self.kernel_cache),
+            ("cache", &self.cache),
+            ("cache_size", &self.cache_size),
+            ("cache_files", &self.cache_files),
             ("actimeo", &self.actimeo),
             ("acregmin", &self.acregmin),
             ("acregmax", &self.acregmax),

@@ -28,6 +28,7 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
+use super::disk;
 use super::metrics;
 use super::notices::Notices;
 use super::reach::{self, Reached};
@@ -89,7 +90,9 @@ async fn serve(args: &Args) -> Result<(), Failure> {
             _ => break ORPHAN_GRACE,
         }
     };
-    ended(&args.dir, mount.end(grace).await)
+    let outcome = mount.end(grace).await;
+    disk::end(&files);
+    ended(&args.dir, outcome)
 }
 
 async fn start(

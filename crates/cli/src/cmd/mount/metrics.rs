@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use cache::{Cause, Statistics};
 use client::files::Files;
 use client::url::Version;
 use harness::exit::Failure;
@@ -42,6 +43,9 @@ fn page(files: &Files) -> Page {
     procedures(&mut page, &session.rpc().counters(), session.version());
     page.readings(&transport(&session.rpc().counters()));
     page.readings(&write_behind(files));
+    if let Some(disk) = files.disk() {
+        kept(&mut page, &disk.statistics());
+    }
     stages(&mut page, files);
     page
 }
@@ -125,6 +129,40 @@ fn write_behind(files: &Files) -> Vec<Reading> {
         ),
         row("nfskit_lost_bytes_total", "Bytes given up.", counters.dropped_bytes),
     ]
+}
+
+/// What a local disk keeps of files.
+fn kept(page: &mut Page, told: &Statistics) {
+    let row = |name, help, count: u64| Reading::new(name, help, count as f64);
+    page.readings(&[
+        row("nfskit_cache_hits_total", "Reads served from the disk.", told.hits),
+        row("nfskit_cache_hit_bytes_total", "Their bytes.", told.hit_bytes),
+        row("nfskit_cache_stored_blocks_total", "Blocks stored.", told.stored_blocks),
+        row("nfskit_cache_stored_bytes_total", "Their bytes.", told.stored_bytes),
+        row(
+            "nfskit_cache_unstored_bytes_total",
+            "Bytes that found no room or came faster than the disk takes them.",
+            told.unstored_bytes,
+        ),
+        row("nfskit_cache_failures_total", "Errors of the disk.", told.failures),
+    ]);
+    let by_cause: [(&str, &str, [u64; Cause::ALL.len()]); 2] = [
+        ("nfskit_cache_misses_total", "Reads not served from the disk.", told.misses),
+        ("nfskit_cache_dropped_total", "Local files removed.", told.dropped),
+    ];
+    for (name, help, counts) in by_cause {
+        let mut family = page.family(name, Kind::Counter, help);
+        for (cause, count) in Cause::ALL.iter().zip(counts) {
+            family.sample(&[("cause", cause.name())], count as f64);
+        }
+    }
+    let gauges = [
+        ("nfskit_cache_bytes", "Bytes that it takes of the disk.", told.filled.bytes),
+        ("nfskit_cache_files", "Local files that it has.", told.filled.files),
+    ];
+    for (name, help, count) in gauges {
+        page.family(name, Kind::Gauge, help).sample(&[], count as f64);
+    }
 }
 
 /// Where the time of a write goes.

@@ -2,6 +2,7 @@
 
 mod args;
 mod background;
+pub(crate) mod disk;
 pub(crate) mod helper;
 pub(crate) mod inside;
 mod metrics;
@@ -117,6 +118,7 @@ async fn serve(
             return Err(given_up(at));
         }
     };
+    disk::end(&reached.files);
     let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
     report(at, settings, ended, dropped_bytes, notices)
 }
@@ -135,6 +137,11 @@ fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, no
         settings.policy,
     ));
     notices.say("locks (flock, fcntl) hold on this host only: other clients do not see them");
+    if let (Some(disk), Some(dir)) = (reached.files.disk(), &settings.disk) {
+        let block_kib = disk.geometry().block_bytes() >> 10;
+        let dir = dir.display();
+        notices.say(&format!("blocks of {block_kib} KiB are kept in {dir} (cache)"));
+    }
     if !mount.untuned().is_empty() && mount.writes_back() {
         notices.say(
             "the kernel throttles writers of this mount, and reads little ahead: lifting that \

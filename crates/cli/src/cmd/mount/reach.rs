@@ -18,6 +18,7 @@ use net::transport::buffer::Pool;
 use parking_lot::Mutex;
 use wire::nfs3::{FType, StableHow};
 
+use super::disk;
 use super::notices::Notices;
 
 /// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
@@ -78,7 +79,8 @@ pub(super) async fn reach(
         ..write_behind::Options::default()
     };
     let dirty_bytes_max = settings.dirty_max.unwrap_or(write.dirty_bytes_max);
-    let files = Files::new(
+    let disk = disk::open(settings, &session, notices)?;
+    let files = Files::on_disk(
         clock,
         session,
         Options {
@@ -89,6 +91,7 @@ pub(super) async fn reach(
             put_off_max: settings.put_off_max(),
             ..Options::default()
         },
+        disk,
     );
     give_memory_back(clock, &files, options.pool.clone());
     let protocol = target.protocol.name().to_uppercase();

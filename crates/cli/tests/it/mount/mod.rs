@@ -3,6 +3,7 @@
 //! CI.
 
 mod beginning;
+mod cached;
 mod data;
 mod ending;
 mod helper;

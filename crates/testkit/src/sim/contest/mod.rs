@@ -74,7 +74,8 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
         // Half of the clients make what they write to a place stable by one WRITE, the others by
         // WRITEs and a COMMIT.
         let wsize = if number % 2 == 0 { WSIZE } else { 2 * PLACE_BYTES / 3 };
-        let how = (client.level, wsize);
+        // Half of each keep blocks on a disk.
+        let how = (client.level, wsize, (number / 2).is_multiple_of(2));
         hosts.push(Host::new(&clock, session, dir, how, stage.planted));
         wires.push(wire);
     }
@@ -115,7 +116,9 @@ async fn walk(stage: &Stage, scene: &Scene, when: &str) -> Result<(), Failure> {
     let rpc = rpc.map_err(|error| Failure::new("connect", error.to_string()))?;
     let session = stage.machine.session(rpc).await.map_err(at_entry)?;
     let dir = dir(&session, "contest").await?;
-    scene.walk(&Host::new(&stage.clock, session, dir, (Level::Calls, WSIZE), None), when).await
+    scene
+        .walk(&Host::new(&stage.clock, session, dir, (Level::Calls, WSIZE, false), None), when)
+        .await
 }
 
 impl Scene {

@@ -32,7 +32,7 @@ use super::folder::{self, Folder};
 use super::locker::Locker;
 use crate::plan::Level;
 use crate::sim::machine::me;
-use crate::sim::{Failure, Planted};
+use crate::sim::{Failure, Planted, on_disk};
 
 pub(super) use self::closing::Unheard;
 pub(super) use self::locking::Locking;
@@ -202,7 +202,7 @@ impl Host {
         clock: &Clock,
         session: Session,
         dir: FileHandle,
-        (level, wsize): (Level, u32),
+        (level, wsize, has_disk): (Level, u32, bool),
         planted: Option<Planted>,
     ) -> Self {
         let kind = match level {
@@ -212,7 +212,8 @@ impl Host {
                 let options = files::Options::default();
                 let write = write_behind::Options { wsize, ..options.write };
                 let options = files::Options { mistake, write, ..options };
-                let files = Files::new(clock, session, options);
+                let disk = has_disk.then(on_disk);
+                let files = Files::on_disk(clock, session, options, disk);
                 let of_nodes = (planted == Some(Planted::LocksByNode)).then(Mutex::default);
                 let locking = Tables { of_nodes, ..Tables::default() };
                 let (kernel, silent) = Default::default();

@@ -1,0 +1,102 @@
+//! The arguments of `nfskit cache`.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use harness::values::size;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cache {
+    Status(Status),
+    Why(Why),
+    Warm(Warm),
+    Pin(Files),
+    Unpin(Files),
+    Invalidate(Invalidate),
+    Clean(Clean),
+    Verify(Verify),
+}
+
+/// Says what lies in a cache, and how often it was read. A mount may have it.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache status /var/cache/nfskit
+  nfskit cache status /var/cache/nfskit --files 20     the files that were read most")]
+pub(crate) struct Status {
+    /// As given to --cache.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Lists so many files, those first that have saved most bytes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) files: usize,
+}
+
+/// Says why a file is read from the cache or is not. A mount may have it.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache why /var/cache/nfskit /mnt/data/table.db")]
+pub(crate) struct Why {
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// A file, where it is mounted.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+}
+
+/// Reads files through their mount, so that its cache has them. Of a directory, all files below it.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache warm /mnt/data/models /mnt/data/table.db")]
+pub(crate) struct Warm {
+    /// Files and directories, where they are mounted.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// What is stored of these files stays when the cache is cleaned, or does not any more. A mount
+/// that has the cache takes it in within a second.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache pin /var/cache/nfskit /mnt/data/table.db
+  nfskit cache unpin /var/cache/nfskit /mnt/data/table.db")]
+pub(crate) struct Files {
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Files, where they are mounted. What is not stored yet cannot be pinned: warm it before.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// Drops what is stored of files, or of all. A mount that has the cache does it within a second.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache invalidate /var/cache/nfskit /mnt/data/table.db
+  nfskit cache invalidate /var/cache/nfskit                       all of it")]
+pub(crate) struct Invalidate {
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Files, where they are mounted; all that is stored without any.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// Drops what is least wanted, until no more than this is stored of each export; pinned files stay.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache clean /var/cache/nfskit --to 10G")]
+pub(crate) struct Clean {
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) to: u64,
+}
+
+/// Reads all that is stored and compares checksums. Exit code 1 says that something is damaged: it
+/// is missed when it is read, and stored again. A mount may have it.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache verify /var/cache/nfskit && echo whole")]
+pub(crate) struct Verify {
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}

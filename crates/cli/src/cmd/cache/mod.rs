@@ -1,0 +1,280 @@
+//! `nfskit cache`: what mounts keep of files on a local disk. Everything but `warm` works on the
+//! directory itself: whether a mount has it or not is found out, and what is to be changed is left
+//! to that mount as an order.
+
+mod change;
+mod warm;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use cache::header::{Header, Used};
+use cache::survey::{self, Found, Looked};
+use cache::{FileHash, Time, orders};
+use harness::exit::Failure;
+use harness::output;
+use harness::table::{Table, left, right};
+use harness::verbosity::Verbosity;
+
+use crate::args::cache::{Cache, Status, Verify, Why};
+use crate::cmd::mount::disk::unusable;
+
+/// Runs the command.
+pub(crate) fn run(command: &Cache, verbosity: Verbosity) -> Result<(), Failure> {
+    match command {
+        Cache::Status(args) => status(args),
+        Cache::Why(args) => why(args),
+        Cache::Warm(args) => warm::run(&args.paths, verbosity),
+        Cache::Pin(args) => change::pin(args, true),
+        Cache::Unpin(args) => change::pin(args, false),
+        Cache::Invalidate(args) => change::invalidate(args),
+        Cache::Clean(args) => change::clean(args),
+        Cache::Verify(args) => verify(args),
+    }
+}
+
+/// The exports that a directory has something of.
+fn origins(dir: &Path) -> Result<Vec<Found>, Failure> {
+    survey::origins(dir).map_err(unusable)
+}
+
+fn unreadable(found: &Found, cause: &std::io::Error) -> Failure {
+    let what = format!("{} cannot be read: {cause}", found.path.display());
+    Failure::environment(what, "as the user whose cache it is")
+}
+
+fn name(found: &Found) -> String {
+    let identity = found.identity.as_ref();
+    identity.map_or_else(|| "(damaged identity)".to_owned(), |known| known.origin.name.clone())
+}
+
+/// What is stored of a file.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    segments: u64,
+    data_bytes: u64,
+    file_bytes: u64,
+    fileid: u64,
+    used: Used,
+}
+
+impl Kept {
+    fn add(&mut self, header: &Header) {
+        let Used { hits, hit_bytes, cold, damaged } = header.used;
+        self.segments += 1;
+        self.data_bytes += header.data_bytes();
+        self.file_bytes = self.file_bytes.max(header.token.size);
+        self.fileid = header.token.fileid;
+        self.used.hits += hits;
+        self.used.hit_bytes += hit_bytes;
+        self.used.cold += cold;
+        self.used.damaged += damaged;
+    }
+
+    /// Of the reads of what is there in part.
+    fn hit_ratio(&self) -> String {
+        let all = self.used.hits + self.used.cold + self.used.damaged;
+        match all {
+            0 => "-".to_owned(),
+            all => format!("{:.1} %", 100.0 * self.used.hits as f64 / all as f64),
+        }
+    }
+}
+
+fn status(args: &Status) -> Result<(), Failure> {
+    let mut table = Table::new([
+        left("export"),
+        left("used by"),
+        right("local files"),
+        right("MiB on disk"),
+        right("MiB of data"),
+        right("hits"),
+        right("hit MiB"),
+        right("cold"),
+        right("damaged"),
+        right("pinned"),
+    ]);
+    let mut text = String::new();
+    for found in origins(&args.dir)? {
+        let (mut disk_bytes, mut all, mut unusable) = (0, Kept::default(), 0_u64);
+        let mut files: BTreeMap<FileHash, Kept> = BTreeMap::new();
+        found
+            .walk(false, &mut |Looked { name, disk_bytes: bytes, header, .. }| {
+                disk_bytes += bytes;
+                match header {
+                    Ok(header) => {
+                        all.add(&header);
+                        if args.files > 0 {
+                            files.entry(name.file).or_default().add(&header);
+                        }
+                    }
+                    Err(_) => unusable += 1,
+                }
+            })
+            .map_err(|cause| unreadable(&found, &cause))?;
+        let pins = orders::pins(found.dir()).unwrap_or_default();
+        table.row([
+            name(&found),
+            if found.is_used { "a process" } else { "nobody" }.to_owned(),
+            (all.segments + unusable).to_string(),
+            mib(disk_bytes),
+            mib(all.data_bytes),
+            all.used.hits.to_string(),
+            mib(all.used.hit_bytes),
+            all.used.cold.to_string(),
+            (all.used.damaged + unusable).to_string(),
+            pins.len().to_string(),
+        ]);
+        text += &most_used(files, args.files, &name(&found));
+    }
+    output::print(&format!("{}{text}", table.text()))
+}
+
+/// The files whose reads have saved most.
+fn most_used(files: BTreeMap<FileHash, Kept>, count: usize, export: &str) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    let mut files: Vec<_> = files.into_iter().collect();
+    files.sort_by_key(|(_, kept)| std::cmp::Reverse(kept.used.hit_bytes));
+    let mut table = Table::new([
+        left("file"),
+        right("fileid"),
+        right("MiB of"),
+        right("MiB"),
+        right("hits"),
+        right("hit MiB"),
+        right("hit ratio"),
+    ]);
+    for (hash, kept) in files.iter().take(count) {
+        table.row([
+            hash.to_string(),
+            kept.fileid.to_string(),
+            mib(kept.data_bytes),
+            mib(kept.file_bytes),
+            kept.used.hits.to_string(),
+            mib(kept.used.hit_bytes),
+            kept.hit_ratio(),
+        ]);
+    }
+    format!("\n{export}\n{}", table.text())
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
+}
+
+/// A file as its mount tells it.
+struct Seen {
+    fileid: u64,
+    size: u64,
+    mtime: Time,
+    ctime: Time,
+}
+
+fn seen(path: &Path) -> Result<Seen, Failure> {
+    let file = std::fs::symlink_metadata(path).map_err(|cause| {
+        Failure::environment(format!("{}: {cause}", path.display()), "a file of the mount")
+    })?;
+    let time = |seconds, nanos: i64| Time { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
+    Ok(Seen {
+        fileid: file.ino(),
+        size: file.size(),
+        mtime: time(file.mtime(), file.mtime_nsec()),
+        ctime: time(file.ctime(), file.ctime_nsec()),
+    })
+}
+
+fn why(args: &Why) -> Result<(), Failure> {
+    let seen = seen(&args.path)?;
+    let mut text = String::new();
+    let mut is_there = false;
+    for found in origins(&args.dir)? {
+        let pins = orders::pins(found.dir()).unwrap_or_default();
+        let mut lines = Vec::new();
+        found
+            .walk(true, &mut |looked| {
+                if let Ok(header) = &looked.header
+                    && header.token.fileid == seen.fileid
+                {
+                    let is_pinned = pins.contains(&looked.name.file);
+                    lines.push((looked.name.segment, told(header, &looked, &seen, is_pinned)));
+                }
+            })
+            .map_err(|cause| unreadable(&found, &cause))?;
+        if !lines.is_empty() {
+            is_there = true;
+            lines.sort();
+            text += &format!("{}\n", name(&found));
+            text.extend(lines.into_iter().map(|(_, line)| line));
+        }
+    }
+    if !is_there {
+        text = format!(
+            "nothing is stored of {}: it was never read through a mount with this cache, had to \
+             make room, or is younger than what the server's clock tells apart\n",
+            args.path.display()
+        );
+    }
+    output::print(&text)
+}
+
+/// What of a file a segment has, and whether it is used.
+fn told(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) -> String {
+    let start = u64::from(header.segment) * header.geometry.segment_bytes();
+    let blocks = header.blocks().count();
+    let token = header.token;
+    let verdict = match () {
+        () if token.size != seen.size => "not used: the file's size has changed since",
+        () if token.mtime != seen.mtime => "not used: the file's data have changed since (mtime)",
+        () if blocks == 0 => "nothing of it is there",
+        () if !looked.wrong.is_empty() => "used, but for its damaged blocks",
+        // A kernel that writes back has a time of its own for what was written here.
+        () if token.ctime != seen.ctime => {
+            "used, unless the file's ctime is another on the server, too, as it is here"
+        }
+        () => "used",
+    };
+    let Used { hits, cold, damaged, .. } = header.used;
+    let pinned = if is_pinned { ", pinned" } else { "" };
+    format!(
+        "  from {start}: {blocks} blocks, {} bytes; {verdict}{pinned}; read {hits} times, {cold} \
+         times not all was there, {} damaged\n",
+        header.data_bytes(),
+        damaged + looked.wrong.len() as u64,
+    )
+}
+
+fn verify(args: &Verify) -> Result<(), Failure> {
+    let (mut files, mut blocks, mut bytes, mut wrong) = (0_u64, 0_u64, 0_u64, Vec::new());
+    for found in origins(&args.dir)? {
+        found
+            .walk(true, &mut |Looked { name, header, wrong: damaged, .. }| {
+                files += 1;
+                match header {
+                    Ok(header) => {
+                        blocks += header.blocks().count() as u64;
+                        bytes += header.data_bytes();
+                        if !damaged.is_empty() {
+                            let count = damaged.len();
+                            wrong.push(format!("{}-{:x}: {count} blocks", name.file, name.segment));
+                        }
+                    }
+                    Err(error) => wrong.push(format!("{}-{:x}: {error}", name.file, name.segment)),
+                }
+            })
+            .map_err(|cause| unreadable(&found, &cause))?;
+    }
+    if wrong.is_empty() {
+        let text = format!("whole: {files} local files, {blocks} blocks of {bytes} bytes\n");
+        return output::print(&text);
+    }
+    /// Of damaged files named.
+    const NAMED_MAX: usize = 20;
+    let named: Vec<&str> = wrong.iter().take(NAMED_MAX).map(String::as_str).collect();
+    Err(Failure::check(
+        format!("{} of {files} local files are damaged: {}", wrong.len(), named.join(", ")),
+        "nothing need be done: they are missed, and replaced when they are read; look at the disk",
+    ))
+}

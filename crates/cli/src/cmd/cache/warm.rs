@@ -1,0 +1,88 @@
+//! Reads files, so that the cache of their mount has them.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::verbosity::Verbosity;
+use rustix::fs::{Advice, OFlags};
+
+/// Bytes that are read at once: what a read of the server has at most.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Folders below each other; what lies deeper is left.
+const DEPTH_MAX: usize = 200;
+
+#[derive(Default)]
+struct Done {
+    files: u64,
+    bytes: u64,
+    failed: Vec<String>,
+}
+
+pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure> {
+    let (mut done, mut bars) = (Done::default(), Bars::new(verbosity));
+    for (number, path) in paths.iter().enumerate() {
+        let share = number as f64 / paths.len() as f64;
+        walk(path, DEPTH_MAX, &mut done, &mut |doing: &str| bars.show_as("warming", doing, share));
+    }
+    bars.clear();
+    let Done { files, bytes, failed } = done;
+    output::print(&format!("{files} files of {bytes} bytes read\n"))?;
+    match failed.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::environment(
+            format!("{} could not be read, the first is {first}", failed.len()),
+            "what could be read is stored",
+        )),
+    }
+}
+
+/// Symbolic links are left where they lead: it may be another file system.
+fn walk(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) {
+    let told = std::fs::symlink_metadata(path);
+    let outcome = match told {
+        Ok(told) if told.is_dir() && depth > 0 => match std::fs::read_dir(path) {
+            Ok(entries) => {
+                let mut below: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+                below.sort_unstable();
+                below.iter().for_each(|path| walk(path, depth - 1, done, show));
+                Ok(())
+            }
+            Err(cause) => Err(cause),
+        },
+        Ok(told) if told.is_file() => {
+            show(&path.to_string_lossy());
+            read(path, told.size()).map(|bytes| {
+                done.files += 1;
+                done.bytes += bytes;
+            })
+        }
+        Ok(_) => Ok(()),
+        Err(cause) => Err(cause),
+    };
+    if let Err(cause) = outcome {
+        done.failed.push(format!("{}: {cause}", path.display()));
+    }
+}
+
+fn read(path: &Path, size: u64) -> std::io::Result<u64> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    let mut file = File::options().read(true).custom_flags(flags).open(path)?;
+    // What the kernel has of it already would never reach the mount.
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).ok();
+    let mut room = vec![0; PIECE_BYTES.min(usize::try_from(size).unwrap_or(PIECE_BYTES)).max(1)];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut room) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes += count as u64,
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `--cache` of a mount: opening what a local disk keeps of an export, and what is said of it.
+
+use cache::place::OpenError;
+use cache::{Cache, Event, Limits, Origin};
+use client::files::Files;
+use client::session::Session;
+use harness::exit::Failure;
+use harness::mounts::settings::Settings;
+
+use super::notices::Notices;
+
+/// Opens the cache that was asked for. On a full disk the mount goes on without one.
+pub(super) fn open(
+    settings: &Settings,
+    session: &Session,
+    notices: &Notices,
+) -> Result<Option<Cache>, Failure> {
+    let Some(dir) = &settings.disk else { return Ok(None) };
+    let limits = Limits::default();
+    let limits = Limits {
+        bytes_max: settings.disk_bytes_max.unwrap_or(limits.bytes_max),
+        files_max: settings.disk_files_max.unwrap_or(limits.files_max),
+        ..limits
+    };
+    let heard = notices.clone();
+    let hear = Box::new(move |event: &Event| heard.warn(&told(event)));
+    let read_bytes = session.sizes().read_bytes_max;
+    match Cache::open(dir, &origin(settings, session), read_bytes, limits, hear) {
+        Ok(disk) => Ok(Some(disk)),
+        Err(error @ OpenError::Full { .. }) => {
+            notices.warn(&format!("cache: {error}: going on without it"));
+            Ok(None)
+        }
+        Err(error) => Err(unusable(error)),
+    }
+}
+
+/// The mount is over: what is still to be stored is, and what was counted.
+pub(super) fn end(files: &Files) {
+    if let Some(disk) = files.disk() {
+        disk.settle();
+    }
+}
+
+/// Server and export, as they are told apart: by the host's name, the port if one was given, the
+/// path, and the root's handle.
+fn origin(settings: &Settings, session: &Session) -> Origin {
+    let target = &settings.target;
+    let port = target.nfs_port.map(|port| format!(":{port}")).unwrap_or_default();
+    let name = format!("nfs://{}{port}{}", target.host, target.path_text());
+    Origin { name, root: session.root().as_bytes().to_vec() }
+}
+
+fn told(event: &Event) -> String {
+    match event {
+        Event::Damaged { name, what } => format!(
+            "cache: what is stored as {}-{:x} is damaged ({what}): it is read from the server, \
+             and others like it without another word; `nfskit cache verify` looks at all",
+            name.file, name.segment
+        ),
+        Event::Full => {
+            "cache: its disk has no room: what is there is used, and nothing is added for now"
+                .to_owned()
+        }
+        Event::Failed { error } => {
+            format!("cache: its disk fails ({error}): the server is asked instead")
+        }
+        Event::Off { error } => {
+            format!("cache: its disk keeps failing ({error}): nothing is added any more")
+        }
+    }
+}
+
+/// Why a directory cannot be used, and what to do.
+pub(crate) fn unusable(error: OpenError) -> Failure {
+    let advice = match &error {
+        OpenError::System { .. } => "a directory of yours on a local disk".to_owned(),
+        OpenError::Full { .. } => "remove something there, or another disk".to_owned(),
+        OpenError::ReadOnly { .. } => "a directory on a disk that can be written to".to_owned(),
+        OpenError::NotOurs { .. } => "a directory of your own".to_owned(),
+        OpenError::Open { path, .. } => format!("chmod go-w {}", path.display()),
+        OpenError::NoCache { .. } => "a directory that is empty or not there yet".to_owned(),
+        OpenError::Version { path, .. } => {
+            format!("another directory; or rm -r {}: it holds copies only", path.display())
+        }
+        OpenError::OtherOrigin { path, .. } => {
+            format!("rm -r {}: it was copied there, and holds copies only", path.display())
+        }
+        OpenError::Busy { .. } => {
+            "another directory for --cache, or end the other mount of this export".to_owned()
+        }
+        OpenError::Threads(_) => "raise the limit of processes (ulimit -u)".to_owned(),
+    };
+    Failure::environment(format!("cache: {error}"), advice)
+}

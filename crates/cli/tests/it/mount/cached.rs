@@ -1,0 +1,188 @@
+//! `mount --cache`: a restart, orders to a mount that runs, and directories that are refused.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use perf::units::Nanos;
+use rustix::fs::{Advice, fadvise};
+use rustix::process::Signal;
+
+use super::{Mounted, can_mount, mount};
+use crate::program::{Deadline, run};
+use crate::served::Served;
+
+const SIZE: usize = 3 << 20;
+
+fn content(state: u8) -> Vec<u8> {
+    (0..SIZE).map(|at| u8::try_from(at / 999 % 250).unwrap() ^ state).collect()
+}
+
+/// Reads a file that the kernel has not got.
+fn read(path: &Path) -> Vec<u8> {
+    let file = fs::File::open(path).unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    drop(file);
+    fs::read(path).unwrap()
+}
+
+fn cached(served: &Served, cache: &Path) -> Mounted {
+    Mounted::new(served, &["--cache", cache.to_str().unwrap(), "--cache-size", "1G"])
+}
+
+/// The numbers of the line of `nfskit cache status`: local files, hits, damaged.
+fn status(cache: &Path) -> [u64; 3] {
+    let told = run(["cache", "status", cache.to_str().unwrap()]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let line = told.stdout.lines().nth(1).unwrap_or_default().to_owned();
+    let words: Vec<_> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+    [2, 5, 8].map(|at| words.get(at).and_then(|word| word.parse().ok()).expect(&line))
+}
+
+/// Waits for as long as what was told of a new file may be of two states.
+fn settle(path: &Path) {
+    fs::metadata(path).unwrap();
+    let wait = Deadline::after(Nanos::from_millis(200));
+    while wait.left() > Duration::ZERO {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn blocks_survive_a_restart_and_a_kill_and_what_has_changed_meanwhile_is_read_anew() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().join("blocks");
+    let mounted = cached(&served, &dir);
+    for name in ["same", "other"] {
+        fs::write(mounted.path(name), content(1)).unwrap();
+        settle(&mounted.path(name));
+        assert_eq!(read(&mounted.path(name)), content(1));
+    }
+    // What is counted of the other goes with it.
+    assert_eq!(read(&mounted.path("same")), content(1));
+    // Another mount of the same export is refused its directory.
+    let at = tempfile::tempdir().unwrap();
+    let refused = mount(&served.url(), at.path()).arg("--cache").arg(&dir).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("is used by another process"), "{said}");
+    mounted.program().signal(Signal::KILL);
+    let killed = mounted.at.path().to_owned();
+    drop(mounted.finish());
+    rustix::mount::unmount(&killed, rustix::mount::UnmountFlags::DETACH).ok();
+    let without = Mounted::new(&served, &[]);
+    fs::write(without.path("other"), content(2)).unwrap();
+    settle(&without.path("other"));
+    without.stop();
+    let hits = status(&dir)[1];
+    let mounted = cached(&served, &dir);
+    assert_eq!(read(&mounted.path("same")), content(1));
+    assert_eq!(read(&mounted.path("other")), content(2));
+    mounted.stop();
+    assert!(status(&dir)[1] > hits, "{:?} after {hits}", status(&dir));
+    let whole = run(["cache", "verify", dir.to_str().unwrap()]);
+    assert!(whole.stdout.starts_with("whole: "), "{whole:?}");
+    served.stop();
+}
+
+#[test]
+fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = cached(&served, cache.path());
+    let path = mounted.path("f");
+    fs::write(&path, content(1)).unwrap();
+    settle(&path);
+    let file = path.to_str().unwrap();
+    let warmed = run(["cache", "warm", file]);
+    assert_eq!(warmed.stdout, format!("1 files of {SIZE} bytes read\n"), "{warmed:?}");
+    assert_eq!(read(&path), content(1));
+    let why = run(["cache", "why", dir, file]);
+    assert!(why.stdout.contains("48 blocks") && why.stdout.contains("; used"), "{why:?}");
+    let pinned = run(["cache", "pin", dir, file]);
+    assert_eq!(pinned.stdout, "1 files are pinned\n", "{pinned:?}");
+    let cleaned = run(["cache", "clean", dir, "--to", "1"]);
+    assert!(cleaned.stdout.contains("done by the mount that has it"), "{cleaned:?}");
+    assert_eq!(status(cache.path())[0], 1, "it is pinned");
+    assert_eq!(run(["cache", "unpin", dir, file]).code, Some(0));
+    let dropped = run(["cache", "invalidate", dir, file]);
+    assert!(dropped.stdout.contains("done by the mount that has it"), "{dropped:?}");
+    assert_eq!(status(cache.path())[0], 0);
+    assert_eq!(read(&path), content(1));
+    mounted.stop();
+    let cleaned = run(["cache", "clean", dir, "--to", "1"]);
+    assert!(cleaned.stdout.contains("1 local files"), "{cleaned:?}");
+    run(["cache", "why", dir, "/nowhere/f"]).complains(3, &["/nowhere/f"]);
+    run(["cache", "status", "/nowhere"]).complains(3, &["/nowhere"]);
+    served.stop();
+}
+
+#[test]
+fn flipped_bits_are_told_and_never_read() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let mounted = cached(&served, cache.path());
+    fs::write(mounted.path("f"), content(1)).unwrap();
+    settle(&mounted.path("f"));
+    assert_eq!(read(&mounted.path("f")), content(1));
+    mounted.stop();
+    let mut damaged = 0;
+    for origin in fs::read_dir(cache.path()).unwrap().flatten() {
+        let Ok(folders) = fs::read_dir(origin.path()) else { continue };
+        for folder in folders.flatten().filter(|folder| folder.file_name().len() == 2) {
+            for segment in fs::read_dir(folder.path()).unwrap().flatten() {
+                let mut bytes = fs::read(segment.path()).unwrap();
+                // One bit of each block of 64 KiB.
+                for at in (4096 + 77..bytes.len()).step_by(64 << 10) {
+                    bytes[at] ^= 4;
+                    damaged += 1;
+                }
+                fs::write(segment.path(), bytes).unwrap();
+            }
+        }
+    }
+    assert!(damaged >= SIZE / (64 << 10), "{damaged}");
+    let dir = cache.path().to_str().unwrap();
+    run(["cache", "verify", dir]).complains(1, &["1 of 1 local files are damaged"]);
+    let mounted = cached(&served, cache.path());
+    assert_eq!(read(&mounted.path("f")), content(1));
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("is damaged"), "{finished:?}");
+    served.stop();
+}
+
+#[test]
+fn directories_that_cannot_be_used_are_refused_with_a_sentence() {
+    if !can_mount() {
+        return;
+    }
+    let (served, base) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let refused = |cache: &Path, part: &str| {
+        let at = tempfile::tempdir().unwrap();
+        let told = mount(&served.url(), at.path()).arg("--cache").arg(cache).output().unwrap();
+        let said = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert!(told.status.code() == Some(3) && said.contains(part), "{part}: {said}");
+    };
+    let full = base.path().join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("precious"), "x").unwrap();
+    refused(&full, "other files in it, and no cache");
+    let newer = base.path().join("newer");
+    fs::create_dir(&newer).unwrap();
+    fs::write(newer.join("nfskit-cache"), "nfskit cache 7\n").unwrap();
+    refused(&newer, "version 7, and this program has version 1");
+    refused(&full.join("precious"), "precious");
+    std::os::unix::fs::symlink(&newer, base.path().join("link")).unwrap();
+    refused(&base.path().join("link"), "link");
+    served.stop();
+}

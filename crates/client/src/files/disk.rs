@@ -1,0 +1,83 @@
+//! What a local disk keeps of files, between the client's caches and the server.
+//!
+//! Blocks are stored under the state of the file that they are of, and are used when the file is in
+//! that state again: after a restart, too. What is promised stays what nfs(5) promises, because
+//! whoever opens a file asks the server for its state as without a disk. It is asked for nothing
+//! more: blocks that are not there cost no call, and what is known of a state that is not good any
+//! more is confirmed by a GETATTR in place of the READs.
+//!
+//! While data of ours are on their way to a file, nothing is stored of it or used.
+
+use bytes::Bytes;
+use cache::{Cache, Cause, Key, Time, Token};
+use wire::nfs3::{Fattr3, FileHandle};
+
+use super::Files;
+use super::open::Open;
+use crate::cache::attributes::time_of;
+
+/// The state that a file's data are of.
+pub(super) fn token(attributes: &Fattr3) -> Token {
+    let Fattr3 { size, mtime, ctime, fileid, .. } = *attributes;
+    Token { size, mtime: time_of(mtime), ctime: time_of(ctime), fileid, change: 0 }
+}
+
+fn key(file: &FileHandle) -> Option<Key> {
+    Key::new(file.as_bytes())
+}
+
+impl Files {
+    /// What a local disk keeps of the files.
+    pub fn disk(&self) -> Option<&Cache> {
+        self.inner.disk.as_ref()
+    }
+
+    /// The state that the file is in, if all that is known of it is sure.
+    fn state(&self, file: &FileHandle) -> Option<Token> {
+        if self.is_dirty(file) {
+            return None;
+        }
+        self.inner.state.lock().attributes.sure(file).as_ref().map(token)
+    }
+
+    /// The state that what is read now is of, if the replies tell the same: of one that may be
+    /// followed by another that looks the same nothing is stored.
+    pub(super) fn storable(&self, file: &FileHandle) -> Option<Token> {
+        let now = self.now();
+        let state = self.state(file)?;
+        let since_1970 = self.inner.clock.since_1970();
+        let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
+        let wall = Time { seconds, nanos: since_1970.subsec_nanos() };
+        self.inner.state.lock().attributes.is_settled(file, now, wall).then_some(state)
+    }
+
+    /// Bytes of the file were read while it was in this state.
+    pub(super) fn store(&self, file: &FileHandle, state: &Token, offset: u64, data: &Bytes) {
+        if let (Some(disk), Some(key)) = (self.disk(), key(file))
+            && !self.is_dirty(file)
+        {
+            disk.store(&key, state, offset, data.clone());
+        }
+    }
+}
+
+impl Open {
+    /// Bytes from `offset` as the server has them, if the disk has all of them.
+    pub(super) async fn read_disk(&self, disk: &Cache, offset: u64, count: u32) -> Option<Bytes> {
+        let (files, file) = (self.files(), self.file());
+        let Some(state) = files.state(&file) else {
+            disk.missed(Cause::Unsure);
+            return None;
+        };
+        if offset >= state.size {
+            // Whether it is longer by now only the server knows.
+            return None;
+        }
+        let data = disk.read(&key(&file)?, &state, offset, count).await.ok()?;
+        if files.validity(&file) == perf::units::Nanos::ZERO {
+            files.fetch(&self.acting(), file).await.ok()?;
+        }
+        // Also what others have told of it meanwhile.
+        (files.state(&file) == Some(state)).then_some(data)
+    }
+}
