@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use client::url::Target;
-use harness::values::{count, target, time};
+use harness::values::{count, read, target, time};
 use load::mix::Mix;
+use load::suite13::Test;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
+
+use crate::suite13::args::{scale, test};
 
 // What all of them know; a doc comment here would be the help of the command.
 #[derive(Args, Debug)]
@@ -172,6 +175,44 @@ pub struct Sensitivity {
 
 /// Counts a disk's writes and times WRITEs without and with a write log.
 ///
+/// The thirteen tests of the paper on caching files on the client's disk (Badros 1997), alone and
+/// by four copies at once: on a local directory, through a client that waits as Linux 2.4's, ours,
+/// and ours with a cache. Mounts are made anew before each test, so that what is read again comes
+/// from the disk. The paper's figures are lost; what its text says stands beside what was measured.
+/// The aims of --check: no test makes more calls with the cache than without, and reading again no
+/// READ.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers badros --target nfs://server/export
+  nfskit papers badros --target nfs://server/export --link L=10ms --scale 0.2 --repeats 1
+  nfskit papers badros --target nfs://server/export --link L=350us --test 8,9,12 --check")]
+pub struct Badros {
+    /// A directory of a server.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Target,
+    /// An emulated link between mounts and server; the paper's network had L=350us.
+    #[arg(long, value_name = "PROFILE", value_parser = read(mounted_link))]
+    pub(crate) link: Option<String>,
+    /// Where the local files and the cache lie, on one disk [default: where temporary files do].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Only these tests.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = test)]
+    pub(crate) test: Vec<Test>,
+    /// Copies at once: all tests with the first number, then all with the next.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,4")]
+    #[arg(value_parser = count(1..=64))]
+    pub(crate) copies: Vec<u32>,
+    /// Runs of everything; places take turns.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count(1..=1000))]
+    pub(crate) repeats: u32,
+    /// Share of the paper's sizes and numbers, from 0.01 to 10.
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = scale)]
+    pub(crate) scale: f64,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
 /// Sun's guide to the performance of servers, on NVRAM: a file of 1 MB in WRITEs of 8 KiB cost a
 /// disk 128 writes of data, 128 of the inode and 116 of indirect blocks, and with NVRAM 128, one
 /// and one. The same file here, to two servers on this host with the same disk, and response
@@ -195,4 +236,12 @@ pub struct Sun {
     pub(crate) time: Nanos,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// A link that fits among the options of a mount, which commas separate.
+fn mounted_link(text: &str) -> Result<Profile, String> {
+    if text.contains(',') {
+        return Err("one parameter, such as L=10ms, or a named profile, such as lan-1g".to_owned());
+    }
+    text.parse().map_err(|error| format!("{error}"))
 }

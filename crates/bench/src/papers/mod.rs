@@ -2,6 +2,7 @@
 //! side.
 
 pub mod args;
+mod badros;
 mod loggp;
 mod predict;
 mod sensitivity;
@@ -15,6 +16,7 @@ use crate::workload::workloads;
 
 workloads! {
     Papers {
+        Badros(args::Badros),
         Loggp(args::Loggp),
         Predict(args::Predict),
         Sensitivity(args::Sensitivity),

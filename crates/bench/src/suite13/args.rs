@@ -18,6 +18,8 @@ use load::suite13::Test;
   nfskit bench suite13 --compare local=/tmp kernel=/mnt/nfs nfskit=nfs://server/export
   nfskit bench suite13 --compare a=nfs://server/export b=nfs://server/export?version=2 --copies 1
   nfskit bench suite13 --compare local=/tmp nfskit=nfs://server/export --test 8,9 --caches warm
+  nfskit bench suite13 --compare ours=nfs://server/export kept=nfs://server/export \
+      --cached kept=/var/cache/nfskit
   nfskit bench suite13 --compare nfskit=nfs://server/export --scale 0.1 --repeats 1   a quick look
 
 Tests: 1 make directories, 2 copy files, 3 stat, 4 read and search, 5 build, 6 untar, 7 list, 8 read
@@ -60,6 +62,13 @@ pub struct Suite13 {
     /// Options of our mounts, as of `nfskit mount -o`.
     #[arg(short = 'o', long, value_name = "OPTIONS", default_value = "")]
     pub(crate) options: String,
+    /// Mounts the place of this name with a cache in this directory (`nfskit mount --cache`), which
+    /// lives on when it is mounted anew.
+    #[arg(long, value_name = "NAME=DIR", value_parser = cached)]
+    pub(crate) cached: Vec<(String, String)>,
+    /// More options of single places, by name.
+    #[arg(skip)]
+    pub(crate) own: Vec<(String, String)>,
     /// Writes every run of every test as CSV to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
@@ -67,6 +76,19 @@ pub struct Suite13 {
     /// places or numbers of copies.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+impl Suite13 {
+    /// The options of the mount of a place.
+    pub(crate) fn options_of(&self, place: &Place) -> String {
+        let is_its = |(name, _): &&(String, String)| *name == place.name;
+        let mut words = vec![self.options.clone()];
+        words.extend(self.own.iter().filter(is_its).map(|(_, words)| words.clone()));
+        let cached = self.cached.iter().filter(is_its);
+        words.extend(cached.map(|(_, dir)| format!("cache={dir}")));
+        words.retain(|words| !words.is_empty());
+        words.join(",")
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -78,6 +100,8 @@ pub enum Caches {
     Paper,
     /// What tests before have left.
     Warm,
+    /// As cold, before the ninth, too: what is still known then lies on a disk (--cached).
+    Restart,
 }
 
 /// One of the places.
@@ -114,12 +138,23 @@ fn place(text: &str) -> Result<Place, String> {
     Ok(Place { name: name.to_owned(), at })
 }
 
-fn test(text: &str) -> Result<Test, String> {
+fn cached(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, dir)) if !name.is_empty() && !dir.is_empty() && !dir.contains(',') => {
+            Ok((name.to_owned(), dir.to_owned()))
+        }
+        _ => {
+            Err(format!("{text:?} is not NAME=DIR, such as kept=/var/cache/nfskit, without commas"))
+        }
+    }
+}
+
+pub(crate) fn test(text: &str) -> Result<Test, String> {
     let number = text.trim().parse().ok();
     number.and_then(Test::of).ok_or_else(|| format!("there is no test {text:?}: they are 1 to 13"))
 }
 
-fn scale(text: &str) -> Result<f64, String> {
+pub(crate) fn scale(text: &str) -> Result<f64, String> {
     let scale: Option<f64> = text.parse().ok();
     scale
         .filter(|scale| (0.01..=10.0).contains(scale))

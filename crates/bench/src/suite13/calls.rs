@@ -11,8 +11,8 @@ const MOUNTSTATS: &str = "/proc/self/mountstats";
 
 /// How many, by the names of the procedures.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Calls {
-    pub(super) calls: BTreeMap<String, u64>,
+pub(crate) struct Calls {
+    pub(crate) calls: BTreeMap<String, u64>,
     /// Processor time of who made them, where that is another process of ours.
     pub(super) cpu: Nanos,
 }

@@ -25,7 +25,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use self::calls::Calls;
-use self::plan::Plan;
+pub(crate) use self::plan::Plan;
 use self::target::{Described, Target};
 use self::targets::Targets;
 use self::thread::blocking;
@@ -34,26 +34,26 @@ use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// One run of one test.
 #[derive(Clone, Debug)]
-struct Ran {
+pub(crate) struct Ran {
     /// Until the last copy had ended, and until what it wrote had been flushed.
     elapsed: Nanos,
     flushed: Option<Nanos>,
     copies: Vec<Nanos>,
     cpu: Nanos,
     /// None where nobody counts them.
-    calls: Option<Calls>,
+    pub(crate) calls: Option<Calls>,
 }
 
 impl Ran {
     /// The time that counts.
-    fn span(&self) -> Nanos {
+    pub(crate) fn span(&self) -> Nanos {
         self.flushed.unwrap_or(self.elapsed)
     }
 }
 
 /// All runs of one test by so many copies in one place.
 #[derive(Debug)]
-struct Measured {
+pub(crate) struct Measured {
     target: usize,
     copies: u32,
     test: Test,
@@ -61,12 +61,12 @@ struct Measured {
 }
 
 impl Measured {
-    fn seconds(&self, span: impl Fn(&Ran) -> Option<Nanos>) -> Option<Sample> {
+    pub(crate) fn seconds(&self, span: impl Fn(&Ran) -> Option<Nanos>) -> Option<Sample> {
         records::sample(self.runs.iter().filter_map(span).map(|span| span.as_secs_f64()))
     }
 
     /// The run whose time is the median.
-    fn typical(&self) -> Option<&Ran> {
+    pub(crate) fn typical(&self) -> Option<&Ran> {
         let mut runs: Vec<&Ran> = self.runs.iter().collect();
         runs.sort_by_key(|run| run.span());
         runs.get(runs.len().saturating_sub(1) / 2).copied()
@@ -81,7 +81,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    fn of(&self, target: usize, copies: u32, test: Test) -> Option<&Measured> {
+    pub(crate) fn of(&self, target: usize, copies: u32, test: Test) -> Option<&Measured> {
         self.measured
             .iter()
             .find(|one| (one.target, one.copies, one.test) == (target, copies, test))

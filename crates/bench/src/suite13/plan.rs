@@ -7,7 +7,7 @@ use load::suite13::{Material, Sizes, Test, build_missing};
 
 use super::Measured;
 use super::thread::blocking;
-use crate::suite13::args::{Caches, Suite13};
+use crate::suite13::args::{At, Caches, Place, Suite13};
 
 /// Share of the paper's sizes that is run before what counts, to wake caches and clocks.
 const WARM_UP_SCALE: f64 = 0.02;
@@ -55,13 +55,20 @@ impl Plan {
 
 /// What the arguments ask for.
 pub(super) fn of(args: &Suite13) -> Result<Plan, Failure> {
+    for (name, _) in &args.cached {
+        let is_server = |place: &&Place| place.name == *name && matches!(place.at, At::Server(..));
+        if !args.compare.iter().any(|place| is_server(&place)) {
+            let what = format!("--cached {name}=...: no server of --compare has this name");
+            return Err(Failure::usage(what, "--compare NAME=URL --cached NAME=DIR"));
+        }
+    }
     for (index, place) in args.compare.iter().enumerate() {
         if args.compare[..index].iter().any(|other| other.name == place.name) {
             let what = format!("two places are called {}", place.name);
             return Err(Failure::usage(what, "another name for one of them"));
         }
     }
-    if args.drop_caches && args.caches != Caches::Cold {
+    if args.drop_caches && !matches!(args.caches, Caches::Cold | Caches::Restart) {
         let what = "--drop-caches belongs to --caches cold";
         return Err(Failure::usage(what, "one of the two"));
     }

@@ -22,6 +22,7 @@ fn record(outcome: &Outcome, plan: &Plan, args: &Suite13, target: usize, copies:
         Caches::Cold => "cold",
         Caches::Paper => "paper",
         Caches::Warm => "warm",
+        Caches::Restart => "restart",
     };
     let parameters = [
         ("copies", json!(copies)),

@@ -140,7 +140,7 @@ impl Target {
                 blocking(read).await?.map_err(failure)
             }
             (Caches::Cold, _) if test.is_warm() => Ok(()),
-            (Caches::Cold, Kind::Dir { .. }) => {
+            (Caches::Cold | Caches::Restart, Kind::Dir { .. }) => {
                 let (dirs, is_all) = (Arc::clone(dirs), plan.drop_caches);
                 let drop = move |_: &AtomicBool| {
                     cold::drop_pages(&dirs)?;
@@ -148,7 +148,7 @@ impl Target {
                 };
                 blocking(drop).await?.map_err(failure)
             }
-            (Caches::Cold, Kind::Server(server)) => {
+            (Caches::Cold | Caches::Restart, Kind::Server(server)) => {
                 let again = |embedded: &mut Embedded| {
                     embedded.unmount(GRACE)?;
                     embedded.mount().map(drop)

@@ -94,8 +94,12 @@ fn directory(place: &Place, dir: &Path, plan: &Plan, tag: &str) -> Result<Target
         flushed => flushed,
     };
     let cached = match (plan.caches, plan.drop_caches) {
-        (Caches::Cold, true) => "pages, names and attributes of the whole system dropped",
-        (Caches::Cold, false) => "pages of files dropped; names and attributes stay",
+        (Caches::Cold | Caches::Restart, true) => {
+            "pages, names and attributes of the whole system dropped"
+        }
+        (Caches::Cold | Caches::Restart, false) => {
+            "pages of files dropped; names and attributes stay"
+        }
         (Caches::Paper, _) => "8 MB of other files read",
         (Caches::Warm, _) => "as the test before left them",
     };
@@ -117,7 +121,7 @@ struct Reaching<'a> {
     place: &'a Place,
     target: &'a Url,
     plan: &'a Plan,
-    options: &'a str,
+    options: String,
     embedded: Embedded,
     at: MountPoint,
     plain: Reached,
@@ -126,17 +130,18 @@ struct Reaching<'a> {
 fn server<'a>(
     clock: &Clock,
     (place, url, target): (&'a Place, &str, &'a Url),
-    args: &'a Suite13,
+    args: &Suite13,
     plan: &'a Plan,
 ) -> Result<Reaching<'a>, Failure> {
     let at = MountPoint::make().map_err(|cause| {
         let what = format!("no directory to mount on: {cause}");
         Failure::environment(what, "a TMPDIR that this user may write in")
     })?;
-    let embedded = Embedded::new(url, &args.options, at.path().to_owned())?;
+    let words = args.options_of(place);
+    let embedded = Embedded::new(url, &words, at.path().to_owned())?;
     let options = target::options(embedded.target(), Options::REPLY_LIMIT, Shape::default());
     let plain = Reached::new(clock, None, embedded.target(), options);
-    Ok(Reaching { place, target, plan, options: &args.options, embedded, at, plain })
+    Ok(Reaching { place, target, plan, options: words, embedded, at, plain })
 }
 
 impl Reaching<'_> {
@@ -145,7 +150,7 @@ impl Reaching<'_> {
         let Self { place, target, plan, options, embedded, at, plain } = self;
         let held = Held::make(&plain, interrupts).await?;
         let cached = match plan.caches {
-            Caches::Cold => "mounted anew",
+            Caches::Cold | Caches::Restart => "mounted anew",
             Caches::Paper => "8 MB of other files read",
             Caches::Warm => "as the test before left them",
         };
@@ -154,7 +159,7 @@ impl Reaching<'_> {
             place: target.to_string(),
             is_server: true,
             file_system: "our mount".to_owned(),
-            mount_options: Some(options.to_owned()).filter(|options| !options.is_empty()),
+            mount_options: Some(options).filter(|options| !options.is_empty()),
             // Every file is flushed when it is closed, with what the protocol promises of that.
             durability: Some(Durability::Stable),
             counted: "by our client",

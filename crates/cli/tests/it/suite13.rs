@@ -190,3 +190,36 @@ fn an_interrupt_leaves_nothing() {
     assert!(!is_mounted(&served.url()));
     served.stop();
 }
+
+#[test]
+fn a_mount_with_a_cache_beside_one_without() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let json = tempfile::NamedTempFile::new().unwrap();
+    let words = format!(
+        "--cached kept={} --scale 0.02 --repeats 1 --copies 1 --test 4,8,9,11 --json {}",
+        cache.path().display(),
+        json.path().display()
+    );
+    let (ours, kept) = (format!("ours={}", served.url()), format!("kept={}", served.url()));
+    let finished = on(&[local(dir.path()), ours.clone(), kept.clone()], &words);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    let json = std::fs::read_to_string(json.path()).unwrap();
+    let records: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let reads = |record: usize, test: &str| {
+        let calls = &records[record]["tests"][test]["runs"][0]["calls"];
+        calls.get("READ").and_then(serde_json::Value::as_u64).unwrap_or(0)
+    };
+    for test in ["test_4", "test_8", "test_9", "test_11"] {
+        assert!(reads(2, test) <= reads(1, test), "{test}: {json}");
+    }
+    assert_eq!(reads(2, "test_9"), 0, "reading again");
+    let told = run(["cache", "verify", cache.path().to_str().unwrap()]);
+    assert!(told.stdout.starts_with("whole: "), "{told:?}");
+    let lost = on(&[ours, kept], "--cached lost=/tmp/x");
+    lost.complains(2, &["--cached lost=", "no server"]);
+    served.stop();
+}

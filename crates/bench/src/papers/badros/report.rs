@@ -1,0 +1,119 @@
+//! What the paper says beside what was measured.
+
+use harness::table::{Table, left, right};
+use load::suite13::Test;
+
+use super::{KEPT, KERNEL_LIKE, LOCAL, OURS, PAPER_AGAIN, PAPER_BUILD, PAPER_SMALL_WRITES};
+use super::{calls, factor};
+use crate::suite13::Outcome;
+
+/// A sentence of the paper.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) what: String,
+    paper: String,
+    measured: String,
+    /// None: it is no aim.
+    pub(super) is_met: Option<bool>,
+}
+
+/// What the paper says of its client, each beside the same here.
+pub(super) fn claims(outcome: &Outcome, copies: &[u32]) -> Vec<Claim> {
+    let mut claims = vec![never_more(outcome, copies)];
+    for &copies in copies {
+        let reads = outcome.of(KEPT, copies, Test::ReadAgain).and_then(calls);
+        if let Some(calls) = reads {
+            let reads = calls.get("READ").copied().unwrap_or(0);
+            claims.push(Claim {
+                what: format!("READs when a file is read again, {}", at_once(copies)),
+                paper: "0".to_owned(),
+                measured: reads.to_string(),
+                is_met: Some(reads == 0),
+            });
+        }
+        let again = factor(outcome, copies, Test::ReadAgain, KERNEL_LIKE, KEPT);
+        claims.extend(faster("reading again", copies, PAPER_AGAIN, again));
+        let writes = factor(outcome, copies, Test::SmallWrites, KERNEL_LIKE, KEPT);
+        claims.extend(faster("small writes", copies, PAPER_SMALL_WRITES, writes));
+        let build = factor(outcome, copies, Test::Build, KERNEL_LIKE, KEPT);
+        claims.extend(faster("building a package", copies, PAPER_BUILD, build));
+        let local = factor(outcome, copies, Test::ReadAgain, LOCAL, KEPT);
+        claims.extend(local.map(|factor| Claim {
+            what: format!("speed of reading again to that of a local file, {}", at_once(copies)),
+            paper: "-".to_owned(),
+            measured: format!("{factor:.2}"),
+            is_met: None,
+        }));
+    }
+    claims
+}
+
+/// The paper's factors are those of its machines: told beside ours, and no aim.
+fn faster(what: &str, copies: u32, paper: f64, measured: Option<f64>) -> Option<Claim> {
+    Some(Claim {
+        what: format!("times as fast as a client without: {what}, {}", at_once(copies)),
+        paper: format!("up to {paper}"),
+        measured: format!("{:.2}", measured?),
+        is_met: None,
+    })
+}
+
+/// Tests in which ours with a cache makes more calls than without.
+fn never_more(outcome: &Outcome, copies: &[u32]) -> Claim {
+    let mut more = Vec::new();
+    for &copies in copies {
+        for test in Test::ALL {
+            let total = |target| {
+                let all = calls(outcome.of(target, copies, test)?)?;
+                Some(all.values().sum::<u64>())
+            };
+            if let (Some(ours), Some(kept)) = (total(OURS), total(KEPT))
+                && kept > ours
+            {
+                more.push(format!("{} x{copies} ({kept} of {ours})", test.number()));
+            }
+        }
+    }
+    Claim {
+        what: "tests with more calls with a cache than without".to_owned(),
+        paper: "none".to_owned(),
+        measured: if more.is_empty() { "none".to_owned() } else { more.join(", ") },
+        is_met: Some(more.is_empty()),
+    }
+}
+
+fn at_once(copies: u32) -> String {
+    if copies == 1 { "alone".to_owned() } else { format!("{copies} at once") }
+}
+
+pub(super) fn text(outcome: &Outcome, copies: &[u32], markdown: bool) -> String {
+    let columns = [left("what"), right("paper"), right("here"), left("")];
+    let mut table = Table::new(columns);
+    for Claim { what, paper, measured, is_met } in claims(outcome, copies) {
+        let verdict = match is_met {
+            Some(true) => "as in the paper",
+            Some(false) => "MISSED",
+            None => "",
+        };
+        table.row([what, paper, measured, verdict.to_owned()]);
+    }
+    let mut calls_of = Table::new([
+        left("calls"),
+        right("kernel-like"),
+        right("ours"),
+        right("ours, kept on disk"),
+    ]);
+    for &copies in copies {
+        for test in Test::ALL {
+            let total = |target| {
+                let all = outcome.of(target, copies, test).and_then(calls);
+                all.map_or_else(|| "-".to_owned(), |all| all.values().sum::<u64>().to_string())
+            };
+            if outcome.of(KEPT, copies, test).is_some() {
+                let name = format!("{} {}, {}", test.number(), test.name(), at_once(copies));
+                calls_of.row([name, total(KERNEL_LIKE), total(OURS), total(KEPT)]);
+            }
+        }
+    }
+    format!("{}\n{}\n", table.shown(markdown), calls_of.shown(markdown))
+}
