@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::Hasher as _;
+use std::time::Duration;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
@@ -117,6 +118,14 @@ fn hash(bytes: &[u8]) -> [u8; 16] {
 pub struct Time {
     pub seconds: i64,
     pub nanos: u32,
+}
+
+impl Time {
+    /// So long after the beginning of 1970.
+    pub fn since_1970(passed: Duration) -> Self {
+        let seconds = i64::try_from(passed.as_secs()).unwrap_or(i64::MAX);
+        Self { seconds, nanos: passed.subsec_nanos() }
+    }
 }
 
 /// Which state of a file its data are of: two states of one file have two tokens, as far as the

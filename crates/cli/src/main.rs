@@ -6,6 +6,7 @@
 mod args;
 mod busy;
 mod cmd;
+mod disk;
 mod exports;
 mod metrics;
 mod mountable;

@@ -31,6 +31,7 @@ use perf::units::{Instant, Nanos};
 use server::types::Caller;
 use wire::nfs3::{Fattr3, FileHandle, NfsTime};
 
+use crate::disk::Disk;
 use crate::transfer;
 
 /// As long as a mount by nfs(5) takes a file to be unchanged at least (acregmin).
@@ -51,6 +52,7 @@ pub(crate) struct Ahead {
     clock: Clock,
     budget: Budget,
     is_off: bool,
+    disk: Option<Disk>,
     chunk_bytes: u32,
     /// Guards what is known and fetched of each file; held for looks and bookkeeping.
     files: Arc<Mutex<LruCache<FileHandle, File>>>,
@@ -111,11 +113,17 @@ pub(crate) struct Read<'r> {
 impl Ahead {
     /// Chunks of as many bytes as the origin takes, of `bytes_max` at most altogether; 0 reads
     /// nothing ahead.
-    pub(crate) fn new(clock: &Clock, bytes_max: u64, read_bytes_max: u32) -> Self {
+    pub(crate) fn new(
+        clock: &Clock,
+        bytes_max: u64,
+        read_bytes_max: u32,
+        disk: Option<Disk>,
+    ) -> Self {
         Self {
             clock: clock.clone(),
             budget: Budget::new(bytes_max),
             is_off: bytes_max == 0,
+            disk,
             chunk_bytes: read_bytes_max.clamp(1, CHUNK_BYTES_MAX),
             files: Arc::new(Mutex::new(LruCache::new(FILES_MAX))),
         }
@@ -208,8 +216,16 @@ impl Ahead {
         let (own, session) = (self.clone(), read.session.clone());
         let (file, count) = (read.file, self.chunk_bytes);
         let content = async move {
+            let state = own.disk.as_ref().and_then(|disk| disk.state(&file));
             let read = transfer::read_whole(&session, file, at, count).await;
-            own.note(&file, read.as_ref().ok().and_then(|read| read.file_attributes.as_ref()));
+            let told = read.as_ref().ok().and_then(|read| read.file_attributes.as_ref());
+            own.note(&file, told);
+            if let (Some(disk), Ok(read)) = (&own.disk, &read) {
+                if let Some(told) = told {
+                    disk.known.note(&file, told, None);
+                }
+                disk.keep(&file, state, at, read);
+            }
             read
         };
         let content = content.boxed().shared();

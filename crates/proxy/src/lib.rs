@@ -3,14 +3,15 @@
 //! ```text
 //!   client --NFS--> engine --Store--> Remote --Session, as the caller--> origin
 //!                                       |- handles    ours <-> the origin's
+//!                                       |- disk       blocks of files that are kept here
 //!                                       |- ahead      what sequential readers will ask for
 //!                                       |- neutral    the protocol's types <-> the store's
 //!                                       '- fate       what a client is told of a call that failed
 //! ```
 //!
 //! Each call of a client becomes a call of the origin, under the ids of its caller. Nothing is
-//! answered that the origin has not answered, but for bytes that were read ahead, so there is no
-//! state to lose: a proxy that is killed has lost no write, and its successor has the same handles.
+//! answered that the origin has not answered, but for bytes that were read ahead or are on the
+//! disk, so there is no state to lose: a proxy that is killed has lost no write, and its successor has the same handles.
 //!
 //! It stands on [`client::session::Session`], not on [`client::files::Files`]: the caches of a
 //! mount answer one host's programs by nfs(5), with attributes that are seconds old. A proxy's
@@ -19,8 +20,10 @@
 
 mod above;
 mod ahead;
+mod disk;
 mod fate;
 mod handles;
+mod known;
 mod listing;
 mod naming;
 mod neutral;

@@ -39,7 +39,7 @@ impl Remote {
                 // What is above is looked up, if it is inside.
                 (b"..", true) => (self.root_identity.1, None),
                 (b"..", false) => (entry.fileid, None),
-                _ => (entry.fileid, self.known(entry)),
+                _ => (entry.fileid, self.known(&dir, entry)),
             };
             is_taken = sink(Entry { fileid, name: &entry.name, cookie: entry.cookie, node });
             if !is_taken {
@@ -69,9 +69,12 @@ impl Remote {
     }
 
     /// What the entry tells of its file.
-    fn known(&self, entry: &DirEntry) -> Option<Node> {
+    fn known(&self, dir: &FileHandle, entry: &DirEntry) -> Option<Node> {
         let (origin, attributes) = entry.handle.zip(entry.attributes)?;
-        self.ahead.note(&origin, Some(&attributes));
+        self.told(&origin, &attributes, None);
+        if let Some(disk) = &self.disk {
+            disk.known.note_name(dir, &entry.name, &origin);
+        }
         Some(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
     }
 }

@@ -29,13 +29,29 @@ impl Remote {
             b".." => return self.above(caller, dir).await,
             _ => {}
         }
-        match session.lookup(dir, name).await {
-            Ok(reply) => Looked {
+        let call = session.lookup(dir, name);
+        match self.or_kept(call, |known| known.last_name(&dir, name)).await {
+            Ok((reply, true)) => Looked {
                 attr: neutral::post_op(reply.dir_attributes),
-                result: self.node(&session, reply.object, reply.obj_attributes).await,
+                result: self.kept_node(reply.object, reply.obj_attributes),
             },
+            Ok((reply, false)) => {
+                if let Some(disk) = &self.disk {
+                    disk.known.note_name(&dir, name, &reply.object);
+                }
+                Looked {
+                    attr: neutral::post_op(reply.dir_attributes),
+                    result: self.node(&session, reply.object, reply.obj_attributes).await,
+                }
+            }
             Err(error) => self.looked_in_vain(&error),
         }
+    }
+
+    /// A file by what was known of it.
+    fn kept_node(&self, origin: FileHandle, told: PostOpAttr) -> Result<Node, Status> {
+        let attr = neutral::post_op(told).ok_or(Status::Jukebox)?;
+        Ok(Node { handle: self.handles.seal(&origin), attr })
     }
 
     /// A file that the origin has named, with the attributes that it told or tells now.
@@ -52,7 +68,7 @@ impl Remote {
                 asked.map_err(|error| self.failed(&error, Kind::Repeatable))?
             }
         };
-        self.ahead.note(&origin, Some(&attributes));
+        self.told(&origin, &attributes, None);
         Ok(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
     }
 
@@ -95,6 +111,7 @@ impl Remote {
         &self,
         caller: &Caller,
         dir: &Handle,
+        name: &[u8],
         unmake: impl FnOnce(Session, FileHandle) -> M,
     ) -> Changed<()>
     where
@@ -105,8 +122,17 @@ impl Remote {
             Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
         };
         match unmake(self.acting(caller), origin).await {
-            Ok(wcc) => Changed { wcc: neutral::wcc(&wcc), result: Ok(()) },
+            Ok(wcc) => {
+                self.forget_name(&origin, name);
+                Changed { wcc: neutral::wcc(&wcc), result: Ok(()) }
+            }
             Err(error) => self.changed_in_vain(&error, Kind::Once),
+        }
+    }
+
+    fn forget_name(&self, dir: &FileHandle, name: &[u8]) {
+        if let Some(disk) = &self.disk {
+            disk.known.forget_name(dir, name);
         }
     }
 
@@ -123,11 +149,15 @@ impl Remote {
             Err(status) => return Renamed { from: nothing, to: nothing, result: Err(status) },
         };
         match self.acting(caller).rename((from_dir, from.1), (to_dir, to.1)).await {
-            Ok(reply) => Renamed {
-                from: neutral::wcc(&reply.fromdir_wcc),
-                to: neutral::wcc(&reply.todir_wcc),
-                result: Ok(()),
-            },
+            Ok(reply) => {
+                self.forget_name(&from_dir, from.1);
+                self.forget_name(&to_dir, to.1);
+                Renamed {
+                    from: neutral::wcc(&reply.fromdir_wcc),
+                    to: neutral::wcc(&reply.todir_wcc),
+                    result: Ok(()),
+                }
+            }
             Err(error) => {
                 let (from, to) = match error.detail() {
                     Detail::Renamed { from, to } => (neutral::wcc(&from), neutral::wcc(&to)),
@@ -152,8 +182,8 @@ impl Remote {
         };
         match self.acting(caller).link(file, dir, name).await {
             Ok(reply) => {
-                if reply.file_attributes.is_some() {
-                    self.ahead.note(&file, reply.file_attributes.as_ref());
+                if let Some(told) = &reply.file_attributes {
+                    self.told(&file, told, None);
                 }
                 Linked {
                     attr: neutral::post_op(reply.file_attributes),

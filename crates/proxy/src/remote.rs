@@ -1,15 +1,17 @@
 //! The store: each of its operations is a call, or some, to the origin.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use cache::Cache;
 use client::error::Error;
 use client::session::Session;
 use client::url::Version;
 use futures_util::future::try_join;
 use net::call::Counters;
 use net::clock::Clock;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use server::durable::Durable;
 use server::metrics::Reading;
 use server::store::{
@@ -20,12 +22,14 @@ use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
     Wcc,
 };
-use wire::nfs3::{FileHandle, fsinfo};
+use wire::nfs3::{Fattr3, FileHandle, access, fsinfo};
 use wire::{nfs2, nfs3};
 
 use crate::ahead::Ahead;
+use crate::disk::Disk;
 use crate::fate::{self, Kind};
 use crate::handles::Handles;
+use crate::known::Known;
 use crate::neutral;
 
 /// How a store calls its origin.
@@ -37,12 +41,22 @@ pub struct Options {
     pub everyone: Option<Caller>,
     /// Bytes that are read ahead of clients, at most; 0 reads nothing ahead.
     pub read_ahead_bytes_max: u64,
+    /// Keeps blocks of files.
+    pub cache: Option<Cache>,
+    /// While the origin is away, what was told last is told again.
+    pub offline_reads: bool,
 }
 
 impl Default for Options {
     /// 64 MiB: the window of one reader at 10 Gbit/s and 50 ms.
     fn default() -> Self {
-        Self { machine_name: "nfskit".to_owned(), everyone: None, read_ahead_bytes_max: 64 << 20 }
+        Self {
+            machine_name: "nfskit".to_owned(),
+            everyone: None,
+            read_ahead_bytes_max: 64 << 20,
+            cache: None,
+            offline_reads: false,
+        }
     }
 }
 
@@ -56,8 +70,18 @@ pub struct Remote {
     pub(crate) root_identity: (u64, u64),
     pub(crate) ahead: Ahead,
     pub(crate) counts: Counts,
+    pub(crate) disk: Option<Disk>,
+    clock: Clock,
+    /// The last call that could be answered from what is known was not answered in time.
+    is_away: AtomicBool,
     options: Options,
 }
+
+/// How long the origin is waited for, with `offline_reads`, before what is known is told.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+
+/// The same while it was away a moment ago: each call tries it anew.
+const AWAY_PATIENCE: Nanos = Nanos::from_millis(50);
 
 /// What is counted beside the calls.
 #[derive(Debug, Default)]
@@ -65,6 +89,7 @@ pub(crate) struct Counts {
     reads_ahead: AtomicU64,
     bytes_ahead: AtomicU64,
     away: AtomicU64,
+    offline: AtomicU64,
     nonsense: AtomicU64,
 }
 
@@ -89,8 +114,14 @@ impl Remote {
         let root = session.root();
         let attributes = session.getattr(root).await?;
         let read_bytes_max = session.sizes().read_bytes_max;
+        let disk = options.cache.clone();
+        let disk = disk.map(|cache| Disk { cache, known: Known::new(clock) });
+        let bytes_max = options.read_ahead_bytes_max;
         Ok(Self {
-            ahead: Ahead::new(clock, options.read_ahead_bytes_max, read_bytes_max),
+            ahead: Ahead::new(clock, bytes_max, read_bytes_max, disk.clone()),
+            disk,
+            clock: clock.clone(),
+            is_away: AtomicBool::new(false),
             session,
             handles,
             root,
@@ -137,6 +168,84 @@ impl Remote {
     pub(crate) fn changed_in_vain<T>(&self, error: &Error, kind: Kind) -> Changed<T> {
         let status = self.failed(error, kind);
         Changed { wcc: fate::wcc(error), result: Err(status) }
+    }
+
+    /// The origin has told these attributes, in reply to a call begun at `asked` if that is known.
+    pub(crate) fn told(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
+        self.ahead.note(file, Some(told));
+        if let Some(disk) = &self.disk {
+            disk.known.note(file, told, asked);
+        }
+    }
+
+    /// A file was changed; this is what the origin told of it.
+    pub(crate) fn changed(&self, file: &FileHandle, told: Option<&Fattr3>) {
+        match (told, &self.disk) {
+            (Some(told), _) => self.told(file, told, None),
+            (None, disk) => {
+                self.ahead.note(file, None);
+                disk.iter().for_each(|disk| disk.known.forget(file));
+            }
+        }
+    }
+
+    /// What the call says; while the origin is away and there is `kept`, that, and `true`.
+    pub(crate) async fn or_kept<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+        kept: impl Fn(&Known) -> Option<T>,
+    ) -> Result<(T, bool), Error> {
+        let Some(disk) = self.disk.as_ref().filter(|_| self.options.offline_reads) else {
+            return call.await.map(|told| (told, false));
+        };
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        let patience = if is_away { AWAY_PATIENCE } else { PATIENCE };
+        let mut call = pin!(call);
+        let told = match self.clock.within(patience, call.as_mut()).await {
+            Ok(told) => told,
+            Err(_elapsed) => {
+                self.is_away.store(true, Ordering::Relaxed);
+                if let Some(kept) = kept(&disk.known) {
+                    self.counts.offline.fetch_add(1, Ordering::Relaxed);
+                    return Ok((kept, true));
+                }
+                call.await
+            }
+        };
+        match told {
+            Err(error) if fate::is_away(&error) => {
+                self.is_away.store(true, Ordering::Relaxed);
+                let kept = kept(&disk.known).ok_or(error)?;
+                self.counts.offline.fetch_add(1, Ordering::Relaxed);
+                Ok((kept, true))
+            }
+            told => {
+                self.is_away.store(false, Ordering::Relaxed);
+                told.map(|told| (told, false))
+            }
+        }
+    }
+
+    /// ACCESS, or what was known of it while the origin is away, and `true`.
+    pub(crate) async fn ask_access(
+        &self,
+        session: &Session,
+        caller: &Caller,
+        file: FileHandle,
+        asked: u32,
+    ) -> Result<(access::ReplyOk, bool), Error> {
+        let begun = self.clock.now();
+        let call = session.access(file, asked);
+        let (reply, was_kept) =
+            self.or_kept(call, |known| known.last_rights(&file, caller)).await?;
+        if !was_kept && let Some(told) = &reply.obj_attributes {
+            self.told(&file, told, Some(begun));
+            // Only what was asked about is known.
+            if let Some(disk) = self.disk.as_ref().filter(|_| asked & access::READ != 0) {
+                disk.known.note_rights(&file, caller, reply.access & asked, told);
+            }
+        }
+        Ok((reply, was_kept))
     }
 
     fn counter_readings(&self) -> Vec<Reading> {
@@ -215,7 +324,7 @@ impl Store for Remote {
 
     fn readings(&self) -> Vec<Reading> {
         let mut readings = self.counter_readings();
-        let Counts { reads_ahead, bytes_ahead, away, nonsense } = &self.counts;
+        let Counts { reads_ahead, bytes_ahead, away, offline, nonsense } = &self.counts;
         let counted = |of: &AtomicU64| of.load(Ordering::Relaxed) as f64;
         readings.extend([
             Reading::new(
@@ -244,6 +353,11 @@ impl Store for Remote {
                 counted(away),
             ),
             Reading::new(
+                "nfskit_proxy_offline_total",
+                "Calls answered by what was known while the origin was away (--offline-reads).",
+                counted(offline),
+            ),
+            Reading::new(
                 "nfskit_proxy_nonsense_total",
                 "Calls of clients that failed because the origin's reply made no sense.",
                 counted(nonsense),
@@ -254,9 +368,12 @@ impl Store for Remote {
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
         let origin = self.origin_handle(handle)?;
-        let told = self.acting(caller).getattr(origin).await;
-        let told = told.map_err(|error| self.failed(&error, Kind::Repeatable))?;
-        self.ahead.note(&origin, Some(&told));
+        let (session, asked) = (self.acting(caller), self.clock.now());
+        let told = self.or_kept(session.getattr(origin), |known| known.last(&origin)).await;
+        let (told, was_kept) = told.map_err(|error| self.failed(&error, Kind::Repeatable))?;
+        if !was_kept {
+            self.told(&origin, &told, Some(asked));
+        }
         Ok(neutral::attr(&told))
     }
 
@@ -276,7 +393,7 @@ impl Store for Remote {
         let (changes, guard) = (neutral::sattr(&changes), guard.map(neutral::nfstime));
         match self.acting(caller).setattr(origin, changes, guard).await {
             Ok(wcc) => {
-                self.ahead.note(&origin, wcc.after.as_ref());
+                self.changed(&origin, wcc.after.as_ref());
                 Changed { wcc: neutral::wcc(&wcc), result: Ok(()) }
             }
             Err(error) => self.changed_in_vain(&error, kind),
@@ -292,11 +409,8 @@ impl Store for Remote {
             Ok(origin) => origin,
             Err(status) => return Looked { attr: None, result: Err(status) },
         };
-        match self.acting(caller).access(origin, asked.0).await {
-            Ok(reply) => {
-                if reply.obj_attributes.is_some() {
-                    self.ahead.note(&origin, reply.obj_attributes.as_ref());
-                }
+        match self.ask_access(&self.acting(caller), caller, origin, asked.0).await {
+            Ok((reply, _)) => {
                 let granted = Access(reply.access & asked.0);
                 Looked { attr: neutral::post_op(reply.obj_attributes), result: Ok(granted) }
             }
@@ -400,12 +514,12 @@ impl Store for Remote {
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         let remove = async |session: Session, dir| session.remove(dir, name).await;
-        self.unmake(caller, dir, remove).await
+        self.unmake(caller, dir, name, remove).await
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         let remove = async |session: Session, dir| session.rmdir(dir, name).await;
-        self.unmake(caller, dir, remove).await
+        self.unmake(caller, dir, name, remove).await
     }
 
     async fn rename(

@@ -29,6 +29,12 @@ impl Remote {
         };
         let session = &self.acting(caller);
         let read = Read { session, caller, file, offset, count };
+        if let Some(disk) = &self.disk
+            && let Some(read) = self.read_disk(disk, &read).await
+        {
+            let attr = neutral::post_op(read.file_attributes);
+            return Looked { attr, result: Ok(Extent { data: read.data, eof: read.eof }) };
+        }
         if let Some((read, was_ahead)) = self.ahead.read(&read).await {
             let ReadOk { file_attributes, eof, data } = read;
             if was_ahead {
@@ -37,14 +43,34 @@ impl Remote {
             let attr = neutral::post_op(file_attributes);
             return Looked { attr, result: Ok(Extent { data, eof }) };
         }
-        match read_whole(session, file, offset, count).await {
+        match self.read_origin(&read).await {
             Ok(ReadOk { file_attributes, eof, data }) => {
+                if let Some(told) = &file_attributes {
+                    self.told(&file, told, None);
+                }
                 self.ahead.answered(&read, file_attributes.as_ref());
                 let attr = neutral::post_op(file_attributes);
                 Looked { attr, result: Ok(Extent { data, eof }) }
             }
             Err(error) => self.looked_in_vain(&error),
         }
+    }
+
+    /// Reads from the origin; with a disk, the blocks around it, which it keeps.
+    async fn read_origin(&self, read: &Read<'_>) -> Result<ReadOk, Error> {
+        let &Read { session, file, offset, count, .. } = read;
+        let Some(disk) = &self.disk else {
+            return read_whole(session, file, offset, count).await;
+        };
+        let (begin, around) = disk.around(offset, count);
+        let state = disk.state(&file);
+        let mut got = read_whole(session, file, begin, around).await?;
+        disk.keep(&file, state, begin, &got);
+        let from = usize::try_from(offset - begin).unwrap_or(usize::MAX).min(got.data.len());
+        let to = from.saturating_add(count as usize).min(got.data.len());
+        got.eof &= to == got.data.len();
+        got.data = got.data.slice(from..to);
+        Ok(got)
     }
 
     pub(crate) async fn write_bytes(
@@ -61,7 +87,7 @@ impl Remote {
         };
         let written = self.write_whole(&self.acting(caller), file, offset, data, stability).await;
         if written.wcc.after.is_none() {
-            self.ahead.note(&file, None);
+            self.changed(&file, None);
         }
         written
     }
@@ -94,7 +120,7 @@ impl Remote {
                     return Changed { wcc, result: failed.result };
                 }
             };
-            self.ahead.note(&file, reply.file_wcc.after.as_ref());
+            self.changed(&file, reply.file_wcc.after.as_ref());
             let told = neutral::wcc(&reply.file_wcc);
             wcc = Some(wcc.map_or(told, |before| around(before, told)));
             let where_ = Committed::told(&reply);
@@ -123,8 +149,8 @@ impl Remote {
         match self.acting(caller).commit(file, offset, count).await {
             Ok(timed) => {
                 let wcc = &timed.reply.file_wcc;
-                if wcc.after.is_some() {
-                    self.ahead.note(&file, wcc.after.as_ref());
+                if let Some(told) = &wcc.after {
+                    self.told(&file, told, None);
                 }
                 Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::told(&timed.reply)) }
             }

@@ -38,7 +38,7 @@ impl fmt::Debug for Handle {
 }
 
 /// On whose behalf an operation runs, after the export's squashing.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Caller {
     pub uid: u32,
     pub gid: u32,

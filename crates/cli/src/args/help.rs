@@ -55,7 +55,7 @@ const OWN: [(&str, &str, &[&str]); 18] = [
         "Durability",
         &["commit_mode", "metadata_sync", "write_log", "write_log_size", "log_failure", "state"],
     ),
-    ("serve", "Proxy", &["origin", "read_ahead"]),
+    ("serve", "Proxy", &["origin", "read_ahead", "cache", "cache_size", "offline_reads"]),
     ("serve", OUTPUT, &["slow_log"]),
     ("link", NETWORK, &["listen", "listen_mount", "to", "udp", "insecure"]),
     ("link", LIMITS, &["connections", "held", "threads"]),

@@ -219,6 +219,17 @@ pub(crate) struct Serve {
     /// Bytes that are read ahead of clients from the origin, at most; 0 reads nothing ahead.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size_or_none)]
     pub(crate) read_ahead: u64,
+    /// Keeps blocks of the origin's files in this directory of a local disk, over restarts, too.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Bytes that the cache may take of the disk.
+    #[arg(
+        long, value_name = "SIZE", default_value = "10G", value_parser = size, requires = "cache"
+    )]
+    pub(crate) cache_size: u64,
+    /// While the origin is away, what is in the cache is read on, by what was known last.
+    #[arg(long, requires = "cache")]
+    pub(crate) offline_reads: bool,
     /// An emulated link in front of every client.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) link: Option<Profile>,

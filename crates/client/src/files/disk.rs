@@ -45,9 +45,7 @@ impl Files {
     pub(super) fn storable(&self, file: &FileHandle) -> Option<Token> {
         let now = self.now();
         let state = self.state(file)?;
-        let since_1970 = self.inner.clock.since_1970();
-        let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
-        let wall = Time { seconds, nanos: since_1970.subsec_nanos() };
+        let wall = Time::since_1970(self.inner.clock.since_1970());
         self.inner.state.lock().attributes.is_settled(file, now, wall).then_some(state)
     }
 

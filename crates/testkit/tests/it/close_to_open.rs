@@ -23,7 +23,10 @@ use server::CommitMode;
 use testkit::Site;
 use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Procedure, Sattr3, SetTime};
 
-use crate::proxy::{Origin, Proxy, proxied};
+use cache::medium::Memory;
+use testkit::outage::Outage;
+
+use crate::proxy::{Origin, Proxy, cached, proxied};
 
 const SEEDS: u64 = 10_000;
 const SESSIONS: u8 = 5;
@@ -62,6 +65,8 @@ pub(crate) enum Way {
     Direct,
     /// Two proxies stand before the server; each client asks one of them, or the server.
     Proxies,
+    /// The same, and each proxy keeps what it has read.
+    Caches,
 }
 
 pub(crate) fn seeds_by(mut seeds: impl Iterator<Item = u64>, way: Way) {
@@ -95,6 +100,12 @@ fn run(seed: u64, options: Options, way: Way) {
         let mut proxies = Vec::new();
         if way == Way::Proxies {
             proxies = vec![proxied(&clock, &site).await, proxied(&clock, &site).await];
+        }
+        if way == Way::Caches {
+            for _ in 0..2 {
+                let (memory, outage) = (Memory::default(), Outage::default());
+                proxies.push(cached(&clock, &site, &memory, &outage).await);
+            }
         }
         let writer = session(&site, &proxies, &mut fork).await;
         let reader = session(&site, &proxies, &mut fork).await;

@@ -15,7 +15,7 @@ use perf::units::Nanos;
 
 use super::{mib, name, origins, seen, unreadable};
 use crate::args::cache::{Clean, Files, Invalidate};
-use crate::cmd::mount::disk::unusable;
+use crate::disk::unusable;
 
 /// How long a mount is waited for that has an order: it looks each second, and may be storing.
 const LOOKS_MAX: u32 = 100;

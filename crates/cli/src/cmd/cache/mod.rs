@@ -18,7 +18,7 @@ use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 
 use crate::args::cache::{Cache, Status, Verify, Why};
-use crate::cmd::mount::disk::unusable;
+use crate::disk::unusable;
 
 /// Runs the command.
 pub(crate) fn run(command: &Cache, verbosity: Verbosity) -> Result<(), Failure> {

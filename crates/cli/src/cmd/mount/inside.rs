@@ -28,7 +28,6 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
-use super::disk;
 use super::metrics;
 use super::notices::Notices;
 use super::reach::{self, Reached};
@@ -91,7 +90,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         }
     };
     let outcome = mount.end(grace).await;
-    disk::end(&files);
+    crate::disk::end(&files);
     ended(&args.dir, outcome)
 }
 

@@ -2,7 +2,6 @@
 
 mod args;
 mod background;
-pub(crate) mod disk;
 pub(crate) mod helper;
 pub(crate) mod inside;
 mod metrics;
@@ -118,7 +117,7 @@ async fn serve(
             return Err(given_up(at));
         }
     };
-    disk::end(&reached.files);
+    crate::disk::end(&reached.files);
     let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
     report(at, settings, ended, dropped_bytes, notices)
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use cache::{Cache, Limits};
 use client::error::Error;
 use client::files::{Files, Options};
 use client::mount::{self, Persistence};
-use client::session::{Complaints, Credential};
+use client::session::{Complaints, Credential, Session};
 use client::write_behind;
 use harness::emulated;
 use harness::exit::Failure;
@@ -18,8 +19,8 @@ use net::transport::buffer::Pool;
 use parking_lot::Mutex;
 use wire::nfs3::{FType, StableHow};
 
-use super::disk;
 use super::notices::Notices;
+use crate::disk;
 
 /// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
 const COMPLAINTS_MAX: usize = 100;
@@ -79,7 +80,7 @@ pub(super) async fn reach(
         ..write_behind::Options::default()
     };
     let dirty_bytes_max = settings.dirty_max.unwrap_or(write.dirty_bytes_max);
-    let disk = disk::open(settings, &session, notices)?;
+    let disk = cached(settings, &session, notices)?;
     let files = Files::on_disk(
         clock,
         session,
@@ -138,4 +139,21 @@ fn events(settings: &Settings, notices: &Notices) -> Events {
         }
         Event::Reconnected => notices.say(&format!("connected to {host} again")),
     })
+}
+
+/// The cache on a local disk that was asked for.
+fn cached(
+    settings: &Settings,
+    session: &Session,
+    notices: &Notices,
+) -> Result<Option<Cache>, Failure> {
+    let Some(dir) = &settings.disk else { return Ok(None) };
+    let limits = Limits::default();
+    let limits = Limits {
+        bytes_max: settings.disk_bytes_max.unwrap_or(limits.bytes_max),
+        files_max: settings.disk_files_max.unwrap_or(limits.files_max),
+        ..limits
+    };
+    let notices = notices.clone();
+    disk::open(dir, &settings.target, session, limits, move |text| notices.warn(text))
 }

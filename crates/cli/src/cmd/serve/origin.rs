@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use cache::{Cache, Limits};
 use client::error::Error;
 use client::mount::{self, Mounted, Persistence};
-use client::session::{Complaints, Credential};
+use client::session::{Complaints, Credential, Session};
 use client::url::Target;
 use harness::exit::Failure;
 use harness::mounts::settings::{self, Settings};
@@ -23,9 +24,9 @@ use wire::nfs3::FType;
 use super::banner::Banner;
 use super::stores::Kind;
 use super::{Server, bad_exports, bind, named, open_state, replies};
-use crate::args;
 use crate::exports::resolve;
 use crate::state::State;
+use crate::{args, disk};
 
 /// Options of the origin's mount that mean something to a proxy.
 const WORDS: &[&str] = &[
@@ -50,11 +51,16 @@ const COMPLAINTS_MAX: usize = 100;
 
 /// What is of an origin belongs to one.
 pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
-    match args.origin.is_empty() || matches!(kind, Kind::Origin) {
+    let given = match (args.origin.is_empty(), &args.cache) {
+        (false, _) => "--origin",
+        (true, Some(_)) => "--cache",
+        (true, None) => return Ok(()),
+    };
+    match matches!(kind, Kind::Origin) {
         true => Ok(()),
         false => Err(Failure::usage(
-            "--origin is of the store nfs://HOST/EXPORT",
-            "such a store, or no --origin",
+            format!("{given} is of the store nfs://HOST/EXPORT"),
+            format!("such a store, or no {given}"),
         )),
     }
 }
@@ -98,6 +104,8 @@ pub(super) async fn serve(
         machine_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         everyone: origin.everyone.clone(),
         read_ahead_bytes_max: args.read_ahead,
+        cache: cached(args, &settings.target, &reached.session)?,
+        offline_reads: args.offline_reads,
     };
     let remote = Remote::open(&clock, reached.session, handles, options).await?;
     let spec = named(args, store)?;
@@ -190,6 +198,17 @@ fn handles(
         }
         (Err(why), None) => Err(no_key(why)),
     }
+}
+
+/// The cache on a local disk that was asked for.
+fn cached(
+    args: &args::Serve,
+    target: &Target,
+    session: &Session,
+) -> Result<Option<Cache>, Failure> {
+    let Some(dir) = &args.cache else { return Ok(None) };
+    let limits = Limits { bytes_max: args.cache_size, ..Limits::default() };
+    disk::open(dir, target, session, limits, |text| output::say(text))
 }
 
 fn no_key(why: proxy::HandlesError) -> Failure {

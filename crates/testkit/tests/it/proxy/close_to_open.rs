@@ -7,3 +7,8 @@ use crate::close_to_open::{Way, seeds_by};
 fn whoever_opens_sees_what_was_closed_before_by_whichever_way() {
     seeds_by(0..500, Way::Proxies);
 }
+
+#[test]
+fn whoever_opens_sees_what_was_closed_before_where_proxies_keep_blocks() {
+    seeds_by(0..500, Way::Caches);
+}

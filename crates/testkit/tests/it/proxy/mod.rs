@@ -4,6 +4,7 @@ mod above;
 mod ahead;
 mod callers;
 mod close_to_open;
+mod disk;
 mod handles;
 mod hostile;
 mod outages;
@@ -15,6 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cache::medium::Memory;
+use cache::{Cache, Geometry, Limits};
 use client::session::{Credential, Session};
 use client::url::Version;
 use net::call::{self, Rpc, Target};
@@ -70,6 +73,22 @@ fn world_behind<F: Future<Output = ()> + Send + 'static>(
 pub(crate) async fn proxied<S: Store>(clock: &Clock, origin: &Arc<Site<S>>) -> Proxy {
     let remote = remote(clock, origin, &Outage::default(), None).await;
     proxy_on(clock, remote)
+}
+
+/// The same with a cache.
+pub(crate) async fn cached<S: Store>(
+    clock: &Clock,
+    origin: &Arc<Site<S>>,
+    memory: &Memory,
+    outage: &Outage,
+) -> Proxy {
+    let rpc = origin.persistent(outage, call::Options::stream()).await.unwrap();
+    let session = origin.session(rpc).await.unwrap();
+    let geometry = Geometry::of_reads_of(session.sizes().read_bytes_max);
+    let cache = Cache::in_memory(memory.clone(), geometry, Limits::default());
+    let options = Options { cache: Some(cache), offline_reads: true, ..Options::default() };
+    let handles = Handles::open("origin:/", None).unwrap();
+    proxy_on(clock, Remote::open(clock, session, handles, options).await.unwrap())
 }
 
 fn proxy_on(clock: &Clock, remote: Remote) -> Proxy {

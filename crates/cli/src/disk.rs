@@ -1,42 +1,39 @@
-//! `--cache` of a mount: opening what a local disk keeps of an export, and what is said of it.
+//! `--cache` of mounts and proxies: opening what a local disk keeps of an export, and what is said
+//! of it.
+
+use std::path::Path;
 
 use cache::place::OpenError;
 use cache::{Cache, Event, Limits, Origin};
 use client::files::Files;
 use client::session::Session;
+use client::url::Target;
 use harness::exit::Failure;
-use harness::mounts::settings::Settings;
 
-use super::notices::Notices;
-
-/// Opens the cache that was asked for. On a full disk the mount goes on without one.
-pub(super) fn open(
-    settings: &Settings,
+/// Opens the cache of an export below `dir`. None on a full disk: whoever asked goes on without one.
+/// `warn` hears of that, and of what happens to the cache later.
+pub(crate) fn open(
+    dir: &Path,
+    target: &Target,
     session: &Session,
-    notices: &Notices,
+    limits: Limits,
+    warn: impl Fn(&str) + Clone + Send + Sync + 'static,
 ) -> Result<Option<Cache>, Failure> {
-    let Some(dir) = &settings.disk else { return Ok(None) };
-    let limits = Limits::default();
-    let limits = Limits {
-        bytes_max: settings.disk_bytes_max.unwrap_or(limits.bytes_max),
-        files_max: settings.disk_files_max.unwrap_or(limits.files_max),
-        ..limits
-    };
-    let heard = notices.clone();
-    let hear = Box::new(move |event: &Event| heard.warn(&told(event)));
+    let heard = warn.clone();
+    let hear = Box::new(move |event: &Event| heard(&told(event)));
     let read_bytes = session.sizes().read_bytes_max;
-    match Cache::open(dir, &origin(settings, session), read_bytes, limits, hear) {
+    match Cache::open(dir, &origin(target, session), read_bytes, limits, hear) {
         Ok(disk) => Ok(Some(disk)),
         Err(error @ OpenError::Full { .. }) => {
-            notices.warn(&format!("cache: {error}: going on without it"));
+            warn(&format!("cache: {error}: going on without it"));
             Ok(None)
         }
         Err(error) => Err(unusable(error)),
     }
 }
 
-/// The mount is over: what is still to be stored is, and what was counted.
-pub(super) fn end(files: &Files) {
+/// A mount is over: what is still to be stored is, and what was counted.
+pub(crate) fn end(files: &Files) {
     if let Some(disk) = files.disk() {
         disk.settle();
     }
@@ -44,8 +41,7 @@ pub(super) fn end(files: &Files) {
 
 /// Server and export, as they are told apart: by the host's name, the port if one was given, the
 /// path, and the root's handle.
-fn origin(settings: &Settings, session: &Session) -> Origin {
-    let target = &settings.target;
+fn origin(target: &Target, session: &Session) -> Origin {
     let port = target.nfs_port.map(|port| format!(":{port}")).unwrap_or_default();
     let name = format!("nfs://{}{port}{}", target.host, target.path_text());
     Origin { name, root: session.root().as_bytes().to_vec() }
@@ -87,7 +83,8 @@ pub(crate) fn unusable(error: OpenError) -> Failure {
             format!("rm -r {}: it was copied there, and holds copies only", path.display())
         }
         OpenError::Busy { .. } => {
-            "another directory for --cache, or end the other mount of this export".to_owned()
+            "another directory for --cache, or end the other mount or proxy of this export"
+                .to_owned()
         }
         OpenError::Threads(_) => "raise the limit of processes (ulimit -u)".to_owned(),
     };

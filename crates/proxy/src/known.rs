@@ -1,0 +1,202 @@
+//! What the origin has told of files lately: whether an answer from the disk is one of now, and
+//! with `--offline-reads` what is answered while the origin is away.
+//!
+//! Replies overtake one another. A reply that tells another state of a file than was known may be
+//! older or newer: what is known is unsure then, until a call that was begun later confirms it.
+//!
+//! Bounded: [`ENTRIES_MAX`] files, rights and names each; what was used longest ago goes.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use cache::{Now, OriginTime, Time, Token};
+use lru::LruCache;
+use net::clock::Clock;
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+use server::types::Caller;
+use wire::nfs3::{Fattr3, FileHandle, NfsTime, access, lookup};
+
+use crate::ahead::GOOD_FOR;
+
+/// Some 250 bytes each, and a name.
+const ENTRIES_MAX: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("it is not zero");
+
+/// What a caller may is taken to be so for so long, if the file is in the same state: the longest
+/// that nfs(5) has for a directory.
+const RIGHTS_GOOD_FOR: Nanos = Nanos::from_secs(60);
+
+/// See the module's head; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Known {
+    clock: Clock,
+    /// Guards all that is known; held for looks.
+    tables: Arc<Mutex<Tables>>,
+}
+
+struct Tables {
+    files: LruCache<FileHandle, Told>,
+    rights: LruCache<(FileHandle, Caller), Right>,
+    names: LruCache<(FileHandle, Box<[u8]>), FileHandle>,
+    time: OriginTime,
+}
+
+struct Told {
+    attributes: Fattr3,
+    /// When this state was told first.
+    since: Instant,
+    /// When it was told last.
+    at: Instant,
+    /// Whether no other state was told meanwhile.
+    is_sure: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Right {
+    granted: u32,
+    /// Of the file, when it was told.
+    ctime: NfsTime,
+    at: Instant,
+}
+
+/// The state that a file's data are of, when they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    pub(crate) token: Token,
+    /// No other state can look the same.
+    pub(crate) is_settled: bool,
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Known").field("files", &self.tables.lock().files.len()).finish()
+    }
+}
+
+/// The state that a file's data are of.
+pub(crate) fn token(of: &Fattr3) -> Token {
+    let Fattr3 { size, mtime, ctime, fileid, .. } = *of;
+    Token { size, mtime: time(mtime), ctime: time(ctime), fileid, change: 0 }
+}
+
+fn time(of: NfsTime) -> Time {
+    Time { seconds: i64::from(of.seconds), nanos: of.nseconds }
+}
+
+fn since_epoch(time: Instant) -> u64 {
+    time.since(Instant::EPOCH).as_nanos()
+}
+
+impl Known {
+    pub(crate) fn new(clock: &Clock) -> Self {
+        let tables = Tables {
+            files: LruCache::unbounded(),
+            rights: LruCache::unbounded(),
+            names: LruCache::unbounded(),
+            time: OriginTime::default(),
+        };
+        Self { clock: clock.clone(), tables: Arc::new(Mutex::new(tables)) }
+    }
+
+    /// A reply to a call that was begun at `asked`, if that is known, has told these attributes.
+    pub(crate) fn note(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
+        let now = self.clock.now();
+        let mut tables = self.tables.lock();
+        tables.time.told(time(told.ctime), since_epoch(now));
+        let Some(known) = tables.files.get_mut(file) else {
+            let told = Told { attributes: *told, since: now, at: now, is_sure: true };
+            put(&mut tables.files, *file, told);
+            return;
+        };
+        if token(&known.attributes) != token(told) {
+            *known = Told { attributes: *told, since: now, at: now, is_sure: false };
+            return;
+        }
+        known.attributes = *told;
+        known.is_sure |= asked.is_some_and(|asked| asked >= known.since);
+        known.at = now;
+    }
+
+    /// A file was changed, and the origin has not told to what.
+    pub(crate) fn forget(&self, file: &FileHandle) {
+        self.tables.lock().files.pop(file);
+    }
+
+    pub(crate) fn note_rights(
+        &self,
+        file: &FileHandle,
+        caller: &Caller,
+        granted: u32,
+        of: &Fattr3,
+    ) {
+        let right = Right { granted, ctime: of.ctime, at: self.clock.now() };
+        put(&mut self.tables.lock().rights, (*file, caller.clone()), right);
+    }
+
+    pub(crate) fn note_name(&self, dir: &FileHandle, name: &[u8], file: &FileHandle) {
+        put(&mut self.tables.lock().names, (*dir, name.into()), *file);
+    }
+
+    pub(crate) fn forget_name(&self, dir: &FileHandle, name: &[u8]) {
+        self.tables.lock().names.pop(&(*dir, name.into()));
+    }
+
+    /// The attributes, if the file is known to have them still and the caller to be allowed to read.
+    pub(crate) fn readable(&self, file: &FileHandle, caller: &Caller) -> Option<Fattr3> {
+        let now = self.clock.now();
+        let mut tables = self.tables.lock();
+        let right = *tables.rights.get(&(*file, caller.clone()))?;
+        let told = tables.files.get(file)?;
+        let is_good = told.is_sure && now.since(told.at) <= GOOD_FOR;
+        let may = right.granted & access::READ != 0
+            && right.ctime == told.attributes.ctime
+            && now.since(right.at) <= RIGHTS_GOOD_FOR;
+        (is_good && may).then_some(told.attributes)
+    }
+
+    /// The state that what is asked for now is of, if the reply tells the same.
+    pub(crate) fn state(&self, file: &FileHandle) -> Option<State> {
+        let now = self.clock.now();
+        let mut tables = self.tables.lock();
+        let Told { attributes, since, .. } = tables.files.get(file)?;
+        let (token, since) = (token(attributes), *since);
+        let known_for_ns = now.since(since).as_nanos();
+        let wall = Time::since_1970(self.clock.since_1970());
+        let now = Now { steady_ns: since_epoch(now), wall };
+        let is_settled = tables.time.is_settled(token.ctime, known_for_ns, now);
+        Some(State { token, is_settled })
+    }
+
+    /// What was told of a file last, however long ago.
+    pub(crate) fn last(&self, file: &FileHandle) -> Option<Fattr3> {
+        self.tables.lock().files.get(file).map(|told| told.attributes)
+    }
+
+    /// The same of a caller's rights.
+    pub(crate) fn last_rights(
+        &self,
+        file: &FileHandle,
+        caller: &Caller,
+    ) -> Option<access::ReplyOk> {
+        let mut tables = self.tables.lock();
+        let access = tables.rights.get(&(*file, caller.clone()))?.granted;
+        let obj_attributes = Some(tables.files.get(file)?.attributes);
+        Some(access::ReplyOk { obj_attributes, access })
+    }
+
+    /// The same of a name.
+    pub(crate) fn last_name(&self, dir: &FileHandle, name: &[u8]) -> Option<lookup::ReplyOk> {
+        let mut tables = self.tables.lock();
+        let object = *tables.names.get(&(*dir, name.into()))?;
+        let obj_attributes = Some(tables.files.get(&object)?.attributes);
+        let dir_attributes = tables.files.get(dir).map(|told| told.attributes);
+        Some(lookup::ReplyOk { object, obj_attributes, dir_attributes })
+    }
+}
+
+fn put<K: std::hash::Hash + Eq, V>(into: &mut LruCache<K, V>, key: K, value: V) {
+    into.put(key, value);
+    if into.len() > ENTRIES_MAX.get() {
+        into.pop_lru();
+    }
+}

@@ -1,0 +1,140 @@
+//! A cache under the proxy: what is kept is served to whom it may, and while the origin is away.
+
+use bytes::Bytes;
+use cache::medium::Memory;
+use client::session::Session;
+use net::clock::Clock;
+use perf::units::Nanos;
+use testkit::outage::Outage;
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
+
+use super::{Origin, Proxy, cached, reading, user, world};
+
+const BYTES: usize = 1 << 20;
+
+/// A file that has been as it is for a while, and a session with the proxy.
+async fn begin(
+    clock: &Clock,
+    origin: &Origin,
+    memory: &Memory,
+    outage: &Outage,
+) -> (Proxy, Session) {
+    let direct = origin.session(origin.rpc()).await.unwrap();
+    let how = CreateHow::Unchecked(Sattr3::of_mode(0o644));
+    let file = direct.create(direct.root(), b"file", how).await.unwrap().obj.unwrap();
+    fill(&direct, file, 1).await;
+    clock.sleep(Nanos::from_secs(10)).await;
+    let proxy = cached(clock, origin, memory, outage).await;
+    let session = proxy.session(proxy.rpc()).await.unwrap();
+    (proxy, session)
+}
+
+async fn fill(session: &Session, file: FileHandle, with: u8) {
+    let data = Bytes::from(vec![with; BYTES]);
+    session.write(file, 0, data, StableHow::FileSync).await.unwrap();
+}
+
+/// Opens it as a client does, and reads all of it.
+async fn read(session: &Session) -> Result<Vec<u8>, NfsStat3> {
+    let status = |error: client::error::Error| error.status().unwrap();
+    let file = session.lookup(session.root(), b"file").await.map_err(status)?.object;
+    session.getattr(file).await.map_err(status)?;
+    session.access(file, access::ALL).await.map_err(status)?;
+    let mut got = Vec::new();
+    while got.len() < BYTES {
+        let part = session.read(file, got.len() as u64, 1 << 16).await.map_err(status)?;
+        got.extend_from_slice(&part.data);
+    }
+    Ok(got)
+}
+
+fn reads(proxy: &Proxy) -> f64 {
+    let readings = server::store::Store::readings(&*proxy.store());
+    let is_read = |labels: &[(&str, String)]| labels.iter().any(|(_, value)| value == "READ");
+    let reads = readings
+        .iter()
+        .filter(|one| one.name == "nfskit_origin_calls_total" && is_read(&one.labels));
+    reads.map(|one| one.value).sum()
+}
+
+#[test]
+fn what_was_read_once_costs_no_read_also_after_a_restart_and_a_change_is_seen() {
+    world(async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        let direct = origin.session(origin.rpc()).await.unwrap();
+        // The first time the state has just been told; the second it is settled.
+        for _ in 0..2 {
+            assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 1));
+            clock.sleep(Nanos::from_secs(10)).await;
+        }
+        let before = reads(&proxy);
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 1));
+        assert_eq!(reads(&proxy), before);
+        drop((proxy, session));
+        let proxy = cached(&clock, &origin, &memory, &outage).await;
+        let session = proxy.session(proxy.rpc()).await.unwrap();
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 1));
+        assert_eq!(reads(&proxy), 0.0, "it is there after a restart");
+        let file = direct.lookup(direct.root(), b"file").await.unwrap().object;
+        for with in 2..6 {
+            fill(&direct, file, with).await;
+            assert!(read(&session).await.unwrap().iter().all(|&byte| byte == with));
+        }
+        // Nor does a client that never asks see what is old for long.
+        let ours = session.lookup(session.root(), b"file").await.unwrap().object;
+        fill(&direct, file, 9).await;
+        clock.sleep(Nanos::from_secs(4)).await;
+        let part = session.read(ours, 0, 1 << 16).await.unwrap();
+        assert!(part.data.iter().all(|&byte| byte == 9));
+    });
+}
+
+#[test]
+fn who_may_not_read_a_file_does_not_read_what_is_kept_of_it() {
+    world(async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        let file = session.lookup(session.root(), b"file").await.unwrap().object;
+        session.setattr(file, Sattr3::of_mode(0o600), None).await.unwrap();
+        origin.believe_callers();
+        proxy.believe_callers();
+        clock.sleep(Nanos::from_secs(10)).await;
+        for _ in 0..3 {
+            read(&session).await.unwrap();
+            clock.sleep(Nanos::from_secs(1)).await;
+        }
+        let other = session.acting_as(&user(1000));
+        let refused = other.read(file, 0, 1 << 16).await.unwrap_err();
+        assert_eq!(refused.status(), Some(NfsStat3::Acces));
+        assert!(read(&other).await.is_err());
+    });
+}
+
+#[test]
+fn while_the_origin_is_away_what_is_kept_is_read_and_changes_wait() {
+    world(async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        for _ in 0..2 {
+            read(&session).await.unwrap();
+            clock.sleep(Nanos::from_secs(10)).await;
+        }
+        read(&session).await.unwrap();
+        outage.begin();
+        let begun = clock.now();
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 1));
+        assert!(clock.now().since(begun) < Nanos::from_secs(15));
+        assert!(reading(&proxy, "nfskit_proxy_offline_total") > 0.0);
+        let file = session.lookup(session.root(), b"file").await.unwrap().object;
+        let (back, own) = (outage.clone(), clock.clone());
+        clock.spawn(async move {
+            own.sleep(Nanos::from_secs(30)).await;
+            back.end();
+        });
+        fill(&session, file, 7).await;
+        assert!(clock.now().since(begun) >= Nanos::from_secs(30));
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
+    });
+}
