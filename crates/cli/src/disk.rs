@@ -10,8 +10,8 @@ use client::session::Session;
 use client::url::Target;
 use harness::exit::Failure;
 
-/// Opens the cache of an export below `dir`. None on a full disk: whoever asked goes on without one.
-/// `warn` hears of that, and of what happens to the cache later.
+/// Opens the cache of an export below `dir`. None on a full disk: whoever asked goes on without
+/// one. `warn` hears of that, and of what happens to the cache later.
 pub(crate) fn open(
     dir: &Path,
     target: &Target,

@@ -141,7 +141,8 @@ impl Known {
         self.tables.lock().names.pop(&(*dir, name.into()));
     }
 
-    /// The attributes, if the file is known to have them still and the caller to be allowed to read.
+    /// The attributes, if the file is known to have them still, and the caller to be allowed to
+    /// read.
     pub(crate) fn readable(&self, file: &FileHandle, caller: &Caller) -> Option<Fattr3> {
         let now = self.clock.now();
         let mut tables = self.tables.lock();

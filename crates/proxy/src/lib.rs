@@ -11,7 +11,8 @@
 //!
 //! Each call of a client becomes a call of the origin, under the ids of its caller. Nothing is
 //! answered that the origin has not answered, but for bytes that were read ahead or are on the
-//! disk, so there is no state to lose: a proxy that is killed has lost no write, and its successor has the same handles.
+//! disk, so there is no state to lose: a proxy that is killed has lost no write, and its successor
+//! has the same handles.
 //!
 //! It stands on [`client::session::Session`], not on [`client::files::Files`]: the caches of a
 //! mount answer one host's programs by nfs(5), with attributes that are seconds old. A proxy's
