@@ -7,11 +7,18 @@
 //! calls gain least, and one in which nothing is, so that they gain most.
 
 use perf::model::closed::network::{Center, Class, Kind, Network};
+use perf::model::transaction::{Capacity, Path, Server, Storage};
+use perf::model::write_log::{LogDevice, Stable, outlook};
 
 use super::finding::Gain;
 
 /// How a gain is predicted by this module.
 pub const CLOSED: &str = "a closed model";
+/// How what a log gives is predicted: `nfskit model whatif write-log=` has the same model.
+pub const LOGGED: &str = "the model of a write log on a device of 30 to 200 us a write";
+/// What such a device takes, us: an NVMe device with a protected cache, and an SSD of which every
+/// write has to reach the flash (guesses).
+const LOG_US: (f64, f64) = (30.0, 200.0);
 /// By shares of the time alone.
 pub const SHARES: &str = "shares of the time";
 
@@ -99,9 +106,83 @@ pub fn without_share(share: f64, gone: (f64, f64)) -> Gain {
     Gain::faster("work", (rate(gone.0), rate(gone.1)), SHARES)
 }
 
+/// Calls that must be stable, of which each takes `stable_ms` and `on_way` are outstanding, have
+/// `share` of the time of all. Answered from a fast log, what they take is the floor, which is
+/// between these, and the log's write.
+pub fn logged(share: f64, stable_ms: f64, floor_ms: (f64, f64), on_way: f64) -> Gain {
+    let gone = |floor_ms: f64, log_us: f64, callers: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 256")]
+        let calls = Stable { bytes: SMALL_BYTES, outstanding: callers.clamp(1.0, 256.0) as u32 };
+        let floor_us = floor_ms.clamp(0.0, stable_ms) * 1e3;
+        let response_us = |sync_us: f64, log: Option<&LogDevice>| {
+            outlook(&small(floor_us, sync_us), Server::Concurrent, log, &calls).response_us
+        };
+        // The sync with which the calls take what was measured, halved in.
+        let (mut low_us, mut high_us) = (0.0, stable_ms * 1e3);
+        for _ in 0..SYNC_STEPS {
+            let middle = f64::midpoint(low_us, high_us);
+            let is_more = response_us(middle, None) > stable_ms * 1e3;
+            if is_more { high_us = middle } else { low_us = middle }
+        }
+        let log = LogDevice::of_sync(log_us);
+        let (without, with) = (response_us(high_us, None), response_us(high_us, Some(&log)));
+        (1.0 - with / without).max(0.0)
+    };
+    let all = [floor_ms.0, floor_ms.1].into_iter().flat_map(|floor_ms| {
+        let devices = [LOG_US.0, LOG_US.1].into_iter();
+        devices.flat_map(move |log_us| {
+            [on_way.floor(), on_way.ceil()].map(|callers| gone(floor_ms, log_us, callers))
+        })
+    });
+    let (least, most) =
+        all.fold((1.0, 0.0), |(least, most): (f64, f64), gone| (least.min(gone), most.max(gone)));
+    match without_share(share, (least, most)) {
+        Gain::Faster { of, least, most, .. } => Gain::Faster { of, least, most, model: LOGGED },
+        unpredicted @ Gain::Unpredicted(_) => unpredicted,
+    }
+}
+
+/// A WRITE as programs make it that want it to be stable.
+const SMALL_BYTES: u64 = 4096;
+/// To a thousandth of a sync.
+const SYNC_STEPS: usize = 12;
+
+/// A path of which nothing but the way and the sync is known.
+fn small(floor_us: f64, sync_us: f64) -> Path {
+    Path {
+        round_trip_us: floor_us,
+        ser_us_per_kib: 0.0,
+        op_us: 0.0,
+        overhead_us: 0.0,
+        capacity: Capacity { call_us: 0.0, us_per_kib: 0.0 },
+        storage: Storage {
+            sync_us,
+            us_per_kib: 0.0,
+            left_us_per_kib: 0.0,
+            unhidden_us_per_kib: 0.0,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_takes_the_sync_and_leaves_the_way() {
+        // 10 ms, of which 0.5 are the way: 0.53 to 0.7 ms are left of each.
+        let (least, most) = bounds(&logged(1.0, 10.0, (0.5, 0.5), 1.0));
+        assert!(
+            (least - 10.0 / 0.7).abs() < 0.2 && (most - 10.0 / 0.53).abs() < 0.4,
+            "{least} {most}"
+        );
+        // Of half of the time, no more than twice the work.
+        let (least, most) = bounds(&logged(0.5, 10.0, (0.5, 1.5), 8.0));
+        assert!(least > 1.6 && most < 2.0, "{least} {most}");
+        // Where storage is as fast as a log there is nothing to gain.
+        let (_, most) = bounds(&logged(1.0, 0.55, (0.5, 0.5), 1.0));
+        assert!(most < 1.1, "{most}");
+    }
 
     fn bounds(gain: &Gain) -> (f64, f64) {
         match gain {

@@ -1,7 +1,8 @@
 //! What commands and workloads have around them, once for all of them:
 //!
 //! - what they measure: [`target`]s, [`scratch`] directories there and [`local`] ones, servers in
-//!   this process ([`served`], [`sockets`]), [`mounts`] of their own, [`emulated`] links;
+//!   this process ([`served`], [`logged`], [`sockets`]), [`mounts`] of their own, [`emulated`]
+//!   links;
 //! - what this host says of it: [`counted`];
 //! - how they work: [`apart`] from what listens, on [`processors`] of their own, until a
 //!   [`signals::Interrupts`] comes;
@@ -20,6 +21,7 @@ pub mod events;
 pub mod exit;
 pub mod hints;
 pub mod local;
+pub mod logged;
 pub mod mounts;
 pub mod output;
 pub mod processors;

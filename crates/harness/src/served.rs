@@ -1,6 +1,7 @@
 //! Servers in this process: what `serve` runs until a signal ends it, and what a study embeds.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
 use server::store::mem::{MemOptions, MemStore};
-use server::store::sim::{SimOptions, SimStore, WriteBack};
+use server::store::sim::{LogSpec, SimOptions, SimStore, WriteBack};
 use server::store::{Medium, Store};
 use server::types::Caller;
 use server::{
@@ -38,6 +39,9 @@ use crate::target;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+
+/// How long an emulated log may be: as long as one in a file.
+pub const LOG_BYTES: RangeInclusive<u64> = LogSpec::BYTES;
 
 /// How often stores are tended, which counts what is idle in seconds.
 const TEND_INTERVAL: Nanos = Nanos::from_secs(1);
@@ -136,9 +140,15 @@ fn mem_options(clock: &Clock, bytes_max: u64) -> MemOptions {
     }
 }
 
-/// An empty store behind an emulated disk. As [`dir_options`] has it, a server that stalls does not
-/// write before it is asked to.
-pub fn emulated(clock: &Clock, bytes_max: u64, disk: Disk, commit_mode: CommitMode) -> SimStore {
+/// An empty store behind an emulated disk, with an emulated write log if one is given. As
+/// [`dir_options`] has it, a server that stalls does not write before it is asked to.
+pub fn emulated(
+    clock: &Clock,
+    bytes_max: u64,
+    disk: Disk,
+    write_log: Option<LogSpec>,
+    commit_mode: CommitMode,
+) -> SimStore {
     let defaults = SimOptions::default();
     let write_back = match commit_mode {
         CommitMode::Concurrent => defaults.write_back,
@@ -146,7 +156,7 @@ pub fn emulated(clock: &Clock, bytes_max: u64, disk: Disk, commit_mode: CommitMo
     };
     let memory = mem_options(clock, bytes_max);
     // Nobody can ask for a crash of it, and so data need to be held once only.
-    let options = SimOptions { disk, memory, write_back, crashes: false, ..defaults };
+    let options = SimOptions { disk, memory, write_back, write_log, crashes: false, ..defaults };
     SimStore::new(options, time_of_day(clock), Arc::new(Timed(clock.clone())))
 }
 
@@ -321,14 +331,30 @@ pub fn worker_threads() -> usize {
 pub struct Embedded {
     /// What synced data survives: a directory may lie in memory.
     pub medium: Medium,
+    /// Of a write log, what a write of 4 KiB took at the start, and each of two, us.
+    pub log_us: Option<(f64, f64)>,
     dialer: Dialer,
     _background: Background,
 }
 
 impl Embedded {
     pub fn start(dir: &Path, commit_mode: CommitMode, threads: u32) -> Result<Self, Failure> {
-        let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
-        Self::start_on(store, Options::embedded(commit_mode, threads))
+        Self::start_as(dir, &dir_options(commit_mode), commit_mode, threads)
+    }
+
+    /// The same, with the directory served as `options` say.
+    pub fn start_as(
+        dir: &Path,
+        options: &DirOptions,
+        commit_mode: CommitMode,
+        threads: u32,
+    ) -> Result<Self, Failure> {
+        let store = open(dir, options).map_err(cannot_open)?;
+        let us = |took: std::time::Duration| took.as_secs_f64() * 1e6;
+        let log_us =
+            store.log_latencies().first().map(|took| (us(took.log), us(took.log_side_by_side)));
+        let started = Self::start_on(store, Options::embedded(commit_mode, threads))?;
+        Ok(Self { log_us, ..started })
     }
 
     /// On an empty store in memory, behind an emulated link.
@@ -386,7 +412,7 @@ impl Embedded {
                 "raise the limits of open files and threads (ulimit -n, -u)",
             )
         })?;
-        Ok(Self { medium, dialer, _background: background })
+        Ok(Self { medium, log_us: None, dialer, _background: background })
     }
 
     /// How a client of this process reaches it, behind this link. Nobody else can.

@@ -51,6 +51,7 @@ pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
 pub mod space;
+pub mod stable;
 pub mod study;
 pub mod suite13;
 pub mod tasks;

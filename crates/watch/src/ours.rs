@@ -49,6 +49,21 @@ pub struct OurServer {
     /// Processors that the process kept busy.
     pub processors_mean: Option<f64>,
     pub resident_bytes: Option<f64>,
+    /// Its write log, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_log: Option<OurLog>,
+}
+
+/// A server's write log; what is counted, over the span.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OurLog {
+    pub records: f64,
+    pub frames: f64,
+    /// Stable WRITEs that were made stable in their file instead.
+    pub refused: f64,
+    pub write_us: Option<f64>,
+    pub size_bytes: Option<f64>,
+    pub has_failed: bool,
 }
 
 /// One procedure of our server.
@@ -276,7 +291,19 @@ impl Since<'_> {
             syncs_per_s: self.all("nfskit_store_syncs_total").and_then(|grown| self.per_s(grown)),
             processors_mean: cpu.and_then(|grown| self.per_s(grown)),
             resident_bytes: self.now.value("process_resident_memory_bytes"),
+            write_log: self.write_log(),
         }
+    }
+
+    fn write_log(&self) -> Option<OurLog> {
+        Some(OurLog {
+            records: self.all("nfskit_log_records_total")?,
+            frames: self.all("nfskit_log_frames_total")?,
+            refused: self.all("nfskit_log_refused_total").unwrap_or(0.0),
+            write_us: self.now.value("nfskit_log_sync_microseconds"),
+            size_bytes: self.now.value("nfskit_log_size_bytes"),
+            has_failed: self.now.value("nfskit_log_failed").is_some_and(|failed| failed > 0.0),
+        })
     }
 
     /// Sums of each procedure, by its name.

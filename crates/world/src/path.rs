@@ -15,16 +15,18 @@
 //! So what waits for what follows from the code, and not from a formula. What the model has and a
 //! world has not: `unhidden`, and of `left` only whether most of the work is left to a COMMIT.
 
+use client::transfer::Kind;
 use load::scratch::Scratch;
-use load::seqwrite::{self, Workload};
+use load::seqwrite::{self, Run, Workload};
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::loggp::Link;
 use perf::model::transaction::{Path, Server, Storage, Transfer};
 use perf::model::whatif::path::Case;
+use perf::model::write_log::{LogDevice, Stable};
 use perf::units::Nanos;
-use server::store::sim::{SimOptions, WriteBack};
+use server::store::sim::{LogSpec, SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};
 
 use crate::simulate::SimulateError;
@@ -58,6 +60,61 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
 /// # Errors
 /// [`SimulateError`].
 pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
+    let (path, with) = of_case(case);
+    run(&path, case.server, &case.transfer, with)
+}
+
+/// Stable WRITEs a second of a case, without a log or with one on such a device, while that has
+/// room.
+///
+/// # Errors
+/// [`SimulateError`].
+pub fn stable_per_s(
+    case: &Case,
+    log: Option<&LogDevice>,
+    stable: &Stable,
+) -> Result<f64, SimulateError> {
+    let transfer = Transfer { call_bytes: stable.bytes, ..case.transfer };
+    let (path, with) = of_case(&Case { transfer, ..*case });
+    let server = case.server;
+    let log = log.map(|device| LogSpec { bytes: LOG_BYTES, ..LogSpec::new(device.profile()) });
+    let with = move |spec| {
+        let ServerSpec { store, .. } = spec;
+        with(ServerSpec { store: SimOptions { write_log: log, ..store }, ..spec })
+    };
+    let most = (STABLE_BYTES_MAX / stable.bytes.max(1)).max(CALLS_EACH);
+    let calls = (CALLS_EACH * u64::from(stable.outstanding)).max(CALLS_MIN).min(most);
+    let workload = Workload {
+        call_bytes: u32::try_from(stable.bytes).unwrap_or(u32::MAX),
+        outstanding: stable.outstanding as usize,
+        file_bytes: FILE_BYTES,
+        total_bytes: calls * stable.bytes,
+        commit_bytes: u64::MAX,
+        stable: StableHow::FileSync,
+        limit: client::transfer::Limit::default(),
+    };
+    let ran = transfer_in_world(&path, server, &transfer, with, workload)?;
+    let writes = ran.events.iter().filter(|event| event.kind == Kind::Write);
+    let mut replies: Vec<_> = writes.map(|event| event.received).collect();
+    replies.sort_unstable();
+    // Without what the beginning and the end take.
+    let skip = (stable.outstanding as usize).min(replies.len() / 4);
+    let steady = &replies[skip..replies.len() - skip];
+    let (Some(first), Some(last)) = (steady.first(), steady.last()) else {
+        return Err(SimulateError::Lost);
+    };
+    let secs = last.since(*first).as_secs_f64();
+    if secs > 0.0 { Ok((steady.len() - 1) as f64 / secs) } else { Err(SimulateError::Lost) }
+}
+
+/// Stable WRITEs of each caller, and of all at least; and their bytes, which have room in the log.
+const CALLS_EACH: u64 = 16;
+const CALLS_MIN: u64 = 160;
+const STABLE_BYTES_MAX: u64 = 32 << 20;
+const LOG_BYTES: u64 = 1 << 30;
+
+/// A case as a path, and the server that it has.
+fn of_case(case: &Case) -> (Path, impl FnOnce(ServerSpec) -> ServerSpec + Send + use<>) {
     let Case { mut path, server, transfer, threads, processor_us, ends, .. } = *case;
     if let Some(ends) = ends {
         // The link's pause makes up what an end takes longer than the link.
@@ -73,14 +130,15 @@ pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
         path.op_us = processor_us;
         path.ser_us_per_kib = path.capacity.us_per_kib;
     }
-    run(&path, server, &transfer, move |spec| ServerSpec {
+    let with = move |spec: ServerSpec| ServerSpec {
         cores: if processor_us.is_some() { 1 } else { spec.cores },
         threads: match (server, threads) {
             (Server::Concurrent, Some(threads)) => threads as usize,
             _ => spec.threads,
         },
         ..spec
-    })
+    };
+    (path, with)
 }
 
 fn run(
@@ -95,27 +153,38 @@ fn run(
     let commit_bytes = window.clamp(least, most).min(transfer.commit_bytes.max(1));
     path.storage.sync_us *= commit_bytes as f64 / transfer.commit_bytes.max(commit_bytes) as f64;
     let transfer = Transfer { commit_bytes, ..*transfer };
-    let world = World::new(1);
-    let ran = world.run(move |stage| async move {
+    let workload = Workload {
+        call_bytes: u32::try_from(transfer.call_bytes).unwrap_or(u32::MAX),
+        outstanding: transfer.outstanding as usize,
+        file_bytes: FILE_BYTES,
+        total_bytes: COMMITS * commit_bytes,
+        commit_bytes,
+        stable: StableHow::Unstable,
+        limit: client::transfer::Limit::default(),
+    };
+    let ran = transfer_in_world(&path, server, &transfer, with, workload)?;
+    ran.mib_per_s().ok_or(SimulateError::Lost)
+}
+
+fn transfer_in_world(
+    path: &Path,
+    server: Server,
+    transfer: &Transfer,
+    with: impl FnOnce(ServerSpec) -> ServerSpec + Send + 'static,
+    workload: Workload,
+) -> Result<Run, SimulateError> {
+    let (path, transfer) = (*path, *transfer);
+    World::new(1).run(move |stage| async move {
         let server = stage.server(with(spec(&path, server, &transfer)));
         let client = stage.client(ClientSpec::behind(link(&path)));
         let session = client.mount(&server).await?;
         let scratch = Scratch::create(&session, "path").await?;
         let file = scratch.file(&session, "f").await?;
-        let call_bytes = u32::try_from(transfer.call_bytes).unwrap_or(u32::MAX);
-        let workload = Workload {
-            call_bytes: call_bytes.min(session.sizes().write_bytes_max),
-            outstanding: transfer.outstanding as usize,
-            file_bytes: FILE_BYTES,
-            total_bytes: COMMITS * commit_bytes,
-            commit_bytes,
-            stable: StableHow::Unstable,
-            limit: client::transfer::Limit::default(),
-        };
-        let data = seqwrite::pattern(workload.call_bytes as usize);
+        let call_bytes = workload.call_bytes.min(session.sizes().write_bytes_max);
+        let workload = Workload { call_bytes, ..workload };
+        let data = seqwrite::pattern(call_bytes as usize);
         Ok::<_, SimulateError>(seqwrite::run(stage.clock(), &session, file, &data, workload).await?)
-    })??;
-    ran.mib_per_s().ok_or(SimulateError::Lost)
+    })?
 }
 
 fn link(path: &Path) -> Profile {

@@ -263,16 +263,17 @@ impl Server {
 
 /// What two lives did; what is held is the second's.
 fn together(first: &Stats, second: Stats) -> Stats {
-    let (a, b) = (&first.disk, &second.disk);
+    let counts = |a: &Counts, b: &Counts| Counts {
+        reads: a.reads + b.reads,
+        writes: a.writes + b.writes,
+        syncs: a.syncs + b.syncs,
+        bytes_read: a.bytes_read + b.bytes_read,
+        bytes_written: a.bytes_written + b.bytes_written,
+        seeks: a.seeks + b.seeks,
+    };
     Stats {
-        disk: Counts {
-            reads: a.reads + b.reads,
-            writes: a.writes + b.writes,
-            syncs: a.syncs + b.syncs,
-            bytes_read: a.bytes_read + b.bytes_read,
-            bytes_written: a.bytes_written + b.bytes_written,
-            seeks: a.seeks + b.seeks,
-        },
+        disk: counts(&first.disk, &second.disk),
+        log_disk: counts(&first.log_disk, &second.log_disk),
         disk_busy: first.disk_busy + second.disk_busy,
         cache_hits: first.cache_hits + second.cache_hits,
         cache_misses: first.cache_misses + second.cache_misses,

@@ -24,13 +24,21 @@ use crate::curve::ranks::{self, Place};
 #[command(after_help = "Examples:
   nfskit bench curve --target nfs://server/export --html curve.html
   nfskit bench curve --target nfs://a/x --target nfs://b/x --mix sfs2008-v3 --html both.html
+  nfskit bench curve --store /srv/data --write-log /mnt/nvme/log --html log.html
   nfskit bench curve --target nfs://server/export --loads 500,1000,2000 --time 300s --warm-up 300s
   nfskit bench curve --target nfs://server/export --closed 64 --threads 2
   srun -N 4 nfskit bench curve --target nfs://server/export --meet node1:7010")]
 pub struct Curve {
     /// A directory of an NFS server; again for more, each with a curve of its own.
-    #[arg(long, value_name = "URL", value_parser = target, required = true)]
+    #[arg(long, value_name = "URL", value_parser = target, required_unless_present = "write_log")]
     pub(crate) target: Vec<Target>,
+    /// Two servers of this process instead, on one disk, without a write log and with this one,
+    /// which is new and removed afterwards; for root.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "meet"], requires = "store")]
+    pub(crate) write_log: Option<PathBuf>,
+    /// Where these two keep their files, in a directory of their own.
+    #[arg(long, value_name = "DIR", requires = "write_log")]
+    pub(crate) store: Option<PathBuf>,
     /// The mix of operations: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd`
     /// or `mountstats` for what this host's kernel has counted, or a FILE: a mix, counters, what
     /// nfsstat prints, a capture; `-` for standard input [default: sfs97-v3; of version 2

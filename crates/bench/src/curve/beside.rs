@@ -20,7 +20,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<Line> {
 /// Letters and what they stand for; nothing of a single server.
 pub(super) fn names(outcome: &Outcome) -> Vec<Line> {
     let named = outcome.servers.iter().enumerate();
-    let names = named.map(|(at, server)| (letter(at), server.target.to_string()));
+    let names = named.map(|(at, server)| (letter(at), server.name.clone()));
     if outcome.servers.len() > 1 { names.collect() } else { Vec::new() }
 }
 

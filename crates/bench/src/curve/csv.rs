@@ -16,7 +16,7 @@ const HEADING: &str = "target,load,offered_per_s,achieved_per_s,achieved_lo,achi
 pub(super) fn points(outcome: &Outcome) -> String {
     csv::text(HEADING, |rows| {
         for server in &outcome.servers {
-            let target = server.target.to_string();
+            let target = server.name.clone();
             for point in &server.measured.points {
                 let run = &point.outcome;
                 let of_point = (

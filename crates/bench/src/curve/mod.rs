@@ -13,8 +13,11 @@ mod record;
 mod report;
 mod text;
 
+use client::mount;
 use client::url::{Target, Version};
 use harness::exit::Failure;
+use harness::local;
+use harness::logged::{self, Pair};
 use harness::output::{self, Bars};
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
@@ -52,9 +55,18 @@ pub(crate) struct Outcome {
     neighbours_share: Option<f64>,
 }
 
+/// A server, by its name and how to reach it.
+#[derive(Clone, Debug)]
+struct Subject {
+    name: String,
+    target: Target,
+    options: mount::Options,
+}
+
 /// A server with its curve.
 #[derive(Debug)]
 struct Server {
+    name: String,
     target: Target,
     measured: Measured,
     signature: Option<Signature>,
@@ -205,7 +217,9 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
 /// The mix that was asked for, of which every target's version has all operations.
 fn mix(args: &Args) -> Result<Mix, Failure> {
     let versions = || args.target.iter().map(|target| target.version);
-    let usual = match versions().all(|version| version == Version::Two) {
+    let is_of_two = versions().all(|version| version == Version::Two);
+    // Servers of this process speak version 3.
+    let usual = match is_of_two && args.write_log.is_none() {
         true => "sfs97-v2",
         false => "sfs97-v3",
     };
@@ -266,14 +280,17 @@ async fn measure<G: Gather>(
     agree_on_mix(&settings.mix, gather).await?;
     let started = load::environment::rfc3339(clock);
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    let plain = args.target.iter().map(|target| {
-        let options = target::options(target, args.reply_limit, Shape::default());
-        Reached::new(clock, None, target, options)
-    });
+    // Both servers of this process, if it is about them, end when this does.
+    let pair = pair(args, clock)?;
+    let subjects = subjects(args, pair.as_ref());
+    let plain = subjects
+        .iter()
+        .map(|subject| Reached::new(clock, None, &subject.target, subject.options.clone()));
     let plain: Vec<Reached> = plain.collect();
     let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
     let mut bars = Bars::new(verbosity);
-    let outcome = interrupts.or(curves(clock, args, settings, &places, gather, &mut bars)).await;
+    let outcome =
+        interrupts.or(curves(clock, (args, &subjects), settings, &places, gather, &mut bars)).await;
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
     let files = match &outcome {
@@ -296,8 +313,9 @@ async fn measure<G: Gather>(
             measured
         }
     };
-    let servers = args.target.iter().zip(measured).map(|(target, measured)| Server {
-        target: target.clone(),
+    let servers = subjects.into_iter().zip(measured).map(|(subject, measured)| Server {
+        name: subject.name,
+        target: subject.target,
         signature: Signature::of(&measured.points),
         measured,
     });
@@ -344,6 +362,32 @@ async fn agree_on_mix<G: Gather>(mix: &Mix, gather: &mut G) -> Result<(), Failur
     }
 }
 
+/// Two servers of this process, if they are asked for.
+fn pair(args: &Args, clock: &Clock) -> Result<Option<Pair>, Failure> {
+    let (Some(log), Some(dir)) = (&args.write_log, &args.store) else { return Ok(None) };
+    local::directory(dir, "--store")?;
+    Pair::start(dir, log, &local::tag(clock)).map(Some)
+}
+
+/// What is measured: these two, or the targets.
+fn subjects(args: &Args, pair: Option<&Pair>) -> Vec<Subject> {
+    let of = |name: String, (target, options)| Subject { name, target, options };
+    match pair {
+        Some(pair) => {
+            let reached = pair.reach(args.reply_limit, &Shape::default());
+            let names = logged::NAMES.map(str::to_owned);
+            names.into_iter().zip(reached).map(|(name, reached)| of(name, reached)).collect()
+        }
+        None => {
+            let reach = |target: &Target| {
+                let options = target::options(target, args.reply_limit, Shape::default());
+                of(target.to_string(), (target.clone(), options))
+            };
+            args.target.iter().map(reach).collect()
+        }
+    }
+}
+
 /// Connections of this process to each target.
 fn connections(args: &Args) -> usize {
     args.connections.unwrap_or(args.threads).max(args.threads) as usize
@@ -351,34 +395,35 @@ fn connections(args: &Args) -> usize {
 
 async fn curves<G: Gather>(
     clock: &Clock,
-    args: &Args,
+    (args, of): (&Args, &[Subject]),
     settings: &Settings,
     places: &Places<'_>,
     gather: &mut G,
     bars: &mut Bars,
 ) -> Result<Vec<Measured>, Failure> {
     let mut subjects = Vec::new();
-    for (target, scratch) in args.target.iter().zip(places.dirs()) {
+    for (subject, scratch) in of.iter().zip(places.dirs()) {
         let way = Way {
             clock: clock.clone(),
-            target: target.clone(),
-            options: target::options(target, args.reply_limit, Shape::default()),
+            target: subject.target.clone(),
+            options: subject.options.clone(),
             dir: scratch.dir(),
             connections: connections(args),
         };
         subjects.push(Generators::start(&way, gather.share(), args.threads).await?);
     }
     let mut told =
-        |progress: Progress| bars.show_as("curve", &doing(args, progress), progress.done);
+        |progress: Progress| bars.show_as("curve", &doing(args, of, progress), progress.done);
     let measured = curve::measure(clock, gather, &mut subjects, settings, &mut told).await;
     measured.map_err(|error| Failure::environment(error, OTHERS))
 }
 
 /// What a bar says.
-fn doing(args: &Args, progress: Progress) -> String {
-    let of = match args.target.len() {
-        1 => String::new(),
-        _ => format!("{}: ", args.target[progress.subject].host),
+fn doing(args: &Args, subjects: &[Subject], progress: Progress) -> String {
+    let of = match subjects {
+        [_] => String::new(),
+        all if args.write_log.is_some() => format!("{}: ", all[progress.subject].name),
+        all => format!("{}: ", all[progress.subject].target.host),
     };
     let step = match progress.step {
         Step::Files { bytes } => format!("files, {} MiB", bytes >> 20),
@@ -393,10 +438,8 @@ fn doing(args: &Args, progress: Progress) -> String {
 fn ended(outcome: Outcome) -> Result<(), Failure> {
     let is_empty = outcome.is_empty();
     let (invalid, advice) = (outcome.invalid(), outcome.advice());
-    let first = outcome
-        .servers
-        .into_iter()
-        .find_map(|server| Some((server.target, server.measured.broken?)));
+    let first =
+        outcome.servers.into_iter().find_map(|server| Some((server.name, server.measured.broken?)));
     if let Some((target, broken)) = first {
         let failure = match broken.cause {
             Some(error) => Failure::from(error),

@@ -19,7 +19,7 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     let (target, built) = (&server.target, &server.measured.built);
     record.target = Target {
         kind: "server".to_owned(),
-        url: Some(target.to_string()),
+        url: Some(server.name.clone()),
         version: Some(match target.version {
             client::url::Version::Two => 2,
             client::url::Version::Three => 3,

@@ -62,7 +62,7 @@ const METHOD: [&str; 4] = [
 fn notes(outcome: &Outcome, server: &Server) -> Vec<String> {
     let of = match outcome.servers.len() {
         1 => String::new(),
-        _ => format!("{}: ", server.target),
+        _ => format!("{}: ", server.name),
     };
     let mut notes: Vec<String> = Vec::new();
     if let Some(broken) = &server.measured.broken {
@@ -84,7 +84,7 @@ fn notes(outcome: &Outcome, server: &Server) -> Vec<String> {
 
 fn curve(server: &Server) -> LoadCurve {
     let mut curve = LoadCurve {
-        name: server.target.to_string(),
+        name: server.name.clone(),
         points: server.measured.points.iter().filter_map(point).collect(),
         ..LoadCurve::default()
     };
@@ -120,13 +120,13 @@ fn point(point: &Point) -> Option<LoadPoint> {
 
 fn tables(server: &Server) -> Vec<Numbers> {
     let mut tables = vec![Numbers {
-        title: format!("Points of {}", server.target),
+        title: format!("Points of {}", server.name),
         columns: COLUMNS.map(str::to_owned).into(),
         rows: server.measured.points.iter().map(row).collect(),
         ..Numbers::default()
     }];
     tables.extend(typical(&server.measured.points).map(|point| Numbers {
-        title: format!("Operations of {} at {}, ms", server.target, shown_load(point)),
+        title: format!("Operations of {} at {}, ms", server.name, shown_load(point)),
         columns: ["", "times", "p50", "p90", "p99", "p99.9", "max"].map(str::to_owned).into(),
         rows: operations(point),
         ..Numbers::default()

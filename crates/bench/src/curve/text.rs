@@ -107,7 +107,7 @@ pub(super) fn durable(outcome: &Outcome) -> &'static str {
 
 fn of_server(outcome: &Outcome, server: &Server) -> String {
     let (measured, built) = (&server.measured, &server.measured.built);
-    let mut text = format!("\n{}\n", server.target);
+    let mut text = format!("\n{}\n", server.name);
     text += &format!(
         "files       {} with {}, of which {} are touched at the highest load\n",
         built.files,

@@ -8,6 +8,7 @@ use harness::values::{count, read, target, time};
 use load::mix::Mix;
 use load::suite13::Test;
 use net::shape::profile::Profile;
+use perf::model::disk::Profile as DiskProfile;
 use perf::units::Nanos;
 
 use crate::suite13::args::{scale, test};
@@ -220,16 +221,24 @@ pub struct Badros {
 /// no more writes of the disk, and no rate at which a WRITE takes longer.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
+  nfskit papers sun
+  nfskit papers sun --sim rate=2MB/s,access=15ms --sim-log nvram
   nfskit papers sun --without nfs://127.0.0.1:2049/ --with nfs://127.0.0.1:2050/ --disk nvme0n1")]
 pub struct Sun {
     /// A directory of a server without a write log.
-    #[arg(long, value_name = "URL", value_parser = target)]
-    pub(crate) without: Target,
+    #[arg(long, value_name = "URL", value_parser = target, requires = "with")]
+    pub(crate) without: Option<Target>,
     /// A directory of one with it (nfskit serve --write-log).
-    #[arg(long, value_name = "URL", value_parser = target)]
-    pub(crate) with: Target,
+    #[arg(long, value_name = "URL", value_parser = target, requires = "without")]
+    pub(crate) with: Option<Target>,
+    /// The emulated disk, as serve sim:DISK has them.
+    #[arg(long, value_name = "DISK", default_value = "hdd", value_parser = disk)]
+    pub(crate) sim: DiskProfile,
+    /// The emulated disk of its write log.
+    #[arg(long, value_name = "DISK", default_value = "nvram", value_parser = disk)]
+    pub(crate) sim_log: DiskProfile,
     /// The disk of both, as /proc/diskstats names it; nothing else should write there.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "with")]
     pub(crate) disk: Option<String>,
     /// How long each rate is measured.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
@@ -244,4 +253,8 @@ fn mounted_link(text: &str) -> Result<Profile, String> {
         return Err("one parameter, such as L=10ms, or a named profile, such as lan-1g".to_owned());
     }
     text.parse().map_err(|error| format!("{error}"))
+}
+
+fn disk(text: &str) -> Result<DiskProfile, String> {
+    text.parse().map_err(|error: perf::model::disk::ProfileError| error.to_string())
 }

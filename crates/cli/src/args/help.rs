@@ -17,8 +17,9 @@ const OUTPUT: &str = "Output";
 const GENERAL: &str = "General";
 
 /// The heading of a command's options that have no other.
-const OF_COMMAND: [(&str, &str); 13] = [
+const OF_COMMAND: [(&str, &str); 14] = [
     ("bench", WORKLOAD),
+    ("cache", "Cache"),
     ("crash-test", WORKLOAD),
     ("doctor", "Evidence"),
     ("link", "Relay"),
@@ -46,7 +47,8 @@ const SHARED: [(&str, &[&str]); 5] = [
 ];
 
 /// Headings of the options of one command.
-const OWN: [(&str, &str, &[&str]); 18] = [
+const OWN: [(&str, &str, &[&str]); 20] = [
+    ("clean", "Cache", &["to"]),
     ("serve", NETWORK, &["listen", "udp", "versions", "portmap", "register", "link"]),
     ("serve", LIMITS, &["threads", "connections", "connections_per_host", "calls", "in_flight"]),
     ("serve", LIMITS, &["mem_size"]),
@@ -66,6 +68,7 @@ const OWN: [(&str, &str, &[&str]); 18] = [
         &["kernel_cache", "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac"],
     ),
     ("mount", "Caches", &["nocto", "sync", "write_policy", "dirty_max"]),
+    ("mount", "Caches", &["cache", "cache_size", "cache_files"]),
     ("mount", NETWORK, &["hard", "soft", "timeo", "retrans", "nconnect", "rsize", "wsize", "link"]),
     ("trace", "Capture", &["interface", "no_promiscuous", "time"]),
     ("trace", "Selection", &["client", "server", "operation", "file", "from", "until"]),

@@ -116,6 +116,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
   nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port
   nfskit serve sim:hdd                            in memory, as slow as a disk
   nfskit serve nfs://filer/export                 a proxy for another server's export
+  nfskit serve sim:hdd --write-log sim:nvram      and with an emulated write log
   nfskit serve /srv/data --write-log /var/lib/nfskit/data.wal
   nfskit serve --listen 0.0.0.0:2049 --export /srv/data=ro --export /home=client=10.0.0.0/8
   nfskit serve --listen [::]:2049 --exports /etc/nfskit/exports.toml
@@ -194,8 +195,13 @@ pub(crate) struct Serve {
     /// is not there. A file, or a block device that is blank. Several
     /// (the option again, each on a device of its own) share the work. It belongs to DIR, which is
     /// not served without it until the server has ended in order. For root, and where no program on
-    /// this host writes to the same files.
-    #[arg(long, value_name = "FILE|DEVICE", requires = "store", conflicts_with = "exports")]
+    /// this host writes to the same files. With sim:DISK an emulated one, such as sim:nvram.
+    #[arg(
+        long,
+        value_name = "FILE|DEVICE|sim:DISK",
+        requires = "store",
+        conflicts_with = "exports"
+    )]
     pub(crate) write_log: Vec<PathBuf>,
     /// How long a new log is made: 16M to 1G, all of it written once. Of a device all is taken, up
     /// to 1G.

@@ -66,7 +66,7 @@ use super::limits::Threshold;
 pub use capture::Captured;
 pub use document::document;
 pub use our_mount::OurMounted;
-pub use our_server::OurServed;
+pub use our_server::{OurLog, OurServed};
 pub use run_record::{Part, Recorded};
 
 /// What a rule is about.

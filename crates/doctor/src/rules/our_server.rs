@@ -1,7 +1,10 @@
 //! Where the time of a call goes in our own server, by its metrics.
 
+use std::fmt;
+
 use super::{About, Rule};
 use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::model;
 use crate::shares::{Shares, Where};
 
 /// The finding is made of a page of metrics ([`found`]), not of the kernel's counters.
@@ -16,8 +19,11 @@ pub(super) static RULE: Rule = Rule {
              twentieth of the time with a call in service) are ours",
     explanation: "Our server tells for each call how long it waited for its turn, was worked on, \
                   waited for the store, and was sent. The phase that takes most is what to change.",
-    remedy: "By phase: threads, processors, storage, or the client that does not take its replies.",
-    gain: "The share of the time that the phase takes, where half to all of it goes away.",
+    remedy: "By phase: threads, processors, storage, or the client that does not take its replies. \
+             Where WRITEs wait for storage and there is no write log: nfskit serve --write-log \
+             FILE; where there is one: its size or its device, by its own counters.",
+    gain: "The share of the time that the phase takes, where half to all of it goes away. Of a \
+           write log: the model of nfskit model whatif write-log=DEVICE.",
     explained_by: &[],
     judge: |_| Judged::Quiet,
 };
@@ -37,6 +43,23 @@ pub struct OurServed {
     pub in_service: Option<f64>,
     pub processors: Option<f64>,
     pub syncs_per_s: Option<f64>,
+    /// Of the time in which calls wait for the store, the part of WRITEs, of 1.
+    pub waiting_writes: Option<f64>,
+    /// Its write log, if it has one.
+    pub write_log: Option<OurLog>,
+}
+
+/// The write log of our server.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OurLog {
+    /// What a write of 4 KiB took at the start.
+    pub write_us: Option<f64>,
+    pub records: f64,
+    pub frames: f64,
+    /// Stable WRITEs that were made stable in their file instead.
+    pub refused: f64,
+    pub size_bytes: Option<f64>,
+    pub has_failed: bool,
 }
 
 pub(crate) fn rule() -> &'static Rule {
@@ -78,6 +101,12 @@ pub(crate) fn found(served: &OurServed) -> Option<(Layer, Found)> {
     for (name, ms) in &served.phases_ms {
         found = found.evidence(format!("{name} {ms:.2} ms"));
     }
+    if *name == "sync_wait" {
+        found = stored(served, found, (share, *ms, all));
+    }
+    if let Some(log) = &served.write_log {
+        found = found.evidence(log.to_string());
+    }
     if retransmitted > 0.0005 {
         found = found.evidence(format!("{:.0} calls came a second time", served.replayed));
     }
@@ -100,11 +129,82 @@ pub(crate) fn shares(served: &OurServed) -> Option<Shares> {
     })
 }
 
+/// Storage that is waited for: with a write log or without.
+fn stored(served: &OurServed, found: Found, (share, wait_ms, all_ms): (f64, f64, f64)) -> Found {
+    let writes = served.waiting_writes.unwrap_or(0.0);
+    let of_writes = format!("{:.0} % of that are WRITEs", 100.0 * writes);
+    let remedy = match &served.write_log {
+        None if writes < WRITES_MIN => {
+            "faster stable storage: names and COMMITs of more than 64 KiB are synced in their \
+             place, also with --write-log"
+                .to_owned()
+        }
+        None => {
+            // All but the wait stays, and each call waits by itself.
+            let callers = served.in_service.unwrap_or(1.0);
+            let floor_ms = all_ms - wait_ms;
+            let gain = model::logged(share * writes, all_ms, (floor_ms, floor_ms), callers);
+            let remedy = "nfskit serve --write-log FILE, on a device that is stable quickly";
+            return Found { remedy: remedy.to_owned(), ..found.evidence(of_writes).gain(gain) };
+        }
+        Some(log) if log.has_failed => {
+            "another device for the write log: this one has failed, and files are synced as \
+             without"
+                .to_owned()
+        }
+        Some(log) if log.refused > REFUSED * log.records => {
+            let bytes = log.size_bytes.unwrap_or(0.0);
+            format!(
+                "a larger log (--write-log-size; it has {:.0} MiB), or fewer WRITEs of more than \
+                 256 KiB: {:.0} WRITEs were synced in their file instead",
+                bytes / 1_048_576.0,
+                log.refused
+            )
+        }
+        Some(log) if writes >= WRITES_MIN => match log.write_us {
+            Some(us) => format!("a faster device for the write log: this one takes {us:.0} us"),
+            None => "a faster device for the write log".to_owned(),
+        },
+        Some(_) => {
+            "faster storage for the directory: names and COMMITs of more than 64 KiB are synced \
+             there, also with a write log"
+                .to_owned()
+        }
+    };
+    Found { remedy, ..found.evidence(of_writes) }
+}
+
+/// A write log answers WRITEs: they have to be so much of the wait.
+const WRITES_MIN: f64 = 0.5;
+/// Of the records, what is synced in files instead.
+const REFUSED: f64 = 0.1;
+
+impl fmt::Display for OurLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { records, frames, refused, .. } = self;
+        write!(f, "write log: {records:.0} records in {frames:.0} frames")?;
+        if let Some(us) = self.write_us {
+            write!(f, ", 4 KiB in {us:.0} us")?;
+        }
+        if *refused > 0.0 {
+            write!(f, ", {refused:.0} WRITEs synced in their file")?;
+        }
+        if self.has_failed {
+            write!(f, "; it has FAILED")?;
+        }
+        Ok(())
+    }
+}
+
 /// The numbers of a server that is well.
 pub(crate) fn well(served: &OurServed) -> String {
     let rate = served.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
     let p99 = served.p99_ms.map_or(String::new(), |ms| format!(", 99 % within {ms:.2} ms"));
-    format!("{:.0} calls{rate}{p99}, {:.0} came a second time", served.calls, served.replayed)
+    let log = served.write_log.map_or_else(|| "no write log".to_owned(), |log| log.to_string());
+    format!(
+        "{:.0} calls{rate}{p99}, {:.0} came a second time; {log}",
+        served.calls, served.replayed
+    )
 }
 
 #[cfg(test)]
@@ -127,6 +227,37 @@ mod tests {
         assert!(
             all.what.starts_with("waiting for the store takes 100 % of the 30.1 ms"),
             "{all:?}"
+        );
+    }
+
+    #[test]
+    fn whether_a_log_is_on_decides_what_to_do_about_storage() {
+        let of = |write_log, waiting_writes| {
+            let waiting_writes = Some(waiting_writes);
+            found(&OurServed { write_log, waiting_writes, ..served(30.0, 2.0) }).unwrap().1
+        };
+        let without = of(None, 0.9);
+        assert!(without.remedy.contains("--write-log FILE"), "{without:?}");
+        let Gain::Faster { least, most, model, .. } = without.gain else { panic!("{without:?}") };
+        assert!(least > 5.0 && most < 10.0 && model.contains("write log"), "{least} {most}");
+        assert!(of(None, 0.1).remedy.contains("also with --write-log"));
+        let log = OurLog {
+            write_us: Some(95.0),
+            records: 1_000.0,
+            frames: 100.0,
+            size_bytes: Some(67_108_864.0),
+            ..OurLog::default()
+        };
+        let slow = of(Some(log), 0.9);
+        assert!(slow.remedy.contains("faster device for the write log: this one takes 95 us"));
+        assert!(slow.evidence.iter().any(|line| line.contains("1000 records in 100 frames")));
+        assert!(of(Some(OurLog { refused: 500.0, ..log }), 0.9).remedy.contains("it has 64 MiB"));
+        assert!(of(Some(OurLog { has_failed: true, ..log }), 0.9).remedy.contains("has failed"));
+        assert!(of(Some(log), 0.1).remedy.contains("are synced there, also with a write log"));
+        let well = well(&OurServed { write_log: Some(log), ..served(0.3, 2.0) });
+        assert!(
+            well.ends_with("; write log: 1000 records in 100 frames, 4 KiB in 95 us"),
+            "{well}"
         );
     }
 

@@ -91,12 +91,11 @@ fn found(process: &mut Process, mut beside: impl FnMut(&mut Process, f64)) -> Op
 }
 
 /// Changes with so many calls outstanding: fewer than fill the path, and enough to.
-const CHANGES: [(&str, u32); 7] = [
+const CHANGES: [(&str, u32); 6] = [
     ("L+1ms", 4),
     ("o+50us", 4),
     ("G=800m", 4),
     ("wsize=16K", 4),
-    ("write-log=nvme", 4),
     ("outstanding x4", 4),
     ("o+50us", 64),
 ];

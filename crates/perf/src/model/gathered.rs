@@ -12,7 +12,8 @@
 //! each other in turn, which no formula of ours describes. So the loop is run, call by call.
 //!
 //! Assumptions: regular times; the processor takes work in the order in which it comes; every
-//! caller's way is the same.
+//! caller's way is the same. A sync may have a limit of what it covers, and two may be under way at
+//! a time, which are answered in the order of their beginning: [`Syncs`], as a write log has them.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -34,6 +35,29 @@ pub struct Gathered {
     pub wake_us: f64,
 }
 
+/// How syncs are made.
+pub trait Syncs {
+    /// Most that are under way at the same time, at least 1.
+    fn at_a_time(&self) -> u32 {
+        1
+    }
+
+    /// Most calls in one, at least 1.
+    fn together_max(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// What one for so many calls takes that begins while so many others are under way, us.
+    fn sync_us(&self, calls: u32, others: u32) -> f64;
+}
+
+/// One at a time, for all who wait.
+impl Syncs for Gathered {
+    fn sync_us(&self, calls: u32, _others: u32) -> f64 {
+        self.sync_us + f64::from(calls) * self.call_us
+    }
+}
+
 /// What the loop does once it has settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turns {
@@ -52,7 +76,8 @@ enum What {
     Arrives,
     /// The processor has done what comes before the sync.
     Ready,
-    Synced,
+    /// Of so many calls.
+    Synced(u32),
 }
 
 /// Something that happens: the earliest first, and of those at one time, the one that was known
@@ -91,8 +116,10 @@ struct Loop {
     /// Until when the processor has work.
     busy_until_us: f64,
     waiting: u32,
-    /// In the sync that runs; 0 while none does.
+    /// Syncs that run.
     syncing: u32,
+    /// When the newest of them is answered.
+    answered_us: f64,
 }
 
 impl Loop {
@@ -101,15 +128,24 @@ impl Loop {
         self.events.push(Event { at_us, number: self.number, what });
     }
 
+    /// What takes nothing does not wait for its turn.
     fn work(&mut self, now_us: f64, span_us: f64) -> f64 {
+        if span_us <= 0.0 {
+            return now_us;
+        }
         self.busy_until_us = self.busy_until_us.max(now_us) + span_us;
         self.busy_until_us
     }
 
-    fn sync(&mut self, now_us: f64, of: &Gathered) {
-        self.syncing = std::mem::take(&mut self.waiting);
-        if self.syncing > 0 {
-            self.at(now_us + of.sync_us + f64::from(self.syncing) * of.call_us, What::Synced);
+    /// Begins what may begin.
+    fn sync(&mut self, now_us: f64, syncs: &impl Syncs) {
+        while self.waiting > 0 && self.syncing < syncs.at_a_time().max(1) {
+            let calls = self.waiting.min(syncs.together_max().max(1));
+            let done_us = now_us + syncs.sync_us(calls, self.syncing);
+            self.waiting -= calls;
+            self.syncing += 1;
+            self.answered_us = self.answered_us.max(done_us);
+            self.at(self.answered_us, What::Synced(calls));
         }
     }
 }
@@ -122,9 +158,15 @@ impl Gathered {
 
     /// With so many callers; 0 are taken as 1.
     pub fn turns(&self, callers: u32) -> Turns {
+        self.turns_of(callers, self)
+    }
+
+    /// The same with other syncs than its own.
+    pub fn turns_of(&self, callers: u32, syncs: &impl Syncs) -> Turns {
         let callers = callers.max(1);
         if callers == 1 {
-            return Turns { per_s: 1e6 / self.cycle_us(), together: 1.0 };
+            let alone_us = self.way_us + self.stage_us + self.wake_us + syncs.sync_us(1, 0);
+            return Turns { per_s: 1e6 / alone_us, together: 1.0 };
         }
         let mut state = Loop::default();
         for caller in 0..callers {
@@ -133,7 +175,7 @@ impl Gathered {
             state.at(spread * self.cycle_us(), What::Arrives);
         }
         let round = u64::from(ROUNDS) * u64::from(callers);
-        let (mut syncs, mut calls) = (0_u64, 0_u64);
+        let (mut ended, mut calls) = (0_u64, 0_u64);
         let mut begun = None;
         while let Some(Event { at_us: now, what, .. }) = state.events.pop() {
             match what {
@@ -143,25 +185,23 @@ impl Gathered {
                 }
                 What::Ready => {
                     state.waiting += 1;
-                    if state.syncing == 0 {
-                        state.sync(now, self);
-                    }
+                    state.sync(now, syncs);
                 }
-                What::Synced => {
-                    let together = state.syncing;
+                What::Synced(together) => {
+                    state.syncing -= 1;
                     state.work(now, self.wake_us);
                     for _ in 0..together {
                         let done = state.work(now, self.stage_us * self.after);
                         state.at(done + self.way_us, What::Arrives);
                     }
-                    (syncs, calls) = (syncs + 1, calls + u64::from(together));
-                    state.sync(now, self);
+                    (ended, calls) = (ended + 1, calls + u64::from(together));
+                    state.sync(now, syncs);
                     match begun {
-                        None if calls >= round => begun = Some((now, syncs, calls)),
+                        None if calls >= round => begun = Some((now, ended, calls)),
                         Some((from, before, already)) if calls >= already + round => {
                             let calls = (calls - already) as f64;
                             let per_s = calls / (now - from) * 1e6;
-                            return Turns { per_s, together: calls / (syncs - before) as f64 };
+                            return Turns { per_s, together: calls / (ended - before) as f64 };
                         }
                         _ => {}
                     }

@@ -24,3 +24,4 @@ pub mod systematic;
 pub mod trace;
 pub mod transaction;
 pub mod whatif;
+pub mod write_log;

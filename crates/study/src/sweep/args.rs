@@ -17,6 +17,7 @@ use perf::units::Nanos;
   nfskit study                                    an embedded server behind a gigabit link
   nfskit study --link wan-10ms --quick            5 ms away, 100 Mbit/s, in under 20 s
   nfskit study --target nfs://server/export       an existing NFS v3 server
+  nfskit study --store /srv/data --write-log /mnt/nvme/log
   nfskit study --dir /mnt/data                    through a mount, of whatever file system")]
 pub struct Study {
     /// An existing NFS v3 server instead of the embedded one. A scratch directory is made there
@@ -36,6 +37,10 @@ pub struct Study {
     /// Where the embedded server keeps its files [default: a temporary directory].
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(crate) store: Option<PathBuf>,
+    /// Also measures stable WRITEs without a write log and with this one, of embedded servers on
+    /// the same disk; new, and removed afterwards; for root.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "dir"])]
+    pub(crate) write_log: Option<PathBuf>,
     /// How long a call may wait for its reply before the study gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,

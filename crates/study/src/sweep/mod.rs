@@ -1,6 +1,7 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
 pub mod args;
+mod logged;
 mod outcome;
 mod record;
 pub(crate) mod report;
@@ -26,13 +27,14 @@ use load::scratch::Scratch;
 use load::study::{self as sweep, Measured, Plan, Step, Subject};
 use net::clock::Clock;
 use net::shape::profile::Profile;
-use perf::model::transaction::Server;
+use perf::model::transaction::{Path as NfsPath, Server};
 use perf::record::{Durability, Run as Record, Warning};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use server::store::Medium;
 
 use self::args::Study;
+use self::logged::Logged;
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
 use crate::explain::{Explanation, PlannedRun};
 
@@ -262,6 +264,7 @@ impl Attempt<'_> {
             }),
             _ => None,
         };
+        let logged = self.logged(&findings.path).await?;
         (info.read_bytes_max, info.write_bytes_max) = study.transfer_bytes_max();
         let mut outcome = Outcome {
             plan,
@@ -273,6 +276,7 @@ impl Attempt<'_> {
             measured,
             explanation,
             applied,
+            logged,
             file_bytes,
             commit_bytes,
             drain: planned.drain,
@@ -285,6 +289,15 @@ impl Attempt<'_> {
         }
         outcome.warnings = warnings(&outcome);
         Ok(outcome)
+    }
+}
+
+impl Attempt<'_> {
+    /// Stable WRITEs without a write log and with one, if that is asked for.
+    async fn logged(&self, path: &NfsPath) -> Result<Option<Logged>, Failure> {
+        let (Some(log), Some(dir)) = (&self.args.write_log, self.dir) else { return Ok(None) };
+        let (link, limit) = (&self.link, self.args.reply_limit);
+        logged::measure(self.clock, (dir, log), link, limit, path).await.map(Some)
     }
 }
 

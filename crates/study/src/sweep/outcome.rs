@@ -8,6 +8,7 @@ use perf::record::Durability;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
+use super::logged::Logged;
 use crate::explain::{self, Explanation};
 use crate::models;
 
@@ -25,6 +26,8 @@ pub(crate) struct Outcome {
     pub(crate) explanation: Explanation,
     /// Step 4, where it could be applied: before and after.
     pub(crate) applied: Option<(Measured, Measured)>,
+    /// Stable WRITEs without a write log and with one, if that was asked for.
+    pub(crate) logged: Option<Logged>,
     pub(crate) file_bytes: u64,
     pub(crate) commit_bytes: u64,
     pub(crate) drain: Drain,

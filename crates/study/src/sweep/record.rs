@@ -28,6 +28,9 @@ pub(crate) fn record(outcome: &Outcome) -> Run {
     throughput(&mut run, outcome);
     judgement(&mut run, outcome);
     calls(&mut run, outcome);
+    if let Some(logged) = &outcome.logged {
+        logged.record(&mut run);
+    }
     run.model = model(outcome);
     run.warnings.extend(outcome.warnings.iter().cloned());
     run

@@ -13,3 +13,4 @@ mod thesis;
 mod traces;
 mod verdicts;
 mod whatif;
+mod write_log;

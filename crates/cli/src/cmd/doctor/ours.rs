@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use doctor::Report;
 use doctor::reason::{of_our_mount, of_our_server};
-use doctor::rules::{OurMounted, OurServed};
+use doctor::rules::{OurLog, OurMounted, OurServed};
 use harness::counted::processes;
 use net::clock::Clock;
 use perf::units::Instant;
-use watch::ours::{OurMount, OurMountProcedure, OurServer, Ours, Page};
+use watch::ours::{OurMount, OurMountProcedure, OurProcedure, OurServer, Ours, Page};
 
 use crate::samples::page;
 
@@ -67,8 +67,30 @@ fn report(address: SocketAddr, server: &OurServer) -> Report {
         in_service: total.in_service_mean,
         processors: server.processors_mean,
         syncs_per_s: server.syncs_per_s,
+        waiting_writes: waiting_writes(server),
+        write_log: server.write_log.map(|log| OurLog {
+            write_us: log.write_us,
+            records: log.records,
+            frames: log.frames,
+            refused: log.refused,
+            size_bytes: log.size_bytes,
+            has_failed: log.has_failed,
+        }),
     };
     of_our_server(&served, server.span)
+}
+
+/// Of the time in which calls wait for the store, the part of WRITEs.
+fn waiting_writes(server: &OurServer) -> Option<f64> {
+    let of = |one: &OurProcedure| {
+        let waits = one.phases_ms_mean.iter().find(|(name, _)| name == "sync_wait");
+        waits.map_or(0.0, |(_, ms)| one.calls * ms)
+    };
+    let all: f64 = server.procedures.iter().map(of).sum();
+    // Of version 3 and of others: `WRITE`, `WRITE v2`.
+    let is_write = |one: &&OurProcedure| one.name.split(' ').next() == Some("WRITE");
+    let writes: f64 = server.procedures.iter().filter(is_write).map(of).sum();
+    (all > 0.0).then(|| writes / all)
 }
 
 fn report_of_mount(program: &Program, mount: &OurMount) -> Report {

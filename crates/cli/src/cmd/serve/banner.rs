@@ -10,6 +10,7 @@ use harness::served;
 use harness::served::CommitMode;
 use harness::shell;
 use net::shape::calibration::Calibration;
+use perf::model::write_log::LogDevice;
 use server::store::dir::DirStore;
 use server::store::dir::write_log::{Latencies, Recovered};
 use server::types::Caller;
@@ -120,6 +121,12 @@ impl<'a> Banner<'a> {
             MetadataSync::Never => "; NOT names and attributes (--metadata-sync never)",
         };
         format!("{data}{names}")
+    }
+
+    /// The device of a log that is emulated as well.
+    fn emulated_log(&self) -> Option<LogDevice> {
+        let log = self.args.write_log.first().filter(|_| self.kind.memory().is_some())?;
+        log.to_string_lossy().parse().ok()
     }
 
     fn identity(&self) -> String {
@@ -234,6 +241,11 @@ impl fmt::Display for Banner<'_> {
                 writeln!(f, "              {which}{}", timed(one))?;
             }
         }
+        if let (Some(log), Some(device)) = (self.args.write_log.first(), self.emulated_log()) {
+            let LogDevice { write_us, both_us, .. } = device;
+            writeln!(f, "  write log   {}: stable WRITEs are answered from it", log.display())?;
+            writeln!(f, "              {}", said(write_us, both_us, device.at_a_time()))?;
+        }
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;
         if let Some(metrics) = self.metrics {
@@ -263,16 +275,17 @@ impl fmt::Display for Banner<'_> {
 
 /// What syncs of 4 KiB took.
 fn timed(latencies: &Latencies) -> String {
-    let us = |took: Duration| took.as_micros();
+    let us = |took: Duration| took.as_secs_f64() * 1e6;
     let Latencies { log, log_side_by_side, directory } = *latencies;
-    let at_a_time = match latencies.frames_at_a_time() {
-        1 => "one at a time",
-        _ => "two at a time",
-    };
-    let (log, both) = (us(log), us(log_side_by_side));
-    let text = format!("a write of it takes {log} us, each of two {both} us: {at_a_time}");
+    let at_a_time = u32::try_from(latencies.frames_at_a_time()).unwrap_or(1);
+    let text = said(us(log), us(log_side_by_side), at_a_time);
     match directory.is_zero() {
         true => text,
-        false => format!("{text}; a sync in the directory {} us", us(directory)),
+        false => format!("{text}; a sync in the directory {:.0} us", us(directory)),
     }
+}
+
+fn said(log_us: f64, both_us: f64, at_a_time: u32) -> String {
+    let at_a_time = if at_a_time == 1 { "one at a time" } else { "two at a time" };
+    format!("a write of it takes {log_us:.0} us, each of two {both_us:.0} us: {at_a_time}")
 }

@@ -26,13 +26,14 @@ use net::shape::Shape;
 use server::store::Store;
 use server::store::dir::write_log::{GivenUp, OnFailure, WriteLog};
 use server::store::dir::{self, DirOptions, DirStore};
+use server::store::sim::LogSpec;
 use server::types::Caller;
 use server::{Export, Exports, Replies, Versions};
 use world::machine::times;
 
 use self::banner::Banner;
 use self::register::Registration;
-use self::stores::Kind;
+use self::stores::{EMULATED, Kind};
 use crate::args::{self, LogFailure, MetadataSync};
 use crate::cmd;
 use crate::exports::resolve::{self, Stores};
@@ -64,7 +65,8 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
                 serve_passing(args, kind, store, clock, verbosity).await
             }
             Kind::Emulated(disk) => {
-                let store = served::emulated(&clock, args.mem_size, disk, args.commit_mode);
+                let log = emulated_log(args)?;
+                let store = served::emulated(&clock, args.mem_size, disk, log, args.commit_mode);
                 serve_passing(args, kind, store, clock, verbosity).await
             }
         }
@@ -76,13 +78,18 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
 fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
     let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
     let what = match kind {
+        Kind::Emulated(_) => return check_emulated_log(args, store),
         Kind::Directories => None,
         Kind::Origin => Some("is stable where its origin says so"),
-        Kind::Memory | Kind::Emulated(_) => Some("has nothing to be stable in"),
+        Kind::Memory => Some("has nothing to be stable in"),
     };
     if let Some(what) = what {
         let what = format!("{store} {what}");
         return Err(Failure::usage(what, "a directory, or no --write-log"));
+    }
+    if let Some(log) = args.write_log.iter().find(|log| is_emulated(log)) {
+        let what = format!("{} is an emulated disk: nothing is stable there", log.display());
+        return Err(Failure::usage(what, "a file, or sim:hdd in the place of the directory"));
     }
     if args.metadata_sync == MetadataSync::Never {
         let what = "--write-log promises what --metadata-sync never gives up";
@@ -108,6 +115,39 @@ fn is_inside(log: &Path, store: &str) -> bool {
         // What is not there cannot be served, or no log be made there.
         _ => false,
     }
+}
+
+fn is_emulated(log: &Path) -> bool {
+    log.to_string_lossy().starts_with(EMULATED)
+}
+
+/// An emulated store has one log, on an emulated disk, in the same bounds as one in a file has.
+fn check_emulated_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
+    let [log] = &args.write_log[..] else {
+        let what = format!("{store} has one log at most");
+        return Err(Failure::usage(what, "--write-log sim:nvram"));
+    };
+    if !is_emulated(log) {
+        let what = format!("{store} is not stable, and so has no log in a file");
+        return Err(Failure::usage(what, "an emulated log: --write-log sim:nvram"));
+    }
+    match served::LOG_BYTES.contains(&args.write_log_size) {
+        true => Ok(()),
+        false => {
+            let what = format!("a log of {} bytes", args.write_log_size);
+            Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"))
+        }
+    }
+}
+
+/// The log of an emulated store, on an emulated disk of its own.
+fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failure> {
+    let Some(log) = args.write_log.first() else { return Ok(None) };
+    let text = log.to_string_lossy();
+    let disk = text.strip_prefix(EMULATED).unwrap_or_default().parse().map_err(|cause| {
+        Failure::usage(format!("--write-log {text}: {cause}"), "--write-log sim:nvram")
+    })?;
+    Ok(Some(LogSpec { disk, bytes: args.write_log_size }))
 }
 
 /// A store of which nothing is left when this ends.

@@ -6,6 +6,9 @@ use std::path::Path;
 use harness::exit::Failure;
 use perf::model::disk::Profile;
 
+/// How the name of an emulated disk begins.
+pub(super) const EMULATED: &str = "sim:";
+
 /// A kind of store.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
@@ -32,7 +35,7 @@ impl Kind {
         if is_origin(name) {
             return Ok(Self::Origin);
         }
-        let Some(profile) = name.strip_prefix("sim:") else { return Ok(Self::Directories) };
+        let Some(profile) = name.strip_prefix(EMULATED) else { return Ok(Self::Directories) };
         profile.parse().map(Self::Emulated).map_err(|cause| {
             let what = format!("{name}: {cause}");
             Failure::usage(what, "sim:hdd, or sim:rate=100MB/s,sync=5ms")

@@ -3,7 +3,8 @@
 //! ```text
 //! L=5ms  L+1ms  o+50us  G=100Mbit/s  G=1g
 //! disks=8  disk=4ms  disks-each  cache=64G  cpus=4  cpu x0.5
-//! clients x10  clients=64  outstanding=32  outstanding x4  wsize=1M  threads=1  write-log=nvme
+//! clients x10  clients=64  outstanding=32  outstanding x4  wsize=1M  threads=1
+//! write-log=sim:nvram  write-log=95us,both=130us,rate=1.2GB/s  write-log=nvme
 //! ```
 //!
 //! A change sets (`=`), adds (`+`) or multiplies (`x`). Which model understands which change is
@@ -24,6 +25,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::write_log::{LogDevice, LogDeviceError};
 use crate::units::Nanos;
 use crate::words;
 
@@ -34,6 +36,8 @@ pub struct Change {
     pub how: How,
     /// In us, bytes, us per KiB (G) or a number.
     pub value: f64,
+    /// Of a write log that is set, all that is known of its device; the value is its `write_us`.
+    pub log: Option<LogDevice>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,7 +72,7 @@ pub enum What {
     CallSize,
     /// Daemons of the server.
     Threads,
-    /// A stable log: the time of a sync, us.
+    /// A stable log: the time of a write of its device, us.
     WriteLog,
 }
 
@@ -106,6 +110,8 @@ pub enum WhatIfError {
     Text { text: String },
     #[error("{text:?}: {value:?} is no {kind}")]
     Value { text: String, value: String, kind: &'static str },
+    #[error("write-log={0}")]
+    Log(#[from] LogDeviceError),
     #[error("a change of {what} like this has no answer here: {why}")]
     Foreign { what: What, why: &'static str },
     #[error("after the change: {0}")]
@@ -167,13 +173,15 @@ impl FromStr for Change {
         };
         let value_text = rest[1..].trim();
         let kind = kind(what, how);
-        let value = kind.read(value_text).filter(|value| value.is_finite() && *value >= 0.0);
+        let log = matches!(kind, Kind::Log).then(|| value_text.parse::<LogDevice>()).transpose()?;
+        let read = log.map(|log| log.write_us).or_else(|| kind.read(value_text));
+        let value = read.filter(|value| value.is_finite() && *value >= 0.0);
         let value = value.ok_or_else(|| WhatIfError::Value {
             text: text.chars().take(60).collect(),
             value: value_text.chars().take(60).collect(),
             kind: kind.name(),
         })?;
-        Ok(Self { what, how, value })
+        Ok(Self { what, how, value, log })
     }
 }
 
@@ -192,7 +200,8 @@ fn kind(what: What, how: How) -> Kind {
         What::Latency | What::Overhead | What::Cpu | What::Disk => Kind::Time,
         What::Gap => Kind::Rate,
         What::Cache | What::CallSize => Kind::Size,
-        What::WriteLog => Kind::Log,
+        What::WriteLog if how == How::Set => Kind::Log,
+        What::WriteLog => Kind::Time,
         What::Cpus | What::Disks | What::Clients | What::Outstanding | What::Threads => {
             Kind::Number
         }
@@ -206,16 +215,14 @@ impl Kind {
             Self::Size => "size (4096, 64K, 1.5M, 1MB)",
             Self::Rate => "rate of a link (1g, 100m, 100Mbit/s, 1.25MB/s, 8ns for a byte, none)",
             Self::Number => "number",
-            Self::Log => "log device (nvme, or the time of its sync)",
+            Self::Log => "log device (sim:nvram, or what serve --write-log prints of one)",
         }
     }
 
     fn read(self, text: &str) -> Option<f64> {
         match (self, text) {
-            (Self::Log, "nvme") => Some(NVME_SYNC_US),
-            (Self::Time | Self::Log, _) => {
-                words::time_with_unit(text).ok().map(Nanos::as_micros_f64)
-            }
+            (Self::Log, _) => text.parse().ok().map(|log: LogDevice| log.write_us),
+            (Self::Time, _) => words::time_with_unit(text).ok().map(Nanos::as_micros_f64),
             (Self::Rate, _) => words::gap_per_byte(text).ok().map(us_per_kib),
             (Self::Size, _) => words::size(text).ok().map(|bytes| bytes as f64),
             (Self::Number, _) => words::scaled(text, &[("", 1.0)], "").ok(),

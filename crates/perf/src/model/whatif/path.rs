@@ -9,7 +9,7 @@
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
 //! | disks | T_B of a stream over so many disks (RAID 0, from one) |
-//! | write-log | a sync takes this long, and bytes go to the disk behind it |
+//! | write-log | nothing of a stream with COMMITs; stable WRITEs: [`Case::stable`] |
 //!
 //! Mean value analysis sees the same parameters as N callers, a delay (the cycle without its
 //! slowest stage) and a queue (the slowest stage). Where the formula has a corner it has a curve:
@@ -23,6 +23,7 @@ use crate::model::closed::network::{Center, Class, Kind, Network};
 use crate::model::cycle::raid::{Array, Level};
 use crate::model::error::{ModelError, within};
 use crate::model::transaction::{Bound, Capacity, Path, Prediction, Server, Transfer};
+use crate::model::write_log::{self, LogDevice, Stable};
 use crate::stats::{Estimate, Interval};
 
 /// A path, its server and its transfer.
@@ -66,6 +67,14 @@ pub struct Spread {
     pub overhead: f64,
     pub capacity: f64,
     pub storage: f64,
+}
+
+/// What is predicted of stable WRITEs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StableOutlook {
+    pub outlook: write_log::Outlook,
+    /// WRITEs a second, with the interval that the path's parameters give it.
+    pub per_s: Estimate,
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -140,11 +149,9 @@ impl Case {
                 let array = Array::new(Level::Raid0, change.of_count(1), 65_536)?;
                 path.storage = array.storage(&path.storage, transfer.commit_bytes);
             }
-            What::WriteLog => {
-                path.storage.sync_us = change.of(path.storage.sync_us);
-                path.storage.left_us_per_kib = 0.0;
-                self.server = Server::Concurrent;
-            }
+            // COMMITs sync the file as before: what changes are stable WRITEs.
+            What::WriteLog if change.log.is_some() => {}
+            What::WriteLog => return foreign("say its device, as in write-log=sim:nvram"),
             What::Clients => {
                 return foreign("a probe is of one client: say outstanding=N, or give a curve");
             }
@@ -322,6 +329,33 @@ impl Case {
         })
     }
 
+    /// Stable WRITEs before the changes and after them, where a write log is one of them.
+    pub fn stable(
+        &self,
+        changes: &[Change],
+        calls: &Stable,
+        spread: &Spread,
+    ) -> Result<Option<[StableOutlook; 2]>, WhatIfError> {
+        let Some(log) = changes.iter().rev().find_map(|change| change.log) else { return Ok(None) };
+        let after = self.changed(changes)?;
+        let of = |case: &Self, log: Option<&LogDevice>, calls: &Stable| {
+            let turns = |case: &Self| write_log::outlook(&case.path, case.server, log, calls);
+            let outlook = turns(case);
+            let per_s = outlook.turns.per_s;
+            let squares = case.varied(spread).map(|varied| turns(&varied).turns.per_s / per_s);
+            let half = squares.iter().map(|ratio| ratio.ln().powi(2)).sum::<f64>().sqrt();
+            let interval = Interval { lo: per_s / half.exp(), hi: per_s * half.exp() };
+            let ci95 = (half > 1e-9).then_some(interval);
+            StableOutlook { outlook, per_s: Estimate { value: per_s, ci95 } }
+        };
+        let ratio = f64::from(after.transfer.outstanding) / f64::from(self.transfer.outstanding);
+        let outstanding =
+            Change { what: What::Outstanding, how: How::Times, value: ratio, log: None };
+        let after_calls =
+            Stable { outstanding: outstanding.of_count(calls.outstanding).max(1), ..*calls };
+        Ok(Some([of(self, None, calls), of(&after, Some(&log), &after_calls)]))
+    }
+
     /// The case with one parameter at a time at the end of its interval.
     fn varied(&self, spread: &Spread) -> [Self; 6] {
         let mut cases = [*self; 6];
@@ -472,13 +506,21 @@ mod tests {
     }
 
     #[test]
-    fn a_log_takes_the_disk_out_of_the_way_of_a_sync() {
+    fn a_log_takes_the_disk_out_of_the_way_of_stable_writes_alone() {
         let mut case = thesis();
-        case.server = Server::Stall;
         case.path.storage.sync_us = 5_000.0;
-        case.transfer = Transfer { outstanding: 1, commit_bytes: 8192, ..case.transfer };
-        let logged = case.changed(&["write-log=nvme".parse().unwrap()]).unwrap();
-        assert!(logged.formula().mib_per_s > 5.0 * case.formula().mib_per_s);
+        let changes = ["write-log=sim:nvram".parse().unwrap()];
+        assert_eq!(case.changed(&changes).unwrap(), case);
+        let calls = Stable { bytes: 8192, outstanding: 1 };
+        let spread = Spread { storage: 0.1, ..Spread::default() };
+        let [before, after] = case.stable(&changes, &calls, &spread).unwrap().unwrap();
+        assert!(after.per_s.value > 5.0 * before.per_s.value, "{before:?} {after:?}");
+        let interval = before.per_s.ci95.unwrap();
+        assert!((interval.hi / before.per_s.value - 1.1).abs() < 0.02, "{before:?}");
+        // What the log takes is told, and so the disk's interval is none of its own.
+        assert_eq!(after.per_s.ci95, None);
+        assert_eq!(case.stable(&["L+1ms".parse().unwrap()], &calls, &spread).unwrap(), None);
+        assert!(case.changed(&["write-log x2".parse().unwrap()]).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ impl SimStore {
     ///
     /// Of the entries on their way, oldest first, a number are all there. After them data may be
     /// there in some blocks of 4 KiB and not in others; from the first change of names on that is
-    /// missing, nothing is.
+    /// missing, nothing is. A write log is replayed over that.
     ///
     /// Without [`super::SimOptions::crashes`] nothing is known to be stable: the store is empty but
     /// for its root.
@@ -49,6 +49,13 @@ impl SimStore {
                         }
                     }
                 }
+            }
+        }
+        // As a replay does: what the log has of files that are not past it.
+        if let Some(write_log) = &state.write_log {
+            for entry in write_log.replayed(|| random.below(2) == 0) {
+                // A file that is gone misses nothing.
+                stable.apply(entry).ok();
             }
         }
         drop(state);

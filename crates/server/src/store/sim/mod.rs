@@ -6,7 +6,8 @@
 //!      |           |-- page cache: which READs wait for the disk      cache.rs
 //!      |           '-- dirty extents of each file                     extents.rs, state.rs
 //!      '--> journal --> pipeline: batches, flights, the disk's time   journal.rs, pipeline.rs
-//!                         '--> stable image (a second MemStore)       crash.rs: what is left
+//!      |                  '--> stable image (a second MemStore)       crash.rs: what is left
+//!      '--> write log, if it has one: frames on a disk of its own     write_log.rs
 //! ```
 //!
 //! - A change of names or attributes is answered when the journal with it is synced; those that
@@ -36,6 +37,7 @@ mod names;
 mod options;
 mod pipeline;
 mod state;
+mod write_log;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -56,12 +58,14 @@ use self::cache::Cache;
 use self::journal::{Stable, Stamp, now};
 use self::pipeline::{Pipeline, Ticket};
 use self::state::State;
+use self::write_log::{Failed, LogTicket, WriteLog};
 use super::layer::Layer;
 use super::mem::{MemOptions, MemStore, TimeSource};
 use super::{Changed, Extent, Linked, Looked, Node, Renamed, Space, Store, Written};
 
 pub use self::faults::{DRIVE_CACHE_BYTES, Faults, Switches};
 pub use self::options::{AfterFailedSync, Machine, SimOptions, WriteBack};
+pub use self::write_log::LogSpec;
 
 /// See the module's head.
 pub struct SimStore {
@@ -87,6 +91,8 @@ pub struct Stats {
     pub cache_hits: u64,
     pub cache_misses: u64,
     pub cache_bytes: u64,
+    /// Of the write log's disk.
+    pub log_disk: Counts,
     /// Data that a crash now could lose.
     pub unstable_bytes: u64,
     pub failed_syncs: u64,
@@ -144,7 +150,9 @@ impl SimStore {
         life: u64,
     ) -> Self {
         let pipeline = Pipeline::new(Disk::new(options.disk), stable, faults.clone());
-        let state = Mutex::new(State::new(pipeline, Cache::new(options.cache_bytes_max)));
+        let write_log = options.write_log.map(|spec| WriteLog::new(&spec, options.crashes));
+        let cache = Cache::new(options.cache_bytes_max);
+        let state = Mutex::new(State::new(pipeline, cache, write_log));
         Self { options, time, machine, faults, live, stamp, life, state }
     }
 
@@ -186,6 +194,7 @@ impl SimStore {
             cache_hits: state.cache.hits,
             cache_misses: state.cache.misses,
             cache_bytes: state.cache.bytes(),
+            log_disk: state.write_log.as_ref().map_or_else(Counts::default, WriteLog::disk_counts),
             unstable_bytes: state.unstable_bytes(),
             failed_syncs: pipeline.failures,
             divergences: pipeline.divergences,
@@ -232,14 +241,67 @@ impl SimStore {
         }
     }
 
-    /// Waits for what a file needs to be stable, if anything.
-    async fn durable(&self, ticket: Option<Ticket>, verifier: Verifier) -> Result<Durable, Status> {
-        let outcome = match ticket {
+    /// Begins to make a file stable as it is now.
+    fn stabilise(&self, begun: &mut Begun<'_>, file: u64) -> Result<Due, Status> {
+        if begun.is_doubtful(file) {
+            return Err(Status::Io);
+        }
+        let (at, past) = (begun.now, begun.mark(file));
+        Ok(Due { ticket: begun.stabilise(at, &self.live, file), file, past })
+    }
+
+    /// Waits for what a file needs to be stable, if anything, and for its log to know.
+    async fn durable(&self, due: Due, verifier: Verifier) -> Result<Durable, Status> {
+        let outcome = match due.ticket {
             Some(ticket) => self.wait(ticket).await,
             None => Ok(()),
         };
+        self.past(due.file, due.past, outcome.is_ok()).await;
         Durable::after_sync(outcome, verifier)
     }
+
+    /// Waits until a log knows that a file is past its records, or is not.
+    async fn past(&self, file: u64, through: Option<u64>, is_ok: bool) {
+        let Some(through) = through else { return };
+        let ticket = {
+            let mut begun = self.begin();
+            let at = begun.now;
+            let Some(write_log) = &mut begun.write_log else { return };
+            write_log.synced(at, file, through, is_ok)
+        };
+        // Where the log has failed nobody will replay it.
+        self.logged(ticket).await.ok();
+    }
+
+    /// Waits until a frame is there.
+    async fn logged(&self, ticket: LogTicket) -> Result<(), Failed> {
+        loop {
+            let due = {
+                let begun = self.begin();
+                if let Some(outcome) = ticket.outcome() {
+                    return outcome;
+                }
+                begun.write_log.as_ref().map_or(begun.now, |log| log.due(begun.now))
+            };
+            self.machine.until(due).await;
+        }
+    }
+}
+
+/// What a file needs to be stable: a sync, and that its log knows that it is past its records.
+struct Due {
+    ticket: Option<Ticket>,
+    file: u64,
+    past: Option<u64>,
+}
+
+/// How a WRITE is answered.
+enum Answered {
+    /// When there is room for more that is dirty.
+    WithRoom(Option<Ticket>),
+    FromFile(Result<Due, Status>),
+    /// By the frame that has it, or else as from the file.
+    FromLog(LogTicket, u64),
 }
 
 /// Another number for each (the finalizer of splitmix64, Steele et al. 2014), which tells nothing
@@ -280,6 +342,7 @@ impl Layer for SimStore {
                 stats.unstable_bytes as f64,
             ),
         ]);
+        readings.extend(self.begin().write_log.iter().flat_map(WriteLog::readings));
         readings
     }
 
@@ -327,34 +390,53 @@ impl Layer for SimStore {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
-        let (mut changed, ticket, verifier) = {
+        let stable = |proof| Committed::Stable(stability, proof);
+        let (mut changed, answered, verifier) = {
             let mut begun = self.begin();
             let verifier = self.verifier_of(&begun);
             if let Err(status) = self.check_write(caller, handle, offset, &data) {
                 return Changed { wcc: self.unchanged(caller, handle), result: Err(status) };
             }
-            let changed = now(self.live.write(caller, handle, offset, data, Stability::Unstable));
+            let live = self.live.write(caller, handle, offset, data.clone(), Stability::Unstable);
+            let changed = now(live);
             let (Ok(written), Some(attr)) = (&changed.result, &changed.wcc.after) else {
                 return changed;
             };
             let (id, bytes, at) = (attr.fileid, u64::from(written.count), begun.now);
             begun.wrote(handle, attr, id, offset, bytes);
             begun.cache.fill(id, offset, bytes, at);
-            let ticket = match stability {
-                Stability::Unstable => begun.write_back(at, &self.live, id, &self.options),
-                _ => begun.stabilise(at, &self.live, id),
+            let answered = match stability {
+                Stability::Unstable => {
+                    Answered::WithRoom(begun.write_back(at, &self.live, id, &self.options))
+                }
+                _ => match begun.submit(at, (handle, id, attr), offset, &data) {
+                    Some(ticket) => Answered::FromLog(ticket, id),
+                    None => Answered::FromFile(self.stabilise(&mut begun, id)),
+                },
             };
-            (changed, ticket, verifier)
+            (changed, answered, verifier)
         };
-        let committed = match (stability, ticket) {
-            (Stability::Unstable, None) => Ok(Committed::Unstable(verifier)),
-            (Stability::Unstable, Some(room)) => {
+        let committed = match answered {
+            Answered::WithRoom(room) => {
                 // Whatever becomes of it is told to who commits.
-                self.wait(room).await.ok();
+                if let Some(room) = room {
+                    self.wait(room).await.ok();
+                }
                 Ok(Committed::Unstable(verifier))
             }
-            (stable, ticket) => {
-                self.durable(ticket, verifier).await.map(|proof| Committed::Stable(stable, proof))
+            Answered::FromFile(Ok(due)) => self.durable(due, verifier).await.map(stable),
+            Answered::FromFile(Err(status)) => Err(status),
+            Answered::FromLog(ticket, id) => {
+                match Durable::after_log(self.logged(ticket).await, verifier) {
+                    Ok(proof) => Ok(stable(proof)),
+                    Err(Failed) => {
+                        let due = self.stabilise(&mut self.begin(), id);
+                        match due {
+                            Ok(due) => self.durable(due, verifier).await.map(stable),
+                            Err(status) => Err(status),
+                        }
+                    }
+                }
             }
         };
         changed.result = changed
@@ -370,7 +452,7 @@ impl Layer for SimStore {
         offset: u64,
         count: u32,
     ) -> Changed<Durable> {
-        let (Wcc { before, .. }, ticket, verifier) = {
+        let (Wcc { before, .. }, due, verifier) = {
             let mut begun = self.begin();
             let verifier = self.verifier_of(&begun);
             // Whether he may; what memory says of durability is worth nothing here.
@@ -379,10 +461,12 @@ impl Layer for SimStore {
                 return Changed { wcc, result: Err(status) };
             }
             let id = wcc.after.map_or(0, |attr| attr.fileid);
-            let at = begun.now;
-            (wcc, begun.stabilise(at, &self.live, id), verifier)
+            (wcc, self.stabilise(&mut begun, id), verifier)
         };
-        let result = self.durable(ticket, verifier).await;
+        let result = match due {
+            Ok(due) => self.durable(due, verifier).await,
+            Err(status) => Err(status),
+        };
         // As servers do it that clients meet: others may have written to it meanwhile.
         let wcc = Wcc { before, after: now(self.live.attr(caller, handle)).ok() };
         Changed { wcc, result }

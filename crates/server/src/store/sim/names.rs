@@ -115,6 +115,13 @@ impl SimStore {
         }
     }
 
+    /// A file that had records is past them with a change that was made stable.
+    async fn past_change<T>(&self, past: Option<(u64, u64)>, result: &Result<T, Status>) {
+        if let Some((file, through)) = past {
+            self.past(file, Some(through), result.is_ok()).await;
+        }
+    }
+
     pub(super) async fn change_attr(
         &self,
         caller: &Caller,
@@ -123,14 +130,20 @@ impl SimStore {
         guard: Option<Time>,
     ) -> Changed<()> {
         let op = Op::SetAttr { caller: caller.clone(), handle: *handle, changes };
-        self.change(op, |begun| {
-            let changed = now(self.live.set_attr(caller, handle, changes, guard));
-            if let (Ok(()), Some(attr)) = (&changed.result, &changed.wcc.after) {
-                begun.cut(attr);
-            }
-            changed
-        })
-        .await
+        let mut past = None;
+        let changed = self
+            .change(op, |begun| {
+                let changed = now(self.live.set_attr(caller, handle, changes, guard));
+                if let (Ok(()), Some(attr)) = (&changed.result, &changed.wcc.after) {
+                    begun.cut(attr);
+                    let (at, file) = (begun.now, attr.fileid);
+                    past = begun.send_logged(at, &self.live, file).map(|through| (file, through));
+                }
+                changed
+            })
+            .await;
+        self.past_change(past, &changed.result).await;
+        changed
     }
 
     pub(super) async fn make_file(
@@ -142,14 +155,23 @@ impl SimStore {
     ) -> Changed<Node> {
         let (caller_of, own_name) = (caller.clone(), Bytes::copy_from_slice(name));
         let op = Op::Create { caller: caller_of, dir: *dir, name: own_name, how };
-        self.grow(caller, dir, op, |begun| {
-            let changed = now(self.live.create(caller, dir, name, how));
-            if let Ok(node) = &changed.result {
-                begun.cut(&node.attr);
-            }
-            changed
-        })
-        .await
+        let mut past = None;
+        let changed = self
+            .grow(caller, dir, op, |begun| {
+                let changed = now(self.live.create(caller, dir, name, how));
+                if let Ok(node) = &changed.result {
+                    begun.cut(&node.attr);
+                    let (at, file) = (begun.now, node.attr.fileid);
+                    // One that was there may have lost its content.
+                    past = begun.send_logged(at, &self.live, file).map(|through| (file, through));
+                    let batch = begun.pipeline.gathers();
+                    begun.made(file, batch);
+                }
+                changed
+            })
+            .await;
+        self.past_change(past, &changed.result).await;
+        changed
     }
 
     pub(super) async fn make_directory(

@@ -9,6 +9,8 @@ use perf::units::Instant;
 
 use crate::store::mem::MemOptions;
 
+use super::write_log::LogSpec;
+
 /// How a store begins.
 #[derive(Clone, Copy, Debug)]
 pub struct SimOptions {
@@ -25,6 +27,8 @@ pub struct SimOptions {
     /// Whether [`super::SimStore::crash`] will be asked for. Without it data are held once.
     pub crashes: bool,
     pub after_failed_sync: AfterFailedSync,
+    /// A log from which stable WRITEs are answered, on a disk of its own.
+    pub write_log: Option<LogSpec>,
 }
 
 /// When dirty data start for the disk.
@@ -56,6 +60,7 @@ impl Default for SimOptions {
             write_back: WriteBack::Early { bytes: 2 << 20 },
             crashes: true,
             after_failed_sync: AfterFailedSync::Lose,
+            write_log: None,
         }
     }
 }

@@ -113,6 +113,11 @@ impl Pipeline {
         self.gathering.ticket.batch
     }
 
+    /// The number of the batch that gathers.
+    pub(super) fn gathers(&self) -> u64 {
+        self.gathering.ticket.batch
+    }
+
     /// The batch that gathers starts, now or when it may; with a sync, if anybody wants one.
     pub(super) fn start(&mut self, now: Instant, sync: bool) -> Ticket {
         self.gathering.wants_sync |= sync;

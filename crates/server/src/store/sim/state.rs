@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use perf::units::Instant;
 
 use crate::store::mem::MemStore;
@@ -12,6 +13,7 @@ use super::extents::Extents;
 use super::journal::{Entry, Op};
 use super::options::{AfterFailedSync, SimOptions, WriteBack};
 use super::pipeline::{Pipeline, Ticket};
+use super::write_log::{LogTicket, WriteLog};
 
 /// Most bytes of one entry, so that a large dirty file is not copied in one piece.
 const ENTRY_DATA_MAX: u64 = 1 << 20;
@@ -20,6 +22,7 @@ const ENTRY_DATA_MAX: u64 = 1 << 20;
 pub(super) struct State {
     pub(super) pipeline: Pipeline,
     pub(super) cache: Cache,
+    pub(super) write_log: Option<WriteLog>,
     /// Files with data that are not known to be stable, by their number.
     files: BTreeMap<u64, File>,
     /// Those with dirty data.
@@ -37,8 +40,9 @@ struct File {
 }
 
 impl State {
-    pub(super) fn new(pipeline: Pipeline, cache: Cache) -> Self {
-        Self { pipeline, cache, files: BTreeMap::new(), dirty: BTreeSet::new(), dirty_bytes: 0 }
+    pub(super) fn new(pipeline: Pipeline, cache: Cache, write_log: Option<WriteLog>) -> Self {
+        let (files, dirty) = (BTreeMap::new(), BTreeSet::new());
+        Self { pipeline, cache, write_log, files, dirty, dirty_bytes: 0 }
     }
 
     /// Bytes that a crash now could lose: dirty, or on their way.
@@ -63,6 +67,56 @@ impl State {
                 self.wrote(&handle, &attr, file, offset, len);
             }
         }
+        self.sweep(now, live);
+    }
+
+    /// Files that have had records for long, or more than their log has room for, start for their
+    /// disk.
+    fn sweep(&mut self, now: Instant, live: &MemStore) {
+        let Some(write_log) = &mut self.write_log else { return };
+        write_log.settle(now);
+        let files = write_log.sweep_due(now);
+        if files.is_empty() {
+            return;
+        }
+        for &file in &files {
+            self.send(now, live, file);
+        }
+        // Also for a file that is gone: that it is, may not be stable yet.
+        let ticket = self.pipeline.start(now, true);
+        let Some(write_log) = &mut self.write_log else { return };
+        for file in files {
+            if let Some(through) = write_log.mark(file) {
+                write_log.leaves(file, through, ticket.clone());
+            }
+        }
+    }
+
+    /// Takes up a stable WRITE that is in the live image, if there is a log that admits it.
+    pub(super) fn submit(
+        &mut self,
+        now: Instant,
+        (handle, file, attr): (&Handle, u64, &Attr),
+        offset: u64,
+        data: &Bytes,
+    ) -> Option<LogTicket> {
+        let (write_log, synced) = (self.write_log.as_mut()?, self.pipeline.synced_batch);
+        let entry = || {
+            let (len, data) = (data.len() as u64, data.clone());
+            Entry::Data { handle: *handle, file, offset, len, data, attr: *attr }
+        };
+        let admits = write_log.admits(file, data.len(), synced);
+        admits.then(|| write_log.submit(now, (file, attr), offset, data.clone(), entry))
+    }
+
+    /// Up to which record a file is past its records when what begins now has made it stable.
+    pub(super) fn mark(&self, file: u64) -> Option<u64> {
+        self.write_log.as_ref()?.mark(file)
+    }
+
+    /// Whether the log has given up a file, of which nothing can be made stable any more.
+    pub(super) fn is_doubtful(&self, file: u64) -> bool {
+        self.write_log.as_ref().is_some_and(|log| log.is_doubtful(file))
     }
 
     /// Data have come to a file; `attr` is the file's.
@@ -93,6 +147,22 @@ impl State {
                 self.dirty_bytes -= file.dirty.bytes();
             }
             self.pipeline.blocks.forget(id);
+        }
+    }
+
+    /// All of a file that has records starts for the disk, so that it is past them with what comes
+    /// next.
+    pub(super) fn send_logged(&mut self, now: Instant, live: &MemStore, file: u64) -> Option<u64> {
+        let through = self.mark(file)?;
+        self.send(now, live, file);
+        Some(through)
+    }
+
+    /// A file is made by what was logged last.
+    pub(super) fn made(&mut self, file: u64, batch: u64) {
+        let synced = self.pipeline.synced_batch;
+        if let Some(write_log) = &mut self.write_log {
+            write_log.made(file, batch, synced);
         }
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use server::store::sim::{SimOptions, SimStore, WriteBack};
+use server::store::sim::{LogSpec, SimOptions, SimStore, WriteBack};
 use server::store::{Node, Store};
 use server::types::{Stability, Status};
 
@@ -178,13 +178,16 @@ proptest! {
         disk in prop::sample::select(vec!["hdd", "ssd-sata", "nvme", "none", "rate=1MB/s"]),
         early in any::<bool>(),
         dirty_blocks_max in 1..20_u64,
+        log in prop::sample::select(vec![None, Some("nvram"), Some("nvme"), Some("hdd")]),
     ) {
         let write_back = match early {
             true => WriteBack::Early { bytes: 8192 },
             false => WriteBack::OnDemand,
         };
         let dirty_bytes_max = dirty_blocks_max * BLOCK_BYTES;
-        crash_at(seed, polls, SimOptions { write_back, dirty_bytes_max, ..options(disk) });
+        let write_log = log.map(|disk| LogSpec::new(disk.parse().unwrap()));
+        let options = SimOptions { write_back, dirty_bytes_max, write_log, ..options(disk) };
+        crash_at(seed, polls, options);
     }
 }
 

@@ -133,12 +133,15 @@ pub struct Fit {
   nfskit model whatif f840.txt \"clients x2\" --rate 12000
   nfskit model whatif probe.json L=5ms outstanding=32
   nfskit model whatif probe.json G=100m
+  nfskit model whatif probe.json write-log=sim:nvram
   nfskit model whatif sweep.txt \"outstanding x4\" --outstanding 8
 
 Changes of a curve: L=TIME L+TIME o+TIME cpu=TIME cpus=N disk=TIME disks=N cache=SIZE clients=N; of
-a probe: L o+ G=RATE outstanding wsize threads disks write-log=nvme|TIME; of a sweep: L+ o+
-outstanding; of a trace: these, G=RATE wsize cpus threads write-log; and each of them with a factor,
-as in \"cpu x0.5\". All together are one change. What a model does not contain is refused.")]
+a probe: L o+ G=RATE outstanding wsize threads disks write-log=DEVICE; of a sweep: L+ o+
+outstanding; of a trace: these, G=RATE wsize cpus threads write-log; and each of them with a
+factor, as in \"cpu x0.5\". DEVICE is what serve --write-log prints of its log, such as
+95us,both=130us, or an emulated disk such as sim:nvram. All together are one change. What a model
+does not contain is refused.")]
 pub struct WhatIf {
     /// A curve or a sweep (a file of two columns), a record of `probe`, `model infer` or `model
     /// fit`, or what `bench curve` or `trace` wrote.

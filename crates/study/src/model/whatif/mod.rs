@@ -2,6 +2,7 @@
 //! sweep of outstanding calls, or by a trace. Each by all methods that there are for it.
 
 mod curve;
+mod logged;
 pub(crate) mod path;
 mod sweep;
 mod trace;

@@ -14,7 +14,7 @@ use perf::model::whatif::believed::{Believed, Held, Model, Observed, Why, believ
 use perf::model::whatif::path::{Case, Outlook};
 use perf::units::Nanos;
 
-use super::{added_latency, interval, refused};
+use super::{added_latency, interval, logged, refused};
 use crate::model::args::estimate::WhatIf;
 use crate::model::{record, show, span};
 
@@ -33,16 +33,7 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
     let after = before.changed(&args.changes).map_err(refused)?;
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();
-    let mut table = Table::new([
-        left("MiB/s"),
-        right("outstanding"),
-        right("calls of"),
-        left("formula"),
-        right("MVA"),
-        right("simulation"),
-        right("measured"),
-        left("bound by"),
-    ]);
+    let mut table = table();
     let (mut answers, mut notes) = (Vec::new(), Vec::new());
     for (when, case) in [("before", &before), ("after", &after)] {
         let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
@@ -86,6 +77,7 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
             record.model.insert("believed".to_owned(), believed.model.name().into());
         }
     }
+    logged::told(args, &before, saved, &mut text, &mut record)?;
     writeln!(text, "{}", base(&found, measured)).ok();
     if let Some(differ_pct) = saved.runs_differ_pct.filter(|_| measured.is_some()) {
         record.metric("base/runs_differ_pct", differ_pct, "%");
@@ -107,6 +99,19 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         text.push_str(&added_latency(&args.changes, "2 T_prop", &mut record));
     }
     show(&text, &record, args.json.as_deref(), verbosity)
+}
+
+fn table() -> Table {
+    Table::new([
+        left("MiB/s"),
+        right("outstanding"),
+        right("calls of"),
+        left("formula"),
+        right("MVA"),
+        right("simulation"),
+        right("measured"),
+        left("bound by"),
+    ])
 }
 
 /// By the formula and mean value analysis, and in a world.

@@ -11,6 +11,7 @@ use perf::record::Run;
 use perf::stats::{Estimate, ratio};
 use report::{Fact, Headline, StudyReport};
 
+use super::logged::Logged;
 use super::outcome::Outcome;
 use crate::explain::{bytes, sentence};
 
@@ -39,7 +40,7 @@ pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
         steps: plots::steps(outcome),
         transfers: plots::transfers(outcome),
         latency: plots::latency(outcome),
-        tables: Vec::new(),
+        tables: outcome.logged.iter().map(Logged::table).collect(),
         method: method::method(outcome),
         raw_data: "run.json and calls.csv".to_owned(),
     }
@@ -91,7 +92,11 @@ fn headline(outcome: &Outcome) -> Headline {
     let fact =
         |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
     Headline {
-        sentence: format!("{gain} The prediction was {verdict}. {first} {}", choice.sentence()),
+        sentence: format!(
+            "{gain} The prediction was {verdict}. {first} {}{}",
+            choice.sentence(),
+            outcome.logged.as_ref().map_or_else(String::new, |log| format!(" {}", log.sentence()))
+        ),
         facts: vec![
             fact("predicted gain", format!("{:.2} x", outcome.predicted_gain()), String::new()),
             fact(

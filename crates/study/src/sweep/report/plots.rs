@@ -9,6 +9,7 @@ use report::{
 };
 
 use crate::explain::{self, bytes};
+use crate::sweep::logged::Logged;
 use crate::sweep::outcome::Outcome;
 use crate::sweep::record;
 
@@ -45,23 +46,21 @@ pub(super) fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
         vec![Ceiling { label: "storage".to_owned(), mib_s: outcome.storage_mib_per_s() }];
     ceilings.push(Ceiling { label: "link".to_owned(), mib_s: outcome.link_mib_per_s() });
     ceilings.retain(|ceiling| ceiling.mib_s.is_finite());
-    sizes
-        .into_iter()
-        .map(|call_bytes| ThroughputPlot {
-            title: format!("{} writes", bytes(call_bytes)),
-            curves: (0..outcome.target.subjects.len())
-                .map(|subject| Curve {
-                    name: outcome.target.subjects[subject].to_owned(),
-                    points: outcome
-                        .explanation
-                        .curve(subject, call_bytes)
-                        .map(|row| point(outcome, row))
-                        .collect(),
-                })
-                .collect(),
-            ceilings: ceilings.clone(),
-        })
-        .collect()
+    let swept = sizes.into_iter().map(|call_bytes| ThroughputPlot {
+        title: format!("{} writes", bytes(call_bytes)),
+        curves: (0..outcome.target.subjects.len())
+            .map(|subject| Curve {
+                name: outcome.target.subjects[subject].to_owned(),
+                points: outcome
+                    .explanation
+                    .curve(subject, call_bytes)
+                    .map(|row| point(outcome, row))
+                    .collect(),
+            })
+            .collect(),
+        ceilings: ceilings.clone(),
+    });
+    swept.chain(outcome.logged.iter().map(Logged::plot)).collect()
 }
 
 fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {

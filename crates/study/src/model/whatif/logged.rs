@@ -1,0 +1,175 @@
+//! Stable WRITEs and COMMITs without a write log and with it, of a path that a probe found: by the
+//! loop of the model, and by a world.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::table::{Table, left, right};
+use perf::model::saved::SavedPath;
+use perf::model::whatif::path::{Case, StableOutlook};
+use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
+use perf::record::Run as Record;
+
+use super::{interval, refused};
+use crate::model::args::estimate::WhatIf;
+use crate::model::span;
+
+/// Calls outstanding that are asked about, beside those of the probe.
+const OUTSTANDING: [u32; 3] = [1, 16, 64];
+
+/// COMMITs of so many bytes: a small file, and a large one.
+const COMMIT_BYTES: [u64; 2] = [8 << 10, 4 << 20];
+
+/// What of it is a log's; nothing where none is among the changes.
+pub(super) fn told(
+    args: &WhatIf,
+    before: &Case,
+    saved: &SavedPath,
+    text: &mut String,
+    record: &mut Record,
+) -> Result<(), Failure> {
+    let Some(log) = args.changes.iter().rev().find_map(|change| change.log) else {
+        return Ok(());
+    };
+    let after = before.changed(&args.changes).map_err(refused)?;
+    let mut table = Table::new([
+        left("stable WRITEs/s"),
+        right("outstanding"),
+        left("without a log"),
+        left("with it"),
+        right("together"),
+        right("gain"),
+        right("simulation"),
+        left("response time"),
+    ]);
+    let mut notes = Vec::new();
+    for calls in asked(before) {
+        let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
+        let Some(pair) = answers else { continue };
+        let world = simulated(before, &after, &log, &calls);
+        let world = world.map_err(|why| notes.push(format!("no simulation: {why}"))).ok();
+        kept(record, &calls, &pair, world);
+        table.row(row(&calls, &pair, world));
+    }
+    write!(text, "\n{}", table.text()).ok();
+    writeln!(text, "{}", commits(before, &after, &log, record)).ok();
+    writeln!(text, "{}", device(&log)).ok();
+    if let Some(lasting) = lasting(&after, &log) {
+        writeln!(text, "note: {lasting}").ok();
+    }
+    for note in notes {
+        writeln!(text, "note: {note}").ok();
+        record.warn("no-simulation", &note, "");
+    }
+    Ok(())
+}
+
+/// WRITEs as programs make them that want them to be stable; and those of the probe, where a log
+/// takes them.
+fn asked(before: &Case) -> Vec<Stable> {
+    let small = OUTSTANDING.map(|outstanding| Stable { bytes: SMALL_BYTES, outstanding });
+    let own = before.transfer;
+    let outstanding = own.outstanding.min(OUTSTANDING_MAX);
+    let bytes = if own.call_bytes <= LOGGED_BYTES_MAX { own.call_bytes } else { SMALL_BYTES };
+    let mut asked: Vec<Stable> = small.into_iter().chain([Stable { bytes, outstanding }]).collect();
+    asked.sort_unstable_by_key(|calls| (calls.bytes, calls.outstanding));
+    asked.dedup();
+    asked
+}
+
+const SMALL_BYTES: u64 = 8 << 10;
+
+/// Of a world, in which each call keeps its data in memory.
+const OUTSTANDING_MAX: u32 = 1024;
+
+/// WRITEs a second in worlds without the log and with it.
+fn simulated(
+    before: &Case,
+    after: &Case,
+    log: &LogDevice,
+    calls: &Stable,
+) -> Result<[f64; 2], String> {
+    let of = |case: &Case, log: Option<&LogDevice>| {
+        world::path::stable_per_s(case, log, calls).map_err(|error| error.to_string())
+    };
+    Ok([of(before, None)?, of(after, Some(log))?])
+}
+
+fn kept(record: &mut Record, calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) {
+    let of = format!("stable/{}/{}", calls.bytes, calls.outstanding);
+    let [without, with] = pair;
+    for (name, outlook) in [("without", without), ("with", with)] {
+        let metric = |what: &str| format!("{of}/{name}/{what}");
+        record.estimate(&metric("per_s"), &outlook.per_s, "1/s", 1);
+        record.metric(&metric("response_us"), outlook.outlook.response_us, "us");
+    }
+    let gain = with.per_s.value / without.per_s.value;
+    record.metric(&format!("{of}/gain"), gain, "ratio");
+    if let Some([without, with]) = world {
+        record.metric(&format!("{of}/simulated_gain"), with / without, "ratio");
+    }
+}
+
+fn row(calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) -> [String; 8] {
+    let [without, with] = pair;
+    let per_s = |value: f64| format!("{value:.0}");
+    let said = |of: &StableOutlook| format!("{:.0}{}", of.per_s.value, interval(&of.per_s, &per_s));
+    let ratio = |with: f64, without: f64| format!("{:.2} x", with / without);
+    let response_us = [without, with].map(|of| span(of.outlook.response_us));
+    [
+        format!("of {}", scaled(calls.bytes as f64)),
+        calls.outstanding.to_string(),
+        said(without),
+        said(with),
+        format!("{:.1}", with.outlook.turns.together),
+        ratio(with.per_s.value, without.per_s.value),
+        world.map_or_else(|| "-".to_owned(), |[without, with]| ratio(with, without)),
+        response_us.join(" -> "),
+    ]
+}
+
+/// Which the log answers where they are of little.
+fn commits(before: &Case, after: &Case, log: &LogDevice, record: &mut Record) -> String {
+    let said = COMMIT_BYTES.map(|bytes| {
+        let without_us = commit_us(&before.path, before.server, None, bytes);
+        let with_us = commit_us(&after.path, after.server, Some(log), bytes);
+        record.metric(&format!("commit/{bytes}/without/response_us"), without_us, "us");
+        record.metric(&format!("commit/{bytes}/with/response_us"), with_us, "us");
+        format!("{} of {}", scaled(bytes as f64), span(without_us))
+            + &format!(" -> {}", span(with_us))
+    });
+    format!(
+        "COMMITs of up to 64 KiB come from the log where that is sooner; others sync the file as \
+         without one, and wait for the log where it has WRITEs of the file: {}",
+        said.join(", ")
+    )
+}
+
+fn device(log: &LogDevice) -> String {
+    let LogDevice { write_us, both_us, us_per_kib } = *log;
+    let rate = match us_per_kib > 0.0 {
+        true => format!("{:.0} MB/s", 1024.0 / us_per_kib),
+        false => "any rate".to_owned(),
+    };
+    let at_a_time = if log.at_a_time() == 1 { "one frame" } else { "two frames" };
+    format!(
+        "the log: 4 KiB in {}, each of two in {}, {rate}: {at_a_time} at a time",
+        span(write_us),
+        span(both_us)
+    )
+}
+
+/// What the disk behind a log takes for ever.
+fn lasting(after: &Case, log: &LogDevice) -> Option<String> {
+    let calls =
+        Stable { bytes: SMALL_BYTES, outstanding: OUTSTANDING.into_iter().max().unwrap_or(1) };
+    let most = perf::model::write_log::outlook(&after.path, after.server, Some(log), &calls);
+    (most.lasting_per_s < 0.99 * most.turns.per_s).then(|| {
+        format!(
+            "so many WRITEs a second are what the log takes until it is full, at {} outstanding; \
+             for ever it is {:.0}, the rate of the disk behind it",
+            calls.outstanding, most.lasting_per_s
+        )
+    })
+}
