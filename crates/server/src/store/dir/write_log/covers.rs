@@ -20,6 +20,12 @@ use crate::types::{Attr, FileKind, SetAttr, SetTime};
 /// What is kept of UNSTABLE WRITEs of all files together.
 const UNSTABLE_BYTES_MAX: usize = 16 << 20;
 
+/// More than is cut off of a time that has fractions of a second.
+const FINE_NS: i128 = 1_000_000;
+
+/// As much as is cut off of one in whole seconds; FAT's are two.
+const WHOLE_SECONDS_NS: i128 = 2_000_000_000;
+
 pub(super) struct Covers {
     /// SETATTRs and COMMITs are answered sooner from the log.
     is_faster: bool,
@@ -53,8 +59,13 @@ impl Covers {
         since.newest = now;
     }
 
+    /// A change has the time of the kernel's coarse clock, as `synced` has, but cut off to the unit
+    /// of the file system: to whole seconds, or to something below a millisecond.
     fn is_older(&self, attr: &Attr) -> bool {
-        self.since.lock().synced.is_some_and(|synced| stamp(attr.changed) < synced)
+        let changed = stamp(attr.changed);
+        let cut_ns = if changed.nanos == 0 { WHOLE_SECONDS_NS } else { FINE_NS };
+        let ns = |of: Stamp| i128::from(of.seconds) * 1_000_000_000 + i128::from(of.nanos);
+        self.since.lock().synced.is_some_and(|synced| ns(changed) + cut_ns < ns(synced))
     }
 }
 
