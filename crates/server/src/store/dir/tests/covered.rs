@@ -33,7 +33,7 @@ fn attributes_are_answered_by_the_log_and_survive() {
     let file = at.file("file", b"old");
     let dir = at.at.make_dir(&at.at.root(), "dir").handle;
     assert_eq!(set(&at, &dir, mode(0o755)), 1, "it was never synced with its attributes");
-    let (accessed, modified) = (Time { secs: 1, nanos: 2 }, Time { secs: 3, nanos: 4 });
+    let (accessed, modified) = (Time { secs: 1, nanos: 0 }, Time { secs: 3, nanos: 0 });
     let times = SetAttr {
         accessed: SetTime::To(accessed),
         modified: SetTime::To(modified),
@@ -59,6 +59,10 @@ fn attributes_are_answered_by_the_log_and_survive() {
 #[test]
 fn attributes_that_others_set_later_stand() {
     let Some(at) = covered() else { return };
+    // Changes within one second look alike: more is synced, or less is noticed.
+    if fs::metadata(at.at.path(".")).unwrap().ctime_nsec() == 0 {
+        return eprintln!("not tried: times are whole seconds here");
+    }
     let file = at.file("file", b"old");
     assert_eq!(set(&at, &file, mode(0o640)), 0);
     at.write(&file, 0, b"new", Stability::FileSync).unwrap();
@@ -108,6 +112,10 @@ fn a_commit_of_a_little_is_answered_by_the_log_and_survives() {
 #[test]
 fn what_the_log_would_not_know_all_of_is_committed_in_the_file() {
     let Some(at) = covered() else { return };
+    // Changes within one second look alike: more is synced, or less is noticed.
+    if fs::metadata(at.at.path(".")).unwrap().ctime_nsec() == 0 {
+        return eprintln!("not tried: times are whole seconds here");
+    }
     static LARGE: [u8; 65 << 10] = [1; 65 << 10];
     let unstable = |file: &Handle, data: &'static [u8]| {
         let _ = at.write(file, 0, data, Stability::Unstable).unwrap();
@@ -145,6 +153,10 @@ fn what_the_log_would_not_know_all_of_is_committed_in_the_file() {
 #[test]
 fn what_was_there_before_the_server_is_known_to_be_stable() {
     let Some(at) = covered() else { return };
+    // Changes within one second look alike: more is synced, or less is noticed.
+    if fs::metadata(at.at.path(".")).unwrap().ctime_nsec() == 0 {
+        return eprintln!("not tried: times are whole seconds here");
+    }
     let (at, _) = at.again(1, |at| {
         for name in ["written", "set", "committed", "replaced"] {
             fs::write(at.path(name), b"old").unwrap();
