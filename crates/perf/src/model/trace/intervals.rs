@@ -104,7 +104,7 @@ impl Trace {
         let mean = |i: usize| folds.iter().map(|fold| fold[i]).sum::<f64>() / count;
         let means: Outcome = (0..fitted.parameters.len()).map(mean).collect();
         let off: Vec<Outcome> = folds.iter().map(|fold| minus(fold, &means)).collect();
-        Some(squares(&off, (count - 1.0) / count * (own_t / t).powi(2)))
+        Some(squares(&off, (count - 1.0) / count * (own_t / t).powi(2), 0.0))
     }
 
     /// The same from how much slower the servers were in some tenths than in others.
@@ -114,14 +114,8 @@ impl Trace {
         let own = logs(fitted);
         let moved = (0..FOLDS).map(|fold| Some(minus(&slower(fold)?, &own)));
         let moved: Vec<Outcome> = moved.collect::<Option<_>>()?;
-        // Of neighbours that are alike: (a + b)^2 - (a - b)^2 is four times what both have.
-        let together: Vec<Outcome> = moved.windows(2).map(|two| plus(&two[0], &two[1])).collect();
-        let apart: Vec<Outcome> = moved.windows(2).map(|two| minus(&two[0], &two[1])).collect();
         let times = (student_t_975(FREE)? / t).powi(2);
-        let mut covariance = squares(&moved, times);
-        add(&mut covariance, &squares(&together, times * alike / 2.0));
-        add(&mut covariance, &squares(&apart, -times * alike / 2.0));
-        Some(covariance)
+        Some(squares(&moved, times, alike))
     }
 
     /// By how much servers differ from tenth to tenth: the standard deviation of the logarithm of
@@ -159,20 +153,15 @@ fn minus(a: &[f64], b: &[f64]) -> Outcome {
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-fn plus(a: &[f64], b: &[f64]) -> Outcome {
-    a.iter().zip(b).map(|(a, b)| a + b).collect()
-}
-
-fn add(to: &mut [Vec<f64>], more: &[Vec<f64>]) {
-    for (row, more) in to.iter_mut().zip(more) {
-        row.iter_mut().zip(more).for_each(|(entry, more)| *entry += more);
-    }
-}
-
-/// The sum of all outcomes' products, so many times.
-fn squares(outcomes: &[Outcome], times: f64) -> Vec<Vec<f64>> {
+/// The sum of all outcomes' products, so many times; neighbours are alike by so much.
+fn squares(outcomes: &[Outcome], times: f64, alike: f64) -> Vec<Vec<f64>> {
     let n = outcomes.first().map_or(0, Vec::len);
-    let both = |i: usize, j: usize| times * outcomes.iter().map(|by| by[i] * by[j]).sum::<f64>();
+    let both = |i: usize, j: usize| {
+        let own: f64 = outcomes.iter().map(|by| by[i] * by[j]).sum();
+        let next: f64 =
+            outcomes.windows(2).map(|two| two[0][i] * two[1][j] + two[1][i] * two[0][j]).sum();
+        times * (own + alike * next)
+    };
     (0..n).map(|i| (0..n).map(|j| both(i, j)).collect()).collect()
 }
 
