@@ -202,8 +202,8 @@ impl<'a> Asked<'a> {
         let is_two = version == nfs2::VERSION;
         match program {
             mount::PROGRAM => {
-                const MNT: u32 = 1;
-                let path = (procedure == MNT).then(|| r.opaque(mount::PATH_LEN_MAX).ok())??;
+                let is_mnt = procedure == mount::Procedure::Mnt as u32;
+                let path = is_mnt.then(|| r.opaque(mount::PATH_LEN_MAX).ok())??;
                 let reply = if version < 3 { Given::Fixed } else { Given::Counted };
                 Some(Self { handle: None, name: Some(path), reply })
             }
@@ -213,12 +213,7 @@ impl<'a> Asked<'a> {
                     true => r.take(nfs2::HANDLE_LEN).ok()?,
                     false => r.opaque(nfs3::HANDLE_LEN_MAX).ok()?,
                 };
-                let reply = match (is_two, procedure) {
-                    (false, 3) => Some(Given::Counted),
-                    (false, 8 | 9) => Some(Given::Optional),
-                    (true, 4 | 9 | 14) => Some(Given::Fixed),
-                    _ => None,
-                };
+                let reply = if is_two { given_by2(procedure) } else { given_by3(procedure) };
                 let name = reply.and_then(|_| r.opaque(nfs3::NAME_LEN_MAX).ok());
                 let is_one = |name: &&[u8]| !matches!(*name, b"." | b"..");
                 let (name, reply) = (name.filter(is_one), reply.unwrap_or(Given::Fixed));
@@ -226,6 +221,20 @@ impl<'a> Asked<'a> {
             }
             _ => None,
         }
+    }
+}
+
+fn given_by2(procedure: u32) -> Option<Given> {
+    use nfs2::Procedure::{Create, Lookup, Mkdir};
+    let found = nfs2::Procedure::from_code(procedure)?;
+    matches!(found, Lookup | Create | Mkdir).then_some(Given::Fixed)
+}
+
+fn given_by3(procedure: u32) -> Option<Given> {
+    match nfs3::Procedure::from_code(procedure)? {
+        nfs3::Procedure::Lookup => Some(Given::Counted),
+        nfs3::Procedure::Create | nfs3::Procedure::Mkdir => Some(Given::Optional),
+        _ => None,
     }
 }
 
