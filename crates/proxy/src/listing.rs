@@ -24,7 +24,7 @@ impl Remote {
     ) -> Looked<Listed> {
         let dir = match self.origin_handle(dir) {
             Ok(dir) => dir,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         let page = match self.page(&self.acting(caller), dir, from).await {
             Ok(page) => page,

@@ -18,7 +18,7 @@ impl Remote {
     pub(crate) async fn look_up(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
         let dir = match self.origin_handle(dir) {
             Ok(dir) => dir,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         let session = self.acting(caller);
         match name {
@@ -85,7 +85,7 @@ impl Remote {
     {
         let origin = match self.origin_handle(dir) {
             Ok(origin) => origin,
-            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+            Err(status) => return Changed::failed(status),
         };
         let session = self.acting(caller);
         match make(session.clone(), origin).await {
@@ -119,7 +119,7 @@ impl Remote {
     {
         let origin = match self.origin_handle(dir) {
             Ok(origin) => origin,
-            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+            Err(status) => return Changed::failed(status),
         };
         match unmake(self.acting(caller), origin).await {
             Ok(wcc) => {

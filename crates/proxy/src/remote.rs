@@ -20,7 +20,6 @@ use server::store::{
 };
 use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
-    Wcc,
 };
 use wire::nfs3::{Fattr3, FileHandle, access, fsinfo};
 use wire::{nfs2, nfs3};
@@ -386,7 +385,7 @@ impl Store for Remote {
     ) -> Changed<()> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
-            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+            Err(status) => return Changed::failed(status),
         };
         // With a guard it is another call the second time.
         let kind = if guard.is_some() { Kind::Once } else { Kind::Repeatable };
@@ -407,7 +406,7 @@ impl Store for Remote {
     async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         match self.ask_access(&self.acting(caller), caller, origin, asked.0).await {
             Ok((reply, _)) => {
@@ -421,7 +420,7 @@ impl Store for Remote {
     async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         match self.acting(caller).readlink(origin).await {
             Ok((target, attributes)) => {
@@ -550,7 +549,7 @@ impl Store for Remote {
     async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         match self.acting(caller).fsstat(origin).await {
             Ok(told) => {
@@ -571,7 +570,7 @@ impl Store for Remote {
     async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         let session = self.acting(caller);
         let told = try_join(session.fsinfo(origin), session.pathconf(origin)).await;

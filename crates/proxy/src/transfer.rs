@@ -25,7 +25,7 @@ impl Remote {
     ) -> Looked<Extent> {
         let file = match self.origin_handle(handle) {
             Ok(file) => file,
-            Err(status) => return Looked { attr: None, result: Err(status) },
+            Err(status) => return Looked::failed(status),
         };
         let session = &self.acting(caller);
         let read = Read { session, caller, file, offset, count };
@@ -83,7 +83,7 @@ impl Remote {
     ) -> Changed<Written> {
         let file = match self.origin_handle(handle) {
             Ok(file) => file,
-            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+            Err(status) => return Changed::failed(status),
         };
         let written = self.write_whole(&self.acting(caller), file, offset, data, stability).await;
         if written.wcc.after.is_none() {
@@ -144,7 +144,7 @@ impl Remote {
     ) -> Changed<Durable> {
         let file = match self.origin_handle(handle) {
             Ok(file) => file,
-            Err(status) => return Changed { wcc: Wcc::default(), result: Err(status) },
+            Err(status) => return Changed::failed(status),
         };
         match self.acting(caller).commit(file, offset, count).await {
             Ok(timed) => {

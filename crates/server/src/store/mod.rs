@@ -13,6 +13,7 @@
 pub mod dir;
 pub mod kept;
 pub mod layer;
+mod logged;
 pub mod mem;
 pub mod sim;
 
@@ -41,6 +42,20 @@ pub struct Changed<T> {
 pub struct Looked<T> {
     pub attr: Option<Attr>,
     pub result: Result<T, Status>,
+}
+
+impl<T> Changed<T> {
+    /// Nothing was done, and nothing is known of the object.
+    pub fn failed(status: Status) -> Self {
+        Self { wcc: Wcc::default(), result: Err(status) }
+    }
+}
+
+impl<T> Looked<T> {
+    /// Nothing is known of the object.
+    pub fn failed(status: Status) -> Self {
+        Self { attr: None, result: Err(status) }
+    }
 }
 
 /// A file found or made.

@@ -38,7 +38,7 @@ impl Tree {
             Ok((object, stat)) => {
                 Looked { attr: Some(stat.attr()), result: operation(&object, &stat) }
             }
-            Err(status) => Looked { attr: None, result: Err(status) },
+            Err(status) => Looked::failed(status),
         }
     }
 

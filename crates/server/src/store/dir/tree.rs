@@ -326,13 +326,6 @@ pub(super) fn wcc(before: &Stat, object: &Object) -> Wcc {
     }
 }
 
-impl<T> Changed<T> {
-    /// Nothing was done, and nothing is known of the object.
-    pub(super) fn failed(status: Status) -> Self {
-        Self { wcc: Wcc::default(), result: Err(status) }
-    }
-}
-
 impl From<&Child> for Node {
     fn from(child: &Child) -> Self {
         Self { handle: child.handle, attr: child.stat.attr() }

@@ -145,7 +145,7 @@ impl MemStore {
         let tree = self.tree.read();
         match tree.resolve(handle) {
             Ok(id) => Looked { attr: tree.attr(id).ok(), result: look(&tree, id) },
-            Err(status) => Looked { attr: None, result: Err(status) },
+            Err(status) => Looked::failed(status),
         }
     }
 
@@ -165,7 +165,7 @@ impl MemStore {
                 let wcc = Wcc { before, after };
                 Changed { wcc, result }
             }
-            Err(status) => Changed { wcc: Wcc::default(), result: Err(status) },
+            Err(status) => Changed::failed(status),
         }
     }
 

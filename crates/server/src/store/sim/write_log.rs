@@ -24,6 +24,7 @@ use perf::model::write_log::LogDevice;
 use perf::units::{Instant, Nanos};
 
 use crate::metrics::Reading;
+use crate::store::logged;
 use crate::types::{Attr, Time};
 
 use super::journal::Entry;
@@ -143,35 +144,13 @@ impl WriteLog {
 
     /// As those of a log in a file.
     pub(super) fn readings(&self) -> Vec<Reading> {
-        let counts = self.journal.counts();
-        let device = LogDevice::of(self.disk.profile());
-        let (used, size) = self.journal.fill();
-        let rows = [
-            (
-                "nfskit_log_records_total",
-                "Records written to the write log.",
-                counts.records as f64,
-            ),
-            (
-                "nfskit_log_frames_total",
-                "Writes of the log, each for all who waited.",
-                counts.frames as f64,
-            ),
-            ("nfskit_log_written_bytes_total", "Bytes written to the log.", counts.bytes as f64),
-            (
-                "nfskit_log_refused_total",
-                "Stable WRITEs that were made stable in their file instead.",
-                counts.refused as f64,
-            ),
-            ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used as f64),
-            ("nfskit_log_size_bytes", "Bytes of the log.", size as f64),
-            (
-                "nfskit_log_sync_microseconds",
-                "What a write of 4 KiB to the log takes.",
-                device.write_us,
-            ),
-        ];
-        rows.map(|(name, help, value)| Reading::new(name, help, value)).into()
+        let mut readings = logged::readings(&self.journal);
+        readings.push(Reading::new(
+            "nfskit_log_sync_microseconds",
+            "What a write of 4 KiB to the log takes.",
+            LogDevice::of(self.disk.profile()).write_us,
+        ));
+        readings
     }
 
     /// A file is made by this batch of the pipeline, of which `synced` are stable.

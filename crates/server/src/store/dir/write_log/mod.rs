@@ -64,6 +64,7 @@ use super::sync::group::Need;
 use super::sync::{Syncer, yield_once};
 use crate::durable::Durable;
 use crate::metrics::Reading;
+use crate::store::logged;
 use crate::types::{Attr, Status, Time, Verifier};
 
 /// A stable write log for a directory.
@@ -373,26 +374,11 @@ impl Log {
 
     pub(super) fn readings(&self) -> Vec<Reading> {
         let state = self.shared.state.lock();
-        let counts = state.journal.counts();
-        let (used, all) = state.journal.fill();
+        let mut readings = logged::readings(&state.journal);
         let failed = u64::from(state.journal.is_failed());
         let slowest = Latencies::slowest(&self.latencies);
         let rows = [
-            ("nfskit_log_records_total", "Records written to the write log.", counts.records),
-            (
-                "nfskit_log_frames_total",
-                "Writes of the log, each for all who waited.",
-                counts.frames,
-            ),
-            ("nfskit_log_written_bytes_total", "Bytes written to the log.", counts.bytes),
-            (
-                "nfskit_log_refused_total",
-                "Stable WRITEs that were made stable in their file instead.",
-                counts.refused,
-            ),
             ("nfskit_log_files", "Files with records in the log.", state.objects.len() as u64),
-            ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used),
-            ("nfskit_log_size_bytes", "Bytes of the log.", all),
             (
                 "nfskit_log_sync_microseconds",
                 "What a write of 4 KiB to the log took at the start.",
@@ -405,7 +391,8 @@ impl Log {
             ),
             ("nfskit_log_failed", "1 when the log could not be written.", failed),
         ];
-        rows.map(|(name, help, value)| Reading::new(name, help, value as f64)).into()
+        readings.extend(rows.map(|(name, help, value)| Reading::new(name, help, value as f64)));
+        readings
     }
 }
 
