@@ -12,11 +12,12 @@
 
 use bytes::Bytes;
 use cache::{Cache, Cause, Key};
+use client::cache::state::token;
 use client::ops::ReadOk;
 use wire::nfs3::FileHandle;
 
 use crate::ahead::Read;
-use crate::known::{Known, State, token};
+use crate::known::{Known, State};
 use crate::remote::Remote;
 
 /// A cache, and what is known of the files in it; clones are the same.

@@ -10,6 +10,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use cache::{Now, OriginTime, Time, Token};
+use client::cache::state::{steady_ns, time_of, token};
 use lru::LruCache;
 use net::clock::Clock;
 use parking_lot::Mutex;
@@ -73,20 +74,6 @@ impl std::fmt::Debug for Known {
     }
 }
 
-/// The state that a file's data are of.
-pub(crate) fn token(of: &Fattr3) -> Token {
-    let Fattr3 { size, mtime, ctime, fileid, .. } = *of;
-    Token { size, mtime: time(mtime), ctime: time(ctime), fileid, change: 0 }
-}
-
-fn time(of: NfsTime) -> Time {
-    Time { seconds: i64::from(of.seconds), nanos: of.nseconds }
-}
-
-fn since_epoch(time: Instant) -> u64 {
-    time.since(Instant::EPOCH).as_nanos()
-}
-
 impl Known {
     pub(crate) fn new(clock: &Clock) -> Self {
         let tables = Tables {
@@ -102,7 +89,7 @@ impl Known {
     pub(crate) fn note(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
-        tables.time.told(time(told.ctime), since_epoch(now));
+        tables.time.told(time_of(told.ctime), steady_ns(now));
         let Some(known) = tables.files.get_mut(file) else {
             let told = Told { attributes: *told, since: now, at: now, is_sure: true };
             put(&mut tables.files, *file, told);
@@ -163,7 +150,7 @@ impl Known {
         let (token, since) = (token(attributes), *since);
         let known_for_ns = now.since(since).as_nanos();
         let wall = Time::since_1970(self.clock.since_1970());
-        let now = Now { steady_ns: since_epoch(now), wall };
+        let now = Now { steady_ns: steady_ns(now), wall };
         let is_settled = tables.time.is_settled(token.ctime, known_for_ns, now);
         Some(State { token, is_settled })
     }

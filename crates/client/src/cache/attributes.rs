@@ -16,9 +16,10 @@ use std::num::NonZeroUsize;
 use cache::{Now, OriginTime, Time};
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
-use wire::nfs3::{FType, Fattr3, FileHandle, NfsTime, WccAttr, WccData};
+use wire::nfs3::{FType, Fattr3, FileHandle, WccAttr, WccData};
 
 use super::ours::{Ours, Span};
+use super::state::{steady_ns, time_of};
 
 /// A state whose time is a whole second is the last of that second after so long, also where the
 /// server's clock goes a little slower than ours.
@@ -182,14 +183,14 @@ impl Attributes {
         self.files.peek(file).is_some_and(|known| {
             let ctime = time_of(known.attributes.ctime);
             let known_for_ns = now.since(known.seen).as_nanos();
-            let now = Now { steady_ns: since_epoch(now), wall };
+            let now = Now { steady_ns: steady_ns(now), wall };
             self.server_time.is_settled(ctime, known_for_ns, now)
         })
     }
 
     /// Attributes that a reply told, not of a change of ours.
     pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
-        self.server_time.told(time_of(attributes.ctime), since_epoch(told.now));
+        self.server_time.told(time_of(attributes.ctime), steady_ns(told.now));
         let Some(known) = self.files.get_mut(file) else {
             self.insert(file, attributes, told);
             return;
@@ -262,7 +263,7 @@ impl Attributes {
     /// A WRITE, which is not announced, has been answered.
     pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
         if let Some(after) = &wcc.after {
-            self.server_time.told(time_of(after.ctime), since_epoch(told.now));
+            self.server_time.told(time_of(after.ctime), steady_ns(told.now));
         }
         let Some(known) = self.files.get_mut(file) else {
             if let Some(attributes) = &wcc.after {
@@ -425,15 +426,6 @@ impl File {
     }
 }
 
-/// As a cache on a disk has it.
-pub(crate) fn time_of(time: NfsTime) -> Time {
-    Time { seconds: i64::from(time.seconds), nanos: time.nseconds }
-}
-
-fn since_epoch(time: Instant) -> u64 {
-    time.since(Instant::EPOCH).as_nanos()
-}
-
 /// The type of a cache's maximum, which is at least one.
 pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
     NonZeroUsize::new(max).unwrap_or(NonZeroUsize::MIN)
@@ -441,6 +433,8 @@ pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use wire::nfs3::NfsTime;
+
     use super::*;
 
     /// Two that differ.

@@ -4,6 +4,7 @@
 //!   changed a file since; [`ours`] tells our own changes from those of others.
 //! - [`names`]: which name leads to which handle, or to nothing.
 //! - [`rights`]: what a caller may do, as the server said (ACCESS).
+//! - [`state`]: a file's state, as a cache on a disk has it.
 //!
 //! Each has a stated maximum; when it is full, what was used longest ago is forgotten, which costs
 //! a call and never an answer.
@@ -12,3 +13,4 @@ pub mod attributes;
 pub mod names;
 pub mod ours;
 pub mod rights;
+pub mod state;

@@ -10,17 +10,11 @@
 
 use bytes::Bytes;
 use cache::{Cache, Cause, Key, Time, Token};
-use wire::nfs3::{Fattr3, FileHandle};
+use wire::nfs3::FileHandle;
 
 use super::Files;
 use super::open::Open;
-use crate::cache::attributes::time_of;
-
-/// The state that a file's data are of.
-pub(super) fn token(attributes: &Fattr3) -> Token {
-    let Fattr3 { size, mtime, ctime, fileid, .. } = *attributes;
-    Token { size, mtime: time_of(mtime), ctime: time_of(ctime), fileid, change: 0 }
-}
+use crate::cache::state::token;
 
 fn key(file: &FileHandle) -> Option<Key> {
     Key::new(file.as_bytes())

@@ -8,9 +8,9 @@ use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
 use perf::units::{Instant, Nanos};
 
 use super::Acting;
-use super::disk::token;
 use super::open::Open;
 use crate::cache::attributes::Version;
+use crate::cache::state::token;
 use crate::error::Error;
 use crate::read_ahead::budget::Permit;
 use crate::read_ahead::streams::{Plan, StreamId, Streams};

@@ -1,0 +1,20 @@
+//! What attributes say of a file's state, as a cache on a disk has it ([`cache::settle`]).
+
+use cache::{Time, Token};
+use perf::units::Instant;
+use wire::nfs3::{Fattr3, NfsTime};
+
+/// The state that a file's data are of.
+pub fn token(attributes: &Fattr3) -> Token {
+    let Fattr3 { size, mtime, ctime, fileid, .. } = *attributes;
+    Token { size, mtime: time_of(mtime), ctime: time_of(ctime), fileid, change: 0 }
+}
+
+pub fn time_of(time: NfsTime) -> Time {
+    Time { seconds: i64::from(time.seconds), nanos: time.nseconds }
+}
+
+/// Of a clock that only goes forward.
+pub fn steady_ns(now: Instant) -> u64 {
+    now.since(Instant::EPOCH).as_nanos()
+}
