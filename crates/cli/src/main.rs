@@ -10,6 +10,7 @@ mod disk;
 mod exports;
 mod metrics;
 mod mountable;
+mod reached;
 mod samples;
 mod state;
 

@@ -1,11 +1,9 @@
 //! From settings to files: mounting by the protocol.
 
-use std::collections::HashSet;
-
 use cache::{Cache, Limits};
 use client::error::Error;
 use client::files::{Files, Options};
-use client::mount::{self, Persistence};
+use client::mount;
 use client::session::{Complaints, Credential, Session};
 use client::write_behind;
 use harness::emulated;
@@ -16,14 +14,11 @@ use net::call::{Event, Events};
 use net::clock::Clock;
 use net::slack::Slack;
 use net::transport::buffer::Pool;
-use parking_lot::Mutex;
-use wire::nfs3::{FType, StableHow};
+use wire::nfs3::StableHow;
 
 use super::notices::Notices;
 use crate::disk;
-
-/// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
-const COMPLAINTS_MAX: usize = 100;
+use crate::reached::{self, Role};
 
 /// A server's file system, ready to be mounted here.
 #[derive(Debug)]
@@ -45,33 +40,9 @@ pub(super) async fn reach(
     emulated::calibrate(clock, &settings.link).await?;
     let mut options =
         target::options(target, mount::Options::REPLY_LIMIT, settings.link.clone().into());
-    options.persistence = Some(Persistence {
-        nconnect: settings.nconnect,
-        soft: settings.soft,
-        timeo: settings.timeo,
-        retrans: settings.retrans,
-        insist: false,
-        events: events(settings, notices),
-    });
-    let mounted = mount::mount(clock, target, &options).await.map_err(|error| {
-        let on_the_way = matches!(&error, Error::Status { .. });
-        let failure = Failure::from(error);
-        match on_the_way {
-            true => failure.and(format!("mounting {}", target.path_text())),
-            false => failure,
-        }
-    })?;
-    let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
-    let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
-    // Before anybody would wait patiently for it.
-    let root = session.getattr(session.root()).await?;
-    if root.ftype != FType::Dir {
-        return Err(Failure::environment(
-            format!("{} of {} is not a directory", target.path_text(), target.host),
-            "a directory that exists inside the export",
-        ));
-    }
-    let session = session.complaining(complaints(notices));
+    let events = events(settings, notices);
+    let mounted = reached::mounted(clock, settings, &mut options, events, Role::Mount).await?;
+    let session = mounted.session.complaining(complaints(notices));
     let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };
     let write = write_behind::Options {
         policy: settings.policy,
@@ -111,20 +82,14 @@ fn give_memory_back(clock: &Clock, files: &Files, pool: Pool) {
     clock.spawn(Slack::default().watch(clock.clone(), look, move || pool.release()));
 }
 
-/// Programs learn of a server that makes no sense by an error's number; here it is said what it has
-/// done: each thing once.
+/// What a server has done that makes no sense.
 fn complaints(notices: &Notices) -> Complaints {
-    let (notices, said) = (notices.clone(), Mutex::new(HashSet::new()));
-    Complaints::new(move |error| {
-        let text = match error.status() {
-            Some(_) => format!("{error}: the server puts it off, again and again"),
-            None => error.to_string(),
-        };
-        let mut said = said.lock();
-        if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
-            notices.warn(&text);
-        }
-    })
+    let words = |error: &Error| match error.status() {
+        Some(_) => format!("{error}: the server puts it off, again and again"),
+        None => error.to_string(),
+    };
+    let notices = notices.clone();
+    reached::complaints(words, move |text| notices.warn(text))
 }
 
 /// What is said of a server that goes away and comes back, as Linux says it.

@@ -1,11 +1,9 @@
 //! `serve nfs://origin/export`: a proxy, whose store is another server's export.
 
-use std::sync::Arc;
-
 use cache::{Cache, Limits};
 use client::error::Error;
-use client::mount::{self, Mounted, Persistence};
-use client::session::{Complaints, Credential, Session};
+use client::mount::{self, Mounted};
+use client::session::{Credential, Session};
 use client::url::Target;
 use harness::exit::Failure;
 use harness::mounts::settings::{self, Settings};
@@ -15,16 +13,15 @@ use harness::verbosity::Verbosity;
 use net::call::{Event, Events};
 use net::clock::Clock;
 use net::shape::Shape;
-use parking_lot::Mutex;
 use proxy::{Handles, Remote};
 use server::types::Caller;
 use server::{Export, Exports};
-use wire::nfs3::FType;
 
 use super::banner::Banner;
 use super::stores::Kind;
 use super::{Server, bad_exports, bind, named, open_state, replies};
 use crate::exports::resolve;
+use crate::reached::{self, Role};
 use crate::state::State;
 use crate::{args, disk};
 
@@ -45,9 +42,6 @@ const WORDS: &[&str] = &[
     "vers",
     "nfsvers",
 ];
-
-/// Different complaints about an origin that are told.
-const COMPLAINTS_MAX: usize = 100;
 
 /// What is of an origin belongs to one.
 pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
@@ -82,7 +76,7 @@ pub(super) async fn serve(
     let store = args.store.as_deref().unwrap_or_default();
     let settings = settings(args, store)?;
     let interrupts = Interrupts::catch()?;
-    // Before our own port is open: a proxy of itself is told that nobody listens.
+    // Before our own port is open: a proxy of itself finds that nobody listens.
     let reached = reach(&clock, &settings).await?;
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Origin);
@@ -145,32 +139,11 @@ async fn reach(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
     let target = &settings.target;
     let mut options =
         harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
-    options.persistence = Some(Persistence {
-        nconnect: settings.nconnect,
-        soft: settings.soft,
-        timeo: settings.timeo,
-        retrans: settings.retrans,
-        insist: false,
-        events: events(settings),
-    });
-    let mut mounted = mount::mount(clock, target, &options).await.map_err(|error| {
-        let on_the_way = matches!(&error, Error::Status { .. });
-        let failure = Failure::from(error);
-        match on_the_way {
-            true => failure.and(format!("mounting {} as the origin", target.path_text())),
-            false => failure,
-        }
-    })?;
-    let root = mounted.session.getattr(mounted.session.root()).await?;
-    if root.ftype != FType::Dir {
-        return Err(Failure::environment(
-            format!("{} of {} is not a directory", target.path_text(), target.host),
-            "a directory that exists inside the origin's export",
-        ));
-    }
-    let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
-    let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
-    mounted.session = session.complaining(complaints());
+    let events = events(settings);
+    let mut mounted = reached::mounted(clock, settings, &mut options, events, Role::Origin).await?;
+    let words = |error: &Error| format!("the origin's reply makes no sense: {error}");
+    let complaints = reached::complaints(words, |text| output::say(text));
+    mounted.session = mounted.session.complaining(complaints);
     Ok(mounted)
 }
 
@@ -247,18 +220,5 @@ fn events(settings: &Settings) -> Events {
             "connection to the origin {host} lost ({cause}), connecting again"
         )),
         Event::Reconnected => output::say(format_args!("connected to the origin {host} again")),
-    })
-}
-
-/// Clients learn of an origin that makes no sense by an error's number; here it is said what it has
-/// done: each thing once.
-fn complaints() -> Complaints {
-    let said = Arc::new(Mutex::new(std::collections::HashSet::new()));
-    Complaints::new(move |error| {
-        let text = error.to_string();
-        let mut said = said.lock();
-        if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
-            output::say(format_args!("the origin's reply makes no sense: {text}"));
-        }
     })
 }
