@@ -1,40 +1,63 @@
 //! `nfskit crash-test` on servers that are killed: one whose files stay, and one in memory.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use harness::shell::quoted;
+use rustix::process::{Pid, Signal};
 
 use crate::program::{Finished, nfskit, run};
 use crate::served::Served;
 
-/// Kills a server of this store three times; its first life is over when this returns.
-fn tested(store: &str, folder: &Path, options: &[&str]) -> Finished {
-    let first = Served::start(serve(store, folder), "127.0.0.1:0");
-    let (port, pid) = (first.port(), folder.join("pid"));
-    fs::write(&pid, first.program.pid().to_string()).unwrap();
-    let mut again = serve(store, folder);
-    again.args(["--listen", &format!("127.0.0.1:{port}")]);
-    let words = [again.get_program()].into_iter().chain(again.get_args());
-    let words: Vec<String> = words.map(quoted).collect();
-    let pid = quoted(&pid);
-    // The threads of a killed process end one after the other, and the last closes what it had
-    // open: until then nobody else can have the port.
-    let listens = format!("grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp");
-    let kill = format!("kill -KILL $(cat {pid}); while {listens}; do :; done");
-    let restart = format!("{} >/dev/null 2>&1 & echo $! >{pid}", words.join(" "));
-    let url = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
-    let mut arguments = vec!["crash-test", &url, "--kill", &kill, "--restart", &restart];
-    arguments.extend(["--rounds", "3", "--load", "300ms", "--seed", "7", "--clients", "4"]);
-    arguments.extend(options);
-    let finished = run(arguments);
-    let last: i32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();
-    let last = rustix::process::Pid::from_raw(last).unwrap();
-    rustix::process::kill_process(last, rustix::process::Signal::KILL).unwrap();
-    finished
+/// A server that is killed and started again; its first life has begun.
+pub(crate) struct Lives {
+    pub(crate) first: Served,
+    pid: PathBuf,
+    kill: String,
+    restart: String,
 }
 
-fn serve(store: &str, folder: &Path) -> std::process::Command {
+impl Lives {
+    /// Notes in `folder` which process is the server.
+    pub(crate) fn begin(serve: impl Fn() -> Command, folder: &Path) -> Self {
+        let first = Served::start(serve(), "127.0.0.1:0");
+        let (port, pid) = (first.port(), folder.join("pid"));
+        fs::write(&pid, first.program.pid().to_string()).unwrap();
+        let mut again = serve();
+        again.args(["--listen", &format!("127.0.0.1:{port}")]);
+        let words = [again.get_program()].into_iter().chain(again.get_args());
+        let words: Vec<String> = words.map(quoted).collect();
+        let noted = quoted(&pid);
+        // The threads of a killed process end one after the other, and the last closes what it had
+        // open: until then nobody else can have the port.
+        let listens = format!("grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp");
+        let kill = format!("kill -KILL $(cat {noted}); while {listens}; do :; done");
+        let restart = format!("{} >/dev/null 2>&1 & echo $! >{noted}", words.join(" "));
+        Self { first, pid, kill, restart }
+    }
+
+    /// Kills it three times, while four clients work on what the URL names, and a last time.
+    pub(crate) fn killed(self, url: &str, load: &str, options: &[&str]) -> Finished {
+        let mut arguments =
+            vec!["crash-test", url, "--kill", &self.kill, "--restart", &self.restart];
+        arguments.extend(["--rounds", "3", "--load", load, "--seed", "7", "--clients", "4"]);
+        arguments.extend(options);
+        let finished = run(arguments);
+        let last: i32 = fs::read_to_string(&self.pid).unwrap().trim().parse().unwrap();
+        rustix::process::kill_process(Pid::from_raw(last).unwrap(), Signal::KILL).unwrap();
+        finished
+    }
+}
+
+fn tested(store: &str, folder: &Path, options: &[&str]) -> Finished {
+    let lives = Lives::begin(|| serve(store, folder), folder);
+    let port = lives.first.port();
+    let url = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
+    lives.killed(&url, "300ms", options)
+}
+
+fn serve(store: &str, folder: &Path) -> Command {
     let mut command = nfskit(["serve", store, "--export", "/=no_root_squash,insecure"]);
     command.arg("--state").arg(folder);
     command

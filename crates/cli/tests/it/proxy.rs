@@ -4,9 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use harness::shell::quoted;
-use rustix::process::{Pid, Signal};
-
+use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
 use crate::observed::{get, metrics_address};
 use crate::program::{Finished, nfskit, run};
@@ -154,26 +152,11 @@ enum Through {
 /// Kills what `serve` starts three times, while four clients work; its first life is over when this
 /// returns.
 fn killed(serve: impl Fn() -> Command, through: Through, folder: &Path) -> Finished {
-    let first = Served::start(serve(), "127.0.0.1:0");
-    let (port, pid) = (first.port(), folder.join("pid"));
-    fs::write(&pid, first.program.pid().to_string()).unwrap();
-    let mut again = serve();
-    again.args(["--listen", &format!("127.0.0.1:{port}")]);
-    let words = [again.get_program()].into_iter().chain(again.get_args());
-    let words: Vec<String> = words.map(quoted).collect();
-    let pid = quoted(&pid);
-    let listens = format!("grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp");
-    let kill = format!("kill -KILL $(cat {pid}); while {listens}; do :; done");
-    let restart = format!("{} >/dev/null 2>&1 & echo $! >{pid}", words.join(" "));
-    let behind = || proxied(&first, &["--state", folder.to_str().unwrap()]);
+    let lives = Lives::begin(serve, folder);
+    let behind = || proxied(&lives.first, &["--state", folder.to_str().unwrap()]);
     let proxy = (through == Through::AProxy).then(behind);
-    let target = proxy.as_ref().unwrap_or(&first).url();
-    let mut arguments = vec!["crash-test", &target, "--kill", &kill, "--restart", &restart];
-    arguments.extend(["--rounds", "3", "--load", "500ms", "--seed", "7", "--clients", "4"]);
-    let finished = run(arguments);
-    let last: i32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();
-    rustix::process::kill_process(Pid::from_raw(last).unwrap(), Signal::KILL).unwrap();
-    finished
+    let url = proxy.as_ref().unwrap_or(&lives.first).url();
+    lives.killed(&url, "500ms", &[])
 }
 
 #[track_caller]

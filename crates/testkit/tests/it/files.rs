@@ -37,7 +37,7 @@ async fn mounted(site: &Site<MemStore>, clock: &Clock, options: Options) -> File
 }
 
 /// Runs `test` in a world with a server 100 us away.
-fn world<F: Future<Output = ()> + Send + 'static>(
+pub(crate) fn world<F: Future<Output = ()> + Send + 'static>(
     test: impl FnOnce(Clock, Site<MemStore>) -> F + Send + 'static,
 ) {
     let world = World::new();

@@ -18,6 +18,8 @@ use server::store::mem::MemStore;
 use testkit::Site;
 use wire::nfs3::{FileHandle, Sattr3};
 
+use crate::files::world;
+
 const READ: Mode = Mode { read: true, write: false, truncate: false };
 const WRITE: Mode = Mode { read: true, write: true, truncate: false };
 const SIZE: u32 = 3 << 20;
@@ -32,16 +34,6 @@ async fn mounted(site: &Site<MemStore>, clock: &Clock, memory: Option<&Memory>) 
         Cache::in_memory(memory.clone(), Geometry::of_reads_of(1 << 16), Limits::default())
     });
     Files::on_disk(clock, site.connect().await.unwrap(), Options::default(), disk)
-}
-
-fn world<F: Future<Output = ()> + Send + 'static>(
-    test: impl FnOnce(Clock, Site<MemStore>) -> F + Send + 'static,
-) {
-    let world = World::new();
-    let clock = world.clock();
-    let link = Link { latency: Nanos::from_micros(100), ..Link::default() };
-    let site = Site::in_memory(&clock, LinkPair::symmetric(link), CommitMode::Concurrent);
-    world.run(test(clock, site)).unwrap();
 }
 
 fn content(state: u8) -> Bytes {

@@ -7,7 +7,8 @@ use load::probe::concurrency::Concurrency;
 use load::scratch::Scratch;
 use load::study::{Plan, Study, Subject};
 use net::shape::profile::Profile;
-use perf::model::transaction::Server as Kind;
+use perf::model::transaction::{Server as Kind, Transfer};
+use perf::model::whatif::path::Case;
 use world::{Client, ClientSpec, Server, ServerSpec, World};
 
 pub(crate) struct Far {
@@ -58,4 +59,22 @@ pub(crate) fn probed(
         (findings, concurrency)
     });
     run.unwrap()
+}
+
+/// The same as a case of a model: of a server that does not stop for its disk.
+pub(crate) fn case(spec: ServerSpec, link: Profile, transfer: Transfer) -> Case {
+    let known = link.there.link;
+    let (findings, concurrency) = probed(3, spec, link, 2, Busy::Unknown);
+    let case = Case {
+        path: findings.path,
+        server: Kind::Concurrent,
+        transfer,
+        latency_us: 0.0,
+        link_us_per_kib: 0.0,
+        ends: None,
+        threads: None,
+        processor_us: None,
+    };
+    let us_per_kib = known.gap_per_byte_ps as f64 * 1024.0 / 1e6;
+    case.behind(known.latency.as_micros_f64(), us_per_kib, (0.5, concurrency.small_us.value))
 }

@@ -14,7 +14,7 @@ use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};
 use world::{ClientSpec, Costs, ServerSpec, World};
 
-use crate::far::{self, Busy};
+use crate::far;
 
 /// A server that no model was adjusted to.
 #[derive(Clone)]
@@ -86,22 +86,7 @@ fn measured(place: &Place, transfer: Transfer) -> f64 {
 }
 
 fn probed(place: &Place, transfer: Transfer) -> Case {
-    let link = place.link.clone();
-    let known = link.there.link;
-    let (findings, concurrency) = far::probed(3, place.spec.clone(), link, 2, Busy::Unknown);
-    let case = Case {
-        path: findings.path,
-        server: Kind::Concurrent,
-        transfer,
-        latency_us: 0.0,
-        link_us_per_kib: 0.0,
-        ends: None,
-        threads: None,
-        processor_us: None,
-    };
-    let us_per_kib = known.gap_per_byte_ps as f64 * 1024.0 / 1e6;
-    let case =
-        case.behind(known.latency.as_micros_f64(), us_per_kib, (0.5, concurrency.small_us.value));
+    let case = far::case(place.spec.clone(), place.link.clone(), transfer);
     // How it treats its disk, by the form that fits a sweep better.
     let windows = [1, 4, 16].map(|outstanding| Transfer { outstanding, ..transfer });
     let real = windows.map(|transfer| measured(place, transfer));

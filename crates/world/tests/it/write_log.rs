@@ -8,7 +8,7 @@ use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::shape::profile::Profile;
 use perf::model::disk;
-use perf::model::transaction::{Server as Kind, Transfer};
+use perf::model::transaction::Transfer;
 use perf::model::whatif::path::{Case, Spread};
 use perf::model::write_log::{LogDevice, Stable};
 use perf::units::Nanos;
@@ -16,7 +16,7 @@ use server::store::sim::{LogSpec, SimOptions, Stats};
 use wire::nfs3::{Procedure, StableHow};
 use world::{ClientSpec, Costs, ServerSpec, World};
 
-use crate::far::{self, Busy};
+use crate::far;
 
 const WRITE_BYTES: u32 = 8192;
 const WINDOWS: [u32; 4] = [1, 4, 16, 64];
@@ -70,22 +70,9 @@ fn measured(spec: &ServerSpec, link: &Profile, outstanding: u32) -> (f64, Stats)
 
 /// A server without a log, as its client's side alone shows it.
 fn probed(disk: &str, link: &Profile) -> Case {
-    let (findings, concurrency) = far::probed(3, spec(disk, None), link.clone(), 2, Busy::Unknown);
     let transfer =
         Transfer { call_bytes: WRITE_BYTES.into(), outstanding: 1, commit_bytes: 8 << 20 };
-    let case = Case {
-        path: findings.path,
-        server: Kind::Concurrent,
-        transfer,
-        latency_us: 0.0,
-        link_us_per_kib: 0.0,
-        ends: None,
-        threads: None,
-        processor_us: None,
-    };
-    let known = link.there.link;
-    let us_per_kib = known.gap_per_byte_ps as f64 * 1024.0 / 1e6;
-    case.behind(known.latency.as_micros_f64(), us_per_kib, (0.5, concurrency.small_us.value))
+    far::case(spec(disk, None), link.clone(), transfer)
 }
 
 #[test]
