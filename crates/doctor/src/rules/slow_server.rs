@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::floor;
 use crate::limits::Threshold;
+use crate::subject::Mounted;
 
 pub(super) static RULE: Rule = Rule {
     name: "slow-server",
@@ -22,7 +23,9 @@ pub(super) static RULE: Rule = Rule {
     explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
                   several times the round trip, they wait in the server: for a thread, for its \
                   processors, or behind what its disks do. What they wait behind other calls of \
-                  the same mount is taken off: the time is divided by the calls outstanding.",
+                  the same mount is taken off: the bytes of READs and WRITEs that are outstanding, \
+                  at the rate of the mount or of 1 Gbit/s if that is more; and the rest is divided \
+                  by the calls outstanding.",
     remedy: "`nfskit doctor` on the server: its threads, processors and disks.",
     gain: "Cannot be predicted from the client: what is waited for is on the server.",
     explained_by: &["full-path"],
@@ -48,7 +51,7 @@ fn judge(case: &Case<'_>) -> Judged {
         format!("the cheapest call takes {cheap:.2} ms, the round trip {:.2} ms", floor.ms);
     // It waits behind the mount's own calls, too: what is left is its part of them.
     let calls = mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0);
-    let part = cheap / calls;
+    let part = (cheap - ahead_ms(mount, calls)) / calls;
     let is_slow = part > case.limit(&RULE, "ms") && part > case.limit(&RULE, "times") * floor.ms;
     if !is_slow {
         return Judged::Fine(numbers);
@@ -61,6 +64,20 @@ fn judge(case: &Case<'_>) -> Judged {
             .certainty(crate::Certainty::Possible);
     }
     found.into()
+}
+
+/// What the bytes of the mount's own READs and WRITEs take that are outstanding: as long as the
+/// link and both ends need for them, whatever the server does.
+fn ahead_ms(mount: &Mounted<'_>, calls: f64) -> f64 {
+    /// 1 Gbit/s without headers. A mount that is slower than that is not excused by its bytes.
+    const BYTES_PER_MS_MIN: f64 = 117_000.0;
+    let (data, total) = (mount.group(&["READ", "WRITE"]), mount.total());
+    let bytes = data.sent_bytes.saturating_add(data.received_bytes) as f64;
+    let outstanding = calls * (data.rtt_ms / total.rtt_ms.max(f64::MIN_POSITIVE)).min(1.0);
+    let bytes_ahead = outstanding * bytes / (data.calls as f64).max(1.0);
+    let milliseconds = mount.rates.span.seconds.unwrap_or(0.0) * 1e3;
+    let bytes_per_ms = if milliseconds > 0.0 { bytes / milliseconds } else { 0.0 };
+    bytes_ahead / bytes_per_ms.max(BYTES_PER_MS_MIN)
 }
 
 const REMEDY: &str = "on the server: nfskit doctor (threads, processors, disks)";
@@ -92,6 +109,33 @@ mod tests {
         let stats = mount("rw,addr=10.0.0.1", &["GETATTR: 1000 1000 0 0 0 9 17000 17000 0", read]);
         let ss = "ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:0.3/1 minrtt:0.2\n";
         is_fine(&RULE, &files(&[("proc/self/mountstats", &stats), ("ss.txt", ss)]));
+    }
+
+    #[test]
+    fn a_call_that_waits_behind_the_bytes_of_its_own_mount_does_not_blame_the_server() {
+        // 4 s in which two WRITEs were outstanding on average.
+        let of = |bytes: u64| {
+            let getattr =
+                |calls: u64| format!("GETATTR: {calls} {calls} 0 0 0 9 {} 500 0", calls * 5);
+            let bytes = 1_400 * bytes;
+            let write = format!("WRITE: 1400 1400 0 {bytes} 0 9 8000 48000 0");
+            let before = mount("rw,addr=10.0.0.1", &[&getattr(0), "WRITE: 0 0 0 0 0 0 0 0 0"]);
+            let now = mount("rw,addr=10.0.0.1", &[&getattr(40), &write]);
+            let ss = "ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:0.3/1 minrtt:0.01\n";
+            crate::testing::host_twice(
+                "proc/self/mountstats",
+                &before,
+                &now.replace("age:\t1234", "age:\t1238"),
+                &[
+                    ("1/proc/uptime", "1000.0 0\n"),
+                    ("2/proc/uptime", "1004.0 0\n"),
+                    ("2/ss.txt", ss),
+                ],
+            )
+        };
+        is_fine(&RULE, &of(1_048_800));
+        // As long, behind next to no bytes.
+        assert!(found(&RULE, &of(4_300)).what.starts_with("the cheapest call takes 5.00 ms"));
     }
 
     #[test]

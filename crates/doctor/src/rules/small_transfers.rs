@@ -18,13 +18,15 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "bytes", default: 262_144.0, of: "bytes, below which it is told" },
         Threshold { name: "gain", default: 1.2, of: "predicted gain, from which that is medium" },
         Threshold { name: "time_share", default: 0.1, of: "share of the time, else it is low" },
+        Threshold { name: "full", default: 0.5, of: "part of its size that a call uses, else low" },
     ],
     source: "nfs(5) (1 MiB at most, negotiated); Azure NetApp Files (256 KiB); AWS EFS performance \
              tips (1 MiB)",
     explanation: "READ and WRITE carry at most rsize and wsize bytes. Small ones cost a call, with \
                   its headers, interrupts and round trip, for every few KiB.",
     remedy: "Without `rsize` and `wsize` the largest that both ends know is taken.",
-    gain: "By one time for each call and one for each byte, fitted to small calls and to these.",
+    gain: "By one time for each call and one for each byte, fitted to small calls and to these; \
+           without small calls, to TCP's round trip.",
     explained_by: &["udp-mount"],
     judge,
 };
@@ -59,20 +61,26 @@ fn judge(case: &Case<'_>) -> Judged {
         said.collect::<Vec<_>>().join(", "),
         mount.of_time(share)
     );
-    let gain = match (moved.means(), floor::cheapest_call_ms(mount)) {
+    // A program that only reads makes no small calls: what TCP's round trip takes, they would.
+    let cheap = floor::cheapest_call_ms(mount).or_else(|| Some(case.floor()?.ms));
+    let gain = match (moved.means(), cheap) {
         (Some(means), Some(cheap)) => {
             let fixed = (cheap.min(means.rtt_ms) * 0.7, cheap.min(means.rtt_ms));
             model::larger_transfers(means.rtt_ms, least, 262_144.0, fixed)
         }
         _ => Gain::unpredicted("no small calls to fit the part that does not depend on bytes"),
     };
+    let bytes = moved.sent_bytes.max(moved.received_bytes) as f64;
+    let bytes_of_call = bytes / (moved.calls as f64).max(1.0);
+    // Where nobody counts bytes, they may be.
+    let is_full = bytes == 0.0 || bytes_of_call >= case.limit(&RULE, "full") * least;
     let pays = matches!(gain, Gain::Faster { least, .. } if least > case.limit(&RULE, "gain"));
-    let severity = match share > case.limit(&RULE, "time_share") {
+    let severity = match share > case.limit(&RULE, "time_share") && is_full {
         true if least < case.limit(&RULE, "high_bytes") => Severity::High,
         true if pays => Severity::Medium,
         _ => Severity::Low,
     };
-    Found::new(
+    let mut found = Found::new(
         &RULE,
         what,
         "mount again without rsize and wsize, or with rsize=1048576,wsize=1048576",
@@ -81,14 +89,20 @@ fn judge(case: &Case<'_>) -> Judged {
     .severity(severity)
     .evidence(format!("{} READs and WRITEs of {} calls", moved.calls, total.calls))
     .against("some servers offer no more: the kernel takes the smaller of both")
-    .gain(gain)
-    .into()
+    .gain(gain);
+    if bytes > 0.0 {
+        found = found.evidence(format!("{:.1} KiB in each, with headers", bytes_of_call / 1024.0));
+    }
+    if !is_full {
+        found = found.against("calls carry less than they may: the program makes them small");
+    }
+    found.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{found, is_fine, mount, one};
+    use crate::testing::{files, found, is_fine, mount, one};
 
     const READ: &str = "READ: 1000 1000 0 0 4200000 1 600 700 0";
     const GETATTR: &str = "GETATTR: 100 100 0 0 0 1 40 45 0";
@@ -101,6 +115,30 @@ mod tests {
         assert_eq!(tiny.severity, Severity::High);
         let idle = mount("rw,rsize=4096,wsize=1048576", &[GETATTR]);
         assert_eq!(found(&RULE, &one(&idle)).severity, Severity::Low);
+    }
+
+    #[test]
+    fn calls_that_a_program_makes_small_are_not_blamed_on_the_mount() {
+        let read = READ.replace("4200000", "1100000");
+        let text = mount("rw,rsize=4096,wsize=1048576", &[&read, GETATTR]);
+        let found = found(&RULE, &one(&text));
+        assert_eq!(found.severity, Severity::Low);
+        assert!(found.against[1].starts_with("calls carry less"), "{found:?}");
+    }
+
+    #[test]
+    fn without_small_calls_the_round_trip_is_what_each_costs() {
+        // 0.6 ms a call, 0.3 of that the way: 64 times as much in 19.5 ms.
+        let text = mount("rw,addr=10.0.0.1,rsize=4096,wsize=1048576", &[READ]);
+        let ss = "ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:0.3/1 minrtt:0.3\n";
+        let of = |files: &crate::Evidence| found(&RULE, files).gain;
+        let Gain::Faster { least, most, .. } =
+            of(&files(&[("proc/self/mountstats", &text), ("ss.txt", ss)]))
+        else {
+            panic!("a round trip is known");
+        };
+        assert!((1.4..1.6).contains(&least) && (1.9..2.0).contains(&most), "{least} {most}");
+        assert!(matches!(of(&one(&text)), Gain::Unpredicted(_)));
     }
 
     #[test]
