@@ -20,6 +20,7 @@ use perf::units::Nanos;
   nfskit doctor server:/export --write            the phases of a mount, without mounting
   nfskit doctor server                            the same up to the list of its exports
   nfskit doctor --from saved/                     a copied /proc, or a folder of pasted outputs
+  ssh host cat /proc/self/mountstats | nfskit doctor --from -
   nfskit doctor --collect host.tar.gz --mask-addresses
   nfskit doctor --from host.tar.gz --json - -q")]
 pub(crate) struct Doctor {
@@ -37,7 +38,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
     pub(crate) limit: Nanos,
     /// Saved evidence instead of this host: what --collect has made, a sosreport, a folder with a
-    /// copied /proc, with outputs or captures, or one such file.
+    /// copied /proc, with outputs or captures, or one such file (`-` is standard input).
     #[arg(long, value_name = "PATH")]
     pub(crate) from: Option<PathBuf>,
     /// Saves both samples of this host's counters, for a colleague: what is in it is listed

@@ -369,8 +369,12 @@ fn nfs_only(mountstats: &[u8]) -> String {
 
 /// The beginning of a file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    beginning(File::open(path)?)
+}
+
+fn beginning(file: impl io::Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
 }
 

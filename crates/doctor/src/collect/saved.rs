@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Allowance, Files, archive, read};
+use super::{Allowance, Files, archive, beginning, read};
 
 /// Files of one folder, and folders in it, at most: a report of a whole host has some thousands.
 pub const ENTRIES_MAX: usize = 20_000;
@@ -29,15 +29,17 @@ pub(super) fn canonical(path: &str) -> String {
     [head, middle, tail].concat().join("/")
 }
 
-/// Reads a folder with what is below it, or one file.
+/// Reads a folder with what is below it, one file, or, where the path is `-`, standard input.
 ///
 /// # Errors
 /// The path itself cannot be read; what is below it and cannot is noted.
 pub fn saved(path: &Path) -> io::Result<Files> {
+    const STANDARD_INPUT: &str = "/dev/stdin";
     let mut files = Files::default();
-    if !fs::metadata(path)?.is_dir() {
+    let is_piped = path.as_os_str() == "-";
+    if is_piped || !fs::metadata(path)?.is_dir() {
         let name = path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
-        let mut file = fs::File::open(path)?;
+        let mut file = fs::File::open(if is_piped { Path::new(STANDARD_INPUT) } else { path })?;
         let mut head = Vec::new();
         file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
         if let Some(packing) = archive::packing(&head) {
@@ -45,7 +47,8 @@ pub fn saved(path: &Path) -> io::Result<Files> {
         }
         match archive::other(&head) {
             Some(why) => files.note(name, why),
-            None => files.put(name, read(path)?),
+            // A pipe can be read once.
+            None => files.put(name, beginning(head.chain(file))?),
         }
         return Ok(files);
     }
@@ -118,5 +121,18 @@ mod tests {
         let one = saved(&root.path().join("a/b/c")).unwrap();
         assert_eq!(one.text("c"), Some(&b"text"[..]));
         assert!(saved(&root.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_read_once_and_whole() {
+        use std::os::fd::AsRawFd as _;
+
+        let text = "0123456789".repeat(1_000);
+        let (from, mut into) = io::pipe().unwrap();
+        io::Write::write_all(&mut into, text.as_bytes()).unwrap();
+        drop(into);
+        let fd = from.as_raw_fd().to_string();
+        let files = saved(&Path::new("/dev/fd").join(&fd)).unwrap();
+        assert_eq!(files.text(&fd), Some(text.as_bytes()));
     }
 }
