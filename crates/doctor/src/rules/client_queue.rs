@@ -76,10 +76,10 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let gain = model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms);
     // WRITEs of one burst wait for each other, and nobody for each of them: where the server is
-    // never idle, calls that are sent at once wait there instead.
-    let may_be_vain =
-        matches!(gain, Gain::Faster { least, .. } if least < case.limit(&RULE, "gain"));
-    let severity = match may_be_vain && floor_ms.is_some() {
+    // never idle, calls that are sent at once wait there instead. So it may be where the gain can
+    // be anything.
+    let pays = matches!(gain, Gain::Faster { least, .. } if least >= case.limit(&RULE, "gain"));
+    let severity = match !pays && floor_ms.is_some() {
         true => Severity::Medium,
         false => Severity::High,
     };
@@ -116,9 +116,10 @@ mod tests {
 
     #[test]
     fn a_queue_that_may_only_move_to_the_server_is_not_high() {
-        let ss = |ms| format!("ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:{ms}/1 minrtt:{ms}\n");
+        let ss =
+            |ms: &str| format!("ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:{ms}/1 minrtt:{ms}\n");
         let stats = mount("rw,addr=10.0.0.1", &["WRITE: 1000 1000 0 0 0 60000 20000 81000 0"]);
-        let of = |ms| {
+        let of = |ms: &str| {
             let ss = ss(ms);
             let memory = "4096 4096 8192\n";
             let files = [
@@ -129,6 +130,13 @@ mod tests {
             found(&RULE, &crate::testing::files(&files))
         };
         assert_eq!(of("0.1").severity, Severity::Medium);
+        // It may gain nothing, or twelve times as much.
+        let long = stats.replace("60000 20000 81000", "100000 9000 109000");
+        let ss = ss("0.1");
+        let files = [("proc/self/mountstats", &*long), ("ss.txt", &*ss)];
+        let any = found(&RULE, &crate::testing::files(&files));
+        assert!(matches!(any.gain, Gain::Unpredicted(_)), "{any:?}");
+        assert_eq!(any.severity, Severity::Medium);
         assert_eq!(of("19").severity, Severity::High);
         assert!(of("19").remedy.contains("tcp_wmem"), "{:?}", of("19"));
     }
