@@ -30,6 +30,12 @@ impl<'a> Case<'a> {
         floor::of(self.mount?)
     }
 
+    /// What a call takes that does next to nothing; what TCP's round trip takes where the mount has
+    /// made too few of them.
+    pub fn cheapest_ms(&self) -> Option<f64> {
+        floor::cheapest_call_ms(self.mount?).or_else(|| Some(self.floor()?.ms))
+    }
+
     /// The mount, if it has made `calls_min` calls; their times if they are known.
     pub fn counted(&self, rule: &Rule) -> Result<(&'a Mounted<'a>, Group, Option<Means>), Judged> {
         match (self.used(rule), self.mount) {

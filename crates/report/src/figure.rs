@@ -107,19 +107,41 @@ impl Table {
     }
 
     pub(super) fn render(&self) -> Markup {
+        let classes: Vec<Option<&str>> =
+            (0..self.columns.len()).map(|index| self.class(index)).collect();
+        let class = |index: usize| classes.get(index).copied().flatten();
         html! {
             div.table { table {
-                thead { tr { @for column in &self.columns { th scope="col" { (column) } } } }
+                thead { tr {
+                    @for (index, column) in self.columns.iter().enumerate() {
+                        th scope="col" class=[class(index)] { (column) }
+                    }
+                } }
                 tbody {
                     @for row in &self.rows {
                         tr {
                             @for (index, cell) in row.iter().enumerate() {
-                                @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                @if index == 0 {
+                                    th scope="row" { (cell) }
+                                } @else {
+                                    td class=[class(index)] { (cell) }
+                                }
                             }
                         }
                     }
                 }
             } }
         }
+    }
+
+    /// Words stand at the left, and sentences in lines; numbers have no class.
+    fn class(&self, column: usize) -> Option<&'static str> {
+        /// What is longer is a sentence.
+        const WORD_LEN_MAX: usize = 24;
+        let cells = || self.rows.iter().filter_map(move |row| row.get(column));
+        let has_words = |cell: &String| cell.starts_with(|first: char| first.is_alphabetic());
+        let is_text = column > 0 && cells().any(has_words);
+        let is_long = cells().any(|cell| cell.chars().count() > WORD_LEN_MAX);
+        is_text.then_some(if is_long { "prose" } else { "word" })
     }
 }

@@ -372,7 +372,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     beginning(File::open(path)?)
 }
 
-fn beginning(file: impl io::Read) -> io::Result<Vec<u8>> {
+fn beginning(file: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)

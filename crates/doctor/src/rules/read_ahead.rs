@@ -3,7 +3,6 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Missing, Severity};
-use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
 
@@ -63,8 +62,8 @@ fn judge(case: &Case<'_>) -> Judged {
     if kib > case.limit(&RULE, "kib") || kib * 1024.0 >= 2.0 * rsize || !is_filled {
         return Judged::Fine(numbers);
     }
-    let fixed = floor::cheapest_call_ms(mount)
-        .map(|most| (case.floor().map_or(most / 2.0, |floor| floor.ms), most));
+    let fixed =
+        case.cheapest_ms().map(|most| (case.floor().map_or(most / 2.0, |floor| floor.ms), most));
     let gain = match fixed {
         Some(fixed) => model::larger_transfers(means.rtt_ms, bytes, rsize, fixed),
         None => Gain::unpredicted("no small calls to fit the part that does not depend on bytes"),

@@ -55,10 +55,8 @@ fn judge(case: &Case<'_>) -> Judged {
     let Some(mount) = case.mount else { return Judged::Quiet };
     let names: Vec<&str> = STABLE.into_iter().chain(is_stable(mount).then_some("WRITE")).collect();
     let (stable, total) = (mount.group(&names), mount.total());
-    // A program that only commits makes no cheap calls: what TCP's round trip takes, they would.
     let known = floor::cheapest_call_ms(mount);
-    let cheap = known.or_else(|| Some(case.floor()?.ms));
-    let (Some(means), Some(cheap)) = (stable.means(), cheap) else {
+    let (Some(means), Some(cheap)) = (stable.means(), case.cheapest_ms()) else {
         return Judged::Quiet;
     };
     if (stable.calls as f64) < case.limit(&RULE, "calls_min") {

@@ -3,7 +3,6 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity};
-use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
 
@@ -45,7 +44,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if bytes >= case.limit(&RULE, "bytes") || bytes * 4.0 > wsize {
         return Judged::Fine(numbers);
     }
-    let gain = match floor::cheapest_call_ms(mount) {
+    let gain = match case.cheapest_ms() {
         Some(cheap) => {
             model::larger_transfers(means.rtt_ms, bytes, wsize.min(262_144.0), (cheap * 0.7, cheap))
         }

@@ -3,7 +3,6 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity};
-use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
 
@@ -61,9 +60,7 @@ fn judge(case: &Case<'_>) -> Judged {
         said.collect::<Vec<_>>().join(", "),
         mount.of_time(share)
     );
-    // A program that only reads makes no small calls: what TCP's round trip takes, they would.
-    let cheap = floor::cheapest_call_ms(mount).or_else(|| Some(case.floor()?.ms));
-    let gain = match (moved.means(), cheap) {
+    let gain = match (moved.means(), case.cheapest_ms()) {
         (Some(means), Some(cheap)) => {
             let fixed = (cheap.min(means.rtt_ms) * 0.7, cheap.min(means.rtt_ms));
             model::larger_transfers(means.rtt_ms, least, 262_144.0, fixed)

@@ -3,7 +3,6 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity};
-use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
 
@@ -33,7 +32,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let share = writes.time_share_of(&total);
     let what =
         format!("every write(2) waits for the server's storage (sync){}", mount.of_time(share));
-    let sizes = writes.means().zip(floor::cheapest_call_ms(mount));
+    let sizes = writes.means().zip(case.cheapest_ms());
     let gain = match sizes.zip(mount.number("wsize")) {
         Some(((means, cheap), wsize)) if writes.calls > 0 => {
             let bytes = writes.sent_bytes as f64 / writes.calls as f64;

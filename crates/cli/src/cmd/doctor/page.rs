@@ -53,7 +53,7 @@ fn findings(report: &Report) -> Numbers {
     }
     Numbers {
         title: "Findings".to_owned(),
-        caption: "A finding that is set in follows from the one above it.".to_owned(),
+        caption: "A finding after \u{21b3} follows from the one above it.".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         rows,
     }
