@@ -152,6 +152,25 @@ fn every_change_is_answered_or_refused_with_a_reason() {
     }
 }
 
+/// A server with a log does not stop for its disk, and what it gains by that is not the log's.
+#[test]
+fn a_log_gains_no_more_where_a_probe_saw_the_server_stop() {
+    let directory = tempfile::tempdir().unwrap();
+    let gains = |name: &str, probe: &str| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, probe).unwrap();
+        let asked = run(["model", "whatif", file.to_str().unwrap(), "write-log=30us"]);
+        assert_eq!(asked.code, Some(0), "{asked:?}");
+        let rows = asked.stdout.lines().filter(|line| line.starts_with("of 8"));
+        let rows: Vec<String> = rows.map(str::to_owned).collect();
+        assert!(rows.len() >= 3, "{asked:?}");
+        (rows, asked.stdout.contains("stops for its disk"))
+    };
+    let goes_on = gains("goes-on", PROBED);
+    let stops = gains("stops", &PROBED.replace("\"stalls\": false", "\"stalls\": true"));
+    assert_eq!((&goes_on.0, goes_on.1, stops.1), (&stops.0, false, true));
+}
+
 #[test]
 fn a_fit_of_any_source_is_asked_and_simulated_from_its_record() {
     let directory = tempfile::tempdir().unwrap();

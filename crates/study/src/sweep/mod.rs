@@ -296,8 +296,9 @@ impl Attempt<'_> {
     /// Stable WRITEs without a write log and with one, if that is asked for.
     async fn logged(&self, path: &NfsPath) -> Result<Option<Logged>, Failure> {
         let (Some(log), Some(dir)) = (&self.args.write_log, self.dir) else { return Ok(None) };
-        let (link, limit) = (&self.link, self.args.reply_limit);
-        logged::measure(self.clock, (dir, log), link, limit, path).await.map(Some)
+        let time = if self.args.quick { logged::TIME_QUICK } else { logged::TIME };
+        let times = (self.args.reply_limit, time);
+        logged::measure(self.clock, (dir, log), &self.link, times, path).await.map(Some)
     }
 }
 

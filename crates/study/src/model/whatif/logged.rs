@@ -7,6 +7,7 @@ use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
 use perf::model::saved::SavedPath;
+use perf::model::transaction::Server;
 use perf::model::whatif::path::{Case, StableOutlook};
 use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
 use perf::record::Run as Record;
@@ -32,6 +33,9 @@ pub(super) fn told(
     let Some(log) = args.changes.iter().rev().find_map(|change| change.log) else {
         return Ok(());
     };
+    let stops = before.server == Server::Stall;
+    // What a server gains that stops no more is not the log's.
+    let before = &Case { server: Server::Concurrent, ..*before };
     let after = before.changed(&args.changes).map_err(refused)?;
     let mut table = Table::new([
         left("stable WRITEs/s"),
@@ -44,6 +48,10 @@ pub(super) fn told(
         left("response time"),
     ]);
     let mut notes = Vec::new();
+    if stops {
+        record.warn("server-stops", STOPS, "probe a server with --commit-mode concurrent");
+        writeln!(text, "\nnote: {STOPS}").ok();
+    }
     for calls in asked(before) {
         let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
         let Some(pair) = answers else { continue };
@@ -64,6 +72,11 @@ pub(super) fn told(
     }
     Ok(())
 }
+
+/// Of a probe that sees calls wait for other calls' syncs.
+const STOPS: &str = "the probe takes this server for one that stops for its disk. The gain is the \
+                     log's beside a server that does not stop: what ends the stopping is more, and \
+                     not the log's";
 
 /// WRITEs as programs make them that want them to be stable; and those of the probe, where a log
 /// takes them.
