@@ -21,6 +21,7 @@ mod idle;
 mod interrupts;
 mod lies;
 mod link;
+mod log_gains;
 mod memory;
 mod model;
 mod mount;
