@@ -1,7 +1,7 @@
 //! What is written at once: a header, records, and zeros to the end of the block, all under one
 //! checksum. A frame is there whole or not at all, and so are the answers that wait for it.
 
-use crate::{BLOCK, BLOCK_BYTES, Key};
+use crate::{BLOCK, BLOCK_BYTES, Key, Reply};
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"nfsframe");
 
@@ -26,7 +26,7 @@ pub const FRAME_BYTES_DUE: usize = 1 << 20;
 /// No frame is longer.
 pub const FRAME_BYTES_MAX: usize = FRAME_BYTES_DUE + DATA_BYTES_MAX + BLOCK;
 
-/// Flag: nothing before this frame is needed, and the server ended as it should.
+/// Flag: no file needs anything before this frame, and the server ended as it should.
 pub const CLEAN: u32 = 1;
 /// Flag: a sync of a file has failed; what is in the page cache may never come to the disk, and
 /// also a server that starts on a machine that was not switched off has to do everything again.
@@ -52,6 +52,9 @@ pub struct Header {
     pub next_record: u64,
     /// The newest frame that was stable, with all before it, when this one was begun.
     pub stable: u64,
+    /// Of so many records before `next_record` it is not known whether the calls of replies among
+    /// them were executed.
+    pub undecided: u32,
 }
 
 /// When a file was last changed, as the WRITE's reply told it.
@@ -122,6 +125,8 @@ pub enum Op<'a> {
     /// The file itself is stable as it was after the record `through`: that and all before it are
     /// not needed any more, and must not be done again.
     Past { through: u64 },
+    /// What a call was answered, a [`Reply`], and when it had come.
+    Reply { came: Stamp, bytes: &'a [u8] },
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -163,6 +168,7 @@ impl Header {
             next_record: number(80),
             stable: number(88),
             log: half(96),
+            undecided: half(100),
         };
         let is_sound = number(0) == MAGIC
             && half(HEADER_CHECKSUM_AT) == crc32fast::hash(&bytes[..CHECKSUM_AT])
@@ -190,6 +196,7 @@ impl Header {
         put(80, &self.next_record.to_le_bytes());
         put(88, &self.stable.to_le_bytes());
         put(96, &self.log.to_le_bytes());
+        put(100, &self.undecided.to_le_bytes());
         let checksum = crc32fast::hash(&frame[..CHECKSUM_AT]).to_le_bytes();
         frame[HEADER_CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum);
     }
@@ -218,6 +225,7 @@ impl<'b> Builder<'b> {
             Op::Data { offset, modified, changed, data } => (1, data, offset, [modified, changed]),
             Op::Attributes { modified, changed, .. } => (3, &set, 0, [modified, changed]),
             Op::Past { through } => (2, &[], through, [Stamp::default(); 2]),
+            Op::Reply { came, bytes } => (4, bytes, 0, [came, Stamp::default()]),
         };
         let key = record.key.as_bytes();
         let len = u32::try_from(data.len()).expect("data are bounded by DATA_BYTES_MAX");
@@ -314,6 +322,7 @@ fn take_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
         }
         3 => Op::Attributes { modified, changed, set: Attributes::decode(data)? },
         2 if data.is_empty() => Op::Past { through: number(16) },
+        4 if Reply::decode(data).is_some() => Op::Reply { came: modified, bytes: data },
         _ => return None,
     };
     Some((Record { sequence: number(8), key: Key::new(key)?, op }, rest))
@@ -322,17 +331,32 @@ fn take_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::{Call, Effect, FileId};
 
     const ID: [u8; 16] = [9; 16];
 
     fn header() -> Header {
         let (boot, tail, flags, next_record) = ([3; 16], 4, 0, 12);
-        let (records, bytes, stable) = (0, 0, 4);
+        let (records, bytes, stable, undecided) = (0, 0, 4, 2);
         let (log, at, sequence) = (1, 8192, 5);
-        Header { id: ID, boot, log, at, sequence, tail, flags, records, bytes, next_record, stable }
+        let id = ID;
+        Header {
+            id,
+            boot,
+            log,
+            at,
+            sequence,
+            tail,
+            flags,
+            records,
+            bytes,
+            next_record,
+            stable,
+            undecided,
+        }
     }
 
-    fn records(data: &[u8]) -> [Record<'_>; 4] {
+    fn records<'a>(data: &'a [u8], reply: &'a [u8]) -> [Record<'a>; 5] {
         let key = Key::new(b"a handle").unwrap();
         let modified = Stamp { seconds: -1, nanos: 999 };
         let changed = Stamp { seconds: 1 << 40, nanos: 1 };
@@ -346,13 +370,23 @@ mod tests {
             Record { sequence: 11, key, op: Op::Past { through: 10 } },
             Record { sequence: 12, key, op: Op::Attributes { modified, changed, set } },
             Record { sequence: 13, key, op: Op::Attributes { modified, changed, set: some } },
+            Record { sequence: 14, key, op: Op::Reply { came: changed, bytes: reply } },
         ]
+    }
+
+    fn reply() -> Vec<u8> {
+        let call = Call { client: [4; 16], xid: 6, checksum: 7, ..Call::default() };
+        let file = FileId { inode: 8, born: Some(Stamp { seconds: 9, nanos: 10 }) };
+        let effect = Effect::Named { name: b"name", file };
+        Reply { call, effect, is_decided: false, is_write: false, bytes: b"answered" }
+            .encode()
+            .unwrap()
     }
 
     fn frame(data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut builder = Builder::new(&mut bytes);
-        records(data).iter().for_each(|record| builder.push(record));
+        records(data, &reply()).iter().for_each(|record| builder.push(record));
         builder.seal(&header());
         bytes
     }
@@ -364,8 +398,8 @@ mod tests {
         assert_eq!(bytes.len(), 8192);
         let frame = Frame::decode(&bytes, &ID, 1, 8192).unwrap();
         let found: Vec<_> = frame.records().map(Result::unwrap).collect();
-        assert_eq!(found, records(&data));
-        assert_eq!((frame.header.records, frame.header.bytes), (4, 8192));
+        assert_eq!(found, records(&data, &reply()));
+        assert_eq!((frame.header.records, frame.header.bytes), (5, 8192));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use crate::{BLOCK, BLOCK_BYTES};
 
 pub const MAGIC: [u8; 16] = *b"nfskit write log";
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Most logs of one export.
 pub const LOGS_MAX: usize = 8;
@@ -59,7 +59,10 @@ pub enum IdentityError {
     Foreign,
     #[error("its first block is damaged: the checksum is not that of its content")]
     Checksum,
-    #[error("it is of version {found}, and this program knows {VERSION}")]
+    #[error(
+        "it is of version {found}, and this program knows {VERSION}: bring what it holds to its \
+         place with the release that made it (nfskit log drain), and remove it"
+    )]
     Version { found: u32 },
     #[error("its first block says what cannot be")]
     Invalid,

@@ -18,6 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 
 use crate::frame::{self, Attributes, Builder, Header, Op, Record, Stamp};
+use crate::kept::{self, Carried, Replies, Told};
 use crate::ring::{Place, Ring};
 use crate::scan::Found;
 use crate::{BLOCK, BLOCK_BYTES, Key, Set};
@@ -35,6 +36,9 @@ pub struct Limits {
     pub frame_bytes_due: usize,
     /// Frames on their way at the same time, in each log.
     pub in_flight_max: usize,
+    /// Replies that are kept: to WRITEs, and to others.
+    pub write_replies_max: usize,
+    pub other_replies_max: usize,
 }
 
 impl Limits {
@@ -53,6 +57,8 @@ impl Default for Limits {
             data_bytes_max: frame::DATA_BYTES_MAX,
             frame_bytes_due: frame::FRAME_BYTES_DUE,
             in_flight_max: 1,
+            write_replies_max: kept::WRITES_MAX,
+            other_replies_max: kept::OTHERS_MAX,
         }
     }
 }
@@ -68,9 +74,25 @@ struct Queued<W> {
 
 #[derive(Debug)]
 enum QueuedOp {
-    Data { offset: u64, modified: Stamp, changed: Stamp, data: Bytes },
-    Attributes { modified: Stamp, changed: Stamp, set: Attributes },
-    Past { through: u64 },
+    Data {
+        offset: u64,
+        modified: Stamp,
+        changed: Stamp,
+        data: Bytes,
+    },
+    Attributes {
+        modified: Stamp,
+        changed: Stamp,
+        set: Attributes,
+    },
+    Past {
+        through: u64,
+    },
+    /// Until it is stable, the frame `instead` is needed.
+    Reply {
+        told: Told,
+        instead: Option<u64>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +118,8 @@ struct Part {
 struct Writing<W> {
     header: Header,
     past: Vec<(Key, u64)>,
+    /// What was needed until this is stable.
+    instead: Vec<u64>,
     waiters: Vec<W>,
     /// It is there, but one before it is not.
     is_written: bool,
@@ -120,6 +144,8 @@ pub struct Counts {
     pub bytes: u64,
     /// WRITEs that were not admitted.
     pub refused: u64,
+    /// Replies that were not admitted.
+    pub replies_refused: u64,
 }
 
 #[derive(Debug)]
@@ -137,6 +163,9 @@ pub struct Journal<W> {
     /// Records that are needed, or will be.
     needed: usize,
     next_record: u64,
+    replies: Replies,
+    /// What the newest frame says of replies: see [`Header::undecided`].
+    open_from: u64,
     /// In the order of their beginning.
     writing: VecDeque<Writing<W>>,
     /// The newest frame that is stable, with all before it.
@@ -171,6 +200,8 @@ impl<W> Journal<W> {
             queued_cost: 0,
             needed: 0,
             next_record: found.map_or(1, |found| found.last.next_record),
+            replies: Replies::new(limits.other_replies_max, limits.write_replies_max),
+            open_from: u64::MAX,
             writing: VecDeque::new(),
             stable: found.map_or(0, |found| found.last.sequence),
             is_due: true,
@@ -253,6 +284,58 @@ impl<W> Journal<W> {
         self.push(key, QueuedOp::Past { through }, waiter);
     }
 
+    /// Whether a reply may be submitted, with data of so many bytes before it.
+    pub fn admits_reply(&mut self, told: &Told, data_len: usize) -> bool {
+        let cost = self.queued_cost + cost(told.bytes.len()) + cost(data_len);
+        let admits = !self.is_failed
+            && !self.is_ended
+            && self.replies.admits(told.is_write)
+            && self.parts.iter().any(|part| part.admits(cost, &self.limits));
+        self.counts.replies_refused += u64::from(!admits);
+        admits
+    }
+
+    /// Takes up what a call will be answered. What it did stands in the log already, or is open:
+    /// then [`Self::decide`] has to follow. Only what is admitted.
+    pub fn submit_reply(&mut self, told: Told, is_open: bool, waiter: W) -> u64 {
+        let sequence = self.push_reply(told.clone(), None, waiter);
+        if let Some(frame) = self.replies.add(sequence, told, is_open) {
+            self.release(frame);
+        }
+        sequence
+    }
+
+    fn push_reply(&mut self, told: Told, instead: Option<u64>, waiter: W) -> u64 {
+        self.queued_cost += cost(told.bytes.len());
+        self.push(told.key, QueuedOp::Reply { told, instead }, waiter)
+    }
+
+    /// What the call of an open reply did is stable now, or could not be made so.
+    pub fn decide(&mut self, reply: u64, is_stable: bool) {
+        self.replies.decide(reply, is_stable);
+    }
+
+    /// Writes the replies again that are to be kept, those of calls since `oldest`: with a sweep,
+    /// so that the frames before it become free.
+    pub fn carry(&mut self, oldest: Stamp, mut waiter: impl FnMut() -> W) {
+        if self.is_failed {
+            return;
+        }
+        let Carried { again, released } = self.replies.carry(oldest);
+        released.into_iter().for_each(|frame| self.release(frame));
+        for (age, told, frame) in again {
+            let is_write = told.is_write;
+            let sequence = self.push_reply(told, Some(frame), waiter());
+            self.replies.written_again(age, is_write, sequence);
+        }
+    }
+
+    /// Has a frame written if the newest one calls replies open that are not.
+    pub fn say_decided(&mut self) {
+        let open_from = self.replies.oldest_open(0).unwrap_or(u64::MAX);
+        self.is_due |= open_from > self.open_from && !self.is_failed;
+    }
+
     /// A file that has records could not be synced: what the kernel had of it may be gone, and a
     /// later sync that succeeds says nothing. Its records stay until they were replayed.
     pub fn doubt(&mut self, key: &Key) {
@@ -299,6 +382,11 @@ impl<W> Journal<W> {
     /// Whether records wait for a frame.
     pub fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// How many replies are kept.
+    pub fn replies(&self) -> usize {
+        self.replies.len()
     }
 
     /// The log for which the next frame is: whoever writes to it is to be woken.
@@ -385,7 +473,8 @@ impl<W> Journal<W> {
     fn build(&mut self, log: usize, records: usize, at: u64, buffer: &mut Vec<u8>) -> u64 {
         let (tail, sequence) = (self.tail(), self.next_frame);
         let mut builder = Builder::new(buffer);
-        let (mut past, mut waiters, mut needed) = (Vec::new(), Vec::new(), 0);
+        let (mut past, mut waiters, mut instead) = (Vec::new(), Vec::new(), Vec::new());
+        let mut needed = 0;
         let mut next_record = self.next_record;
         for queued in self.queue.drain(..records) {
             let Queued { sequence: record, key, op, waiter } = queued;
@@ -407,6 +496,12 @@ impl<W> Journal<W> {
                     past.push((key, through));
                     Op::Past { through }
                 }
+                QueuedOp::Reply { told, instead: until } => {
+                    self.queued_cost -= cost(told.bytes.len());
+                    needed += u32::from(self.replies.begun(record, told.is_write, sequence));
+                    instead.extend(*until);
+                    Op::Reply { came: told.came, bytes: &told.bytes }
+                }
             };
             builder.push(&Record { sequence: record, key, op });
             waiters.push(waiter);
@@ -420,6 +515,7 @@ impl<W> Journal<W> {
         waiters.extend(last);
         let flags = if is_clean { frame::CLEAN } else { 0 }
             | if self.has_doubts { frame::DOUBT } else { 0 };
+        self.open_from = self.replies.oldest_open(tail).unwrap_or(u64::MAX);
         let header = builder.seal(&Header {
             id: self.id,
             boot: self.boot,
@@ -432,12 +528,14 @@ impl<W> Journal<W> {
             bytes: 0,
             next_record,
             stable: self.stable,
+            undecided: u32::try_from(next_record.saturating_sub(self.open_from))
+                .unwrap_or(u32::MAX),
         });
         self.parts[log].ring.write(Place::from(&header), needed);
         self.parts[log].in_flight += 1;
         self.next_frame += 1;
         self.is_due = false;
-        self.writing.push_back(Writing { header, past, waiters, is_written: false });
+        self.writing.push_back(Writing { header, past, instead, waiters, is_written: false });
         sequence
     }
 
@@ -462,13 +560,14 @@ impl<W> Journal<W> {
         let mut stable = Vec::new();
         while self.writing.front().is_some_and(|writing| writing.is_written) {
             let Some(writing) = self.writing.pop_front() else { break };
-            let Writing { header, past, waiters, .. } = writing;
+            let Writing { header, past, instead, waiters, .. } = writing;
             self.counts.frames += 1;
             self.counts.records += u64::from(header.records);
             self.counts.bytes += header.bytes;
             self.stable = header.sequence;
             self.parts.iter_mut().for_each(|part| part.ring.written(header.tail));
             past.into_iter().for_each(|(key, through)| self.forget(&key, through));
+            instead.into_iter().for_each(|frame| self.release(frame));
             stable.extend(waiters);
         }
         stable
@@ -503,6 +602,11 @@ impl<W> Journal<W> {
             self.files.remove(key);
         }
     }
+
+    /// One record less of this frame is needed.
+    fn release(&mut self, frame: u64) {
+        self.parts.iter_mut().for_each(|part| part.ring.release(frame));
+    }
 }
 
 impl Part {
@@ -521,6 +625,7 @@ impl<W> Queued<W> {
             QueuedOp::Data { data, .. } => data.len(),
             QueuedOp::Attributes { .. } => Attributes::BYTES,
             QueuedOp::Past { .. } => 0,
+            QueuedOp::Reply { told, .. } => told.bytes.len(),
         };
         frame::RECORD_BYTES + self.key.as_bytes().len() + data
     }

@@ -17,6 +17,7 @@
 //! - [`scan`]: what a log holds after a crash; a torn end is not damage in the middle.
 //! - [`replay`]: what of it is to be done again.
 //! - [`unstable`]: what a COMMIT of a little can be answered with.
+//! - [`reply`]: what a call was answered, for when it comes again; [`kept`]: which of them stay.
 //!
 //! **The rules** that whoever uses it keeps, and that `tests/it/power_cuts.rs` tries:
 //!
@@ -27,14 +28,18 @@
 //! 4. A file whose sync has failed is not past anything until the log was replayed.
 //! 5. A file that is truncated has no records: a crash could keep what was cut off, and a replay
 //!    put older WRITEs behind the new end. What comes after may have some.
+//! 6. A call is answered after the record of its reply is stable; what it did outside of the log is
+//!    said to be stable when it is ([`Journal::decide`]), and not before.
 
 pub mod frame;
 pub mod fuzzing;
 pub mod identity;
 pub mod journal;
+pub mod kept;
 pub mod key;
 pub mod medium;
 pub mod replay;
+pub mod reply;
 pub mod ring;
 pub mod scan;
 pub mod unstable;
@@ -42,8 +47,10 @@ pub mod unstable;
 pub use self::frame::{Attributes, Op, Record, Stamp};
 pub use self::identity::{Identity, Set};
 pub use self::journal::{Journal, Limits};
+pub use self::kept::Told;
 pub use self::key::Key;
 pub use self::medium::Medium;
+pub use self::reply::Reply;
 
 /// Everything begins at a multiple of this: what O_DIRECT wants, and a sector of any disk fits in.
 pub const BLOCK: usize = 4096;

@@ -1,11 +1,13 @@
 //! What of a log is to be done again: each WRITE and SETATTR that its file is not past, in order.
-//! To do it twice leaves the same.
+//! To do it twice leaves the same. And what calls were answered, for when they come again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::frame::{Op, Record, Stamp};
+use crate::frame::{Header, Op, Record, Stamp};
+use crate::kept::{OTHERS_MAX, Told, WRITES_MAX};
+use crate::reply::Effect;
 use crate::scan::{Found, ScanError, walk};
-use crate::{Key, Medium, Set};
+use crate::{Key, Medium, Reply, Set};
 
 /// What a file is to get.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -32,9 +34,44 @@ impl Needed {
                 self.accessed = set.accessed.or(self.accessed);
                 self.has_attributes = true;
             }
-            Op::Past { .. } => return,
+            Op::Past { .. } | Op::Reply { .. } => return,
         }
         self.records += 1;
+    }
+}
+
+/// The replies to calls that were executed; `shows` looks whether the file system has what a call
+/// did. What a later call has taken back or moved on was there: of that the later one tells.
+pub fn executed(
+    replies: Vec<Answered>,
+    mut shows: impl FnMut(&Key, &Effect<'_>) -> bool,
+) -> Vec<Told> {
+    let mut later: Vec<Told> = Vec::new();
+    for Answered { told, is_decided } in replies.into_iter().rev() {
+        let bytes = told.bytes.clone();
+        let Some(Reply { effect, .. }) = Reply::decode(&bytes) else { continue };
+        let is_proof = |other: &Told| {
+            Reply::decode(&other.bytes)
+                .is_some_and(|reply| has_replaced(&reply.effect, &other.key, &effect, &told.key))
+        };
+        if is_decided || shows(&told.key, &effect) || later.iter().any(is_proof) {
+            later.push(told);
+        }
+    }
+    later.into_iter().rev().map(Told::decided).collect()
+}
+
+/// Whether what was done later needs the name that was made before, in its directory.
+fn has_replaced(later: &Effect<'_>, in_dir: &Key, made: &Effect<'_>, dir: &Key) -> bool {
+    let &Effect::Named { name, file } = made else { return false };
+    match *later {
+        Effect::Unnamed { name: gone, file: removed } => {
+            (in_dir, gone, removed) == (dir, name, file)
+        }
+        Effect::Named { name: other, file: moved } => {
+            moved == file && (in_dir, other) != (dir, name)
+        }
+        Effect::Logged | Effect::Changed { .. } => false,
     }
 }
 
@@ -43,6 +80,16 @@ pub struct Plan {
     past: BTreeMap<Key, u64>,
     /// The files that get anything.
     pub files: BTreeMap<Key, Needed>,
+    /// In the order of their records, each call once.
+    pub replies: Vec<Answered>,
+}
+
+/// A call that was answered, or would have been next.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answered {
+    pub told: Told,
+    /// It was executed, as far as the log is concerned. Else the file system shows it.
+    pub is_decided: bool,
 }
 
 impl Plan {
@@ -50,11 +97,16 @@ impl Plan {
     /// 150 bytes for each file in it.
     pub fn of<M: Medium + ?Sized>(medium: &M, set: &Set, found: &Found) -> Result<Self, ScanError> {
         let mut plan = Self::default();
+        let mut newest = Newest::of(&found.last);
         walk(medium, set, found, |frame| {
             for record in frame.records().flatten() {
-                if let Op::Past { through } = record.op {
-                    let past = plan.past.entry(record.key).or_default();
-                    *past = through.max(*past);
+                match record.op {
+                    Op::Past { through } => {
+                        let past = plan.past.entry(record.key).or_default();
+                        *past = through.max(*past);
+                    }
+                    Op::Reply { came, bytes } => newest.add(&record, came, bytes),
+                    Op::Data { .. } | Op::Attributes { .. } => {}
                 }
             }
             Ok::<_, ScanError>(())
@@ -65,12 +117,13 @@ impl Plan {
             Ok::<_, ScanError>(())
         })?;
         plan.files = files;
+        plan.replies = newest.each_once();
         Ok(plan)
     }
 
     /// Whether this record is to be done again.
     pub fn needs(&self, record: &Record<'_>) -> bool {
-        !matches!(record.op, Op::Past { .. })
+        !matches!(record.op, Op::Past { .. } | Op::Reply { .. })
             && self.past.get(&record.key).is_none_or(|&past| record.sequence > past)
     }
 
@@ -86,5 +139,48 @@ impl Plan {
             let mut records = frame.records().flatten().filter(|record| self.needs(record));
             records.try_for_each(|record| each(&record))
         })
+    }
+}
+
+/// The newest replies of a log, which may hold many more than are kept. Twice as many are taken:
+/// some were written again.
+struct Newest {
+    /// Records from here on are open.
+    open_from: u64,
+    others: VecDeque<(u64, Answered)>,
+    writes: VecDeque<(u64, Answered)>,
+}
+
+impl Newest {
+    fn of(last: &Header) -> Self {
+        let open_from = last.next_record.saturating_sub(u64::from(last.undecided));
+        Self { open_from, others: VecDeque::new(), writes: VecDeque::new() }
+    }
+
+    fn add(&mut self, record: &Record<'_>, came: Stamp, bytes: &[u8]) {
+        let Some(reply) = Reply::decode(bytes) else { return };
+        let is_decided =
+            record.sequence < self.open_from || reply.is_decided || reply.effect == Effect::Logged;
+        let is_write = reply.is_write;
+        let told = Told { key: record.key, came, bytes: bytes.to_vec().into(), is_write };
+        let (queue, max) = match is_write {
+            true => (&mut self.writes, WRITES_MAX),
+            false => (&mut self.others, OTHERS_MAX),
+        };
+        if queue.len() >= 2 * max {
+            queue.pop_front();
+        }
+        queue.push_back((record.sequence, Answered { told, is_decided }));
+    }
+
+    /// What was told last of a call counts.
+    fn each_once(self) -> Vec<Answered> {
+        let mut all: Vec<_> = self.others.into_iter().chain(self.writes).collect();
+        all.sort_by_key(|(sequence, _)| *sequence);
+        let call = |answered: &Answered| Reply::decode(&answered.told.bytes).map(|of| of.call);
+        let last: BTreeMap<_, _> =
+            all.iter().map(|(sequence, answered)| (call(answered), *sequence)).collect();
+        all.retain(|(sequence, answered)| last.get(&call(answered)) == Some(sequence));
+        all.into_iter().map(|(_, answered)| answered).collect()
     }
 }

@@ -43,6 +43,6 @@ pub use mountd::Mount;
 pub use peer::{Peer, Transport};
 pub use portmap::Endpoint;
 pub use programs::Versions;
-pub use replies::{Replies, TimeOfDay, Times};
+pub use replies::{Recorded, Replies, TimeOfDay, Times};
 pub use service::CommitMode;
 pub use service_cost::{ServiceCost, Work};

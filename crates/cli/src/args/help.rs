@@ -55,7 +55,15 @@ const OWN: [(&str, &str, &[&str]); 20] = [
     (
         "serve",
         "Durability",
-        &["commit_mode", "metadata_sync", "write_log", "write_log_size", "log_failure", "state"],
+        &[
+            "commit_mode",
+            "metadata_sync",
+            "write_log",
+            "write_log_size",
+            "log_failure",
+            "log_replies",
+            "state",
+        ],
     ),
     ("serve", "Proxy", &["origin", "read_ahead", "cache", "cache_size", "offline_reads"]),
     ("serve", OUTPUT, &["slow_log"]),

@@ -214,6 +214,11 @@ pub(crate) struct Serve {
     /// with exit code 3; degrade goes on as without a log.
     #[arg(long, value_name = "HOW", value_enum, default_value = "stop", requires = "write_log")]
     pub(crate) log_failure: LogFailure,
+    /// Whether the write log keeps the replies to calls that must not be executed twice, so that
+    /// they are known after a loss of power: each change of a name then waits for a write of the
+    /// log beside the sync of its directory.
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "always", requires = "write_log")]
+    pub(crate) log_replies: LogReplies,
     /// Where replies and handles are kept for the time after a restart [default: /var/lib/nfskit,
     /// or $XDG_STATE_HOME/nfskit; none with port 0 and mem:].
     #[arg(long, value_name = "DIR")]
@@ -262,6 +267,13 @@ pub(crate) struct Serve {
 pub(crate) enum LogFailure {
     Stop,
     Degrade,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LogReplies {
+    Always,
+    /// What the state directory knows of them survives the process, and not a loss of power.
+    Never,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

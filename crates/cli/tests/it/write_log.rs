@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
-use wire::nfs3::NfsStat3;
+use wire::Procedure;
+use wire::nfs3::{DirOp, NfsStat3, Procedure as P, Sattr3, mkdir, rename, rmdir};
+use wire::xdr::Encode;
 
 use crate::program::{Finished, nfskit, run};
-use crate::rpc::Connection;
+use crate::rpc::{Connection, call};
 use crate::served::Served;
 
 /// Where a log can be, outside of a directory to serve; none where temporary files lie in memory.
@@ -139,6 +141,44 @@ fn a_log_is_drained_without_its_server_and_damage_is_told() {
     let served = places.serve(&[]);
     served.program.signal(Signal::TERM);
     assert_eq!(served.program.finish().code, Some(0));
+}
+
+/// By a server that has no other memory: with a port of its own it keeps no state.
+#[test]
+fn a_server_that_was_killed_answers_from_its_log_what_it_had_answered() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    let mut served = places.with_log();
+    let mut client = Connection::to(&served);
+    let dir = client.root();
+    let at = |name| DirOp { dir, name };
+    let mkdir = mkdir::Args { where_: at(b"made"), attributes: Sattr3::default() };
+    let rename = rename::Args { from: at(b"made"), to: at(b"moved") };
+    let rmdir = rmdir::Args { object: at(b"moved") };
+    let calls = [
+        call(901, Procedure::Nfs3(P::Mkdir), &mkdir.to_bytes()),
+        call(902, Procedure::Nfs3(P::Rename), &rename.to_bytes()),
+        call(903, Procedure::Nfs3(P::Rmdir), &rmdir.to_bytes()),
+    ];
+    let mut answered = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        client.say_record(call);
+        answered.push(client.hear().unwrap());
+        assert_eq!(answered[number][24..28], [0; 4], "NFS3_OK");
+        served.program.signal(Signal::KILL);
+        served.program.finish();
+        served = places.with_log();
+        client = Connection::to(&served);
+        for (call, answered) in calls.iter().zip(&answered) {
+            client.say_record(call);
+            assert_eq!(client.hear().as_ref(), Some(answered), "after {} kills", number + 1);
+        }
+    }
+    // Another caller's, which was never answered.
+    client.say_record(&call(904, Procedure::Nfs3(P::Rmdir), &rmdir.to_bytes()));
+    assert_eq!(client.hear().unwrap()[24..28], NfsStat3::NoEnt.code().to_be_bytes());
 }
 
 /// Where the frame before the newest begins.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod answered;
 mod damage;
 mod every_step;
 mod power_cuts;

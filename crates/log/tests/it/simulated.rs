@@ -129,7 +129,16 @@ fn key(file: usize) -> Key {
 
 fn limits() -> Limits {
     let (files_max, records_max, in_flight_max) = (FILES, 300, 2);
-    Limits { files_max, records_max, data_bytes_max: 4096, frame_bytes_due: 8192, in_flight_max }
+    let (write_replies_max, other_replies_max) = (4, 8);
+    Limits {
+        files_max,
+        records_max,
+        data_bytes_max: 4096,
+        frame_bytes_due: 8192,
+        in_flight_max,
+        write_replies_max,
+        other_replies_max,
+    }
 }
 
 impl Machine {
@@ -572,7 +581,7 @@ impl Machine {
                         file.cache[place(offset)..][..data.len()].copy_from_slice(data);
                     }
                     Op::Attributes { set, .. } => file.cache[place(set.size.unwrap())..].fill(0),
-                    Op::Past { .. } => return Ok(()),
+                    Op::Past { .. } | Op::Reply { .. } => return Ok(()),
                 }
                 file.dirty = [step; SECTORS];
                 *replayed += 1;

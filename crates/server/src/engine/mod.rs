@@ -39,7 +39,7 @@ use crate::portmap::Endpoint;
 use crate::proc2;
 use crate::proc3;
 use crate::programs::Versions;
-use crate::replies::{Claim, Claimed, Identity, Replies, Retention, retention};
+use crate::replies::{Claimed, Identity, Replies, Retention, retention};
 use crate::service::{CommitMode, Service};
 use crate::service_cost::ServiceCost;
 use crate::store::Store;
@@ -143,6 +143,9 @@ impl<S: Store> Engine<S> {
     /// An engine that knows retransmissions.
     #[must_use]
     pub fn remembering(self, replies: Replies) -> Self {
+        for exported in self.exports.load().iter() {
+            replies.restore(exported.store.recorded());
+        }
         Self { replies: Some(replies), ..self }
     }
 
@@ -318,11 +321,10 @@ impl<S: Store> Engine<S> {
             Some(Claimed::Drop) => return Ok(Answer::Nothing),
             Some(Claimed::Replay(reply)) => return Ok(Answer::Reply(reply)),
         };
-        let doubt = claim.as_ref().and_then(Claim::doubt);
         if let Some(work) = self.cost.as_ref().and_then(|all| all.call(procedure, record.len())) {
             work.await;
         }
-        let served = self.serve(procedure, &call, record, doubt).await;
+        let served = self.serve(procedure, &call, record, claim.as_ref()).await;
         if let (Some(all), Ok(reply)) = (&self.cost, &served)
             && let Some(work) = all.reply(procedure, reply.wire_len())
         {

@@ -18,7 +18,7 @@ use crate::peer::{Peer, Transport};
 use crate::portmap;
 use crate::proc2;
 use crate::proc3;
-use crate::replies::Doubt;
+use crate::replies::{Claim, Recording};
 use crate::rpcbind;
 use crate::store::Store;
 
@@ -37,7 +37,7 @@ const REPLY_HEAD_BYTES: usize = 160;
 /// of the first handle, who calls, and what becomes of a call that may have been executed before.
 macro_rules! serve_nfs {
     (
-        $serve:ident: $version:ident, $nfs:ident::$first:ident, $unwrap:path,
+        $serve:ident: $version:ident, $of_all:ident, $nfs:ident::$first:ident, $unwrap:path,
         without_handle: $without_handle:pat,
         with_data: $with_data:pat,
         own: { $($own:ident)* }
@@ -47,7 +47,7 @@ macro_rules! serve_nfs {
             procedure: $nfs::Procedure,
             call: &Accepted<'_>,
             record: &Bytes,
-            doubt: Option<Doubt>,
+            claim: Option<&Claim<'_>>,
             head: &mut Vec<u8>,
         ) -> Result<Bytes, Refusal> {
             let args = call.args.rest();
@@ -83,6 +83,7 @@ macro_rules! serve_nfs {
                 },
                 $($own: &self.$own,)*
             };
+            let doubt = claim.and_then(Claim::doubt);
             if let Some(doubt) = doubt {
                 // Boxed, here and below: seldom needed, and large.
                 let before = $version::in_doubt::success_of_create(&cx, procedure, args, doubt);
@@ -92,9 +93,11 @@ macro_rules! serve_nfs {
                 }
             }
             let results_at = head.len();
-            let payload =
-                metrics::procedure(call.watch, pin!($version::serve(&cx, procedure, args, head)))
-                    .await?;
+            let kept = claim.filter(|_| cx.store.keeps_replies());
+            let procedure_of_all = wire::Procedure::$of_all(procedure);
+            let kept = kept.map(|claim| claim.recording(procedure_of_all, cx.export));
+            let serving = Recording::during(kept, $version::serve(&cx, procedure, args, head));
+            let payload = metrics::procedure(call.watch, pin!(serving)).await?;
             if let Some(doubt) = doubt
                 && $version::in_doubt::may_be_done(&head[results_at..])
                 && let Some(success) =
@@ -115,14 +118,14 @@ impl<S: Store> Engine<S> {
         procedure: Procedure,
         call: &Accepted<'_>,
         record: &Bytes,
-        doubt: Option<Doubt>,
+        claim: Option<&Claim<'_>>,
     ) -> Result<Message, Refusal> {
         let mut head = Vec::with_capacity(HEAD_LEN);
         ReplyHeader::success(call.header.xid).encode(&mut head);
         let args = call.args.rest();
         let payload = match procedure {
             Procedure::Nfs3(procedure) => {
-                self.serve_nfs3(procedure, call, record, doubt, &mut head).await?
+                self.serve_nfs3(procedure, call, record, claim, &mut head).await?
             }
             Procedure::Mount(procedure) => {
                 self.serve_mount(mountd::Version::Three, procedure, call, &mut head).await?;
@@ -133,7 +136,7 @@ impl<S: Store> Engine<S> {
                 Bytes::new()
             }
             Procedure::Nfs2(procedure) => {
-                self.serve_nfs2(procedure, call, record, doubt, &mut head).await?
+                self.serve_nfs2(procedure, call, record, claim, &mut head).await?
             }
             Procedure::Portmap(procedure) => {
                 let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;
@@ -155,14 +158,14 @@ impl<S: Store> Engine<S> {
     }
 
     serve_nfs! {
-        serve_nfs3: proc3, nfs3::FileHandle, handle::unwrap,
+        serve_nfs3: proc3, Nfs3, nfs3::FileHandle, handle::unwrap,
         without_handle: nfs3::Procedure::Null,
         with_data: nfs3::Procedure::Read | nfs3::Procedure::Readdir | nfs3::Procedure::Readdirplus,
         own: {}
     }
 
     serve_nfs! {
-        serve_nfs2: proc2, nfs2::FHandle, handle2::unwrap2,
+        serve_nfs2: proc2, Nfs2, nfs2::FHandle, handle2::unwrap2,
         without_handle: nfs2::Procedure::Null | nfs2::Procedure::Root | nfs2::Procedure::Writecache,
         with_data: nfs2::Procedure::Read | nfs2::Procedure::Readdir,
         own: { cookies }

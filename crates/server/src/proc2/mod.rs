@@ -16,6 +16,7 @@ mod null;
 mod read;
 mod readdir;
 mod readlink;
+mod recorded;
 mod remove;
 mod rename;
 mod rmdir;
@@ -37,6 +38,7 @@ use crate::types::{Attr, Caller, Handle, Status};
 use self::attributes::fattr2;
 
 pub(crate) use self::cookies::Cookies;
+pub(crate) use self::recorded::recorded;
 
 /// What a procedure works with.
 pub(crate) struct Context<'c, S> {

@@ -28,6 +28,7 @@ mod read;
 mod readdir;
 mod readdirplus;
 mod readlink;
+mod recorded;
 mod remove;
 mod rename;
 mod rmdir;
@@ -48,6 +49,7 @@ use crate::store::{Changed, Looked, Node, Store};
 use crate::types::{Caller, Handle, Status, Wcc};
 
 pub(crate) use name::NAME_LEN_MAX;
+pub(crate) use recorded::recorded;
 pub(crate) use symlink::check_target;
 
 use self::attributes::{fattr3, wcc_data};

@@ -54,7 +54,7 @@ fn stability(stable: StableHow) -> Stability {
     }
 }
 
-fn stable_how(stability: Stability) -> StableHow {
+pub(super) fn stable_how(stability: Stability) -> StableHow {
     match stability {
         Stability::Unstable => StableHow::Unstable,
         Stability::DataSync => StableHow::DataSync,

@@ -16,9 +16,12 @@
 //!
 //! WRITE is remembered as well, but not in the file: done again it does no harm, unless it comes
 //! behind a later WRITE to the same place.
+//!
+//! A store with a write log keeps replies in it ([`recorded`]), which survive a loss of power.
 
 mod cache;
 mod doubt;
+mod recorded;
 mod slots;
 
 use std::fmt;
@@ -36,6 +39,8 @@ use wire::{nfs2, nfs3};
 
 use self::cache::{Cache, Counts, KEPT_MAX, Key, Known};
 pub(crate) use self::doubt::Doubt;
+pub use self::recorded::Recorded;
+pub(crate) use self::recorded::{Outcome, Recording};
 use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
 use crate::metrics::{MonotonicClock, Reading};
 use crate::siphash::siphash;
@@ -135,15 +140,9 @@ impl Replies {
     ) -> io::Result<Self> {
         let (slots, kept) = Slots::open(path, slots.max(1))?;
         let mut cache = Cache::new(replies_max);
-        let (until, now) = ((times.of_day)(), (times.passing)());
-        // By the time of day, which is all that is left of a process that has ended.
-        let left = |claimed_at: Time| {
-            let age_secs = u64::try_from(until.secs.saturating_sub(claimed_at.secs)).unwrap_or(0);
-            KEPT_MAX.as_nanos().checked_sub(age_secs.saturating_mul(1_000_000_000))
-        };
+        let until = (times.of_day)();
         for kept in kept {
-            let Some(left) = left(kept.claimed_at) else { continue };
-            let good_until = now + Nanos::from_nanos(left);
+            let Some(good_until) = times.good_until(kept.claimed_at) else { continue };
             match kept.reply {
                 Some(reply) => cache.answered(kept.key, good_until, reply),
                 None => {
@@ -154,6 +153,16 @@ impl Replies {
         }
         let writes = Mutex::new(Cache::new(replies_max));
         Ok(Self { cache: Mutex::new(cache), writes, slots: Some(slots), times })
+    }
+
+    /// What a store has kept of calls that were answered before this process began.
+    pub(crate) fn restore(&self, recorded: impl IntoIterator<Item = Recorded>) {
+        for recorded in recorded {
+            let Some(good_until) = self.times.good_until(recorded.came) else { continue };
+            let key = recorded.key();
+            let cache = if is_write(&key) { &self.writes } else { &self.cache };
+            cache.lock().answered(key, good_until, recorded.reply);
+        }
     }
 
     /// Calls that could not be written to the file, and are not known after a restart.
@@ -228,6 +237,17 @@ impl Replies {
     }
 }
 
+impl Times {
+    /// How long the reply to a call is good that came at this time of day, which is all that is
+    /// left of a process that has ended; none if it is not any more.
+    fn good_until(&self, came: Time) -> Option<Instant> {
+        let age_secs = (self.of_day)().secs.saturating_sub(came.secs);
+        let age = u64::try_from(age_secs).unwrap_or(0).saturating_mul(1_000_000_000);
+        let left = KEPT_MAX.as_nanos().checked_sub(age)?;
+        Some((self.passing)() + Nanos::from_nanos(left))
+    }
+}
+
 impl fmt::Debug for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Times").finish_non_exhaustive()
@@ -256,6 +276,11 @@ impl Identity<'_> {
 }
 
 impl Claim<'_> {
+    /// For a store that keeps its reply.
+    pub(crate) fn recording(&self, procedure: Procedure, export: u32) -> Recording {
+        Recording { call: (&self.key).into(), came: self.since, procedure, export }
+    }
+
     /// When it may have been executed before, if that is not known.
     pub(crate) fn doubt(&self) -> Option<Doubt> {
         self.doubt
@@ -297,6 +322,11 @@ impl Drop for Claim<'_> {
         let doubt = Doubt { since: self.since, until: (times.of_day)() };
         self.cache.lock().in_doubt(self.key, (times.passing)() + KEPT_MAX, doubt);
     }
+}
+
+fn is_write(key: &Key) -> bool {
+    let procedure = Procedure::of(key.program, key.version, key.procedure);
+    retention(procedure) == Retention::InMemory
 }
 
 /// How long a call is to be remembered.

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use super::cache::Key;
+use super::recorded::octets;
 use crate::siphash::siphash;
 use crate::types::Time;
 
@@ -154,10 +155,7 @@ fn encode(
 ) -> Option<usize> {
     let state = if reply.is_some() { ANSWERED } else { CLAIMED };
     let reply = reply.unwrap_or_default();
-    let client = match key.client {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
-    };
+    let client = octets(key.client);
     let mut bytes = Vec::with_capacity(SLOT_BYTES);
     bytes.extend(sequence.to_le_bytes());
     bytes.push(state);

@@ -12,6 +12,7 @@ use perf::units::Instant;
 
 use crate::durable::Durable;
 use crate::metrics::Reading;
+use crate::replies::Recorded;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
 };
@@ -71,6 +72,8 @@ macro_rules! operations {
                 shares_clock() -> bool;
                 sync_failures() -> u64;
                 readings() -> Vec<Reading>;
+                keeps_replies() -> bool;
+                recorded() -> Vec<Recorded>;
             }
         }
     };

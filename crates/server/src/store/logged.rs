@@ -17,6 +17,16 @@ pub(super) fn readings<W>(journal: &Journal<W>) -> Vec<Reading> {
             "Stable WRITEs that were made stable in their file instead.",
             counts.refused,
         ),
+        (
+            "nfskit_log_replies",
+            "Replies that the log keeps for retransmissions after a loss of power.",
+            journal.replies() as u64,
+        ),
+        (
+            "nfskit_log_replies_refused_total",
+            "Replies that found no room in the log.",
+            counts.replies_refused,
+        ),
         ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used),
         ("nfskit_log_size_bytes", "Bytes of the log.", size),
     ];

@@ -24,6 +24,7 @@ use perf::units::Instant;
 
 use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
+use crate::replies::Recorded;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
     Wcc,
@@ -197,6 +198,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// What the store has to tell of itself, for metrics: cheap, and asked a few times a minute.
     fn readings(&self) -> Vec<Reading> {
+        Vec::new()
+    }
+
+    /// Whether it keeps the replies to calls beside what they did.
+    fn keeps_replies(&self) -> bool {
+        false
+    }
+
+    /// The replies that it has kept of calls before this process began; once.
+    fn recorded(&self) -> Vec<Recorded> {
         Vec::new()
     }
 

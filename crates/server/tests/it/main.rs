@@ -7,6 +7,7 @@ mod commits;
 mod data;
 mod exports;
 mod held;
+mod kept_replies;
 mod listing;
 mod malformed;
 mod metrics;

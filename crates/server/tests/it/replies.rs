@@ -60,7 +60,7 @@ impl Host {
     }
 }
 
-fn record(xid: u32, uid: u32, procedure: P, args: &impl Encode) -> Bytes {
+pub(crate) fn record(xid: u32, uid: u32, procedure: P, args: &impl Encode) -> Bytes {
     let body = credential((uid, 0), &[]);
     let procedure = Procedure::Nfs3(procedure);
     let mut record = CallHeader::new(xid, procedure, OpaqueAuth::sys(&body)).to_bytes();
@@ -84,7 +84,7 @@ pub(crate) fn status(reply: &Message) -> u32 {
 
 /// Calls that a second execution answers otherwise, in an order in which each can be done, with
 /// what it would be told.
-fn calls(root: FileHandle, file: FileHandle) -> Vec<(Bytes, NfsStat3)> {
+pub(crate) fn calls(root: FileHandle, file: FileHandle) -> Vec<(Bytes, NfsStat3)> {
     let at = |name| DirOp { dir: root, name };
     let mkdir = nfs3::mkdir::Args { where_: at(b"d"), attributes: mode(0o755) };
     let create = nfs3::create::Args { where_: at(b"g"), how: CreateHow::Guarded(mode(0o644)) };

@@ -34,7 +34,7 @@ use world::machine::times;
 use self::banner::Banner;
 use self::register::Registration;
 use self::stores::{EMULATED, Kind};
-use crate::args::{self, LogFailure, MetadataSync};
+use crate::args::{self, LogFailure, LogReplies, MetadataSync};
 use crate::cmd;
 use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
@@ -262,6 +262,7 @@ fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
                 LogFailure::Stop => OnFailure::Stop,
                 LogFailure::Degrade => OnFailure::Degrade,
             },
+            keeps_replies: args.log_replies == LogReplies::Always,
             progress: Some(cmd::log::progress),
             ..WriteLog::new(args.write_log.clone(), args.write_log_size)
         }),

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use log::reply::Effect;
 use rustix::fs::{Access as May, AtFlags, Gid, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
@@ -16,6 +17,7 @@ use super::objects::Object;
 use super::stat::Stat;
 use super::tree::{Tree, wcc};
 use super::write_log::Ticket;
+use crate::replies::Outcome;
 use crate::store::{Changed, Looked, Properties, Space};
 use crate::types::{Access, Attr, Caller, FileKind, Handle, SetAttr, SetTime, Status, Time};
 
@@ -91,7 +93,8 @@ impl Tree {
         let wcc = wcc(&before, &object);
         let ticket = match (&self.log, &wcc.after, &result) {
             (Some(log), Some(after), Ok(())) => {
-                log.submit_attributes(&object, changes, &before, after)
+                let told = log.told(handle, Effect::Logged, &Outcome::Changed(&wcc));
+                log.submit_attributes(&object, changes, (&before, after), told)
             }
             _ => None,
         };

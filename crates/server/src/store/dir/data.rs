@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use log::reply::Effect;
 use rustix::io::{Errno, ReadWriteFlags};
 use tokio::sync::oneshot;
 
@@ -39,8 +40,9 @@ use super::sys;
 use super::tree::{Tree, wcc};
 use super::write_log::{self, Log, Ticket};
 use crate::durable::{Committed, Durable};
+use crate::replies::Outcome;
 use crate::store::{Changed, Extent, Looked, Written};
-use crate::types::{Attr, Caller, Handle, Stability, Status, Wcc};
+use crate::types::{Attr, Caller, Handle, Stability, Status, Verifier, Wcc};
 
 /// A read under way: what is in the buffer so far.
 struct Reading {
@@ -135,7 +137,8 @@ impl Tree {
         let verifier = self.syncer.verifier();
         let (object, wcc, written) = match self.regular(handle) {
             Ok(object) => {
-                let (wcc, written) = self.write_object(caller, &object, offset, &data, stability);
+                let (wcc, written) =
+                    self.write_object(caller, &object, offset, &data, (stability, verifier));
                 (object, wcc, written)
             }
             Err(status) => return Changed::failed(status),
@@ -173,7 +176,7 @@ impl Tree {
         object: &Arc<Object>,
         offset: u64,
         data: &Bytes,
-        stability: Stability,
+        (stability, verifier): (Stability, Verifier),
     ) -> (Wcc, Result<(u32, Option<Logged<'t>>), Status>) {
         let _order = object.order.lock();
         let before = match object.stat() {
@@ -202,8 +205,10 @@ impl Tree {
         let count = result.and_then(|()| u32::try_from(data.len()).map_err(|_| Status::TooLarge));
         let wcc = wcc(&before, object);
         let logged = match (&self.log, &wcc.after, &count) {
-            (Some(log), Some(after), Ok(_)) if stability != Stability::Unstable => {
-                let ticket = log.submit(object, offset, data, &before, after);
+            (Some(log), Some(after), &Ok(count)) if stability != Stability::Unstable => {
+                let outcome = Outcome::Written { file: &wcc, count, stability, verifier };
+                let told = log.told(&object.handle, Effect::Logged, &outcome);
+                let ticket = log.submit(object, offset, data, (&before, after), told);
                 ticket.map(|ticket| Logged { log, ticket })
             }
             _ => None,

@@ -48,6 +48,7 @@
 //! long as the descriptor of its CREATE is kept.
 
 mod acting;
+mod answered;
 mod attributes;
 mod beneath;
 mod bounded;
@@ -110,6 +111,7 @@ use super::{
 };
 use crate::durable::Durable;
 use crate::metrics::Reading;
+use crate::replies::Recorded;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
 };
@@ -442,6 +444,14 @@ impl Store for DirStore {
         readings
     }
 
+    fn keeps_replies(&self) -> bool {
+        self.tree.log.as_ref().is_some_and(Log::keeps_replies)
+    }
+
+    fn recorded(&self) -> Vec<Recorded> {
+        self.tree.log.as_ref().map_or_else(Vec::new, Log::recorded)
+    }
+
     async fn attr(&self, _: &Caller, handle: &Handle) -> Result<Attr, Status> {
         let _met = self.tree.meet(handle).await;
         self.tree.attr(handle)
@@ -461,7 +471,10 @@ impl Store for DirStore {
         let Changed { wcc, result } = self.tree.set_attr(caller, handle, &changes, guard);
         let result = match result {
             Ok((object, Some(ticket))) => self.tree.logged(ticket, &object).await.map(|_| ()),
-            Ok((object, None)) => self.tree.make_stable(Touched([Some(object), None])).await,
+            Ok((object, None)) => {
+                let noted = self.tree.note_attributes(&object, &wcc);
+                self.tree.settle_touched(Touched([Some(object), None]), noted).await
+            }
             Err(status) => Err(status),
         };
         Changed { wcc, result }
@@ -525,7 +538,8 @@ impl Store for DirStore {
             self.tree.settle_log(self.tree.kept_child(dir, name)).await;
         }
         let change = self.tree.create(caller, dir, name, &how);
-        self.tree.settle(change).await
+        let noted = self.tree.note_made(&change, dir, name);
+        self.tree.settle(change, noted).await
     }
 
     async fn make_dir(
@@ -537,7 +551,8 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.make_dir(caller, dir, name, &attrs);
-        self.tree.settle(change).await
+        let noted = self.tree.note_made(&change, dir, name);
+        self.tree.settle(change, noted).await
     }
 
     async fn symlink(
@@ -550,7 +565,8 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.symlink(caller, dir, name, target, &attrs);
-        self.tree.settle(change).await
+        let noted = self.tree.note_made(&change, dir, name);
+        self.tree.settle(change, noted).await
     }
 
     async fn make_node(
@@ -563,19 +579,24 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.make_node(caller, dir, name, what, &attrs);
-        self.tree.settle(change).await
+        let noted = self.tree.note_made(&change, dir, name);
+        self.tree.settle(change, noted).await
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.remove(caller, dir, name);
-        self.tree.settle(change).await
+        let noted = self.tree.note_removed(&change, dir, name);
+        let Changed { wcc, result } = self.tree.settle(change, noted).await;
+        Changed { wcc, result: result.map(drop) }
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.remove_dir(caller, dir, name);
-        self.tree.settle(change).await
+        let noted = self.tree.note_removed(&change, dir, name);
+        let Changed { wcc, result } = self.tree.settle(change, noted).await;
+        Changed { wcc, result: result.map(drop) }
     }
 
     async fn rename(
@@ -587,9 +608,11 @@ impl Store for DirStore {
         to_name: &[u8],
     ) -> Renamed {
         let _met = (self.tree.meet(from_dir).await, self.tree.meet(to_dir).await);
-        let (renamed, touched) = self.tree.rename(caller, from_dir, from_name, to_dir, to_name);
+        let (renamed, file, touched) =
+            self.tree.rename(caller, from_dir, from_name, to_dir, to_name);
+        let noted = self.tree.note_renamed(&renamed, file, to_dir, to_name);
         let stable = match renamed.result {
-            Ok(()) => self.tree.make_stable(touched).await,
+            Ok(()) => self.tree.settle_touched(touched, noted).await,
             Err(status) => Err(status),
         };
         Renamed { result: stable, ..renamed }
@@ -598,8 +621,9 @@ impl Store for DirStore {
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
         let _met = (self.tree.meet(handle).await, self.tree.meet(dir).await);
         let (linked, touched) = self.tree.link(caller, handle, dir, name);
+        let noted = self.tree.note_linked(&linked, dir, name);
         let stable = match linked.result {
-            Ok(()) => self.tree.make_stable(touched).await,
+            Ok(()) => self.tree.settle_touched(touched, noted).await,
             Err(status) => Err(status),
         };
         Linked { result: stable, ..linked }

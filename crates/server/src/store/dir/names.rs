@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use log::reply::FileId;
 use rustix::fs::{Access as May, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -23,6 +24,7 @@ use super::errno::status;
 use super::objects::Object;
 use super::stat::Stat;
 use super::tree::{Child, Touched, Tree, wcc};
+use super::write_log::file_id;
 use crate::store::{Changed, Linked, Looked, Node, Renamed};
 use crate::types::{
     Caller, CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time, Wcc,
@@ -250,7 +252,7 @@ impl Tree {
         caller: &Caller,
         dir: &Handle,
         name: &[u8],
-    ) -> Changed<((), Touched)> {
+    ) -> Changed<(FileId, Touched)> {
         self.unlink(caller, dir, name, AtFlags::empty())
     }
 
@@ -259,7 +261,7 @@ impl Tree {
         caller: &Caller,
         dir: &Handle,
         name: &[u8],
-    ) -> Changed<((), Touched)> {
+    ) -> Changed<(FileId, Touched)> {
         self.unlink(caller, dir, name, AtFlags::REMOVEDIR)
     }
 
@@ -269,7 +271,7 @@ impl Tree {
         dir: &Handle,
         name: &[u8],
         flags: AtFlags,
-    ) -> Changed<((), Touched)> {
+    ) -> Changed<(FileId, Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             let unlink = || {
@@ -283,17 +285,20 @@ impl Tree {
                 let stat = Stat::named(dir.path(), name).map_err(status)?;
                 stat.is_no_mount_root().then_some(stat)
             };
-            if let Some(stat) = plain {
+            let file = if let Some(stat) = plain {
                 unlink()?;
                 self.forget_unlinked(&stat);
+                file_id(&stat.attr())
             } else {
                 let child = self.child(dir, name)?;
                 // Whoever opens the handle meanwhile would have the file searched for.
                 let _moving = self.handles.moving();
                 unlink()?;
+                let file = file_id(&child.stat.attr());
                 self.let_go(dir, name, child);
-            }
-            Ok(((), Touched([Some(Arc::clone(dir)), None])))
+                file
+            };
+            Ok((file, Touched([Some(Arc::clone(dir)), None])))
         })
     }
 
@@ -329,11 +334,11 @@ impl Tree {
         from_name: &[u8],
         to_dir: &Handle,
         to_name: &[u8],
-    ) -> (Renamed, Touched) {
+    ) -> (Renamed, Option<FileId>, Touched) {
         let dirs = self.directory(from_dir).and_then(|from| Ok((from, self.directory(to_dir)?)));
         let (from, to) = match dirs {
             Ok(dirs) => dirs,
-            Err(status) => return (rename_failed(status), Touched::default()),
+            Err(status) => return (rename_failed(status), None, Touched::default()),
         };
         // Both orders are held, always in the same sequence, a single one once.
         let same = Arc::ptr_eq(&from, &to);
@@ -344,16 +349,17 @@ impl Tree {
         let before = from.stat().and_then(|stat| Ok((stat, to.stat()?)));
         let (from_before, to_before) = match before {
             Ok(before) => before,
-            Err(status) => return (rename_failed(status), Touched::default()),
+            Err(status) => return (rename_failed(status), None, Touched::default()),
         };
         let result = self
             .acting
             .act_as(caller)
             .and_then(|()| self.rename_entry(&from, from_name, &to, to_name));
+        let (file, result) = (result.ok(), result.map(drop));
         let renamed = Renamed { from: wcc(&from_before, &from), to: wcc(&to_before, &to), result };
         let other = (!same).then(|| Arc::clone(&to));
         drop((_high, _low));
-        (renamed, Touched([Some(from), other]))
+        (renamed, file, Touched([Some(from), other]))
     }
 
     fn rename_entry(
@@ -362,7 +368,7 @@ impl Tree {
         from_name: &[u8],
         to: &Object,
         to_name: &[u8],
-    ) -> Result<(), Status> {
+    ) -> Result<FileId, Status> {
         let (from_name, to_name) = (Component::new(from_name)?, Component::new(to_name)?);
         let source = self.child(from, from_name)?;
         let target = match self.child(to, to_name) {
@@ -370,19 +376,20 @@ impl Tree {
             Err(Status::NoEntry) => None,
             Err(status) => return Err(status),
         };
+        let file = file_id(&source.stat.attr());
         let _moving = self.handles.moving();
         rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
             .map_err(|error| of_directory_that_may_be_full(status(error)))?;
         match target {
             // Two names of one file: rename(2) leaves both, and so RFC 1813 wants it.
-            Some(target) if target.handle == source.handle => return Ok(()),
+            Some(target) if target.handle == source.handle => return Ok(file),
             Some(target) => self.let_go(to, to_name, target),
             None => {}
         }
         // The new place first, so that the file is never without one.
         self.handles.name(&to.handle, to_name, source.fd.as_fd(), &source.stat)?;
         self.handles.unlinked(&from.handle, from_name, &source.handle, false);
-        Ok(())
+        Ok(file)
     }
 
     pub(super) fn link(

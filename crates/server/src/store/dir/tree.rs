@@ -255,15 +255,6 @@ impl Tree {
         Changed { wcc: wcc(&before, &dir), result }
     }
 
-    /// Waits until what was touched is stable, and gives the reply free.
-    pub(super) async fn settle<T>(&self, change: Changed<(T, Touched)>) -> Changed<T> {
-        let result = match change.result {
-            Ok((value, touched)) => self.make_stable(touched).await.map(|()| value),
-            Err(status) => Err(status),
-        };
-        Changed { wcc: change.wcc, result }
-    }
-
     /// Makes an object stable as it is now.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
         match &self.log {

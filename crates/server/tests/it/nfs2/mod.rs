@@ -5,5 +5,5 @@ mod data;
 mod hostile;
 mod names;
 mod random;
-mod replies;
+pub(crate) mod replies;
 mod world;

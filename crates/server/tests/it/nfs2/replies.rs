@@ -6,6 +6,7 @@ use server::store::mem::MemStore;
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply1};
 use wire::nfs2::{self, DirOp, DirOpRes, FHandle, NfsStat2, Procedure as P, Sattr2, mode_type};
+use wire::record::Message;
 use wire::rpc::{CallHeader, OpaqueAuth};
 use wire::xdr::{Encode, from_bytes};
 
@@ -19,28 +20,32 @@ const CLIENT: &str = "10.0.0.7:700";
 const RECONNECTED: &str = "10.0.0.7:1001";
 const OTHER: &str = "10.0.0.8:700";
 
-fn record(xid: u32, procedure: Procedure, args: &dyn Encode) -> Bytes {
+pub(crate) fn record(xid: u32, procedure: Procedure, args: &dyn Encode) -> Bytes {
     let body = credential((0, 0), &[]);
     let header = CallHeader::new(xid, procedure, OpaqueAuth::sys(&body)).to_bytes();
     Bytes::from([header, args.to_bytes()].concat())
 }
 
-fn root_of(engine: &Engine<Held<MemStore>>) -> FHandle {
+pub(crate) fn root_of(send: impl Fn(&Bytes) -> Message) -> FHandle {
     let mnt = Procedure::Mount1(mount::Procedure::Mnt);
-    let reply = send(engine, CLIENT, &record(1, mnt, &DirPath { dirpath: b"/" }));
+    let reply = send(&record(1, mnt, &DirPath { dirpath: b"/" }));
     from_bytes::<MntReply1>(split(&reply).1).unwrap().unwrap().directory
 }
 
-fn made_file(engine: &Engine<Held<MemStore>>, root: FHandle) -> FHandle {
+pub(crate) fn made_file(send: impl Fn(&Bytes) -> Message, root: FHandle) -> FHandle {
     let where_ = DirOp { dir: root, name: b"f" };
     let create = nfs2::create::Args { where_, attributes: mode(0o644) };
-    let reply = send(engine, CLIENT, &record(2, Procedure::Nfs2(P::Create), &create));
+    let reply = send(&record(2, Procedure::Nfs2(P::Create), &create));
     from_bytes::<DirOpRes>(split(&reply).1).unwrap().unwrap().file
+}
+
+fn by(engine: &Engine<Held<MemStore>>) -> impl Fn(&Bytes) -> Message {
+    |call| send(engine, CLIENT, call)
 }
 
 /// Calls that a second execution answers otherwise, in an order in which each can be done, with
 /// what it would be told.
-fn calls(root: FHandle, file: FHandle) -> Vec<(Bytes, NfsStat2)> {
+pub(crate) fn calls(root: FHandle, file: FHandle) -> Vec<(Bytes, NfsStat2)> {
     let at = |name| DirOp { dir: root, name };
     let attributes = Sattr2::default();
     let mkdir = nfs2::mkdir::Args { where_: at(b"d"), attributes };
@@ -66,8 +71,8 @@ fn calls(root: FHandle, file: FHandle) -> Vec<(Bytes, NfsStat2)> {
 #[test]
 fn the_recorded_bytes_are_sent_again() {
     let engine = Host::new().boot(None);
-    let root = root_of(&engine);
-    for (call, twice) in calls(root, made_file(&engine, root)) {
+    let root = root_of(by(&engine));
+    for (call, twice) in calls(root, made_file(by(&engine), root)) {
         let first = send(&engine, CLIENT, &call);
         assert_eq!(status(&first), 0);
         assert_eq!(send(&engine, RECONNECTED, &call), first);
@@ -78,8 +83,8 @@ fn the_recorded_bytes_are_sent_again() {
 #[test]
 fn a_create_that_comes_again_does_not_cut_off_what_was_written_since() {
     let engine = Host::new().boot(None);
-    let root = root_of(&engine);
-    let file = made_file(&engine, root);
+    let root = root_of(by(&engine));
+    let file = made_file(by(&engine), root);
     let where_ = DirOp { dir: root, name: b"f" };
     let attributes = Sattr2 { size: Some(0), ..Sattr2::default() };
     let args = nfs2::create::Args { where_, attributes };
@@ -102,8 +107,8 @@ fn what_was_executed_and_not_answered_is_found_by_its_traces() {
     let path = place.path().join("replies");
     let host = Host::new();
     let engine = host.boot(None);
-    let root = root_of(&engine);
-    for (call, _) in calls(root, made_file(&engine, root)) {
+    let root = root_of(by(&engine));
+    for (call, _) in calls(root, made_file(by(&engine), root)) {
         die(&host, &path, &call, End::AfterWork);
         let again = host.boot(Some(&path));
         let found = send(&again, RECONNECTED, &call);
@@ -118,8 +123,8 @@ fn what_was_not_executed_is_executed() {
     let path = place.path().join("replies");
     let host = Host::new();
     let engine = host.boot(None);
-    let root = root_of(&engine);
-    for (call, twice) in calls(root, made_file(&engine, root)) {
+    let root = root_of(by(&engine));
+    for (call, twice) in calls(root, made_file(by(&engine), root)) {
         die(&host, &path, &call, End::BeforeWork);
         let again = host.boot(Some(&path));
         assert_eq!(status(&send(&again, RECONNECTED, &call)), 0);
@@ -133,7 +138,7 @@ fn what_was_made_without_its_attributes_gets_them() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("replies");
     let host = Host::new();
-    let root = root_of(&host.boot(None));
+    let root = root_of(by(&host.boot(None)));
     for procedure in [P::Create, P::Mkdir] {
         let make = |xid, attributes| {
             let where_ = DirOp { dir: root, name: procedure.name().as_bytes() };

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use log::unstable::{Budget, Unstable};
-use log::{Attributes, BLOCK, Stamp};
+use log::{Attributes, BLOCK, Stamp, Told};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::recover::now;
-use super::{Log, Ticket, key, stamp};
+use super::{Log, Ticket, key, stamp, waits_for_last};
 use crate::store::dir::objects::Object;
 use crate::store::dir::stat::Stat;
 use crate::types::{Attr, FileKind, SetAttr, SetTime};
@@ -100,8 +100,8 @@ impl Log {
         &self,
         object: &Arc<Object>,
         changes: &SetAttr,
-        before: &Stat,
-        after: &Attr,
+        (before, after): (&Stat, &Attr),
+        reply: Option<Told>,
     ) -> Option<Ticket> {
         object.unstable.lock().touched(stamp(after.changed));
         // Others cannot be opened at a replay.
@@ -119,7 +119,12 @@ impl Log {
         }
         let (waiter, told) = oneshot::channel();
         let stamps = (stamp(after.modified), stamp(after.changed));
-        state.journal.submit_attributes(key, attributes(changes, after), stamps, Some(waiter));
+        let reply = reply.filter(|told| state.journal.admits_reply(told, 0));
+        let (own, behind) = waits_for_last(waiter, reply);
+        state.journal.submit_attributes(key, attributes(changes, after), stamps, own);
+        if let Some((told, waiter)) = behind {
+            state.journal.submit_reply(told, false, waiter);
+        }
         Some(self.submitted(state, key, object, told))
     }
 

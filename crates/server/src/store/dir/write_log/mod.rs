@@ -15,6 +15,9 @@
 //! else is made stable in its place, as without a log: names, large writes, and what finds no room.
 //! So a full log is slow, and never an error.
 //!
+//! **Replies** to calls that must not be executed twice go there, too (`replies.rs`): behind what
+//! they answer, or while that is made stable in its place.
+//!
 //! **What becomes stable without the log** while its file has records is answered when the log
 //! knows (`Log::sync`). A file whose sync has failed is not past its records until they were
 //! replayed: whatever is to be stable in it is an error until the server is started again.
@@ -23,8 +26,8 @@
 //! the server ends, or goes on without.
 //!
 //! **Memory**: 32 bytes for each frame in the log and 16 for each record (16 MiB at most), four
-//! buffers of 1.3 MiB for each log, 16 MiB of UNSTABLE WRITEs, and at most 1,024 files that are
-//! kept open.
+//! buffers of 1.3 MiB for each log, 16 MiB of UNSTABLE WRITEs, 0.7 MiB of replies, and at most
+//! 1,024 files that are kept open.
 
 mod covers;
 mod device;
@@ -33,6 +36,7 @@ mod file;
 mod marker;
 mod measure;
 mod recover;
+mod replies;
 mod set;
 mod threads;
 
@@ -45,7 +49,7 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use log::journal::Begin;
 pub use log::scan::Lost;
-use log::{BLOCK_BYTES, Journal, Key, Limits, Stamp};
+use log::{Journal, Key, Limits, Stamp, Told};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -55,6 +59,7 @@ use self::file::Aligned;
 use self::marker::Marker;
 pub use self::measure::Latencies;
 pub use self::recover::{Progress, Recovered, Stage};
+pub(super) use self::replies::{Noted, file_id};
 pub use self::set::Inspection;
 use self::set::LogFiles;
 use self::threads::{Shared, State};
@@ -84,6 +89,9 @@ pub struct WriteLog {
     /// Whether it is faster than the directory's disk, so that SETATTRs and COMMITs go through it,
     /// too. `None`: as measured at the start.
     pub is_faster: Option<bool>,
+    /// Replies to calls that must not be executed twice are kept in it, so that they survive a loss
+    /// of power.
+    pub keeps_replies: bool,
 }
 
 impl WriteLog {
@@ -91,7 +99,8 @@ impl WriteLog {
     pub fn new(files: Vec<PathBuf>, bytes: u64) -> Self {
         let on_failure = OnFailure::default();
         let (boot, progress, is_faster) = (None, None, None);
-        Self { files, bytes, boot, on_failure, salvages: false, progress, is_faster }
+        let (salvages, keeps_replies) = (false, true);
+        Self { files, bytes, boot, on_failure, salvages, progress, is_faster, keeps_replies }
     }
 }
 
@@ -179,6 +188,9 @@ pub(super) struct Log {
     /// Of each log.
     pub(super) latencies: Vec<Latencies>,
     covers: Covers,
+    keeps_replies: bool,
+    /// Replies that were found at the start.
+    found: Mutex<Vec<Told>>,
 }
 
 /// Files do not have records for longer.
@@ -197,9 +209,15 @@ impl Log {
             what: format!("the boot of this machine is not told: {cause}"),
         })?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
-        let (found, recovered) = recover::recover(&logs, options, root, boot)?;
+        let (found, recovered, replies) = recover::recover(&logs, options, root, boot)?;
         let limits = limits(open_files_max);
         let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
+        for told in &replies {
+            // In the frame by which those that have them now are needed no more.
+            if journal.admits_reply(told, 0) {
+                journal.submit_reply(told.clone(), false, None);
+            }
+        }
         logs.marker().set(root).map_err(|errno| {
             logs.error(format!("the directory cannot remember it (user.nfskit.write_log): {errno}"))
         })?;
@@ -230,6 +248,8 @@ impl Log {
             recovered,
             latencies,
             covers,
+            keeps_replies: options.keeps_replies,
+            found: Mutex::new(replies),
         };
         let logs = Arc::new(logs);
         let started = log.start(&logs);
@@ -262,8 +282,8 @@ impl Log {
         object: &Arc<Object>,
         offset: u64,
         data: &Bytes,
-        before: &Stat,
-        after: &Attr,
+        (before, after): (&Stat, &Attr),
+        reply: Option<Told>,
     ) -> Option<Ticket> {
         let key = key(object)?;
         if before.attr().mode != after.mode || !covers::may(object, before, after) {
@@ -275,7 +295,12 @@ impl Log {
         }
         let (waiter, told) = oneshot::channel();
         let stamps = (stamp(after.modified), stamp(after.changed));
-        state.journal.submit(key, offset, stamps, data.clone(), Some(waiter));
+        let reply = reply.filter(|told| state.journal.admits_reply(told, data.len()));
+        let (own, behind) = waits_for_last(waiter, reply);
+        state.journal.submit(key, offset, stamps, data.clone(), own);
+        if let Some((told, waiter)) = behind {
+            state.journal.submit_reply(told, false, waiter);
+        }
         Some(self.submitted(state, key, object, told))
     }
 
@@ -288,6 +313,15 @@ impl Log {
         told: oneshot::Receiver<Result<(), Failed>>,
     ) -> Ticket {
         state.objects.entry(key).or_insert_with(|| Arc::clone(object));
+        self.waking(state, told)
+    }
+
+    /// Has what was submitted written.
+    fn waking(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        told: oneshot::Receiver<Result<(), Failed>>,
+    ) -> Ticket {
         if state.journal.is_filling() && !state.is_sweep_due {
             state.is_sweep_due = true;
             self.shared.to_sync.notify_one();
@@ -343,6 +377,8 @@ impl Log {
     pub(super) fn tend(&self, second: u32) {
         self.covers.tend();
         let mut state = self.shared.state.lock();
+        state.journal.say_decided();
+        self.shared.wake(&mut state);
         if state.objects.is_empty() || second < state.swept_at.saturating_add(SWEEP_SECONDS) {
             return;
         }
@@ -419,9 +455,17 @@ fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64),
         let written = file.write(at, &buffer, &mut Aligned::default());
         written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
         journal.finish(frame, true);
-        return Ok((log, at + BLOCK_BYTES));
+        return Ok((log, at + buffer.len() as u64));
     }
     Err(logs.error("it has no room for a frame".to_owned()))
+}
+
+/// Frames are answered in order: a record and the reply behind it are there when the last one is.
+fn waits_for_last<W>(waiter: W, reply: Option<Told>) -> (Option<W>, Option<(Told, Option<W>)>) {
+    match reply {
+        Some(told) => (None, Some((told, Some(waiter)))),
+        None => (Some(waiter), None),
+    }
 }
 
 /// Of the descriptors that a store may have, a quarter is for files with records, at three a file.

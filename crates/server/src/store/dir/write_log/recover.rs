@@ -16,16 +16,16 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use log::frame::DOUBT;
-use log::replay::{Needed, Plan};
+use log::replay::{Needed, Plan, executed};
 use log::scan::{Found, Lost, ScanError};
-use log::{Attributes, Key, Medium, Op, Stamp};
+use log::{Attributes, Key, Medium, Op, Stamp, Told};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::marker::Marker;
 use super::set::LogFiles;
-use super::{LogError, WriteLog, stamp};
+use super::{LogError, WriteLog, replies, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sys;
@@ -130,7 +130,7 @@ pub(super) fn recover(
     options: &WriteLog,
     root: &OwnedFd,
     boot: [u8; 16],
-) -> Result<(Found, Recovered), LogError> {
+) -> Result<(Found, Recovered, Vec<Told>), LogError> {
     let observer = |stage, all_bytes| {
         let (tell, done_bytes) = (options.progress, Cell::new(0));
         Observer { tell, stage, all_bytes, done_bytes }
@@ -138,7 +138,7 @@ pub(super) fn recover(
     let all_bytes = logs.set.all_bytes();
     let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
     let (found, lost) = logs.scan_with(options.salvages, &observed)?;
-    let plan = logs.plan(&found)?;
+    let mut plan = logs.plan(&found)?;
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts;
     let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
@@ -163,10 +163,15 @@ pub(super) fn recover(
         }
         finish(&targets, &plan, was_running)
     });
-    let outcome = outcome.and_then(|()| match lost {
+    let has_open = plan.replies.iter().any(|reply| !reply.is_decided);
+    let replies = executed(std::mem::take(&mut plan.replies), |key, effect| {
+        replies::shows(root, key, effect)
+    });
+    let outcome = outcome.and_then(|()| match lost.is_some() || has_open {
         // The files of lost records are not known; on a machine that ran on they have their bytes.
-        Some(_) => rustix::fs::syncfs(root).map_err(Stop::System),
-        None => Ok(()),
+        // What calls did that were not answered is there, and perhaps not yet stable.
+        true => rustix::fs::syncfs(root).map_err(Stop::System),
+        false => Ok(()),
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
     outcome.map_err(|stop| {
@@ -175,7 +180,7 @@ pub(super) fn recover(
              replayed by the next start"
         ))
     })?;
-    Ok((found, recovered))
+    Ok((found, recovered, replies))
 }
 
 /// At most as many as may have records at a time.
@@ -236,7 +241,7 @@ impl Target {
         match *op {
             Op::Data { offset, data, .. } => write_all(&self.fd, data, offset),
             Op::Attributes { changed, set, .. } if changed >= self.changed => self.set(&set),
-            Op::Attributes { .. } | Op::Past { .. } => Ok(()),
+            Op::Attributes { .. } | Op::Past { .. } | Op::Reply { .. } => Ok(()),
         }
     }
 

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use log::journal::Begin;
-use log::{Journal, Key};
+use log::{Journal, Key, Stamp};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::failure::GivenUp;
 use super::file::{Aligned, LogFile};
 use super::marker::Marker;
+use super::recover::now;
 use super::{Failed, Waiter};
 use crate::store::dir::objects::Object;
 use crate::store::dir::sync::Syncer;
@@ -21,6 +22,9 @@ use crate::store::dir::sync::group::Need;
 
 /// Half of the threads that sync, so that calls find some.
 const SYNCS_AT_ONCE: usize = 8;
+
+/// Replies are kept for so long, as in the reply cache.
+const REPLY_SECONDS: i64 = 15 * 60;
 
 pub(super) struct Shared {
     /// Guards the journal and who has records; held for a submission or while a frame is built,
@@ -172,6 +176,11 @@ impl Shared {
                 self.synced(object, key, mark, is_ok, None);
             }
         }
+        let mut state = self.state.lock();
+        let now = now();
+        let oldest = Stamp { seconds: now.seconds.saturating_sub(REPLY_SECONDS), ..now };
+        state.journal.carry(oldest, || None);
+        self.wake(&mut state);
         is_all_stable
     }
 

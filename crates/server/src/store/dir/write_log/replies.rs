@@ -1,0 +1,128 @@
+//! Replies in the log. What a call did is made stable in its place while the record of its reply
+//! is written, so that neither waits for the other, and it is answered when both are there. A
+//! recovery looks in the file system whether a call was executed of which only the record is there.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use log::reply::{Effect, FileId};
+use log::{Key, Told};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use tokio::sync::oneshot;
+
+use super::recover::key_of;
+use super::threads::Shared;
+use super::{Failed, Log, Ticket, stamp};
+use crate::replies::{Outcome, Recorded, Recording};
+use crate::store::dir::beneath::Component;
+use crate::store::dir::handles;
+use crate::store::dir::stat::Stat;
+use crate::store::dir::sys;
+use crate::types::{Attr, Handle, Time};
+
+/// A reply that is on its way to the log. Dropped without [`Self::decide`], it is that of a call of
+/// which nobody knows.
+#[must_use]
+pub(in crate::store::dir) struct Noted {
+    shared: Arc<Shared>,
+    reply: u64,
+    ticket: Option<Ticket>,
+    is_stable: bool,
+}
+
+impl Noted {
+    /// Waits until the record is stable, or cannot be: a log that has failed keeps no reply, and
+    /// what the call did is stable without it.
+    pub(in crate::store::dir) async fn written(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let _: Result<(), Failed> = ticket.told().await;
+        }
+    }
+
+    /// What the call did was made stable, or could not be.
+    pub(in crate::store::dir) fn decide(mut self, is_stable: bool) {
+        self.is_stable = is_stable;
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.shared.state.lock().journal.decide(self.reply, self.is_stable);
+    }
+}
+
+impl Log {
+    /// The reply to the call that is served, if it is to be kept: it has done something to what
+    /// `of` names.
+    pub(in crate::store::dir) fn told(
+        &self,
+        of: &Handle,
+        effect: Effect<'_>,
+        outcome: &Outcome<'_>,
+    ) -> Option<Told> {
+        let recording = Recording::current().filter(|_| self.keeps_replies)?;
+        let (bytes, call) = (recording.reply(outcome)?, recording.call);
+        let is_write = matches!(outcome, Outcome::Written { .. });
+        let reply = log::Reply { call, effect, is_decided: false, is_write, bytes: &bytes };
+        Told::new(key_of(of.as_bytes())?, stamp(recording.came), &reply)
+    }
+
+    /// Takes up a reply whose call has done something that is not in the log.
+    pub(in crate::store::dir) fn note(&self, told: Told) -> Option<Noted> {
+        let mut state = self.shared.state.lock();
+        if !state.journal.admits_reply(&told, 0) {
+            return None;
+        }
+        let (waiter, heard) = oneshot::channel();
+        let reply = state.journal.submit_reply(told, true, Some(waiter));
+        let ticket = Some(self.waking(state, heard));
+        Some(Noted { shared: Arc::clone(&self.shared), reply, ticket, is_stable: false })
+    }
+
+    pub(in crate::store::dir) fn keeps_replies(&self) -> bool {
+        self.keeps_replies
+    }
+
+    /// Those that were found at the start; once.
+    pub(in crate::store::dir) fn recorded(&self) -> Vec<Recorded> {
+        let found = std::mem::take(&mut *self.found.lock());
+        let recorded = found.iter().filter_map(|told| {
+            let came = Time { secs: told.came.seconds, nanos: told.came.nanos };
+            Some(Recorded::new(&log::Reply::decode(&told.bytes)?, came))
+        });
+        recorded.collect()
+    }
+}
+
+/// How files are told apart in what a recovery looks for.
+pub(in crate::store::dir) fn file_id(attr: &Attr) -> FileId {
+    FileId { inode: attr.fileid, born: attr.made.map(stamp) }
+}
+
+/// Whether the file system has what a call did.
+pub(super) fn shows(root: &OwnedFd, key: &Key, effect: &Effect<'_>) -> bool {
+    let Some(handle) = handles::kernel_handle(key.as_bytes()) else { return false };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let of = match sys::open_by_handle(root.as_fd(), &handle, flags) {
+        Ok(of) => of,
+        // With its directory the name is gone, too.
+        Err(Errno::STALE) => return matches!(effect, Effect::Unnamed { .. }),
+        Err(_) => return false,
+    };
+    let named = |name| {
+        let name = Component::new(name).map_err(|_| Errno::INVAL)?;
+        Ok::<_, Errno>(file_id(&Stat::named(of.as_fd(), name)?.attr()))
+    };
+    match *effect {
+        Effect::Logged => true,
+        Effect::Changed { changed } => {
+            Stat::of(&of).is_ok_and(|stat| stamp(stat.attr().changed) >= changed)
+        }
+        Effect::Named { name, file } => named(name) == Ok(file),
+        Effect::Unnamed { name, file } => match named(name) {
+            Ok(other) => other != file,
+            Err(errno) => errno == Errno::NOENT,
+        },
+    }
+}
