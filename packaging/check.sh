@@ -3,7 +3,7 @@
 # systemd, util-linux and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-nfskit=${CARGO_TARGET_DIR:-target}/release/nfskit
+nfskit=${NFSKIT:-${CARGO_TARGET_DIR:-target}/release/nfskit}
 nfskit=$(realpath "$nfskit")
 work=$(mktemp -d)
 server=

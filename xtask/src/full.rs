@@ -76,10 +76,10 @@ const STAGES: &[Stage] = &[
     // Installing finds in the target directory what was built, and compiles nothing twice.
     shell(
         "release",
-        "the binary as users get it, built and installed",
+        "the binary as users get it, built and installed, and a study with it",
         "cargo build --release && root=$(mktemp -d) && \
          cargo install --locked --path crates/cli --root \"$root\" && \
-         \"$root/bin/nfskit\" --version && rm -r \"$root\"",
+         \"$root/bin/nfskit\" study --out \"$root/study\" && rm -r \"$root\"",
     ),
     xtask("interop", "libnfs, fio, rpcbind and NFS-Ganesha", &["interop"]),
     xtask("captures", "tshark, on captures made here", &["captures"]),
@@ -119,6 +119,11 @@ const STAGES: &[Stage] = &[
         "write-log",
         "10,000 simulated machines with a write log, and planted mistakes",
         "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-log --test it",
+    ),
+    shell(
+        "close-to-open",
+        "10,000 simulated pairs of clients, by a server, proxies, and proxies with a cache",
+        "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-testkit --test it close_to_open",
     ),
     shell(
         "scale",
