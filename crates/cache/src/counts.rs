@@ -57,6 +57,9 @@ pub(crate) struct Counts {
     pub(crate) unstored_bytes: AtomicU64,
     pub(crate) dropped: [AtomicU64; Cause::ALL.len()],
     pub(crate) failures: AtomicU64,
+    pub(crate) catalog_hits: AtomicU64,
+    pub(crate) catalog_misses: [AtomicU64; Cause::ALL.len()],
+    pub(crate) stored_catalogs: AtomicU64,
 }
 
 /// What was counted by a moment.
@@ -75,6 +78,10 @@ pub struct Statistics {
     pub dropped: [u64; Cause::ALL.len()],
     /// Errors of the local disk.
     pub failures: u64,
+    /// Directories that were found as they were known, and those that were not, by [`Cause::ALL`].
+    pub catalog_hits: u64,
+    pub catalog_misses: [u64; Cause::ALL.len()],
+    pub stored_catalogs: u64,
     /// What lies there.
     pub filled: crate::limits::Filled,
 }
@@ -120,6 +127,9 @@ impl Counts {
             unstored_bytes: self.unstored_bytes.load(Relaxed),
             dropped: all(&self.dropped),
             failures: self.failures.load(Relaxed),
+            catalog_hits: self.catalog_hits.load(Relaxed),
+            catalog_misses: all(&self.catalog_misses),
+            stored_catalogs: self.stored_catalogs.load(Relaxed),
             filled: crate::limits::Filled::default(),
         }
     }

@@ -1,8 +1,18 @@
 //! Bodies of fuzz targets, which ordinary tests run too.
 
+use crate::catalog::Catalog;
 use crate::header::{BLOCKS, HEADER_BYTES, Header};
 use crate::medium::folder::parse;
 use crate::place::Identity;
+
+/// Any bytes as a catalog: an answer or an error, and what is taken for whole is the same when it
+/// is written again.
+pub fn catalog(input: &[u8]) {
+    if let Ok(catalog) = Catalog::decode(input) {
+        assert_eq!(catalog.encode().as_deref(), Some(input));
+        assert_eq!(Catalog::len_of(input), Ok(input.len()));
+    }
+}
 
 /// Any bytes as a header, an identity and a file's name: an answer or an error, and what is taken
 /// for whole is the same when it is written again.

@@ -36,6 +36,11 @@ pub(crate) enum Job {
         to: Token,
         parts: Vec<Part>,
     },
+    /// What is known of a directory now, as bytes of a catalog.
+    Catalog {
+        name: Name,
+        bytes: Bytes,
+    },
     /// All segments of a file, or of all.
     Forget {
         file: Option<FileHash>,
@@ -66,6 +71,7 @@ impl Job {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Store { data, .. } => data.len(),
+            Self::Catalog { bytes, .. } => bytes.len(),
             Self::Changed { parts, .. } => {
                 parts.iter().filter_map(|part| part.data.as_ref()).map(Bytes::len).sum()
             }
@@ -79,9 +85,6 @@ const EVICTED_AT_ONCE: usize = 8;
 
 /// Errors of the disk one after the other after which nothing is stored any more.
 const FAILURES_MAX: u32 = 3;
-
-/// Segments of a file that a change of ours carries over.
-const CHANGED_SEGMENTS_MAX: u32 = 1024;
 
 /// Bytes stored after which is looked how much is free.
 const LOOK_BYTES: u64 = 16 << 20;
@@ -120,8 +123,9 @@ impl Keeper {
                 self.store(shared, (&key, &token), offset, &data);
             }
             Job::Changed { key, from, to, parts } => {
-                self.changed(shared, &key, (&from, &to), parts);
+                self.changed(shared, &key, (&from, &to), &parts);
             }
+            Job::Catalog { name, bytes } => self.keep_catalog(shared, name, &bytes),
             Job::Forget { file } => forget(shared, file),
             Job::Pin { file, is_pinned } => shared.evictor.lock().pin(file, is_pinned),
             Job::Clean { bytes_max } => clean(shared, bytes_max),
@@ -167,15 +171,14 @@ impl Keeper {
     fn store(&mut self, shared: &Shared, of: (&Key, &Token), offset: u64, data: &Bytes) {
         for (segment, blocks) in blocks(shared.geometry, of.1.size, offset, data) {
             let bytes: usize = blocks.iter().map(|(_, data)| data.len()).sum();
-            let is_stored =
-                !self.is_off && !self.is_full && self.store_in(shared, of, segment, blocks);
+            let is_stored = !self.is_at_rest() && self.store_in(shared, of, segment, blocks);
             if !is_stored {
                 shared.counts.unstored_bytes.fetch_add(bytes as u64, Relaxed);
             }
         }
     }
 
-    fn store_in(
+    pub(crate) fn store_in(
         &mut self,
         shared: &Shared,
         (key, token): (&Key, &Token),
@@ -236,7 +239,7 @@ impl Keeper {
     }
 
     /// Takes in how a call to the disk has ended; gives whether it was done.
-    fn took(&mut self, shared: &Shared, done: io::Result<()>) -> bool {
+    pub(crate) fn took(&mut self, shared: &Shared, done: io::Result<()>) -> bool {
         let Err(error) = done else {
             self.failures = 0;
             return true;
@@ -258,8 +261,13 @@ impl Keeper {
         false
     }
 
+    /// Whether nothing is stored for now.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_off || self.is_full
+    }
+
     /// Makes room for so much; false: there is none.
-    fn make_room(&mut self, shared: &Shared, more: Filled) -> bool {
+    pub(crate) fn make_room(&mut self, shared: &Shared, more: Filled) -> bool {
         if self.looked_bytes >= LOOK_BYTES {
             self.looked_bytes = 0;
             if self.is_tight(shared, more) {
@@ -294,72 +302,6 @@ impl Keeper {
             free.bytes < wanted.min(free.all_bytes / FREE_PARTS).saturating_add(more.bytes)
         })
     }
-
-    /// A change of ours. The blocks that it has touched go or are replaced; the others are of the
-    /// new state as they were of the old one.
-    fn changed(
-        &mut self,
-        shared: &Shared,
-        key: &Key,
-        (from, to): (&Token, &Token),
-        parts: Vec<Part>,
-    ) {
-        let geometry = shared.geometry;
-        let ends = [from.size, to.size];
-        let last = ends.iter().max().map_or(0, |end| end.saturating_sub(1));
-        // Of a longer file the others are found to be of another state, and dropped.
-        for segment in 0..=geometry.segment_of(last).unwrap_or(0).min(CHANGED_SEGMENTS_MAX) {
-            let Ok(found) = shared.find(key, segment) else { continue };
-            let Some(found) = found else { continue };
-            let (is_of_before, next) = {
-                let head = found.head.lock();
-                let is_of_before = head.header.key == *key && head.header.token == *from;
-                (is_of_before, of_new_state(&head.header, to, &parts))
-            };
-            let name = found.name;
-            if !is_of_before {
-                drop_segment(shared, name, Cause::Changed);
-            } else if let Some(next) = next {
-                // The header alone: what it says stands there as it was.
-                found.head.lock().header = next;
-                let done = found.save();
-                if !self.took(shared, done) {
-                    drop_segment(shared, name, Cause::Failed);
-                }
-            } else {
-                drop_segment(shared, name, Cause::Changed);
-            }
-        }
-        for Part { offset, data, .. } in parts {
-            if let Some(data) = data {
-                self.store(shared, (key, to), offset, &data);
-            }
-        }
-    }
-}
-
-/// The header of a segment in the new state of its file; none where blocks of it have changed.
-///
-/// Such a segment is dropped as a whole and begins again in another local file: in the same one a
-/// power failure could leave the new header with an old block, whose checksum is then all that
-/// tells them apart.
-fn of_new_state(header: &Header, to: &Token, parts: &[Part]) -> Option<Header> {
-    let geometry = header.geometry;
-    let start = u64::from(header.segment) * geometry.segment_bytes();
-    let mut next = header.clone();
-    next.token = *to;
-    for index in header.blocks() {
-        let at = start + index as u64 * geometry.block_bytes();
-        let len = header.len(index);
-        let is_touched = |part: &Part| {
-            part.offset < at.saturating_add(geometry.block_bytes())
-                && at < part.offset.saturating_add(part.bytes)
-        };
-        if len != next.len(index) || parts.iter().any(is_touched) {
-            return None;
-        }
-    }
-    Some(next)
 }
 
 /// Writes blocks and then the header that says so.
@@ -393,7 +335,12 @@ fn put(
         }
         head.header.disk_bytes()
     };
-    shared.evictor.lock().stored(name, bytes);
+    {
+        let mut evictor = shared.evictor.lock();
+        // Of blocks that have gone from the header the disk still has the room.
+        let bytes = evictor.bytes(&name).map_or(bytes, |before| before.max(bytes));
+        evictor.stored(name, bytes);
+    }
     segment.save()
 }
 
@@ -449,7 +396,7 @@ fn forget(shared: &Shared, file: Option<FileHash>) {
     }
 }
 
-fn drop_segment(shared: &Shared, name: Name, cause: Cause) {
+pub(crate) fn drop_segment(shared: &Shared, name: Name, cause: Cause) {
     shared.evictor.lock().removed(&name);
     remove(shared, name, cause);
 }

@@ -144,10 +144,23 @@ pub struct Token {
     pub change: u64,
 }
 
+/// More than any file has.
+const DRAFT_BYTES: u64 = 1 << 62;
+
 /// Bytes of a token in a header.
 pub(crate) const TOKEN_BYTES: usize = 48;
 
 impl Token {
+    /// Of bytes that the caller writes to a file, before it is known which state of the file that
+    /// comes to ([`crate::Cache::changed`]). Another one for each time and number.
+    pub fn draft(at: Time, number: u64) -> Self {
+        Self { size: DRAFT_BYTES, mtime: at, ctime: at, fileid: number, change: u64::MAX }
+    }
+
+    pub fn is_draft(&self) -> bool {
+        self.size == DRAFT_BYTES && self.change == u64::MAX
+    }
+
     pub(crate) fn encode(&self) -> [u8; TOKEN_BYTES] {
         let mut out = [0; TOKEN_BYTES];
         out[..8].copy_from_slice(&self.size.to_le_bytes());

@@ -1,7 +1,7 @@
-//! The persistent cache: blocks of an origin's files on a local disk, which survive restarts, and
-//! of which nothing is ever served that cannot be proved to be what it should be. It knows no NFS:
-//! a file is the bytes of its handle ([`Key`]), and what its data are of is a [`Token`], which the
-//! caller makes of the attributes that the origin tells.
+//! The persistent cache: blocks of an origin's files on a local disk, and what is known of its
+//! directories, which survive restarts, and of which nothing is ever served that cannot be proved
+//! to be what it should be. It knows no NFS: a file is the bytes of its handle ([`Key`]), and what
+//! its data are of is a [`Token`], which the caller makes of the attributes that the origin tells.
 //!
 //! ```text
 //!   read ──► table of open segments ──► preadv2 at once, else on a thread ──► checked ──► hit
@@ -10,10 +10,12 @@
 //! ```
 //!
 //! - [`key`]: files, origins, states of files. [`settle`]: which states are told apart.
+//! - [`catalog`]: the bytes of what is known of a directory.
 //! - [`header`]: the bytes of a segment's header; `docs/formats/cache.md` has them.
 //! - [`evict`], [`limits`]: what goes, and when. Pure.
 //! - [`medium`]: where segments lie. [`place`]: a cache's directory: whose it is, who has it.
-//! - `segment`: reading with verification. `keeper`: all changes. `threads`: where they block.
+//! - `segment`: reading with verification. `keeper`: what is stored and what goes. `change`: what a
+//!   change of the caller's own leaves. `threads`: where they block.
 //! - [`survey`], [`offline`], [`orders`]: what commands see and do in a directory.
 //!
 //! **The rules** that whoever uses it keeps:
@@ -25,6 +27,9 @@
 //!    that is promised wants it known.
 //! 3. Who may read is decided before the cache is asked.
 
+pub mod catalog;
+mod catalogs;
+mod change;
 mod counts;
 pub mod evict;
 pub mod fuzzing;
@@ -49,6 +54,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+pub use self::catalog::Catalog;
 pub use self::counts::{Cause, Statistics};
 pub use self::header::Geometry;
 pub use self::keeper::Part;
@@ -166,6 +172,44 @@ impl Cache {
         }
     }
 
+    /// What is known of a directory that is in this state now. Never waits longer than the local
+    /// disk takes.
+    ///
+    /// # Errors
+    /// There is nothing: the cause is counted.
+    pub async fn catalog(&self, key: &Key, token: &Token) -> Result<Catalog, Cause> {
+        let (shared, key, token) = (Arc::clone(&self.inner.shared), *key, *token);
+        let read = match &self.inner.keeping {
+            Keeping::InPlace(_) => shared.catalog(&key, &token),
+            Keeping::Thread(threads) => {
+                let (done, answer) = oneshot::channel();
+                // Nobody may wait for it any more.
+                let read = move || drop(done.send(shared.catalog(&key, &token)));
+                let is_taken = threads.read(Box::new(read));
+                let failed = Err(Cause::Failed);
+                if is_taken { answer.await.unwrap_or(failed) } else { failed }
+            }
+        };
+        let counts = &self.inner.shared.counts;
+        match &read {
+            Ok(_) => &counts.catalog_hits,
+            Err(cause) => &counts.catalog_misses[*cause as usize],
+        }
+        .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        read
+    }
+
+    /// Keeps what is known of a directory, in place of what was. Returns at once; what is too much
+    /// is not kept.
+    ///
+    /// The caller holds to rule 1 above, of each name.
+    pub fn keep_catalog(&self, catalog: &Catalog) {
+        if let Some(bytes) = catalog.encode() {
+            let name = catalogs::name_of(&catalog.key);
+            self.submit(Job::Catalog { name, bytes: bytes.into() });
+        }
+    }
+
     async fn read_waiting(
         &self,
         (key, token): (Key, Token),
@@ -203,9 +247,15 @@ impl Cache {
         }
     }
 
-    /// A change of the caller's own, and of nobody else's, has taken the file from one state to
-    /// another. All bytes that it may have changed are in `parts`, with what stands there now if
-    /// that is known and stable; what is in no part is as it was.
+    /// Keeps whole blocks of what the caller has written, under a draft of the file's next state,
+    /// and drops what is there of others. False: they are not kept.
+    pub fn store_draft(&self, key: &Key, draft: &Token, offset: u64, data: Bytes) -> bool {
+        self.submit(Job::Store { key: *key, token: *draft, offset, data })
+    }
+
+    /// A change of the caller's own, and of nobody else's, has taken the file from one state, or
+    /// from a draft, to another. All bytes that it may have changed are in `parts`, none twice,
+    /// with what stands there now if that is known and stable; what is in no part is as it was.
     pub fn changed(&self, key: &Key, from: &Token, to: &Token, parts: Vec<Part>) {
         // What is not kept up is found to be of another state, and dropped.
         self.submit(Job::Changed { key: *key, from: *from, to: *to, parts });

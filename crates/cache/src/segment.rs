@@ -125,6 +125,19 @@ impl Segment {
         Ok(data.freeze().slice(place(from)..place(to)))
     }
 
+    /// A block as it was stored, if it is there and what it should be.
+    pub(crate) fn block(&self, index: usize) -> Option<Vec<u8>> {
+        let (geometry, key, crc, len) = {
+            let header = &self.head.lock().header;
+            let len = usize::try_from(header.len(index)).ok()?;
+            (header.geometry, header.key, header.crc(index)?, len)
+        };
+        let mut data = vec![0; len];
+        let count = self.stored.read(geometry.place(index), &mut data, false).ok()?;
+        let is_whole = count == len && crc_of((&key, self.name.segment), index, &data) == crc;
+        is_whole.then_some(data)
+    }
+
     /// The blocks that hold these bytes, if all are there.
     fn wanted(
         &self,

@@ -183,18 +183,18 @@ impl Shared {
         }
     }
 
-    fn failed(&self, error: &io::Error) -> Cause {
+    pub(crate) fn failed(&self, error: &io::Error) -> Cause {
         self.counts.failures.fetch_add(1, Relaxed);
         self.tell(Event::Failed { error: error.to_string() });
         Cause::Failed
     }
 
     /// Whether it is known that there is none, without asking the disk.
-    fn is_missing(&self, name: &Name) -> bool {
+    pub(crate) fn is_missing(&self, name: &Name) -> bool {
         self.is_counted.load(Relaxed) && self.evictor.lock().bytes(name).is_none()
     }
 
-    fn why_missing(&self, name: &Name) -> Cause {
+    pub(crate) fn why_missing(&self, name: &Name) -> Cause {
         self.gone.lock().get(name).copied().unwrap_or(Cause::Cold)
     }
 
@@ -209,6 +209,9 @@ impl Shared {
                 }
                 table.replaced
             };
+            if self.is_missing(&name) {
+                return Ok(None);
+            }
             let loaded = match Segment::load(&*self.medium, (key, segment), self.geometry)? {
                 Loaded::Whole(loaded) => loaded,
                 Loaded::Nothing => return Ok(None),

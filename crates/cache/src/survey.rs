@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
+use crate::catalog::{self, Catalog, CatalogError};
+use crate::catalogs::{catalog_bytes, name_of};
 use crate::header::{Geometry, HEADER_BYTES, Header, HeaderError};
-use crate::key::Name;
+use crate::key::{Name, Token};
 use crate::medium::{Folder, Medium, Stored};
 use crate::place::{
     IDENTITY, Identity, LOCK, OpenError, TEXT_BYTES_MAX, names, open_base, open_dir, read_text,
@@ -34,8 +36,18 @@ pub struct Looked {
     /// Bytes that it takes of the disk.
     pub disk_bytes: u64,
     pub header: Result<Header, HeaderError>,
+    /// It is what is known of a directory, and no segment: there is no header.
+    pub catalog: Option<Catalog>,
     /// Blocks that are not what they should be; only where all were read.
     pub wrong: Vec<usize>,
+}
+
+impl Looked {
+    /// Of which state of which file or directory it is.
+    pub fn token(&self) -> Option<Token> {
+        let catalog = self.catalog.as_ref().map(|catalog| catalog.token);
+        catalog.or_else(|| self.header.as_ref().ok().map(|header| header.token))
+    }
 }
 
 /// The origins that a directory has something of.
@@ -93,6 +105,12 @@ fn look(
     reads_all: bool,
 ) -> io::Result<Option<Looked>> {
     let Some(stored) = folder.open(name)? else { return Ok(None) };
+    if let Some(catalog) = read_catalog(&*stored)? {
+        let is_named = |catalog: &Catalog| name_of(&catalog.key) == name;
+        let catalog = catalog.ok().filter(is_named);
+        let header = Err(HeaderError::Checksum);
+        return Ok(Some(Looked { name, disk_bytes, header, catalog, wrong: Vec::new() }));
+    }
     let header = read_header(&*stored)?;
     let header = header.and_then(|header| match header.name() == name {
         true => Ok(header),
@@ -110,7 +128,13 @@ fn look(
             wrong.retain(is_same);
         }
     }
-    Ok(Some(Looked { name, disk_bytes, header, wrong }))
+    Ok(Some(Looked { name, disk_bytes, header, catalog: None, wrong }))
+}
+
+/// None: it does not begin as a catalog.
+fn read_catalog(stored: &dyn Stored) -> io::Result<Option<Result<Catalog, CatalogError>>> {
+    let bytes = catalog_bytes(stored)?;
+    Ok(bytes.starts_with(&catalog::MAGIC).then(|| Catalog::decode(&bytes)))
 }
 
 fn read_header(stored: &dyn Stored) -> io::Result<Result<Header, HeaderError>> {

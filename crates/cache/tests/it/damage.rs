@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use cache::catalog::Entry;
 use cache::header::{BLOCKS, HEADER_BYTES};
+use cache::key::Name;
 use cache::medium::Memory;
-use cache::{Cache, Cause, Event, Limits};
+use cache::{Cache, Catalog, Cause, Event, Limits};
 
 use crate::using::{content, geometry, in_memory, key, now, token};
 
@@ -111,6 +113,84 @@ fn a_disk_that_fails_is_a_miss_and_is_given_up_at_last() {
     cache.store(&key(3), &token, 0, data);
     assert_eq!(now(cache.read(&key(3), &token, 0, 100)), Err(Cause::Cold));
     assert!(cache.statistics().failures >= 4);
+}
+
+fn catalog() -> Catalog {
+    let entry = |number: u8| match number % 3 {
+        0 => Entry { name: vec![b'a', number], ..Entry::default() },
+        rest => Entry {
+            name: vec![b'a', number],
+            is_there: true,
+            cookie: (rest == 1).then_some(u64::from(number)),
+            fileid: 7,
+            key: vec![number; 32],
+            attributes: vec![number; 84],
+            link: if rest == 1 { Vec::new() } else { b"to".to_vec() },
+        },
+    };
+    let entries = (1..40).map(entry).collect();
+    Catalog { key: key(9), token: token(4096, 3), whole: Some([1; 8]), entries }
+}
+
+#[test]
+fn a_catalog_is_found_by_the_next_process_and_missed_if_it_is_of_another_state_or_damaged() {
+    let memory = Memory::default();
+    let cache = in_memory(&memory);
+    let find = |cache: &Cache, state| now(cache.catalog(&key(9), &token(4096, state)));
+    assert_eq!(find(&cache, 3), Err(Cause::Cold));
+    cache.keep_catalog(&catalog());
+    let cache = in_memory(&memory);
+    assert_eq!(find(&cache, 3), Ok(catalog()));
+    assert_eq!(find(&cache, 4), Err(Cause::Changed));
+    assert_eq!(now(cache.catalog(&key(8), &token(4096, 3))), Err(Cause::Cold));
+    cache.keep_catalog(&Catalog { token: token(4096, 4), ..catalog() });
+    assert_eq!(find(&cache, 3), Err(Cause::Changed));
+    assert!(find(&cache, 4).is_ok());
+    // Every part of it.
+    for at in (0..catalog().encode().unwrap().len()).step_by(7) {
+        memory.change(memory.names()[0], |bytes| bytes[at] ^= 0x10);
+        assert_eq!(find(&cache, 4), Err(Cause::Damaged), "{at}");
+        memory.change(memory.names()[0], |bytes| bytes[at] ^= 0x10);
+    }
+    for len in [0, 1, 255, 256, 257, 1000] {
+        let memory = Memory::default();
+        memory.put(key_name(), |bytes| {
+            *bytes = catalog().encode().unwrap();
+            bytes.truncate(len);
+        });
+        assert!(find(&in_memory(&memory), 3).is_err(), "{len}");
+    }
+    cache.invalidate(Some(key(9).hash()));
+    assert_eq!(find(&cache, 4), Err(Cause::Invalidated));
+    assert_eq!(cache.statistics().filled, cache::Filled::default());
+}
+
+fn key_name() -> Name {
+    Name { file: key(9).hash(), segment: 0 }
+}
+
+#[test]
+fn changed_catalogs_are_answers_or_errors() {
+    let whole = catalog().encode().unwrap();
+    cache::fuzzing::catalog(&whole);
+    let mut rng = fastrand::Rng::with_seed(8);
+    for _ in 0..1000 {
+        let mut input = whole.clone();
+        for _ in 0..rng.usize(0..4) {
+            let at = rng.usize(..input.len());
+            input[at] = rng.u8(..);
+        }
+        input.truncate(rng.usize(0..=input.len()));
+        // As one who knows the checksum would change it.
+        if rng.bool() && input.len() > 20 {
+            let len = u32::try_from(input.len()).unwrap();
+            input[16..20].copy_from_slice(&len.to_le_bytes());
+            input[12..16].fill(0);
+            let crc = crc32fast::hash(&input);
+            input[12..16].copy_from_slice(&crc.to_le_bytes());
+        }
+        cache::fuzzing::catalog(&input);
+    }
 }
 
 #[test]
