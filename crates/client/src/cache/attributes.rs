@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use cache::{Now, OriginTime, Time};
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
-use wire::nfs3::{FType, Fattr3, FileHandle, WccAttr, WccData};
+use wire::nfs3::{FType, Fattr3, FileHandle, NfsTime, WccAttr, WccData};
 
 use super::ours::{Ours, Span};
 use super::state::{steady_ns, time_of};
@@ -24,6 +24,10 @@ use super::state::{steady_ns, time_of};
 /// A state whose time is a whole second is the last of that second after so long, also where the
 /// server's clock goes a little slower than ours.
 const COARSE_SETTLED: Nanos = Nanos::from_secs(2);
+
+/// Clocks that tick do so once in a millisecond at the most: two times of one object that are
+/// nearer to each other come from a server that sees the difference.
+const APART: Nanos = Nanos::from_micros(900);
 
 /// How long attributes are good.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,6 +81,9 @@ pub struct Attributes {
     renamed: Option<Instant>,
     /// What the server's times say of its clock.
     server_time: OriginTime,
+    /// The file system (fsid) that was seen last to tell apart changes that follow each other
+    /// within [`APART`].
+    told_apart: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -128,6 +135,7 @@ impl Attributes {
             versions: 0,
             renamed: None,
             server_time: OriginTime::default(),
+            told_apart: None,
         }
     }
 
@@ -182,10 +190,48 @@ impl Attributes {
     pub fn is_settled(&self, file: &FileHandle, now: Instant, wall: Time) -> bool {
         self.files.peek(file).is_some_and(|known| {
             let ctime = time_of(known.attributes.ctime);
-            let known_for_ns = now.since(known.seen).as_nanos();
+            let known_for = now.since(known.seen);
+            if self.tells_apart(&known.attributes) && known_for > APART {
+                return true;
+            }
+            let known_for_ns = known_for.as_nanos();
             let now = Now { steady_ns: steady_ns(now), wall };
             self.server_time.is_settled(ctime, known_for_ns, now)
         })
+    }
+
+    /// Whether changes of the file system that follow each other have different times, as far as
+    /// one that another client makes after it has heard of ours is concerned.
+    fn tells_apart(&self, of: &Fattr3) -> bool {
+        self.told_apart == Some(of.fsid)
+    }
+
+    /// The same of the file system of a file.
+    pub fn is_told_apart(&self, file: &FileHandle) -> bool {
+        self.files.peek(file).is_some_and(|known| self.tells_apart(&known.attributes))
+    }
+
+    /// The attributes last told, if the file's data are of exactly this state, and whatever anybody
+    /// has done to it since then has left others. By what is known of the server's clock by now.
+    pub fn closed(&self, file: &FileHandle, then: Instant, wall: Time) -> Option<Fattr3> {
+        let attributes = self.sure(file)?;
+        let is_closed = self.tells_apart(&attributes) || self.is_settled(file, then, wall);
+        is_closed.then_some(attributes)
+    }
+
+    /// It is to be known for certain whose changes of the file follow.
+    pub fn begin_own(&mut self, file: &FileHandle) {
+        if let Some(known) = self.files.peek_mut(file) {
+            known.ours.begin();
+        }
+    }
+
+    /// The attributes last told, if nobody but us has changed the file since
+    /// [`Attributes::begin_own`], and whatever anybody does to it now leaves others.
+    pub fn own(&self, file: &FileHandle, now: Instant, wall: Time) -> Option<Fattr3> {
+        let attributes = self.closed(file, now, wall)?;
+        let tells_apart = self.tells_apart(&attributes);
+        self.files.peek(file)?.ours.is_certain(tells_apart).then_some(attributes)
     }
 
     /// Attributes that a reply told, not of a change of ours.
@@ -211,6 +257,7 @@ impl Attributes {
         if others {
             self.versions += 1;
             known.version = Version(self.versions);
+            known.ours.others_came();
         }
         if !in_progress {
             known.ours.reset(state);
@@ -264,6 +311,9 @@ impl Attributes {
     pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
         if let Some(after) = &wcc.after {
             self.server_time.told(time_of(after.ctime), steady_ns(told.now));
+            if wcc.before.is_some_and(|before| is_near(before.ctime, after.ctime)) {
+                self.told_apart = Some(after.fsid);
+            }
         }
         let Some(known) = self.files.get_mut(file) else {
             if let Some(attributes) = &wcc.after {
@@ -287,6 +337,7 @@ impl Attributes {
         if !in_progress && (known.ours.others_were_here() || hides_others) {
             self.versions += 1;
             known.version = Version(self.versions);
+            known.ours.others_came();
             known.ours.reset(wcc.after.as_ref().unwrap_or(&known.attributes).into());
         }
         match &wcc.after {
@@ -426,6 +477,14 @@ impl File {
     }
 }
 
+/// Whether it is another time, and less than [`APART`] later.
+fn is_near(before: NfsTime, after: NfsTime) -> bool {
+    let nanos =
+        |time: NfsTime| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nseconds);
+    let between = nanos(after) - nanos(before);
+    0 < between && between < i128::from(APART.as_nanos())
+}
+
 /// The type of a cache's maximum, which is at least one.
 pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
     NonZeroUsize::new(max).unwrap_or(NonZeroUsize::MIN)
@@ -433,8 +492,6 @@ pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use wire::nfs3::NfsTime;
-
     use super::*;
 
     /// Two that differ.
@@ -466,6 +523,31 @@ pub(super) mod tests {
         assert_eq!(attributes.last(&file()), Some(theirs));
         attributes.told(&file(), &theirs, Told { is_open: true, ..told(30, 40) });
         assert_ne!(attributes.version(&file()), Some(version), "at the next open");
+    }
+
+    #[test]
+    fn what_we_have_made_is_known_where_the_next_change_would_show() {
+        let time = |nseconds| NfsTime { seconds: 5, nseconds };
+        let [old, new, later] = [1, 2, 3].map(|n| Fattr3::of_file(4096, time(n * 1_000_000)));
+        let wall = Time { seconds: 0, nanos: 0 };
+        let at = |ms| Instant::EPOCH + Nanos::from_millis(ms);
+        let wcc =
+            |before: &Fattr3, after| WccData { before: Some(before.into()), after: Some(after) };
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &old, told(0, 1));
+        attributes.begin_own(&file());
+        attributes.wrote(&file(), &wcc(&old, new), told(10, 20));
+        assert_eq!(attributes.own(&file(), at(1), wall), None, "within a tick of its clock");
+        assert_eq!(attributes.own(&file(), at(60), wall), Some(new));
+        // A server whose clock is seen to go faster.
+        let finer = Fattr3::of_file(4096, time(3_000_100));
+        attributes.wrote(&file(), &wcc(&new, later), told(70, 71));
+        attributes.wrote(&file(), &wcc(&later, finer), told(72, 73));
+        assert_eq!(attributes.own(&file(), at(0), wall), Some(finer));
+        // Somebody else's.
+        let [theirs, ours] = [7, 8].map(|n| Fattr3::of_file(4096, time(n * 1_000_000)));
+        attributes.wrote(&file(), &wcc(&theirs, ours), told(80, 81));
+        assert_eq!(attributes.own(&file(), at(9000), wall), None);
     }
 
     #[test]

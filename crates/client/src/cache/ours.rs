@@ -35,6 +35,11 @@ pub struct Ours {
     overflowed: bool,
     /// More were excused than there is room for.
     is_doubtful: bool,
+    /// Of those that were excused since [`Ours::begin`], the ones whose times no change of ours has
+    /// left.
+    strange: Vec<WccAttr>,
+    /// There were more, or somebody else's was found.
+    was_strange: bool,
     /// When the last change of ours was answered.
     answered: Instant,
 }
@@ -86,7 +91,33 @@ impl Ours {
         }
     }
 
+    /// From here on it is to be known for certain whose changes they are.
+    pub fn begin(&mut self) {
+        self.strange.clear();
+        self.was_strange = false;
+    }
+
+    /// Whether all changes since [`Ours::begin`] were ours. Where the server `tells_apart` changes
+    /// that follow each other, a state in the middle of one of ours has the times that it leaves.
+    pub fn is_certain(&self, tells_apart: bool) -> bool {
+        let is_plain = self.excused.is_empty() && !self.is_doubtful;
+        let is_explained = is_plain || tells_apart && self.strange.is_empty();
+        !self.others_were_here() && !self.was_strange && is_explained
+    }
+
+    /// Somebody else has changed the file.
+    pub fn others_came(&mut self) {
+        self.was_strange = true;
+    }
+
     fn excuse(&mut self, state: WccAttr) {
+        if !self.known.iter().rev().any(|known| has_times_of(known, &state)) {
+            if self.strange.len() == KNOWN_MAX {
+                self.was_strange = true;
+            } else {
+                self.strange.push(state);
+            }
+        }
         if self.excused.len() == KNOWN_MAX {
             self.is_doubtful = true;
         } else if !self.excused.contains(&state) {
@@ -103,6 +134,7 @@ impl Ours {
         }
         self.unexplained.retain(|(unexplained, _)| *unexplained != state);
         self.excused.retain(|excused| *excused != state);
+        self.strange.retain(|strange| !has_times_of(strange, &state));
     }
 
     /// Whether it is a state that we knew or made. The time of the last change of attributes
@@ -131,6 +163,10 @@ impl Ours {
         let was_excused = !std::mem::take(&mut self.excused).is_empty();
         std::mem::take(&mut self.is_doubtful) || was_excused
     }
+}
+
+fn has_times_of(one: &WccAttr, other: &WccAttr) -> bool {
+    (one.mtime, one.ctime) == (other.mtime, other.ctime)
 }
 
 #[cfg(test)]
@@ -173,6 +209,25 @@ mod tests {
         names.changed(&step(2, 4), span(10, 30, false));
         names.changed(&step(1, 3), span(11, 31, false));
         assert!(names.others_were_here());
+    }
+
+    #[test]
+    fn it_is_certain_that_all_changes_were_ours_if_the_states_between_have_their_times() {
+        let longer = |n, size| WccAttr { size, ..state(n) };
+        let step = |before, after: u32| WccData { before: Some(before), ..step(0, after) };
+        let mut ours = Ours::default();
+        ours.reset(state(1));
+        ours.begin();
+        // In the middle of the other: its times, and not its size.
+        ours.changed(&step(longer(3, 9), 2), span(10, 30, true));
+        ours.changed(&step(state(1), 3), span(11, 31, true));
+        assert!(ours.is_certain(true) && !ours.is_certain(false));
+        ours.changed(&step(longer(7, 9), 8), span(12, 32, true));
+        assert!(!ours.is_certain(true), "that is somebody else's, or nobody knows");
+        ours.begin();
+        assert!(ours.is_certain(true));
+        ours.changed(&step(state(7), 9), span(40, 50, true));
+        assert!(!ours.is_certain(true), "nothing of ours was under way");
     }
 
     #[test]

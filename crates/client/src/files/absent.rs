@@ -45,7 +45,10 @@ impl Files {
         let was_asked = {
             let mut state = self.inner.state.lock();
             let version = state.attributes.sure_version(dir);
-            version.and_then(|version| state.names.find(dir, name, version)).is_some()
+            version.is_some_and(|version| {
+                state.names.find(dir, name, version).is_some()
+                    || state.catalogs.find(dir, name, version).is_some()
+            })
         };
         if was_asked { self.validity(dir) } else { Nanos::ZERO }
     }

@@ -93,9 +93,12 @@ impl Files {
             Some(_) => self.settle_before_cut(file).await,
             None => self.inner.write_behind.arrive(file, None).await,
         }
+        let from = self.set_begins(&file, &new);
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
-        let (wcc, _) = self.settle(change, result, |wcc| *wcc);
+        let (wcc, settled) = self.settle(change, result, |wcc| *wcc);
+        let told = wcc.as_ref().copied().unwrap_or_default();
+        self.set_ends(&file, from, (&told, settled), &new);
         let wcc = wcc?;
         if let Some(size) = new.size {
             // What lay behind the end must not come back when a server loses its memory.
@@ -286,9 +289,14 @@ impl Changing {
 
     fn tell(&self, wcc: &WccData) -> Option<Version> {
         let told = self.files.told(&self.file, self.asked);
-        let attributes = &mut self.files.inner.state.lock().attributes;
-        attributes.changed(&self.file, wcc, told);
+        let at = self.files.at();
+        let mut state = self.files.inner.state.lock();
+        state.attributes.changed(&self.file, wcc, told);
+        if let Some(disk) = self.files.disk() {
+            state.draft_ends(disk, &self.file, at);
+        }
         self.files.inner.settled.notify_waiters();
+        let attributes = &state.attributes;
         let is_alone = self.alone.is_some_and(|number| attributes.was_alone(&self.file, number));
         attributes.version(&self.file).filter(|_| is_alone)
     }

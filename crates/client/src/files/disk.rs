@@ -6,17 +6,19 @@
 //! more: blocks that are not there cost no call, and what is known of a state that is not good any
 //! more is confirmed by a GETATTR in place of the READs.
 //!
-//! While data of ours are on their way to a file, nothing is stored of it or used.
+//! While data of ours are on their way to a file, nothing is stored of it or used; what becomes of
+//! them is in `own`.
 
 use bytes::Bytes;
-use cache::{Cache, Cause, Key, Time, Token};
+use cache::{Cache, Cause, Key, Token};
 use wire::nfs3::FileHandle;
 
 use super::Files;
 use super::open::Open;
+use super::own::At;
 use crate::cache::state::token;
 
-fn key(file: &FileHandle) -> Option<Key> {
+pub(super) fn key(file: &FileHandle) -> Option<Key> {
     Key::new(file.as_bytes())
 }
 
@@ -27,7 +29,7 @@ impl Files {
     }
 
     /// The state that the file is in, if all that is known of it is sure.
-    fn state(&self, file: &FileHandle) -> Option<Token> {
+    pub(super) fn state(&self, file: &FileHandle) -> Option<Token> {
         if self.is_dirty(file) {
             return None;
         }
@@ -37,9 +39,8 @@ impl Files {
     /// The state that what is read now is of, if the replies tell the same: of one that may be
     /// followed by another that looks the same nothing is stored.
     pub(super) fn storable(&self, file: &FileHandle) -> Option<Token> {
-        let now = self.now();
         let state = self.state(file)?;
-        let wall = Time::since_1970(self.inner.clock.since_1970());
+        let At { now, wall } = self.at();
         self.inner.state.lock().attributes.is_settled(file, now, wall).then_some(state)
     }
 

@@ -5,9 +5,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cache::catalog::ENTRIES_MAX;
 use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3};
 
+use super::names::NamesThen;
 use super::{Files, Found, Mistake};
 use crate::cache::names::Target;
 use crate::error::Error;
@@ -16,8 +18,8 @@ use crate::session::Credential;
 use crate::walk::Walk;
 
 /// Bytes of names and cookies, and of everything, asked for with each call.
-const DIR_COUNT: u32 = 32 << 10;
-const MAX_COUNT: u32 = 256 << 10;
+pub(super) const DIR_COUNT: u32 = 32 << 10;
+pub(super) const MAX_COUNT: u32 = 256 << 10;
 
 /// Reads a directory; see the module's head.
 #[derive(Debug)]
@@ -28,6 +30,16 @@ pub struct Listing {
     has_plus: AtomicBool,
     /// Guards the verifier of the last page, and how the pages have followed each other.
     progress: Mutex<([u8; 8], Walk)>,
+    /// Guards what was listed from the beginning on, for the local disk.
+    heard: Mutex<Option<Heard>>,
+}
+
+/// Pages that have followed each other while nobody has changed the directory.
+#[derive(Debug)]
+struct Heard {
+    since: NamesThen,
+    verifier: [u8; 8],
+    entries: Vec<DirEntry>,
 }
 
 impl Files {
@@ -39,6 +51,7 @@ impl Files {
             dir,
             has_plus: AtomicBool::new(true),
             progress: Mutex::default(),
+            heard: Mutex::default(),
         }
     }
 
@@ -65,7 +78,12 @@ impl Listing {
     /// As the server says; [`Error::Nonsense`] when the listing does not get anywhere.
     pub async fn page(&self, cookie: u64) -> Result<DirPage, Error> {
         let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().0 };
-        let page = match self.ask(cookie, verifier).await {
+        let known = self.files.known_page(&self.dir, cookie).await;
+        let page = match known {
+            Some(known) => Ok(known),
+            None => self.ask(cookie, verifier).await,
+        };
+        let page = match page {
             // The directory has changed and the server minds: it is asked to go on all the same.
             Err(error) if error.status() == Some(NfsStat3::BadCookie) && verifier != [0; 8] => {
                 self.ask(cookie, [0; 8]).await
@@ -107,6 +125,37 @@ impl Listing {
                 }
             }
         }
+        self.keep(cookie, before, &page);
         Ok(page)
+    }
+
+    /// Keeps what a page has told, until all is told.
+    fn keep(&self, cookie: u64, before: NamesThen, page: &DirPage) {
+        if self.files.disk().is_none() {
+            return;
+        }
+        let mut heard = self.heard.lock();
+        if cookie == 0 {
+            let (verifier, entries) = (page.cookieverf, Vec::new());
+            *heard = Some(Heard { since: before, verifier, entries });
+        }
+        let follows = |heard: &mut Heard| {
+            let last = heard.entries.last().map_or(0, |entry| entry.cookie);
+            let is_same = heard.verifier == page.cookieverf
+                && heard.since.version == before.version
+                && heard.since.renames == before.renames;
+            let has_room = heard.entries.len() + page.entries.len() <= ENTRIES_MAX;
+            last == cookie && is_same && has_room
+        };
+        let Some(mut whole) = heard.take_if(|heard| follows(heard)) else { return *heard = None };
+        whole.entries.extend(page.entries.iter().cloned());
+        match page.eof {
+            true => {
+                let Heard { since, verifier, entries } = whole;
+                drop(heard);
+                self.files.learn_listing(&self.dir, since, verifier, &entries);
+            }
+            false => *heard = Some(whole),
+        }
     }
 }

@@ -12,21 +12,27 @@
 //! - `absent`: names that cannot be there.
 //! - `disk`: what a local disk keeps of files.
 //! - `busy`: which files are open, and what is to be removed when they no longer are.
+//! - `catalogs`: what is known of directories, and `recall`: what a local disk keeps of that.
+//! - `own`: what we write ourselves, for that.
 //! - `making`: what is set of files before they are closed for the first time.
 
 mod absent;
 mod attributes;
 mod busy;
+mod catalogs;
 mod disk;
 pub mod listing;
 mod making;
 pub mod names;
 pub mod open;
+mod own;
 mod read;
+mod recall;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use lru::LruCache;
 use net::clock::Clock;
 use parking_lot::Mutex;
@@ -42,7 +48,9 @@ use crate::read_ahead::budget::Budget;
 use crate::session::{Credential, Session};
 use crate::write_behind::{self, Observer, WriteBehind};
 use busy::Busy;
+use catalogs::Catalogs;
 use making::Making;
+use own::{At, Drafts};
 
 /// How to use a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -152,6 +160,8 @@ struct State {
     callers_seen: u64,
     busy: Busy,
     making: Making,
+    drafts: Drafts,
+    catalogs: Catalogs,
     /// By file system (fsid): whether names of other bytes are other names.
     exact_names: HashMap<u64, bool>,
     /// Counts our own changes of names, so that a reply that was overtaken is not remembered.
@@ -184,6 +194,8 @@ impl Files {
             callers_seen: 0,
             busy: Busy::new(clock),
             making: Making::default(),
+            drafts: Drafts::default(),
+            catalogs: Catalogs::default(),
             exact_names: HashMap::new(),
             renames: 0,
         };
@@ -193,7 +205,8 @@ impl Files {
         let write =
             write_behind::Options { wsize, put_off_max: options.put_off_max, ..options.write };
         let mistake = options.mistake;
-        let observer = Written { clock: clock.clone(), state: Arc::clone(&state), mistake };
+        let (clock_of, state_of) = (clock.clone(), Arc::clone(&state));
+        let observer = Written { clock: clock_of, state: state_of, disk: disk.clone(), mistake };
         let inner = Inner {
             clock: clock.clone(),
             session,
@@ -257,6 +270,7 @@ impl Files {
         let hidden = self.inner.state.lock().busy.take_hidden();
         let acting = Acting { id: CallerId(0), session: self.inner.session.clone() };
         self.unhide(&acting, hidden).await;
+        self.write_catalogs();
         lost.into_iter().map(|(file, error)| Loss { file, error }).collect()
     }
 
@@ -317,10 +331,16 @@ impl Files {
 struct Written {
     clock: Clock,
     state: Arc<Mutex<State>>,
+    disk: Option<cache::Cache>,
     mistake: Option<Mistake>,
 }
 
 impl Written {
+    fn at(&self) -> At {
+        let wall = cache::Time::since_1970(self.clock.since_1970());
+        At { now: self.clock.now(), wall }
+    }
+
     /// More may be under way: whose changes they were is judged when none is.
     fn told(&self, asked: Instant) -> Told {
         Told { asked, now: self.clock.now(), is_dirty: true, is_open: false }
@@ -329,7 +349,11 @@ impl Written {
 
 impl Observer for Written {
     fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
-        self.state.lock().attributes.wrote(file, wcc, self.told(asked));
+        let mut state = self.state.lock();
+        if self.disk.is_some() {
+            state.draft_begins(file, wcc, self.at());
+        }
+        state.attributes.wrote(file, wcc, self.told(asked));
     }
 
     fn committed(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
@@ -337,5 +361,21 @@ impl Observer for Written {
             return self.wrote(file, wcc, asked);
         }
         self.state.lock().attributes.committed(file, wcc, self.told(asked));
+    }
+
+    fn written(&self, file: &FileHandle, offset: u64, data: Bytes) {
+        if let Some(disk) = &self.disk {
+            self.state.lock().draft_written(disk, file, offset, data);
+        }
+    }
+
+    fn failed(&self, file: &FileHandle) {
+        self.state.lock().draft_spoilt(file);
+    }
+
+    fn is_clean(&self, file: &FileHandle) {
+        if let Some(disk) = &self.disk {
+            self.state.lock().draft_is_clean(disk, file, self.at());
+        }
     }
 }

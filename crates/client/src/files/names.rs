@@ -7,17 +7,20 @@ use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime
 use super::attributes::Settled;
 use super::busy::Hidden;
 use super::open::Open;
+use super::own::At;
 use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::Version;
 use crate::cache::names::Target;
+use crate::cache::state::token;
 use crate::error::{Detail, Error};
 use crate::session::Credential;
 
 /// When a name was asked for, in terms of what may make the answer old.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamesThen {
-    renames: u64,
-    version: Option<Version>,
+    pub(super) renames: u64,
+    pub(super) version: Option<Version>,
+    pub(super) at: At,
 }
 
 impl Files {
@@ -33,10 +36,17 @@ impl Files {
     ) -> Result<Found, Error> {
         let acting = self.acting(who);
         self.revalidate(&acting, dir).await?;
-        match self.find(&dir, name) {
+        let mut known = self.find(&dir, name);
+        if known.is_none() && self.recall(&dir).await {
+            known = self.find(&dir, name);
+        }
+        match known {
             Some(Target::Nothing) => return Err(self.known_status("LOOKUP", NfsStat3::NoEnt)),
             Some(Target::File(handle)) => {
                 if let Some(found) = self.found(&handle) {
+                    return Ok(found);
+                }
+                if let Some(found) = self.confirm(&acting, dir, name, handle).await? {
                     return Ok(found);
                 }
             }
@@ -83,6 +93,7 @@ impl Files {
         let mut state = self.inner.state.lock();
         let version = state.attributes.sure_version(dir)?;
         let found = state.names.find(dir, name, version);
+        let found = found.or_else(|| state.catalogs.find(dir, name, version));
         found.or_else(|| state.is_absent((dir, version), name, now).then_some(Target::Nothing))
     }
 
@@ -112,8 +123,9 @@ impl Files {
 
     /// What is known of a directory's names before a call asks for one of them.
     pub(super) fn names_now(&self, dir: &FileHandle) -> NamesThen {
+        let at = self.at();
         let state = self.inner.state.lock();
-        NamesThen { renames: state.renames, version: state.attributes.version(dir) }
+        NamesThen { renames: state.renames, version: state.attributes.version(dir), at }
     }
 
     /// Remembers where a name leads, unless names have been changed since it was asked for: by us,
@@ -133,6 +145,8 @@ impl Files {
         {
             state.names.put(dir, name, version, target);
         }
+        drop(state);
+        self.learn_name(dir, name, target, before);
     }
 
     /// We have changed where a name leads, in a directory that this has left so.
@@ -144,6 +158,7 @@ impl Files {
     ) {
         let mut state = self.inner.state.lock();
         state.renames += 1;
+        self.name_changed(&mut state, (dir, settled), name, target);
         match (target, settled.version) {
             (Some(target), Some(version)) => state.names.put(dir, name, version, target),
             _ => state.names.forget(dir, name),
@@ -155,11 +170,16 @@ impl Files {
     /// # Errors
     /// As the server says.
     pub async fn readlink(&self, who: &Credential, link: FileHandle) -> Result<Vec<u8>, Error> {
-        let asked = self.now();
+        if let Some(text) = self.known_link(&link) {
+            return Ok(text);
+        }
+        let (asked, state) = (self.now(), self.state(&link));
         let answer = self.acting(who).session.readlink(link).await;
-        let answer = self.heard((&link, asked), answer)?;
-        self.note(&link, answer.1, asked);
-        Ok(answer.0)
+        let (text, told) = self.heard((&link, asked), answer)?;
+        self.note(&link, told, asked);
+        let told = told.filter(|told| state == Some(token(told)));
+        self.learn_link(&link, told.as_ref(), &text);
+        Ok(text)
     }
 
     /// Makes a regular file. With `exclusive` it must not be there yet; otherwise what is there is

@@ -94,6 +94,13 @@ impl Engine {
         next
     }
 
+    /// Before whoever waits for that goes on.
+    fn tell_if_clean(&self, file: &File, is_clean: bool) {
+        if is_clean {
+            self.observer.is_clean(&file.handle);
+        }
+    }
+
     async fn send_one(self: &Arc<Self>, file: &Arc<File>) {
         let lock = match self.policy.lock() {
             Lock::None => None,
@@ -258,7 +265,14 @@ impl Call {
         if let Some(wcc) = wcc {
             engine.observer.wrote(&file.handle, &wcc, sent);
         }
-        engine.update(&file, &mut 0, |state| {
+        match &outcome {
+            Ok(timed) => {
+                let count = chunk.data.len().min(timed.reply.count as usize);
+                engine.observer.written(&file.handle, chunk.offset, chunk.data.slice(..count));
+            }
+            Err(_) => engine.observer.failed(&file.handle),
+        }
+        let is_clean = engine.update(&file, &mut 0, |state| {
             match outcome {
                 Ok(timed) => {
                     let reply = timed.reply;
@@ -279,9 +293,11 @@ impl Call {
             if state.index.sums().unstable_bytes >= commit_bytes {
                 engine.start_commit(&file, state);
             }
+            state.index.sums().held_bytes == 0
         });
         engine.time_since(Stage::ReplyHandling, begun);
         drop(lock);
+        engine.tell_if_clean(&file, is_clean);
         file.changed.notify_waiters();
         engine.work.notify_one();
     }
@@ -301,7 +317,10 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
     if let Some(wcc) = wcc {
         engine.observer.committed(&file.handle, &wcc, sent);
     }
-    engine.update(&file, &mut 0, |state| {
+    if outcome.is_err() {
+        engine.observer.failed(&file.handle);
+    }
+    let is_clean = engine.update(&file, &mut 0, |state| {
         state.commit_running = false;
         match outcome {
             Ok(timed) => {
@@ -314,7 +333,9 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
                 state.fail(error, engine.error_number());
             }
         }
+        state.index.sums().held_bytes == 0
     });
+    engine.tell_if_clean(&file, is_clean);
     file.changed.notify_waiters();
     engine.work.notify_one();
 }

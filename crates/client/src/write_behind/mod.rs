@@ -106,6 +106,21 @@ pub trait Observer: Send + Sync {
 
     /// A COMMIT, likewise.
     fn committed(&self, file: &FileHandle, wcc: &WccData, asked: Instant);
+
+    /// A WRITE whose answer was told has left these bytes in the file.
+    fn written(&self, file: &FileHandle, offset: u64, data: Bytes) {
+        let _ = (file, offset, data);
+    }
+
+    /// Whether a WRITE or COMMIT was carried out nobody knows.
+    fn failed(&self, file: &FileHandle) {
+        let _ = file;
+    }
+
+    /// All that was written to the file is stable, or was given up.
+    fn is_clean(&self, file: &FileHandle) {
+        let _ = file;
+    }
 }
 
 /// Nobody.

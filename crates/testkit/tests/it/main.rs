@@ -19,6 +19,7 @@ mod mixture;
 mod network;
 mod nhfsstone;
 mod on_disk;
+mod on_disk_names;
 mod operations;
 mod persistent;
 mod proxy;

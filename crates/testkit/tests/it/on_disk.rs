@@ -24,12 +24,16 @@ const READ: Mode = Mode { read: true, write: false, truncate: false };
 const WRITE: Mode = Mode { read: true, write: true, truncate: false };
 const SIZE: u32 = 3 << 20;
 
-fn user(uid: u32) -> Credential {
+pub(crate) fn user(uid: u32) -> Credential {
     Credential { machine_name: "world".to_owned(), uid, gid: uid, gids: Vec::new() }
 }
 
 /// A mount whose disk keeps what `memory` holds; another one with the same goes on with it.
-async fn mounted(site: &Site<MemStore>, clock: &Clock, memory: Option<&Memory>) -> Files {
+pub(crate) async fn mounted(
+    site: &Site<MemStore>,
+    clock: &Clock,
+    memory: Option<&Memory>,
+) -> Files {
     let disk = memory.map(|memory| {
         Cache::in_memory(memory.clone(), Geometry::of_reads_of(1 << 16), Limits::default())
     });
@@ -44,7 +48,7 @@ fn content(state: u8) -> Bytes {
 }
 
 /// Makes a file with this content, or writes it anew, and closes it.
-async fn write(files: &Files, name: &[u8], data: &Bytes) -> FileHandle {
+pub(crate) async fn write(files: &Files, name: &[u8], data: &Bytes) -> FileHandle {
     let (me, root) = (user(0), files.root());
     let made = files.create(&me, root, name, Sattr3::of_mode(0o600), false).await.unwrap();
     let open = files.open(&me, made.handle, WRITE).await.unwrap();
@@ -63,6 +67,13 @@ async fn read(files: &Files, file: FileHandle) -> Bytes {
     }
     open.close().await;
     whole.into()
+}
+
+async fn read_at(files: &Files, file: FileHandle, at: u64, count: u32) -> Bytes {
+    let open = files.open(&user(0), file, READ).await.unwrap();
+    let data = open.read(at, count).await.unwrap();
+    open.close().await;
+    data
 }
 
 /// READs, and all calls.
@@ -154,6 +165,96 @@ fn what_we_have_written_ourselves_is_read_and_not_what_was_there_before() {
         assert_eq!(read(&ours, file).await, expected);
         let restarted = mounted(&site, &clock, Some(&memory)).await;
         assert_eq!(read(&restarted, file).await, expected);
+    });
+}
+
+#[test]
+fn what_we_have_written_is_read_again_without_a_read_also_after_a_restart() {
+    world(async |clock, site| {
+        let memory = Memory::default();
+        let ours = mounted(&site, &clock, Some(&memory)).await;
+        let file = write(&ours, b"f", &content(1)).await;
+        // In place, over the ends of blocks, behind the end and in the first write of a hole.
+        let mut expected = content(1).to_vec();
+        let open = ours.open(&user(0), file, WRITE).await.unwrap();
+        for at in [0_usize, 65_534, (3 << 20) - 2, (3 << 20) + 70_000] {
+            open.write(at as u64, b"ours!").await.unwrap();
+            expected.resize(expected.len().max(at + 5), 0);
+            expected[at..][..5].copy_from_slice(b"ours!");
+            open.flush().await.unwrap();
+        }
+        open.close().await;
+        ours.setattr(&user(0), file, Sattr3::of_mode(0o640)).await.unwrap();
+        assert!(read_at(&ours, file, 0, 4 << 20).await == expected);
+        assert_eq!(calls(&ours).0, 0);
+        // Cut, and longer again.
+        for size in [(2_usize << 20) + 100, (2 << 20) + 105] {
+            let cut = Sattr3 { size: Some(size as u64), ..Sattr3::default() };
+            ours.setattr(&user(0), file, cut).await.unwrap();
+            expected.resize(size, 0);
+        }
+        let restarted = mounted(&site, &clock, Some(&memory)).await;
+        assert!(read_at(&restarted, file, 0, 4 << 20).await == expected);
+        assert_eq!(calls(&restarted).0, 0);
+    });
+}
+
+#[test]
+fn a_large_file_of_ours_goes_to_the_disk_while_it_is_written() {
+    world(async |clock, site| {
+        let memory = Memory::default();
+        let ours = mounted(&site, &clock, Some(&memory)).await;
+        let made = ours.create(&user(0), ours.root(), b"f", Sattr3::of_mode(0o600), false).await;
+        let file = made.unwrap().handle;
+        let open = ours.open(&user(0), file, WRITE).await.unwrap();
+        let at = |number| u64::from(number) * u64::from(SIZE);
+        for number in 0..10_u8 {
+            open.write(at(number), &content(number)).await.unwrap();
+        }
+        open.flush().await.unwrap();
+        for number in 0..10_u8 {
+            let data = open.read(at(number), SIZE).await.unwrap();
+            assert!(data == content(number), "{number}");
+        }
+        open.close().await;
+        assert_eq!(calls(&ours).0, 0);
+    });
+}
+
+#[test]
+fn what_others_write_beside_us_is_not_taken_for_ours() {
+    world(async |clock, site| {
+        let memory = Memory::default();
+        let ours = mounted(&site, &clock, Some(&memory)).await;
+        let theirs = mounted(&site, &clock, None).await;
+        let file = write(&ours, b"f", &content(1)).await;
+        let mut expected = content(1).to_vec();
+        for round in 0..6_u8 {
+            let (one, other) = (
+                ours.open(&user(0), file, WRITE).await.unwrap(),
+                theirs.open(&user(0), file, WRITE).await.unwrap(),
+            );
+            let (at, beside) = (usize::from(round) * 100, 500_000 + usize::from(round) * 100);
+            one.write(at as u64, &[round; 50]).await.unwrap();
+            other.write(beside as u64, &[round; 50]).await.unwrap();
+            // Before, between and after.
+            match round % 3 {
+                0 => (one.flush().await.unwrap(), other.flush().await.unwrap()),
+                1 => (other.flush().await.unwrap(), one.flush().await.unwrap()),
+                _ => {
+                    one.flush().await.unwrap();
+                    other.flush().await.unwrap();
+                    one.write(at as u64 + 50, &[round; 50]).await.unwrap();
+                    expected[at + 50..][..50].fill(round);
+                    (one.flush().await.unwrap(), ())
+                }
+            };
+            expected[at..][..50].fill(round);
+            expected[beside..][..50].fill(round);
+            one.close().await;
+            other.close().await;
+            assert!(read(&ours, file).await == expected, "round {round}");
+        }
     });
 }
 

@@ -131,7 +131,7 @@ fn files(found: &Found, paths: &[PathBuf]) -> Result<BTreeSet<FileHash>, Failure
     let mut files = BTreeSet::new();
     found
         .walk(false, &mut |looked| {
-            if looked.header.is_ok_and(|header| wanted.contains(&header.token.fileid)) {
+            if looked.token().is_some_and(|token| wanted.contains(&token.fileid)) {
                 files.insert(looked.name.file);
             }
         })

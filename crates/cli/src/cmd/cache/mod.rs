@@ -11,7 +11,7 @@ use std::path::Path;
 
 use cache::header::{Header, Used};
 use cache::survey::{self, Found, Looked};
-use cache::{FileHash, Time, orders};
+use cache::{Catalog, FileHash, Time, orders};
 use harness::exit::Failure;
 use harness::output;
 use harness::table::{Table, left, right};
@@ -64,7 +64,9 @@ impl Kept {
         let Used { hits, hit_bytes, cold, damaged } = header.used;
         self.segments += 1;
         self.data_bytes += header.data_bytes();
-        self.file_bytes = self.file_bytes.max(header.token.size);
+        if !header.token.is_draft() {
+            self.file_bytes = self.file_bytes.max(header.token.size);
+        }
         self.fileid = header.token.fileid;
         self.used.hits += hits;
         self.used.hit_bytes += hit_bytes;
@@ -89,6 +91,8 @@ fn status(args: &Status) -> Result<(), Failure> {
         right("local files"),
         right("MiB on disk"),
         right("MiB of data"),
+        right("directories"),
+        right("names"),
         right("hits"),
         right("hit MiB"),
         right("cold"),
@@ -98,18 +102,23 @@ fn status(args: &Status) -> Result<(), Failure> {
     let mut text = String::new();
     for found in origins(&args.dir)? {
         let (mut disk_bytes, mut all, mut unusable) = (0, Kept::default(), 0_u64);
+        let (mut dirs, mut names) = (0_u64, 0);
         let mut files: BTreeMap<FileHash, Kept> = BTreeMap::new();
         found
-            .walk(false, &mut |Looked { name, disk_bytes: bytes, header, .. }| {
+            .walk(false, &mut |Looked { name, disk_bytes: bytes, header, catalog, .. }| {
                 disk_bytes += bytes;
-                match header {
-                    Ok(header) => {
+                match (header, catalog) {
+                    (_, Some(catalog)) => {
+                        dirs += 1;
+                        names += catalog.entries.len();
+                    }
+                    (Ok(header), None) => {
                         all.add(&header);
                         if args.files > 0 {
                             files.entry(name.file).or_default().add(&header);
                         }
                     }
-                    Err(_) => unusable += 1,
+                    (Err(_), None) => unusable += 1,
                 }
             })
             .map_err(|cause| unreadable(&found, &cause))?;
@@ -117,9 +126,11 @@ fn status(args: &Status) -> Result<(), Failure> {
         table.row([
             name(&found),
             if found.is_used { "a process" } else { "nobody" }.to_owned(),
-            (all.segments + unusable).to_string(),
+            (all.segments + dirs + unusable).to_string(),
             mib(disk_bytes),
             mib(all.data_bytes),
+            dirs.to_string(),
+            names.to_string(),
             all.used.hits.to_string(),
             mib(all.used.hit_bytes),
             all.used.cold.to_string(),
@@ -195,6 +206,11 @@ fn why(args: &Why) -> Result<(), Failure> {
         let mut lines = Vec::new();
         found
             .walk(true, &mut |looked| {
+                if let Some(catalog) = &looked.catalog
+                    && catalog.token.fileid == seen.fileid
+                {
+                    lines.push((0, told_of_dir(catalog, &seen)));
+                }
                 if let Ok(header) = &looked.header
                     && header.token.fileid == seen.fileid
                 {
@@ -218,6 +234,26 @@ fn why(args: &Why) -> Result<(), Failure> {
         );
     }
     output::print(&text)
+}
+
+/// What of a directory a catalog has, and whether it is used.
+fn told_of_dir(catalog: &Catalog, seen: &Seen) -> String {
+    let Catalog { token, whole, entries, .. } = catalog;
+    let absent = entries.iter().filter(|entry| !entry.is_there).count();
+    let links = entries.iter().filter(|entry| !entry.link.is_empty()).count();
+    let verdict = match () {
+        () if token.mtime != seen.mtime || token.size != seen.size => {
+            "not used: names of the directory have changed since (mtime)"
+        }
+        () if token.ctime != seen.ctime => "not used: the directory has changed since (ctime)",
+        () => "used",
+    };
+    let whole = if whole.is_some() { "all" } else { "not all" };
+    format!(
+        "  names: {} that are there ({whole} that there are), {absent} that are not, {links} \
+         links; {verdict}\n",
+        entries.len() - absent,
+    )
 }
 
 /// What of a file a segment has, and whether it is used.
@@ -248,12 +284,14 @@ fn told(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) -> Strin
 
 fn verify(args: &Verify) -> Result<(), Failure> {
     let (mut files, mut blocks, mut bytes, mut wrong) = (0_u64, 0_u64, 0_u64, Vec::new());
+    let mut dirs = 0_u64;
     for found in origins(&args.dir)? {
         found
-            .walk(true, &mut |Looked { name, header, wrong: damaged, .. }| {
+            .walk(true, &mut |Looked { name, header, catalog, wrong: damaged, .. }| {
                 files += 1;
-                match header {
-                    Ok(header) => {
+                match (header, catalog) {
+                    (_, Some(_)) => dirs += 1,
+                    (Ok(header), None) => {
                         blocks += header.blocks().count() as u64;
                         bytes += header.data_bytes();
                         if !damaged.is_empty() {
@@ -261,13 +299,17 @@ fn verify(args: &Verify) -> Result<(), Failure> {
                             wrong.push(format!("{}-{:x}: {count} blocks", name.file, name.segment));
                         }
                     }
-                    Err(error) => wrong.push(format!("{}-{:x}: {error}", name.file, name.segment)),
+                    (Err(error), None) => {
+                        wrong.push(format!("{}-{:x}: {error}", name.file, name.segment))
+                    }
                 }
             })
             .map_err(|cause| unreadable(&found, &cause))?;
     }
     if wrong.is_empty() {
-        let text = format!("whole: {files} local files, {blocks} blocks of {bytes} bytes\n");
+        let text = format!(
+            "whole: {files} local files, {blocks} blocks of {bytes} bytes, {dirs} directories\n"
+        );
         return output::print(&text);
     }
     /// Of damaged files named.

@@ -145,9 +145,24 @@ fn kept(page: &mut Page, told: &Statistics) {
             told.unstored_bytes,
         ),
         row("nfskit_cache_failures_total", "Errors of the disk.", told.failures),
+        row(
+            "nfskit_cache_directory_hits_total",
+            "Directories whose names were found on the disk.",
+            told.catalog_hits,
+        ),
+        row(
+            "nfskit_cache_stored_directories_total",
+            "Directories whose names were stored.",
+            told.stored_catalogs,
+        ),
     ]);
-    let by_cause: [(&str, &str, [u64; Cause::ALL.len()]); 2] = [
+    let by_cause: [(&str, &str, [u64; Cause::ALL.len()]); 3] = [
         ("nfskit_cache_misses_total", "Reads not served from the disk.", told.misses),
+        (
+            "nfskit_cache_directory_misses_total",
+            "Directories whose names were not.",
+            told.catalog_misses,
+        ),
         ("nfskit_cache_dropped_total", "Local files removed.", told.dropped),
     ];
     for (name, help, counts) in by_cause {
