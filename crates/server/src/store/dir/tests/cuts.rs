@@ -11,8 +11,8 @@ use super::*;
 const CUTS: u32 = 10;
 
 /// A server with a log, on a file system in a file.
-struct Machine {
-    at: DirStore,
+pub(super) struct Machine {
+    pub(super) at: Arc<DirStore>,
     mount: Mount,
     place: tempfile::TempDir,
     boot: u8,
@@ -36,7 +36,7 @@ fn options(place: &Path, has_log: bool, boot: u8) -> DirOptions {
 }
 
 impl Machine {
-    fn new(has_log: bool) -> Option<Self> {
+    pub(super) fn new(has_log: bool) -> Option<Self> {
         let place = tempfile::tempdir().unwrap();
         let made = Mount::made(&place.path().join("disk"), &["mkfs.ext4", "-q", "-F"])?;
         drop(made);
@@ -46,7 +46,7 @@ impl Machine {
                 not_tested("power cuts: temporary files lie in memory");
                 return None;
             }
-            opened => opened.unwrap(),
+            opened => Arc::new(opened.unwrap()),
         };
         Some(Self { at, mount, place, boot: 0 })
     }
@@ -64,7 +64,7 @@ impl Machine {
 
     /// The power is cut, and comes back. All calls were answered: what the log says afterwards is
     /// of no weight, so that it may be copied first.
-    fn cut(self) -> Self {
+    pub(super) fn cut(self) -> Self {
         // A copy of a disk that is being written would be none of any moment.
         while self.log().is_some_and(Log::is_sweeping) {
             thread::yield_now();
@@ -96,8 +96,18 @@ impl Machine {
         let mount = Self::mount(place.path()).expect("it was mounted before");
         let boot = boot + 1;
         let at = DirStore::open(&mount.0, &options(place.path(), has_log, boot)).unwrap();
+        let at = Arc::new(at);
         assert!(at.recovered().is_none_or(|recovered| !recovered.was_running));
         Self { at, mount, place, boot }
+    }
+
+    /// What is in its directory.
+    pub(super) fn names(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.mount.0).unwrap();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
     }
 
     fn write(&self, file: &Handle, offset: usize, data: &[u8], stability: Stability) -> Time {
@@ -165,12 +175,8 @@ impl Machine {
     }
 
     fn check(&self, known: &BTreeMap<String, Known>) {
-        let mut names: Vec<_> = fs::read_dir(&self.mount.0)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.starts_with("file-"))
-            .collect();
-        names.sort();
+        let mut names = self.names();
+        names.retain(|name| name.starts_with("file-"));
         assert!(names.iter().eq(known.keys()), "{names:?}");
         for (name, known) in known {
             let content = fs::read(self.mount.0.join(name)).unwrap();

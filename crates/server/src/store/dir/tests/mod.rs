@@ -6,6 +6,7 @@
 mod callers;
 mod churn;
 mod covered;
+mod cut_replies;
 mod cuts;
 mod data;
 mod handles;
