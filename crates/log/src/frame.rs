@@ -205,15 +205,22 @@ impl Header {
 /// A frame in the making, in a buffer whose memory it keeps.
 #[derive(Debug)]
 pub struct Builder<'b> {
-    frame: &'b mut Vec<u8>,
+    /// The frame begins at `from`.
+    memory: &'b mut Vec<u8>,
+    from: usize,
     records: u32,
 }
 
 impl<'b> Builder<'b> {
-    pub fn new(frame: &'b mut Vec<u8>) -> Self {
-        frame.clear();
-        frame.resize(HEADER_BYTES, 0);
-        Self { frame, records: 0 }
+    pub fn new(memory: &'b mut Vec<u8>) -> Self {
+        Self::at(memory, 0)
+    }
+
+    /// From this byte on: what is written past the page cache has to begin at a block of memory.
+    pub fn at(memory: &'b mut Vec<u8>, from: usize) -> Self {
+        memory.clear();
+        memory.resize(from + HEADER_BYTES, 0);
+        Self { memory, from, records: 0 }
     }
 
     pub fn push(&mut self, record: &Record<'_>) {
@@ -230,31 +237,32 @@ impl<'b> Builder<'b> {
         let key = record.key.as_bytes();
         let len = u32::try_from(data.len()).expect("data are bounded by DATA_BYTES_MAX");
         let key_len = u8::try_from(key.len()).expect("keys are bounded by Key::BYTES_MAX");
-        self.frame.extend([kind, key_len, 0, 0]);
-        self.frame.extend(len.to_le_bytes());
-        self.frame.extend(record.sequence.to_le_bytes());
-        self.frame.extend(number.to_le_bytes());
-        stamps.iter().for_each(|stamp| self.frame.extend(stamp.seconds.to_le_bytes()));
-        stamps.iter().for_each(|stamp| self.frame.extend(stamp.nanos.to_le_bytes()));
-        self.frame.extend([0; 8]);
-        self.frame.extend_from_slice(key);
-        self.frame.extend_from_slice(data);
+        self.memory.extend([kind, key_len, 0, 0]);
+        self.memory.extend(len.to_le_bytes());
+        self.memory.extend(record.sequence.to_le_bytes());
+        self.memory.extend(number.to_le_bytes());
+        stamps.iter().for_each(|stamp| self.memory.extend(stamp.seconds.to_le_bytes()));
+        stamps.iter().for_each(|stamp| self.memory.extend(stamp.nanos.to_le_bytes()));
+        self.memory.extend([0; 8]);
+        self.memory.extend_from_slice(key);
+        self.memory.extend_from_slice(data);
         self.records += 1;
     }
 
     /// Bytes of the frame as it is now, to the end of its last block.
     pub fn bytes(&self) -> u64 {
-        (self.frame.len() as u64).next_multiple_of(BLOCK_BYTES)
+        ((self.memory.len() - self.from) as u64).next_multiple_of(BLOCK_BYTES)
     }
 
     /// Finishes it; of `header`, `records` and `bytes` are found here.
     pub fn seal(self, header: &Header) -> Header {
         let header = Header { records: self.records, bytes: self.bytes(), ..*header };
         let len = usize::try_from(header.bytes).expect("a frame is in memory");
-        self.frame.resize(len, 0);
-        header.put(self.frame);
-        let checksum = checksum(self.frame).to_le_bytes();
-        self.frame[CHECKSUM_AT..HEADER_CHECKSUM_AT].copy_from_slice(&checksum);
+        self.memory.resize(self.from + len, 0);
+        let frame = &mut self.memory[self.from..];
+        header.put(frame);
+        let checksum = checksum(frame).to_le_bytes();
+        frame[CHECKSUM_AT..HEADER_CHECKSUM_AT].copy_from_slice(&checksum);
         header
     }
 }

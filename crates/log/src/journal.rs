@@ -17,7 +17,8 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::frame::{self, Attributes, Builder, Header, Op, Record, Stamp};
+use crate::draft::{Content, Draft};
+use crate::frame::{self, Attributes, Header, Stamp};
 use crate::kept::{self, Carried, Replies, Told};
 use crate::ring::{Place, Ring};
 use crate::scan::Found;
@@ -68,31 +69,8 @@ impl Default for Limits {
 struct Queued<W> {
     sequence: u64,
     key: Key,
-    op: QueuedOp,
+    content: Content,
     waiter: W,
-}
-
-#[derive(Debug)]
-enum QueuedOp {
-    Data {
-        offset: u64,
-        modified: Stamp,
-        changed: Stamp,
-        data: Bytes,
-    },
-    Attributes {
-        modified: Stamp,
-        changed: Stamp,
-        set: Attributes,
-    },
-    Past {
-        through: u64,
-    },
-    /// Until it is stable, the frame `instead` is needed.
-    Reply {
-        told: Told,
-        instead: Option<u64>,
-    },
 }
 
 #[derive(Debug, Default)]
@@ -133,6 +111,15 @@ pub enum Begin {
     /// The buffer, at this place; then [`Journal::finish`] for this frame.
     Write { at: u64, frame: u64 },
     /// There is no room for what must have some: the log has failed.
+    Stuck,
+}
+
+/// The same, without its bytes.
+#[derive(Debug)]
+pub enum Drafted {
+    Idle,
+    /// To be written; then [`Journal::finish`] for this frame.
+    Write(Draft),
     Stuck,
 }
 
@@ -245,7 +232,7 @@ impl<W> Journal<W> {
     ) -> u64 {
         self.queued_cost += cost(data.len());
         self.needed += 1;
-        let sequence = self.push(key, QueuedOp::Data { offset, modified, changed, data }, waiter);
+        let sequence = self.push(key, Content::Data { offset, modified, changed, data }, waiter);
         self.files.entry(key).or_default().last = sequence;
         sequence
     }
@@ -262,7 +249,7 @@ impl<W> Journal<W> {
         debug_assert!(set.size.is_none() || self.mark(&key).is_none(), "see the rules in lib.rs");
         self.queued_cost += cost(0);
         self.needed += 1;
-        let sequence = self.push(key, QueuedOp::Attributes { modified, changed, set }, waiter);
+        let sequence = self.push(key, Content::Attributes { modified, changed, set }, waiter);
         self.files.entry(key).or_default().last = sequence;
         sequence
     }
@@ -281,7 +268,7 @@ impl<W> Journal<W> {
     /// A sync that began after [`Self::mark`] said `through` has succeeded. The waiter hears when
     /// a replay would know.
     pub fn past(&mut self, key: Key, through: u64, waiter: W) {
-        self.push(key, QueuedOp::Past { through }, waiter);
+        self.push(key, Content::Past { through }, waiter);
     }
 
     /// Whether a reply may be submitted, with data of so many bytes before it.
@@ -307,7 +294,7 @@ impl<W> Journal<W> {
 
     fn push_reply(&mut self, told: Told, instead: Option<u64>, waiter: W) -> u64 {
         self.queued_cost += cost(told.bytes.len());
-        self.push(told.key, QueuedOp::Reply { told, instead }, waiter)
+        self.push(told.key, Content::Reply { told, instead }, waiter)
     }
 
     /// What the call of an open reply did is stable now, or could not be made so.
@@ -416,45 +403,57 @@ impl<W> Journal<W> {
         tails.min().unwrap_or(self.next_frame)
     }
 
-    fn push(&mut self, key: Key, op: QueuedOp, waiter: W) -> u64 {
+    fn push(&mut self, key: Key, content: Content, waiter: W) -> u64 {
         let sequence = self.next_record;
         self.next_record += 1;
-        self.queue.push_back(Queued { sequence, key, op, waiter });
+        self.queue.push_back(Queued { sequence, key, content, waiter });
         sequence
     }
 
     /// The next frame, if it may be on its way to this log and is due; it replaces what `buffer`
     /// holds.
     pub fn begin(&mut self, log: usize, buffer: &mut Vec<u8>) -> Begin {
+        match self.draft(log) {
+            Drafted::Idle => Begin::Idle,
+            Drafted::Write(draft) => {
+                draft.write(buffer, 0);
+                Begin::Write { at: draft.at(), frame: draft.frame() }
+            }
+            Drafted::Stuck => Begin::Stuck,
+        }
+    }
+
+    /// The same, and its bytes are made by the caller.
+    pub fn draft(&mut self, log: usize) -> Drafted {
         let part = &self.parts[log];
         if part.in_flight >= part.in_flight_max || self.is_failed {
-            return Begin::Idle;
+            return Drafted::Idle;
         }
         // Room that nobody has said to be free would never be.
         let is_lagging = self.parts.iter().any(Part::is_lagging);
         let is_last = self.ending.is_some() && self.writing.is_empty();
         if self.queue.is_empty() && !self.is_due && !is_last && !is_lagging {
-            return Begin::Idle;
+            return Drafted::Idle;
         }
         let (records, bytes) = self.due();
         if self.parts.len() > 1 && !self.takes(log, bytes) {
-            return Begin::Idle;
+            return Drafted::Idle;
         }
         let has_unsaid = self.parts.iter().any(|part| part.ring.unsaid() > 0);
-        let (records, at) = match part.ring.place(bytes) {
-            Some(at) => (records, at),
+        let (records, bytes, at) = match part.ring.place(bytes) {
+            Some(at) => (records, bytes, at),
             // What is on its way may say what has become free.
-            None if !self.writing.is_empty() => return Begin::Idle,
+            None if !self.writing.is_empty() => return Drafted::Idle,
             // Another log has a place for it.
-            None if self.emptiest().is_some() => return Begin::Idle,
+            None if self.emptiest().is_some() => return Drafted::Idle,
             // A frame without records says it.
             None if has_unsaid => match part.ring.place(BLOCK_BYTES) {
-                Some(at) => (0, at),
-                None => return Begin::Stuck,
+                Some(at) => (0, BLOCK_BYTES, at),
+                None => return Drafted::Stuck,
             },
-            None => return Begin::Stuck,
+            None => return Drafted::Stuck,
         };
-        Begin::Write { at, frame: self.build(log, records, at, buffer) }
+        Drafted::Write(self.take(log, records, bytes, at))
     }
 
     /// How many of the queue go into one frame, and its length.
@@ -465,50 +464,41 @@ impl<W> Journal<W> {
                 break;
             }
             records += 1;
-            bytes += queued.bytes();
+            bytes += queued.content.record_bytes(&queued.key);
         }
         (records, (bytes as u64).next_multiple_of(BLOCK_BYTES))
     }
 
-    fn build(&mut self, log: usize, records: usize, at: u64, buffer: &mut Vec<u8>) -> u64 {
+    /// Takes so many records off the queue, into a frame of so many bytes.
+    fn take(&mut self, log: usize, records: usize, bytes: u64, at: u64) -> Draft {
         let (tail, sequence) = (self.tail(), self.next_frame);
-        let mut builder = Builder::new(buffer);
         let (mut past, mut waiters, mut instead) = (Vec::new(), Vec::new(), Vec::new());
-        let mut needed = 0;
-        let mut next_record = self.next_record;
+        let (mut taken, mut needed) = (Vec::with_capacity(records), 0);
         for queued in self.queue.drain(..records) {
-            let Queued { sequence: record, key, op, waiter } = queued;
-            let op = match &op {
-                QueuedOp::Data { offset, modified, changed, data } => {
-                    self.queued_cost -= cost(data.len());
-                    self.files.entry(key).or_default().needed.push_back((record, sequence));
-                    needed += 1;
-                    let (offset, modified, changed) = (*offset, *modified, *changed);
-                    Op::Data { offset, modified, changed, data }
-                }
-                &QueuedOp::Attributes { modified, changed, set } => {
-                    self.queued_cost -= cost(0);
-                    self.files.entry(key).or_default().needed.push_back((record, sequence));
-                    needed += 1;
-                    Op::Attributes { modified, changed, set }
-                }
-                &QueuedOp::Past { through } => {
+            let Queued { sequence: record, key, content, waiter } = queued;
+            let in_file = match &content {
+                Content::Data { data, .. } => Some(data.len()),
+                Content::Attributes { .. } => Some(0),
+                &Content::Past { through } => {
                     past.push((key, through));
-                    Op::Past { through }
+                    None
                 }
-                QueuedOp::Reply { told, instead: until } => {
+                Content::Reply { told, instead: until } => {
                     self.queued_cost -= cost(told.bytes.len());
                     needed += u32::from(self.replies.begun(record, told.is_write, sequence));
                     instead.extend(*until);
-                    Op::Reply { came: told.came, bytes: &told.bytes }
+                    None
                 }
             };
-            builder.push(&Record { sequence: record, key, op });
+            if let Some(len) = in_file {
+                self.queued_cost -= cost(len);
+                self.files.entry(key).or_default().needed.push_back((record, sequence));
+                needed += 1;
+            }
+            taken.push((record, key, content));
             waiters.push(waiter);
         }
-        if let Some(queued) = self.queue.front() {
-            next_record = queued.sequence;
-        }
+        let next_record = self.queue.front().map_or(self.next_record, |queued| queued.sequence);
         let is_last = records == 0 && self.queue.is_empty() && self.writing.is_empty();
         let last = self.ending.take_if(|_| is_last);
         let is_clean = last.is_some() && self.files.is_empty();
@@ -516,7 +506,7 @@ impl<W> Journal<W> {
         let flags = if is_clean { frame::CLEAN } else { 0 }
             | if self.has_doubts { frame::DOUBT } else { 0 };
         self.open_from = self.replies.oldest_open(tail).unwrap_or(u64::MAX);
-        let header = builder.seal(&Header {
+        let header = Header {
             id: self.id,
             boot: self.boot,
             log: u32::try_from(log).unwrap_or(u32::MAX),
@@ -524,19 +514,19 @@ impl<W> Journal<W> {
             sequence,
             tail,
             flags,
-            records: 0,
-            bytes: 0,
+            records: u32::try_from(records).expect("a frame is of some MiB"),
+            bytes,
             next_record,
             stable: self.stable,
             undecided: u32::try_from(next_record.saturating_sub(self.open_from))
                 .unwrap_or(u32::MAX),
-        });
+        };
         self.parts[log].ring.write(Place::from(&header), needed);
         self.parts[log].in_flight += 1;
         self.next_frame += 1;
         self.is_due = false;
         self.writing.push_back(Writing { header, past, instead, waiters, is_written: false });
-        sequence
+        Draft { header, records: taken }
     }
 
     /// A frame is written, or could not be: then nothing is promised any more. Gives back who is to
@@ -616,18 +606,6 @@ impl Part {
 
     fn is_lagging(&self) -> bool {
         self.ring.unsaid() > self.ring.capacity() / 8
-    }
-}
-
-impl<W> Queued<W> {
-    fn bytes(&self) -> usize {
-        let data = match &self.op {
-            QueuedOp::Data { data, .. } => data.len(),
-            QueuedOp::Attributes { .. } => Attributes::BYTES,
-            QueuedOp::Past { .. } => 0,
-            QueuedOp::Reply { told, .. } => told.bytes.len(),
-        };
-        frame::RECORD_BYTES + self.key.as_bytes().len() + data
     }
 }
 

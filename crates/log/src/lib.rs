@@ -11,6 +11,7 @@
 //! ```
 //!
 //! - [`identity`]: whose log it is, in the first block.
+//! - [`draft`]: a frame whose bytes are still to be made, without a lock.
 //! - [`frame`]: what is written at once, under one checksum; the records in it.
 //! - [`ring`]: where the next frame goes, and what must not be overwritten.
 //! - [`journal`]: who shares a frame, and which files have records that are still needed.
@@ -31,6 +32,7 @@
 //! 6. A call is answered after the record of its reply is stable; what it did outside of the log is
 //!    said to be stable when it is ([`Journal::decide`]), and not before.
 
+pub mod draft;
 pub mod frame;
 pub mod fuzzing;
 pub mod identity;

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use log::draft::Draft;
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::FlockOperation;
@@ -28,12 +29,33 @@ pub(in crate::store::dir) struct LogFile {
     pub(in crate::store::dir) fails: std::sync::atomic::AtomicBool,
 }
 
-/// Memory for direct writes, with room to begin at a block.
-pub(super) struct Aligned(Vec<u8>);
+/// Memory for a frame, which begins at a block of memory as direct writes want it. It has room for
+/// any, so that it never moves.
+pub(super) struct Aligned {
+    memory: Vec<u8>,
+    from: usize,
+}
 
 impl Default for Aligned {
     fn default() -> Self {
-        Self(vec![0; frame::FRAME_BYTES_MAX + BLOCK])
+        let memory = Vec::<u8>::with_capacity(frame::FRAME_BYTES_MAX + BLOCK);
+        let from = memory.as_ptr().align_offset(BLOCK);
+        Self { memory, from }
+    }
+}
+
+impl Aligned {
+    /// Makes the bytes of a frame here.
+    pub(super) fn frame(&mut self, draft: &Draft) -> &[u8] {
+        draft.write(&mut self.memory, self.from);
+        &self.memory[self.from..]
+    }
+
+    pub(super) fn copy(&mut self, bytes: &[u8]) -> &[u8] {
+        self.memory.clear();
+        self.memory.resize(self.from, 0);
+        self.memory.extend_from_slice(bytes);
+        &self.memory[self.from..]
     }
 }
 
@@ -96,19 +118,17 @@ impl LogFile {
         fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
-    /// Stable when it returns.
-    pub(super) fn write(&self, at: u64, bytes: &[u8], aligned: &mut Aligned) -> io::Result<()> {
+    /// Writes what an [`Aligned`] has. Stable when it returns.
+    pub(super) fn write(&self, at: u64, aligned: &[u8]) -> io::Result<()> {
         #[cfg(test)]
         if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(io::Error::other("a test's"));
         }
         let Some(direct) = &self.direct else {
-            self.file.write_all_at(bytes, at)?;
+            self.file.write_all_at(aligned, at)?;
             return self.file.sync_data();
         };
-        let from = aligned.0.as_ptr().align_offset(BLOCK);
-        let aligned = &mut aligned.0[from..from + bytes.len()];
-        aligned.copy_from_slice(bytes);
+        debug_assert_eq!(aligned.as_ptr().align_offset(BLOCK), 0, "direct writes begin at a block");
         direct.write_all_at(aligned, at)
     }
 

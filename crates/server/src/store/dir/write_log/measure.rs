@@ -51,17 +51,18 @@ impl Latencies {
         // Beforehand: to get memory is no part of what a device takes.
         let (mut one, mut another) = (Aligned::default(), Aligned::default());
         let block = [0; BLOCK];
+        let (one, another) = (one.copy(&block), another.copy(&block));
         let step = BLOCK as u64;
         let fits = free + 2 * step * SYNCS as u64 <= file.identity.bytes;
         let from = if fits { free } else { step };
         for index in 0..SYNCS as u64 {
             let at = from + index * 2 * step;
-            alone.push(timed(|| file.write(at, &block, &mut one))?);
+            alone.push(timed(|| file.write(at, one))?);
             both.push(timed(|| {
-                let other = || file.write(at + step, &block, &mut another);
+                let other = || file.write(at + step, another);
                 let [first, second] = thread::scope(|scope| {
                     let other = scope.spawn(other);
-                    let first = file.write(at, &block, &mut one);
+                    let first = file.write(at, one);
                     let ended = Err(std::io::Error::other("its thread has ended"));
                     [first, other.join().unwrap_or(ended)]
                 });

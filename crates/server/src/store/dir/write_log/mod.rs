@@ -25,7 +25,7 @@
 //! **A log that cannot be written** is given up (`failure.rs`): its files are synced, and then
 //! the server ends, or goes on without.
 //!
-//! **Memory**: 32 bytes for each frame in the log and 16 for each record (16 MiB at most), four
+//! **Memory**: 32 bytes for each frame in the log and 16 for each record (16 MiB at most), two
 //! buffers of 1.3 MiB for each log, 16 MiB of UNSTABLE WRITEs, 0.7 MiB of replies, and at most
 //! 1,024 files that are kept open.
 
@@ -452,7 +452,7 @@ fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64),
     let mut buffer = Vec::new();
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
-        let written = file.write(at, &buffer, &mut Aligned::default());
+        let written = file.write(at, Aligned::default().copy(&buffer));
         written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
         journal.finish(frame, true);
         return Ok((log, at + buffer.len() as u64));

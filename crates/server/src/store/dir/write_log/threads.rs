@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use log::journal::Begin;
+use log::journal::Drafted;
 use log::{Journal, Key, Stamp};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -27,8 +27,9 @@ const SYNCS_AT_ONCE: usize = 8;
 const REPLY_SECONDS: i64 = 15 * 60;
 
 pub(super) struct Shared {
-    /// Guards the journal and who has records; held for a submission or while a frame is built,
-    /// never over I/O. It may be taken when a file's order is held.
+    /// Guards the journal and who has records; held for a submission or while records are taken
+    /// for a frame, never while its bytes are made, and never over I/O. It may be taken when a
+    /// file's order is held.
     pub(super) state: Mutex<State>,
     /// There is something to write, or the end: for the threads of each log.
     pub(super) to_write: Vec<Condvar>,
@@ -59,12 +60,12 @@ pub(super) struct State {
 impl Shared {
     /// A thread of a log: one frame after the other.
     pub(super) fn write_frames(&self, log: usize, file: &LogFile) {
-        let (mut buffer, mut aligned) = (Vec::new(), Aligned::default());
+        let mut aligned = Aligned::default();
         let mut state = self.state.lock();
         loop {
-            let (waiters, outcome) = match state.journal.begin(log, &mut buffer) {
-                Begin::Idle if state.is_closed => return,
-                Begin::Idle => {
+            let (waiters, outcome) = match state.journal.draft(log) {
+                Drafted::Idle if state.is_closed => return,
+                Drafted::Idle => {
                     self.wake_others(log, &mut state);
                     state.idle[log] += 1;
                     self.to_write[log].wait(&mut state);
@@ -72,14 +73,14 @@ impl Shared {
                     state.is_called[log] = false;
                     continue;
                 }
-                Begin::Write { at, frame } => {
+                Drafted::Write(draft) => {
                     self.wake_others(log, &mut state);
                     drop(state);
-                    let is_stable = file.write(at, &buffer, &mut aligned).is_ok();
+                    let is_stable = file.write(draft.at(), aligned.frame(&draft)).is_ok();
                     state = self.state.lock();
-                    (state.journal.finish(frame, is_stable), is_stable)
+                    (state.journal.finish(draft.frame(), is_stable), is_stable)
                 }
-                Begin::Stuck => (state.journal.fail(), false),
+                Drafted::Stuck => (state.journal.fail(), false),
             };
             let gone = state.without_records();
             if state.must_give_up() {
