@@ -6,6 +6,7 @@ use client::mount::Ports;
 use client::session::Session;
 use doctor::reach::Phase;
 use load::scratch::Scratch;
+use perf::units::Instant;
 use wire::nfs3::{FType, FileHandle, StableHow};
 
 use crate::walk::{Ended, Walk};
@@ -32,7 +33,7 @@ impl Walk<'_> {
         let session = match self.steps.session(ports).await {
             Ok(session) => session.with_root(root),
             Err(error) => {
-                return self.failed(Phase::Fsinfo, begin, fault::of(&error), error.to_string());
+                return self.failed_call(Phase::Fsinfo, begin, &error);
             }
         };
         self.attributes(&session, root).await?;
@@ -47,37 +48,34 @@ impl Walk<'_> {
 
     async fn attributes(&mut self, session: &Session, root: FileHandle) -> Result<(), Ended> {
         let begin = self.clock.now();
-        match session.fsinfo(root).await {
-            Ok(info) => {
-                let what =
-                    format!("READs of up to {} bytes, WRITEs of up to {}", info.rtmax, info.wtmax);
-                self.done(Phase::Fsinfo, begin, what);
-            }
-            Err(error) => {
-                self.failed(Phase::Fsinfo, begin, fault::of(&error), error.to_string())?;
-            }
-        }
+        let fsinfo = session.fsinfo(root).await.map(|found| {
+            format!("READs of up to {} bytes, WRITEs of up to {}", found.rtmax, found.wtmax)
+        });
+        self.answered(Phase::Fsinfo, begin, fsinfo)?;
         let begin = self.clock.now();
-        match session.pathconf(root).await {
-            Ok(found) => {
-                self.done(
-                    Phase::Pathconf,
-                    begin,
-                    format!("names of up to {} bytes", found.name_max),
-                );
-            }
-            Err(error) => {
-                self.failed(Phase::Pathconf, begin, fault::of(&error), error.to_string())?;
-            }
-        }
+        let pathconf = session.pathconf(root).await;
+        let pathconf = pathconf.map(|found| format!("names of up to {} bytes", found.name_max));
+        self.answered(Phase::Pathconf, begin, pathconf)?;
         let begin = self.clock.now();
-        match session.getattr(root).await {
-            Ok(found) => {
-                let what = format!("mode {:o}, owner {}:{}", found.mode, found.uid, found.gid);
-                self.done(Phase::Getattr, begin, what);
+        let getattr = session
+            .getattr(root)
+            .await
+            .map(|found| format!("mode {:o}, owner {}:{}", found.mode, found.uid, found.gid));
+        self.answered(Phase::Getattr, begin, getattr)
+    }
+
+    fn answered(
+        &mut self,
+        phase: Phase,
+        begin: Instant,
+        answer: Result<String, Error>,
+    ) -> Result<(), Ended> {
+        match answer {
+            Ok(what) => {
+                self.done(phase, begin, what);
                 Ok(())
             }
-            Err(error) => self.failed(Phase::Getattr, begin, fault::of(&error), error.to_string()),
+            Err(error) => self.failed_call(phase, begin, &error),
         }
     }
 
@@ -100,7 +98,7 @@ impl Walk<'_> {
                 self.skip(Phase::Read, "there is no file in the directory itself");
                 Ok(())
             }
-            Err(error) => self.failed(Phase::Read, begin, fault::of(&error), error.to_string()),
+            Err(error) => self.failed_call(Phase::Read, begin, &error),
         }
     }
 
@@ -151,15 +149,7 @@ impl Walk<'_> {
         }
         let after = self.clock.since_1970();
         let mtime = session.getattr(file).await?.mtime;
-        let mut read = Vec::new();
-        while read.len() < data.len() {
-            let found = session.read(file, read.len() as u64, BYTES).await?;
-            if found.data.is_empty() {
-                break;
-            }
-            read.extend_from_slice(&found.data);
-        }
-        if read != data {
+        if read_back(session, file, data.len()).await? != data {
             return Err(session.nonsense("READ", "other bytes than were written"));
         }
         let theirs = f64::from(mtime.seconds) + f64::from(mtime.nseconds) * 1e-9;
@@ -169,6 +159,18 @@ impl Walk<'_> {
             error_ms: (after - before) / 2.0 * 1e3 + TICK_MS,
         })
     }
+}
+
+async fn read_back(session: &Session, file: FileHandle, len: usize) -> Result<Vec<u8>, Error> {
+    let mut read = Vec::new();
+    while read.len() < len {
+        let found = session.read(file, read.len() as u64, BYTES).await?;
+        if found.data.is_empty() {
+            break;
+        }
+        read.extend_from_slice(&found.data);
+    }
+    Ok(read)
 }
 
 /// A file in a directory, by what the first page of its listing says.

@@ -149,6 +149,16 @@ impl<'a> Walk<'a> {
         self.failed_where(phase, since, fault, what, phase.is_optional())
     }
 
+    /// The same of a call, by what it failed with.
+    pub(crate) fn failed_call(
+        &mut self,
+        phase: Phase,
+        since: Instant,
+        error: &Error,
+    ) -> Result<(), Ended> {
+        self.failed(phase, since, fault::of(error), error.to_string())
+    }
+
     fn failed_where(
         &mut self,
         phase: Phase,
@@ -172,12 +182,10 @@ impl<'a> Walk<'a> {
         let found = tcp::resolve(self.clock, &self.target.host, NFS_PORT, self.options.limit).await;
         let found = found.map_err(|error| (fault::of_connect(&error), error.to_string()));
         let found = found.and_then(|all| {
+            let none = || (Fault::Unresolved, format!("{} has no address", self.target.host));
             // As mounts choose: IPv4 first.
             let ipv4 = all.iter().find(|address| address.is_ipv4());
-            let chosen = ipv4.or_else(|| all.first()).copied();
-            chosen
-                .map(|chosen| (chosen, all.len()))
-                .ok_or_else(|| (Fault::Unresolved, format!("{} has no address", self.target.host)))
+            ipv4.or_else(|| all.first()).map(|chosen| (*chosen, all.len())).ok_or_else(none)
         });
         match found {
             Ok((address, count)) => {
@@ -258,7 +266,7 @@ impl<'a> Walk<'a> {
                 Ok(None)
             }
             Err(error) => {
-                self.failed(Phase::Portmapper, begin, fault::of(&error), error.to_string())?;
+                self.failed_call(Phase::Portmapper, begin, &error)?;
                 Ok(None)
             }
         }
@@ -353,6 +361,29 @@ impl<'a> Walk<'a> {
     ) -> Result<SocketAddr, Ended> {
         let begin = self.clock.now();
         let version = self.target.version;
+        let mut why = None;
+        for port in self.mount_ports(host, nfs).await {
+            let address = SocketAddr::new(host.ip(), port);
+            match self.steps.null_of_mount(address, version).await {
+                Ok(()) => {
+                    self.known.port = Some(port);
+                    self.done(Phase::MountProgram, begin, format!("port {port}"));
+                    return Ok(address);
+                }
+                // The error of the first place means more than that the usual port is closed.
+                Err(error) => drop(why.get_or_insert((port, error))),
+            }
+        }
+        if let Some((port, error)) = why {
+            self.known.port = Some(port);
+            self.failed_call(Phase::MountProgram, begin, &error)?;
+        }
+        Err(Ended)
+    }
+
+    /// Where MOUNT may be: as given, else as registered, else where NFS is, else its usual port.
+    async fn mount_ports(&mut self, host: SocketAddr, nfs: SocketAddr) -> Vec<u16> {
+        let version = self.target.version;
         let portmapper = SocketAddr::new(host.ip(), portmap::PORT);
         let has_portmapper = self.checked.steps.iter().any(|step| {
             step.phase == Phase::Portmapper && matches!(step.outcome, Outcome::Done(_))
@@ -361,28 +392,10 @@ impl<'a> Walk<'a> {
             (None, true) => self.steps.registered(portmapper, Service::Mount, version).await,
             _ => Ok(None),
         };
-        let candidates = match (self.target.mount_port, registered.ok().flatten()) {
+        match (self.target.mount_port, registered.ok().flatten()) {
             (Some(port), _) | (None, Some(port)) => vec![port],
             (None, None) => vec![nfs.port(), MOUNT_PORT],
-        };
-        let mut why = None;
-        for port in candidates {
-            let address = SocketAddr::new(host.ip(), port);
-            match self.steps.null_of_mount(address, version).await {
-                Ok(()) => {
-                    self.known.port = Some(port);
-                    self.done(Phase::MountProgram, begin, format!("port {port}"));
-                    return Ok(address);
-                }
-                // What the first place says tells more than that the usual port is closed.
-                Err(error) => drop(why.get_or_insert((port, error))),
-            }
         }
-        if let Some((port, error)) = why {
-            self.known.port = Some(port);
-            self.failed(Phase::MountProgram, begin, fault::of(&error), error.to_string())?;
-        }
-        Err(Ended)
     }
 
     async fn exports(&mut self, mount: SocketAddr) -> Result<(), Ended> {
@@ -403,7 +416,7 @@ impl<'a> Walk<'a> {
                 self.done(Phase::Exports, begin, what);
                 Ok(())
             }
-            Err(error) => self.failed(Phase::Exports, begin, fault::of(&error), error.to_string()),
+            Err(error) => self.failed_call(Phase::Exports, begin, &error),
         }
     }
 
@@ -411,22 +424,21 @@ impl<'a> Walk<'a> {
     async fn permission(&mut self, ports: &Ports) -> Result<FileHandle, Ended> {
         let begin = self.clock.now();
         let path = self.target.path.as_slice();
-        let mut asked = path;
+        let mut export = path;
         let mut first = None;
         loop {
-            let error = match self.steps.mnt(ports.mount, ports.version, asked).await {
-                Ok(root) => return self.inside(ports, root, asked.len(), begin).await,
+            let error = match self.steps.mnt(ports.mount, ports.version, export).await {
+                Ok(root) => return self.inside(ports, root, export.len(), begin).await,
                 Err(error) => error,
             };
             let may_be_inside = matches!(fault::of(&error), Fault::Absent | Fault::Denied);
             let error = first.get_or_insert(error);
-            let slash = asked.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            if !may_be_inside || asked == b"/" {
-                let (fault, what) = (fault::of(error), error.to_string());
-                self.failed(Phase::Permission, begin, fault, what)?;
+            let slash = export.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            if !may_be_inside || export == b"/" {
+                self.failed_call(Phase::Permission, begin, error)?;
                 return Err(Ended);
             }
-            asked = if slash == 0 { b"/" } else { &asked[..slash] };
+            export = if slash == 0 { b"/" } else { &export[..slash] };
         }
     }
 
@@ -455,7 +467,7 @@ impl<'a> Walk<'a> {
             }
             Err(error) => {
                 self.known.inside_of = Some(String::from_utf8_lossy(export).into_owned());
-                self.failed(Phase::Permission, begin, fault::of(&error), error.to_string())?;
+                self.failed_call(Phase::Permission, begin, &error)?;
                 Err(Ended)
             }
         }

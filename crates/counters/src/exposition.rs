@@ -88,16 +88,16 @@ impl<'a> Rest<'a> {
         Ok(Series { name, labels, value: self.value()? })
     }
 
+    /// A sign behind blanks.
+    fn sign(&mut self, sign: char, expected: &'static str) -> Result<(), Problem> {
+        self.blanks();
+        if self.take(sign) { Ok(()) } else { Err(self.unexpected(expected)) }
+    }
+
     fn one_label(&mut self) -> Result<(String, String), Problem> {
         let name = self.name("the name of a label")?.to_owned();
-        self.blanks();
-        if !self.take('=') {
-            return Err(self.unexpected("`=`"));
-        }
-        self.blanks();
-        if !self.take('"') {
-            return Err(self.unexpected("a value in quotes"));
-        }
+        self.sign('=', "`=`")?;
+        self.sign('"', "a value in quotes")?;
         let mut value = String::new();
         loop {
             let next = self.left().chars().next();

@@ -1,5 +1,7 @@
 //! Lines and their words, with their places.
 
+use std::iter;
+
 use super::problem::{Found, Problem, Wrong};
 
 /// A word, and where it is in its line.
@@ -80,6 +82,11 @@ impl<'a> Line<'a> {
     pub(super) fn next(&mut self) -> Option<Word<'a>> {
         let word = self.word();
         (!word.text.is_empty()).then_some(word)
+    }
+
+    /// All words up to the line's end.
+    pub(super) fn words(mut self) -> impl Iterator<Item = Word<'a>> {
+        iter::from_fn(move || self.next())
     }
 
     /// The number that comes next.

@@ -49,25 +49,8 @@ pub fn read(text: &[u8]) -> Result<Vec<Mount>, Problem> {
     let mut at: Option<usize> = None;
     for line in Line::all(&text) {
         bounded(&line)?;
-        if let Some((device, point)) = mounted(line.whole()) {
-            let mount = Mount {
-                device: device.to_owned(),
-                point: point.to_owned(),
-                kind: "nfs".to_owned(),
-                age_s: Some(SECONDS),
-                ..Mount::default()
-            };
-            let is_one = |other: &Mount| other.point == mount.point && other.device == mount.device;
-            let known = mounts.iter().position(is_one);
-            if known.is_none() && mounts.len() == MOUNTS_MAX {
-                let wrong = Wrong::TooMany { what: "mounts", max: MOUNTS_MAX };
-                return Err(line.clone().word().wrong(wrong));
-            }
-            at = Some(known.unwrap_or(mounts.len()));
-            match known {
-                Some(known) => mounts[known] = mount,
-                None => mounts.push(mount),
-            }
+        if let Some(named) = mounted(line.whole()) {
+            at = Some(begin(&mut mounts, named, line)?);
             operation = None;
         } else if let Some(name) = columns(line.trimmed()) {
             operation = name;
@@ -82,6 +65,32 @@ pub fn read(text: &[u8]) -> Result<Vec<Mount>, Problem> {
         true => Err(Problem { line: 1, column: 1, wrong: Wrong::Nothing }),
         false => Ok(mounts),
     }
+}
+
+/// Begins a mount, in the place of an earlier report on it; gives its place.
+fn begin(
+    mounts: &mut Vec<Mount>,
+    (device, point): (&str, &str),
+    line: Line<'_>,
+) -> Result<usize, Problem> {
+    let mount = Mount {
+        device: device.to_owned(),
+        point: point.to_owned(),
+        kind: "nfs".to_owned(),
+        age_s: Some(SECONDS),
+        ..Mount::default()
+    };
+    let is_one = |other: &Mount| other.point == mount.point && other.device == mount.device;
+    let known = mounts.iter().position(is_one);
+    if known.is_none() && mounts.len() == MOUNTS_MAX {
+        let wrong = Wrong::TooMany { what: "mounts", max: MOUNTS_MAX };
+        return Err({ line }.word().wrong(wrong));
+    }
+    match known {
+        Some(known) => mounts[known] = mount,
+        None => mounts.push(mount),
+    }
+    Ok(known.unwrap_or(mounts.len() - 1))
 }
 
 /// `ops/s kB/s kB/op retrans (share) RTT exe [queue] [errors (share)]`

@@ -105,8 +105,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Section>, Problem> {
         }
         let is_title = title(trimmed).is_some() || listed(line).is_some();
         if let Some((above, _)) = names.as_ref().filter(|_| is_title) {
-            let mut above = *above;
-            return Err(above.word().unexpected("a line of numbers below it"));
+            return Err(numberless(*above));
         }
         if let Some(mut section) = title(trimmed) {
             section.line = line.number;
@@ -121,16 +120,10 @@ pub fn read(text: &[u8]) -> Result<Vec<Section>, Problem> {
             continue;
         }
         let Some(section) = sections.last_mut() else { continue };
-        let mut words = line;
-        let mut list = Vec::new();
-        while let Some(word) = words.next() {
-            list.push(word);
-        }
+        let list: Vec<Word<'_>> = line.words().collect();
         names = match names.take() {
             None => {
-                for name in &list {
-                    section.knows(name)?;
-                }
+                list.iter().try_for_each(|name| section.knows(name))?;
                 Some((line, list))
             }
             Some((_, names)) => {
@@ -139,13 +132,18 @@ pub fn read(text: &[u8]) -> Result<Vec<Section>, Problem> {
             }
         };
     }
-    if let Some((mut above, _)) = names {
-        return Err(above.word().unexpected("a line of numbers below it"));
+    if let Some((above, _)) = names {
+        return Err(numberless(above));
     }
     if sections.is_empty() {
         return Err(Problem { line: 1, column: 1, wrong: Wrong::Nothing });
     }
     Ok(sections)
+}
+
+/// A line of names that ends its section.
+fn numberless(mut names: Line<'_>) -> Problem {
+    names.word().unexpected("a line of numbers below it")
 }
 
 impl Section {

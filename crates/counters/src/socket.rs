@@ -193,28 +193,16 @@ pub fn read(text: &[u8]) -> Result<Vec<Connection>, Problem> {
             first = words.word();
         }
         if STATES.contains(&first.text) {
-            let (received_queue, sent_queue) = (words.number()?, words.number()?);
-            let (local, peer) = (words.word().text.to_owned(), words.word());
-            if peer.text.is_empty() {
-                return Err(peer.unexpected("the address of the other end"));
-            }
             if connections.len() == CONNECTIONS_MAX {
                 let wrong = Wrong::TooMany { what: "connections", max: CONNECTIONS_MAX };
                 return Err(first.wrong(wrong));
             }
-            connections.push(Connection {
-                state: first.text.to_owned(),
-                received_queue,
-                sent_queue,
-                local,
-                peer: peer.text.to_owned(),
-                ..Connection::default()
-            });
+            connections.push(head(first.text, &mut words)?);
             line = words;
         }
         let Some(connection) = connections.last_mut() else { continue };
         let mut after_rate = false;
-        while let Some(word) = line.next() {
+        for word in line.words() {
             if after_rate {
                 connection.delivery_bits_per_s = rate(word.text);
             }
@@ -226,6 +214,23 @@ pub fn read(text: &[u8]) -> Result<Vec<Connection>, Problem> {
         return Err(Problem { line: 1, column: 1, wrong: Wrong::Nothing });
     }
     Ok(connections)
+}
+
+/// The words behind the state: queues and ends.
+fn head(state: &str, words: &mut Line<'_>) -> Result<Connection, Problem> {
+    let (received_queue, sent_queue) = (words.number()?, words.number()?);
+    let (local, peer) = (words.word().text.to_owned(), words.word());
+    if peer.text.is_empty() {
+        return Err(peer.unexpected("the address of the other end"));
+    }
+    Ok(Connection {
+        state: state.to_owned(),
+        received_queue,
+        sent_queue,
+        local,
+        peer: peer.text.to_owned(),
+        ..Connection::default()
+    })
 }
 
 #[cfg(test)]

@@ -87,10 +87,10 @@ pub(crate) fn special(mode: u32, number: u32) -> Option<MknodData> {
 }
 
 /// What SETATTR asks for, in NFS's words. `now` is the time since 1970.
-pub(crate) fn wanted(asked: &Setattr, now: Duration) -> Sattr3 {
-    let has = |bit| asked.valid & bit != 0;
+pub(crate) fn wanted(setattr: &Setattr, now: Duration) -> Sattr3 {
+    let has = |bit| setattr.valid & bit != 0;
     let atime_is_now = has(fattr::ATIME_NOW);
-    let mtime = match nfs_time(asked.mtime, asked.mtime_nanos) {
+    let mtime = match nfs_time(setattr.mtime, setattr.mtime_nanos) {
         _ if !has(fattr::MTIME) => SetTime::DontChange,
         _ if has(fattr::MTIME_NOW) => SetTime::ServerTime,
         // A kernel that writes back says its own time where utimes(2) was told none; and only the
@@ -101,13 +101,13 @@ pub(crate) fn wanted(asked: &Setattr, now: Duration) -> Sattr3 {
     let atime = match has(fattr::ATIME) {
         false => SetTime::DontChange,
         true if atime_is_now => SetTime::ServerTime,
-        true => SetTime::ClientTime(nfs_time(asked.atime, asked.atime_nanos)),
+        true => SetTime::ClientTime(nfs_time(setattr.atime, setattr.atime_nanos)),
     };
     Sattr3 {
-        mode: has(fattr::MODE).then_some(asked.mode & 0o7777),
-        uid: has(fattr::UID).then_some(asked.uid),
-        gid: has(fattr::GID).then_some(asked.gid),
-        size: has(fattr::SIZE).then_some(asked.size),
+        mode: has(fattr::MODE).then_some(setattr.mode & 0o7777),
+        uid: has(fattr::UID).then_some(setattr.uid),
+        gid: has(fattr::GID).then_some(setattr.gid),
+        size: has(fattr::SIZE).then_some(setattr.size),
         atime,
         mtime,
     }

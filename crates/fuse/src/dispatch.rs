@@ -32,8 +32,8 @@ const FREE_MAX: usize = 16;
 /// Work that answers a request.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What the kernel asked for, and where the answer goes.
-pub(crate) struct Asked<'a> {
+/// A request of the kernel.
+pub(crate) struct Incoming<'a> {
     pub(crate) header: Header,
     pub(crate) operation: Operation<'a>,
     /// The data of a WRITE.
@@ -94,7 +94,7 @@ pub(crate) fn run(
                     Bytes::copy_from_slice(&buffer[WRITE_HEAD_BYTES..end])
                 };
                 let operation = Operation::Write { file, offset, count, how };
-                begin(device, system, inflight, Asked { header, operation, data });
+                begin(device, system, inflight, Incoming { header, operation, data });
                 continue;
             }
             Ok((_, Operation::Interrupt { unique })) => {
@@ -106,8 +106,8 @@ pub(crate) fn run(
                 return;
             }
             Ok((header, operation)) => {
-                let asked = Asked { header, operation, data: Bytes::new() };
-                begin(device, system, inflight, asked);
+                let request = Incoming { header, operation, data: Bytes::new() };
+                begin(device, system, inflight, request);
                 continue;
             }
             Err((unique, _malformed)) => unique,
@@ -116,12 +116,17 @@ pub(crate) fn run(
     }
 }
 
-fn begin(device: &Arc<Device>, system: &Arc<FileSystem>, inflight: &Inflight, asked: Asked<'_>) {
-    let Header { unique, pid, .. } = asked.header;
-    let abandoned = abandoned(&asked.operation);
+fn begin(
+    device: &Arc<Device>,
+    system: &Arc<FileSystem>,
+    inflight: &Inflight,
+    request: Incoming<'_>,
+) {
+    let Header { unique, pid, .. } = request.header;
+    let abandoned = abandoned(&request.operation);
     let reply = Reply::new(device, unique);
     let mark = Inflight::mark(&reply);
-    let Some(mut work) = system.begin(asked, reply) else {
+    let Some(mut work) = system.begin(request, reply) else {
         return;
     };
     // Whom it wakes does not matter: it is polled again when it is spawned.

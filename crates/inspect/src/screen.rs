@@ -6,7 +6,9 @@ use std::fmt::Write;
 use harness::records::scaled;
 use perf::units::Nanos;
 use trace::capture::Place;
-use trace::{Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks};
+use trace::{
+    Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks, Totals,
+};
 
 use super::Seen;
 use super::sides::{Side, sides};
@@ -114,6 +116,13 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
         plural(ends.len(), "connection"),
     )
     .ok();
+    operations_table(out, totals);
+    relayed(out, talks);
+    most_calls(out, analyzer, "clients", Side::Clients);
+    most_calls(out, analyzer, "servers", Side::Servers);
+}
+
+fn operations_table(out: &mut String, totals: &Totals) {
     let mut rows: Vec<_> = totals.operations().collect();
     rows.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
     writeln!(
@@ -155,9 +164,6 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
         )
         .ok();
     }
-    relayed(out, talks);
-    most_calls(out, analyzer, "clients", Side::Clients);
-    most_calls(out, analyzer, "servers", Side::Servers);
 }
 
 /// Calls that were seen on both sides of a relay.
@@ -273,24 +279,34 @@ fn round_trip(out: &mut String, analyzer: &Analyzer, rtt: &Rtt) {
     }
 }
 
-/// How data are made stable, and what the calls are for.
+/// How data are made stable, what the calls are for, and what the capture lacks.
 fn character(out: &mut String, analyzer: &Analyzer) {
-    let totals = analyzer.totals();
-    let sync = totals.sync;
+    stability(out, analyzer);
+    purposes(out, analyzer);
+    losses(out, analyzer);
+}
+
+fn stability(out: &mut String, analyzer: &Analyzer) {
+    let sync = analyzer.totals().sync;
     let writes: u64 = sync.writes.iter().sum();
-    if writes > 0 {
-        let stable = percent(sync.writes[1] + sync.writes[2], writes);
-        let mib = mebibytes(sync.written_bytes);
-        #[expect(clippy::cast_precision_loss, reason = "a rate")]
-        let commits = sync.commits as f64 / mib.max(1e-9);
-        writeln!(
-            out,
-            "sync        {stable:.0} % of WRITEs stable, {commits:.3} COMMITs per MiB, {:.0} % of \
-             WRITEs under 4 KiB",
-            percent(sync.small_writes, writes)
-        )
-        .ok();
+    if writes == 0 {
+        return;
     }
+    let stable = percent(sync.writes[1] + sync.writes[2], writes);
+    let mib = mebibytes(sync.written_bytes);
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let commits = sync.commits as f64 / mib.max(1e-9);
+    writeln!(
+        out,
+        "sync        {stable:.0} % of WRITEs stable, {commits:.3} COMMITs per MiB, {:.0} % of \
+         WRITEs under 4 KiB",
+        percent(sync.small_writes, writes)
+    )
+    .ok();
+}
+
+fn purposes(out: &mut String, analyzer: &Analyzer) {
+    let totals = analyzer.totals();
     let of = |kind: Kind| -> u64 {
         let all = totals.operations().filter(|(operation, _)| operation.kind() == kind);
         all.map(|(_, total)| total.calls).sum()
@@ -314,20 +330,25 @@ fn character(out: &mut String, analyzer: &Analyzer) {
         )
         .ok();
     }
-    let talks = || analyzer.talks().heard().map(|(_, talk)| talk);
-    let again: u64 = talks().map(|talk| talk.retransmissions).sum();
-    let twice: u64 = talks().map(|talk| talk.duplicate_replies).sum();
-    let unasked: u64 = talks().map(|talk| talk.unasked_replies).sum();
-    let tcp_again: u64 = talks().map(|talk| talk.streams.again).sum();
-    let missing: u64 = talks().map(|talk| talk.streams.missing_bytes).sum();
+}
+
+fn losses(out: &mut String, analyzer: &Analyzer) {
+    let sum = |count: fn(&Talk) -> u64| -> u64 {
+        analyzer.talks().heard().map(|(_, talk)| count(talk)).sum()
+    };
     writeln!(
         out,
-        "losses      calls retransmitted {again}, replies twice {twice}, without call {unasked}, \
-         calls without reply {}; TCP segments retransmitted {tcp_again}, bytes missing {missing}",
-        totals.unanswered
+        "losses      calls retransmitted {}, replies twice {}, without call {}, calls without \
+         reply {}; TCP segments retransmitted {}, bytes missing {}",
+        sum(|talk| talk.retransmissions),
+        sum(|talk| talk.duplicate_replies),
+        sum(|talk| talk.unasked_replies),
+        analyzer.totals().unanswered,
+        sum(|talk| talk.streams.again),
+        sum(|talk| talk.streams.missing_bytes),
     )
     .ok();
-    let tls: u64 = talks().map(|talk| talk.tls).sum();
+    let tls = sum(|talk| talk.tls);
     if tls > 0 {
         writeln!(
             out,
@@ -336,7 +357,7 @@ fn character(out: &mut String, analyzer: &Analyzer) {
         )
         .ok();
     }
-    let cut: u64 = talks().map(|talk| talk.streams.cut).sum();
+    let cut = sum(|talk| talk.streams.cut);
     if cut > 0 {
         writeln!(
             out,
@@ -389,6 +410,11 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
         )
         .ok();
     }
+    phases(out, analyzer, begin);
+}
+
+/// The times between gaps in which the busiest connection did most.
+fn phases(out: &mut String, analyzer: &Analyzer, begin: u64) {
     let Some((_, talk)) = busiest(analyzer) else { return };
     let mut phases = talk.pace.phases(talk.first_ns);
     phases.sort_by_key(|phase| std::cmp::Reverse(phase.done.replies));

@@ -179,29 +179,18 @@ fn full(evidence: &Evidence) -> usize {
     usize::from(evidence.sides[1].zero_window_ns > evidence.sides[0].zero_window_ns)
 }
 
+/// The end that sends more.
+fn busier(evidence: &Evidence) -> usize {
+    usize::from(evidence.sides[1].bytes > evidence.sides[0].bytes)
+}
+
 /// What is found, in one sentence.
 fn sentence(evidence: &Evidence, found: &Finding) -> String {
     let share = format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
-    let median = |work| ns(evidence.work(work).median_ns);
     match found.suspect {
-        Suspect::SlowCommit => format!(
-            "the server's disk is slow: {share} passes waiting for COMMIT, {} each",
-            median(Work::Commit)
-        ),
-        Suspect::SlowStableWrite => {
-            let writes = evidence.work(Work::StableWrite);
-            format!(
-                "the server's disk is slow: {share} passes waiting for stable WRITEs (FILE_SYNC) \
-                 of {}, {} each",
-                bytes(writes.bytes / writes.calls.max(1)),
-                median(Work::StableWrite)
-            )
+        Suspect::SlowCommit | Suspect::SlowStableWrite | Suspect::SmallSyncs => {
+            stable(evidence, found.suspect, &share)
         }
-        Suspect::SmallSyncs => format!(
-            "a program makes every {} stable before it goes on (fsync, O_SYNC or a mount with \
-             sync): {share} passes waiting for that",
-            bytes(evidence.syncs.small_bytes / evidence.syncs.small.max(1))
-        ),
         Suspect::Latency => format!(
             "the network is far: {share} is round trips of {}",
             ns(evidence.round_trip_ns().unwrap_or(0))
@@ -211,19 +200,7 @@ fn sentence(evidence: &Evidence, found: &Finding) -> String {
              busy time, and {share} passes so",
             evidence.stop_and_wait.unwrap_or(0.0) * 100.0
         ),
-        Suspect::Rate => {
-            let side = usize::from(evidence.sides[1].bytes > evidence.sides[0].bytes);
-            let per_s = evidence.sides[side].bytes_per_s_mean;
-            let link = nominal_rate(per_s).map_or_else(String::new, |mbps| {
-                format!(", as a link of {mbps:.0} Mbit/s carries")
-            });
-            format!(
-                "the network is full: the {} sends {:.1} MiB/s all the time{link}; {share} waits \
-                 for it",
-                ENDS[side],
-                per_s / f64::from(1 << 20)
-            )
-        }
+        Suspect::Rate => full_network(evidence, &share),
         Suspect::Loss => {
             let side = losing(evidence);
             format!(
@@ -268,6 +245,44 @@ fn sentence(evidence: &Evidence, found: &Finding) -> String {
     }
 }
 
+/// That stable storage takes the time.
+fn stable(evidence: &Evidence, suspect: Suspect, share: &str) -> String {
+    let median = |work| ns(evidence.work(work).median_ns);
+    match suspect {
+        Suspect::SlowCommit => format!(
+            "the server's disk is slow: {share} passes waiting for COMMIT, {} each",
+            median(Work::Commit)
+        ),
+        Suspect::SmallSyncs => format!(
+            "a program makes every {} stable before it goes on (fsync, O_SYNC or a mount with \
+             sync): {share} passes waiting for that",
+            bytes(evidence.syncs.small_bytes / evidence.syncs.small.max(1))
+        ),
+        _ => {
+            let writes = evidence.work(Work::StableWrite);
+            format!(
+                "the server's disk is slow: {share} passes waiting for stable WRITEs (FILE_SYNC) \
+                 of {}, {} each",
+                bytes(writes.bytes / writes.calls.max(1)),
+                median(Work::StableWrite)
+            )
+        }
+    }
+}
+
+/// That the link carries all it can.
+fn full_network(evidence: &Evidence, share: &str) -> String {
+    let side = busier(evidence);
+    let per_s = evidence.sides[side].bytes_per_s_mean;
+    let link = nominal_rate(per_s)
+        .map_or_else(String::new, |mbps| format!(", as a link of {mbps:.0} Mbit/s carries"));
+    format!(
+        "the network is full: the {} sends {:.1} MiB/s all the time{link}; {share} waits for it",
+        ENDS[side],
+        per_s / f64::from(1 << 20)
+    )
+}
+
 /// The numbers behind it.
 fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
     let mut grounds = match found.suspect {
@@ -281,8 +296,7 @@ fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
         )],
         Suspect::Retransmission => retransmitted(evidence),
         Suspect::Rate => {
-            let side = usize::from(evidence.sides[1].bytes > evidence.sides[0].bytes);
-            let sent = evidence.sides[side];
+            let sent = evidence.sides[busier(evidence)];
             vec![format!(
                 "half of all 50 ms carry {:.1} MiB/s and more, one of 20 more than {:.1}",
                 sent.bytes_per_s_p50 / f64::from(1 << 20),

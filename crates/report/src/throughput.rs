@@ -146,18 +146,18 @@ fn ceiling_text(ceiling: &Ceiling) -> String {
     format!("{}, {} MiB/s", ceiling.label, number(ceiling.mib_s))
 }
 
+/// The most of a curve, in words.
+fn peak(curve: &Curve) -> Option<String> {
+    let measured = |p: &CurvePoint| p.measured_mib_s.filter(|v| v.is_finite()).map(|v| (v, p.n));
+    let (mib_s, n) = curve.points.iter().filter_map(measured).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let last = curve.points.iter().filter(|p| measured(p).is_some()).map(|p| p.n).max();
+    // At the last window it may go on rising.
+    let verb = if Some(n) == last { "has its most" } else { "peaks" };
+    Some(format!("{} {verb}, {} MiB/s, with N = {n}", curve.name, number(mib_s)))
+}
+
 fn caption(plot: &ThroughputPlot) -> String {
-    let best = |curve: &Curve| {
-        let measured =
-            |p: &CurvePoint| p.measured_mib_s.filter(|v| v.is_finite()).map(|v| (v, p.n));
-        let (mib_s, n) =
-            curve.points.iter().filter_map(measured).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let last = curve.points.iter().filter(|p| measured(p).is_some()).map(|p| p.n).max();
-        // At the last window it may go on rising.
-        let verb = if Some(n) == last { "has its most" } else { "peaks" };
-        Some(format!("{} {verb}, {} MiB/s, with N = {n}", curve.name, number(mib_s)))
-    };
-    let peaks: Vec<String> = plot.curves.iter().filter_map(best).collect();
+    let peaks: Vec<String> = plot.curves.iter().filter_map(peak).collect();
     let errors = plot.curves.iter().flat_map(|curve| &curve.points);
     let worst = errors.filter_map(CurvePoint::error_pct).max_by(|a, b| a.abs().total_cmp(&b.abs()));
 

@@ -165,14 +165,12 @@ impl<S: Store> Site<S> {
             let (engine, clock, treat) = (Arc::clone(&engine), clock.clone(), treat.clone());
             let peer = Peer::at(peer.address, Transport::Stream);
             async move {
-                let message = engine.call(peer, record.clone()).await.reply()?;
-                let mut whole = [&message.head[..], &message.payload[..]].concat();
-                whole.resize(message.wire_len(), 0);
-                let (told, late) = treat(&record, whole);
+                let reply = engine.call(peer, record.clone()).await.reply()?;
+                let (reply, late) = treat(&record, whole(&reply));
                 if late > Nanos::ZERO {
                     clock.sleep(late).await;
                 }
-                Some(Message::new(told))
+                Some(Message::new(reply))
             }
         };
         let host = self.host.clone();
@@ -300,4 +298,11 @@ pub fn memory_store(clock: &Clock) -> MemStore {
 /// The same, of another size.
 pub fn memory_store_of(options: MemOptions, clock: &Clock) -> MemStore {
     MemStore::new(options, time_of_day(clock))
+}
+
+/// The bytes of a message, with its padding.
+fn whole(message: &Message) -> Vec<u8> {
+    let mut whole = [&message.head[..], &message.payload[..]].concat();
+    whole.resize(message.wire_len(), 0);
+    whole
 }

@@ -98,7 +98,7 @@ impl Liar {
         told.map_or_else(|| reply.clone(), |told| [head, told].concat())
     }
 
-    /// Other results than the true ones; none where those are told.
+    /// Other results than the true ones; none where those are sent.
     fn results(
         &self,
         procedure: Procedure,
@@ -106,13 +106,9 @@ impl Liar {
         results: &[u8],
     ) -> Option<Vec<u8>> {
         match procedure {
-            Procedure::Readdir => {
-                let asked = readdir::Args::decode(args).ok()?;
-                self.listing(asked.cookie, false)
-            }
+            Procedure::Readdir => self.listing(readdir::Args::decode(args).ok()?.cookie, false),
             Procedure::Readdirplus => {
-                let asked = readdirplus::Args::decode(args).ok()?;
-                self.listing(asked.cookie, true)
+                self.listing(readdirplus::Args::decode(args).ok()?.cookie, true)
             }
             Procedure::Fsinfo => {
                 let mut info = from_bytes::<fsinfo::Reply>(results).ok()?.ok()?;
@@ -124,62 +120,68 @@ impl Liar {
                 }
                 Some(fsinfo::Reply::Ok(info).to_bytes())
             }
-            Procedure::Read => {
-                let mut told = from_bytes::<read::Reply<'_>>(results).ok()?.ok()?;
-                let mut more = told.data.to_vec();
-                more.resize(read::Args::decode(args).ok()?.count as usize + 4, 0);
-                match self.lie {
-                    Lie::ReadsNothing => (told.data, told.eof) = (&[], false),
-                    Lie::ReadsMore => told.data = &more,
-                    Lie::AlwaysLater => {
-                        return Some(read::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
-                    }
-                    _ => return None,
-                }
-                told.count = u32::try_from(told.data.len()).ok()?;
-                Some(read::Reply::Ok(told).to_bytes())
-            }
-            Procedure::Write => {
-                let mut told = from_bytes::<write::Reply>(results).ok()?.ok()?;
-                match self.lie {
-                    Lie::NeverKept => {
-                        (told.committed, told.verf) = (StableHow::Unstable, self.verifier());
-                    }
-                    Lie::NewVerifiers => told.verf = self.verifier(),
-                    Lie::WritesNothing => told.count = 0,
-                    Lie::WritesMore => told.count += 1,
-                    Lie::AlwaysLater => {
-                        return Some(write::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
-                    }
-                    _ => return None,
-                }
-                Some(write::Reply::Ok(told).to_bytes())
-            }
-            Procedure::Commit => {
-                let mut told = from_bytes::<commit::Reply>(results).ok()?.ok()?;
-                match self.lie {
-                    Lie::NeverKept | Lie::NewVerifiers => told.verf = self.verifier(),
-                    Lie::AlwaysLater => {
-                        return Some(commit::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
-                    }
-                    _ => return None,
-                }
-                Some(commit::Reply::Ok(told).to_bytes())
-            }
+            Procedure::Read => self.read(read::Args::decode(args).ok()?, results),
+            Procedure::Write => self.written(results),
+            Procedure::Commit => self.committed(results),
             Procedure::Getattr if self.lie == Lie::AlwaysLater => {
                 Some(getattr::Reply::Err(NfsStat3::Jukebox.into()).to_bytes())
             }
             Procedure::Pathconf => {
-                let mut told = from_bytes::<pathconf::Reply>(results).ok()?.ok()?;
+                let mut limits = from_bytes::<pathconf::Reply>(results).ok()?.ok()?;
                 match self.lie {
-                    Lie::NoNames => (told.name_max, told.linkmax) = (0, 0),
-                    Lie::FoldsCase => told.case_insensitive = true,
+                    Lie::NoNames => (limits.name_max, limits.linkmax) = (0, 0),
+                    Lie::FoldsCase => limits.case_insensitive = true,
                     _ => return None,
                 }
-                Some(pathconf::Reply::Ok(told).to_bytes())
+                Some(pathconf::Reply::Ok(limits).to_bytes())
             }
             _ => None,
         }
+    }
+
+    fn read(&self, args: read::Args, results: &[u8]) -> Option<Vec<u8>> {
+        let mut results = from_bytes::<read::Reply<'_>>(results).ok()?.ok()?;
+        let mut more = results.data.to_vec();
+        more.resize(args.count as usize + 4, 0);
+        match self.lie {
+            Lie::ReadsNothing => (results.data, results.eof) = (&[], false),
+            Lie::ReadsMore => results.data = &more,
+            Lie::AlwaysLater => {
+                return Some(read::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
+            }
+            _ => return None,
+        }
+        results.count = u32::try_from(results.data.len()).ok()?;
+        Some(read::Reply::Ok(results).to_bytes())
+    }
+
+    fn written(&self, results: &[u8]) -> Option<Vec<u8>> {
+        let mut results = from_bytes::<write::Reply>(results).ok()?.ok()?;
+        match self.lie {
+            Lie::NeverKept => {
+                (results.committed, results.verf) = (StableHow::Unstable, self.verifier());
+            }
+            Lie::NewVerifiers => results.verf = self.verifier(),
+            Lie::WritesNothing => results.count = 0,
+            Lie::WritesMore => results.count += 1,
+            Lie::AlwaysLater => {
+                return Some(write::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
+            }
+            _ => return None,
+        }
+        Some(write::Reply::Ok(results).to_bytes())
+    }
+
+    fn committed(&self, results: &[u8]) -> Option<Vec<u8>> {
+        let mut results = from_bytes::<commit::Reply>(results).ok()?.ok()?;
+        match self.lie {
+            Lie::NeverKept | Lie::NewVerifiers => results.verf = self.verifier(),
+            Lie::AlwaysLater => {
+                return Some(commit::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
+            }
+            _ => return None,
+        }
+        Some(commit::Reply::Ok(results).to_bytes())
     }
 
     fn verifier(&self) -> [u8; 8] {

@@ -141,16 +141,8 @@ impl Rpc {
                 self.totals.called(operation, record.first_ns);
             }
         }
-        if counts.is_paced()
-            && let Some(talk) = self.talks.get_mut(id)
-        {
-            if talk.first_ns == 0 {
-                talk.first_ns = record.first_ns;
-            }
-            talk.last_ns = now;
-        }
-        let outstanding = match counts.is_paced() && !from_server {
-            true => self.talks.called(id, (now, record.first_ns), work),
+        let outstanding = match counts.is_paced() {
+            true => self.paced_call(key, record, work),
             false => 0,
         };
         line.listings[from] += u32::from(operation.kind() == Kind::Listing);
@@ -176,6 +168,11 @@ impl Rpc {
             name: Vec::new(),
         };
         let name = if self.without_files { &[] } else { asked.name };
+        self.insert(key, open, name);
+    }
+
+    fn insert(&mut self, key: Key, open: Open, name: &[u8]) {
+        let (counts, now) = (open.counts, open.last_ns);
         if self.calls.is_full() {
             let oldest = self.calls.make_room(now);
             self.all_lost(&oldest, now);
@@ -184,6 +181,20 @@ impl Rpc {
             (true, Counts::Whole) => self.outstanding += 1,
             (false, Counts::Whole) => self.totals.unfollowed += 1,
             _ => {}
+        }
+    }
+
+    /// A call of which times count; how many are outstanding with it.
+    fn paced_call(&mut self, key: Key, record: &Record<'_>, work: Work) -> u32 {
+        if let Some(talk) = self.talks.get_mut(key.talk) {
+            if talk.first_ns == 0 {
+                talk.first_ns = record.first_ns;
+            }
+            talk.last_ns = record.last_ns;
+        }
+        match key.from_server {
+            true => 0,
+            false => self.talks.called(key.talk, (record.last_ns, record.first_ns), work),
         }
     }
 

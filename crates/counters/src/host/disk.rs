@@ -63,38 +63,16 @@ pub fn read(text: &[u8]) -> Result<Vec<Disk>, Problem> {
         line.number()?;
         let name = line.word().text.to_owned();
         let numbers = line.numbers("a disk", 11, NUMBERS_MAX)?;
-        let [
-            reads,
-            _,
-            _,
-            read_ms,
-            writes,
-            _,
-            _,
-            write_ms,
-            _,
-            busy_ms,
-            outstanding_ms,
-            _,
-            _,
-            _,
-            _,
-            flushes,
-            flush_ms,
-        ] = first(&numbers);
-        disks.push(Disk {
-            name,
-            reads,
-            read_ms,
-            writes,
-            write_ms,
-            busy_ms,
-            outstanding_ms,
-            flushes,
-            flush_ms,
-        });
+        disks.push(disk(name, first(&numbers)));
     }
     if disks.is_empty() { Err(nothing()) } else { Ok(disks) }
+}
+
+/// The fields of Documentation/admin-guide/iostats.rst, from the fourth of the line on.
+fn disk(name: String, numbers: [u64; 17]) -> Disk {
+    let [reads, _, _, read_ms, writes, _, _, write_ms, numbers @ ..] = numbers;
+    let [_, busy_ms, outstanding_ms, _, _, _, _, flushes, flush_ms] = numbers;
+    Disk { name, reads, read_ms, writes, write_ms, busy_ms, outstanding_ms, flushes, flush_ms }
 }
 
 #[cfg(test)]

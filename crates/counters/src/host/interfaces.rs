@@ -5,7 +5,7 @@
 
 use super::device::{Device, Traffic};
 use super::nothing;
-use crate::fields::Line;
+use crate::fields::{Line, Word};
 use crate::problem::Problem;
 use crate::rpc::bounded;
 
@@ -31,62 +31,75 @@ pub fn read(text: &[u8]) -> Result<Vec<Device>, Problem> {
     let text = String::from_utf8_lossy(text);
     let mut devices: Vec<Device> = Vec::new();
     let mut names: Option<Vec<&str>> = None;
-    for mut line in Line::all(&text) {
+    for line in Line::all(&text) {
         bounded(&line)?;
         if let Some(found) = columns(line.whole()) {
             names = Some(found);
             continue;
         }
         let (Some(names), false) = (&names, line.trimmed().is_empty()) else { continue };
-        let mut words = Vec::new();
-        while let Some(word) = line.next() {
-            words.push(word);
-        }
-        let of = |wanted: &str| -> Result<u64, Problem> {
-            let Some(at) = names.iter().position(|name| *name == wanted) else { return Ok(0) };
-            // A flag at the end (`BMRU`) may be missing, and an address in the middle.
-            let behind = names.len() - at;
-            let word = words.len().checked_sub(behind).and_then(|at| words.get(at));
-            match word {
-                Some(word) => word.number(),
-                None => Err(line.clone().word().unexpected("a number for each column")),
-            }
-        };
-        let Some(name) = words.first().map(|word| word.text.trim_end_matches('*')) else {
-            continue;
-        };
-        let linux = names.first() == Some(&"Iface");
-        let device = if linux {
-            let direction = |begin: &str| -> Result<Traffic, Problem> {
-                Ok(Traffic {
-                    bytes: 0,
-                    packets: of(&format!("{begin}-OK"))?,
-                    errors: of(&format!("{begin}-ERR"))?,
-                    drops: of(&format!("{begin}-DRP"))?,
-                    overruns: of(&format!("{begin}-OVR"))?,
-                })
-            };
-            let (received, sent) = (direction("RX")?, direction("TX")?);
-            Device { name: name.to_owned(), received, sent, collisions: 0 }
-        } else {
-            let direction =
-                |packets: &str, errors: &str, drops: &str| -> Result<Traffic, Problem> {
-                    let (packets, errors) = (of(packets)?, of(errors)?);
-                    Ok(Traffic { bytes: 0, packets, errors, drops: of(drops)?, overruns: 0 })
-                };
-            let collisions = if names.contains(&"Collis") { of("Collis")? } else { of("Coll")? };
-            Device {
-                name: name.to_owned(),
-                received: direction("Ipkts", "Ierrs", "Idrop")?,
-                sent: direction("Opkts", "Oerrs", "Odrop")?,
-                collisions,
-            }
-        };
+        let Some(row) = Row::of(line, names) else { continue };
+        let device = if names.first() == Some(&"Iface") { row.linux() } else { row.bsd() }?;
         if !devices.iter().any(|other| other.name == device.name) {
             devices.push(device);
         }
     }
     if devices.is_empty() { Err(nothing()) } else { Ok(devices) }
+}
+
+/// A line of an interface, below the names of its columns.
+struct Row<'a> {
+    line: Line<'a>,
+    words: Vec<Word<'a>>,
+    names: &'a [&'a str],
+    name: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(line: Line<'a>, names: &'a [&'a str]) -> Option<Self> {
+        let words: Vec<Word<'_>> = line.words().collect();
+        let name = words.first()?.text.trim_end_matches('*').to_owned();
+        Some(Self { line, words, names, name })
+    }
+
+    /// The number in a column; 0 where there is no such column.
+    fn number(&self, wanted: &str) -> Result<u64, Problem> {
+        let Some(at) = self.names.iter().position(|name| *name == wanted) else { return Ok(0) };
+        // A flag at the end (`BMRU`) may be missing, and an address in the middle.
+        let behind = self.names.len() - at;
+        match self.words.len().checked_sub(behind).and_then(|at| self.words.get(at)) {
+            Some(word) => word.number(),
+            None => Err({ self.line }.word().unexpected("a number for each column")),
+        }
+    }
+
+    fn linux(self) -> Result<Device, Problem> {
+        let direction = |begin: &str| -> Result<Traffic, Problem> {
+            let number = |what: &str| self.number(&format!("{begin}-{what}"));
+            let (packets, errors) = (number("OK")?, number("ERR")?);
+            Ok(Traffic {
+                bytes: 0,
+                packets,
+                errors,
+                drops: number("DRP")?,
+                overruns: number("OVR")?,
+            })
+        };
+        let (received, sent) = (direction("RX")?, direction("TX")?);
+        Ok(Device { name: self.name, received, sent, collisions: 0 })
+    }
+
+    fn bsd(self) -> Result<Device, Problem> {
+        let direction = |begin: &str| -> Result<Traffic, Problem> {
+            let number = |what: &str| self.number(&format!("{begin}{what}"));
+            let (packets, errors) = (number("pkts")?, number("errs")?);
+            Ok(Traffic { bytes: 0, packets, errors, drops: number("drop")?, overruns: 0 })
+        };
+        let (received, sent) = (direction("I")?, direction("O")?);
+        let collisions = if self.names.contains(&"Collis") { "Collis" } else { "Coll" };
+        let collisions = self.number(collisions)?;
+        Ok(Device { name: self.name, received, sent, collisions })
+    }
 }
 
 #[cfg(test)]

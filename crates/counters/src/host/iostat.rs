@@ -4,7 +4,7 @@
 //! Columns are found by their names, which differ between versions of sysstat.
 
 use super::nothing;
-use crate::fields::Line;
+use crate::fields::{Line, Word};
 use crate::problem::{Found, Problem, Wrong};
 use crate::rpc::bounded;
 
@@ -47,41 +47,44 @@ pub fn read(text: &[u8]) -> Result<Vec<DiskUse>, Problem> {
             disks.clear();
             continue;
         }
-        if names.is_empty() {
-            continue;
-        }
-        let Some(name) = line.next() else {
+        let (Some(name), false) = (line.next(), names.is_empty()) else {
             names.clear();
             continue;
         };
-        let mut values = Vec::new();
-        while let Some(word) = line.next() {
-            // Decimal commas are those of other locales.
-            let parsed: Option<f64> = word.text.replace(',', ".").parse().ok();
-            let finite = parsed.filter(|value| (0.0..VALUE_MAX).contains(value));
-            values.push(finite.ok_or_else(|| word.unexpected("a number"))?);
-        }
+        let values =
+            line.words().map(|word| number(&word)).collect::<Result<Vec<f64>, Problem>>()?;
         if values.len() + 1 != names.len() {
             let what = Found::word(name.text).to_string();
             let (expected, found) = (names.len() - 1, values.len());
             return Err(name.wrong(Wrong::TooFew { what, expected, found }));
         }
-        let of = |wanted: &str| {
-            let at = names.iter().position(|name| *name == wanted)?;
-            values.get(at.checked_sub(1)?).copied()
-        };
-        let (reads, writes) = (of("r/s").unwrap_or(0.0), of("w/s").unwrap_or(0.0));
-        let each = of("r_await").zip(of("w_await")).map(|(read, write)| {
-            (read * reads + write * writes) / (reads + writes).max(f64::MIN_POSITIVE)
-        });
-        disks.push(DiskUse {
-            name: name.text.to_owned(),
-            busy: of("%util").unwrap_or(0.0) / 100.0,
-            wait_ms: of("await").or(each).unwrap_or(0.0),
-            per_s: reads + writes,
-        });
+        disks.push(disk(name.text, &names, &values));
     }
     if disks.is_empty() { Err(nothing()) } else { Ok(disks) }
+}
+
+/// Decimal commas are those of other locales.
+fn number(word: &Word<'_>) -> Result<f64, Problem> {
+    let parsed: Option<f64> = word.text.replace(',', ".").parse().ok();
+    let finite = parsed.filter(|value| (0.0..VALUE_MAX).contains(value));
+    finite.ok_or_else(|| word.unexpected("a number"))
+}
+
+fn disk(name: &str, names: &[&str], values: &[f64]) -> DiskUse {
+    let of = |wanted: &str| {
+        let at = names.iter().position(|name| *name == wanted)?;
+        values.get(at.checked_sub(1)?).copied()
+    };
+    let (reads, writes) = (of("r/s").unwrap_or(0.0), of("w/s").unwrap_or(0.0));
+    let each = of("r_await").zip(of("w_await")).map(|(read, write)| {
+        (read * reads + write * writes) / (reads + writes).max(f64::MIN_POSITIVE)
+    });
+    DiskUse {
+        name: name.to_owned(),
+        busy: of("%util").unwrap_or(0.0) / 100.0,
+        wait_ms: of("await").or(each).unwrap_or(0.0),
+        per_s: reads + writes,
+    }
 }
 
 #[cfg(test)]

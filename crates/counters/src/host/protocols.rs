@@ -49,15 +49,11 @@ pub fn read(text: &[u8]) -> Result<Protocols, Problem> {
         };
         match names.take().filter(|(of, _)| *of == protocol) {
             None => {
-                let mut listed = Vec::new();
-                while let Some(word) = line.next() {
-                    if listed.len() == NUMBERS_MAX {
-                        let wrong = Wrong::TooMany { what: "names in a line", max: NUMBERS_MAX };
-                        return Err(word.wrong(wrong));
-                    }
-                    listed.push(word.text);
+                if let Some(word) = line.words().nth(NUMBERS_MAX) {
+                    let wrong = Wrong::TooMany { what: "names in a line", max: NUMBERS_MAX };
+                    return Err(word.wrong(wrong));
                 }
-                names = Some((protocol, listed));
+                names = Some((protocol, line.words().map(|word| word.text).collect()));
             }
             Some((_, names)) => {
                 let numbers = line.numbers(protocol, 0, NUMBERS_MAX)?;

@@ -20,7 +20,7 @@ pub use event::{Bytes, Event, Events};
 pub use operation::Operation;
 pub use transport::Transport;
 
-use super::fields::Line;
+use super::fields::{Line, Word};
 use super::problem::{Found, Problem, Wrong};
 use super::rpc::{NUMBERS_MAX, bounded};
 
@@ -149,10 +149,7 @@ impl Reader {
         if self.in_operations {
             // What follows the operations some day is no operation.
             if let Some(name) = first.text.strip_suffix(':') {
-                if mount.operations.len() == EACH_MAX {
-                    let wrong = Wrong::TooMany { what: "operations of a mount", max: EACH_MAX };
-                    return Err(first.wrong(wrong));
-                }
+                room(&mount.operations, "operations of a mount", first)?;
                 mount.operations.push(Operation::read(name, &mut words)?);
             }
             return Ok(());
@@ -167,10 +164,7 @@ impl Reader {
             "fsc:" => mount.local_cache = Some(words.numbers("fsc", 0, NUMBERS_MAX)?),
             "RPC" => mount.program = program(&mut words)?,
             "xprt:" => {
-                if mount.transports.len() == EACH_MAX {
-                    let wrong = Wrong::TooMany { what: "transports of a mount", max: EACH_MAX };
-                    return Err(first.wrong(wrong));
-                }
+                room(&mount.transports, "transports of a mount", first)?;
                 mount.transports.push(Transport::read(&mut words)?);
             }
             "per-op" => self.in_operations = true,
@@ -211,6 +205,14 @@ impl Reader {
         });
         self.is_inside = true;
         Ok(())
+    }
+}
+
+/// Refuses one more than a mount may have.
+fn room<T>(list: &[T], what: &'static str, at: Word<'_>) -> Result<(), Problem> {
+    match list.len() {
+        EACH_MAX.. => Err(at.wrong(Wrong::TooMany { what, max: EACH_MAX })),
+        _ => Ok(()),
     }
 }
 

@@ -98,9 +98,9 @@ pub(crate) enum Operation<'a> {
         /// The process that closes it, by the number that its locks have.
         owner: u64,
     },
-    Getlk(LockAsked),
+    Getlk(LockRequest),
     Setlk {
-        asked: LockAsked,
+        lock: LockRequest,
         may_wait: bool,
     },
     Init(Init),
@@ -186,7 +186,7 @@ pub(crate) struct Setattr {
 
 /// A lock that a program asks for, or gives up (`fuse_lk_in`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct LockAsked {
+pub(crate) struct LockRequest {
     pub(crate) open: u64,
     pub(crate) owner: Owner,
     /// None: these bytes are to be free of the owner's locks.
@@ -195,7 +195,7 @@ pub(crate) struct LockAsked {
     pub(crate) pid: u32,
 }
 
-impl LockAsked {
+impl LockRequest {
     /// Of a user.
     pub(crate) fn lock(&self, kind: Kind, uid: u32) -> Lock {
         let Self { open, owner, range, pid, .. } = *self;
@@ -285,7 +285,7 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         29 => Operation::Releasedir { dir: r.u64()? },
         30 => Operation::Fsyncdir,
         31 => Operation::Getlk(r.lock()?),
-        32 | 33 => Operation::Setlk { asked: r.lock()?, may_wait: header.opcode == 33 },
+        32 | 33 => Operation::Setlk { lock: r.lock()?, may_wait: header.opcode == 33 },
         34 => Operation::Access { mask: r.u32()? },
         35 => {
             let (flags, mode) = (r.u32()?, r.u32()?);
@@ -403,7 +403,7 @@ impl<'a> Reader<'a> {
         Ok(Init { major, minor, max_readahead, flags: u64::from(high) << 32 | u64::from(low) })
     }
 
-    fn lock(&mut self) -> Result<LockAsked, Malformed> {
+    fn lock(&mut self) -> Result<LockRequest, Malformed> {
         let (open, number, first, last) = (self.u64()?, self.u64()?, self.u64()?, self.u64()?);
         // F_RDLCK, F_WRLCK, and F_UNLCK.
         let kind = match self.u32()? {
@@ -415,7 +415,7 @@ impl<'a> Reader<'a> {
         let is_flock = self.u32()? & 1 != 0;
         self.skip(4)?;
         let (owner, range) = (Owner { number, is_flock }, Range { first, last });
-        Ok(LockAsked { open, owner, kind, range, pid })
+        Ok(LockRequest { open, owner, kind, range, pid })
     }
 
     fn setattr(&mut self) -> Result<Setattr, Malformed> {

@@ -37,16 +37,16 @@ impl FileSystem {
         self.answer_attr(result.await, reply);
     }
 
-    pub(super) async fn setattr(&self, who: Credential, node: u64, asked: Setattr, reply: Reply) {
+    pub(super) async fn setattr(&self, who: Credential, node: u64, setattr: Setattr, reply: Reply) {
         let result = async {
             let handle = self.file(node)?;
-            let mut new = wanted(&asked, self.clock.since_1970());
+            let mut new = wanted(&setattr, self.clock.since_1970());
             // A file that is cut through its descriptor is cut by who has opened it.
             let who = match new.size {
-                Some(_) => self.opener(asked.file, who),
+                Some(_) => self.opener(setattr.file, who),
                 None => who,
             };
-            if self.writes_back && asked.valid & fattr::ATIME == 0 {
+            if self.writes_back && setattr.valid & fattr::ATIME == 0 {
                 // The kernel's own time of its own writes, or of a cut, follows at the close: here
                 // it would wait for all data, and only the owner may set it. What comes without an
                 // open file a program has set; or the kernel tells the time it has, because a name
@@ -55,7 +55,7 @@ impl FileSystem {
                     && let Some(node) = self.nodes.lock().find_mut(node)
                 {
                     let is_known = std::mem::replace(&mut node.kernel_mtime, time) == time;
-                    let is_of_writes = asked.file.is_some() || new.size.is_some();
+                    let is_of_writes = setattr.file.is_some() || new.size.is_some();
                     if is_of_writes {
                         node.mtime = (node.opens > 0).then_some(time);
                     }
@@ -115,9 +115,9 @@ impl FileSystem {
                 return Ok(());
             }
             let attributes = self.files.getattr(&who, file).await.map_err(errno)?;
-            let asked = rights(attributes.ftype, mask);
-            let granted = self.files.access(&who, file, asked).await.map_err(errno)?;
-            if granted & asked == asked { Ok(()) } else { Err(Errno::ACCESS) }
+            let needed = rights(attributes.ftype, mask);
+            let granted = self.files.access(&who, file, needed).await.map_err(errno)?;
+            if granted & needed == needed { Ok(()) } else { Err(Errno::ACCESS) }
         };
         done(result.await, reply);
     }
@@ -147,20 +147,20 @@ impl FileSystem {
 /// What access(2) asks for, in NFS's rights.
 fn rights(ftype: FType, mask: u32) -> u32 {
     let is_dir = ftype == FType::Dir;
-    let mut asked = 0;
+    let mut needed = 0;
     if mask & 4 != 0 {
-        asked |= access::READ;
+        needed |= access::READ;
     }
     if mask & 2 != 0 {
-        asked |= access::MODIFY | access::EXTEND;
+        needed |= access::MODIFY | access::EXTEND;
         if is_dir {
-            asked |= access::DELETE;
+            needed |= access::DELETE;
         }
     }
     if mask & 1 != 0 {
-        asked |= if is_dir { access::LOOKUP } else { access::EXECUTE };
+        needed |= if is_dir { access::LOOKUP } else { access::EXECUTE };
     }
-    asked
+    needed
 }
 
 #[cfg(test)]

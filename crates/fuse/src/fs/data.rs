@@ -167,14 +167,14 @@ impl FileSystem {
     pub(super) async fn write(
         &self,
         (node, file): (u64, u64),
-        (asked, data): (u64, Bytes),
+        (requested, data): (u64, Bytes),
         how: How,
         reply: Reply,
     ) {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
-        let mut offset = asked;
+        let mut offset = requested;
         if how.appends {
             // To the end, if that is further on than the kernel takes it to be.
             match file.open.end().await {
@@ -207,10 +207,10 @@ impl FileSystem {
                     self.is_stable(node).await;
                 }
                 reply.body(&answer::write(count));
-                if offset != asked {
+                if offset != requested {
                     // What it keeps where it took the end to be is not there; it holds those pages
                     // until it is answered.
-                    self.notifier.tell(Notice::Forget { node, offset: asked, length: 0 }).await;
+                    self.notifier.tell(Notice::Forget { node, offset: requested, length: 0 }).await;
                 }
             }
             Err(error) => {

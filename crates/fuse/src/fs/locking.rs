@@ -11,16 +11,16 @@ use wire::nfs3::FType;
 use super::FileSystem;
 use super::names::done;
 use crate::abi::answer;
-use crate::abi::request::LockAsked;
+use crate::abi::request::LockRequest;
 use crate::inflight::Reply;
 
 impl FileSystem {
     /// Which lock is in the way, if any.
-    pub(super) fn getlk(&self, (node, uid): (u64, u32), asked: &LockAsked, reply: Reply) {
+    pub(super) fn getlk(&self, (node, uid): (u64, u32), lock: &LockRequest, reply: Reply) {
         let Ok(file) = self.file(node) else {
             return reply.error(Errno::STALE);
         };
-        let wanted = asked.kind.map(|kind| asked.lock(kind, uid));
+        let wanted = lock.kind.map(|kind| lock.lock(kind, uid));
         let held = wanted.and_then(|wanted| self.locks.conflict(&file, &wanted));
         reply.body(&answer::lock(held.as_ref()));
     }
@@ -28,7 +28,7 @@ impl FileSystem {
     pub(super) async fn setlk(
         &self,
         (node, uid): (u64, u32),
-        asked: LockAsked,
+        lock: LockRequest,
         may_wait: bool,
         reply: Reply,
     ) {
@@ -36,14 +36,14 @@ impl FileSystem {
             Ok(file) => file,
             Err(errno) => return reply.error(errno),
         };
-        let Some(kind) = asked.kind else {
-            self.is_to_see_others(node, asked.open).await;
-            let unlocked = self.locks.unlock(&file, &asked.lock(Kind::Shared, uid));
+        let Some(kind) = lock.kind else {
+            self.is_to_see_others(node, lock.open).await;
+            let unlocked = self.locks.unlock(&file, &lock.lock(Kind::Shared, uid));
             return done(unlocked.map_err(errno_of), reply);
         };
-        match self.locks.lock(file, asked.lock(kind, uid), may_wait).await {
+        match self.locks.lock(file, lock.lock(kind, uid), may_wait).await {
             Ok(granted) => {
-                self.is_to_see_others(node, asked.open).await;
+                self.is_to_see_others(node, lock.open).await;
                 if reply.done() {
                     granted.keep();
                 }

@@ -32,7 +32,7 @@ use crate::abi::request::{Header, Operation};
 use crate::abi::{Attr, Entry, init};
 use crate::attributes::attr;
 use crate::caller::Callers;
-use crate::dispatch::{Asked, Work};
+use crate::dispatch::{Incoming, Work};
 use crate::errno;
 use crate::inflight::Reply;
 use crate::nodes::{Named, Nodes};
@@ -74,11 +74,10 @@ impl FileSystem {
         Self { files, clock, callers, nodes, opens, locks, notifier, cache, writes_back }
     }
 
-    /// Begins to do what was asked for; none where nothing is to be answered. What must be
-    /// remembered in the order in which it was asked is remembered before this returns, or in the
-    /// first step of the work.
-    pub(crate) fn begin(self: &Arc<Self>, asked: Asked<'_>, reply: Reply) -> Option<Work> {
-        let Asked { header, operation, data } = asked;
+    /// Begins a request; none where nothing is to be answered. What must be remembered in the order
+    /// of requests is remembered before this returns, or in the first step of the work.
+    pub(crate) fn begin(self: &Arc<Self>, request: Incoming<'_>, reply: Reply) -> Option<Work> {
+        let Incoming { header, operation, data } = request;
         let (this, node) = (Arc::clone(self), header.node);
         Some(match operation {
             Operation::Forget { lookups } => {
@@ -104,14 +103,12 @@ impl FileSystem {
             Operation::Flush { file, owner } => {
                 Box::pin(async move { this.flush(node, file, owner, reply).await })
             }
-            Operation::Getlk(asked) => {
-                self.getlk((node, header.uid), &asked, reply);
+            Operation::Getlk(lock) => {
+                self.getlk((node, header.uid), &lock, reply);
                 return None;
             }
-            Operation::Setlk { asked, may_wait } => {
-                Box::pin(
-                    async move { this.setlk((node, header.uid), asked, may_wait, reply).await },
-                )
+            Operation::Setlk { lock, may_wait } => {
+                Box::pin(async move { this.setlk((node, header.uid), lock, may_wait, reply).await })
             }
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
@@ -131,7 +128,7 @@ impl FileSystem {
                 reply.done();
                 return None;
             }
-            // Never asked again: the kernel remembers that there are none, and says EOPNOTSUPP; of
+            // Never requested again: the kernel remembers that there are none, and says EOPNOTSUPP; of
             // RENAME that there are no flags, and says EINVAL.
             Operation::Xattr
             | Operation::Fallocate
@@ -161,14 +158,37 @@ impl FileSystem {
             Operation::Getattr { file } => {
                 Box::pin(async move { this.getattr(who, node, file, reply).await })
             }
-            Operation::Setattr(asked) => {
-                Box::pin(async move { this.setattr(who, node, asked, reply).await })
+            Operation::Setattr(new) => {
+                Box::pin(async move { this.setattr(who, node, new, reply).await })
             }
             Operation::Access { mask } => {
                 Box::pin(async move { this.access(who, node, mask, reply).await })
             }
             Operation::Statfs => Box::pin(async move { this.statfs(who, reply).await }),
             Operation::Readlink => Box::pin(async move { this.readlink(who, node, reply).await }),
+            Operation::Open { flags } => {
+                let opener = (node, header.pid);
+                Box::pin(async move { this.open(who, opener, flags, reply).await })
+            }
+            Operation::Create { name, mode, flags } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
+            }
+            Operation::Opendir => Box::pin(async move { this.opendir(who, node, reply).await }),
+            naming => return self.begin_naming(who, node, naming, reply),
+        })
+    }
+
+    /// The same of what changes the names in a directory.
+    fn begin_naming(
+        self: &Arc<Self>,
+        who: Credential,
+        node: u64,
+        operation: Operation<'_>,
+        reply: Reply,
+    ) -> Option<Work> {
+        let this = Arc::clone(self);
+        Some(match operation {
             Operation::Symlink { name, target } => {
                 let (name, target) = (name.to_vec(), target.to_vec());
                 Box::pin(async move { this.symlink(who, node, name, target, reply).await })
@@ -197,15 +217,6 @@ impl FileSystem {
                 let name = name.to_vec();
                 Box::pin(async move { this.link(who, file, node, name, reply).await })
             }
-            Operation::Open { flags } => {
-                let opener = (node, header.pid);
-                Box::pin(async move { this.open(who, opener, flags, reply).await })
-            }
-            Operation::Create { name, mode, flags } => {
-                let name = name.to_vec();
-                Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
-            }
-            Operation::Opendir => Box::pin(async move { this.opendir(who, node, reply).await }),
             // INIT, INTERRUPT and DESTROY do not come here from a kernel that keeps the protocol.
             _ => {
                 reply.error(Errno::INVAL);

@@ -21,8 +21,8 @@ fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
     let (header, operation) = parse(&bytes).unwrap();
     let reply = Reply::new(&scene.device, header.unique);
     Inflight::mark(&reply).store(true, Ordering::Release);
-    let asked = Asked { header, operation, data: Bytes::new() };
-    scene.runtime.block_on(scene.system.begin(asked, reply).unwrap());
+    let request = Incoming { header, operation, data: Bytes::new() };
+    scene.runtime.block_on(scene.system.begin(request, reply).unwrap());
 }
 
 #[test]

@@ -33,7 +33,7 @@ use crate::abi::request::tests::request;
 use crate::abi::request::{Init, O_APPEND, parse};
 use crate::caller::Callers;
 use crate::device::Device;
-use crate::dispatch::{self, Asked};
+use crate::dispatch::{self, Incoming};
 use crate::fs::FileSystem;
 use crate::inflight::{Inflight, Reply};
 use crate::notify::{Notifier, Waiting};

@@ -1,5 +1,5 @@
-//! What a larger window, a shorter way or unstable WRITEs would give: the cycle model and the
-//! server behind it, from the transactions of the busiest client and server.
+//! The gain of a larger window, a shorter way or unstable WRITEs: the cycle model and the server
+//! behind it, from the transactions of the busiest client and server.
 
 mod changes;
 mod cycle;
@@ -43,9 +43,9 @@ impl Explanation {
     }
 }
 
-/// An interval of more than ten times either way tells nothing, nor does the end of what is
+/// An interval of more than ten times either way identifies nothing, nor does the end of what is
 /// possible.
-fn is_told(found: &Found) -> bool {
+fn is_identified(found: &Found) -> bool {
     const WIDEST: f64 = 100.0;
     let is_narrow = |ci: Interval| ci.hi.is_finite() && ci.hi <= ci.lo * WIDEST;
     !found.at_bound && found.estimate.ci95.is_some_and(is_narrow)
@@ -62,80 +62,76 @@ fn between(interval: Interval) -> String {
     format!("{:.1} to {:.1} us", interval.lo, interval.hi)
 }
 
-/// The parameters, and what changes would give, as lines.
+/// The parameters, and the gains of changes, as lines.
 pub(super) fn lines(explanation: &Explanation) -> String {
     let mut out = format!("\nmodel       {}\n", explanation.of);
-    let mut say = |line: String| {
+    let mut line = |line: String| {
         writeln!(out, "            {line}").ok();
     };
-    match &explanation.model {
-        Ok(explained) => {
-            let found = explained.fitted.parameters.iter();
-            let found: Vec<String> = found
-                .map(|found| match is_told(found) {
-                    true => format!("{} {}", found.name, estimate(&found.estimate)),
-                    false => format!("{} is not shown by these calls", found.name),
-                })
-                .collect();
-            let (least, most) = explained.servers_range;
-            let most = most.map_or_else(|| "or more".to_owned(), |most| format!("to {most}"));
-            say(format!(
-                "{} calls at once ({least} {most}); {}",
-                explained.servers,
-                found.join(", ")
-            ));
-        }
-        Err(why) => say(format!("none fits: {why}")),
-    }
-    if let Some(cycle) = &explanation.cycle {
-        say(format!(
-            "cycle of {:.1} KiB, one call at a time: {} = way {} + server {} + client {}",
-            cycle.kib,
-            estimate(&cycle.cycle_us),
-            between(cycle.way_us),
-            between(cycle.server_us()),
-            estimate(&cycle.client_us),
-        ));
-    }
-    if let Some(queue) = explanation.queue() {
-        say(format!(
-            "as M/M/{}: {:.1} us of a server for each call, {:.0} calls/s at most; {}",
-            queue.servers,
-            queue.service_us,
-            queue.saturation_per_s,
-            match queue.response_us {
-                Some(us) => format!(
-                    "at the {:.0}/s that came {us:.1} us (measured {:.1})",
-                    queue.seen_per_s, queue.measured_us
-                ),
-                None => format!("the {:.0}/s that came saturate it", queue.seen_per_s),
-            }
-        ));
-    }
+    line(match &explanation.model {
+        Ok(explained) => parameters(explained),
+        Err(why) => format!("none fits: {why}"),
+    });
+    explanation.cycle.iter().for_each(|cycle| line(parts(cycle)));
+    explanation.queue().iter().for_each(|queue| line(saturation(queue)));
     let changes = explanation.changes();
     if let (Ok(explained), false) = (&explanation.model, changes.is_empty())
         && let Some(group) = changes::frequent(explained)
     {
-        say(format!(
+        line(format!(
             "for the most frequent calls, of {:.1} KiB with {} outstanding:",
             group.kib, group.outstanding
         ));
     }
-    changes.iter().for_each(|change| say(change.text()));
+    changes.iter().for_each(|change| line(change.text()));
     if changes.is_empty() {
-        say("what changes would give is not known: no limit was seen".to_owned());
+        line("the gains of changes are not known: no limit was seen".to_owned());
     }
-    for said in explanation.model.iter().flat_map(Explained::unidentified) {
-        say(format!("not shown: {said}"));
+    for parameter in explanation.model.iter().flat_map(Explained::unidentified) {
+        line(format!("not shown: {parameter}"));
     }
     out
 }
 
-pub(super) fn json(explanation: &Explanation) -> Value {
-    let us = |estimate: &Estimate| {
-        let ci = estimate.ci95.map(|ci| json!([ci.lo, ci.hi]));
-        json!({ "value_us": estimate.value, "ci95_us": ci })
+fn parameters(explained: &Explained) -> String {
+    let found = explained.fitted.parameters.iter();
+    let found: Vec<String> = found
+        .map(|found| match is_identified(found) {
+            true => format!("{} {}", found.name, estimate(&found.estimate)),
+            false => format!("{} is not shown by these calls", found.name),
+        })
+        .collect();
+    let (least, most) = explained.servers_range;
+    let most = most.map_or_else(|| "or more".to_owned(), |most| format!("to {most}"));
+    format!("{} calls at once ({least} {most}); {}", explained.servers, found.join(", "))
+}
+
+fn parts(cycle: &Cycle) -> String {
+    format!(
+        "cycle of {:.1} KiB, one call at a time: {} = way {} + server {} + client {}",
+        cycle.kib,
+        estimate(&cycle.cycle_us),
+        between(cycle.way_us),
+        between(cycle.server_us()),
+        estimate(&cycle.client_us),
+    )
+}
+
+fn saturation(queue: &Queue) -> String {
+    let response = match queue.response_us {
+        Some(us) => format!(
+            "at the {:.0}/s that came {us:.1} us (measured {:.1})",
+            queue.seen_per_s, queue.measured_us
+        ),
+        None => format!("the {:.0}/s that came saturate it", queue.seen_per_s),
     };
+    format!(
+        "as M/M/{}: {:.1} us of a server for each call, {:.0} calls/s at most; {response}",
+        queue.servers, queue.service_us, queue.saturation_per_s,
+    )
+}
+
+pub(super) fn json(explanation: &Explanation) -> Value {
     let changes: Map<String, Value> = explanation
         .changes()
         .into_iter()
@@ -144,52 +140,61 @@ pub(super) fn json(explanation: &Explanation) -> Value {
             (change.name.to_owned(), json!({ "factor": change.factor, "interval": within }))
         })
         .collect();
-    let cycle = explanation.cycle.as_ref().map(|cycle| {
-        let server_us = cycle.server_us();
-        json!({
-            "cycles": cycle.calls,
-            "kib": cycle.kib,
-            "stable": cycle.work == Work::Stable,
-            "cycle": us(&cycle.cycle_us),
-            "response": us(&cycle.response_us),
-            "client": us(&cycle.client_us),
-            "way_us": [cycle.way_us.lo, cycle.way_us.hi],
-            "server_us": [server_us.lo, server_us.hi],
-        })
-    });
-    let queue = explanation.queue().map(|queue| {
-        json!({
-            "servers": queue.servers,
-            "service_us": queue.service_us,
-            "saturation_per_s": queue.saturation_per_s,
-            "seen_per_s": queue.seen_per_s,
-            "response_us": queue.response_us,
-            "measured_us": queue.measured_us,
-        })
-    });
     let mut value = match &explanation.model {
-        Ok(explained) => {
-            let found = explained.fitted.parameters.iter();
-            let told = |found: &Found| match is_told(found) {
-                true => us(&found.estimate),
-                false => Value::Null,
-            };
-            let parameters: Map<String, Value> =
-                found.map(|found| (found.name.to_owned(), told(found))).collect();
-            json!({
-                "of": explanation.of,
-                "servers": explained.servers,
-                "servers_range": [explained.servers_range.0, explained.servers_range.1],
-                "transactions": explained.transactions,
-                "typical_error": explained.fitted.deviation,
-                "parameters": parameters,
-                "not_shown": explained.unidentified(),
-            })
-        }
-        Err(why) => json!({ "of": explanation.of, "none": why }),
+        Ok(explained) => model_json(explained),
+        Err(why) => json!({ "none": why }),
     };
-    value["cycle"] = json!(cycle);
-    value["queue"] = json!(queue);
+    value["of"] = json!(explanation.of);
+    value["cycle"] = json!(explanation.cycle.as_ref().map(cycle_json));
+    value["queue"] = json!(explanation.queue().as_ref().map(queue_json));
     value["changes"] = Value::Object(changes);
     value
+}
+
+fn us(estimate: &Estimate) -> Value {
+    let ci = estimate.ci95.map(|ci| json!([ci.lo, ci.hi]));
+    json!({ "value_us": estimate.value, "ci95_us": ci })
+}
+
+fn model_json(explained: &Explained) -> Value {
+    let value = |found: &Found| match is_identified(found) {
+        true => us(&found.estimate),
+        false => Value::Null,
+    };
+    let found = explained.fitted.parameters.iter();
+    let parameters: Map<String, Value> =
+        found.map(|found| (found.name.to_owned(), value(found))).collect();
+    json!({
+        "servers": explained.servers,
+        "servers_range": [explained.servers_range.0, explained.servers_range.1],
+        "transactions": explained.transactions,
+        "typical_error": explained.fitted.deviation,
+        "parameters": parameters,
+        "not_shown": explained.unidentified(),
+    })
+}
+
+fn cycle_json(cycle: &Cycle) -> Value {
+    let server_us = cycle.server_us();
+    json!({
+        "cycles": cycle.calls,
+        "kib": cycle.kib,
+        "stable": cycle.work == Work::Stable,
+        "cycle": us(&cycle.cycle_us),
+        "response": us(&cycle.response_us),
+        "client": us(&cycle.client_us),
+        "way_us": [cycle.way_us.lo, cycle.way_us.hi],
+        "server_us": [server_us.lo, server_us.hi],
+    })
+}
+
+fn queue_json(queue: &Queue) -> Value {
+    json!({
+        "servers": queue.servers,
+        "service_us": queue.service_us,
+        "saturation_per_s": queue.saturation_per_s,
+        "seen_per_s": queue.seen_per_s,
+        "response_us": queue.response_us,
+        "measured_us": queue.measured_us,
+    })
 }

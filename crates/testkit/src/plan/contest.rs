@@ -50,46 +50,15 @@ impl Plan {
             if random.u8(..4) > 0 {
                 expect(&mut random, &programs, last, number, &mut steps);
             }
-            if random.bool() {
-                lock_at_once(&mut random, &programs, last, &mut steps);
-            }
-            if random.bool() {
-                write_at_once(&mut random, programs.len(), last, &mut values, &mut steps);
-            }
-            if random.bool() {
-                list_and_append(&mut random, &programs, last, &mut steps);
-            }
+            at_once(&mut random, &programs, last, &mut values, &mut steps);
             let least = if random.bool() { LONG / 2 } else { 0 };
             round = last + Nanos::from_micros(random.u64(least..LONG));
         }
         let end = steps.iter().map(|step| step.at).max().unwrap_or(Nanos::ZERO);
-        for (number, client) in clients.iter().enumerate() {
-            if client.by == By::Datagrams && random.u8(..4) > 0 {
-                let jitter = Nanos::from_micros(random.u64(..60_000));
-                let (lost, doubled) = [(0, 0), (20, 20)][random.usize(..2)];
-                let impairments =
-                    Fault::Impairments { client: number, lost, doubled, jitter, span: end };
-                steps.push(Step { at: Nanos::ZERO, what: What::Fault(impairments) });
-            }
-        }
+        impairments(&mut random, &clients, end, &mut steps);
         for _ in 0..random.usize(0..4) {
             let client = random.usize(..clients.len());
-            let fault = match random.u8(..20) {
-                0..5 => Fault::Cut { client },
-                5..8 => Fault::CutAfterReplies { client, replies: random.u64(..20) },
-                8..10 => {
-                    Fault::Outage { client, span: Nanos::from_micros(random.u64(..2_000_000)) }
-                }
-                10..14 => {
-                    let span = Nanos::from_micros(random.u64(..2_000_000));
-                    Fault::Slow { factor: random.u32(2..50), span }
-                }
-                14..16 => Fault::Full { span: Nanos::from_micros(random.u64(..1_000_000)) },
-                _ => Fault::Crash {
-                    polls: random.u64(..400),
-                    down: Nanos::from_micros(random.u64(..5_000_000)),
-                },
-            };
+            let fault = fault(&mut random, client);
             let at = steps[random.usize(..steps.len())].at + latency * random.u64(..4);
             if let Fault::Full { .. } = fault {
                 fill(&mut random, client, at, &mut values, &mut steps);
@@ -99,6 +68,52 @@ impl Plan {
         steps.sort_by_key(|step| step.at);
         let disk = PROFILES[random.usize(..PROFILES.len())];
         Self { seed, latency, disk, clients, steps }
+    }
+}
+
+/// What programs of several clients do at the same time.
+fn at_once(
+    random: &mut Rng,
+    programs: &[usize],
+    last: Nanos,
+    values: &mut u8,
+    steps: &mut Vec<Step>,
+) {
+    if random.bool() {
+        lock_at_once(random, programs, last, steps);
+    }
+    if random.bool() {
+        write_at_once(random, programs.len(), last, values, steps);
+    }
+    if random.bool() {
+        list_and_append(random, programs, last, steps);
+    }
+}
+
+/// Networks of clients by datagrams that lose and double some.
+fn impairments(random: &mut Rng, clients: &[Client], span: Nanos, steps: &mut Vec<Step>) {
+    for (client, by) in clients.iter().map(|client| client.by).enumerate() {
+        if by == By::Datagrams && random.u8(..4) > 0 {
+            let jitter = Nanos::from_micros(random.u64(..60_000));
+            let (lost, doubled) = [(0, 0), (20, 20)][random.usize(..2)];
+            let fault = Fault::Impairments { client, lost, doubled, jitter, span };
+            steps.push(Step { at: Nanos::ZERO, what: What::Fault(fault) });
+        }
+    }
+}
+
+fn fault(random: &mut Rng, client: usize) -> Fault {
+    let span = |random: &mut Rng, micros_max| Nanos::from_micros(random.u64(..micros_max));
+    match random.u8(..20) {
+        0..5 => Fault::Cut { client },
+        5..8 => Fault::CutAfterReplies { client, replies: random.u64(..20) },
+        8..10 => Fault::Outage { client, span: span(random, 2_000_000) },
+        10..14 => {
+            let span = span(random, 2_000_000);
+            Fault::Slow { factor: random.u32(2..50), span }
+        }
+        14..16 => Fault::Full { span: span(random, 1_000_000) },
+        _ => Fault::Crash { polls: random.u64(..400), down: span(random, 5_000_000) },
     }
 }
 

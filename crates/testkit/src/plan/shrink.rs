@@ -82,45 +82,42 @@ fn simpler(step: &Step) -> Vec<Step> {
         }
         What::Do { client, op: Op::Contend { program, act } } => {
             let (client, program) = (*client, *program);
-            let mut add = |act: Act| add(What::Do { client, op: Op::Contend { program, act } });
-            match act.clone() {
-                Act::Write { name, first, count, value, hold } => {
-                    let (name, half) = (&name, half(hold));
-                    let write = |first, count, hold| Act::Write {
-                        name: name.clone(),
-                        first,
-                        count,
-                        value,
-                        hold,
-                    };
-                    if count > 1 {
-                        add(write(first, count / 2, hold));
-                        add(write(first + count / 2, count - count / 2, hold));
-                    }
-                    add(write(first, count, half));
-                }
-                Act::List { wait } => add(Act::List { wait: half(wait) }),
-                Act::Rewrite { log, hold } => add(Act::Rewrite { log, hold: half(hold) }),
-                _ => {}
-            }
+            simpler_act(act, |act| add(What::Do { client, op: Op::Contend { program, act } }));
         }
-        What::Fault(fault) => {
-            let fault = match *fault {
-                Fault::Crash { polls, down } if polls > 0 => {
-                    Fault::Crash { polls: polls / 2, down }
-                }
-                Fault::Outage { client, span } => Fault::Outage { client, span: half(span) },
-                Fault::Impairments { client, lost, doubled, jitter, span } => {
-                    Fault::Impairments { client, lost, doubled, jitter, span: half(span) }
-                }
-                other => other,
-            };
-            add(What::Fault(fault));
-        }
+        What::Fault(fault) => add(What::Fault(simpler_fault(*fault))),
         What::Do { .. } => {}
     }
     simpler.retain(|other| other != step);
     simpler
+}
+
+fn simpler_act(act: &Act, mut add: impl FnMut(Act)) {
+    match act.clone() {
+        Act::Write { name, first, count, value, hold } => {
+            let (name, half) = (&name, half(hold));
+            let write =
+                |first, count, hold| Act::Write { name: name.clone(), first, count, value, hold };
+            if count > 1 {
+                add(write(first, count / 2, hold));
+                add(write(first + count / 2, count - count / 2, hold));
+            }
+            add(write(first, count, half));
+        }
+        Act::List { wait } => add(Act::List { wait: half(wait) }),
+        Act::Rewrite { log, hold } => add(Act::Rewrite { log, hold: half(hold) }),
+        _ => {}
+    }
+}
+
+fn simpler_fault(fault: Fault) -> Fault {
+    match fault {
+        Fault::Crash { polls, down } if polls > 0 => Fault::Crash { polls: polls / 2, down },
+        Fault::Outage { client, span } => Fault::Outage { client, span: half(span) },
+        Fault::Impairments { client, lost, doubled, jitter, span } => {
+            Fault::Impairments { client, lost, doubled, jitter, span: half(span) }
+        }
+        other => other,
+    }
 }
 
 fn half(span: Nanos) -> Nanos {

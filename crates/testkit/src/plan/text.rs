@@ -291,19 +291,29 @@ impl<'t> Words<'t> {
         }
     }
 
+    fn how(&mut self) -> Result<How, String> {
+        match self.word()? {
+            "unchecked" => Ok(How::Unchecked),
+            "guarded" => Ok(How::Guarded),
+            "exclusive" => Ok(How::Exclusive),
+            other => Err(format!("{other:?} is no way to create")),
+        }
+    }
+
+    fn style(&mut self) -> Result<Style, String> {
+        match self.word()? {
+            "in-place" => Ok(Style::InPlace),
+            "cut" => Ok(Style::Cut),
+            "replaced" => Ok(Style::Replaced),
+            other => Err(format!("{other:?} is no way to publish")),
+        }
+    }
+
     fn op(&mut self, clients: usize) -> Result<Op, String> {
         let most = u64::from(FILE_BYTES_MAX);
         let part = u64::from(PART_BYTES);
         Ok(match self.word()? {
-            "create" => Op::Change(Change::Create(
-                self.path()?,
-                match self.word()? {
-                    "unchecked" => How::Unchecked,
-                    "guarded" => How::Guarded,
-                    "exclusive" => How::Exclusive,
-                    other => return Err(format!("{other:?} is no way to create")),
-                },
-            )),
+            "create" => Op::Change(Change::Create(self.path()?, self.how()?)),
             "mkdir" => Op::Change(Change::Mkdir(self.path()?)),
             "symlink" => Op::Change(Change::Symlink(self.path()?)),
             "remove" => Op::Change(Change::Remove(self.path()?)),
@@ -327,16 +337,7 @@ impl<'t> Words<'t> {
                 Some(".") => self.word().map(|_| Op::List(String::new()))?,
                 _ => Op::List(self.path()?),
             },
-            "publish" => {
-                let bytes = self.small(most)?;
-                let style = match self.word()? {
-                    "in-place" => Style::InPlace,
-                    "cut" => Style::Cut,
-                    "replaced" => Style::Replaced,
-                    other => return Err(format!("{other:?} is no way to publish")),
-                };
-                Op::Publish { bytes, style }
-            }
+            "publish" => Op::Publish { bytes: self.small(most)?, style: self.style()? },
             "peek" => Op::Peek { of: self.client(clients)? },
             "write-part" => {
                 let at: u32 = self.small(part)?;

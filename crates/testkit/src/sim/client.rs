@@ -376,8 +376,8 @@ pub(super) async fn mounted(
         By::Stream => {
             let nconnect = 1 + u32::try_from((plan.seed + number as u64) % 3).unwrap_or(0);
             let timeo = Nanos::from_secs(5);
-            let options = call::Options::stream();
-            let options = call::Options { nconnect, timeo, first_xid, insist: true, ..options };
+            let usual = call::Options::stream();
+            let options = call::Options { nconnect, timeo, first_xid, insist: true, ..usual };
             let rpc = stage.machine.over_stream(&clock, &wires.outage, options).await;
             rpc.map_err(|error| Failure::new("connect", error.to_string()))?
         }

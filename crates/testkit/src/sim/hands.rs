@@ -89,26 +89,8 @@ impl Hands {
                 let (dir, name) = self.split(path).await?;
                 self.create(dir, name, *how, None, number).await
             }
-            Change::Mkdir(path) => {
-                let (dir, name) = self.split(path).await?;
-                match &self.grip {
-                    Grip::Calls(session) => Ok(session.mkdir(dir, name, mode(0o755)).await?.obj),
-                    Grip::Files { files, .. } => {
-                        Ok(Some(files.mkdir(&me(), dir, name, mode(0o755)).await?.handle))
-                    }
-                }
-            }
-            Change::Symlink(path) => {
-                let ((dir, name), text) = (self.split(path).await?, path.as_bytes());
-                match &self.grip {
-                    Grip::Calls(session) => {
-                        Ok(session.symlink(dir, name, mode(0o777), text).await?.obj)
-                    }
-                    Grip::Files { files, .. } => {
-                        Ok(Some(files.symlink(&me(), dir, name, mode(0o777), text).await?.handle))
-                    }
-                }
-            }
+            Change::Mkdir(path) => self.mkdir(path).await,
+            Change::Symlink(path) => self.symlink(path).await,
             Change::Remove(path) => {
                 let (dir, name) = self.split(path).await?;
                 match &self.grip {
@@ -142,6 +124,26 @@ impl Hands {
         }
     }
 
+    async fn mkdir(&self, path: &str) -> Result<Option<FileHandle>, Error> {
+        let (dir, name) = self.split(path).await?;
+        match &self.grip {
+            Grip::Calls(session) => Ok(session.mkdir(dir, name, mode(0o755)).await?.obj),
+            Grip::Files { files, .. } => {
+                Ok(Some(files.mkdir(&me(), dir, name, mode(0o755)).await?.handle))
+            }
+        }
+    }
+
+    async fn symlink(&self, path: &str) -> Result<Option<FileHandle>, Error> {
+        let ((dir, name), text) = (self.split(path).await?, path.as_bytes());
+        match &self.grip {
+            Grip::Calls(session) => Ok(session.symlink(dir, name, mode(0o777), text).await?.obj),
+            Grip::Files { files, .. } => {
+                Ok(Some(files.symlink(&me(), dir, name, mode(0o777), text).await?.handle))
+            }
+        }
+    }
+
     pub(crate) async fn create(
         &self,
         dir: FileHandle,
@@ -164,9 +166,7 @@ impl Hands {
                 let exclusive = how != How::Unchecked;
                 let made = files.create_open(&me(), dir, name, attributes, exclusive).await;
                 let (made, open) = made?;
-                let closed = open.flush_at_close().await;
-                open.close().await;
-                closed?;
+                close(open).await?;
                 Ok(Some(made.handle))
             }
         }
@@ -250,9 +250,7 @@ impl Hands {
             at.map(|at| opens.swap_remove(at))
         };
         let Some(open) = open else { return Ok(()) };
-        let flushed = open.flush_at_close().await;
-        open.close().await;
-        flushed
+        close(open).await
     }
 
     /// Files that are open.
@@ -354,4 +352,11 @@ impl Hands {
 
 fn mode(mode: u32) -> Sattr3 {
     Sattr3::of_mode(mode)
+}
+
+/// Closes a file as close(2) does, and gives the error of its flush.
+async fn close(open: Open) -> Result<(), Error> {
+    let flushed = open.flush_at_close().await;
+    open.close().await;
+    flushed
 }

@@ -201,7 +201,11 @@ impl<'e> Shares<'e> {
             self.zero_window(),
             finding(Suspect::IdleClient, self.idle, self.evidence.thinks),
         ];
-        let mut found: Vec<Finding> = candidates.into_iter().flatten().collect();
+        self.attributed(candidates.into_iter().flatten().collect())
+    }
+
+    /// What several name is one's alone: of those, the cause of the others.
+    fn attributed(&self, mut found: Vec<Finding>) -> Vec<Finding> {
         let of = |found: &[Finding], suspect| {
             found.iter().find(|finding| finding.suspect == suspect).map(|finding| finding.share)
         };

@@ -27,6 +27,14 @@ struct Rows {
     below: HashMap<String, Samples>,
 }
 
+impl Rows {
+    /// What was not in the latest sample is remembered for as long as it is shown.
+    fn goes_on(&mut self, now: u64) -> bool {
+        self.below.retain(|_, samples| samples.goes_on(now));
+        self.own.goes_on(now) || !self.below.is_empty()
+    }
+}
+
 /// Of one row, the newest last; 0 where nothing was known.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
@@ -56,12 +64,7 @@ impl History {
             }
         }
         // An operation that was not called in this sample is no row of it, and may be again.
-        for rows in &mut self.tables {
-            rows.retain(|_, kept| {
-                kept.below.retain(|_, samples| samples.goes_on(now));
-                kept.own.goes_on(now) || !kept.below.is_empty()
-            });
-        }
+        self.tables.iter_mut().for_each(|rows| rows.retain(|_, row| row.goes_on(now)));
         let each = self.tables.iter().flat_map(HashMap::values);
         self.rows = each.map(|kept| 1 + kept.below.len()).sum();
     }
