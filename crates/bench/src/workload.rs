@@ -141,8 +141,7 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
         true => net::runtime::block_on_threads(worker_threads().max(2), measuring),
         false => net::runtime::block_on(measuring),
     };
-    let Outcome { measured, failed } =
-        outcome.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let Outcome { measured, failed } = outcome.map_err(Failure::resources)??;
     let Some(measured) = measured else { return failed.map_or(Ok(()), Err) };
     if let Some(path) = csv {
         output::write(path, &work.csv(&plan, &measured))?;

@@ -88,71 +88,70 @@ impl Recent {
 
 /// What connections and datagrams have counted.
 pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
-    let row = |name, help, count: u64| Reading::new(name, help, count as f64);
-    vec![
-        row(
-            "nfskit_connections",
-            "Connections and sockets of datagrams being served.",
-            counts.served_now,
-        ),
-        row(
-            "nfskit_connections_accepted_total",
-            "Connections let in.",
-            counts.connections_accepted,
-        ),
-        row(
-            "nfskit_connections_refused_total",
-            "Connections that found no place.",
-            counts.connections_refused,
-        ),
-        row(
-            "nfskit_connections_denied_total",
-            "Connections closed unread: no export names the address they come from.",
-            counts.connections_denied,
-        ),
-        row(
-            "nfskit_connections_evicted_total",
-            "Idle connections closed to make room for new ones.",
-            counts.connections_evicted,
-        ),
-        row(
-            "nfskit_records_too_long_total",
-            "Connections closed because of a record over the limit.",
-            counts.records_too_long,
-        ),
-        row(
-            "nfskit_connections_idle_total",
-            "Connections closed because no call came for too long.",
-            counts.connections_idle,
-        ),
-        row(
-            "nfskit_connections_stalled_total",
-            "Connections closed because the client took no reply, or finished no record, in time.",
-            counts.connections_stalled,
-        ),
-        row(
-            "nfskit_in_flight_bytes",
-            "Bytes of calls in progress, and of replies not yet sent.",
-            counts.bytes_in_flight,
-        ),
-        row("nfskit_datagrams_total", "Datagrams received.", counts.datagrams),
-        row(
-            "nfskit_datagrams_dropped_total",
-            "Datagrams dropped because too much was in progress.",
-            counts.datagrams_dropped,
-        ),
-        row(
-            "nfskit_datagrams_denied_total",
-            "Of these, those dropped because no export names the address they come from.",
-            counts.datagrams_denied,
-        ),
-        row(
-            "nfskit_datagram_replies_dropped_total",
-            "Replies in datagrams that could not be sent.",
-            counts.replies_dropped,
-        ),
-    ]
+    let reading = |&(name, help, count): &HostCount| Reading::new(name, help, count(counts) as f64);
+    HOST_COUNTS.iter().map(reading).collect()
 }
+
+/// A metric's name, its help, and where it is counted.
+type HostCount = (&'static str, &'static str, fn(&Counts) -> u64);
+
+const HOST_COUNTS: [HostCount; 13] = [
+    ("nfskit_connections", "Connections and sockets of datagrams being served.", |counts| {
+        counts.served_now
+    }),
+    ("nfskit_connections_accepted_total", "Connections let in.", |counts| {
+        counts.connections_accepted
+    }),
+    ("nfskit_connections_refused_total", "Connections that found no place.", |counts| {
+        counts.connections_refused
+    }),
+    (
+        "nfskit_connections_denied_total",
+        "Connections closed unread: no export names the address they come from.",
+        |counts| counts.connections_denied,
+    ),
+    (
+        "nfskit_connections_evicted_total",
+        "Idle connections closed to make room for new ones.",
+        |counts| counts.connections_evicted,
+    ),
+    (
+        "nfskit_records_too_long_total",
+        "Connections closed because of a record over the limit.",
+        |counts| counts.records_too_long,
+    ),
+    (
+        "nfskit_connections_idle_total",
+        "Connections closed because no call came for too long.",
+        |counts| counts.connections_idle,
+    ),
+    (
+        "nfskit_connections_stalled_total",
+        "Connections closed because the client took no reply, or finished no record, in time.",
+        |counts| counts.connections_stalled,
+    ),
+    (
+        "nfskit_in_flight_bytes",
+        "Bytes of calls in progress, and of replies not yet sent.",
+        |counts| counts.bytes_in_flight,
+    ),
+    ("nfskit_datagrams_total", "Datagrams received.", |counts| counts.datagrams),
+    (
+        "nfskit_datagrams_dropped_total",
+        "Datagrams dropped because too much was in progress.",
+        |counts| counts.datagrams_dropped,
+    ),
+    (
+        "nfskit_datagrams_denied_total",
+        "Of these, those dropped because no export names the address they come from.",
+        |counts| counts.datagrams_denied,
+    ),
+    (
+        "nfskit_datagram_replies_dropped_total",
+        "Replies in datagrams that could not be sent.",
+        |counts| counts.replies_dropped,
+    ),
+];
 
 /// What the system says of this process, under the names that all programs use.
 pub(crate) fn process(started: Duration) -> Vec<Reading> {

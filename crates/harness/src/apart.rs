@@ -22,8 +22,7 @@ pub async fn apart<T: Send + 'static>(
         // Nobody waits after an interrupt.
         done.send(work()).ok();
     });
-    spawned
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    spawned.map_err(Failure::resources)?;
     outcome.await.map_err(|_| {
         Failure::environment("a computation has not come to its end", "report this as a bug")
     })

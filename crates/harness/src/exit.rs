@@ -45,6 +45,11 @@ impl Failure {
         Self { code: ENVIRONMENT, what: what.to_string(), advice: advice.into() }
     }
 
+    /// The system gave no descriptor or no thread.
+    pub fn resources(what: impl Display) -> Self {
+        Self::environment(what, "raise the limits of open files and threads (ulimit -n -u)")
+    }
+
     /// Arguments that do not go together.
     pub fn usage(what: impl Display, advice: impl Into<String>) -> Self {
         Self { code: USAGE, what: what.to_string(), advice: advice.into() }
@@ -152,12 +157,15 @@ impl From<LoadError> for Failure {
                 "free space on the server, another export, or fewer files: --file-set-max SIZE, \
                  fewer --processes",
             ),
-            LoadError::Ended | LoadError::Timer(_) => {
-                Self::environment(error, "raise the limit of open files (ulimit -n)")
-            }
-            LoadError::TooFew { .. } => {
-                Self::environment(error, "run again without --quick, which measures longer")
-            }
+            LoadError::Ended | LoadError::Timer(_) => Self::resources(error),
+            LoadError::TooFew { .. } => Self::environment(
+                error,
+                "without --quick, which measures longer; or a server and a link that answer sooner",
+            ),
+            LoadError::WroteNothing { .. } => Self::environment(
+                error,
+                "another server; a capture of the traffic (nfskit trace) shows its maker the call",
+            ),
         }
     }
 }
@@ -169,7 +177,7 @@ impl From<CaptureError> for Failure {
             CaptureError::Empty { .. } | CaptureError::NotACapture { .. } => {
                 "a pcap or pcapng file, as tcpdump -w FILE or dumpcap make it"
             }
-            CaptureError::Io { .. } => "see whether the file is whole, and may be read",
+            CaptureError::Io { cause, .. } => hints::reading(cause),
         };
         Self::environment(error, advice)
     }
@@ -415,6 +423,26 @@ mod tests {
         ] {
             assert!(advice(&alive).contains("nfskit serve DIR"), "{alive}");
         }
+    }
+
+    #[test]
+    fn a_load_that_fails_has_the_hint_of_its_cause() {
+        let hint = |error: LoadError| Failure::from(error).advice().to_owned();
+        let system = hint(LoadError::Timer(IoError::other("no thread")));
+        assert!(system.contains("ulimit -n -u"), "{system}");
+        assert!(hint(LoadError::TooFew { what: "T_B" }).contains("--quick"));
+        let silent = hint(LoadError::WroteNothing { bytes: 8192 });
+        assert!(!silent.contains("--quick") && silent.contains("another server"), "{silent}");
+        let read = |kind: ErrorKind| {
+            let cause = IoError::from(kind);
+            hint_of_capture(CaptureError::Io { name: "x.pcap".to_owned(), cause })
+        };
+        assert_eq!(read(ErrorKind::NotFound), "the path of a file that exists");
+        assert!(read(ErrorKind::PermissionDenied).contains("this user may read"));
+    }
+
+    fn hint_of_capture(error: CaptureError) -> String {
+        Failure::from(error).advice().to_owned()
     }
 
     #[test]

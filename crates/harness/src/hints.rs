@@ -1,6 +1,9 @@
 //! What to try about errors of the system, by their cause.
 
 use std::io::{Error, ErrorKind};
+use std::net::SocketAddr;
+
+use crate::exit::Failure;
 
 /// About a file or directory that is to be read.
 pub fn reading(cause: &Error) -> &'static str {
@@ -44,6 +47,12 @@ pub fn listening(cause: &Error, is_udp: bool) -> String {
         _ => limits(cause)
             .map_or_else(|| "127.0.0.1:0, which every host has".to_owned(), str::to_owned),
     }
+}
+
+/// About metrics that cannot be served: `listen` is what `--metrics` has.
+pub fn metrics(listen: SocketAddr, cause: &Error) -> Failure {
+    let what = format!("cannot serve metrics on {listen}: {cause}");
+    Failure::environment(what, listening(cause, false))
 }
 
 /// Limits of the process, which have no kind of their own.
@@ -97,5 +106,8 @@ mod tests {
         assert!(of_kind(ErrorKind::PermissionDenied, false).contains("from 1024 on"));
         let many = Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         assert!(listening(&many, false).contains("ulimit -n"));
+        // Another port is no help where the address is not this host's.
+        let failure = metrics(([192, 0, 2, 1], 9090).into(), &ErrorKind::AddrNotAvailable.into());
+        assert!(failure.advice().contains("an address of this host"), "{}", failure.advice());
     }
 }

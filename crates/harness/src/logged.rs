@@ -11,6 +11,7 @@ use server::store::dir::DirOptions;
 use server::store::dir::write_log::WriteLog;
 
 use crate::exit::Failure;
+use crate::hints;
 use crate::local;
 use crate::served::{self, CommitMode, Embedded, LOG_BYTES};
 
@@ -44,7 +45,7 @@ impl Pair {
             let path = pair.dir.join(name);
             fs::create_dir(&path).map(|()| path).map_err(|cause| {
                 let what = format!("cannot make a directory in {}: {cause}", pair.dir.display());
-                Failure::environment(what, "a directory that may be written")
+                Failure::environment(what, hints::writing(&cause))
             })
         };
         let (without, with) = (make("without")?, make("with")?);

@@ -66,9 +66,10 @@ pub fn server(target: &Target) -> Measured {
     }
 }
 
-/// Tells what a workload was asked for.
-pub fn parameters<const N: usize>(record: &mut Record, given: [(&str, Value); N]) {
-    record.workload.parameters.extend(given.map(|(name, value)| (name.to_owned(), value)));
+/// Adds the parameters of a workload; of an option that was not given there is none.
+pub fn parameters<V: Into<Value>, const N: usize>(record: &mut Record, given: [(&str, V); N]) {
+    let given = given.map(|(name, value)| (name.to_owned(), value.into()));
+    record.workload.parameters.extend(given.into_iter().filter(|(_, value)| !value.is_null()));
 }
 
 /// Tells how much of the processors others used, where that is known.
@@ -120,6 +121,15 @@ pub fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
     record.estimate(name, &sample.median_estimate(), unit, sample.n() as u64);
     record.metric(&format!("{name}_min"), sample.min(), unit);
     record.metric(&format!("{name}_max"), sample.max(), unit);
+}
+
+/// The same of several, where they were measured.
+pub fn spreads<const N: usize>(record: &mut Record, samples: [(&str, Option<Sample>, &str); N]) {
+    for (name, sample, unit) in samples {
+        if let Some(sample) = sample {
+            spread(record, name, &sample, unit);
+        }
+    }
 }
 
 /// Prints a report, unless it is not wanted, and writes the records to `json`. Where something

@@ -407,10 +407,7 @@ impl Embedded {
             start(sockets, for_this_user(store), Memory::default(), options, &Clock::real());
         });
         let (background, ()) = begun.map_err(|cause| {
-            Failure::environment(
-                format!("cannot start the embedded server: {cause}"),
-                "raise the limits of open files and threads (ulimit -n, -u)",
-            )
+            Failure::resources(format!("cannot start the embedded server: {cause}"))
         })?;
         Ok(Self { medium, log_us: None, dialer, _background: background })
     }

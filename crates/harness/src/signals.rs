@@ -8,19 +8,19 @@ use std::sync::{OnceLock, mpsc};
 
 use net::serve::Drained;
 use parking_lot::Mutex;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 
 use crate::exit::Failure;
 
-/// What a signal asks for.
+/// What has come: SIGINT and SIGTERM, or SIGHUP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked {
-    ToEnd,
-    ByHangup,
+pub enum Signal {
+    End,
+    Hangup,
 }
 
-/// How often each was asked since the process began.
+/// How often each has come since the process began.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Counts {
     ends: u64,
@@ -32,7 +32,7 @@ struct Counts {
 struct Watched {
     /// Held while it is decided whether anybody catches, and while somebody begins to.
     counts: Mutex<watch::Sender<Counts>>,
-    /// Whoever started us has asked for this (nohup).
+    /// As whoever started us has set it (nohup).
     ignores_hangup: bool,
 }
 
@@ -57,21 +57,16 @@ fn watched() -> Result<&'static Watched, Failure> {
         let counts = Mutex::new(watch::Sender::new(Counts::default()));
         Ok(Watched { counts, ignores_hangup: ignores_hangup(&status) })
     });
-    watched.as_ref().map_err(|cause| {
-        Failure::environment(
-            format!("cannot catch signals: {cause}"),
-            "raise the limits of open files and threads (ulimit -n -u)",
-        )
-    })
+    watched.as_ref().map_err(|cause| Failure::resources(format!("cannot catch signals: {cause}")))
 }
 
 /// The thread: for as long as the process lives.
 async fn take(begun: mpsc::Sender<std::io::Result<()>>) {
-    let caught = |kind| signal(kind);
-    let signals = caught(SignalKind::interrupt()).and_then(|interrupt| {
-        Ok((interrupt, caught(SignalKind::terminate())?, caught(SignalKind::hangup())?))
+    let signals = unix::signal(SignalKind::interrupt()).and_then(|interrupt| {
+        let terminate = unix::signal(SignalKind::terminate())?;
+        Ok((interrupt, terminate, unix::signal(SignalKind::hangup())?))
     });
-    let (mut interrupt, mut terminate, mut hangup): (Signal, Signal, Signal) = match signals {
+    let (mut interrupt, mut terminate, mut hangup) = match signals {
         Ok(signals) => signals,
         Err(cause) => {
             begun.send(Err(cause)).ok();
@@ -80,29 +75,29 @@ async fn take(begun: mpsc::Sender<std::io::Result<()>>) {
     };
     begun.send(Ok(())).ok();
     loop {
-        let asked = tokio::select! {
-            _ = interrupt.recv() => Asked::ToEnd,
-            _ = terminate.recv() => Asked::ToEnd,
-            _ = hangup.recv() => Asked::ByHangup,
+        let signal = tokio::select! {
+            _ = interrupt.recv() => Signal::End,
+            _ = terminate.recv() => Signal::End,
+            _ = hangup.recv() => Signal::Hangup,
         };
         // Whoever waits for us to begin has waited by then.
         if let Ok(watched) = watched() {
-            watched.tell(asked);
+            watched.count(signal);
         }
     }
 }
 
 impl Watched {
-    /// Tells those who catch; ends the process if there are none.
-    fn tell(&self, asked: Asked) {
+    /// Counts a signal for those who catch it; ends the process if there are none.
+    fn count(&self, signal: Signal) {
         let counts = self.counts.lock();
-        let is_ignored = asked == Asked::ByHangup && self.ignores_hangup;
+        let is_ignored = signal == Signal::Hangup && self.ignores_hangup;
         if counts.receiver_count() == 0 && !is_ignored {
             Failure::interrupted().end();
         }
-        counts.send_modify(|counts| match asked {
-            Asked::ToEnd => counts.ends += 1,
-            Asked::ByHangup => counts.hangups += 1,
+        counts.send_modify(|counts| match signal {
+            Signal::End => counts.ends += 1,
+            Signal::Hangup => counts.hangups += 1,
         });
     }
 }
@@ -131,9 +126,9 @@ impl Interrupts {
         Ok(Self { counts, seen, ignores_hangup: watched.ignores_hangup })
     }
 
-    /// Done when one has come. A terminal that is closed is one, unless nohup was asked for.
+    /// Done when one has come. A terminal that is closed is one, unless nohup began the process.
     pub async fn next(&mut self) {
-        while self.next_signal().await == Asked::ByHangup && self.ignores_hangup {}
+        while self.next_signal().await == Signal::Hangup && self.ignores_hangup {}
     }
 
     /// What comes first: the end of `work`, which leaves nothing behind, or an interrupt.
@@ -156,24 +151,24 @@ impl Interrupts {
         &mut self,
         draining: impl Future<Output = Drained>,
     ) -> Result<Drained, Failure> {
-        let asked_again = async { while self.next_signal().await == Asked::ByHangup {} };
+        let hangups = async { while self.next_signal().await == Signal::Hangup {} };
         tokio::select! {
             drained = draining => Ok(drained),
-            () = asked_again => Err(Failure::interrupted()),
+            () = hangups => Err(Failure::interrupted()),
         }
     }
 
     /// The same, for those to whom a hangup means something else.
-    pub async fn next_signal(&mut self) -> Asked {
+    pub async fn next_signal(&mut self) -> Signal {
         loop {
             let now = *self.counts.borrow_and_update();
             if now.ends > self.seen.ends {
                 self.seen.ends += 1;
-                return Asked::ToEnd;
+                return Signal::End;
             }
             if now.hangups > self.seen.hangups {
                 self.seen.hangups = now.hangups;
-                return Asked::ByHangup;
+                return Signal::Hangup;
             }
             if self.counts.changed().await.is_err() {
                 // The sender lives as long as the process.

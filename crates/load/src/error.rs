@@ -26,4 +26,6 @@ pub enum Error {
     Timer(io::Error),
     #[error("too few answers to compute {what}")]
     TooFew { what: &'static str },
+    #[error("the server answers a WRITE of {bytes} bytes with a count of 0")]
+    WroteNothing { bytes: u64 },
 }

@@ -1,5 +1,7 @@
 //! Is there room for the files? Asked before the first is made.
 
+use std::iter::Sum;
+
 use client::session::Session;
 use wire::nfs3::FileHandle;
 
@@ -13,6 +15,15 @@ pub const ALLOCATED_BYTES: u64 = 4 << 10;
 pub struct Need {
     pub bytes: u64,
     pub inodes: u64,
+}
+
+impl Sum for Need {
+    fn sum<I: Iterator<Item = Self>>(needs: I) -> Self {
+        needs.fold(Self::default(), |sum, one| Self {
+            bytes: sum.bytes + one.bytes,
+            inodes: sum.inodes + one.inodes,
+        })
+    }
 }
 
 /// Asks the server for the room that this user has (FSSTAT). A server that does not count files

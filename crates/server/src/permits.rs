@@ -200,13 +200,13 @@ mod tests {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, number))
     }
 
-    type Asked<'p> = Pin<Box<dyn Future<Output = Permit<'p>> + 'p>>;
+    type Waiting<'p> = Pin<Box<dyn Future<Output = Permit<'p>> + 'p>>;
 
     /// Those of `count` calls that get a permit at once, and those that wait.
-    fn ask(permits: &Permits, number: u8, count: usize) -> (Vec<Permit<'_>>, Vec<Asked<'_>>) {
-        let (mut got, mut waiting): (Vec<_>, Vec<Asked<'_>>) = (Vec::new(), Vec::new());
+    fn ask(permits: &Permits, number: u8, count: usize) -> (Vec<Permit<'_>>, Vec<Waiting<'_>>) {
+        let (mut got, mut waiting): (Vec<_>, Vec<Waiting<'_>>) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            let mut asked: Asked<'_> = Box::pin(permits.acquire(host(number)));
+            let mut asked: Waiting<'_> = Box::pin(permits.acquire(host(number)));
             match asked.as_mut().now_or_never() {
                 Some(permit) => got.push(permit),
                 None => waiting.push(asked),

@@ -1,10 +1,10 @@
-//! Step 3: what the model says of what was measured.
+//! Step 3: the measurements beside the model's predictions.
 
 use harness::records;
 use harness::records::median;
 use harness::verdict::Errors;
 use load::probe::Findings;
-use load::study::{self, Configuration, Drain, Measured};
+use load::study::{self, Configuration, Drain, Measured, Plan, Study, Subject};
 use perf::model::transaction::{Bound, Path, Prediction, Server, Term, Transfer};
 use perf::units::Nanos;
 
@@ -25,6 +25,21 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Without the simulation, which comes later for all rows at once.
+    fn of(run: &PlannedRun, path: &Path, server: Server, measured: &Measured) -> Self {
+        let configuration = measured.configuration;
+        let transfer = study::transfer(&configuration, run.commit_bytes);
+        let ends = run.ends(path, server, &configuration);
+        Self {
+            configuration,
+            prediction: run.predict(path, server, &configuration),
+            closed_mib_per_s: models::closed(path, server, &transfer).map(|rate| rate * ends),
+            simulated_mib_per_s: None,
+            full: run.full(path, server, &configuration),
+            measured_mib_per_s: measured.median(),
+        }
+    }
+
     /// How far the prediction is above the measurement, in percent of the measurement.
     pub(crate) fn error_pct(&self) -> Option<f64> {
         Some((self.prediction.mib_per_s / self.measured_mib_per_s? - 1.0) * 100.0)
@@ -92,19 +107,7 @@ impl Explanation {
         let rows_as = |subject: usize, server: Server| {
             let of_subject =
                 measured.iter().filter(move |row| row.configuration.subject == subject);
-            of_subject.map(move |row| Row {
-                configuration: row.configuration,
-                prediction: run.predict(&findings.path, server, &row.configuration),
-                closed_mib_per_s: models::closed(
-                    &findings.path,
-                    server,
-                    &study::transfer(&row.configuration, run.commit_bytes),
-                )
-                .map(|mib_per_s| mib_per_s * run.ends(&findings.path, server, &row.configuration)),
-                simulated_mib_per_s: None,
-                full: run.full(&findings.path, server, &row.configuration),
-                measured_mib_per_s: row.median(),
-            })
+            of_subject.map(move |measured| Row::of(&run, &findings.path, server, measured))
         };
         let error_as = |subject: usize, server: Server| {
             median(rows_as(subject, server).filter_map(|row| row.off_pct()).collect())
@@ -173,6 +176,16 @@ pub(crate) struct PlannedRun {
 }
 
 impl PlannedRun {
+    /// As the sweep of a study runs.
+    pub(crate) fn of_sweep<S: Subject>(
+        study: &Study<'_, S>,
+        plan: &Plan,
+        simulation: Nanos,
+    ) -> Self {
+        let (commit_bytes, drain) = (study.commit_bytes(), study.drain());
+        Self { commit_bytes, time: plan.run_time, drain, simulation }
+    }
+
     /// What beginning and end of the run leave of the steady state, by the formula.
     pub(crate) fn ends(&self, path: &Path, server: Server, configuration: &Configuration) -> f64 {
         let transfer = study::transfer(configuration, self.commit_bytes);
@@ -369,7 +382,7 @@ mod tests {
         let run = PlannedRun {
             commit_bytes: 16 << 20,
             time: Nanos::from_secs(2),
-            drain: Drain::new(&study::Plan::FULL, 16 << 20, None),
+            drain: Drain::new(&Plan::FULL, 16 << 20, None),
             simulation: Nanos::ZERO,
         };
         let path = Path {

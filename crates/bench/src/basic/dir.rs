@@ -78,16 +78,12 @@ fn start(
     };
     let run = move || {
         let ended = net::runtime::block_on(job.run());
-        let ended = ended.unwrap_or_else(|cause| {
-            Err(Failure::environment(cause, "raise the limit of open files (ulimit -n)"))
-        });
+        let ended = ended.unwrap_or_else(|cause| Err(Failure::resources(cause)));
         // Nobody waits any more when the program is interrupted.
         answer.send(ended).ok();
     };
     let thread = std::thread::Builder::new().name("nfskit-basic".to_owned());
-    thread
-        .spawn(run)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    thread.spawn(run).map_err(Failure::resources)?;
     Ok(answered)
 }
 

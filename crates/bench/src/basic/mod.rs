@@ -60,7 +60,7 @@ struct Described {
 
 /// What is to be done.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Task {
     Tests(Plan),
     /// To read logs.
     Logs,
@@ -74,13 +74,13 @@ pub(crate) enum Done {
 }
 
 impl Workload for Basic {
-    type Plan = Asked;
+    type Plan = Task;
     type Measured = Done;
 
-    fn plan(&self) -> Result<Asked, Failure> {
+    fn plan(&self) -> Result<Task, Failure> {
         match self.read.is_empty() {
-            true => plan::of(self).map(Asked::Tests),
-            false => Ok(Asked::Logs),
+            true => plan::of(self).map(Task::Tests),
+            false => Ok(Task::Logs),
         }
     }
 
@@ -93,36 +93,36 @@ impl Workload for Basic {
         Outputs { csv, ..Outputs::json(&self.json) }
     }
 
-    async fn run(&self, asked: &Asked, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
-        let done = match asked {
-            Asked::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),
-            Asked::Logs => Done::Read(read::logs(&self.read)?),
+    async fn run(&self, task: &Task, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
+        let done = match task {
+            Task::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),
+            Task::Logs => Done::Read(read::logs(&self.read)?),
         };
         Ok(Outcome::whole(done))
     }
 
-    fn table(&self, _: &Asked, done: &Done, _: Verbosity) -> String {
+    fn table(&self, _: &Task, done: &Done, _: Verbosity) -> String {
         match done {
             Done::Ran(ran) => format!("{}{}", lines::end(ran), summary::text(ran)),
             Done::Read(_) => String::new(),
         }
     }
 
-    fn record(&self, asked: &Asked, done: &Done) -> Vec<Record> {
-        match (asked, done) {
-            (Asked::Tests(plan), Done::Ran(ran)) => vec![record::record(ran, plan)],
+    fn record(&self, task: &Task, done: &Done) -> Vec<Record> {
+        match (task, done) {
+            (Task::Tests(plan), Done::Ran(ran)) => vec![record::record(ran, plan)],
             _ => Vec::new(),
         }
     }
 
-    fn document(&self, _: &Asked, done: &Done) -> Option<Value> {
+    fn document(&self, _: &Task, done: &Done) -> Option<Value> {
         match done {
             Done::Ran(_) => None,
             Done::Read(logs) => Some(read::as_json(logs)),
         }
     }
 
-    fn csv(&self, _: &Asked, done: &Done) -> String {
+    fn csv(&self, _: &Task, done: &Done) -> String {
         match done {
             Done::Ran(_) => String::new(),
             Done::Read(logs) => read::csv(logs),
@@ -153,7 +153,7 @@ async fn measure(
     }
 }
 
-/// What is asked for.
+/// What the command line chooses.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     clock: &'a Clock,

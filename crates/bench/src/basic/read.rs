@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use harness::csv::{self, Rows};
 use harness::exit::Failure;
+use harness::hints;
 use harness::output;
 use load::basic::log::time::{Rate, Time};
 use load::basic::log::{self, Log, Measured, Run, Test};
@@ -51,7 +52,7 @@ fn content(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     read.map_err(|cause| {
         let what = format!("cannot read {}: {cause}", path.display());
-        Failure::environment(what, "a file that this user may read")
+        Failure::environment(what, hints::reading(&cause))
     })?;
     if bytes.len() as u64 > LOG_BYTES_MAX {
         let what = format!("{} has more than {LOG_BYTES_MAX} bytes", path.display());

@@ -37,6 +37,11 @@ fn write(out: &mut String, ran: &Ran) -> std::fmt::Result {
     if ran.measured.iter().all(|one| one.operations.is_empty()) {
         return Ok(());
     }
+    out.push_str(&table(ran));
+    Ok(())
+}
+
+fn table(ran: &Ran) -> String {
     let names = ["operations", "p50", "p99", "max", "own time"].map(right);
     let mut table = Table::new([left("")].into_iter().chain(names));
     for one in ran.measured.iter().filter(|one| !one.operations.is_empty()) {
@@ -50,6 +55,5 @@ fn write(out: &mut String, ran: &Ran) -> std::fmt::Result {
             one.own().to_string(),
         ]);
     }
-    out.push_str(&table.text());
-    Ok(())
+    table.text()
 }

@@ -12,6 +12,7 @@ use harness::values::{self, count, size, time};
 use harness::verbosity::Verbosity;
 use harness::{local, output, target};
 use load::crash::{Kind, Options, Round, Trial};
+use net::clock::Clock;
 use net::shape::Shape;
 use perf::record::Run as Record;
 use perf::units::Nanos;
@@ -126,6 +127,36 @@ pub struct Shown {
     held: Vec<Kind>,
 }
 
+impl CrashTest {
+    fn options(&self, seed: u64) -> Options {
+        Options {
+            seed,
+            clients: self.clients,
+            outstanding: self.outstanding,
+            calls: load::crash::Calls {
+                data: self.calls.contains(&Calls::Data),
+                names: self.calls.contains(&Calls::Names),
+                attributes: self.calls.contains(&Calls::Attributes),
+            },
+            file_bytes_max: self.file_size,
+            load: (self.load / LOAD_LEAST, self.load),
+            answer_limit: self.back_within,
+        }
+    }
+
+    fn site(&self, clock: &Clock) -> Killed {
+        Killed {
+            clock: clock.clone(),
+            target: self.target.clone(),
+            mount: target::options(&self.target, self.reply_limit, Shape::default()),
+            kill: self.kill.clone(),
+            restart: self.restart.clone(),
+            reply_limit: self.reply_limit,
+            answer_limit: self.back_within,
+        }
+    }
+}
+
 impl Workload for CrashTest {
     type Plan = ();
     type Measured = Shown;
@@ -153,29 +184,7 @@ impl Workload for CrashTest {
         let Conditions { clock, mut interrupts, verbosity } = conditions;
         let seed =
             self.seed.unwrap_or_else(|| u64::from(clock.since_1970().subsec_nanos()) % 1_000_000);
-        let options = Options {
-            seed,
-            clients: self.clients,
-            outstanding: self.outstanding,
-            calls: load::crash::Calls {
-                data: self.calls.contains(&Calls::Data),
-                names: self.calls.contains(&Calls::Names),
-                attributes: self.calls.contains(&Calls::Attributes),
-            },
-            file_bytes_max: self.file_size,
-            load: (self.load / LOAD_LEAST, self.load),
-            answer_limit: self.back_within,
-        };
-        let mount = target::options(&self.target, self.reply_limit, Shape::default());
-        let site = Killed {
-            clock: clock.clone(),
-            target: self.target.clone(),
-            mount,
-            kill: self.kill.clone(),
-            restart: self.restart.clone(),
-            reply_limit: self.reply_limit,
-            answer_limit: self.back_within,
-        };
+        let (options, site) = (self.options(seed), self.site(&clock));
         let name = format!("{}{}", load::scratch::PREFIX, local::tag(&clock));
         let mut shown = Shown { seed, rounds: Vec::new(), held: self.hold.clone() };
         let mut trial = interrupts.or(Trial::begin(&clock, site, options, &name)).await?;
@@ -218,9 +227,13 @@ impl Workload for CrashTest {
             return Err(Failure::check(what, report::advice(&shown)));
         }
         if shown.rounds.iter().all(|round| round.calls() == 0) {
-            let refusal = shown.rounds.iter().find_map(|round| round.refusal.clone());
-            let what = refusal.unwrap_or_else(|| "no call was answered".to_owned());
-            return Err(Failure::environment(what, "an export that lets us write, or more --load"));
+            return Err(match shown.rounds.iter().find_map(|round| round.refusal.as_ref()) {
+                Some(refusal) => Failure::environment(refusal, "an export that lets us write"),
+                None => Failure::environment(
+                    "no call was answered before the server was killed",
+                    "more --load; nfskit doctor URL tells whether the server answers at all",
+                ),
+            });
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use harness::records;
 use load::crash::{Kind, Round};
 use perf::record::Run as Record;
+use serde_json::json;
 
 use super::{CrashTest, Shown};
 
@@ -84,7 +85,7 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
     let mut record = records::of("crash-test");
     record.target = records::server(&args.target);
     let given = [
-        ("seed", shown.seed.into()),
+        ("seed", json!(shown.seed)),
         ("clients", args.clients.into()),
         ("outstanding", args.outstanding.into()),
         ("file_bytes_max", args.file_size.into()),

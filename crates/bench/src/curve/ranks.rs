@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use harness::exit::Failure;
+use harness::hints;
 use load::curve::meeting::{MESSAGE_BYTES_MAX, Meeting, PROCESSES_MAX};
 use load::curve::{Alone, Gather, GatherError, Share};
 use load::mix::Outcome;
@@ -96,6 +97,24 @@ pub(crate) enum Ranks {
     Meeting(Meeting<Tcp>),
 }
 
+/// What those who meet show each other.
+fn key() -> Result<String, Failure> {
+    let key = env::var(KEY_VARIABLE).unwrap_or_default();
+    if (KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&key.len()) {
+        return Ok(key);
+    }
+    Err(Failure::usage(
+        format!(
+            "{KEY_VARIABLE} has {} characters: those who meet show each other a key",
+            key.len()
+        ),
+        format!(
+            "export {KEY_VARIABLE}=$(openssl rand -hex 16), for all processes the same (mpirun -x \
+             {KEY_VARIABLE})"
+        ),
+    ))
+}
+
 impl Ranks {
     /// Meets the others, if there are any.
     ///
@@ -125,19 +144,7 @@ impl Ranks {
                 ));
             }
         };
-        let key = env::var(KEY_VARIABLE).unwrap_or_default();
-        if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&key.len()) {
-            return Err(Failure::usage(
-                format!(
-                    "{KEY_VARIABLE} has {} characters: those who meet show each other a key",
-                    key.len()
-                ),
-                format!(
-                    "export {KEY_VARIABLE}=$(openssl rand -hex 16), for all processes the same \
-                     (mpirun -x {KEY_VARIABLE})"
-                ),
-            ));
-        }
+        let key = key()?;
         match share.rank {
             0 => host(clock, place, share.ranks, &key).await,
             _ => come(clock, place, share, &key).await,
@@ -162,7 +169,8 @@ async fn host(
     let address = SocketAddr::new(address, place.port);
     let listener = Listener::bind(address, MESSAGE_BYTES_MAX).map_err(|cause| {
         let what = format!("the first process cannot listen on {address}: {cause}");
-        Failure::environment(what, "--meet with a port that is free, on the first process's host")
+        let advice = format!("--meet with {}", hints::listening(&cause, false));
+        Failure::environment(what, advice)
     })?;
     let accept = async || {
         let came = listener.accept().await?;

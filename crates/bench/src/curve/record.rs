@@ -1,7 +1,7 @@
 //! The run record of a curve, one for each server.
 
 use harness::records;
-use load::curve::{Kind, Loads, Point};
+use load::curve::{Kind, Loads, Point, Signature};
 use load::mix::Operation;
 use perf::record::{Run as Record, Target};
 use serde_json::json;
@@ -20,10 +20,7 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     record.target = Target {
         kind: "server".to_owned(),
         url: Some(server.name.clone()),
-        version: Some(match target.version {
-            client::url::Version::Two => 2,
-            client::url::Version::Three => 3,
-        }),
+        version: Some(target.version.number()),
         proto: Some(target.protocol.name().to_owned()),
         ..Target::default()
     };
@@ -33,23 +30,7 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     record.metric("file_bytes", built.bytes as f64, "B");
     record.metric("took_s", outcome.took.as_secs_f64(), "s");
     if let Some(signature) = &server.signature {
-        let n = signature.points as u64;
-        record.estimate("base_us", &signature.base_us, "us", n);
-        if let (Some(slope), Some(intercept)) = (&signature.slope, &signature.intercept_us) {
-            record.estimate("slope_us_per_op_s", slope, "us s", n);
-            record.estimate("intercept_us", intercept, "us", n);
-        }
-        if let Some((per_s, response_us)) = signature.knee {
-            record.metric("knee_per_s", per_s, "1/s");
-            record.metric("knee_us", response_us, "us");
-        }
-        record.estimate("highest_per_s", &signature.highest_per_s, "1/s", n);
-        if signature.is_saturated {
-            record.estimate("saturation_per_s", &signature.highest_per_s, "1/s", n);
-        }
-        if let Some(overall) = &signature.overall_us {
-            record.estimate("overall_response_us", overall, "us", n);
-        }
+        add_signature(&mut record, signature);
     }
     if let Some(search) = &server.measured.search {
         record.metric("found_per_s", search.best_per_s(), "1/s");
@@ -62,6 +43,40 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     record.other.insert("verdicts".to_owned(), verdicts.into());
     let deviations = outcome.deviations(server);
     record.other.insert("not_as_sfs".to_owned(), json!(deviations));
+    warn(&mut record, server);
+    let lines = text::lines(server.signature.as_ref()).into_iter();
+    let said = lines.map(|(name, value)| (name.to_owned(), json!(value)));
+    record.other.insert("said".to_owned(), serde_json::Map::from_iter(said).into());
+    let compared = beside::names(outcome).into_iter().chain(beside::lines(outcome));
+    let compared: Vec<String> = compared.map(|(what, said)| format!("{what}: {said}")).collect();
+    if !compared.is_empty() {
+        record.other.insert("compared".to_owned(), json!(compared));
+    }
+    records::neighbours(&mut record, outcome.neighbours_share);
+    record
+}
+
+fn add_signature(record: &mut Record, signature: &Signature) {
+    let n = signature.points as u64;
+    record.estimate("base_us", &signature.base_us, "us", n);
+    if let (Some(slope), Some(intercept)) = (&signature.slope, &signature.intercept_us) {
+        record.estimate("slope_us_per_op_s", slope, "us s", n);
+        record.estimate("intercept_us", intercept, "us", n);
+    }
+    if let Some((per_s, response_us)) = signature.knee {
+        record.metric("knee_per_s", per_s, "1/s");
+        record.metric("knee_us", response_us, "us");
+    }
+    record.estimate("highest_per_s", &signature.highest_per_s, "1/s", n);
+    if signature.is_saturated {
+        record.estimate("saturation_per_s", &signature.highest_per_s, "1/s", n);
+    }
+    if let Some(overall) = &signature.overall_us {
+        record.estimate("overall_response_us", overall, "us", n);
+    }
+}
+
+fn warn(record: &mut Record, server: &Server) {
     for point in &server.measured.points {
         for breach in &point.breaches {
             record.warn(breach.code(), &format!("{}: {breach}", name(point)), breach.advice());
@@ -73,16 +88,6 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     if let Some(broken) = &server.measured.broken {
         record.warn("partial", &broken.why, "the numbers are of what was done before; run again");
     }
-    let lines = text::lines(server.signature.as_ref()).into_iter();
-    let said = lines.map(|(name, value)| (name.to_owned(), json!(value)));
-    record.other.insert("said".to_owned(), serde_json::Map::from_iter(said).into());
-    let compared = beside::names(outcome).into_iter().chain(beside::lines(outcome));
-    let compared: Vec<String> = compared.map(|(what, said)| format!("{what}: {said}")).collect();
-    if !compared.is_empty() {
-        record.other.insert("compared".to_owned(), json!(compared));
-    }
-    records::neighbours(&mut record, outcome.neighbours_share);
-    record
 }
 
 fn parameters(record: &mut Record, outcome: &Outcome) {
@@ -96,7 +101,7 @@ fn parameters(record: &mut Record, outcome: &Outcome) {
         Kind::Open => "open",
         Kind::Closed => "closed",
     };
-    let parameters = [
+    let given = [
         ("mix", json!(settings.mix.name)),
         ("mix_source", json!(settings.mix.source)),
         ("mix_percent", records::mix_percent(&settings.mix)),
@@ -117,9 +122,7 @@ fn parameters(record: &mut Record, outcome: &Outcome) {
         ("connections", json!(outcome.connections)),
         ("seed", json!(settings.seed)),
     ];
-    for (name, value) in parameters {
-        record.workload.parameters.insert(name.to_owned(), value);
-    }
+    records::parameters(record, given);
 }
 
 /// How a point's metrics begin.
@@ -132,7 +135,6 @@ fn name(point: &Point) -> String {
 
 fn add_point(record: &mut Record, point: &Point) {
     let (name, run) = (name(point), &point.outcome);
-    let batches = run.batches.len() as u64;
     let mut metric = |what: &str, value: f64, unit: &str| {
         record.metric(&format!("{name}/{what}"), value, unit);
     };
@@ -161,6 +163,12 @@ fn add_point(record: &mut Record, point: &Point) {
             metric(&format!("response_us_{what}"), times.quantile(share).as_micros_f64(), "us");
         }
     }
+    add_times(record, &name, point);
+}
+
+fn add_times(record: &mut Record, name: &str, point: &Point) {
+    let run = &point.outcome;
+    let batches = run.batches.len() as u64;
     record.estimate(&format!("{name}/achieved_per_s"), &point.achieved_per_s(), "1/s", batches);
     if let Some(response) = point.response_us() {
         record.estimate(&format!("{name}/response_us"), &response, "us", batches);

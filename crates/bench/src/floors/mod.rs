@@ -58,9 +58,7 @@ async fn on_a_thread<T: Send + 'static>(
         answer.send(done).ok();
     };
     let thread = std::thread::Builder::new().name("nfskit-bench".to_owned());
-    thread
-        .spawn(work)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    thread.spawn(work).map_err(Failure::resources)?;
     tokio::select! {
         biased;
         () = interrupts.next() => {}

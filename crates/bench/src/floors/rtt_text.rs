@@ -82,6 +82,31 @@ impl<'a> Report<'a> {
             self.peers.join(", "),
             self.args.trials
         )?;
+        out.push_str(&self.table());
+        for series in self.short_rows() {
+            let name = name(self.plan, &series.exchange);
+            let (size, done) = (bytes(series.message_bytes as u64), series.times.len());
+            writeln!(out, "{name} {size}: {done} messages in {}", self.args.row_time)?;
+        }
+        if self.measured.series.iter().any(|series| series.refused.is_some()) {
+            writeln!(out, "* NULL with bytes behind it: refused, which counts as a reply")?;
+        }
+        for transfers in &self.measured.transfers {
+            self.write_transfers(out, transfers)?;
+        }
+        self.write_compared(out)?;
+        if self.is_loopback() {
+            writeln!(out, "{LOOPBACK}")?;
+        }
+        write!(out, "generator   {:.0} % of one processor", own_share(self.measured) * 100.0)?;
+        if self.args.rate.is_some() {
+            let late: u64 = self.measured.series.iter().map(|series| series.late).sum();
+            write!(out, "; {late} messages began over 100 us late")?;
+        }
+        writeln!(out, "; nothing is stored or cached")
+    }
+
+    fn table(&self) -> String {
         let names = ["message", "min", "p50", "avg", "p90", "p99", "p99.9", "max", "lost", "CPU"];
         let marks = [left("")];
         let mut table = Table::new([left("")].into_iter().chain(names.map(right)).chain(marks));
@@ -104,28 +129,7 @@ impl<'a> Report<'a> {
                 series.refused.as_ref().map_or("", |_| "*").to_owned(),
             ]);
         }
-        out.push_str(&table.text());
-        for series in self.short_rows() {
-            let name = name(self.plan, &series.exchange);
-            let (size, done) = (bytes(series.message_bytes as u64), series.times.len());
-            writeln!(out, "{name} {size}: {done} messages in {}", self.args.row_time)?;
-        }
-        if self.measured.series.iter().any(|series| series.refused.is_some()) {
-            writeln!(out, "* NULL with bytes behind it: refused, which counts as a reply")?;
-        }
-        for transfers in &self.measured.transfers {
-            self.write_transfers(out, transfers)?;
-        }
-        self.write_compared(out)?;
-        if self.is_loopback() {
-            writeln!(out, "{LOOPBACK}")?;
-        }
-        write!(out, "generator   {:.0} % of one processor", own_share(self.measured) * 100.0)?;
-        if self.args.rate.is_some() {
-            let late: u64 = self.measured.series.iter().map(|series| series.late).sum();
-            write!(out, "; {late} messages began over 100 us late")?;
-        }
-        writeln!(out, "; nothing is stored or cached")
+        table.text()
     }
 
     fn write_transfers(&self, out: &mut String, transfers: &Transfers) -> std::fmt::Result {
@@ -205,11 +209,7 @@ impl<'a> Report<'a> {
             ("transfer_repeats", Some(u64::from(self.plan.transfer_repeats))),
             ("transfer_bytes_per_s", self.plan.transfer_bytes_per_s),
         ];
-        for (name, value) in parameters {
-            if let Some(value) = value {
-                record.workload.parameters.insert(name.to_owned(), value.into());
-            }
-        }
+        records::parameters(&mut record, parameters);
         for series in &self.measured.series {
             self.record_series(&mut record, series);
         }

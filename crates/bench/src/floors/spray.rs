@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
-use harness::records::{self, cell, sample, spread};
+use harness::records::{self, cell, sample};
 use harness::verbosity::Verbosity;
 use load::floor::Outcome;
 use load::floor::spray::{self, Run};
@@ -209,18 +209,7 @@ impl<'a> Report<'a> {
         writeln!(out, "runs        {}", self.runs.len())?;
         writeln!(out, "lost        {} %", cell(loss.as_ref(), 2))?;
         writeln!(out, "sent        {} calls/s", cell(sent.as_ref(), 0))?;
-        let times = self.response_times();
-        if !times.is_empty() {
-            writeln!(
-                out,
-                "answered    p50 {}  p90 {}  p99 {}  max {}, since each was {}",
-                times.quantile(0.5),
-                times.quantile(0.9),
-                times.quantile(0.99),
-                times.max(),
-                if self.args.rate.is_some() { "due" } else { "sent" }
-            )?;
-        }
+        self.write_times(out)?;
         let refused = self.sum(|run| run.sprayed.refused);
         if refused > 0 {
             writeln!(out, "refused     {refused} NULL calls with bytes behind them; they count")?;
@@ -245,6 +234,22 @@ impl<'a> Report<'a> {
             self.own_share() * 100.0,
             self.sum(|run| run.sprayed.late)
         )
+    }
+
+    fn write_times(&self, out: &mut String) -> std::fmt::Result {
+        let times = self.response_times();
+        if !times.is_empty() {
+            writeln!(
+                out,
+                "answered    p50 {}  p90 {}  p99 {}  max {}, since each was {}",
+                times.quantile(0.5),
+                times.quantile(0.9),
+                times.quantile(0.99),
+                times.max(),
+                if self.args.rate.is_some() { "due" } else { "sent" }
+            )?;
+        }
+        Ok(())
     }
 
     /// The lines that spray(8) prints, which others may read.
@@ -285,21 +290,13 @@ impl<'a> Report<'a> {
             ("repeats", Some(self.runs.len() as u64)),
             ("program", Some(u64::from(self.service.program))),
         ];
-        for (name, value) in parameters {
-            if let Some(value) = value {
-                record.workload.parameters.insert(name.to_owned(), value.into());
-            }
-        }
+        records::parameters(&mut record, parameters);
         let samples = [
             ("loss", self.of(loss), ""),
             ("sent_per_s", self.of(|run| per_s(run.sprayed.sent, run)), "1/s"),
             ("received_per_s", self.of(|run| per_s(run.sprayed.came, run)), "1/s"),
         ];
-        for (name, values, unit) in samples {
-            if let Some(values) = values {
-                spread(&mut record, name, &values, unit);
-            }
-        }
+        records::spreads(&mut record, samples);
         record.metric("sent", self.sum(|run| run.sprayed.sent) as f64, "calls");
         record.metric("received", self.sum(|run| run.sprayed.came) as f64, "calls");
         record.metric("refused", self.sum(|run| run.sprayed.refused) as f64, "calls");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use harness::exit::Failure;
 use harness::local;
-use harness::records::{self, bytes, cell, sample, spread};
+use harness::records::{self, bytes, cell, sample};
 use harness::verbosity::Verbosity;
 use load::floor::mib_per_s;
 use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
@@ -170,25 +170,7 @@ impl Report<'_> {
         let resident = in_memory(self.resident(|run| run.reread_resident));
         line(out, "read, dropped", self.rates(|run| run.reread), &resident)?;
         writeln!(out, "{:16}{:>28} ms", "fsync", cell(self.sync_ms().as_ref(), 2))?;
-        let appends = self.appends();
-        if !appends.is_empty() {
-            writeln!(
-                out,
-                "{:16}{:>28} appends of 4 KiB, fdatasync, for each second",
-                "appended",
-                cell(self.append_rates().as_ref(), 0)
-            )?;
-            writeln!(
-                out,
-                "                p50 {}  p90 {}  p99 {}  p99.9 {}  max {}  ({} appends)",
-                appends.quantile(0.5),
-                appends.quantile(0.9),
-                appends.quantile(0.99),
-                appends.quantile(0.999),
-                appends.max(),
-                appends.count()
-            )?;
-        }
+        self.write_appends(out)?;
         if let Some(why) = &measured.not_dropped {
             writeln!(out, "the system's caches were not dropped ({why}); the file's own were")?;
         }
@@ -205,9 +187,56 @@ impl Report<'_> {
         )
     }
 
+    fn write_appends(&self, out: &mut String) -> std::fmt::Result {
+        let appends = self.appends();
+        if appends.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "{:16}{:>28} appends of 4 KiB, fdatasync, for each second",
+            "appended",
+            cell(self.append_rates().as_ref(), 0)
+        )?;
+        let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|share| appends.quantile(share));
+        writeln!(
+            out,
+            "                p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p999}  max {}  ({} appends)",
+            appends.max(),
+            appends.count()
+        )
+    }
+
     fn record(&self) -> Record {
-        let Self { args, file_system, measured } = self;
         let mut record = records::of("storage");
+        self.describe(&mut record);
+        let samples = [
+            ("written_mib_per_s", self.rates(|run| run.written), "MiB/s"),
+            ("flushed_mib_per_s", self.rates(|run| run.flushed), "MiB/s"),
+            ("read_mib_per_s", self.rates(|run| run.read), "MiB/s"),
+            ("reread_mib_per_s", self.rates(|run| run.reread), "MiB/s"),
+            ("fsync_ms", self.sync_ms(), "ms"),
+            ("appends_per_s", self.append_rates(), "1/s"),
+        ];
+        records::spreads(&mut record, samples);
+        if !self.appends().is_empty() {
+            record.histogram("append", &self.appends());
+        }
+        let shares = [
+            ("read_resident_share", self.resident(|run| run.read_resident)),
+            ("reread_resident_share", self.resident(|run| run.reread_resident)),
+        ];
+        for (name, share) in shares {
+            share.map(|share| record.metric(name, share, ""));
+        }
+        record.metric("generator_cpu_share", self.own_share(), "");
+        self.warn(&mut record);
+        record
+    }
+
+    /// The target and the parameters.
+    fn describe(&self, record: &mut Record) {
+        let Self { args, file_system, measured } = self;
         record.target = Target {
             kind: "directory".to_owned(),
             path: Some(args.dir.display().to_string()),
@@ -224,43 +253,16 @@ impl Report<'_> {
             ("append_ns_max", args.append_time.as_nanos()),
             ("repeats", measured.runs.len() as u64),
         ];
-        for (name, value) in parameters {
-            record.workload.parameters.insert(name.to_owned(), value.into());
-        }
+        records::parameters(record, parameters);
         let dropped = match (args.drop_caches, &measured.not_dropped) {
             (true, None) => "the system's caches",
             _ => "the file's pages",
         };
-        record.workload.parameters.insert("dropped".to_owned(), dropped.into());
-        let rates = [
-            ("written_mib_per_s", self.rates(|run| run.written)),
-            ("flushed_mib_per_s", self.rates(|run| run.flushed)),
-            ("read_mib_per_s", self.rates(|run| run.read)),
-            ("reread_mib_per_s", self.rates(|run| run.reread)),
-        ];
-        for (name, rates) in rates {
-            if let Some(rates) = rates {
-                spread(&mut record, name, &rates, "MiB/s");
-            }
-        }
-        if let Some(spans) = self.sync_ms() {
-            spread(&mut record, "fsync_ms", &spans, "ms");
-        }
-        if let Some(rates) = self.append_rates() {
-            spread(&mut record, "appends_per_s", &rates, "1/s");
-            record.histogram("append", &self.appends());
-        }
-        let shares = [
-            ("read_resident_share", self.resident(|run| run.read_resident)),
-            ("reread_resident_share", self.resident(|run| run.reread_resident)),
-        ];
-        for (name, share) in shares {
-            if let Some(share) = share {
-                record.metric(name, share, "");
-            }
-        }
-        record.metric("generator_cpu_share", self.own_share(), "");
-        if let Some(why) = &measured.not_dropped {
+        records::parameters(record, [("dropped", dropped)]);
+    }
+
+    fn warn(&self, record: &mut Record) {
+        if let Some(why) = &self.measured.not_dropped {
             let text = format!("the system's caches were not dropped: {why}");
             record.warn("caches-kept", &text, "as root, or without --drop-caches");
         }
@@ -271,7 +273,6 @@ impl Report<'_> {
                 "a --size above the memory, or another file system",
             );
         }
-        record
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use harness::exit::Failure;
-use harness::records::{self, bytes, cell, sample, spread};
+use harness::records::{self, bytes, cell, sample};
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use load::floor::stream::{self, Measured, Plan, Run};
@@ -246,29 +246,21 @@ impl<'a> Report<'a> {
             ("repeats", Some(one.runs.len() as u64)),
             ("bytes_per_s", self.args.rate),
         ];
-        for (name, value) in parameters {
-            if let Some(value) = value {
-                record.workload.parameters.insert(name.to_owned(), value.into());
-            }
-        }
-        for (name, rates) in [("sent", of(one, sent_rate)), ("received", of(one, received_rate))] {
-            if let Some(rates) = rates {
-                spread(&mut record, &format!("{name}_mib_per_s"), &rates, "MiB/s");
-            }
-        }
+        records::parameters(&mut record, parameters);
+        let rates = [
+            ("sent_mib_per_s", of(one, sent_rate), "MiB/s"),
+            ("received_mib_per_s", of(one, received_rate), "MiB/s"),
+        ];
+        records::spreads(&mut record, rates);
         record.metric("generator_cpu_us_per_message", cpu_us(one, false), "us");
         record.metric("far_cpu_us_per_message", cpu_us(one, true), "us");
         records::generator(&mut record, own_share(one));
         warn_of_loopback(&mut record, self.address.ip().is_loopback());
         record.metric("late_messages", sum(one, |r| Some(r.streamed.late)).unwrap_or(0) as f64, "");
         if one.protocol == Protocol::Udp {
-            if let Some(loss) = of(one, Measured::loss) {
-                spread(&mut record, "loss", &loss, "");
-            }
+            records::spreads(&mut record, [("loss", of(one, Measured::loss), "")]);
             for (name, count) in counters(one) {
-                if let Some(count) = count {
-                    record.metric(name, count as f64, "datagrams");
-                }
+                count.map(|count| record.metric(name, count as f64, "datagrams"));
             }
         }
         record

@@ -12,6 +12,7 @@ use harness::shell;
 use harness::verbosity::Verbosity;
 use load::fsx::{self, FILE_BYTES_MAX, Failed, Options, Tally};
 use load::place;
+use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
@@ -74,33 +75,7 @@ async fn exercise(args: &Fsx, conditions: Conditions) -> Result<Tally, Failure> 
         output::print(&format!("fsx: seed {seed}, {} in {}\n", files(args), args.dir.display()))?;
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let (answers, mut answered) = mpsc::channel(args.files as usize);
-    for file in 0..args.files {
-        let options = Options {
-            seed: seed.wrapping_add(u64::from(file)),
-            operations_max: args.ops.unwrap_or(u64::MAX),
-            until: args.ops.is_none().then(|| clock.now() + args.time),
-            file_bytes_max: args.size,
-            call_bytes_max: u32::try_from(args.call).unwrap_or(u32::MAX),
-            mapped: !args.no_mmap,
-        };
-        let name = format!("{}-{file}", local::tag(&clock));
-        let (clock, dir, stopped) = (clock.clone(), args.dir.clone(), Arc::clone(&stop));
-        let answers = answers.clone();
-        let work = move || {
-            let outcome = fsx::run(&clock, &dir, &name, &options, &stopped);
-            if !matches!(outcome, Ok(Ok(_))) {
-                stopped.store(true, Ordering::Relaxed);
-            }
-            // There is room for every file's; nobody reads it after an interrupt.
-            answers.try_send(outcome).ok();
-        };
-        let thread = std::thread::Builder::new().name(format!("nfskit-fsx-{file}"));
-        thread.spawn(work).map_err(|cause| {
-            stop_all(&stop, Failure::environment(cause, "raise the limit of threads (ulimit -u)"))
-        })?;
-    }
-    drop(answers);
+    let mut answered = start(args, seed, &clock, &stop)?;
     let outcomes = tokio::select! {
         biased;
         () = interrupts.next() => {
@@ -115,6 +90,40 @@ async fn exercise(args: &Fsx, conditions: Conditions) -> Result<Tally, Failure> 
         outcomes = all(&mut answered) => outcomes,
     };
     sum(args, outcomes)
+}
+
+/// A thread for each file.
+fn start(
+    args: &Fsx,
+    seed: u64,
+    clock: &Clock,
+    stop: &Arc<AtomicBool>,
+) -> Result<mpsc::Receiver<Ended>, Failure> {
+    let (answers, answered) = mpsc::channel(args.files as usize);
+    for file in 0..args.files {
+        let options = Options {
+            seed: seed.wrapping_add(u64::from(file)),
+            operations_max: args.ops.unwrap_or(u64::MAX),
+            until: args.ops.is_none().then(|| clock.now() + args.time),
+            file_bytes_max: args.size,
+            call_bytes_max: u32::try_from(args.call).unwrap_or(u32::MAX),
+            mapped: !args.no_mmap,
+        };
+        let name = format!("{}-{file}", local::tag(clock));
+        let (clock, dir, stopped) = (clock.clone(), args.dir.clone(), Arc::clone(stop));
+        let answers = answers.clone();
+        let work = move || {
+            let outcome = fsx::run(&clock, &dir, &name, &options, &stopped);
+            if !matches!(outcome, Ok(Ok(_))) {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            // There is room for every file's; nobody reads it after an interrupt.
+            answers.try_send(outcome).ok();
+        };
+        let thread = std::thread::Builder::new().name(format!("nfskit-fsx-{file}"));
+        thread.spawn(work).map_err(|cause| stop_all(stop, Failure::resources(cause)))?;
+    }
+    Ok(answered)
 }
 
 fn stop_all(stop: &AtomicBool, failure: Failure) -> Failure {

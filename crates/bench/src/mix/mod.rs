@@ -309,6 +309,31 @@ pub(crate) struct Counted<'a> {
     pub(crate) notes: Vec<String>,
 }
 
+/// The calls of one version, as a mix takes them.
+#[derive(Default)]
+struct Weighed {
+    weights: Vec<(Operation, f64)>,
+    calls: u64,
+    /// What a mix has no operation for.
+    left_out: Vec<String>,
+}
+
+impl Weighed {
+    fn of(procedures: &Procedures) -> Self {
+        let mut weighed = Self::default();
+        for (name, count) in procedures.named().filter(|(_, count)| *count > 0) {
+            match name.parse::<Operation>() {
+                Ok(operation) => {
+                    weighed.weights.push((operation, count as f64));
+                    weighed.calls = weighed.calls.saturating_add(count);
+                }
+                Err(_) => weighed.left_out.push(format!("{count} of {}", name.to_uppercase())),
+            }
+        }
+        weighed
+    }
+}
+
 impl Counted<'_> {
     /// The mix of the version that is wanted, or of the one with more calls.
     pub(crate) fn mix(self, version: Option<Version>) -> Result<Mix, Failure> {
@@ -317,25 +342,12 @@ impl Counted<'_> {
             version.is_none_or(|version| version.number() == procedures.version.number())
         };
         let chosen = counted.iter().filter(is_wanted).max_by_key(|procedures| procedures.total());
-        let mut left_out: Vec<String> = Vec::new();
-        let mut weights = Vec::new();
-        let mut calls = 0_u64;
-        let mut wanted = version.map_or_else(
-            || "versions 2 and 3".to_owned(),
-            |version| format!("version {}", version.number()),
-        );
-        if let Some(chosen) = chosen {
-            wanted = chosen.version.to_string();
-            for (name, count) in chosen.named().filter(|(_, count)| *count > 0) {
-                match name.parse::<Operation>() {
-                    Ok(operation) => {
-                        weights.push((operation, count as f64));
-                        calls = calls.saturating_add(count);
-                    }
-                    Err(_) => left_out.push(format!("{count} of {}", name.to_uppercase())),
-                }
-            }
-        }
+        let wanted = match (chosen, version) {
+            (Some(chosen), _) => chosen.version.to_string(),
+            (None, Some(version)) => format!("version {}", version.number()),
+            (None, None) => "versions 2 and 3".to_owned(),
+        };
+        let Weighed { weights, calls, mut left_out } = chosen.map(Weighed::of).unwrap_or_default();
         let others = counted.iter().filter(|other| {
             other.total() > 0 && chosen.is_none_or(|chosen| chosen.version != other.version)
         });

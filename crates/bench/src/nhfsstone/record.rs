@@ -1,7 +1,7 @@
 //! The run record.
 
 use harness::records;
-use load::nhfsstone::Plan;
+use load::nhfsstone::{Outcome, Plan};
 use perf::record::{Run as Record, Target};
 use serde_json::json;
 
@@ -13,6 +13,29 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     let outcome = &ran.outcome;
     record.target = target(args);
     record.workload.name = "nhfsstone".to_owned();
+    describe(&mut record, plan, ran);
+    record.metric("elapsed_s", outcome.elapsed.as_secs_f64(), "s");
+    record.metric("took_s", ran.took.as_secs_f64(), "s");
+    records::generator(&mut record, ran.generator_share);
+    record.metric("calls", outcome.calls() as f64, "calls");
+    record.metric("calls_per_s", outcome.calls_per_s(), "calls/s");
+    record.metric("call_ms_mean", outcome.mean().as_millis_f64(), "ms");
+    record.metric("mix_off_percent", outcome.off_percent(), "%");
+    record.metric("behind_max_s", outcome.behind_max, "s");
+    record.metric("failed", outcome.failed() as f64, "calls");
+    record.metric("retransmissions", ran.retransmissions as f64, "calls");
+    operations(&mut record, outcome);
+    if !outcome.is_valid() {
+        record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
+    }
+    if let Some(first) = &outcome.first_failure {
+        let text = format!("{} calls had an unexpected answer: {first}", outcome.failed());
+        record.warn("failed-calls", &text, "the server's log");
+    }
+    record
+}
+
+fn describe(record: &mut Record, plan: &Plan, ran: &Ran) {
     let given = [
         ("mix", json!(plan.mix.name)),
         ("mix_source", json!(plan.mix.source)),
@@ -27,31 +50,16 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
         ("background_server_calls", json!(ran.background.server)),
         ("background_client_calls", json!(ran.background.client)),
     ];
-    records::parameters(&mut record, given);
-    record.metric("elapsed_s", outcome.elapsed.as_secs_f64(), "s");
-    record.metric("took_s", ran.took.as_secs_f64(), "s");
-    records::generator(&mut record, ran.generator_share);
-    record.metric("calls", outcome.calls() as f64, "calls");
-    record.metric("calls_per_s", outcome.calls_per_s(), "calls/s");
-    record.metric("call_ms_mean", outcome.mean().as_millis_f64(), "ms");
-    record.metric("mix_off_percent", outcome.off_percent(), "%");
-    record.metric("behind_max_s", outcome.behind_max, "s");
-    record.metric("failed", outcome.failed() as f64, "calls");
-    record.metric("retransmissions", ran.retransmissions as f64, "calls");
+    records::parameters(record, given);
+}
+
+fn operations(record: &mut Record, outcome: &Outcome) {
     for (operation, tally) in &outcome.operations {
         record.metric(&format!("{operation}_percent"), outcome.percent(*operation), "%");
         record.metric(&format!("{operation}_calls"), tally.calls as f64, "calls");
         record.metric(&format!("{operation}_s"), tally.total.as_secs_f64(), "s");
         record.histogram(operation.name(), &tally.times);
     }
-    if !outcome.is_valid() {
-        record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
-    }
-    if let Some(first) = &outcome.first_failure {
-        let text = format!("{} calls had an unexpected answer: {first}", outcome.failed());
-        record.warn("failed-calls", &text, "the server's log");
-    }
-    record
 }
 
 fn target(args: &Args) -> Target {

@@ -82,20 +82,7 @@ fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
     writeln!(text, "cached      nothing by a client: each operation is calls to the server").ok();
     writeln!(text, "durable     {}", write_stability(&outcome.mix)).ok();
     writeln!(text, "generator   {:.0} % of a processor", 100.0 * ran.generator_share).ok();
-    let mut times = Histogram::default();
-    for tally in outcome.operations.values() {
-        times.merge(&tally.times);
-    }
-    let ms = |share| times.quantile(share).as_millis_f64();
-    writeln!(
-        text,
-        "times       median {:.3} ms, 95 % under {:.3} ms, 99 % under {:.3} ms, longest {:.3} ms",
-        ms(0.5),
-        ms(0.95),
-        ms(0.99),
-        times.max().as_millis_f64()
-    )
-    .ok();
+    response_times(text, outcome);
     writeln!(
         text,
         "rate        {:.2} calls/sec offered; at most {:.2} s behind",
@@ -112,6 +99,28 @@ fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
     if ran.retransmissions > 0 {
         writeln!(text, "retrans     {} calls", ran.retransmissions).ok();
     }
+    background(text, ran);
+}
+
+fn response_times(text: &mut String, outcome: &Outcome) {
+    let mut times = Histogram::default();
+    for tally in outcome.operations.values() {
+        times.merge(&tally.times);
+    }
+    let ms = |share| times.quantile(share).as_millis_f64();
+    writeln!(
+        text,
+        "times       median {:.3} ms, 95 % under {:.3} ms, 99 % under {:.3} ms, longest {:.3} ms",
+        ms(0.5),
+        ms(0.95),
+        ms(0.99),
+        times.max().as_millis_f64()
+    )
+    .ok();
+}
+
+/// What this host did besides, before the run.
+fn background(text: &mut String, ran: &Ran) {
     let counted = |calls: Option<u64>| {
         calls.map_or_else(|| "not known".to_owned(), |calls| calls.to_string())
     };

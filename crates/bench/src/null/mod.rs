@@ -104,7 +104,7 @@ impl Workload for Null {
         let mut record = records::of("null");
         record.target = records::server(&self.target);
         let given = [
-            ("rate_per_s", self.rate.into()),
+            ("rate_per_s", serde_json::json!(self.rate)),
             ("time_s", self.time.as_secs_f64().into()),
             ("outstanding_max", self.outstanding.into()),
         ];

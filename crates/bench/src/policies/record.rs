@@ -5,6 +5,7 @@ use load::latencies;
 use perf::record::{Run as Record, Target, Warning};
 use perf::stats::Sample;
 use report::policies::Seen;
+use serde_json::json;
 
 use super::findings::findings;
 use super::{CALL_BYTES, Measured, Outcome};
@@ -21,7 +22,7 @@ pub(super) fn record(outcome: &Outcome, args: &Policies) -> Record {
         ..Target::default()
     };
     let given = [
-        ("call_bytes", CALL_BYTES.into()),
+        ("call_bytes", json!(CALL_BYTES)),
         ("repeats", args.repeats.into()),
         ("link", outcome.link.to_string().into()),
     ];

@@ -159,22 +159,7 @@ fn beside_the_paper(outcome: &Outcome) -> Numbers {
         "flushed (MiB/s)",
     ];
     let measured = outcome.measured.iter().filter(|measured| measured.speed == Speed::Fast);
-    let rows = measured.filter_map(|measured| {
-        let (summary, (written, flushed)) = (measured.summary()?, measured.rates()?);
-        let dash = || "–".to_owned();
-        let slope = summary.slope_us_per_1000.as_ref();
-        Some(vec![
-            format!("{}, {}", measured.policy, records::bytes(measured.file_bytes)),
-            format!("{:.1}", summary.mean.as_micros_f64()),
-            summary.mean_without_slow.map_or_else(dash, |m| format!("{:.1}", m.as_micros_f64())),
-            format!("{} of {}", summary.slow_calls, summary.calls),
-            summary.period.as_ref().map_or_else(dash, |period| format!("{:.0}", period.calls)),
-            slope.map_or_else(dash, |slope| format!("{:+.2}", slope.value)),
-            measured.spread_us().map_or_else(dash, |spread| format!("{spread:.1}")),
-            format!("{written:.0}"),
-            format!("{flushed:.0}"),
-        ])
-    });
+    let rows = measured.filter_map(row);
     let said = [
         (PolicyName::Linux244, Scene::Spikes),
         (PolicyName::NoFlush, Scene::Growth),
@@ -188,6 +173,23 @@ fn beside_the_paper(outcome: &Outcome) -> Numbers {
         columns: columns.map(str::to_owned).into(),
         rows: rows.collect(),
     }
+}
+
+fn row(measured: &Measured) -> Option<Vec<String>> {
+    let (summary, (written, flushed)) = (measured.summary()?, measured.rates()?);
+    let dash = || "–".to_owned();
+    let slope = summary.slope_us_per_1000.as_ref();
+    Some(vec![
+        format!("{}, {}", measured.policy, records::bytes(measured.file_bytes)),
+        format!("{:.1}", summary.mean.as_micros_f64()),
+        summary.mean_without_slow.map_or_else(dash, |m| format!("{:.1}", m.as_micros_f64())),
+        format!("{} of {}", summary.slow_calls, summary.calls),
+        summary.period.as_ref().map_or_else(dash, |period| format!("{:.0}", period.calls)),
+        slope.map_or_else(dash, |slope| format!("{:+.2}", slope.value)),
+        measured.spread_us().map_or_else(dash, |spread| format!("{spread:.1}")),
+        format!("{written:.0}"),
+        format!("{flushed:.0}"),
+    ])
 }
 
 fn table_1(outcome: &Outcome) -> Numbers {

@@ -282,9 +282,10 @@ impl Writer {
             answer.send(run).ok();
             drop(end);
         };
-        std::thread::Builder::new().name("nfskit-writer".to_owned()).spawn(write).map_err(
-            |cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"),
-        )?;
+        std::thread::Builder::new()
+            .name("nfskit-writer".to_owned())
+            .spawn(write)
+            .map_err(Failure::resources)?;
         Ok(Self { stop, left: Arc::clone(work.left), answered, ended })
     }
 

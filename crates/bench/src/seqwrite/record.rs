@@ -9,6 +9,7 @@ use perf::histogram::Histogram;
 use perf::record::{Run as Record, Target};
 use perf::series::Series;
 use perf::units::Nanos;
+use serde_json::Value;
 
 use super::files::{At, Measured};
 use crate::seqwrite::args::Seqwrite;
@@ -33,8 +34,25 @@ pub(super) fn records(measured: &[Measured], args: &Seqwrite) -> Vec<Record> {
 }
 
 fn record(measured: &Measured, args: &Seqwrite) -> Record {
-    let Measured { place, workload, runs } = measured;
     let mut record = records::begin(records::now());
+    describe(&mut record, measured, args);
+    for mark in Mark::ALL {
+        if let Some(rates) = measured.rates(mark) {
+            records::spread(&mut record, &format!("{}_mib_per_s", mark.name()), &rates, "MiB/s");
+        }
+    }
+    calls(&mut record, measured, args.slow);
+    let (own, machine) = measured.cpu_s_per_gib();
+    record.metric("process_cpu_s_per_gib", own, "s/GiB");
+    if let Some(machine) = machine {
+        record.metric("machine_cpu_s_per_gib", machine, "s/GiB");
+    }
+    record
+}
+
+/// The target and the parameters.
+fn describe(record: &mut Record, measured: &Measured, args: &Seqwrite) {
+    let Measured { place, workload, runs } = measured;
     let (kind, path, url) = match &place.at {
         At::Dir(_) => ("directory", Some(place.name()), None),
         At::Target(_) => ("server", None, Some(place.name())),
@@ -47,8 +65,8 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
         mount_options: place.file_system.mount_options.clone(),
         ..Target::default()
     };
-    let kind = place.file_system.kind.clone();
-    record.target.other.insert("file_system".to_owned(), kind.into());
+    let file_system = place.file_system.kind.clone();
+    record.target.other.insert("file_system".to_owned(), file_system.into());
     record.workload.name = "seqwrite-files".to_owned();
     let parameters = [
         ("file_bytes", workload.file_bytes),
@@ -56,34 +74,19 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
         ("repeats", runs.len() as u64),
         ("slow_ns", args.slow.as_nanos()),
     ];
-    for (name, value) in parameters {
-        record.workload.parameters.insert(name.to_owned(), value.into());
-    }
+    records::parameters(record, parameters);
     if let At::Target(_) = place.at {
-        let policy = args.write_policy.to_string();
-        record.workload.parameters.insert("write_policy".to_owned(), policy.into());
-        record.workload.parameters.insert("dirty_bytes_max".to_owned(), args.dirty_max.into());
+        let given = [
+            ("write_policy", args.write_policy.to_string().into()),
+            ("dirty_bytes_max", Value::from(args.dirty_max)),
+        ];
+        records::parameters(record, given);
         record.target.wsize = args.wsize;
         // What is written may still be in our memory.
         let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
         let stable = ["flushed_mib_per_s", "closed_mib_per_s"];
-        records::limit_to(&mut record, link_mib_per_s, &stable);
+        records::limit_to(record, link_mib_per_s, &stable);
     }
-    for mark in Mark::ALL {
-        if let Some(rates) = measured.rates(mark) {
-            let name = format!("{}_mib_per_s", mark.name());
-            record.estimate(&name, &rates.median_estimate(), "MiB/s", rates.n() as u64);
-            record.metric(&format!("{name}_min"), rates.min(), "MiB/s");
-            record.metric(&format!("{name}_max"), rates.max(), "MiB/s");
-        }
-    }
-    calls(&mut record, measured, args.slow);
-    let (own, machine) = measured.cpu_s_per_gib();
-    record.metric("process_cpu_s_per_gib", own, "s/GiB");
-    if let Some(machine) = machine {
-        record.metric("machine_cpu_s_per_gib", machine, "s/GiB");
-    }
-    record
 }
 
 /// What the times of single calls say: numbers of the typical run, and all calls counted.

@@ -151,18 +151,7 @@ fn write_calls(out: &mut String, summary: &Summary) -> std::fmt::Result {
         }
         _ => writeln!(out, "; all {slow_calls} calls are over {threshold}")?,
     }
-    match summary.period {
-        Some(period) => writeln!(
-            out,
-            "  a spike of {} every {:.0} calls ({} spikes, half of them {:.0} to {:.0} apart)",
-            period.height,
-            period.calls,
-            period.spikes,
-            period.middle_half.lo,
-            period.middle_half.hi
-        )?,
-        None => writeln!(out, "  {}", without_period(summary))?,
-    }
+    writeln!(out, "  {}", rhythm(summary))?;
     if let Some(slope) = summary.slope_us_per_1000 {
         let is_flat = slope.ci95.is_none_or(|ci| ci.contains(0.0));
         let judged = if is_flat { ", which may be none" } else { "" };
@@ -175,6 +164,14 @@ fn write_calls(out: &mut String, summary: &Summary) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+fn rhythm(summary: &Summary) -> String {
+    let Some(period) = summary.period else { return without_period(summary) };
+    format!(
+        "a spike of {} every {:.0} calls ({} spikes, half of them {:.0} to {:.0} apart)",
+        period.height, period.calls, period.spikes, period.middle_half.lo, period.middle_half.hi
+    )
 }
 
 /// Why no period is given: there is none, or there are too few spikes to show one.

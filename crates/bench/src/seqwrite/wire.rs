@@ -17,6 +17,7 @@ use perf::histogram::Histogram;
 use perf::record::{Durability, Run, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
+use serde_json::Value;
 use wire::nfs3::StableHow;
 
 use crate::seqwrite::args::{self, Stable};
@@ -110,27 +111,26 @@ fn record(
     records::limit_to(&mut run, link_mib_per_s, &["throughput_mib_per_s"]);
     run.workload.name = "seqwrite".to_owned();
     let parameters = [
-        ("file_bytes", plan.size),
-        ("call_bytes", u64::from(call_bytes)),
-        ("outstanding", u64::from(args.outstanding)),
-        ("commit_bytes", args.commit_every),
-        ("repeats", u64::from(args.repeats)),
+        ("file_bytes", plan.size.into()),
+        ("call_bytes", call_bytes.into()),
+        ("outstanding", args.outstanding.into()),
+        ("commit_bytes", args.commit_every.into()),
+        ("repeats", args.repeats.into()),
+        ("stable", Value::from(format!("{:?}", args.stable).to_lowercase())),
     ];
-    for (name, value) in parameters {
-        run.workload.parameters.insert(name.to_owned(), value.into());
-    }
-    let stable = format!("{:?}", args.stable).to_lowercase();
-    run.workload.parameters.insert("stable".to_owned(), stable.into());
+    records::parameters(&mut run, parameters);
+    results(&mut run, runs);
+    run
+}
+
+fn results(run: &mut Run, runs: &[seqwrite::Run]) {
     let mut times = Histogram::new();
     runs.iter()
         .flat_map(seqwrite::Run::response_times_us)
         .for_each(|us| times.record(Nanos::from_micros_f64(us)));
-    let n = runs.len() as u64;
     let rates: Vec<f64> = runs.iter().filter_map(seqwrite::Run::mib_per_s).collect();
     if let Ok(sample) = Sample::new(rates) {
-        run.estimate("throughput_mib_per_s", &sample.median_estimate(), "MiB/s", n);
-        run.metric("throughput_mib_per_s_min", sample.min(), "MiB/s");
-        run.metric("throughput_mib_per_s_max", sample.max(), "MiB/s");
+        records::spread(run, "throughput_mib_per_s", &sample, "MiB/s");
     }
     let cpu: Nanos = runs.iter().fold(Nanos::ZERO, |sum, run| sum + run.cpu.process);
     let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
@@ -139,7 +139,6 @@ fn record(
     let resent: u64 = runs.iter().map(|run| run.resent_bytes).sum();
     run.metric("resent_bytes", resent as f64, "B");
     run.histogram("write_response_time", &times);
-    run
 }
 
 pub(super) fn summary(run: &Run) -> String {

@@ -55,23 +55,7 @@ impl Plan {
 
 /// What the arguments ask for.
 pub(super) fn of(args: &Suite13) -> Result<Plan, Failure> {
-    for (name, _) in &args.cached {
-        let is_server = |place: &&Place| place.name == *name && matches!(place.at, At::Server(..));
-        if !args.compare.iter().any(|place| is_server(&place)) {
-            let what = format!("--cached {name}=...: no server of --compare has this name");
-            return Err(Failure::usage(what, "--compare NAME=URL --cached NAME=DIR"));
-        }
-    }
-    for (index, place) in args.compare.iter().enumerate() {
-        if args.compare[..index].iter().any(|other| other.name == place.name) {
-            let what = format!("two places are called {}", place.name);
-            return Err(Failure::usage(what, "another name for one of them"));
-        }
-    }
-    if args.drop_caches && !matches!(args.caches, Caches::Cold | Caches::Restart) {
-        let what = "--drop-caches belongs to --caches cold";
-        return Err(Failure::usage(what, "one of the two"));
-    }
+    check(args)?;
     let mut tests = if args.test.is_empty() { Test::ALL.to_vec() } else { args.test.clone() };
     tests.sort_unstable();
     tests.dedup();
@@ -100,4 +84,26 @@ pub(super) fn of(args: &Suite13) -> Result<Plan, Failure> {
         mix_durability: args.mix_durability,
         missing,
     })
+}
+
+/// Refuses options that contradict one another.
+fn check(args: &Suite13) -> Result<(), Failure> {
+    for (name, _) in &args.cached {
+        let is_server = |place: &&Place| place.name == *name && matches!(place.at, At::Server(..));
+        if !args.compare.iter().any(|place| is_server(&place)) {
+            let what = format!("--cached {name}=...: no server of --compare has this name");
+            return Err(Failure::usage(what, "--compare NAME=URL --cached NAME=DIR"));
+        }
+    }
+    for (index, place) in args.compare.iter().enumerate() {
+        if args.compare[..index].iter().any(|other| other.name == place.name) {
+            let what = format!("two places are called {}", place.name);
+            return Err(Failure::usage(what, "another name for one of them"));
+        }
+    }
+    if args.drop_caches && !matches!(args.caches, Caches::Cold | Caches::Restart) {
+        let what = "--drop-caches belongs to --caches cold";
+        return Err(Failure::usage(what, "one of the two"));
+    }
+    Ok(())
 }

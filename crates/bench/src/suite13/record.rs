@@ -18,23 +18,9 @@ pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Suite13) -> Vec<Record>
 fn record(outcome: &Outcome, plan: &Plan, args: &Suite13, target: usize, copies: u32) -> Record {
     let mut record = records::of("suite13");
     record.target = describe(outcome, target);
-    let caches = match args.caches {
-        Caches::Cold => "cold",
-        Caches::Paper => "paper",
-        Caches::Warm => "warm",
-        Caches::Restart => "restart",
-    };
-    let parameters = [
-        ("copies", json!(copies)),
-        ("tests", plan.tests.iter().map(|test| test.number()).collect::<Value>()),
-        ("repeats", json!(plan.repeats)),
-        ("scale", json!(plan.scale)),
-        ("seed", json!(plan.seed)),
-        ("caches", json!(caches)),
-        ("before_each_test", json!(outcome.places[target].cached)),
-        ("flushed_in_time", json!(plan.sync)),
-    ];
-    record.workload.parameters.extend(parameters.map(|(name, value)| (name.to_owned(), value)));
+    parameters(&mut record, plan, args, copies);
+    let before = json!(outcome.places[target].cached);
+    records::parameters(&mut record, [("before_each_test", before)]);
     let mut all = Map::new();
     for &test in &plan.tests {
         let Some(one) = outcome.of(target, copies, test) else { continue };
@@ -54,6 +40,25 @@ fn record(outcome: &Outcome, plan: &Plan, args: &Suite13, target: usize, copies:
     }
     warn(&mut record, outcome, plan, target);
     record
+}
+
+fn parameters(record: &mut Record, plan: &Plan, args: &Suite13, copies: u32) {
+    let caches = match args.caches {
+        Caches::Cold => "cold",
+        Caches::Paper => "paper",
+        Caches::Warm => "warm",
+        Caches::Restart => "restart",
+    };
+    let parameters = [
+        ("copies", json!(copies)),
+        ("tests", plan.tests.iter().map(|test| test.number()).collect::<Value>()),
+        ("repeats", json!(plan.repeats)),
+        ("scale", json!(plan.scale)),
+        ("seed", json!(plan.seed)),
+        ("caches", json!(caches)),
+        ("flushed_in_time", json!(plan.sync)),
+    ];
+    records::parameters(record, parameters);
 }
 
 fn describe(outcome: &Outcome, target: usize) -> Target {

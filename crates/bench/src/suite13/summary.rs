@@ -51,6 +51,30 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
     Ok(())
 }
 
+fn write_row(
+    out: &mut String,
+    outcome: &Outcome,
+    plan: &Plan,
+    copies: u32,
+    test: Test,
+) -> std::fmt::Result {
+    let mark = if plan.sync && test.writes() { "*" } else { "" };
+    write!(out, "{:>3} {:25}", test.number(), format!("{}{mark}", test.name()))?;
+    for target in 0..outcome.places.len() {
+        let one = outcome.of(target, copies, test);
+        let span = one.and_then(|one| one.seconds(|ran| Some(ran.span())));
+        let mut shown = cell(span.as_ref(), 4);
+        if target > 0 {
+            shown += &match ratio(outcome, plan, target, copies, test) {
+                Some(ratio) => format!(" x{ratio:<6.2}"),
+                None => " -      ".to_owned(),
+            };
+        }
+        write!(out, "{shown:>WIDTH$}")?;
+    }
+    writeln!(out)
+}
+
 fn write_times(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) -> std::fmt::Result {
     let at_once = if copies == 1 { "alone".to_owned() } else { format!("{copies} copies at once") };
     let flushed = if plan.sync { "* to its flush, " } else { "" };
@@ -69,22 +93,7 @@ fn write_times(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) ->
     }
     writeln!(out)?;
     for &test in &plan.tests {
-        let mark = if plan.sync && test.writes() { "*" } else { "" };
-        write!(out, "{:>3} {:25}", test.number(), format!("{}{mark}", test.name()))?;
-        for target in 0..outcome.places.len() {
-            let one = outcome.of(target, copies, test);
-            let span = one.and_then(|one| one.seconds(|ran| Some(ran.span())));
-            let mut shown = cell(span.as_ref(), 4);
-            if target > 0 {
-                let ratio = match ratio(outcome, plan, target, copies, test) {
-                    Some(ratio) => format!(" x{ratio:<6.2}"),
-                    None => " -      ".to_owned(),
-                };
-                shown += &ratio;
-            }
-            write!(out, "{shown:>WIDTH$}")?;
-        }
-        writeln!(out)?;
+        write_row(out, outcome, plan, copies, test)?;
     }
     let first = &outcome.places[0];
     for place in outcome.places.iter().skip(1).filter(|place| !is_fair(place, first, plan)) {

@@ -28,7 +28,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     std::thread::Builder::new()
         .name("nfskit-bench".to_owned())
         .spawn(work)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+        .map_err(Failure::resources)?;
     let running = Running { stop, ended };
     let done = answered.await.map_err(|_| Failure::interrupted());
     drop(running);

@@ -82,6 +82,14 @@ pub(super) fn of(args: &Tasks) -> Result<Plan, Failure> {
         let what = format!("{few} tasks for {targets} targets: each takes one at least");
         return Err(Failure::usage(what, "--tasks with as many as there are targets, or more"));
     }
+    let mut cases = cases(args, call_bytes, sizes, tasks, targets);
+    cases.dedup();
+    let (clients, repeats) = (args.clients as usize, args.repeats as usize);
+    let is_sweep = args.sweep.is_some();
+    Ok(Plan { cases, targets, clients, repeats, is_sweep })
+}
+
+fn cases(args: &Tasks, call_bytes: u32, sizes: &[u64], tasks: &[u32], targets: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for files in &args.files {
         let names = match files {
@@ -100,10 +108,7 @@ pub(super) fn of(args: &Tasks) -> Result<Plan, Failure> {
             }
         }
     }
-    cases.dedup();
-    let (clients, repeats) = (args.clients as usize, args.repeats as usize);
-    let is_sweep = args.sweep.is_some();
-    Ok(Plan { cases, targets, clients, repeats, is_sweep })
+    cases
 }
 
 /// As a record and a CSV call it.

@@ -32,44 +32,43 @@ fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Recor
         ("repeats", json!(one.runs.len())),
         ("cached", json!("as the tasks leave it: nothing is read, and nothing is dropped")),
     ];
-    record.workload.parameters.extend(parameters.map(|(name, value)| (name.to_owned(), value)));
+    records::parameters(&mut record, parameters);
     if !args.target.is_empty() {
-        let policy = args.write_policy.to_string();
-        record.workload.parameters.insert("write_policy".to_owned(), policy.into());
-        record.workload.parameters.insert("dirty_bytes_max".to_owned(), args.dirty_max.into());
-        let link = args.link.clone().unwrap_or_default().to_string();
-        record.workload.parameters.insert("link".to_owned(), link.into());
+        let given = [
+            ("write_policy", json!(args.write_policy.to_string())),
+            ("dirty_bytes_max", json!(args.dirty_max)),
+            ("link", json!(args.link.clone().unwrap_or_default().to_string())),
+        ];
+        records::parameters(&mut record, given);
         record.target.wsize = args.wsize;
     }
-    let samples = [
-        ("sum_mbit_per_s", one.sample(|run| run.sum_mbit_per_s(|_| true))),
-        ("all_mbit_per_s", one.sample(Run::wall_mbit_per_s)),
-        ("task_mbit_per_s", one.sample(each)),
-        ("task_deviation_mbit_per_s", one.sample(deviation)),
-    ];
-    for (name, sample) in samples {
-        if let Some(sample) = sample {
-            records::spread(&mut record, name, &sample, "Mbit/s");
-        }
-    }
-    if let Some(sample) = one.sample(|run| run.wall.as_secs_f64()) {
-        records::spread(&mut record, "all_s", &sample, "s");
-    }
-    if case.only.is_none() && outcome.places.len() > 1 {
-        for target in 0..outcome.places.len() {
-            let of_it = one.sample(|run| run.sum_mbit_per_s(|task| task.target == target));
-            if let Some(sample) = of_it {
-                let name = format!("target_{}_sum_mbit_per_s", target + 1);
-                records::spread(&mut record, &name, &sample, "Mbit/s");
-            }
-        }
-    }
-    record.metric("generator_cpu_share", one.own_share(), "");
+    results(&mut record, one, outcome);
     record.other.insert("task_seconds".to_owned(), spans(one));
     let tasks = seats.iter().map(|(target, client)| json!([target + 1, client + 1]));
     record.other.insert("task_targets_and_clients".to_owned(), tasks.collect());
     warn(&mut record, one, outcome);
     record
+}
+
+fn results(record: &mut Record, one: &Measured, outcome: &Outcome) {
+    let samples = [
+        ("sum_mbit_per_s", one.sample(|run| run.sum_mbit_per_s(|_| true)), "Mbit/s"),
+        ("all_mbit_per_s", one.sample(Run::wall_mbit_per_s), "Mbit/s"),
+        ("task_mbit_per_s", one.sample(each), "Mbit/s"),
+        ("task_deviation_mbit_per_s", one.sample(deviation), "Mbit/s"),
+        ("all_s", one.sample(|run| run.wall.as_secs_f64()), "s"),
+    ];
+    records::spreads(record, samples);
+    if one.case.only.is_none() && outcome.places.len() > 1 {
+        for target in 0..outcome.places.len() {
+            let of_it = one.sample(|run| run.sum_mbit_per_s(|task| task.target == target));
+            if let Some(sample) = of_it {
+                let name = format!("target_{}_sum_mbit_per_s", target + 1);
+                records::spread(record, &name, &sample, "Mbit/s");
+            }
+        }
+    }
+    record.metric("generator_cpu_share", one.own_share(), "");
 }
 
 /// The only target as records have it; of several a list besides.

@@ -94,15 +94,20 @@ fn write_group(
         }
     }
     if !plan.is_sweep {
-        writeln!(out, "seconds of each task, in the run whose length is the median:")?;
-        for one in group.iter().filter(|one| one.case.only.is_none()) {
-            let Some(typical) = one.typical() else { continue };
-            let spans = typical.tasks.iter().map(|task| format!("{:.3}", task.span.as_secs_f64()));
-            let spans = spans.collect::<Vec<_>>().join(" ");
-            writeln!(out, "{:>7}  {spans}", one.case.tasks)?;
-        }
+        write_spans(out, group)?;
     }
     writeln!(out)
+}
+
+fn write_spans(out: &mut String, group: &[Measured]) -> std::fmt::Result {
+    writeln!(out, "seconds of each task, in the run whose length is the median:")?;
+    for one in group.iter().filter(|one| one.case.only.is_none()) {
+        let Some(typical) = one.typical() else { continue };
+        let spans = typical.tasks.iter().map(|task| format!("{:.3}", task.span.as_secs_f64()));
+        let spans = spans.collect::<Vec<_>>().join(" ");
+        writeln!(out, "{:>7}  {spans}", one.case.tasks)?;
+    }
+    Ok(())
 }
 
 /// The name of a row.

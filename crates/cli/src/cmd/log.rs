@@ -69,7 +69,7 @@ fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
 fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
     let (store, recovered) = replayed(place)?;
     net::runtime::block_on(store.end_log())
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+        .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
     let dir = place.dir.display();
     output::print(&format!("{}; {dir} needs no log any more\n", done(&recovered)))

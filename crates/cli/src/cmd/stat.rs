@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
         return saved(args, verbosity);
     }
     let run = net::runtime::block_on(sampled(args, verbosity));
-    run.map_err(|cause| Failure::environment(cause, "raise the limit of open files (ulimit -n)"))?
+    run.map_err(Failure::resources)?
 }
 
 /// Where samples go, until nobody reads them any more.

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Top) -> Result<(), Failure> {
         return Err(Failure::usage(what, "nfskit stat 1, which writes to anything"));
     }
     let run = net::runtime::block_on(watch(args));
-    run.map_err(|cause| Failure::environment(cause, "raise the limit of open files (ulimit -n)"))?
+    run.map_err(Failure::resources)?
 }
 
 /// The terminal, as long as this is there.
@@ -107,7 +107,7 @@ fn inputs() -> Result<mpsc::Receiver<Input>, Failure> {
     };
     let thread = std::thread::Builder::new().name("nfskit-keys".to_owned());
     let begun = thread.spawn(read);
-    begun.map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    begun.map_err(Failure::resources)?;
     Ok(receiver)
 }
 

@@ -89,9 +89,7 @@ impl Embedded {
         // A Ctrl-C is for us alone: the mount goes when we say so, or when we are gone.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command
-            .spawn()
-            .map_err(|cause| Failure::environment(cause, "raise the limits (ulimit -n -u)"))?;
+        let mut child = command.spawn().map_err(Failure::resources)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(silent());
         };

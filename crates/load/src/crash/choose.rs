@@ -1,5 +1,7 @@
 //! What a caller does next: at random, of what has nothing to do with its calls under way.
 
+use std::ops::Range;
+
 use fastrand::Rng;
 use wire::nfs3::StableHow;
 
@@ -193,6 +195,20 @@ impl Chooser<'_> {
 
     fn write(&mut self, generation: Generation, is_stable: bool) -> Option<Operation> {
         let (file, size) = self.file()?;
+        let span = self.span(size);
+        let object = self.tree.object(file).filter(|object| object.admits(&span))?;
+        let is_stable = is_stable || object.content()?.open(span.clone()) > OPEN_MAX;
+        let stable = match is_stable {
+            false => StableHow::Unstable,
+            true if self.rng.u32(0..8) == 0 => StableHow::DataSync,
+            true => StableHow::FileSync,
+        };
+        let (offset, bytes) = (span.start, u32::try_from(span.end - span.start).ok()?);
+        Some(Operation::Write { file, offset, bytes, generation, stable })
+    }
+
+    /// What a WRITE covers, of a file of this size: over what is there, at the end, or behind it.
+    fn span(&mut self, size: u64) -> Range<u64> {
         let most = self.options.file_bytes_max;
         let bytes = match self.rng.u32(0..4) {
             0 => BLOCK,
@@ -201,7 +217,6 @@ impl Chooser<'_> {
             _ => self.rng.u64(1..=WRITE_BYTES_MAX),
         };
         let bytes = bytes.min(most);
-        // Over what is there, at the end, or behind it.
         let offset = match self.rng.u32(0..4) {
             0 => size,
             1 => self.rng.u64(0..=most),
@@ -209,16 +224,7 @@ impl Chooser<'_> {
         };
         let offset = if self.rng.bool() { offset / BLOCK * BLOCK } else { offset };
         let offset = offset.min(most - bytes);
-        let span = offset..offset + bytes;
-        let object = self.tree.object(file).filter(|object| object.admits(&span))?;
-        let is_stable = is_stable || object.content()?.open(span) > OPEN_MAX;
-        let stable = match is_stable {
-            false => StableHow::Unstable,
-            true if self.rng.u32(0..8) == 0 => StableHow::DataSync,
-            true => StableHow::FileSync,
-        };
-        let bytes = u32::try_from(bytes).ok()?;
-        Some(Operation::Write { file, offset, bytes, generation, stable })
+        offset..offset + bytes
     }
 
     fn commit(&mut self) -> Option<Operation> {

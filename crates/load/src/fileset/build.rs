@@ -144,7 +144,7 @@ impl Maker<'_> {
                 .write(handle, offset, self.data.slice(..len), StableHow::Unstable)
                 .await?;
             if written.reply.count == 0 {
-                return Err(Error::TooFew { what: "a file: the server writes nothing of it" });
+                return Err(Error::WroteNothing { bytes: len as u64 });
             }
             offset += u64::from(written.reply.count);
         }

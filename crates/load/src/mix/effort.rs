@@ -17,7 +17,7 @@ const TURN: Nanos = Nanos::from_micros(2);
 
 /// See the module's head. A world has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Effort {
+pub struct OwnLoad {
     /// Threads that generated.
     pub threads: u32,
     /// Their processor time, without what they watched the clock for.
@@ -28,7 +28,7 @@ pub struct Effort {
     pub busiest: f64,
 }
 
-impl Effort {
+impl OwnLoad {
     /// Together with others.
     pub fn merge(&mut self, other: &Self) {
         self.threads += other.threads;
@@ -42,7 +42,7 @@ impl Effort {
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     begun: Option<(Instant, Nanos, Nanos)>,
-    measured: Option<Effort>,
+    measured: Option<OwnLoad>,
     /// What was watched in all.
     watched: Nanos,
     watching_since: Option<Instant>,
@@ -64,11 +64,11 @@ impl Meter {
             let busy = cpu.saturating_sub(watched);
             let took = now.since(begun).as_secs_f64();
             let busiest = if took > 0.0 { busy.as_secs_f64() / took } else { 0.0 };
-            self.measured = Some(Effort { threads: 1, busy, watched, busiest });
+            self.measured = Some(OwnLoad { threads: 1, busy, watched, busiest });
         }
     }
 
-    pub(super) fn effort(&self) -> Option<Effort> {
+    pub(super) fn effort(&self) -> Option<OwnLoad> {
         self.measured
     }
 

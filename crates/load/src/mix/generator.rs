@@ -199,6 +199,17 @@ impl<'a> Generator<'a> {
         Poll::Pending
     }
 
+    fn count_start(&mut self, meant: Instant, late: Nanos) {
+        self.outcome.meant += 1;
+        self.outcome.lateness.record(late);
+        if late > outcome::LATE {
+            // It waited for an answer, and not for us.
+            let was_held = self.full.is_some_and(|full| meant <= full);
+            self.outcome.held += u64::from(was_held);
+            self.outcome.late += u64::from(!was_held);
+        }
+    }
+
     /// The next operation, which was meant to start at `meant`.
     fn start<'d>(
         &mut self,
@@ -212,16 +223,8 @@ impl<'a> Generator<'a> {
         self.started += 1;
         if self.window.contains(meant) {
             self.meter.begin(self.clock, now);
-            self.outcome.meant += 1;
             self.outcome.hollow += self.files.hollow() - hollow;
-            let late = now.since(meant);
-            self.outcome.lateness.record(late);
-            if late > outcome::LATE {
-                // It waited for an answer, and not for us.
-                let was_held = self.full.is_some_and(|full| meant <= full);
-                self.outcome.held += u64::from(was_held);
-                self.outcome.late += u64::from(!was_held);
-            }
+            self.count_start(meant, now.since(meant));
         }
         let clock = self.clock;
         async move {

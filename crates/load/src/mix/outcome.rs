@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
-use super::effort::Effort;
+use super::effort::OwnLoad;
 use super::operation::Operation;
 use super::table::Mix;
 
@@ -68,7 +68,7 @@ pub struct Outcome {
     /// The most operations that were outstanding at a time.
     pub outstanding_max: usize,
     /// What the measured part cost the generator; a world has none.
-    pub effort: Option<Effort>,
+    pub effort: Option<OwnLoad>,
     /// Equal parts of the run: none, or [`BATCHES`].
     pub batches: Vec<Batch>,
     /// Files that the run might touch, and different ones that it did, from its warm-up on.

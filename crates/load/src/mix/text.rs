@@ -4,7 +4,7 @@ use perf::histogram::Histogram;
 use perf::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::effort::Effort;
+use super::effort::OwnLoad;
 use super::operation::Operation;
 use super::outcome::{BATCHES, Batch, Outcome, Tally};
 
@@ -131,7 +131,7 @@ impl Outcome {
             response_total: Nanos::from_nanos(total),
         };
         outcome.batches = text.batches.into_iter().map(batch).collect();
-        outcome.effort = text.effort.map(|effort| Effort {
+        outcome.effort = text.effort.map(|effort| OwnLoad {
             threads: effort.threads,
             busy: Nanos::from_nanos(effort.busy_ns),
             watched: Nanos::from_nanos(effort.watched_ns),
@@ -158,7 +158,7 @@ mod tests {
                 responses: 5,
                 response_total: Nanos::from_micros(9),
             }],
-            effort: Some(Effort { threads: 1, busiest: 0.25, ..Effort::default() }),
+            effort: Some(OwnLoad { threads: 1, busiest: 0.25, ..OwnLoad::default() }),
             broken: Some("\"gone\"".to_owned()),
             ..Outcome::default()
         };

@@ -153,18 +153,10 @@ impl Files {
         file(session, dir, RENAMED[0]).await?;
         let data = pattern(usize::try_from(BLOCK_BYTES).unwrap_or(0));
         let lengths = lengths(random);
-        let files = each((0..).zip(lengths).map(|(number, length)| {
-            let data = data.clone();
-            async move {
-                let made = file(session, dir, file_name(number)).await?;
-                for (offset, bytes) in blocks(length) {
-                    let data = piece(session, &data, bytes);
-                    session.write(made, offset, data, StableHow::FileSync).await?;
-                }
-                Ok((made, length))
-            }
-        }))
-        .await?;
+        let files = (0..)
+            .zip(lengths)
+            .map(|(number, length)| written(session, dir, file_name(number), length, data.clone()));
+        let files = each(files).await?;
         let symlinks = each((0..SYMLINKS).map(|number| async move {
             let name = format!("to{number:03}");
             let attributes = Sattr3::default();
@@ -412,6 +404,22 @@ fn created_name(number: u32) -> String {
 
 fn below_name(number: u32) -> String {
     format!("{number:03}")
+}
+
+/// A file with its bytes, all stable.
+async fn written(
+    session: &Session,
+    dir: FileHandle,
+    name: String,
+    length: u64,
+    data: Bytes,
+) -> Result<(FileHandle, u64), Error> {
+    let made = file(session, dir, name).await?;
+    for (offset, bytes) in blocks(length) {
+        let data = piece(session, &data, bytes);
+        session.write(made, offset, data, StableHow::FileSync).await?;
+    }
+    Ok((made, length))
 }
 
 /// Offsets and lengths of the calls that a file takes.

@@ -47,7 +47,7 @@ use self::files::{Call, Files};
 use self::pace::Pace;
 use crate::error::Error;
 use crate::mix::{Mix, Operation};
-use crate::space::{self, Need};
+use crate::space;
 
 /// What the benchmark does without options.
 pub const LOAD_PER_S: f64 = 30.0;
@@ -102,11 +102,7 @@ pub async fn prepare(
     let random = |number: usize| Rng::with_seed(plan.seed.wrapping_add(number as u64));
     for (first, Place { session, dir }) in places.iter().enumerate() {
         let tasks = (first..plan.tasks).step_by(places.len());
-        let need = tasks.map(|number| files::need(&mut random(number)));
-        let need = need.fold(Need::default(), |sum, one| Need {
-            bytes: sum.bytes + one.bytes,
-            inodes: sum.inodes + one.inodes,
-        });
+        let need = tasks.map(|number| files::need(&mut random(number))).sum();
         space::check(session, *dir, need).await?;
     }
     let mut tasks = Vec::new();

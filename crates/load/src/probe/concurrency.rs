@@ -45,8 +45,8 @@ pub type Busy<'a> = &'a (dyn Fn() -> Option<Nanos> + Sync);
 
 /// How much to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effort {
-    pub rounds: usize,
+pub struct Rounds {
+    pub count: usize,
     pub burst_time: Nanos,
     pub file_bytes: u64,
 }
@@ -102,15 +102,15 @@ pub async fn sample(
     session: &Session,
     file: FileHandle,
     data: &Bytes,
-    effort: &Effort,
+    rounds: &Rounds,
     busy: Busy<'_>,
 ) -> Result<Samples, Error> {
     let (mut null, mut small) = (Vec::new(), Vec::new());
     let (mut stable, mut client) = (Vec::new(), Vec::new());
     let stable_bytes = STABLE_BYTES.min(session.sizes().write_bytes_max);
-    for _ in 0..effort.rounds {
-        null.push(nulls(clock, session, effort.burst_time).await?);
-        let burst = Burst { clock, session, file, data, effort };
+    for _ in 0..rounds.count {
+        null.push(nulls(clock, session, rounds.burst_time).await?);
+        let burst = Burst { clock, session, file, data, rounds };
         let before = busy();
         let (us, calls) = burst.call_time(SMALL_BYTES, StableHow::Unstable).await?;
         if let (Some(before), Some(after)) = (before, busy()) {
@@ -207,7 +207,7 @@ struct Burst<'a> {
     session: &'a Session,
     file: FileHandle,
     data: &'a Bytes,
-    effort: &'a Effort,
+    rounds: &'a Rounds,
 }
 
 impl Burst<'_> {
@@ -217,7 +217,7 @@ impl Burst<'_> {
         let workload = Workload {
             call_bytes,
             outstanding: OUTSTANDING,
-            file_bytes: self.effort.file_bytes,
+            file_bytes: self.rounds.file_bytes,
             total_bytes: least,
             commit_bytes: u64::MAX,
             stable,
@@ -228,8 +228,8 @@ impl Burst<'_> {
         };
         let mut ran = run(workload).await?;
         let mut calls = ran.events.len();
-        if ran.elapsed < self.effort.burst_time {
-            let limit = Limit { time: Some(self.effort.burst_time), drain: None };
+        if ran.elapsed < self.rounds.burst_time {
+            let limit = Limit { time: Some(self.rounds.burst_time), drain: None };
             ran = run(Workload { total_bytes: u64::MAX, limit, ..workload }).await?;
             calls += ran.events.len();
         }

@@ -46,17 +46,41 @@ pub const BLOCK_BYTES: u32 = 8 << 10;
 /// neither processors nor caches matter, one must do.
 const IN_A_ROW: usize = 5;
 
-/// How much to measure.
+/// How many calls to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effort {
+pub struct Amount {
     pub null_calls: usize,
     /// Rounds of single WRITEs: at least the first, at most the second, as the time allows.
     pub rounds: (usize, usize),
     pub round_time: Nanos,
-    /// Bursts of each kind, likewise.
+    /// Bursts of each kind, likewise, as `bursts_time` allows; and the time of one.
     pub bursts: (usize, usize),
     pub bursts_time: Nanos,
     pub burst_time: Nanos,
+}
+
+impl Amount {
+    /// One of several portions; each has a round more, for its first is left out.
+    #[must_use]
+    pub fn portion(&self, portions: usize) -> Self {
+        let share =
+            |(least, most): (usize, usize)| (least.div_ceil(portions), most.div_ceil(portions));
+        let (least, most) = share(self.rounds);
+        Self {
+            null_calls: self.null_calls.div_ceil(portions),
+            rounds: (least + 1, most + 1),
+            round_time: self.round_time / portions as u64,
+            bursts: share(self.bursts),
+            bursts_time: self.bursts_time / portions as u64,
+            burst_time: self.burst_time,
+        }
+    }
+}
+
+/// How much to measure, and with which files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    pub amount: Amount,
     /// Bytes of a burst, at most, where the time would let it have more: the COMMIT at its end
     /// takes as long as they do on the disk.
     pub burst_bytes_max: u64,
@@ -192,17 +216,17 @@ pub async fn sample(
     effort: &Effort,
     mut progress: impl FnMut(f64),
 ) -> Result<Samples, Error> {
-    let null_us = null_times(clock, session, effort.null_calls, effort.rest).await?;
+    let null_us = null_times(clock, session, effort.amount.null_calls, effort.rest).await?;
     progress(0.3);
     let round_trip_us = median(null_us.clone(), "2 T_prop")?;
     let slow = round_trip_us > 2_000.0;
     let rounds = single_writes(clock, session, files, data, effort, slow).await?;
     progress(0.6);
     let mut bursts = Bursts::default();
-    let (least, most) = effort.bursts;
+    let (least, most) = effort.amount.bursts;
     let started = clock.now();
     for burst in 0..most {
-        if burst >= least && clock.now().since(started) >= effort.bursts_time {
+        if burst >= least && clock.now().since(started) >= effort.amount.bursts_time {
             break;
         }
         let target = Burst { clock, session, files, data, effort };
@@ -225,7 +249,7 @@ pub async fn sample(
         // On a slow way, where a burst with COMMITs would take long, storage hides well.
         let mib = f64::from(large) / f64::from(1 << 20);
         let committing = effort.commit_bytes as f64 / f64::from(1 << 20) / mib * alone;
-        if committing < 2.0 * effort.burst_time.as_micros_f64().max(took) {
+        if committing < 2.0 * effort.amount.burst_time.as_micros_f64().max(took) {
             let (both, _) = target.call_time(large, outstanding, effort.commit_bytes).await?;
             bursts.unhidden.push((both - alone) / mib / 1024.0);
         }
@@ -338,9 +362,9 @@ async fn single_writes(
         *offset += u64::from(size);
         at
     };
-    let (least, most) = effort.rounds;
+    let (least, most) = effort.amount.rounds;
     while rounds.len() < least
-        || (rounds.len() < most && clock.now().since(started) < effort.round_time)
+        || (rounds.len() < most && clock.now().since(started) < effort.amount.round_time)
     {
         // Each size several times in a row, as a transfer would send it: a call that follows a
         // sync, or a pause, finds processors asleep and caches cold.
@@ -404,7 +428,7 @@ impl Burst<'_> {
     ) -> Result<(f64, f64), Error> {
         let windows = self.effort.outstanding.windows;
         let least = windows * outstanding as u64 * u64::from(call_bytes);
-        let time = self.effort.burst_time;
+        let time = self.effort.amount.burst_time;
         let mut run = self.run(call_bytes, outstanding, commit_bytes, least, None).await?;
         if run.elapsed < time {
             let most = self.effort.burst_bytes_max.max(least);

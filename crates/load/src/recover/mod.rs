@@ -17,7 +17,7 @@ use wire::nfs3::FileHandle;
 pub use injected::{Injected, Parameter};
 
 use crate::error::Error;
-use crate::probe::{self, BLOCK_BYTES, Effort, Files, Outstanding};
+use crate::probe::{self, Amount, BLOCK_BYTES, Effort, Files, Outstanding};
 use crate::scratch::file;
 use crate::seqwrite::pattern;
 
@@ -192,12 +192,14 @@ impl Side {
         let large = outstanding(CALL_BYTES_MAX, 2.0, OUTSTANDING_MAX.1);
         let is_long = delay_us > 2_000.0;
         Effort {
-            null_calls: if is_long { 32 } else { 200 },
-            rounds: (4, if is_long { 4 } else { 12 }),
-            round_time: Nanos::from_millis(80),
-            bursts: (1, 3),
-            bursts_time: Nanos::from_millis(120),
-            burst_time: Nanos::from_millis(20),
+            amount: Amount {
+                null_calls: if is_long { 32 } else { 200 },
+                rounds: (4, if is_long { 4 } else { 12 }),
+                round_time: Nanos::from_millis(80),
+                bursts: (1, 3),
+                bursts_time: Nanos::from_millis(120),
+                burst_time: Nanos::from_millis(20),
+            },
             burst_bytes_max: u64::MAX,
             // Nothing about storage is asked.
             commit_bytes: u64::MAX,

@@ -196,16 +196,8 @@ impl<'a, S: Subject> Study<'a, S> {
     /// Any call's.
     pub async fn probe(&mut self, progress: Progress<'_>) -> Result<(), Error> {
         let portions = self.plan.repeats.0 + 1;
-        let (least, most) = self.plan.rounds;
-        let share =
-            |(least, most): (usize, usize)| (least.div_ceil(portions), most.div_ceil(portions));
         let effort = Effort {
-            null_calls: self.plan.null_calls.div_ceil(portions),
-            rounds: (least.div_ceil(portions) + 1, most.div_ceil(portions) + 1),
-            round_time: self.plan.round_time / portions as u64,
-            bursts: share(self.plan.bursts),
-            bursts_time: self.plan.bursts_time / portions as u64,
-            burst_time: self.plan.burst_time,
+            amount: self.plan.probe.portion(portions),
             burst_bytes_max: self.drain.bytes_in(BURST_DRAIN),
             commit_bytes: self.workspace.commit_bytes,
             commit_probe_bytes: self.workspace.commit_probe_bytes,
@@ -215,11 +207,12 @@ impl<'a, S: Subject> Study<'a, S> {
             rest: Nanos::ZERO,
         };
         let (first, last) = self.ends()?;
-        let told = |done| progress(Step::Probe, done);
+        let progress = |done| progress(Step::Probe, done);
         let files = self.workspace.files;
         let committing = (first, self.workspace.sweep[0]);
         let (clock, data) = (self.clock, &self.data);
-        let portion = probe::sample(clock, last, committing, files, data, &effort, told).await?;
+        let portion =
+            probe::sample(clock, last, committing, files, data, &effort, progress).await?;
         self.samples.absorb(portion);
         Ok(())
     }
@@ -242,13 +235,13 @@ impl<'a, S: Subject> Study<'a, S> {
         busy: concurrency::Busy<'_>,
     ) -> Result<concurrency::Samples, Error> {
         let Workspace { files, sweep_bytes, .. } = &self.workspace;
-        let effort = concurrency::Effort {
-            rounds,
-            burst_time: self.plan.burst_time,
+        let rounds = concurrency::Rounds {
+            count: rounds,
+            burst_time: self.plan.probe.burst_time,
             file_bytes: *sweep_bytes,
         };
         let session = self.ends()?.1;
-        concurrency::sample(self.clock, session, files.burst, &self.data, &effort, busy).await
+        concurrency::sample(self.clock, session, files.burst, &self.data, &rounds, busy).await
     }
 
     fn ends(&self) -> Result<(&Session, &Session), Error> {

@@ -2,6 +2,8 @@
 
 use perf::units::Nanos;
 
+use crate::probe::Amount;
+
 /// Sizes of a WRITE: the thesis's of 2002, and what servers offer today.
 pub const CALL_BYTES: [u32; 2] = [8 << 10, 1 << 20];
 
@@ -31,13 +33,8 @@ pub struct Plan {
     /// that is longer than what a run has outstanding and uncommitted. What is overwritten before
     /// it is on the disk costs the disk nothing.
     pub fill_time: Nanos,
-    pub null_calls: usize,
-    pub rounds: (usize, usize),
-    pub round_time: Nanos,
-    /// Bursts of each kind, likewise, as `bursts_time` allows; and the time of one.
-    pub bursts: (usize, usize),
-    pub bursts_time: Nanos,
-    pub burst_time: Nanos,
+    /// Of all portions of the probe together.
+    pub probe: Amount,
     /// Repetitions of step 4, an even number so that each order comes as often; and the time of
     /// each run: longer, so that beginning and end of a transfer weigh as little as they do for a
     /// user.
@@ -55,12 +52,14 @@ impl Plan {
         commit_time: Nanos::from_millis(40),
         file_bytes_max: 256 << 20,
         fill_time: Nanos::from_millis(1_000),
-        null_calls: 2_000,
-        rounds: (12, 150),
-        round_time: Nanos::from_secs(4),
-        bursts: (6, 12),
-        bursts_time: Nanos::from_secs(9),
-        burst_time: Nanos::from_millis(120),
+        probe: Amount {
+            null_calls: 2_000,
+            rounds: (12, 150),
+            round_time: Nanos::from_secs(4),
+            bursts: (6, 12),
+            bursts_time: Nanos::from_secs(9),
+            burst_time: Nanos::from_millis(120),
+        },
         applications: 8,
         application_time: Nanos::from_millis(600),
     };
@@ -73,12 +72,14 @@ impl Plan {
         drain: Nanos::from_millis(100),
         file_bytes_max: 128 << 20,
         fill_time: Nanos::from_millis(900),
-        null_calls: 1_000,
-        rounds: (2, 40),
-        round_time: Nanos::from_millis(800),
-        bursts: (2, 8),
-        bursts_time: Nanos::from_millis(3_000),
-        burst_time: Nanos::from_millis(100),
+        probe: Amount {
+            null_calls: 1_000,
+            rounds: (2, 40),
+            round_time: Nanos::from_millis(800),
+            bursts: (2, 8),
+            bursts_time: Nanos::from_millis(3_000),
+            burst_time: Nanos::from_millis(100),
+        },
         applications: 2,
         application_time: Nanos::from_millis(250),
         ..Self::FULL
@@ -89,11 +90,14 @@ impl Plan {
         repeats: (3, 3),
         sweep_time: Nanos::from_secs(9),
         run_time: Nanos::from_millis(100),
-        rounds: (12, 80),
-        round_time: Nanos::from_secs(2),
-        bursts: (8, 12),
-        bursts_time: Nanos::from_millis(3_500),
-        burst_time: Nanos::from_millis(60),
+        probe: Amount {
+            null_calls: 1_000,
+            rounds: (12, 80),
+            round_time: Nanos::from_secs(2),
+            bursts: (8, 12),
+            bursts_time: Nanos::from_millis(3_500),
+            burst_time: Nanos::from_millis(60),
+        },
         ..Self::QUICK
     };
 
@@ -102,11 +106,14 @@ impl Plan {
         repeats: (1, 1),
         sweep_time: Nanos::from_secs(3),
         run_time: Nanos::from_millis(60),
-        rounds: (6, 20),
-        round_time: Nanos::from_millis(600),
-        bursts: (6, 6),
-        bursts_time: Nanos::from_millis(1_000),
-        burst_time: Nanos::from_millis(40),
+        probe: Amount {
+            null_calls: 1_000,
+            rounds: (6, 20),
+            round_time: Nanos::from_millis(600),
+            bursts: (6, 6),
+            bursts_time: Nanos::from_millis(1_000),
+            burst_time: Nanos::from_millis(40),
+        },
         ..Self::QUICK
     };
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use net::clock::Clock;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 
 use super::failed::{Failed, same};
 use super::material::Material;
@@ -104,19 +104,7 @@ pub fn run(
             .collect();
         (begun, cpu, ended)
     });
-    let mut copies = Vec::new();
-    let mut failed: Option<Failed> = None;
-    for (at, seen) in ended {
-        match (seen, &failed) {
-            (Ok(seen), _) => copies.push(CopyRun { span: at.since(begun), seen }),
-            // The one that stopped the others says why.
-            (Err(error), None | Some(Failed::Stopped)) => failed = Some(error),
-            (Err(_), Some(_)) => {}
-        }
-    }
-    if let Some(failed) = failed {
-        return Err(failed);
-    }
+    let copies = copies(begun, ended)?;
     let elapsed = copies.iter().map(|copy| copy.span).max().unwrap_or(Nanos::ZERO);
     let mut flushed = None;
     if sync && test.writes() {
@@ -126,6 +114,24 @@ pub fn run(
         flushed = Some(clock.now().since(begun));
     }
     Ok(Run { copies, elapsed, flushed, cpu: Usage::now().since(cpu).process })
+}
+
+/// All copies, or why one failed.
+fn copies(
+    begun: Instant,
+    ended: Vec<(Instant, Result<Seen, Failed>)>,
+) -> Result<Vec<CopyRun>, Failed> {
+    let mut copies = Vec::new();
+    let mut failed: Option<Failed> = None;
+    for (at, seen) in ended {
+        match (seen, &failed) {
+            (Ok(seen), _) => copies.push(CopyRun { span: at.since(begun), seen }),
+            // The one that stopped the others has the reason.
+            (Err(error), None | Some(Failed::Stopped)) => failed = Some(error),
+            (Err(_), Some(_)) => {}
+        }
+    }
+    failed.map_or(Ok(copies), Err)
 }
 
 /// Makes durable what was written on the file system of `dir` (syncfs(2)).

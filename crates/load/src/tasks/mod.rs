@@ -231,29 +231,13 @@ pub async fn run(clock: &Clock, writers: &[Writer], workload: &Workload) -> Resu
         // One that has failed does not wait.
         start.send(begun).ok();
     }
-    let mut tasks = Vec::new();
-    let mut failed = None;
-    for (writer, answered) in writers.iter().zip(running.answers.drain(..)) {
-        match answered.await.unwrap_or(Ok(None)) {
-            Ok(Some(span)) => {
-                tasks.push(TaskRun { target: writer.target, client: writer.client, span });
-            }
-            // Stopped by another one's failure.
-            Ok(None) => {}
-            Err(error) => {
-                failed.get_or_insert(error);
-            }
-        }
-    }
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    let tasks = running.answers(writers).await?;
     let wall = tasks.iter().map(|task| task.span).max().unwrap_or(Nanos::ZERO);
     let cpu = Usage::now().since(cpu).process;
     Ok(Run { workload: *workload, tasks, wall, cpu })
 }
 
-/// What a task is told.
+/// What a task works from.
 struct Job {
     clock: Clock,
     workload: Workload,
@@ -292,6 +276,29 @@ struct Running {
     ended: mpsc::Receiver<()>,
     starts: Vec<oneshot::Sender<Instant>>,
     answers: Vec<oneshot::Receiver<Answer>>,
+}
+
+impl Running {
+    /// What each task took; what a failure of another one has stopped has no row.
+    ///
+    /// # Errors
+    /// The first of any task.
+    async fn answers(&mut self, writers: &[Writer]) -> Result<Vec<TaskRun>, Error> {
+        let mut tasks = Vec::new();
+        let mut failed = None;
+        for (writer, answered) in writers.iter().zip(self.answers.drain(..)) {
+            match answered.await.unwrap_or(Ok(None)) {
+                Ok(Some(span)) => {
+                    tasks.push(TaskRun { target: writer.target, client: writer.client, span });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        failed.map_or(Ok(tasks), Err)
+    }
 }
 
 impl Drop for Running {

@@ -1,11 +1,11 @@
-//! Which files are called most, under the names by which clients have asked for them.
+//! Which files are called most, under the names by which clients have looked them up.
 //!
 //! The [`FILES_MAX`] files that were called last have counters; one that was called before them has
 //! to begin anew when it is called again. Names are learned from MNT, LOOKUP, CREATE and MKDIR as
 //! they pass: of a handle that a client knew before this server was started there is none.
 //!
 //! A call takes a lock for it, and whoever may read the page sees names of files: it is there only
-//! where it was asked for.
+//! with `--metrics-files`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,10 +65,10 @@ impl Files {
 
     /// Counts a call by the handle that its arguments begin with, and learns what it names.
     pub(super) fn count(&self, record: &[u8], head: &[u8], served: &Served) {
-        let Some(asked) = Asked::of(record) else { return };
-        let found = asked.name.and_then(|_| given(&asked, head));
+        let Some(call) = FileCall::of(record) else { return };
+        let found = call.name.and_then(|_| given(&call, head));
         let mut table = self.0.lock();
-        if let Some(handle) = asked.handle {
+        if let Some(handle) = call.handle {
             let counts = match table.files.get_mut(handle) {
                 Some(counts) => counts,
                 None => table.files.get_or_insert_mut(handle.into(), Counts::default),
@@ -78,11 +78,11 @@ impl Files {
             counts.sent_bytes += served.sent_bytes;
             counts.time += served.phases.total();
         }
-        if let (Some(name), Some(found)) = (asked.name, found)
-            && table.names.get(found).is_none_or(|known| !known.is(asked.handle, name))
+        if let (Some(name), Some(found)) = (call.name, found)
+            && table.names.get(found).is_none_or(|known| !known.is(call.handle, name))
         {
             let name = printable(name);
-            table.names.put(found.into(), Name { above: asked.handle.map(Into::into), name });
+            table.names.put(found.into(), Name { above: call.handle.map(Into::into), name });
         }
     }
 
@@ -176,7 +176,7 @@ fn printable(name: &[u8]) -> String {
 
 /// What a call is about.
 #[derive(Clone, Copy, Debug)]
-struct Asked<'a> {
+struct FileCall<'a> {
     handle: Option<&'a [u8]>,
     /// What the reply gives the handle of.
     name: Option<&'a [u8]>,
@@ -194,7 +194,7 @@ enum Given {
     Optional,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> FileCall<'a> {
     fn of(record: &'a [u8]) -> Option<Self> {
         let mut r = Reader::new(record);
         let Ok(Call::Version2(header)) = Call::decode(&mut r) else { return None };
@@ -239,12 +239,12 @@ fn given_by3(procedure: u32) -> Option<Given> {
 }
 
 /// The handle of a reply that is a success.
-fn given<'a>(asked: &Asked<'_>, head: &'a [u8]) -> Option<&'a [u8]> {
+fn given<'a>(call: &FileCall<'_>, head: &'a [u8]) -> Option<&'a [u8]> {
     let mut r = Reader::new(head.get(REPLY_STATUS_AT..)?);
     if r.u32().ok()? != 0 {
         return None;
     }
-    match asked.reply {
+    match call.reply {
         Given::Fixed => r.take(nfs2::HANDLE_LEN).ok(),
         Given::Counted => r.opaque(nfs3::HANDLE_LEN_MAX).ok(),
         Given::Optional => match r.u32().ok()? {
@@ -308,8 +308,8 @@ mod tests {
         let files = Files::new();
         let (root, dir, file) = (handle(1), handle(2), handle(3));
         for (above, name, found) in [(root, &b"dir"[..], dir), (dir, b"a\nb", file)] {
-            let asked = call(P::Lookup, &DirOp { dir: above, name });
-            count(&files, &asked, &reply(&found));
+            let call = call(P::Lookup, &DirOp { dir: above, name });
+            count(&files, &call, &reply(&found));
         }
         for _ in 0..3 {
             count(&files, &call(P::Getattr, &file), &reply(&0_u32));
@@ -338,16 +338,16 @@ mod tests {
     #[test]
     fn what_is_no_call_or_fails_teaches_nothing() {
         let files = Files::new();
-        let asked = call(P::Lookup, &DirOp { dir: handle(1), name: b"x" });
+        let call = call(P::Lookup, &DirOp { dir: handle(1), name: b"x" });
         let whole = reply(&handle(2));
-        for end in 0..asked.len() {
-            count(&files, &asked[..end], &whole);
+        for end in 0..call.len() {
+            count(&files, &call[..end], &whole);
         }
         for end in 0..whole.len() {
-            count(&files, &asked, &whole[..end]);
+            count(&files, &call, &whole[..end]);
         }
         assert_eq!(files.0.lock().names.len(), 0);
-        count(&files, &asked, &whole);
+        count(&files, &call, &whole);
         assert_eq!(files.0.lock().names.len(), 1);
     }
 }

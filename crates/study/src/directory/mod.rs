@@ -42,8 +42,8 @@ const STEP: Nanos = Nanos::from_millis(200);
 pub(crate) fn run(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<(), Failure> {
     std::fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
     output::check([&args.json])?;
-    let outcome = net::runtime::block_on(measure(args, dir, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let outcome =
+        net::runtime::block_on(measure(args, dir, verbosity)).map_err(Failure::resources)??;
     let record = record::record(&outcome);
     let report = report::report(&outcome, &record);
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome.measured))
@@ -118,9 +118,7 @@ fn start(job: Job) -> Result<oneshot::Receiver<Answer>, Failure> {
     // Nobody waits any more when the program is interrupted.
     let run = move || drop(answer.send(job.run()));
     let thread = std::thread::Builder::new().name("nfskit-study".to_owned());
-    thread
-        .spawn(run)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    thread.spawn(run).map_err(Failure::resources)?;
     Ok(answered)
 }
 

@@ -30,7 +30,7 @@ pub(super) fn record(outcome: &Outcome) -> Run {
     records::parameters(
         &mut run,
         [
-            ("file_bytes", outcome.measured.file_bytes.into()),
+            ("file_bytes", json!(outcome.measured.file_bytes)),
             ("block_bytes", load::directory::BLOCK_BYTES.into()),
             ("programs", PROGRAMS.to_vec().into()),
             ("repeats", outcome.plan.repeats.into()),

@@ -6,6 +6,7 @@ use harness::exit::Failure;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::cycle::interim::{Interim, Observed, parse};
+use perf::record::Run as Record;
 
 use super::source;
 use crate::model::args::cycle::Interim as Args;
@@ -16,6 +17,32 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         |cause: &dyn std::fmt::Display| super::unreadable(&args.file, "interim", cause);
     let text = source::text(&args.file).map_err(|cause| unreadable(&cause))?;
     let observed = parse(&text).map_err(|cause| unreadable(&cause))?;
+    let (fitted, model) = fit(args, &observed)?;
+    let tolerance = f64::from(args.tolerance) / 100.0;
+    let refuted = model.refuted_by(&observed[fitted..], tolerance);
+
+    let mut record = super::record("interim", Some(&args.file));
+    record.metric("alpha_us_per_byte", model.alpha_us_per_byte, "us/B");
+    record.metric("fixed_us", model.fixed_us, "us");
+    let mut out = String::new();
+    let Interim { alpha_us_per_byte, fixed_us } = model;
+    writeln!(out, "T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us").ok();
+    write!(out, "\n{}", points(&model, &observed, fitted, &mut record)).ok();
+    match refuted {
+        Some((Observed { mtu_bytes, .. }, error)) => {
+            let percent = error * 100.0;
+            writeln!(out, "refuted: at an MTU of {mtu_bytes} it is {percent:+.1} % off").ok();
+            record.warn("refuted", &format!("at an MTU of {mtu_bytes} by {percent:+.1} %"), "");
+        }
+        None => {
+            writeln!(out, "not refuted: what was predicted is within {} %", args.tolerance).ok();
+        }
+    }
+    super::show(&out, &record, args.json.as_deref(), verbosity)
+}
+
+/// How many of the measurements the model is fitted to, and the model.
+fn fit(args: &Args, observed: &[Observed]) -> Result<(usize, Interim), Failure> {
     let fitted = match args.fit {
         Some(fit) => fit as usize,
         None => observed.len().saturating_sub(1),
@@ -34,15 +61,10 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         let what = "the rows that are fitted have one MTU only";
         Failure::check(format!("{}: {what}", args.file.display()), "rows with different MTUs first")
     })?;
-    let tolerance = f64::from(args.tolerance) / 100.0;
-    let refuted = model.refuted_by(&observed[fitted..], tolerance);
+    Ok((fitted, model))
+}
 
-    let mut record = super::record("interim", Some(&args.file));
-    record.metric("alpha_us_per_byte", model.alpha_us_per_byte, "us/B");
-    record.metric("fixed_us", model.fixed_us, "us");
-    let mut out = String::new();
-    let Interim { alpha_us_per_byte, fixed_us } = model;
-    writeln!(out, "T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us").ok();
+fn points(model: &Interim, observed: &[Observed], fitted: usize, record: &mut Record) -> String {
     let names = ["MTU", "measured", "model", "error"].map(right);
     let mut table = Table::new(names.into_iter().chain([left("")]));
     for (at, Observed { mtu_bytes, mbit_per_s }) in observed.iter().enumerate() {
@@ -58,16 +80,5 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         ]);
         record.metric(&format!("{mtu_bytes}/error"), percent, "%");
     }
-    write!(out, "\n{}", table.text()).ok();
-    match refuted {
-        Some((Observed { mtu_bytes, .. }, error)) => {
-            let percent = error * 100.0;
-            writeln!(out, "refuted: at an MTU of {mtu_bytes} it is {percent:+.1} % off").ok();
-            record.warn("refuted", &format!("at an MTU of {mtu_bytes} by {percent:+.1} %"), "");
-        }
-        None => {
-            writeln!(out, "not refuted: what was predicted is within {} %", args.tolerance).ok();
-        }
-    }
-    super::show(&out, &record, args.json.as_deref(), verbosity)
+    table.text()
 }

@@ -8,6 +8,7 @@ use harness::verbosity::Verbosity;
 use perf::model::closed::approximate::ERROR_MAX;
 use perf::model::closed::network::{Center, Class, Kind, Network, Solution};
 use perf::model::error::ModelError;
+use perf::record::Run as Record;
 use serde::Deserialize;
 use world::simulate::values::Span;
 
@@ -90,27 +91,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 
     let mut record = super::record("network", Some(&args.file));
     let mut out = String::new();
-    let names = ["callers", "exact", "response", "approximate", "response", "differs"];
-    let mut classes = Table::new([left("class")].into_iter().chain(names.map(right)));
-    for (at, class) in file.class.iter().enumerate() {
-        let (rough, rough_us) = (approximate.throughput_per_s[at], approximate.response_us[at]);
-        record.metric(&format!("approximate/{}/per_s", class.name), rough, "1/s");
-        record.metric(&format!("approximate/{}/response_us", class.name), rough_us, "us");
-        let (per_s, us, differs) = match &exact {
-            Ok(exact) => {
-                let (per_s, us) = (exact.throughput_per_s[at], exact.response_us[at]);
-                record.metric(&format!("exact/{}/per_s", class.name), per_s, "1/s");
-                record.metric(&format!("exact/{}/response_us", class.name), us, "us");
-                let percent = if per_s > 0.0 { (rough / per_s - 1.0) * 100.0 } else { 0.0 };
-                (format!("{per_s:.2}/s"), span(us), format!("{percent:+.1} %"))
-            }
-            Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
-        };
-        let (name, callers) = (class.name.clone(), class.callers.to_string());
-        let (rough, rough_us) = (format!("{rough:.2}/s"), span(rough_us));
-        classes.row([name, callers, per_s, us, rough, rough_us, differs]);
-    }
-    out.push_str(&classes.text());
+    out.push_str(&classes(&file, exact.as_ref().ok(), &approximate, &mut record));
     let solution = exact.as_ref().unwrap_or(&approximate);
     centers(&network, solution, &mut out);
     for (center, at) in network.centers().iter().zip(&solution.centers) {
@@ -121,20 +102,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         writeln!(out, "note: {note}").ok();
         record.warn("not-exact", &note, "fewer callers, or fewer centers with several servers");
     }
-    let said = match &exact {
-        Ok(exact) => {
-            let both = exact.throughput_per_s.iter().zip(&approximate.throughput_per_s);
-            let shares = both.filter(|(exact, _)| **exact > 0.0);
-            let off = shares.map(|(exact, near)| (near / exact - 1.0).abs()).fold(0.0, f64::max);
-            format!("the approximation is {:.1} % off here at most", 100.0 * off)
-        }
-        Err(_) => format!(
-            "no network was found for which the approximation is more than {:.0} % off, in a \
-             search for the worst; there is no proof",
-            stated(&network)
-        ),
-    };
-    writeln!(out, "note: {said}").ok();
+    writeln!(out, "note: {}", accuracy(&network, exact.as_ref().ok(), &approximate)).ok();
     if let Some(bounds) = network.bounds() {
         writeln!(
             out,
@@ -144,6 +112,50 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         .ok();
     }
     super::show(&out, &record, args.json.as_deref(), verbosity)
+}
+
+/// How far the approximation is off here, or at the worst that was found.
+fn accuracy(network: &Network, exact: Option<&Solution>, approximate: &Solution) -> String {
+    let Some(exact) = exact else {
+        return format!(
+            "no network was found for which the approximation is more than {:.0} % off, in a \
+             search for the worst; there is no proof",
+            stated(network)
+        );
+    };
+    let both = exact.throughput_per_s.iter().zip(&approximate.throughput_per_s);
+    let shares = both.filter(|(exact, _)| **exact > 0.0);
+    let off = shares.map(|(exact, near)| (near / exact - 1.0).abs()).fold(0.0, f64::max);
+    format!("the approximation is {:.1} % off here at most", 100.0 * off)
+}
+
+fn classes(
+    file: &File,
+    exact: Option<&Solution>,
+    approximate: &Solution,
+    record: &mut Record,
+) -> String {
+    let names = ["callers", "exact", "response", "approximate", "response", "differs"];
+    let mut classes = Table::new([left("class")].into_iter().chain(names.map(right)));
+    for (at, class) in file.class.iter().enumerate() {
+        let (rough, rough_us) = (approximate.throughput_per_s[at], approximate.response_us[at]);
+        record.metric(&format!("approximate/{}/per_s", class.name), rough, "1/s");
+        record.metric(&format!("approximate/{}/response_us", class.name), rough_us, "us");
+        let (per_s, us, differs) = match exact {
+            Some(exact) => {
+                let (per_s, us) = (exact.throughput_per_s[at], exact.response_us[at]);
+                record.metric(&format!("exact/{}/per_s", class.name), per_s, "1/s");
+                record.metric(&format!("exact/{}/response_us", class.name), us, "us");
+                let percent = if per_s > 0.0 { (rough / per_s - 1.0) * 100.0 } else { 0.0 };
+                (format!("{per_s:.2}/s"), span(us), format!("{percent:+.1} %"))
+            }
+            None => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
+        };
+        let (name, callers) = (class.name.clone(), class.callers.to_string());
+        let (rough, rough_us) = (format!("{rough:.2}/s"), span(rough_us));
+        classes.row([name, callers, per_s, us, rough, rough_us, differs]);
+    }
+    classes.text()
 }
 
 fn centers(network: &Network, solution: &Solution, out: &mut String) {

@@ -63,8 +63,8 @@ struct Outcome {
 /// Runs the command.
 pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json, &args.html])?;
-    let outcome = net::runtime::block_on(measure(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let outcome =
+        net::runtime::block_on(measure(args, verbosity)).map_err(Failure::resources)??;
     if let Some(html) = &args.html {
         output::write(html, &page::html(&outcome))?;
     }
@@ -102,8 +102,8 @@ pub fn quick(target: &Target, verbosity: Verbosity) -> Result<Found, Failure> {
         html: None,
         json: None,
     };
-    let outcome = net::runtime::block_on(measure(&args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let outcome =
+        net::runtime::block_on(measure(&args, verbosity)).map_err(Failure::resources)??;
     let explanation = &outcome.explanation;
     let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
     let parameters = screen::parameters(&outcome).into_iter().map(|one| {
@@ -139,28 +139,10 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         let plan = if args.quick { Plan::PROBE_QUICK } else { Plan::PROBE };
         let subjects = [subject.clone()];
         let mut study = sweep::Study::begin(&clock, plan, &subjects, scratch).await?;
-        study.warm_up().await?;
-        // The client is this thread.
-        let busy = || Some(Usage::now().thread);
-        // In three portions: a machine that changes between them shows in the intervals.
-        let rounds = if args.quick { 2 } else { 4 };
-        let mut samples = study.concurrency(rounds, &busy).await?;
-        let mut told = |step, share: f64| match step {
-            Step::Probe => bars.show("the parts", share),
-            Step::Measure | Step::Apply => bars.show("calls outstanding", share),
-        };
-        study.probe(&mut told).await?;
-        samples.absorb(study.concurrency(rounds, &busy).await?);
-        let measured = study.sweep(&mut told).await?;
-        samples.absorb(study.concurrency(rounds, &busy).await?);
+        let (measured, samples) = sampled(&mut study, args.quick, &mut bars).await?;
         let findings = study.findings()?;
         let commit_bytes = study.commit_bytes();
-        let planned = PlannedRun {
-            commit_bytes,
-            time: plan.run_time,
-            drain: study.drain(),
-            simulation: Nanos::ZERO,
-        };
+        let planned = PlannedRun::of_sweep(&study, &plan, Nanos::ZERO);
         let sizes = study.call_bytes();
         let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
         let base = match args.quick {
@@ -168,6 +150,7 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
             false => base::measured(&mut study, &explanation, &findings.path, planned).await?,
         };
         let now = clock.now();
+        let drains = measured.iter().map(|run| planned.drain.of(&run.configuration, planned.time));
         Ok(Outcome {
             base,
             noise_pct: explanation.choice.noise_pct,
@@ -185,16 +168,36 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
             unanswered: measured.iter().fold((0, 0), |(unanswered, runs), one| {
                 (unanswered + one.unanswered(), runs + one.mib_per_s.len())
             }),
-            drain_most: measured
-                .iter()
-                .map(|measured| planned.drain.of(&measured.configuration, planned.time))
-                .fold(Nanos::ZERO, Nanos::max),
+            drain_most: drains.fold(Nanos::ZERO, Nanos::max),
             neighbours_share: neighbours.share(now),
         })
     })
     .await;
     bars.clear();
     outcome
+}
+
+/// The sweep, and how many calls the server works on side by side: in three portions, so that a
+/// machine that changes between them shows in the intervals.
+async fn sampled(
+    study: &mut sweep::Study<'_, Reached>,
+    quick: bool,
+    bars: &mut Bars,
+) -> Result<(Vec<sweep::Measured>, concurrency::Samples), load::error::Error> {
+    study.warm_up().await?;
+    // The client is this thread.
+    let busy = || Some(Usage::now().thread);
+    let rounds = if quick { 2 } else { 4 };
+    let mut progress = |step, share: f64| match step {
+        Step::Probe => bars.show("the parts", share),
+        Step::Measure | Step::Apply => bars.show("calls outstanding", share),
+    };
+    let mut samples = study.concurrency(rounds, &busy).await?;
+    study.probe(&mut progress).await?;
+    samples.absorb(study.concurrency(rounds, &busy).await?);
+    let measured = study.sweep(&mut progress).await?;
+    samples.absorb(study.concurrency(rounds, &busy).await?);
+    Ok((measured, samples))
 }
 
 impl Outcome {

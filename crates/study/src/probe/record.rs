@@ -1,7 +1,8 @@
 //! The run record of a probe; `nfskit model` reads its `model.path`.
 
 use harness::records;
-use perf::record::{Target, Warning, Workload};
+use perf::record::{Run as Record, Target, Warning};
+use serde_json::json;
 
 use super::screen::parameters;
 use super::{Outcome, said};
@@ -15,11 +16,24 @@ pub(super) fn json(outcome: &Outcome) -> String {
         proto: Some(outcome.proto.to_owned()),
         ..Target::default()
     };
-    let mut workload = Workload { name: "probe".to_owned(), ..Workload::default() };
-    workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
-    workload.parameters.insert("commit_bytes".to_owned(), outcome.commit_bytes.into());
-    record.workload = workload;
+    record.workload.name = "probe".to_owned();
+    let given =
+        [("link", json!(outcome.link.to_string())), ("commit_bytes", outcome.commit_bytes.into())];
+    records::parameters(&mut record, given);
     records::limit_to(&mut record, outcome.link.mib_per_s(), &["throughput_mib_per_s"]);
+    path(&mut record, outcome);
+    sweep(&mut record, outcome);
+    record.metric("repeats", outcome.repeats as f64, "");
+    outcome.saved().write(&mut record.model);
+    records::neighbours(&mut record, outcome.neighbours_share);
+    for (code, said) in said::unidentified(outcome) {
+        record.warnings.push(Warning::new(&format!("not-identified-{code}"), &said, ""));
+    }
+    record.to_json_pretty()
+}
+
+/// The parameters of the path, and the single WRITEs that they are from.
+fn path(record: &mut Record, outcome: &Outcome) {
     for parameter in parameters(outcome) {
         record.estimate(parameter.key, &parameter.estimate, parameter.unit, parameter.n);
         if let Some(most) = parameter.estimate.at_most() {
@@ -33,6 +47,10 @@ pub(super) fn json(outcome: &Outcome) -> String {
         record.metric(&format!("write_unstable_us_{bytes}b"), unstable, "us");
         record.metric(&format!("write_file_sync_us_{bytes}b"), stable, "us");
     }
+}
+
+/// Several calls outstanding, beside the prediction.
+fn sweep(record: &mut Record, outcome: &Outcome) {
     let explanation = &outcome.explanation;
     for row in &explanation.rows {
         let (size, n) = (row.configuration.call_bytes, row.configuration.outstanding);
@@ -50,7 +68,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
     }
     record.metric("windows_not_measured", outcome.unmeasured() as f64, "");
     record.metric("runs_not_answered", outcome.unanswered.0 as f64, "");
-    records::errors(&mut record, &explanation.errors);
+    records::errors(record, &explanation.errors);
     if let Some(gain) = outcome.gain() {
         record.metric("gain_predicted", gain.predicted, "ratio");
         record.metric("gain_measured", gain.measured, "ratio");
@@ -59,11 +77,4 @@ pub(super) fn json(outcome: &Outcome) -> String {
         record.metric("error_pct_if_it_stops", forms.stall_pct, "%");
         record.metric("error_pct_if_it_works_on", forms.concurrent_pct, "%");
     }
-    record.metric("repeats", outcome.repeats as f64, "");
-    outcome.saved().write(&mut record.model);
-    records::neighbours(&mut record, outcome.neighbours_share);
-    for (code, said) in said::unidentified(outcome) {
-        record.warnings.push(Warning::new(&format!("not-identified-{code}"), &said, ""));
-    }
-    record.to_json_pretty()
 }

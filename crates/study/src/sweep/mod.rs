@@ -29,7 +29,7 @@ use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::{Path as NfsPath, Server};
 use perf::record::{Durability, Run as Record, Warning};
-use perf::stats::Sample;
+use perf::stats::{Estimate, Sample};
 use perf::units::Nanos;
 use server::store::Medium;
 
@@ -45,8 +45,8 @@ pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
     }
     fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
     output::check([&args.json])?;
-    let outcome = net::runtime::block_on(measure(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let outcome =
+        net::runtime::block_on(measure(args, verbosity)).map_err(Failure::resources)??;
     let record = record::record(&outcome);
     let report = report::report(&outcome, &record);
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome))
@@ -218,17 +218,11 @@ impl Attempt<'_> {
         let emulator = emulated::calibrate(self.clock, &self.link).await?;
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
-        let block_us = match self.dir {
-            Some(dir) => Some(local::block_us(self.clock, dir, LOCAL_TRIALS)?),
-            None => None,
-        };
+        let block_us =
+            self.dir.map(|dir| local::block_us(self.clock, dir, LOCAL_TRIALS)).transpose()?;
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
         let file_bytes = study.file_bytes();
-        let local = match self.dir {
-            Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
-            None => None,
-        };
-        let mut ceilings = Vec::new();
+        let ceiling = self.dir.map(|dir| Ceiling::prepare(dir, file_bytes)).transpose()?;
         study.warm_up().await?;
         let commit_bytes = study.commit_bytes();
         study.probe(&mut progress).await?;
@@ -236,34 +230,15 @@ impl Attempt<'_> {
         let findings = study.findings()?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
-        let planned = PlannedRun {
-            commit_bytes,
-            time: plan.run_time,
-            drain: study.drain(),
-            simulation: if self.args.quick { SIMULATION_QUICK } else { SIMULATION },
-        };
+        let simulation = if self.args.quick { SIMULATION_QUICK } else { SIMULATION };
+        let planned = PlannedRun::of_sweep(&study, &plan, simulation);
         let (explanation, findings, measured) = apart(move || {
             let found = Explanation::new(planned, &findings, &known, &sizes, &measured);
             (found, findings, measured)
         })
         .await?;
-        let applied = if self.subjects.len() > 1 {
-            let (before, after) = (explanation.before, explanation.after);
-            let ceiling =
-                || measure_ceiling(self.clock, local.as_ref(), commit_bytes, &mut ceilings);
-            Some(study.apply(before, after, ceiling, &mut progress).await?)
-        } else {
-            None
-        };
-        let local = match (block_us, Sample::new(ceilings)) {
-            (Some(block_us), Ok(sample)) => Some(LocalFindings {
-                block_us,
-                ceiling: sample.median_estimate(),
-                trials: LOCAL_TRIALS,
-                ceilings: sample.n(),
-            }),
-            _ => None,
-        };
+        let (applied, ceilings) =
+            self.applied(&mut study, &explanation, ceiling.as_ref(), &mut progress).await?;
         let logged = self.logged(&findings.path).await?;
         (info.read_bytes_max, info.write_bytes_max) = study.transfer_bytes_max();
         let mut outcome = Outcome {
@@ -272,7 +247,7 @@ impl Attempt<'_> {
             command: shell::own(),
             target: info,
             findings,
-            local,
+            local: block_us.and_then(|block_us| LocalFindings::of(block_us, ceilings)),
             measured,
             explanation,
             applied,
@@ -293,6 +268,28 @@ impl Attempt<'_> {
 }
 
 impl Attempt<'_> {
+    /// Before and after the change, where there are two servers; and the passes over the
+    /// directory's own file in between.
+    async fn applied(
+        &self,
+        study: &mut sweep::Study<'_, Reached>,
+        explanation: &Explanation,
+        ceiling: Option<&Ceiling>,
+        progress: sweep::Progress<'_>,
+    ) -> Result<(Option<(Measured, Measured)>, Vec<f64>), Failure> {
+        let mut passes = Vec::new();
+        let [_, _, ..] = self.subjects else { return Ok((None, passes)) };
+        let commit_bytes = study.commit_bytes();
+        let between = || {
+            let pass = ceiling.map(|ceiling| ceiling.measure(self.clock, commit_bytes));
+            passes.extend(pass.transpose()?);
+            Ok(())
+        };
+        let Explanation { before, after, .. } = *explanation;
+        let applied = study.apply(before, after, between, progress).await?;
+        Ok((Some(applied), passes))
+    }
+
     /// Stable WRITEs without a write log and with one, if that is asked for.
     async fn logged(&self, path: &NfsPath) -> Result<Option<Logged>, Failure> {
         let (Some(log), Some(dir)) = (&self.args.write_log, self.dir) else { return Ok(None) };
@@ -302,17 +299,16 @@ impl Attempt<'_> {
     }
 }
 
-/// One pass over the directory's own file.
-fn measure_ceiling(
-    clock: &Clock,
-    local: Option<&Ceiling>,
-    commit_bytes: u64,
-    ceilings: &mut Vec<f64>,
-) -> Result<(), load::error::Error> {
-    if let Some(ceiling) = local {
-        ceilings.push(ceiling.measure(clock, commit_bytes)?);
+impl LocalFindings {
+    fn of(block_us: Estimate, ceilings: Vec<f64>) -> Option<Self> {
+        let ceilings = Sample::new(ceilings).ok()?;
+        Some(Self {
+            block_us,
+            ceiling: ceilings.median_estimate(),
+            trials: LOCAL_TRIALS,
+            ceilings: ceilings.n(),
+        })
     }
-    Ok(())
 }
 
 const LOCAL_TRIALS: usize = 60;

@@ -6,6 +6,7 @@ mod table;
 use std::path::Path;
 
 use harness::exit::Failure;
+use harness::hints;
 use harness::output::Bars;
 use harness::records;
 use harness::verbosity::Verbosity;
@@ -281,7 +282,11 @@ fn directory(parent: Option<&Path>) -> Result<tempfile::TempDir, Failure> {
         None => builder.tempdir(),
     };
     made.map_err(|cause| {
-        Failure::environment(format!("cannot make a directory: {cause}"), "--dir DIR")
+        let advice = match parent {
+            Some(_) => hints::writing(&cause),
+            None => "--dir DIR, or a TMPDIR that this user may write in",
+        };
+        Failure::environment(format!("cannot make a directory: {cause}"), advice)
     })
 }
 

@@ -1,7 +1,7 @@
 //! The run record of upper load points predicted.
 
 use harness::records;
-use perf::record::{Run, Target, Workload};
+use perf::record::{Run, Target};
 
 use super::{AIMS, Outcome};
 
@@ -13,10 +13,25 @@ pub(super) fn record(outcome: &Outcome) -> Run {
         proto: Some("tcp".to_owned()),
         ..Target::default()
     };
-    let mut workload = Workload { name: "papers-predict".to_owned(), ..Workload::default() };
-    workload.parameters.insert("link".to_owned(), outcome.link.clone().into());
-    workload.parameters.insert("overhead".to_owned(), outcome.overhead.to_string().into());
-    record.workload = workload;
+    record.workload.name = "papers-predict".to_owned();
+    let given = [("link", outcome.link.clone()), ("overhead", outcome.overhead.to_string())];
+    records::parameters(&mut record, given);
+    add_servers(&mut record, outcome);
+    for (kind, error) in &outcome.refused {
+        record.warn("not-explained", &format!("{}: {error}", kind.name), "");
+    }
+    let (median, worst) = outcome.verdict();
+    record.metric("predictions", outcome.errors_pct().len() as f64, "");
+    records::errors(&mut record, &outcome.errors());
+    record.metric("error_pct_median", median, "%");
+    record.metric("error_pct_worst", worst, "%");
+    record.metric("aim_pct_median", AIMS.0, "%");
+    record.metric("aim_pct_worst", AIMS.1, "%");
+    records::neighbours(&mut record, outcome.neighbours_share);
+    record
+}
+
+fn add_servers(record: &mut Run, outcome: &Outcome) {
     let n = outcome.repeats as u64;
     for server in &outcome.servers {
         let key = server.kind.key;
@@ -36,16 +51,4 @@ pub(super) fn record(outcome: &Outcome) -> Run {
             }
         }
     }
-    for (kind, error) in &outcome.refused {
-        record.warn("not-explained", &format!("{}: {error}", kind.name), "");
-    }
-    let (median, worst) = outcome.verdict();
-    record.metric("predictions", outcome.errors_pct().len() as f64, "");
-    records::errors(&mut record, &outcome.errors());
-    record.metric("error_pct_median", median, "%");
-    record.metric("error_pct_worst", worst, "%");
-    record.metric("aim_pct_median", AIMS.0, "%");
-    record.metric("aim_pct_worst", AIMS.1, "%");
-    records::neighbours(&mut record, outcome.neighbours_share);
-    record
 }

@@ -2,6 +2,7 @@
 
 use harness::records;
 use perf::record::{Run, Target};
+use serde_json::json;
 
 use super::Outcome;
 use super::findings::{Found, GOAL_PCT, model};
@@ -18,14 +19,28 @@ pub(super) fn record(outcome: &Outcome) -> Run {
         ..Target::default()
     };
     record.workload.name = "papers-sensitivity".to_owned();
-    let parameters = &mut record.workload.parameters;
-    parameters.insert("mix".to_owned(), outcome.mix.name.into());
-    parameters.insert("mix_source".to_owned(), outcome.mix.source.into());
-    parameters.insert("seed".to_owned(), outcome.course.seed.into());
-    parameters.insert("repeats".to_owned(), outcome.course.repeats.into());
-    parameters.insert("time_ns".to_owned(), outcome.course.time.as_nanos().into());
+    let given = [
+        ("mix", json!(outcome.mix.name)),
+        ("mix_source", json!(outcome.mix.source)),
+        ("seed", json!(outcome.course.seed)),
+        ("repeats", json!(outcome.course.repeats)),
+        ("time_ns", json!(outcome.course.time.as_nanos())),
+    ];
+    records::parameters(&mut record, given);
     record.metric("world/service_us", outcome.simulated.service.as_micros_f64(), "us");
     record.metric("world/delay_us", outcome.simulated.delay.as_micros_f64(), "us");
+    add_points(&mut record, outcome);
+    add_found(&mut record, "live", &outcome.findings.live);
+    add_found(&mut record, "world", &outcome.findings.world);
+    record.metric("predictions", outcome.findings.points as f64, "");
+    record.metric("within_goal", outcome.findings.within_goal as f64, "");
+    record.metric("goal_pct", GOAL_PCT, "%");
+    record.metric("worst_difference_pct", outcome.findings.worst_pct, "%");
+    records::neighbours(&mut record, outcome.neighbours_share);
+    record
+}
+
+fn add_points(record: &mut Run, outcome: &Outcome) {
     for part in Part::ALL {
         let baseline = outcome.pairs(part).find(|(live, _)| live.point.is_baseline());
         for (live, world) in outcome.pairs(part) {
@@ -38,14 +53,6 @@ pub(super) fn record(outcome: &Outcome) -> Run {
             }
         }
     }
-    add_found(&mut record, "live", &outcome.findings.live);
-    add_found(&mut record, "world", &outcome.findings.world);
-    record.metric("predictions", outcome.findings.points as f64, "");
-    record.metric("within_goal", outcome.findings.within_goal as f64, "");
-    record.metric("goal_pct", GOAL_PCT, "%");
-    record.metric("worst_difference_pct", outcome.findings.worst_pct, "%");
-    records::neighbours(&mut record, outcome.neighbours_share);
-    record
 }
 
 fn add_found(record: &mut Run, name: &str, found: &Found) {

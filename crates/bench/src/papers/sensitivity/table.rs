@@ -7,7 +7,7 @@ use load::recover::Parameter;
 use perf::stats::{Estimate, Fit};
 use perf::units::Nanos;
 
-use super::findings::{difference_pct, model};
+use super::findings::{Found, difference_pct, model};
 use super::points::{Measured, Part};
 use super::{Outcome, Simulated};
 
@@ -70,22 +70,7 @@ pub(super) fn said(outcome: &Outcome, part: Part) -> String {
                 slope(&world.latency)
             )
         }
-        Part::Overhead => {
-            let mut text = String::new();
-            for (name, found) in [("live", live), ("world", world)] {
-                let Some(fit) = &found.saturation else { continue };
-                writeln!(
-                    text,
-                    "  1/(S + k o), {name}: S {} us, k {} (r2 {:.4}); the paper's k is 2.4, of \
-                     messages cut to 3.5 KB; whole ones give 2",
-                    plus_minus(&fit.service_us),
-                    plus_minus(&fit.messages_per_op),
-                    fit.r_squared
-                )
-                .ok();
-            }
-            text
-        }
+        Part::Overhead => saturation("live", live) + &saturation("world", world),
         Part::Bandwidth => {
             let paper = "the paper: nothing down to 2.5 MB/s, a steeper curve at 1.25";
             let live = times(outcome.pairs(part).map(|(live, _)| live));
@@ -93,6 +78,18 @@ pub(super) fn said(outcome: &Outcome, part: Part) -> String {
             format!("  {paper}; times the baseline's response, live: {live}; world: {world}\n")
         }
     }
+}
+
+fn saturation(name: &str, found: &Found) -> String {
+    found.saturation.as_ref().map_or_else(String::new, |fit| {
+        format!(
+            "  1/(S + k o), {name}: S {} us, k {} (r2 {:.4}); the paper's k is 2.4, of messages \
+             cut to 3.5 KB; whole ones give 2\n",
+            plus_minus(&fit.service_us),
+            plus_minus(&fit.messages_per_op),
+            fit.r_squared
+        )
+    })
 }
 
 /// What each point is of the baseline.

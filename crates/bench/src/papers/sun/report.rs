@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use harness::records;
 use harness::table::{Table, left, right};
 use perf::record::Run as Record;
+use serde_json::json;
 
 use super::{Found, PAPER_WITH, PAPER_WITHOUT, Pair, Side};
 use crate::papers::args::Sun;
@@ -81,7 +82,7 @@ pub(super) fn record(args: &Sun, found: &Found) -> Record {
     }
     let without = args.without.as_ref().map(ToString::to_string);
     let given = [
-        ("without", without.into()),
+        ("without", json!(without)),
         ("disk", args.disk.clone().into()),
         ("sim", args.sim.to_string().into()),
         ("sim_log", args.sim_log.to_string().into()),

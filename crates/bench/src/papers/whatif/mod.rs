@@ -174,17 +174,12 @@ async fn verify(
     for (at, Applied { name, change, setting, outstanding }) in changes.iter().enumerate() {
         let after = Writes::begin(clock, args.common.reply_limit, setting).await?;
         after.run(*outstanding, time).await?; // warm-up
+        let pair = [(&before, OUTSTANDING), (&after, *outstanding)];
         let mut ratios = Vec::with_capacity(repeats);
         for repeat in 0..repeats {
             let share = (at * repeats + repeat) as f64 / (changes.len() * repeats) as f64;
             bars.show("changes", share);
-            let pair = [(&before, OUTSTANDING), (&after, *outstanding)];
-            let (mut rates, order) = ([0.0; 2], in_turn(repeat));
-            for which in order {
-                let (writes, outstanding) = pair[which];
-                rates[which] = writes.run(outstanding, time).await?.per_s;
-            }
-            let [unchanged, changed] = rates;
+            let [unchanged, changed] = rates(&pair, in_turn(repeat), time).await?;
             ratios.push(changed / unchanged);
             bases.push(unchanged);
         }
@@ -202,6 +197,20 @@ async fn verify(
         verified,
         neighbours_share: neighbours.share(now),
     })
+}
+
+/// Calls a second of both, in this order.
+async fn rates(
+    pair: &[(&Writes<'_>, u32); 2],
+    order: [usize; 2],
+    time: Nanos,
+) -> Result<[f64; 2], Failure> {
+    let mut rates = [0.0; 2];
+    for which in order {
+        let (writes, outstanding) = pair[which];
+        rates[which] = writes.run(outstanding, time).await?.per_s;
+    }
+    Ok(rates)
 }
 
 /// Base and change, each as often before the other: what a machine becomes slower by in the

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use harness::table::{Table, left, right};
 
-use super::Outcome;
+use super::{Outcome, Verified};
 
 pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
     let mut text = String::new();
@@ -32,24 +32,26 @@ pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
         right("error"),
         left("verdict"),
     ]);
-    for verified in &outcome.verified {
-        let gain = |value: f64| format!("{value:.3} x");
-        let range = verified
-            .measured
-            .ci95
-            .map_or_else(String::new, |ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
-        table.row([
-            verified.name.to_owned(),
-            format!("{}{range}", gain(verified.measured.value)),
-            gain(verified.formula),
-            gain(verified.closed),
-            verified.world.map_or_else(|| "-".to_owned(), gain),
-            verified.believed.0.name().to_owned(),
-            format!("{:+.1} %", verified.error_pct()),
-            verified.gain().verdict().to_owned(),
-        ]);
-    }
+    outcome.verified.iter().for_each(|verified| table.row(row(verified)));
     text.push_str(&table.shown(markdown));
     writeln!(text, "\n{}", outcome.summary()).ok();
     text
+}
+
+fn row(verified: &Verified) -> [String; 8] {
+    let gain = |value: f64| format!("{value:.3} x");
+    let range = verified
+        .measured
+        .ci95
+        .map_or_else(String::new, |ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
+    [
+        verified.name.to_owned(),
+        format!("{}{range}", gain(verified.measured.value)),
+        gain(verified.formula),
+        gain(verified.closed),
+        verified.world.map_or_else(|| "-".to_owned(), gain),
+        verified.believed.0.name().to_owned(),
+        format!("{:+.1} %", verified.error_pct()),
+        verified.gain().verdict().to_owned(),
+    ]
 }

@@ -75,7 +75,7 @@ fn done(dir: &Path, found: &Found, order: Order) -> Result<String, Failure> {
             format!("{}: the mount that has it has not done it within 10 s", name(found)),
             "wait: it is done when its disk answers, or when it ends",
         )),
-        Err(cause) => Err(Failure::environment(cause, "raise the limit of open files")),
+        Err(cause) => Err(Failure::resources(cause)),
     }
 }
 

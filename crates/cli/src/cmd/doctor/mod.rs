@@ -136,12 +136,7 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<(Files, Vec<Report>), Fai
         }
     });
     bars.clear();
-    let ours = waited.map_err(|cause| {
-        Failure::environment(
-            format!("cannot wait: {cause}"),
-            "raise the limits of open files and threads (ulimit -n -u)",
-        )
-    })?;
+    let ours = waited.map_err(|cause| Failure::resources(format!("cannot wait: {cause}")))?;
     Ok((both(root, first, look(root)), ours))
 }
 

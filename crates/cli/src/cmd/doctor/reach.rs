@@ -29,9 +29,7 @@ pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), 
         return Err(Failure::usage("--probe without an export", "nfs://HOST/EXPORT"));
     }
     let ran = net::runtime::block_on(asked(args, &target, has_path));
-    let checked = ran.map_err(|cause| {
-        Failure::environment(cause, "raise the limit of open files (ulimit -n)")
-    })??;
+    let checked = ran.map_err(Failure::resources)??;
     let prints_text = output::prints_text(verbosity, [&args.json, &args.html]);
     if prints_text {
         output::print(&text(&checked))?;

@@ -7,12 +7,8 @@ use net::shape::calibration::{self, LATENCIES, RATES, bound};
 use net::shape::profile::Profile;
 
 pub(super) fn print() -> Result<(), Failure> {
-    let failed = |cause: std::io::Error| {
-        Failure::environment(
-            format!("cannot try out the links: {cause}"),
-            "raise the limits of open files and threads (ulimit -n, -u)",
-        )
-    };
+    let failed =
+        |cause: std::io::Error| Failure::resources(format!("cannot try out the links: {cause}"));
     let profile = Profile::named("lan-1g").unwrap_or_default();
     let own = net::runtime::block_on(calibration::measure(&Clock::real(), &profile));
     let own = own.and_then(|own| own).map_err(failed)?;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use harness::exit::Failure;
+use harness::hints;
 use net::clock::Clock;
 use net::http::{Found, Listener};
 use net::relay::{Carried, Counts, Relay};
@@ -16,12 +17,7 @@ pub(super) fn serve(
     clock: &Clock,
 ) -> Result<SocketAddr, Failure> {
     let bound = Listener::bind(listen).and_then(|bound| Ok((bound.local_addr()?, bound)));
-    let (address, listener) = bound.map_err(|cause| {
-        Failure::environment(
-            format!("cannot serve metrics on {listen}: {cause}"),
-            "another port (--metrics 127.0.0.1:0 takes a free one)",
-        )
-    })?;
+    let (address, listener) = bound.map_err(|cause| hints::metrics(listen, &cause))?;
     let (relay, started) = (relay.clone(), clock.since_1970());
     let pages = move |path: &str| match path {
         "/healthz" => Some(Found::text("ok\n")),

@@ -19,7 +19,7 @@ use harness::events::Log;
 use harness::exit::Failure;
 use harness::hints;
 use harness::output;
-use harness::signals::{Asked, Interrupts};
+use harness::signals::{Interrupts, Signal};
 use harness::sockets::{Refused, Sockets};
 use harness::verbosity::Verbosity;
 use inspect::relayed::Capture;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
             net::runtime::block_on_threads(threads as usize, relay(args, words, profile, verbosity))
         }
     };
-    relayed.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+    relayed.map_err(Failure::resources)?
 }
 
 /// The link that was asked for, if a relay can be it.
@@ -127,28 +127,14 @@ async fn relay(
         true => None,
         false => emulated::calibrate(&clock, &profile).await?,
     };
-    let (log, writer) = Log::start(args.log_format, &clock)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    let (log, writer) = Log::start(args.log_format, &clock).map_err(Failure::resources)?;
     // Taken away at the end, so that the log's writer can end.
-    let told = Arc::new(Mutex::new(Some(log)));
-    let (capture, tap) = match &args.pcap {
-        Some(path) => {
-            let (capture, tap) = capture(path, &told, &clock)?;
-            (Some(capture), Some(tap))
-        }
-        None => (None, None),
-    };
+    let log = Arc::new(Mutex::new(Some(log)));
+    let captured = args.pcap.as_ref().map(|path| capture(path, &log, &clock)).transpose()?;
+    let (capture, tap) = captured.unzip();
     let shape = Shape::new(profile.clone(), clock.now());
-    let relay = Relay::new(&clock, shape, limits(args), events(&told, verbosity), tap);
-    let callers = if args.insecure { Callers::Everybody } else { Callers::Vouched };
-    for (leg, sockets) in legs.iter().zip(sockets) {
-        listen(&relay, sockets, leg.server, callers, &clock);
-    }
-    let own = relay.clone();
-    clock.spawn(async move { own.give_memory_back().await });
-    for warning in legs.iter().filter_map(open_to_everybody) {
-        output::say(warning);
-    }
+    let relay = Relay::new(&clock, shape, limits(args), events(&log, verbosity), tap);
+    begin(&relay, args, &legs, sockets, &clock);
     let knobs = Knobs::new(&relay, &clock, words, args.held);
     let banner = Banner {
         legs: &legs,
@@ -159,17 +145,15 @@ async fn relay(
         metrics: args.metrics.map(|listen| metrics::serve(listen, &relay, &clock)).transpose()?,
         notes: notes(args, calibration, &knobs, &clock)?,
     };
-    // Standard output is for the record alone where that goes there.
-    let prints_record = args.json.as_deref() == Some("-".as_ref());
-    match (verbosity, prints_record) {
+    match (verbosity, prints_record(args)) {
         (Verbosity::Quiet, _) => {}
         (_, false) => output::print(&banner.to_string())?,
         (_, true) => output::complain(&banner),
     }
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
-    while interrupts.next_signal().await == Asked::ByHangup {
+    while interrupts.next_signal().await == Signal::Hangup {
         let reloaded = knobs.reload();
-        if let Some(log) = &*told.lock() {
+        if let Some(log) = &*log.lock() {
             log.link_changed(reloaded.as_deref().map_err(String::as_str));
         }
     }
@@ -181,11 +165,11 @@ async fn relay(
     statistics.end();
     drained?;
     let captured = capture.map(Capture::end);
-    if let Some(log) = told.lock().take() {
+    if let Some(log) = log.lock().take() {
         writer.end(log);
     }
     let counts = relay.counts();
-    if verbosity > Verbosity::Quiet && !prints_record {
+    if verbosity > Verbosity::Quiet && !prints_record(args) {
         output::print(&statistics.summary(&counts, captured.as_ref()))?;
     }
     if let Some(path) = &args.json {
@@ -195,6 +179,22 @@ async fn relay(
         (Some(path), Some(captured)) if captured.is_cut => Err(cut(path)),
         _ => Ok(()),
     }
+}
+
+/// Whether standard output is for the record alone.
+fn prints_record(args: &Args) -> bool {
+    args.json.as_deref() == Some("-".as_ref())
+}
+
+/// Accepts clients, with a warning of every leg that the whole network reaches.
+fn begin(relay: &Relay, args: &Args, legs: &[Leg], sockets: Vec<Sockets>, clock: &Clock) {
+    let callers = if args.insecure { Callers::Everybody } else { Callers::Vouched };
+    for (leg, sockets) in legs.iter().zip(sockets) {
+        listen(relay, sockets, leg.server, callers, clock);
+    }
+    let own = relay.clone();
+    clock.spawn(async move { own.give_memory_back().await });
+    legs.iter().filter_map(open_to_everybody).for_each(output::say);
 }
 
 /// A warning that everybody on the network reaches the server through this.
@@ -273,12 +273,7 @@ fn capture(
             log.capture_ended(&name, cause);
         }
     };
-    Capture::start(path, clock, failed).map_err(|cause| {
-        Failure::environment(
-            format!("cannot write {}: {cause}", path.display()),
-            "another place, with --pcap",
-        )
-    })
+    Capture::start(path, clock, failed).map_err(|cause| output::cannot_write(path, &cause))
 }
 
 /// Finds the server and binds what clients come to.

@@ -18,10 +18,7 @@ const MOUNTED: &str = "mounted\n";
 /// Starts the process that stays, with these arguments, and waits until it is mounted.
 pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let failed = |cause: std::io::Error| {
-        Failure::environment(
-            format!("the process that is to stay cannot be started: {cause}"),
-            "raise the limits of open files and processes (ulimit -n -u)",
-        )
+        Failure::resources(format!("the process that is to stay cannot be started: {cause}"))
     };
     let mut command = Command::new("/proc/self/exe");
     command.arg0("nfskit").args(arguments);

@@ -12,7 +12,7 @@ use harness::verbosity::Verbosity;
 
 /// What mount(8) asks for.
 #[derive(Debug, Default, Eq, PartialEq)]
-struct Asked {
+struct Request {
     places: Vec<String>,
     words: Vec<String>,
     /// Unknown words are to be passed over.
@@ -46,20 +46,20 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     };
     let words: Option<Vec<String>> = arguments.map(|word| word.into_string().ok()).collect();
     let words = words.ok_or_else(|| usage("an argument is not UTF-8".to_owned()))?;
-    let mut asked = read(&words).map_err(usage)?;
-    let [source, dir] = &asked.places[..] else {
+    let mut request = read(&words).map_err(usage)?;
+    let [source, dir] = &request.places[..] else {
         return Err(usage("a URL and a directory are wanted".to_owned()));
     };
     let mut settings = Settings::of(source).map_err(usage)?;
-    if asked.is_sloppy {
-        asked.words.retain(|word| settings.word(word).is_ok());
+    if request.is_sloppy {
+        request.words.retain(|word| settings.word(word).is_ok());
     }
     let mut line = vec!["mount".to_owned(), "--background".to_owned()];
-    if asked.is_verbose {
+    if request.is_verbose {
         line.push("--verbose".to_owned());
     }
     let defaults = DEFAULTS.iter().map(|word| (*word).to_owned());
-    let words: Vec<String> = defaults.chain(asked.words).collect();
+    let words: Vec<String> = defaults.chain(request.words).collect();
     line.extend(["-o".to_owned(), words.join(",")]);
     line.extend(["--".to_owned(), source.clone(), dir.clone()]);
     let whole = std::iter::once("nfskit").chain(line.iter().map(String::as_str));
@@ -68,7 +68,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     let crate::args::Command::Mount(args) = parsed.command else {
         return Err(usage("it is no mount".to_owned()));
     };
-    if asked.is_fake {
+    if request.is_fake {
         return super::look(&args);
     }
     // The option that makes it the one that stays comes before the places.
@@ -81,30 +81,30 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     })
 }
 
-fn read(words: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked::default();
+fn read(words: &[String]) -> Result<Request, String> {
+    let mut request = Request::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            asked.places.push(word.clone());
+            request.places.push(word.clone());
             continue;
         };
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
             match letter {
-                's' => asked.is_sloppy = true,
-                'f' => asked.is_fake = true,
-                'v' => asked.is_verbose = true,
+                's' => request.is_sloppy = true,
+                'f' => request.is_fake = true,
+                'v' => request.is_verbose = true,
                 'n' => {}
-                'r' => asked.words.push("ro".to_owned()),
-                'w' => asked.words.push("rw".to_owned()),
+                'r' => request.words.push("ro".to_owned()),
+                'w' => request.words.push("rw".to_owned()),
                 'o' | 't' | 'N' => {
                     let here = letters.as_str().to_owned();
                     letters = "".chars();
                     let value = if here.is_empty() { rest.next().cloned() } else { Some(here) };
                     let value = value.ok_or_else(|| format!("-{letter} wants a value"))?;
                     match letter {
-                        'o' => asked.words.extend(split(&value)),
+                        'o' => request.words.extend(split(&value)),
                         'N' => return Err("-N: name spaces are entered with nsenter(1)".to_owned()),
                         _ => {}
                     }
@@ -113,24 +113,24 @@ fn read(words: &[String]) -> Result<Asked, String> {
             }
         }
     }
-    Ok(asked)
+    Ok(request)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Asked, String> {
+    fn request(line: &str) -> Result<Request, String> {
         read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn it_is_called_as_mount_calls() {
-        let read = asked("nfs://h/x /mnt -sv -o rw,noatime,_netdev").unwrap();
+        let read = request("nfs://h/x /mnt -sv -o rw,noatime,_netdev").unwrap();
         assert_eq!(read.places, ["nfs://h/x", "/mnt"]);
         assert_eq!(read.words, ["rw", "noatime", "_netdev"]);
         assert!(read.is_sloppy && read.is_verbose && !read.is_fake);
-        let read = asked("-r -oactimeo=5 -t nfskit h:/x /mnt -f -n").unwrap();
+        let read = request("-r -oactimeo=5 -t nfskit h:/x /mnt -f -n").unwrap();
         assert_eq!(read.words, ["ro", "actimeo=5"]);
         assert_eq!(read.places, ["h:/x", "/mnt"]);
         assert!(read.is_fake);
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn what_it_does_not_know_is_named() {
-        assert!(asked("h:/x /mnt -q").unwrap_err().contains("-q"));
-        assert!(asked("h:/x /mnt -o").unwrap_err().contains("wants a value"));
-        assert!(asked("h:/x /mnt -N 5").unwrap_err().contains("nsenter"));
+        assert!(request("h:/x /mnt -q").unwrap_err().contains("-q"));
+        assert!(request("h:/x /mnt -o").unwrap_err().contains("wants a value"));
+        assert!(request("h:/x /mnt -N 5").unwrap_err().contains("nsenter"));
     }
 }

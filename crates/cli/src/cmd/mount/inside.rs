@@ -49,8 +49,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let served = net::runtime::block_on_threads(worker_threads().max(2), serve(args));
-    let served = served
-        .unwrap_or_else(|cause| Err(Failure::environment(cause, "raise the limits (ulimit)")));
+    let served = served.unwrap_or_else(|cause| Err(Failure::resources(cause)));
     match served {
         Ok(()) => answer("ended"),
         Err(failure) => answer(&told(&failure)),
@@ -127,7 +126,7 @@ fn listen() -> Result<mpsc::Receiver<String>, Failure> {
     std::thread::Builder::new()
         .name("nfskit-asked".to_owned())
         .spawn(read)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+        .map_err(Failure::resources)?;
     Ok(lines)
 }
 

@@ -6,6 +6,7 @@ use cache::{Cause, Statistics};
 use client::files::Files;
 use client::url::Version;
 use harness::exit::Failure;
+use harness::hints;
 use net::call::Counters;
 use net::clock::Clock;
 use net::http::{Found, Listener};
@@ -15,12 +16,7 @@ use server::metrics::{CONTENT_TYPE, Kind, Page, Reading};
 
 /// Answers /metrics and /healthz, in a task of its own.
 pub(super) fn serve(clock: &Clock, listen: SocketAddr, files: &Files) -> Result<(), Failure> {
-    let listener = Listener::bind(listen).map_err(|cause| {
-        Failure::environment(
-            format!("metrics cannot be served at {listen}: {cause}"),
-            "another address or port for --metrics",
-        )
-    })?;
+    let listener = Listener::bind(listen).map_err(|cause| hints::metrics(listen, &cause))?;
     let files = files.clone();
     let started = clock.since_1970();
     let pages = move |path: &str| match path {

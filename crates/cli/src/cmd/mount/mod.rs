@@ -55,7 +55,7 @@ fn run_with(
     net::runtime::block_on_threads(served::worker_threads(), async {
         serve(&settings, &at, &notices, args.detached).await
     })
-    .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+    .map_err(Failure::resources)?
 }
 
 /// Only looks whether arguments and directory are right (`mount -f`).

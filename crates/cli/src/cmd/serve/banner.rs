@@ -227,25 +227,7 @@ impl fmt::Display for Banner<'_> {
             }
         }
         writeln!(f, "  durability  {}", self.durability())?;
-        if let Some((recovered, latencies)) = &self.recovered {
-            let done = cmd::log::done(recovered);
-            let logs: Vec<_> =
-                self.args.write_log.iter().map(|log| log.display().to_string()).collect();
-            let (logs, it) = (logs.join(" and "), if logs.len() == 1 { "it" } else { "them" });
-            writeln!(f, "  write log   {logs}: stable WRITEs are answered from {it}; {done}")?;
-            for (index, one) in latencies.iter().enumerate() {
-                let which = match latencies.len() {
-                    1 => String::new(),
-                    _ => format!("number {}: ", index + 1),
-                };
-                writeln!(f, "              {which}{}", timed(one))?;
-            }
-        }
-        if let (Some(log), Some(device)) = (self.args.write_log.first(), self.emulated_log()) {
-            let LogDevice { write_us, both_us, .. } = device;
-            writeln!(f, "  write log   {}: stable WRITEs are answered from it", log.display())?;
-            writeln!(f, "              {}", said(write_us, both_us, device.at_a_time()))?;
-        }
+        self.write_log(f)?;
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;
         if let Some(metrics) = self.metrics {
@@ -270,6 +252,32 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  Linux       {}", mountable.linux("tcp"))?;
         writeln!(f, "  macOS       {}", mountable.macos(first.rule.secure))?;
         writeln!(f, "  any user    {}", mountable.any_user())
+    }
+}
+
+impl Banner<'_> {
+    /// The write log: what was replayed from it, and its latencies.
+    fn write_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((recovered, latencies)) = &self.recovered {
+            let done = cmd::log::done(recovered);
+            let logs: Vec<_> =
+                self.args.write_log.iter().map(|log| log.display().to_string()).collect();
+            let (logs, it) = (logs.join(" and "), if logs.len() == 1 { "it" } else { "them" });
+            writeln!(f, "  write log   {logs}: stable WRITEs are answered from {it}; {done}")?;
+            for (index, one) in latencies.iter().enumerate() {
+                let which = match latencies.len() {
+                    1 => String::new(),
+                    _ => format!("number {}: ", index + 1),
+                };
+                writeln!(f, "              {which}{}", timed(one))?;
+            }
+        }
+        if let (Some(log), Some(device)) = (self.args.write_log.first(), self.emulated_log()) {
+            let LogDevice { write_us, both_us, .. } = device;
+            writeln!(f, "  write log   {}: stable WRITEs are answered from it", log.display())?;
+            writeln!(f, "              {}", said(write_us, both_us, device.at_a_time()))?;
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ mod stores;
 mod watch;
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,19 +17,20 @@ use harness::events::{self, Log};
 use harness::exit::Failure;
 use harness::hints;
 use harness::output;
-use harness::served::{self, Memory, Options};
-use harness::signals::{Asked, Interrupts};
+use harness::served::{self, Memory, Options, Running};
+use harness::signals::{Interrupts, Signal};
 use harness::sockets::{Refused, Sockets};
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::serve::{Drained, Limits};
 use net::shape::Shape;
+use net::shape::profile::Profile;
 use server::store::Store;
 use server::store::dir::write_log::{GivenUp, OnFailure, WriteLog};
 use server::store::dir::{self, DirOptions, DirStore};
 use server::store::sim::LogSpec;
 use server::types::Caller;
-use server::{Export, Exports, Replies, Versions};
+use server::{Export, Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
@@ -71,7 +73,7 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
             }
         }
     });
-    served.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+    served.map_err(Failure::resources)?
 }
 
 /// A log belongs to a directory, and where its clients cannot write.
@@ -290,14 +292,7 @@ impl Server<'_> {
     ) -> Result<(), Failure> {
         let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
         let link = args.link.clone().unwrap_or_default();
-        let emulator = emulated::calibrate(&clock, &link).await?;
-        if emulator.as_ref().is_some_and(|emulator| !emulator.is_good()) {
-            banner.warns("the link's delays are off by more than 5 us and 2 %".to_owned());
-        }
-        if emulator.is_none() && link.has_link() {
-            banner.warns(format!("the link is not tried out ({})", emulated::UNCALIBRATED));
-        }
-        banner.emulates(emulator);
+        emulate(&clock, &link, &mut banner).await?;
         let options = Options {
             commit_mode: args.commit_mode,
             threads: args.threads,
@@ -309,13 +304,11 @@ impl Server<'_> {
         if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
             output::say(banner::warning(name, sockets.address));
         }
-        let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {
-            Failure::environment(cause, "raise the limit of threads (ulimit -u)")
-        })?;
+        let (log, writer) = Log::start(args.log_format, &clock).map_err(Failure::resources)?;
         let chatty = args.log_format == events::Format::Json || verbosity > Verbosity::Normal;
         let address = sockets.address;
         let registration = match args.register {
-            true => Some(register(&clock, &sockets, args.versions).await?),
+            true => Some(Registration::make(&clock, &sockets.endpoints, args.versions).await?),
             false => None,
         };
         let metrics = watch::metrics(args, &log, &clock);
@@ -332,24 +325,13 @@ impl Server<'_> {
         }
         let mut stopped = pin!(stopped);
         let failed = loop {
-            let asked = tokio::select! {
-                asked = interrupts.next_signal() => asked,
+            let signal = tokio::select! {
+                signal = interrupts.next_signal() => signal,
                 failure = &mut stopped => break Some(failure),
             };
-            if asked == Asked::ToEnd {
-                break None;
-            }
-            match reload().await {
-                Ok(exports) => {
-                    running.engine.export(exports);
-                    running.host.deny(&served::service(&running.engine));
-                    let exports = running.engine.exports();
-                    log.reload(Ok(&names(&exports)));
-                    if let Some(name) = banner::open_to_everybody(address, &exports) {
-                        log.open_to_everybody(name, address);
-                    }
-                }
-                Err(why) => log.reload(Err(&why)),
+            match signal {
+                Signal::End => break None,
+                Signal::Hangup => reloaded(&running, reload().await, &log, address),
             }
         };
         if let Some(registration) = registration {
@@ -373,19 +355,41 @@ impl Server<'_> {
     }
 }
 
-fn names<S>(exports: &Exports<S>) -> Vec<&str> {
-    exports.iter().map(|exported| exported.export.name.as_str()).collect()
+/// Tries the link out, and writes how exact it is on the banner.
+async fn emulate(clock: &Clock, link: &Profile, banner: &mut Banner<'_>) -> Result<(), Failure> {
+    let emulator = emulated::calibrate(clock, link).await?;
+    if emulator.as_ref().is_some_and(|emulator| !emulator.is_good()) {
+        banner.warns("the link's delays are off by more than 5 us and 2 %".to_owned());
+    }
+    if emulator.is_none() && link.has_link() {
+        banner.warns(format!("the link is not tried out ({})", emulated::UNCALIBRATED));
+    }
+    banner.emulates(emulator);
+    Ok(())
 }
 
-async fn register(
-    clock: &Clock,
-    sockets: &Sockets,
-    versions: Versions,
-) -> Result<Registration, Failure> {
-    let registration = Registration::make(clock, &sockets.endpoints, versions).await;
-    registration.map_err(|why| {
-        Failure::environment(why, "start rpcbind, or be the portmapper yourself: --portmap")
-    })
+/// Serves the exports of a file that was read again; where it cannot be, the old ones stay.
+fn reloaded<S: Store>(
+    running: &Running<S>,
+    exports: Result<Exports<S>, String>,
+    log: &Log,
+    address: SocketAddr,
+) {
+    let exports = match exports {
+        Ok(exports) => exports,
+        Err(why) => return log.reload(Err(&why)),
+    };
+    running.engine.export(exports);
+    running.host.deny(&served::service(&running.engine));
+    let exports = running.engine.exports();
+    log.reload(Ok(&names(&exports)));
+    if let Some(name) = banner::open_to_everybody(address, &exports) {
+        log.open_to_everybody(name, address);
+    }
+}
+
+fn names<S>(exports: &Exports<S>) -> Vec<&str> {
+    exports.iter().map(|exported| exported.export.name.as_str()).collect()
 }
 
 fn limits(args: &args::Serve) -> Limits {

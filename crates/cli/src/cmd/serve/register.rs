@@ -6,6 +6,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
+use harness::exit::Failure;
 use net::call::{Rpc, Target};
 use net::clock::Clock;
 use net::transport::buffer::Pool;
@@ -41,8 +42,8 @@ impl Registration {
         clock: &Clock,
         endpoints: &[Endpoint],
         versions: Versions,
-    ) -> Result<Self, String> {
-        let rpcbind = connect(clock).await?;
+    ) -> Result<Self, Failure> {
+        let rpcbind = connect(clock).await.map_err(without_rpcbind)?;
         let mut all = Vec::new();
         for entry in endpoints.iter().flat_map(|&endpoint| entries(endpoint, versions)) {
             // A socket for both families tells of IPv4 twice.
@@ -52,17 +53,17 @@ impl Registration {
         }
         // All before the first SET: in version 2 it takes every protocol of a program away.
         for entry in &all {
-            entry.change(&rpcbind, Change::Unset).await?;
+            entry.change(&rpcbind, Change::Unset).await.map_err(without_rpcbind)?;
         }
         let registration = Self(all);
         for entry in &registration.0 {
-            let refused = match entry.change(&rpcbind, Change::Set).await {
+            let failure = match entry.change(&rpcbind, Change::Set).await {
                 Ok(true) => continue,
-                Ok(false) => format!("rpcbind refuses {entry:?}: it takes them from root alone"),
-                Err(why) => why,
+                Ok(false) => refused(entry),
+                Err(why) => without_rpcbind(why),
             };
             registration.take_back(clock).await;
-            return Err(refused);
+            return Err(failure);
         }
         Ok(registration)
     }
@@ -77,6 +78,18 @@ impl Registration {
         };
         clock.within(LIMIT, std::pin::pin!(all)).await.ok();
     }
+}
+
+fn without_rpcbind(why: String) -> Failure {
+    Failure::environment(why, "start rpcbind, or be the portmapper yourself: --portmap")
+}
+
+fn refused(entry: &Entry) -> Failure {
+    Failure::environment(
+        format!("rpcbind refuses {entry:?}: it takes them from root alone"),
+        "run it as root; or rpcbind -i, which takes them from every user of this host; or no \
+         --register, and ports in the clients' URLs",
+    )
 }
 
 async fn connect(clock: &Clock) -> Result<Rpc, String> {
@@ -154,6 +167,15 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Another portmapper does not help where this one only wants root.
+    #[test]
+    fn a_refusal_of_rpcbind_has_another_advice_than_its_absence() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 2049));
+        let entry = &entries(Endpoint::Tcp(address), Versions::default())[0];
+        assert!(refused(entry).advice().starts_with("run it as root"));
+        assert!(without_rpcbind("no rpcbind".to_owned()).advice().starts_with("start rpcbind"));
+    }
 
     #[test]
     fn each_version_is_registered_at_each_endpoint() {

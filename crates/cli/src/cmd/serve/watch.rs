@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use harness::events::{Log, Rise};
 use harness::exit::Failure;
+use harness::hints;
 use harness::served::Running;
 use net::clock::Clock;
 use net::slack::Slack;
@@ -53,12 +54,7 @@ pub(super) fn begin<S: Store>(
         let host = running.host.clone();
         let others = move || metrics::host(&host.counts());
         let served = metrics::serve(listen, &running.engine, others, clock);
-        address = Some(served.map_err(|cause| {
-            Failure::environment(
-                format!("cannot serve metrics on {listen}: {cause}"),
-                "another port (--metrics 127.0.0.1:0 takes a free one)",
-            )
-        })?);
+        address = Some(served.map_err(|cause| hints::metrics(listen, &cause))?);
     }
     let (host, engine) = (running.host.clone(), Arc::clone(&running.engine));
     let (log, own, limit) = (log.clone(), clock.clone(), args.connections as usize);

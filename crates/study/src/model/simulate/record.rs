@@ -1,39 +1,19 @@
 //! The run record of a simulation.
 
 use harness::records;
-use perf::record::{Durability, Target, Workload};
+use perf::record::{Durability, Run as Record, Target, Workload};
 use perf::series::Series;
+use serde_json::Value;
 
 use super::Simulated;
 
 pub(super) fn json(simulated: &Simulated) -> String {
-    let Simulated { topology, outcome, .. } = simulated;
+    let Simulated { outcome, .. } = simulated;
     let mut record = records::begin(simulated.started.clone());
     let durability = Some(Durability::Memory);
     record.target =
         Target { kind: "world".to_owned(), version: Some(3), durability, ..Target::default() };
-    let name = match topology.workload.write {
-        Some(_) => "sequential write".to_owned(),
-        None => topology.workload.mix.to_string(),
-    };
-    let mut workload = Workload { name, ..Workload::default() };
-    let mut parameter = |name: &str, value: serde_json::Value| {
-        workload.parameters.insert(name.to_owned(), value);
-    };
-    if let Some(write) = topology.workload.write {
-        parameter("call_bytes", write.0.into());
-        parameter("commit_bytes", topology.workload.commit.0.into());
-    }
-    parameter("seed", topology.seed.into());
-    parameter("clients", topology.clients_count().into());
-    parameter("servers", topology.server.count.into());
-    parameter("disk", topology.server.disk.0.to_string().into());
-    parameter("digest", outcome.digest.to_string().into());
-    match topology.workload.rate {
-        Some(rate) => parameter("rate_per_s", rate.into()),
-        None => parameter("outstanding", topology.workload.outstanding.into()),
-    }
-    record.workload = workload;
+    record.workload = workload(simulated);
     record.metric("operations", outcome.operations as f64, "calls");
     record.metric("failed", outcome.failed as f64, "calls");
     record.metric("operations_per_s", outcome.per_s, "1/s");
@@ -46,20 +26,7 @@ pub(super) fn json(simulated: &Simulated) -> String {
     if let Some(bytes) = simulated.memory_bytes_max {
         record.metric("simulator/memory_bytes_max", bytes as f64, "B");
     }
-    for (number, server) in outcome.servers.iter().enumerate() {
-        let name = |what: &str| format!("server{}/{what}", number + 1);
-        record.metric(&name("cpu_utilization"), server.processor_utilization, "1");
-        record.metric(&name("disk_utilization"), server.disk_utilization, "1");
-        record.metric(&name("cache_hits"), server.cache_hits as f64, "pages");
-        record.metric(&name("cache_misses"), server.cache_misses as f64, "pages");
-        let (mut processor, mut disk) = (Series::new("1"), Series::new("1"));
-        for slice in &server.over_time {
-            processor.push(slice.until, slice.processor);
-            disk.push(slice.until, slice.disk);
-        }
-        record.series(&name("cpu_utilization"), &processor);
-        record.series(&name("disk_utilization"), &disk);
-    }
+    servers(&mut record, simulated);
     for point in &simulated.curve {
         let name = |what: &str| format!("curve/{:.1}/{what}", point.asked_per_s);
         record.metric(&name("per_s"), point.per_s, "1/s");
@@ -74,4 +41,48 @@ pub(super) fn json(simulated: &Simulated) -> String {
         record.histogram(&format!("response_time/{}", operation.name()), times);
     }
     record.to_json_pretty()
+}
+
+fn workload(simulated: &Simulated) -> Workload {
+    let Simulated { topology, outcome, .. } = simulated;
+    let load = &topology.workload;
+    let name = match load.write {
+        Some(_) => "sequential write".to_owned(),
+        None => load.mix.to_string(),
+    };
+    let mut workload = Workload { name, ..Workload::default() };
+    let mut parameter = |name: &str, value: Value| {
+        workload.parameters.insert(name.to_owned(), value);
+    };
+    if let Some(write) = load.write {
+        parameter("call_bytes", write.0.into());
+        parameter("commit_bytes", load.commit.0.into());
+    }
+    parameter("seed", topology.seed.into());
+    parameter("clients", topology.clients_count().into());
+    parameter("servers", topology.server.count.into());
+    parameter("disk", topology.server.disk.0.to_string().into());
+    parameter("digest", outcome.digest.to_string().into());
+    match load.rate {
+        Some(rate) => parameter("rate_per_s", rate.into()),
+        None => parameter("outstanding", load.outstanding.into()),
+    }
+    workload
+}
+
+fn servers(record: &mut Record, simulated: &Simulated) {
+    for (number, server) in simulated.outcome.servers.iter().enumerate() {
+        let name = |what: &str| format!("server{}/{what}", number + 1);
+        record.metric(&name("cpu_utilization"), server.processor_utilization, "1");
+        record.metric(&name("disk_utilization"), server.disk_utilization, "1");
+        record.metric(&name("cache_hits"), server.cache_hits as f64, "pages");
+        record.metric(&name("cache_misses"), server.cache_misses as f64, "pages");
+        let (mut processor, mut disk) = (Series::new("1"), Series::new("1"));
+        for slice in &server.over_time {
+            processor.push(slice.until, slice.processor);
+            disk.push(slice.until, slice.disk);
+        }
+        record.series(&name("cpu_utilization"), &processor);
+        record.series(&name("disk_utilization"), &disk);
+    }
 }

@@ -22,8 +22,8 @@ const OUTSTANDING: [u32; 3] = [1, 16, 64];
 /// COMMITs of so many bytes: a small file, and a large one.
 const COMMIT_BYTES: [u64; 2] = [8 << 10, 4 << 20];
 
-/// What of it is a log's; nothing where none is among the changes.
-pub(super) fn told(
+/// The part of a write log; nothing where none is among the changes.
+pub(super) fn write(
     args: &WhatIf,
     before: &Case,
     saved: &SavedPath,

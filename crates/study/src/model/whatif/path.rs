@@ -12,6 +12,7 @@ use perf::model::saved::SavedPath;
 use perf::model::transaction::{Bound, Term, Transfer};
 use perf::model::whatif::believed::{Believed, Held, Model, Observed, Why, believed, observed};
 use perf::model::whatif::path::{Case, Outlook};
+use perf::record::Run as Record;
 use perf::units::Nanos;
 
 use super::{added_latency, interval, logged, refused};
@@ -31,64 +32,27 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
     let measured = seen(&found);
     let before = measured.map_or(found, |mib_per_s| found.calibrated(mib_per_s));
     let after = before.changed(&args.changes).map_err(refused)?;
-    let mut record = record("whatif", Some(&args.file));
-    let mut text = String::new();
-    let mut table = table();
-    let (mut answers, mut notes) = (Vec::new(), Vec::new());
-    for (when, case) in [("before", &before), ("after", &after)] {
-        let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
-        let world = world(case).map_err(|why| notes.push(format!("no simulation {when}: {why}")));
-        let answer = Answer { outlook, world: world.ok() };
-        // Of a change of calls alone, the record may have the answer itself.
-        let is_path = case.path == before.path && case.server == before.server;
-        let seen = if is_path { seen(case) } else { None };
-        table.row(row(when, case, &answer, seen));
-        record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
-        record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
-        for (name, value) in [("simulation", answer.world), ("measured", seen)] {
-            if let Some(value) = value {
-                record.metric(&format!("{name}/{when}/mib_per_s"), value, "MiB/s");
-            }
-        }
-        answers.push(answer);
+    let mut page = Page {
+        record: record("whatif", Some(&args.file)),
+        text: String::new(),
+        table: table(),
+        notes: Vec::new(),
+    };
+    // Of a change of calls alone, the record may have the answer itself.
+    let is_path = after.path == before.path && after.server == before.server;
+    let base_answer = page.answer("before", &before, saved, seen(&before))?;
+    let answer = page.answer("after", &after, saved, seen(&after).filter(|_| is_path))?;
+    page.gain(&base_answer, &answer);
+    let held = held(&found, &saved.measured);
+    // Where something else limits than the models have, neither is believed.
+    if measured.is_none() || is_held(&found, measured) {
+        page.believe(&base_answer, &answer, &held, measured);
     }
-    if let [base, answer] = &answers[..] {
-        let said = |gain: f64| format!("{gain:.2} x");
-        let formula = answer.outlook.formula.value / base.outlook.formula.value;
-        let closed = answer.outlook.closed_mib_per_s / base.outlook.closed_mib_per_s;
-        let world = base.world.zip(answer.world).map(|(before, after)| after / before);
-        let world = world.map_or_else(|| "-".to_owned(), said);
-        let none = String::new;
-        table.row(["gain".to_owned(), none(), none(), said(formula), said(closed), world]);
-        text.push_str(&table.text());
-        record.metric("formula/gain", formula, "ratio");
-        let held = held(&found, &saved.measured);
-        // Where something else limits than the models have, neither is believed.
-        if measured.is_none() || is_held(&found, measured) {
-            let believed = believed(answer.outlook.formula.value, answer.world, &held);
-            let own = match believed.model {
-                Model::Formula => Some(base.outlook.formula.value),
-                Model::Simulation => base.world,
-            };
-            let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
-            writeln!(text, "\n{}", sentence(&believed, held.len(), gain)).ok();
-            record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
-            record.metric("believed/gain", gain, "ratio");
-            record.model.insert("believed".to_owned(), believed.model.name().into());
-        }
-    }
-    logged::told(args, &before, saved, &mut text, &mut record)?;
+    let Page { mut record, mut text, notes, .. } = page;
+    logged::write(args, &before, saved, &mut text, &mut record)?;
     writeln!(text, "{}", base(&found, measured)).ok();
     if let Some(differ_pct) = saved.runs_differ_pct.filter(|_| measured.is_some()) {
-        record.metric("base/runs_differ_pct", differ_pct, "%");
-        if differ_pct > HELD_PCT {
-            let note = format!(
-                "the runs that changes are held to differ by {differ_pct:.0} % among themselves, \
-                 and no level here is surer than that"
-            );
-            writeln!(text, "note: {note}").ok();
-            record.warn("unsteady-base", &note, "probe again when client and server are quiet");
-        }
+        steadiness(differ_pct, &mut text, &mut record);
     }
     writeln!(text, "the cycle after the change: {}", cycle(&after)).ok();
     for note in notes {
@@ -99,6 +63,80 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         text.push_str(&added_latency(&args.changes, "2 T_prop", &mut record));
     }
     show(&text, &record, args.json.as_deref(), verbosity)
+}
+
+/// What is shown and recorded, so far.
+struct Page {
+    record: Record,
+    text: String,
+    table: Table,
+    notes: Vec<String>,
+}
+
+impl Page {
+    /// All models of one case, with a row of the table.
+    fn answer(
+        &mut self,
+        when: &str,
+        case: &Case,
+        saved: &SavedPath,
+        measured: Option<f64>,
+    ) -> Result<Answer, Failure> {
+        let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
+        let world =
+            world(case).map_err(|why| self.notes.push(format!("no simulation {when}: {why}")));
+        let answer = Answer { outlook, world: world.ok() };
+        self.table.row(row(when, case, &answer, measured));
+        let record = &mut self.record;
+        record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
+        record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
+        for (name, value) in [("simulation", answer.world), ("measured", measured)] {
+            if let Some(value) = value {
+                record.metric(&format!("{name}/{when}/mib_per_s"), value, "MiB/s");
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The last row, and the table.
+    fn gain(&mut self, base: &Answer, answer: &Answer) {
+        let times = |gain: f64| format!("{gain:.2} x");
+        let formula = answer.outlook.formula.value / base.outlook.formula.value;
+        let closed = answer.outlook.closed_mib_per_s / base.outlook.closed_mib_per_s;
+        let world = base.world.zip(answer.world).map(|(before, after)| after / before);
+        let world = world.map_or_else(|| "-".to_owned(), times);
+        let none = String::new;
+        self.table.row(["gain".to_owned(), none(), none(), times(formula), times(closed), world]);
+        self.text.push_str(&self.table.text());
+        self.record.metric("formula/gain", formula, "ratio");
+    }
+
+    /// The answer of the model that is nearer to what was measured.
+    fn believe(&mut self, base: &Answer, answer: &Answer, held: &[Held], measured: Option<f64>) {
+        let believed = believed(answer.outlook.formula.value, answer.world, held);
+        let own = match believed.model {
+            Model::Formula => Some(base.outlook.formula.value),
+            Model::Simulation => base.world,
+        };
+        let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
+        writeln!(self.text, "\n{}", sentence(&believed, held.len(), gain)).ok();
+        self.record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
+        self.record.metric("believed/gain", gain, "ratio");
+        self.record.model.insert("believed".to_owned(), believed.model.name().into());
+    }
+}
+
+/// How far the runs that changes are held to agree among themselves.
+fn steadiness(differ_pct: f64, text: &mut String, record: &mut Record) {
+    record.metric("base/runs_differ_pct", differ_pct, "%");
+    if differ_pct > HELD_PCT {
+        let note = format!(
+            "the runs that changes are held to differ by {differ_pct:.0} % among themselves, and \
+             no level here is surer than that"
+        );
+        writeln!(text, "note: {note}").ok();
+        record.warn("unsteady-base", &note, "probe again when client and server are quiet");
+    }
 }
 
 fn table() -> Table {
