@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_machine_is_told_and_a_quiet_one_is_not() {
+    fn a_busy_machine_is_reported_and_a_quiet_one_is_not() {
         assert_eq!(sentence(NEIGHBOURS_SHARE_MAX), None);
         assert_eq!(sentence(f64::NAN), None);
         let said = sentence(0.43).unwrap();

@@ -20,7 +20,7 @@ pub(crate) fn open(
     warn: impl Fn(&str) + Clone + Send + Sync + 'static,
 ) -> Result<Option<Cache>, Failure> {
     let heard = warn.clone();
-    let hear = Box::new(move |event: &Event| heard(&told(event)));
+    let hear = Box::new(move |event: &Event| heard(&text_of(event)));
     let read_bytes = session.sizes().read_bytes_max;
     match Cache::open(dir, &origin(target, session), read_bytes, limits, hear) {
         Ok(disk) => Ok(Some(disk)),
@@ -47,7 +47,7 @@ fn origin(target: &Target, session: &Session) -> Origin {
     Origin { name, root: session.root().as_bytes().to_vec() }
 }
 
-fn told(event: &Event) -> String {
+fn text_of(event: &Event) -> String {
     match event {
         Event::Damaged { name, what } => format!(
             "cache: what is stored as {}-{:x} is damaged ({what}): it is read from the server, \

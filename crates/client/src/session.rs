@@ -84,7 +84,7 @@ impl Complaints {
         Self(Some(Arc::new(hear)))
     }
 
-    fn tell(&self, error: &Error) {
+    fn report(&self, error: &Error) {
         if let Some(hear) = &self.0 {
             hear(error);
         }
@@ -108,7 +108,7 @@ const TRANSFER_BYTES_MIN: u32 = 512;
 const LATER: Nanos = Nanos::from_secs(5);
 
 /// Whether the results say NFS3ERR_JUKEBOX; they begin with the status, but for NULL's.
-fn asks_for_patience(procedure: Procedure, results: &[u8]) -> bool {
+fn is_jukebox(procedure: Procedure, results: &[u8]) -> bool {
     let status = results.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
     procedure != Procedure::Null && status == Some(NfsStat3::Jukebox.code())
 }
@@ -201,14 +201,19 @@ impl Session {
     /// A reply that makes no sense.
     pub fn nonsense(&self, procedure: &'static str, what: &'static str) -> Error {
         let error = Error::Nonsense { procedure, server: self.server, what };
-        self.complaints.tell(&error);
+        self.complaints.report(&error);
         error
     }
 
     /// The server has asked to be asked later, again.
     pub(crate) fn is_put_off(&self, procedure: &'static str) {
         let (server, status) = (self.server, NfsStat3::Jukebox);
-        self.complaints.tell(&Error::Status { procedure, server, status, detail: Box::default() });
+        self.complaints.report(&Error::Status {
+            procedure,
+            server,
+            status,
+            detail: Box::default(),
+        });
     }
 
     /// The same, failing with NFS3ERR_JUKEBOX.
@@ -307,7 +312,7 @@ impl Session {
             let answer = self.call_at(target, procedure.name(), &encode, payload, handed).await?;
             match &self.patience {
                 Some(Patience { clock, limit })
-                    if asks_for_patience(procedure, &answer.results())
+                    if is_jukebox(procedure, &answer.results())
                         && limit.is_none_or(|limit| waited < limit) =>
                 {
                     // Once is how a server waits for a tape.

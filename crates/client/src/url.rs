@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_over_udp_when_it_is_asked_for() {
+    fn calls_go_over_udp_when_it_is_requested() {
         let text = "nfs://server/x?proto=udp&nfsport=2049";
         let target: Target = text.parse().unwrap();
         assert_eq!(target.protocol, Protocol::Udp);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_is_spoken_when_it_is_asked_for() {
+    fn version_2_is_spoken_when_it_is_requested() {
         let text = "nfs://server/x?version=2&proto=udp";
         let target: Target = text.parse().unwrap();
         assert_eq!(target.version, Version::Two);

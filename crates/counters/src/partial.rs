@@ -58,7 +58,7 @@ mod tests {
     use crate::{client, mountstats};
 
     #[test]
-    fn broken_lines_are_left_out_and_told() {
+    fn broken_lines_are_left_out_and_reported() {
         let text = b"net 1 2 3 4\nrpc 1 x 3\nproc4 2 7 8\n";
         let partial = partial(text, client::read);
         let client = partial.value.unwrap();

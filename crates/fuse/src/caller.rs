@@ -76,7 +76,7 @@ pub(crate) fn is_dying(pid: u32) -> bool {
 }
 
 /// Whether a thread has got, and not yet seen, a signal by which people end programs.
-pub(crate) fn is_asked_to_end(pid: u32) -> bool {
+pub(crate) fn is_signalled_to_end(pid: u32) -> bool {
     /// SIGHUP, SIGINT, SIGQUIT and SIGTERM.
     const END: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14;
     is_pending(pid, END)

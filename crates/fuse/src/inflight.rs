@@ -71,11 +71,11 @@ impl Reply {
     }
 
     pub(crate) fn error(self, errno: Errno) {
-        self.tell_error(errno);
+        self.report_error(errno);
     }
 
     /// As [`Reply::error`]; false when nobody has heard it.
-    pub(crate) fn tell_error(self, errno: Errno) -> bool {
+    pub(crate) fn report_error(self, errno: Errno) -> bool {
         self.send(errno.raw_os_error(), &[])
     }
 
@@ -194,7 +194,7 @@ impl Inflight {
                 return;
             }
             for (unique, pid, waited) in looked_at {
-                let is_asked = waited >= LONG && caller::is_asked_to_end(pid);
+                let is_asked = waited >= LONG && caller::is_signalled_to_end(pid);
                 if is_asked || caller::is_dying(pid) {
                     self.abandon(unique);
                 }

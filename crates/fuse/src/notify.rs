@@ -37,7 +37,7 @@ impl Notifier {
         thread::Builder::new().name("nfskit-notify".to_owned()).spawn(move || {
             for (notice, done) in notices {
                 // Nobody may be waiting any more.
-                done.send(tell(&device, &notice)).ok();
+                done.send(notify(&device, &notice)).ok();
             }
         })?;
         Ok(notifier)
@@ -51,7 +51,7 @@ impl Notifier {
 
     /// Done when the kernel is. False when it knows no such node. Everyone who asks waits for the
     /// end of it, so that there are never more notices than requests.
-    pub(crate) async fn tell(&self, notice: Notice) -> bool {
+    pub(crate) async fn notify(&self, notice: Notice) -> bool {
         let (done, told) = oneshot::channel();
         match self.0.send((notice, done)) {
             Ok(()) => told.await.unwrap_or(false),
@@ -60,7 +60,7 @@ impl Notifier {
     }
 }
 
-fn tell(device: &Device, notice: &Notice) -> bool {
+fn notify(device: &Device, notice: &Notice) -> bool {
     match notice {
         Notice::Forget { node, offset, length } => {
             device.notify(Notify::InvalInode, &answer::inval_inode(*node, *offset, *length), &[])

@@ -127,7 +127,7 @@ fn amount(times: &Estimate) -> String {
 mod tests {
     use super::*;
 
-    fn said(first: &[f64], second: &[f64], better: Better) -> String {
+    fn sentence_of(first: &[f64], second: &[f64], better: Better) -> String {
         let sample = |values: &[f64]| Sample::new(values.to_vec()).unwrap();
         let compared = Compared::of(&sample(first), &sample(second), better).unwrap();
         compared.sentence("A", "B")
@@ -136,25 +136,31 @@ mod tests {
     #[test]
     fn the_data_decide_who_is_faster() {
         let (slow, fast) = ([100.0, 101.0, 99.0], [110.0, 111.0, 109.0]);
-        assert!(said(&slow, &fast, Better::Larger).starts_with("B is faster by 10.0 % (7."));
-        assert!(said(&fast, &slow, Better::Larger).starts_with("A is faster by 10.0 % (7."));
-        assert!(said(&slow, &fast, Better::Smaller).starts_with("A is faster by 10.0 % (7."));
-        assert!(said(&fast, &slow, Better::Smaller).starts_with("B is faster by 10.0 % (7."));
+        assert!(sentence_of(&slow, &fast, Better::Larger).starts_with("B is faster by 10.0 % (7."));
+        assert!(sentence_of(&fast, &slow, Better::Larger).starts_with("A is faster by 10.0 % (7."));
+        assert!(
+            sentence_of(&slow, &fast, Better::Smaller).starts_with("A is faster by 10.0 % (7.")
+        );
+        assert!(
+            sentence_of(&fast, &slow, Better::Smaller).starts_with("B is faster by 10.0 % (7.")
+        );
         let twice = [300.0, 301.0, 302.0];
-        assert!(said(&slow, &twice, Better::Larger).starts_with("B is faster 3.01 times (2."));
+        assert!(
+            sentence_of(&slow, &twice, Better::Larger).starts_with("B is faster 3.01 times (2.")
+        );
     }
 
     #[test]
-    fn what_lies_within_the_spread_cannot_be_told() {
+    fn what_lies_within_the_spread_cannot_be_decided() {
         let noisy = [80.0, 100.0, 125.0];
-        let said_of = said(&noisy, &[90.0, 105.0, 130.0], Better::Larger);
+        let said_of = sentence_of(&noisy, &[90.0, 105.0, 130.0], Better::Larger);
         assert!(said_of.starts_with("A and B cannot be told apart: B is 0."), "{said_of}");
         // Two runs that differ tenfold have an interval of many powers of ten.
-        let wild = said(&[10.0, 100.0], &[50.0, 400.0], Better::Larger);
+        let wild = sentence_of(&[10.0, 100.0], &[50.0, 400.0], Better::Larger);
         assert!(wild.contains("differ too much among themselves"), "{wild}");
-        let far = said(&[1.0, 1.2, 0.9], &[900.0, 2_000.0, 400.0], Better::Larger);
+        let far = sentence_of(&[1.0, 1.2, 0.9], &[900.0, 2_000.0, 400.0], Better::Larger);
         assert!(far.starts_with("B is faster, at least "), "{far}");
-        let once = said(&[100.0], &[900.0], Better::Larger);
+        let once = sentence_of(&[100.0], &[900.0], Better::Larger);
         assert!(once.contains("cannot be told apart: there is one run"), "{once}");
     }
 }

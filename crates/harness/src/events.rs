@@ -100,21 +100,21 @@ impl Log {
             "exports": exports,
             "protocols": versions,
         });
-        self.tell(Level::Info, "started", fields);
+        self.emit(Level::Info, "started", fields);
     }
 
     /// The exports were read again; those before are kept where that failed.
     pub fn reload(&self, exports: Result<&[&str], &str>) {
         match exports {
-            Ok(exports) => self.tell(Level::Info, "reload", json!({ "exports": exports })),
-            Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
+            Ok(exports) => self.emit(Level::Info, "reload", json!({ "exports": exports })),
+            Err(cause) => self.emit(Level::Error, "reload", json!({ "error": cause })),
         }
     }
 
     /// Every host that reaches the address may mount an export.
     pub fn open_to_everybody(&self, export: &str, address: SocketAddr) {
         let fields = json!({ "export": export, "listen": address.to_string() });
-        self.tell(Level::Warn, "open_to_everybody", fields);
+        self.emit(Level::Warn, "open_to_everybody", fields);
     }
 
     /// A call took long.
@@ -138,7 +138,7 @@ impl Log {
         if call.suppressed > 0 {
             field("suppressed", call.suppressed.into());
         }
-        self.tell(Level::Warn, "slow_call", fields.into());
+        self.emit(Level::Warn, "slow_call", fields.into());
     }
 
     /// Connections were closed at once, because there were `limit` already.
@@ -147,44 +147,44 @@ impl Log {
         if let Some(latest) = latest {
             fields["latest"] = latest.to_string().into();
         }
-        self.tell(Level::Warn, "connections_refused", fields);
+        self.emit(Level::Warn, "connections_refused", fields);
     }
 
     /// Connections were closed: no export names the address they came from.
     pub fn denied(&self, connections: u64) {
-        self.tell(Level::Warn, "connections_denied", json!({ "connections": connections }));
+        self.emit(Level::Warn, "connections_denied", json!({ "connections": connections }));
     }
 
     /// Idle connections were closed to make room for others.
     pub fn evicted(&self, connections: u64, limit: usize) {
         let fields = json!({ "connections": connections, "limit": limit });
-        self.tell(Level::Warn, "connections_evicted", fields);
+        self.emit(Level::Warn, "connections_evicted", fields);
     }
 
     /// Connections were closed because of a record of more than `limit` bytes.
     pub fn records_too_long(&self, records: u64, limit: usize) {
         let fields = json!({ "records": records, "limit_bytes": limit });
-        self.tell(Level::Warn, "records_too_long", fields);
+        self.emit(Level::Warn, "records_too_long", fields);
     }
 
     /// Syncs of a store failed: callers got the error, and unstable data will be written again.
     pub fn sync_failed(&self, export: &str, failures: u64) {
         let fields = json!({ "export": export, "failures": failures });
-        self.tell(Level::Error, "sync_failed", fields);
+        self.emit(Level::Error, "sync_failed", fields);
     }
 
     /// A link was read again; it stays as it was where that failed.
     pub fn link_changed(&self, link: Result<&str, &str>) {
         match link {
-            Ok(link) => self.tell(Level::Info, "reload", json!({ "link": link })),
-            Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
+            Ok(link) => self.emit(Level::Info, "reload", json!({ "link": link })),
+            Err(cause) => self.emit(Level::Error, "reload", json!({ "error": cause })),
         }
     }
 
     /// A capture cannot be written any more; what is relayed goes on.
     pub fn capture_ended(&self, path: &str, cause: &std::io::Error) {
         let fields = json!({ "file": path, "error": cause.to_string() });
-        self.tell(Level::Warn, "capture_ended", fields);
+        self.emit(Level::Warn, "capture_ended", fields);
     }
 
     /// Something happened to a connection that is relayed. That a peer resets a connection, as
@@ -212,7 +212,7 @@ impl Log {
             }
         };
         fields["client"] = client.to_string().into();
-        self.tell(Level::Warn, name, fields);
+        self.emit(Level::Warn, name, fields);
     }
 
     /// It serves no more.
@@ -223,10 +223,10 @@ impl Log {
             "calls_abandoned": calls_abandoned,
             "connections_abandoned": connections_abandoned,
         });
-        self.tell(level, "shutdown", fields);
+        self.emit(level, "shutdown", fields);
     }
 
-    fn tell(&self, level: Level, event: &str, fields: Value) {
+    fn emit(&self, level: Level, event: &str, fields: Value) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let mut line = Map::new();
         let time = SystemTime::UNIX_EPOCH + self.clock.since_1970();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_told_once() {
+    fn a_rise_is_reported_once() {
         let mut rise = Rise::default();
         assert_eq!([0, 2, 2, 5].map(|count| rise.look(count)), [None, Some(2), None, Some(3)]);
     }

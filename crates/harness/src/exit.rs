@@ -56,7 +56,7 @@ impl Failure {
     }
 
     /// What failed has been printed already.
-    pub fn told(code: u8) -> Self {
+    pub fn printed(code: u8) -> Self {
         Self { code, what: String::new(), advice: String::new() }
     }
 
@@ -74,8 +74,8 @@ impl Failure {
     pub fn of_arguments(error: &clap::Error) -> Result<(), Self> {
         use std::io::ErrorKind;
         match (error.print(), error.use_stderr()) {
-            (_, true) if is_mount() => Err(Self::told(ENVIRONMENT)),
-            (_, true) => Err(Self::told(USAGE)),
+            (_, true) if is_mount() => Err(Self::printed(ENVIRONMENT)),
+            (_, true) => Err(Self::printed(USAGE)),
             (Err(cause), false) if cause.kind() != ErrorKind::BrokenPipe => {
                 Err(output::cannot_print(&cause))
             }
@@ -382,7 +382,7 @@ mod tests {
 
     /// Each cause, with what its hint has, and none of the other causes' hints has.
     #[track_caller]
-    fn are_told_apart(cases: &[(ClientError, &str)]) {
+    fn are_distinct(cases: &[(ClientError, &str)]) {
         for (at, (error, part)) in cases.iter().enumerate() {
             for (other_at, (other, _)) in cases.iter().enumerate() {
                 let hint = advice(other);
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_not_made_has_the_hint_of_its_cause() {
-        are_told_apart(&[
+        are_distinct(&[
             (connect(Service::Nfs, unresolved()), "address instead of its name"),
             (connect(Service::Nfs, refused()), "correct the port"),
             (connect(Service::Nfs, silent()), "firewalls"),
@@ -450,7 +450,7 @@ mod tests {
         use net::error::TransportError;
         let io = TransportError::Io(Arc::new(IoError::from(ErrorKind::ConnectionReset)));
         let refused = |refusal| call(CallError::Refused(refusal));
-        are_told_apart(&[
+        are_distinct(&[
             (call(CallError::TimedOut { limit: Nanos::from_secs(1) }), "is alive and its disk"),
             (call(CallError::Closed), "closed the connection, or died"),
             (call(CallError::NobodyListens), "not every server serves UDP"),
@@ -492,7 +492,7 @@ mod tests {
     fn a_mount_that_is_refused_has_its_hint() {
         let refused =
             |status| ClientError::Mount { path: "/x".to_owned(), server: address(), status };
-        are_told_apart(&[
+        are_distinct(&[
             (refused(MountStat3::Acces), "administrator"),
             (refused(MountStat3::NoEnt), "another path"),
         ]);

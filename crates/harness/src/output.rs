@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_can_be_written_is_not_touched_and_another_is_told() {
+    fn a_file_that_can_be_written_is_not_touched_and_another_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let (there, new) = (folder.path().join("there"), folder.path().join("new"));
         fs::write(&there, "kept").unwrap();

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_on_one_directory_are_each_asked_for_its_files() {
+    fn two_servers_on_one_directory_answer_each_for_its_files() {
         let dir = tempfile::tempdir().unwrap();
         let servers = [unprivileged(dir.path()), unprivileged(dir.path())];
         block_on(async {

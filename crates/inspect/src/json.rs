@@ -57,7 +57,7 @@ pub(super) fn text(seen: &Seen) -> String {
         },
         "clients": ends(analyzer, Side::Clients),
         "servers": ends(analyzer, Side::Servers),
-        "connections": analyzer.talks().heard().map(|(id, talk)| one(analyzer, id, talk, first))
+        "connections": analyzer.talks().admitted().map(|(id, talk)| one(analyzer, id, talk, first))
             .collect::<Vec<Value>>(),
         "files": files(analyzer),
         "model": seen.explained.as_ref().map(super::explain::json),

@@ -61,7 +61,7 @@ pub fn verdict_of(name: &str, bytes: &[u8]) -> Result<verdict::Seen, CaptureErro
         }
     }
     analyzer.end();
-    Ok(verdict::said(&analyzer))
+    Ok(verdict::answer(&analyzer))
 }
 
 /// Operations to look for must be ones that there are.

@@ -102,7 +102,7 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
 fn operations(out: &mut String, analyzer: &Analyzer) {
     let totals = analyzer.totals();
     let talks = analyzer.talks();
-    let ends: Vec<_> = talks.heard().filter_map(|(_, talk)| talk.ends).collect();
+    let ends: Vec<_> = talks.admitted().filter_map(|(_, talk)| talk.ends).collect();
     let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
     let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
     writeln!(
@@ -334,7 +334,7 @@ fn purposes(out: &mut String, analyzer: &Analyzer) {
 
 fn losses(out: &mut String, analyzer: &Analyzer) {
     let sum = |count: fn(&Talk) -> u64| -> u64 {
-        analyzer.talks().heard().map(|(_, talk)| count(talk)).sum()
+        analyzer.talks().admitted().map(|(_, talk)| count(talk)).sum()
     };
     writeln!(
         out,
@@ -372,7 +372,7 @@ fn losses(out: &mut String, analyzer: &Analyzer) {
 fn gaps(out: &mut String, analyzer: &Analyzer) {
     let mut causes: Vec<(Cause, u64, u64)> = Vec::new();
     for (place, cause) in Cause::ALL.into_iter().enumerate() {
-        let of = analyzer.talks().heard().map(|(_, talk)| talk.pace.by_cause[place]);
+        let of = analyzer.talks().admitted().map(|(_, talk)| talk.pace.by_cause[place]);
         let (count, ns) = of.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         if count > 0 {
             causes.push((cause, count, ns));
@@ -389,7 +389,7 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     writeln!(out, "\ngaps        {}", said.join(", ")).ok();
     let (begin, _) = analyzer.span_ns();
     let at = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin));
-    let several = analyzer.talks().heard().nth(1).is_some();
+    let several = analyzer.talks().admitted().nth(1).is_some();
     for (id, gap) in longest(analyzer).iter().take(FEW) {
         let again = match gap.retransmissions {
             0 => String::new(),
@@ -445,7 +445,7 @@ fn between(phase: &Phase, begin_ns: u64) -> String {
 
 /// The gaps of all connections, the longest first.
 pub(super) fn longest(analyzer: &Analyzer) -> Vec<(TalkId, Gap)> {
-    let talks = analyzer.talks().heard();
+    let talks = analyzer.talks().admitted();
     let gaps = talks.flat_map(|(id, talk)| talk.pace.gaps.iter().map(move |gap| (id, *gap)));
     let mut all: Vec<(TalkId, Gap)> = gaps.collect();
     all.sort_by_key(|(id, gap)| (std::cmp::Reverse(gap.ns()), *id));
@@ -503,7 +503,7 @@ fn grouped(text: &str) -> Vec<(String, Vec<String>)> {
 
 /// The talk with the most calls.
 pub(super) fn busiest(analyzer: &Analyzer) -> Option<(TalkId, &Talk)> {
-    analyzer.talks().heard().max_by_key(|(id, talk)| {
+    analyzer.talks().admitted().max_by_key(|(id, talk)| {
         let calls: u64 = talk.tallies.iter().map(|(_, tally)| tally.calls()).sum();
         (calls, std::cmp::Reverse(*id))
     })

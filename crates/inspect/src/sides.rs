@@ -23,7 +23,7 @@ pub(super) struct One {
 /// Those of a side, with the most calls first.
 pub(super) fn sides(analyzer: &Analyzer, side: Side) -> Vec<One> {
     let mut sides: BTreeMap<String, One> = BTreeMap::new();
-    for (_, talk) in analyzer.talks().heard() {
+    for (_, talk) in analyzer.talks().admitted() {
         let name = match (talk.ends, side) {
             (Some(ends), Side::Clients) => ends.client.ip().to_string(),
             (Some(ends), Side::Servers) => ends.server.to_string(),

@@ -27,12 +27,12 @@ pub struct Seen {
     /// From the first packet to the last.
     pub seconds: Option<f64>,
     /// Or why there is none.
-    pub verdict: Result<Said, String>,
+    pub verdict: Result<Answer, String>,
 }
 
 /// A verdict in sentences.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct Answer {
     pub suspect: Suspect,
     /// Of the time.
     pub share: f64,
@@ -43,7 +43,7 @@ pub struct Said {
     pub advice: &'static str,
 }
 
-pub(super) fn said(analyzer: &Analyzer) -> Seen {
+pub(super) fn answer(analyzer: &Analyzer) -> Seen {
     let (begin_ns, end_ns) = analyzer.span_ns();
     let span_ns = end_ns.saturating_sub(begin_ns);
     let seconds = (span_ns > 0).then(|| ns(span_ns).as_secs_f64());
@@ -54,7 +54,7 @@ pub(super) fn said(analyzer: &Analyzer) -> Seen {
     let diagnosis = judge(&evidence);
     let of = evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server));
     let against = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
-    let verdict = diagnosis.verdict.map(|(found, certainty)| Said {
+    let verdict = diagnosis.verdict.map(|(found, certainty)| Answer {
         suspect: found.suspect,
         share: found.share,
         certainty,
@@ -504,7 +504,7 @@ mod tests {
 
     /// READs that take as long as the network needs for them, of a capture in which so many of 100
     /// replies were cut off.
-    fn said(cut: u64) -> (Diagnosis, String) {
+    fn answer(cut: u64) -> (Diagnosis, String) {
         const RTT_NS: u64 = 500_000;
         let mut evidence =
             Evidence { server_ack_ns: Some((RTT_NS, RTT_NS)), ..Evidence::default() };
@@ -519,11 +519,11 @@ mod tests {
 
     #[test]
     fn a_few_packets_that_were_cut_off_are_a_doubt_and_many_are_why_nothing_can_be_told() {
-        let (diagnosis, few) = said(2);
+        let (diagnosis, few) = answer(2);
         assert_eq!((diagnosis.verdict, diagnosis.also.len()), (None, 0), "{diagnosis:?}");
         assert_eq!(diagnosis.doubts, [Doubt::CaptureCut]);
         assert!(few.starts_with("nothing stands out"), "{few}");
-        let (diagnosis, many) = said(11);
+        let (diagnosis, many) = answer(11);
         assert_eq!((diagnosis.verdict, diagnosis.doubts), (None, vec![Doubt::CaptureCut]));
         assert!(many.starts_with("cannot be told: of too many packets"), "{many}");
     }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_that_is_not_kept_is_told_and_waiting_counts() {
+    fn a_pace_that_is_not_kept_is_reported_and_waiting_counts() {
         let paced = paced(500.0, 1, 0);
         assert_eq!((paced.since_due.count(), paced.not_started), (100, 399));
         assert!(!paced.keeps_pace());

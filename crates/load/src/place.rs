@@ -163,7 +163,7 @@ broken line
     }
 
     #[test]
-    fn what_a_flush_survives_is_told_only_where_it_is_known() {
+    fn what_a_flush_survives_is_reported_only_where_it_is_known() {
         let flushed = |magic, kind: &str| {
             let mount = Mount { kind: kind.to_owned(), options: String::new() };
             FileSystem::from_parts(magic, Some(mount)).flushed

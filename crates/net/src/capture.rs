@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_are_found_by_name_and_those_that_are_not_there_are_told() {
+    fn interfaces_are_found_by_name_and_those_that_are_not_there_are_reported() {
         let of = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             wanted(&names, &known()).map_err(|error| error.to_string())

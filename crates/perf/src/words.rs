@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_said_in_bits_in_bytes_or_as_a_time_for_each_byte() {
+    fn a_rate_is_stated_in_bits_in_bytes_or_as_a_time_for_each_byte() {
         for text in ["1g", "1G", "1000m", "1Gbit/s", "1 Gbit/s", "125MB/s", "8ns", "8ns/B", "8 ns"]
         {
             assert_eq!(gap_per_byte(text), Ok(8_000), "{text}");

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stalls_that_are_not_known_nothing_is_said() {
+    fn of_stalls_that_are_not_known_nothing_is_stated() {
         let stalls = |stalls| {
             let points = vec![(0.0, 0.0), (40.0, 1.0)];
             let transfer = Transfer { name: "one".to_owned(), points, stalls };

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_said_to_be() {
+    fn what_is_no_network_is_named() {
         let refused = |text: &str| text.parse::<Network>().unwrap_err();
         assert_eq!(refused("10.0.0"), NetworkError::Address);
         assert_eq!(refused(""), NetworkError::Address);

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_that_cannot_be_told_apart_are_refused() {
+    fn exports_that_cannot_be_distinguished_are_refused() {
         let refused = exports(&["/srv", "/srv/"]).unwrap_err();
         assert_eq!(refused, ExportsError::Name("/srv/".to_owned()));
         let export = |name: &str| Exported {

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_told_where_there_is_a_clock_and_nothing_is_registered_or_forwarded() {
+    fn the_time_is_given_where_there_is_a_clock_and_nothing_is_registered_or_forwarded() {
         let cx = context(&[], &[]);
         let mut head = Vec::new();
         assert_eq!(serve(&cx, Procedure::Gettime, &[], &mut head), Ok(false));

@@ -201,7 +201,7 @@ fn tcp(
                 rpc.record(line, 1 - from, &record, each)
             });
         }
-        recovers = is_bare && stream.asked_again(ack);
+        recovers = is_bare && stream.requests_again(ack);
         let missing = stream.counts.missing_bytes - missing;
         if missing > 0
             && let Some(side) = side(line, rpc, 1 - from)

@@ -1,7 +1,7 @@
 //! Records as calls and replies, and both together as transactions.
 
 use wire::nfs4::compound::{self, Piece};
-use wire::partial::{Answered, Asked};
+use wire::partial::{Arguments, Results};
 
 use super::calls::{Calls, Counts, Key, Open};
 use super::facts;
@@ -127,13 +127,13 @@ impl Rpc {
         if self.is_again(key, program, &head, now) {
             return;
         }
-        let (operation, asked) = self.asked(record, &head, program);
+        let (operation, arguments) = self.arguments(record, &head, program);
         let (counts, outer) = self.counts(key, operation, record);
         let file = match self.without_files {
             true => FileId::OTHER,
-            false => self.files.of(asked.handle),
+            false => self.files.of(arguments.handle),
         };
-        let work = Work::of(operation.kind(), asked.stable > 0);
+        let work = Work::of(operation.kind(), arguments.stable > 0);
         if counts == Counts::Whole {
             self.totals.guarded(head.guard);
             // Otherwise when it is known which file it is about.
@@ -151,9 +151,9 @@ impl Rpc {
             first_ns: record.first_ns,
             last_ns: now,
             file,
-            offset: asked.offset,
-            count: asked.count,
-            stable: asked.stable,
+            offset: arguments.offset,
+            count: arguments.count,
+            stable: arguments.stable,
             len: record.len,
             retransmissions: 0,
             outstanding,
@@ -167,7 +167,7 @@ impl Rpc {
             inner: None,
             name: Vec::new(),
         };
-        let name = if self.without_files { &[] } else { asked.name };
+        let name = if self.without_files { &[] } else { arguments.name };
         self.insert(key, open, name);
     }
 
@@ -298,19 +298,19 @@ impl Rpc {
     }
 
     /// What a call asks for.
-    fn asked<'a>(
+    fn arguments<'a>(
         &mut self,
         record: &Record<'a>,
         head: &CallHead,
         program: Program,
-    ) -> (Operation, Asked<'a>) {
+    ) -> (Operation, Arguments<'a>) {
         let args = head.args.and_then(|args| record.head.get(args..));
         if program == Program::Nfs4 {
             if head.procedure == 0 {
-                return (Operation { program, code: V4_NULL }, Asked::default());
+                return (Operation { program, code: V4_NULL }, Arguments::default());
             }
             let Some(at) = head.args else {
-                return (Operation { program, code: V4_EMPTY }, Asked::default());
+                return (Operation { program, code: V4_EMPTY }, Arguments::default());
             };
             let counts = &mut self.totals.v4_operations;
             let args = Piece {
@@ -323,14 +323,14 @@ impl Rpc {
                     *count += 1;
                 }
             });
-            return (Operation::new(program, compound.main), compound.asked);
+            return (Operation::new(program, compound.main), compound.arguments);
         }
         if program == Program::Nfs4Callback && head.procedure == 1 {
             let main = args.and_then(compound::callback);
-            return (Operation::callback(main), Asked::default());
+            return (Operation::callback(main), Arguments::default());
         }
         let operation = Operation::new(program, head.procedure);
-        (operation, args.map(|args| facts::asked(operation, args)).unwrap_or_default())
+        (operation, args.map(|args| facts::arguments(operation, args)).unwrap_or_default())
     }
 
     fn reply(&mut self, line: &mut Line, from: usize, record: &Record<'_>, each: &mut Each<'_>) {
@@ -514,13 +514,13 @@ fn results<'r>(
     open: &Open,
     record: &Record<'r>,
     head: &message::ReplyHead,
-) -> Answered<'r> {
+) -> Results<'r> {
     let operation = open.operation;
     let results = head.results.and_then(|at| open.guard.results(at));
     let results = results.and_then(|at| record.head.get(at..));
     let answered = match (operation.program, results) {
-        (_, None) => Answered::default(),
-        _ if head.verdict != RpcVerdict::Success => Answered::default(),
+        (_, None) => Results::default(),
+        _ if head.verdict != RpcVerdict::Success => Results::default(),
         (Program::Nfs4, Some(results)) if operation.code != V4_NULL => {
             compound::reply(results, operation.nfs4())
         }

@@ -269,7 +269,7 @@ impl Talks {
     }
 
     /// Those of which a filter let a call through.
-    pub fn heard(&self) -> impl Iterator<Item = (TalkId, &Talk)> {
+    pub fn admitted(&self) -> impl Iterator<Item = (TalkId, &Talk)> {
         self.iter().filter(|(_, talk)| talk.first_ns > 0)
     }
 

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_nobody_waits_for_it() {
+    fn what_cannot_be_read_is_reported_and_nobody_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let (sample, ignored) = saved(folder.path());
         assert!(sample.is_empty() && ignored[0].contains("none of its files"), "{ignored:?}");

@@ -11,7 +11,7 @@ const NAME_LEN_MAX: usize = 255;
 
 /// Of a call.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Asked<'a> {
+pub struct Arguments<'a> {
     /// The file, or the directory in which `name` is.
     pub handle: &'a [u8],
     pub name: &'a [u8],
@@ -24,7 +24,7 @@ pub struct Asked<'a> {
 
 /// Of a reply.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Answered<'a> {
+pub struct Results<'a> {
     /// `nfsstat3` and its kin; none in programs without one, or cut off.
     pub status: Option<u32>,
     /// Of the file that the call named or made.
@@ -36,15 +36,15 @@ pub struct Answered<'a> {
 }
 
 /// Of the arguments of a procedure of version 3.
-pub fn nfs3_args(procedure: nfs3::Procedure, args: &[u8]) -> Asked<'_> {
+pub fn nfs3_args(procedure: nfs3::Procedure, args: &[u8]) -> Arguments<'_> {
     use nfs3::Procedure as P;
-    let mut asked = Asked::default();
+    let mut arguments = Arguments::default();
     let mut r = Reader::new(args);
     let mut read = || -> Option<()> {
         if procedure == P::Null {
             return None;
         }
-        asked.handle = handle(&mut r)?;
+        arguments.handle = handle(&mut r)?;
         match procedure {
             P::Lookup
             | P::Create
@@ -53,68 +53,68 @@ pub fn nfs3_args(procedure: nfs3::Procedure, args: &[u8]) -> Asked<'_> {
             | P::Mknod
             | P::Remove
             | P::Rmdir
-            | P::Rename => asked.name = r.opaque(NAME_LEN_MAX).ok()?,
+            | P::Rename => arguments.name = r.opaque(NAME_LEN_MAX).ok()?,
             P::Read | P::Commit => {
-                asked.offset = r.u64().ok()?;
-                asked.count = r.u32().ok()?;
+                arguments.offset = r.u64().ok()?;
+                arguments.count = r.u32().ok()?;
             }
             P::Write => {
-                asked.offset = r.u64().ok()?;
-                asked.count = r.u32().ok()?;
-                asked.stable = r.u32().ok()?.try_into().unwrap_or(2);
+                arguments.offset = r.u64().ok()?;
+                arguments.count = r.u32().ok()?;
+                arguments.stable = r.u32().ok()?.try_into().unwrap_or(2);
             }
             _ => {}
         }
         Some(())
     };
     read();
-    asked
+    arguments
 }
 
 /// Of the arguments of a procedure of version 2.
-pub fn nfs2_args(procedure: nfs2::Procedure, args: &[u8]) -> Asked<'_> {
+pub fn nfs2_args(procedure: nfs2::Procedure, args: &[u8]) -> Arguments<'_> {
     use nfs2::Procedure as P;
-    let mut asked = Asked::default();
+    let mut arguments = Arguments::default();
     let mut r = Reader::new(args);
     let mut read = || -> Option<()> {
         if !has_status(procedure) {
             return None;
         }
-        asked.handle = r.take(nfs2::HANDLE_LEN).ok()?;
+        arguments.handle = r.take(nfs2::HANDLE_LEN).ok()?;
         match procedure {
             P::Lookup | P::Create | P::Remove | P::Rename | P::Symlink | P::Mkdir | P::Rmdir => {
-                asked.name = r.opaque(NAME_LEN_MAX).ok()?
+                arguments.name = r.opaque(NAME_LEN_MAX).ok()?
             }
             P::Read => {
-                asked.offset = u64::from(r.u32().ok()?);
-                asked.count = r.u32().ok()?;
+                arguments.offset = u64::from(r.u32().ok()?);
+                arguments.count = r.u32().ok()?;
             }
             P::Write => {
                 r.u32().ok()?; // beginoffset
-                asked.offset = u64::from(r.u32().ok()?);
+                arguments.offset = u64::from(r.u32().ok()?);
                 r.u32().ok()?; // totalcount
-                asked.count = r.u32().ok()?;
-                asked.stable = 2; // RFC 1094 section 2.2.9: stable before the reply
+                arguments.count = r.u32().ok()?;
+                arguments.stable = 2; // RFC 1094 section 2.2.9: stable before the reply
             }
             _ => {}
         }
         Some(())
     };
     read();
-    asked
+    arguments
 }
 
 /// Of the arguments of NFSACL, all of which begin with a handle.
-pub fn acl_args(args: &[u8]) -> Asked<'_> {
+pub fn acl_args(args: &[u8]) -> Arguments<'_> {
     let handle = handle(&mut Reader::new(args)).unwrap_or_default();
-    Asked { handle, ..Asked::default() }
+    Arguments { handle, ..Arguments::default() }
 }
 
 /// Of the results of a procedure of version 3.
-pub fn nfs3_results(procedure: nfs3::Procedure, results: &[u8]) -> Answered<'_> {
+pub fn nfs3_results(procedure: nfs3::Procedure, results: &[u8]) -> Results<'_> {
     use nfs3::Procedure as P;
     if procedure == P::Null {
-        return Answered::default();
+        return Results::default();
     }
     let mut answered = status(results);
     let mut r = Reader::new(results.get(4..).unwrap_or_default());
@@ -145,10 +145,10 @@ pub fn nfs3_results(procedure: nfs3::Procedure, results: &[u8]) -> Answered<'_> 
 }
 
 /// Of the results of a procedure of version 2.
-pub fn nfs2_results(procedure: nfs2::Procedure, results: &[u8]) -> Answered<'_> {
+pub fn nfs2_results(procedure: nfs2::Procedure, results: &[u8]) -> Results<'_> {
     use nfs2::Procedure as P;
     if !has_status(procedure) {
-        return Answered::default();
+        return Results::default();
     }
     let mut answered = status(results);
     let mut r = Reader::new(results.get(4..).unwrap_or_default());
@@ -172,8 +172,8 @@ pub fn nfs2_results(procedure: nfs2::Procedure, results: &[u8]) -> Answered<'_> 
 }
 
 /// Of results that begin with a status: NFSACL's, and MNT's.
-pub fn status(results: &[u8]) -> Answered<'_> {
-    Answered { status: Reader::new(results).u32().ok(), ..Answered::default() }
+pub fn status(results: &[u8]) -> Results<'_> {
+    Results { status: Reader::new(results).u32().ok(), ..Results::default() }
 }
 
 /// Procedures of version 2 have a handle and a status, but for those that do nothing.

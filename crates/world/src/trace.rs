@@ -149,8 +149,8 @@ impl<T: Transport> Transport for Traced<T> {
         self.inner.departs()
     }
 
-    fn kept_bytes(&self, message_bytes: usize) -> usize {
-        self.inner.kept_bytes(message_bytes)
+    fn retained_bytes(&self, message_bytes: usize) -> usize {
+        self.inner.retained_bytes(message_bytes)
     }
 
     fn is_within_record(&self) -> bool {

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_that_share_a_packet_are_told_apart_if_all_have_a_time() {
+    fn replies_that_share_a_packet_are_distinguished_if_all_have_a_time() {
         let lines = "2049\t700\t\t\t0x10\t0.000106000\t\n\
                      2049\t700\t\t\t0x11,0x12\t1.5,0.000000002\t\n\
                      \t\t2049\t701\t0x10\t0.1\t\n\

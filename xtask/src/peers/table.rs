@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_is_said_with_its_number() {
+    fn what_is_missed_has_its_number() {
         let text = text(&outcomes(2_000, 8_000_000));
         assert!(text.contains("throughput 2.00, target >= 3"), "{text}");
         assert!(text.contains("CPU 0.40, target <= 0.25"), "{text}");

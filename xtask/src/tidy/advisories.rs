@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_are_told_and_not_passed() {
+    fn broken_files_are_reported_and_not_passed() {
         let lock = "[[package]]\nname = \"a\"\nversion = \"1.0.0\"";
         let why = |lock, snapshot| findings(lock, snapshot).unwrap_err().why;
         assert!(why(lock, "").contains("has no [[advisory]]"));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_other_things_are_refused_and_other_parameters_are_told() {
+    fn records_of_other_things_are_refused_and_other_parameters_are_reported() {
         let one = vec![record(1.0, 1.0)];
         let mut other = record(1.0, 1.0);
         other.workload.parameters.insert("files".to_owned(), 6.into());

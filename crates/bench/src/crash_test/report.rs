@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_be_held_is_told_and_no_failure() {
+    fn what_need_not_be_held_is_reported_and_no_failure() {
         let (args, shown) = shown(&[(Kind::Names, 0)], "data-sync");
         assert!(table(&args, &shown).contains("lost        names: 1 (not held)\n"));
         args.verdict(shown).unwrap();

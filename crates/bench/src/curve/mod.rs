@@ -345,7 +345,7 @@ async fn all_or_none<'a, G: Gather>(
     };
     gather.barrier().await.ok();
     // The process that failed tells why.
-    Err(failure.unwrap_or_else(|| Failure::told(3)))
+    Err(failure.unwrap_or_else(|| Failure::printed(3)))
 }
 
 /// Each process has read the mix for itself, perhaps on another host.

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn knee_and_saturation_are_said_of_valid_points_only() {
+    fn knee_and_saturation_are_stated_of_valid_points_only() {
         let said = |points: &[Point]| of_signature(Signature::of(points).as_ref());
         let whole = |breaches: &[Breach]| {
             vec![
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_breaks_no_rule_is_told_with_the_first_of_its_kind() {
+    fn a_failure_that_breaks_no_rule_is_reported_with_the_first_of_its_kind() {
         let mut outcome = Run { meant: 16_050, ..Run::default() };
         outcome.first_failure = Some("REMOVE to 192.0.2.1:2049: NFS3ERR_JUKEBOX".to_owned());
         outcome.operations.insert(Operation::Remove, Tally { failed: 1, ..Tally::default() });

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_out_of_range_are_told_with_the_range() {
+    fn sizes_out_of_range_are_reported_with_the_range() {
         assert_eq!(message_sizes(&[40, 65_507], true), Ok(vec![40, 65_507]));
         for wrong in [39, 65_508, u64::MAX] {
             assert!(message_sizes(&[wrong], true).unwrap_err().contains("40 to 65507"));

@@ -60,7 +60,7 @@ fn single(word: &str) -> Option<Mix> {
     let operation: Operation = word.parse().ok()?;
     let name = operation.name().to_owned();
     let source = "one operation, to load one part of a server".to_owned();
-    Some(Mix::kept(name, &[(operation, 100.0)], Sureness::Given, source))
+    Some(Mix::leaked(name, &[(operation, 100.0)], Sureness::Given, source))
 }
 
 fn of_source(word: &str, version: Option<Version>) -> Result<Mix, Failure> {
@@ -192,7 +192,7 @@ fn of_listing(
             "a line for each operation, such as `getattr 26`, which sum to 100",
         )
     })?;
-    Ok(Mix::kept(name, &shares, Sureness::Given, format!("given in {file}")))
+    Ok(Mix::leaked(name, &shares, Sureness::Given, format!("given in {file}")))
 }
 
 /// What is wrong with counters.
@@ -371,7 +371,7 @@ impl Counted<'_> {
             return Err(Failure::usage(what, "counters of a busier time, or ?version= in the URL"));
         }
         let source = format!("{calls} calls of {wanted} that {who} has counted{left_out}");
-        Ok(Mix::kept(name, &weights, Sureness::Counted, source))
+        Ok(Mix::leaked(name, &weights, Sureness::Counted, source))
     }
 }
 

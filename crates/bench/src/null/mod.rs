@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_kept_and_one_that_is_not_are_told_apart() {
+    fn a_rate_that_is_kept_and_one_that_is_not_are_distinguished() {
         let (table, record) = told(500, 5);
         let kept = "50 calls/s, kept; 500 calls answered\nsince due   p50 2";
         assert!(table.contains(kept), "{table}");

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_told() {
+    fn what_does_not_go_together_is_reported() {
         for (words, part) in [
             ("--dir /a --dir /b --tasks 1", "1 tasks for 2 targets"),
             ("--dir /a --alone", "--alone"),

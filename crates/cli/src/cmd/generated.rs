@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_where_there_are_any() {
+    fn files_are_reported_where_there_are_any() {
         let pages = written();
         for (command, files) in FILES {
             let (_, page) = pages

@@ -17,7 +17,7 @@ use crate::args::log::{Drain, Inspect, Log, Place, Replay, Verify};
 pub(crate) fn run(args: &Log) -> Result<(), Failure> {
     match args {
         Log::Inspect(Inspect { files }) => {
-            output::print(&told(&write_log::inspect(files).map_err(unusable)?))
+            output::print(&summary(&write_log::inspect(files).map_err(unusable)?))
         }
         Log::Verify(Verify { files }) => match write_log::inspect(files) {
             Ok(inspection) => {
@@ -119,7 +119,7 @@ pub(crate) fn done(recovered: &Recovered) -> String {
     text
 }
 
-fn told(found: &Inspection) -> String {
+fn summary(found: &Inspection) -> String {
     let id: String = found.id.iter().map(|byte| format!("{byte:02x}")).collect();
     let end = match (found.is_clean, found.is_torn) {
         (true, _) => "ended in order",

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_line_and_column() {
+    fn mistakes_are_reported_with_line_and_column() {
         let cases = [
             ("[[export]]\npath = \"/a\"\nacces = \"ro\"", "line 3", "unknown field `acces`"),
             ("[[export]]\npath = \"a\"", "line 2, column 8", "no absolute path"),

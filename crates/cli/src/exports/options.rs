@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn any_port_will_do_only_where_it_is_said() {
+    fn any_port_will_do_only_where_it_is_stated() {
         let secure = |text| parse(text).unwrap().directory().unwrap().rule.secure;
         assert!(secure("/srv") && secure("/srv=secure"));
         assert!(!secure("/srv=insecure"));

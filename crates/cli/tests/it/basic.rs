@@ -121,7 +121,7 @@ fn a_directory_that_is_worked_in_itself_keeps_what_is_in_it() {
 }
 
 #[test]
-fn a_place_that_cannot_be_worked_in_is_told_before_the_first_test() {
+fn a_place_that_cannot_be_worked_in_is_reported_before_the_first_test() {
     let dir = tempfile::tempdir().unwrap();
     let absent = dir.path().join("absent");
     finish(&mut in_dir(&absent, &[])).complains(3, &["absent", "No such file", "that exists"]);
@@ -275,7 +275,7 @@ fn a_log_becomes_csv_and_json_with_both_readings() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_log_is_told_with_its_line_and_the_rest_is_read() {
+fn what_cannot_be_read_of_a_log_is_reported_with_its_line_and_the_rest_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     std::fs::write(&log, "1500 statfs calls in 0.50 seconds\n1500 statfs calls in ? seconds\n")

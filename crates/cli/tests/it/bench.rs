@@ -73,7 +73,7 @@ fn a_server_stands_beside_a_directory_and_is_left_clean() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_before_it_is_tried() {
+fn what_cannot_be_written_is_reported_before_it_is_tried() {
     let dir = tempfile::tempdir().unwrap();
     let absent = dir.path().join("absent");
     let finished = Program::start(seqwrite(&absent).args(["--size", "8K"])).finish();

@@ -131,6 +131,6 @@ fn a_full_disk_ends_the_capture_and_not_the_relay() {
     linked.stop_with(3);
     let server = served.address.to_string();
     let finished = crate::program::run(["link", "--to", &server, "--pcap", "/no/such/folder/file"]);
-    finished.complains(3, &["cannot write /no/such/folder/file", "--pcap"]);
+    finished.complains(3, &["cannot write /no/such/folder/file", "a directory that exists"]);
     served.stop();
 }

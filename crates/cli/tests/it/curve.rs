@@ -130,7 +130,7 @@ fn a_point_that_does_not_hold_a_rule_is_marked_and_fails() {
 }
 
 #[test]
-fn a_target_without_room_is_told_before_anything_is_made() {
+fn a_target_without_room_is_reported_before_anything_is_made() {
     let small = Served::memory(&["--mem-size", "1M"]);
     let options = ["--loads", "100", "--file-set-max", "64M"];
     let arguments = [&["bench", "curve", "--target", &small.url(), "--time", "1s"], &options[..]];
@@ -149,7 +149,7 @@ fn a_place_for_the_record_is_looked_at_before_anything_is_made() {
 }
 
 #[test]
-fn what_cannot_be_worked_on_is_told_with_what_to_try() {
+fn what_cannot_be_worked_on_is_reported_with_what_to_try() {
     let locked = Served::memory(&["--ro"]);
     curve(&[locked.url()], &["--loads", "100"]).complains(3, &["MKDIR", "writable export"]);
     let nobody = Nobody::there();

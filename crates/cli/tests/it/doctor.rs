@@ -46,7 +46,7 @@ fn a_finding_of_high_severity_ends_with_1_and_a_healthy_mount_with_0() {
 }
 
 #[test]
-fn what_is_no_evidence_is_told_in_a_line_and_ends_with_3_where_nothing_is_left() {
+fn what_is_no_evidence_is_reported_in_a_line_and_ends_with_3_where_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     run(["doctor", "--from", path]).complains(3, &["nothing usable"]);

@@ -202,7 +202,7 @@ fn ctrl_c_ends_with_130_also_before_there_is_anything_to_do() {
 
 /// The shell's nohup makes a process ignore the end of its terminal.
 #[test]
-fn the_end_of_a_terminal_ends_a_run_unless_nohup_was_asked_for() {
+fn the_end_of_a_terminal_ends_a_run_unless_nohup_was_requested() {
     let peer = Peer::silent();
     let bench = ["bench", "seqwrite", "--wire", "--target"];
     let program = env!("CARGO_BIN_EXE_nfskit");

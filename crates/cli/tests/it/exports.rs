@@ -94,7 +94,7 @@ fn a_reload_changes_what_is_exported_and_a_bad_one_does_not() {
 }
 
 #[test]
-fn exports_that_a_reload_opens_to_everybody_are_told() {
+fn exports_that_a_reload_opens_to_everybody_are_reported() {
     let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = folder.path().join("exports.toml");
     let export = |clients: &str| {

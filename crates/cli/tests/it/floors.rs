@@ -133,7 +133,7 @@ fn a_spray_counts_what_the_spray_program_and_what_null_got() {
 }
 
 #[test]
-fn a_far_end_that_is_none_is_told_from_one_that_is_not_there() {
+fn a_far_end_that_is_none_is_distinguished_from_one_that_is_not_there() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = free.local_addr().unwrap();
     drop(free);
@@ -331,7 +331,7 @@ fn storage_is_measured_with_what_it_survives_and_where_it_was_read_from() {
 }
 
 #[test]
-fn storage_that_cannot_be_measured_is_told_before() {
+fn storage_that_cannot_be_measured_is_reported_before() {
     let dir = tempfile::tempdir().unwrap();
     let at = |path: &std::path::Path, more: &[&str]| {
         run([&["bench", "storage", "--dir", path.to_str().unwrap()], more].concat())

@@ -167,7 +167,7 @@ fn many_connections_at_once() {
 }
 
 #[test]
-fn a_server_that_has_gone_is_told_and_counted() {
+fn a_server_that_has_gone_is_reported_and_counted() {
     let served = Served::memory(&[]);
     let server = served.address.to_string();
     let arguments = ["link", "--to", &server, "--json", "-"];

@@ -241,7 +241,7 @@ fn what_a_fit_saved_is_changed_as_what_it_was_fitted_to() {
 }
 
 #[test]
-fn a_trace_is_explained_and_what_it_does_not_show_is_said() {
+fn a_trace_is_explained_and_what_it_does_not_show_is_stated() {
     let files = Files::new();
     let mut text = "sent_us answered_us bytes stable\n".to_owned();
     // Two callers, one server: 100 us of way, 60 us for a call, 8 us a KiB.
@@ -267,7 +267,7 @@ fn a_trace_is_explained_and_what_it_does_not_show_is_said() {
 }
 
 #[test]
-fn a_bad_file_is_told_by_its_row_and_reason() {
+fn a_bad_file_is_reported_by_its_row_and_reason() {
     let files = Files::new();
     for (text, why) in [
         ("", "0 load points"),
@@ -287,7 +287,7 @@ fn a_bad_file_is_told_by_its_row_and_reason() {
 }
 
 #[test]
-fn a_bad_sweep_trace_or_record_is_told_by_its_row_and_reason() {
+fn a_bad_sweep_trace_or_record_is_reported_by_its_row_and_reason() {
     let files = Files::new();
     let (sweep, trace) = ("outstanding throughput_per_s\n", "sent_us answered_us bytes stable\n");
     for (text, why) in [

@@ -75,7 +75,7 @@ fn a_run_prints_the_originals_table_and_leaves_nothing() {
 }
 
 #[test]
-fn a_target_without_room_is_told_before_anything_is_made() {
+fn a_target_without_room_is_reported_before_anything_is_made() {
     let small = Served::memory(&["--mem-size", "1M"]);
     let finished = finish(nhfsstone(&small.url(), &["-p", "8"]));
     finished.complains(3, &["no room", "bytes are needed", "--processes"]);

@@ -75,7 +75,7 @@ fn null(version: u32) -> Vec<u8> {
 }
 
 #[test]
-fn both_versions_are_served_over_udp_and_only_those_asked_for() {
+fn both_versions_are_served_over_udp_and_only_those_requested() {
     for (options, low) in [(&["--udp"][..], 2), (&["--udp", "--versions", "3"], 3)] {
         let served = Served::memory(options);
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

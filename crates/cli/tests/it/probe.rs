@@ -32,7 +32,7 @@ fn a_known_way_is_found_and_the_server_left_clean() {
 }
 
 #[test]
-fn version_2_and_datagrams_are_probed_and_what_cannot_be_told_apart_is_said() {
+fn version_2_and_datagrams_are_probed_and_what_cannot_be_distinguished_is_stated() {
     let served = Served::memory(&["--udp"]);
     let address = served.url();
     let separator = if address.contains('?') { '&' } else { '?' };

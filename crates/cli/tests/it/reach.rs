@@ -45,7 +45,7 @@ fn a_server_that_is_well_comes_through_all_phases_and_its_clock_is_ours() {
 }
 
 #[test]
-fn a_wrong_export_and_a_refused_one_are_told_apart() {
+fn a_wrong_export_and_a_refused_one_are_distinguished() {
     let served = Served::folder(&["--export", "/data=insecure"]);
     let port = served.address.port();
     let (text, code) = asked(&url(port, "/dtaa"), &[]);
@@ -72,7 +72,7 @@ fn a_closed_port_has_nobody_behind_it_and_one_that_never_answers_hangs() {
 }
 
 #[test]
-fn a_host_alone_is_asked_for_its_exports() {
+fn of_a_host_alone_the_exports_are_listed() {
     let served = Served::folder(&[]);
     let port = served.address.port();
     let (text, code) = asked(&format!("nfs://127.0.0.1?nfsport={port}&mountport={port}"), &[]);

@@ -55,7 +55,7 @@ fn two_copies_give_what_came_between_and_one_what_was_since_the_mount() {
 }
 
 #[test]
-fn what_is_no_copy_of_counters_is_told_by_name() {
+fn what_is_no_copy_of_counters_is_reported_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     run(["stat", "--from", path]).complains(3, &[path, "none of its files", "self/mountstats"]);

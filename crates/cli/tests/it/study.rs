@@ -127,7 +127,7 @@ fn a_store_that_is_no_directory() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_record_that_cannot_be_written_is_reported_before_anything_is_measured() {
     let (out, served) = (tempfile::tempdir().unwrap(), Served::folder(&[]));
     let record = out.path().join("absent/record.json");
     let record = record.to_str().unwrap();
@@ -196,7 +196,7 @@ fn a_directory_is_studied_as_programs_see_it_and_nothing_is_left_in_it() {
 }
 
 #[test]
-fn a_directory_that_is_none_is_told_before_anything_is_done() {
+fn a_directory_that_is_none_is_reported_before_anything_is_done() {
     let out = tempfile::tempdir().unwrap();
     let ran = study(out.path(), &["--dir", "/no/such/directory"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");

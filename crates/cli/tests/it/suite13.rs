@@ -112,7 +112,7 @@ fn writing_tests_are_compared_only_where_what_is_written_survives_the_same() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn what_cannot_be_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let here = local(dir.path());
     let usage = |words: &[&str], part: &str| {
@@ -142,7 +142,7 @@ impl Finished {
 }
 
 #[test]
-fn too_little_space_is_told_before_with_the_number_needed() {
+fn too_little_space_is_reported_before_with_the_number_needed() {
     if !can_mount() {
         return;
     }

@@ -93,7 +93,7 @@ fn a_server_without_a_portmapper_is_found_by_the_port_of_nfs() {
 }
 
 #[test]
-fn a_host_without_any_service_is_told_with_all_that_was_tried() {
+fn a_host_without_any_service_is_reported_with_all_that_was_tried() {
     for target in [format!("{DESERTED}:/export"), format!("nfs://{DESERTED}/export")] {
         let parts = [
             "cannot find the NFS service of 127.77.1.2",

@@ -61,7 +61,7 @@ fn a_sweep_in_a_directory_is_one_table() {
 }
 
 #[test]
-fn too_little_space_is_told_before_with_the_number_needed() {
+fn too_little_space_is_reported_before_with_the_number_needed() {
     let served = Served::memory(&["--mem-size", "64M"]);
     let url = served.url();
     let large = ["bench", "tasks", "--size", "32M", "--files", "ten"];
@@ -79,7 +79,7 @@ fn too_little_space_is_told_before_with_the_number_needed() {
 }
 
 #[test]
-fn an_export_for_reading_only_is_told() {
+fn an_export_for_reading_only_is_reported() {
     let served = Served::folder(&["--ro"]);
     let finished = run(["bench", "tasks", "--target", &served.url(), "--tasks", "1"]);
     finished.complains(3, &["MKDIR", "NFS3ERR_ROFS", "a writable export"]);

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn who_would_wait_for_each_other_is_told() {
+    fn who_would_wait_for_each_other_is_reported() {
         let mut locks = Table::default();
         let of = |owner| lock(owner, Exclusive, owner, owner);
         let wants = |owner, byte| lock(owner, Exclusive, byte, byte);

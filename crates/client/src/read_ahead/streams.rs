@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reads_fetch_nothing_and_two_readers_are_told_apart() {
+    fn random_reads_fetch_nothing_and_two_readers_are_distinguished() {
         let mut streams: Streams<u64> = Streams::new(10);
         for offset in [500, 100, 900, 300, 700] {
             assert_eq!(streams.read(offset, 5, FILE, NOW).stream, None);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_asked_for_out_of_order_are_one_stream() {
+    fn parts_requested_out_of_order_are_one_stream() {
         let mut streams = Streams::new(10);
         let plan = streams.read(0, 10, FILE, NOW);
         fetch(&mut streams, &plan);

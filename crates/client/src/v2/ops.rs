@@ -106,7 +106,7 @@ impl V2<'_> {
         let Ok(offset) = u32::try_from(offset) else {
             // No file reaches so far.
             let reply = ReadOk { file_attributes: None, eof: true, data: Bytes::new() };
-            return Ok(Timed { reply, answer: self.0.rpc().unasked() });
+            return Ok(Timed { reply, answer: self.0.rpc().without_call() });
         };
         let count = count.min(MAXDATA);
         let args = read::Args { file: handle, offset, count, totalcount: 0 };
@@ -348,7 +348,7 @@ impl V2<'_> {
 
     pub(crate) fn commit(&self) -> Timed<commit::ReplyOk> {
         let reply = commit::ReplyOk { file_wcc: WccData::default(), verf: VERIFIER };
-        Timed { reply, answer: self.0.rpc().unasked() }
+        Timed { reply, answer: self.0.rpc().without_call() }
     }
 
     fn to_set(&self, procedure: Procedure, attributes: &Sattr3) -> Result<Sattr2, Error> {

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_by_the_mode_and_by_what_stands_beside_it_if_that_says_nothing() {
+    fn types_are_known_by_the_mode_and_by_what_stands_beside_it_if_that_says_nothing() {
         let of = |ftype, mode| attributes(&fattr2(ftype, mode, 0)).ftype;
         assert_eq!(of(FType2::Chr, mode_type::FIFO | 0o644), FType::Fifo);
         assert_eq!(of(FType2::Non, mode_type::SOCK | 0o644), FType::Sock);

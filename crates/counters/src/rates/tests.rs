@@ -69,7 +69,7 @@ fn a_mount_between_two_samples_has_rates_means_and_shares() {
 }
 
 #[test]
-fn connections_bytes_and_caches_are_told_as_far_as_they_are_counted() {
+fn connections_bytes_and_caches_are_reported_as_far_as_they_are_counted() {
     let mount = one(SECOND, Some((FIRST, 2.0)));
     let [first, second] = &mount.transports[..] else { panic!("{mount:?}") };
     assert_eq!((first.sends, first.sends_per_s, first.bad_xids), (Some(40), Some(20.0), Some(1)));

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_kernel_can_do_is_asked_for() {
+    fn only_what_the_kernel_can_do_is_requested() {
         let kernel = Init { flags: flag::ASYNC_READ | flag::MAX_PAGES, ..Init::default() };
         let agreed = Agreed::with(&kernel, KernelCache::Writeback);
         assert!(!agreed.writes_back());

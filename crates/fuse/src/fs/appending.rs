@@ -29,7 +29,7 @@ impl FileSystem {
     pub(super) async fn is_stable(&self, node: u64) {
         self.forget_what_was_lost(node).await;
         if self.nodes.lock().must_ask_to_append(node) && self.writes_back {
-            self.notifier.tell(Notice::ForgetAttributes { node }).await;
+            self.notifier.notify(Notice::ForgetAttributes { node }).await;
         }
     }
 

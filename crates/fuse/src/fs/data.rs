@@ -201,7 +201,7 @@ impl FileSystem {
                 let has_pages = self.nodes.lock().wrote(node, end);
                 if how.from == From::PastCache && has_pages && count > 0 {
                     let length = u64::from(count);
-                    self.notifier.tell(Notice::Forget { node, offset, length }).await;
+                    self.notifier.notify(Notice::Forget { node, offset, length }).await;
                 }
                 if self.files.is_sync() {
                     self.is_stable(node).await;
@@ -210,12 +210,14 @@ impl FileSystem {
                 if offset != requested {
                     // What it keeps where it took the end to be is not there; it holds those pages
                     // until it is answered.
-                    self.notifier.tell(Notice::Forget { node, offset: requested, length: 0 }).await;
+                    self.notifier
+                        .notify(Notice::Forget { node, offset: requested, length: 0 })
+                        .await;
                 }
             }
             Err(error) => {
                 if how.from != From::Cache {
-                    return tell(&file.open, error, reply);
+                    return answer_error(&file.open, error, reply);
                 }
                 reply.error(errno(error.clone()));
                 file.open.fail(error);
@@ -235,12 +237,12 @@ impl FileSystem {
         }
         self.join_time(&file);
         let flushed = file.open.flush_at_close().await;
-        self.tell_time(&file).await;
+        self.send_time(&file).await;
         self.is_stable(file.node).await;
         self.unlock_at_close(node, owner, number).await;
         match flushed {
             Ok(()) => drop(reply.done()),
-            Err(error) => tell(&file.open, error, reply),
+            Err(error) => answer_error(&file.open, error, reply),
         }
     }
 
@@ -253,7 +255,7 @@ impl FileSystem {
         self.is_stable(file.node).await;
         match flushed {
             Ok(()) => drop(reply.done()),
-            Err(error) => tell(&file.open, error, reply),
+            Err(error) => answer_error(&file.open, error, reply),
         }
     }
 
@@ -272,7 +274,7 @@ impl FileSystem {
 
     /// Sets the time that the kernel has given the file. As the server has its own, and may not
     /// let this user set it, nobody is told when it fails.
-    async fn tell_time(&self, file: &OpenFile) {
+    async fn send_time(&self, file: &OpenFile) {
         let time = {
             let mut nodes = self.nodes.lock();
             nodes.find_mut(file.node).and_then(|node| node.mtime.take())
@@ -314,15 +316,15 @@ impl FileSystem {
         }
         file.open.close().await;
         if file.can_write {
-            self.tell_time(&file).await;
+            self.send_time(&file).await;
         }
     }
 }
 
 /// Answers with an error that a descriptor was told. Who was interrupted meanwhile does not hear of
 /// it, so that the next who asks does, or the end.
-fn tell(open: &Open, error: Error, reply: Reply) {
-    if !reply.tell_error(errno(error.clone())) {
+fn answer_error(open: &Open, error: Error, reply: Reply) {
+    if !reply.report_error(errno(error.clone())) {
         open.not_heard(error);
     }
 }

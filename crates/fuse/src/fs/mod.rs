@@ -128,8 +128,8 @@ impl FileSystem {
                 reply.done();
                 return None;
             }
-            // Never requested again: the kernel remembers that there are none, and says EOPNOTSUPP; of
-            // RENAME that there are no flags, and says EINVAL.
+            // Requested once: the kernel remembers that there are none, and answers EOPNOTSUPP; of
+            // RENAME that there are no flags, and answers EINVAL.
             Operation::Xattr
             | Operation::Fallocate
             | Operation::Unserved

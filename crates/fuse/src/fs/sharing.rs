@@ -75,7 +75,7 @@ impl FileSystem {
 
     /// The kernel writes what it has of a node, and forgets its data.
     pub(crate) async fn write_back(&self, node: u64) {
-        self.notifier.tell(Notice::Forget { node, offset: 0, length: 0 }).await;
+        self.notifier.notify(Notice::Forget { node, offset: 0, length: 0 }).await;
     }
 
     /// An open file that has grown by somebody else's doing: a kernel that writes back would not
@@ -104,7 +104,7 @@ impl FileSystem {
         };
         // What the kernel has written is told to us before its data are forgotten; and the page in
         // which the file ended has nothing behind the end.
-        self.notifier.tell(Notice::Forget { node, offset: had, length: 0 }).await;
+        self.notifier.notify(Notice::Forget { node, offset: had, length: 0 }).await;
         let Ok(attributes) = self.files.getattr(who, file).await else {
             return;
         };
@@ -121,7 +121,7 @@ impl FileSystem {
             return;
         }
         let store = Notice::Store { node, offset: attributes.size - 1, data: last };
-        if self.notifier.tell(store).await
+        if self.notifier.notify(store).await
             && let Some(known) = self.nodes.lock().find_mut(node)
         {
             known.size = known.size.max(attributes.size);

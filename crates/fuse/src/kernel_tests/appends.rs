@@ -116,7 +116,7 @@ fn an_append_follows_another_clients_though_other_programs_go_on_writing() {
     let latency = Nanos::from_millis(20);
     let links = LinkPair::symmetric(Link { latency, ..Link::default() });
     let how = (files::Options::default(), KernelCache::Writeback, links);
-    served_by(tells, how, 1 << 20, |kernel, scene| {
+    served_by(notifications, how, 1 << 20, |kernel, scene| {
         let (node, file) = log_with_a_record(kernel);
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         kernel.ask_as(8, GETATTR, node, &parts(&[1, file]));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_error_that_comes_after_the_last_close_is_told_at_the_end() {
+fn an_error_that_comes_after_the_last_close_is_reported_at_the_end() {
     served(64 << 10, |kernel, scene| {
         let file = kernel.create();
         // Through a mapping: nobody closes the file after it.
@@ -26,7 +26,7 @@ fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
 }
 
 #[test]
-fn an_error_that_an_interrupted_close_was_to_tell_is_told_at_the_end() {
+fn an_error_that_an_interrupted_close_was_to_report_is_reported_at_the_end() {
     served(64 << 10, |kernel, scene| {
         let (node, file) = kernel.create();
         kernel.write((node, file), CACHED, 0, &[1; 100_000]);
@@ -41,7 +41,7 @@ fn an_error_that_an_interrupted_close_was_to_tell_is_told_at_the_end() {
 
 /// The work of a request that was interrupted goes on, and may end after the file was closed.
 #[test]
-fn an_error_that_a_program_has_not_heard_when_its_file_is_closed_is_told_at_the_end() {
+fn an_error_that_a_program_has_not_heard_when_its_file_is_closed_is_reported_at_the_end() {
     served(64 << 10, |_, scene| {
         let lost = scene.runtime.block_on(async {
             let who = own();
@@ -59,7 +59,7 @@ fn an_error_that_a_program_has_not_heard_when_its_file_is_closed_is_told_at_the_
 }
 
 #[test]
-fn an_error_is_told_once_to_each_descriptor_that_was_open_when_it_came() {
+fn an_error_is_reported_once_to_each_descriptor_that_was_open_when_it_came() {
     served(64 << 10, |kernel, _| {
         let (node, first) = kernel.create();
         let open = || {
@@ -115,7 +115,7 @@ fn a_kernel_forgets_what_could_not_be_written() {
 /// A kernel that writes back flushes the time before it asks, at a close, for errors of writes; if
 /// that failed it would not ask.
 #[test]
-fn an_error_of_a_file_that_is_gone_is_told_at_the_close_and_not_at_the_end() {
+fn an_error_of_a_file_that_is_gone_is_reported_at_the_close_and_not_at_the_end() {
     served(1 << 20, |kernel, scene| {
         let file = kernel.create();
         kernel.write(file, CACHED, 0, b"lost");
@@ -135,7 +135,7 @@ fn an_error_of_a_file_that_is_gone_is_told_at_the_close_and_not_at_the_end() {
 }
 
 #[test]
-fn an_error_after_one_that_was_told_at_a_close_is_told_too() {
+fn an_error_after_one_that_was_reported_at_a_close_is_reported_too() {
     served(64 << 10, |kernel, scene| {
         let file = kernel.create();
         kernel.write(file, CACHED, 0, &[1; 100_000]);

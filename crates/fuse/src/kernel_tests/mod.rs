@@ -120,11 +120,11 @@ fn served_as(
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
 ) {
-    served_by(tells, (how, cache, LinkPair::default()), bytes_max, test);
+    served_by(notifications, (how, cache, LinkPair::default()), bytes_max, test);
 }
 
 /// Notifications to the kernel: what it should forget or know.
-fn tells(device: &Arc<Device>) -> (Notifier, Receiver<Waiting>) {
+fn notifications(device: &Arc<Device>) -> (Notifier, Receiver<Waiting>) {
     (Notifier::start(device).unwrap(), mpsc::channel().1)
 }
 

@@ -23,7 +23,7 @@ impl Change {
 
     /// Whether it says anything: what may give next to nothing or ten times as much does not.
     /// Bounds are no estimate, and hold however far they are apart.
-    fn is_told(&self) -> bool {
+    fn is_identified(&self) -> bool {
         let Some(factor) = self.factor else { return true };
         factor.is_finite() && self.interval.is_none_or(|(lo, hi)| !is_wide(&Interval { lo, hi }))
     }
@@ -101,7 +101,7 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
     if is_stable {
         changes.push(change("unstable_writes", 1.0, 1.0, true));
     }
-    changes.retain(Change::is_told);
+    changes.retain(Change::is_identified);
     changes
 }
 
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_gain_between_nothing_and_ten_times_is_not_told() {
         let change = |interval| Change { name: "half_the_way", factor: Some(1.4), interval };
-        assert!(change(Some((1.0, 3.9))).is_told() && change(None).is_told());
-        assert!(!change(Some((1.0, 250.0))).is_told());
-        assert!(Change::between("window_times_4", (1.0, 250.0)).is_told());
+        assert!(change(Some((1.0, 3.9))).is_identified() && change(None).is_identified());
+        assert!(!change(Some((1.0, 250.0))).is_identified());
+        assert!(Change::between("window_times_4", (1.0, 250.0)).is_identified());
     }
 }

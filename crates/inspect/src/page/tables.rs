@@ -110,7 +110,7 @@ fn ends(analyzer: &Analyzer) -> Numbers {
 fn connections(analyzer: &Analyzer) -> Numbers {
     let mut talks: Vec<_> = analyzer
         .talks()
-        .heard()
+        .admitted()
         .map(|(id, talk)| (talk.tallies.total().calls(), id, talk))
         .collect();
     talks.sort_by_key(|(calls, id, _)| (Reverse(*calls), *id));

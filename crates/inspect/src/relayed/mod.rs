@@ -139,7 +139,7 @@ struct Line {
 }
 
 impl Line {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let bytes = event.data.len();
         let shared = &self.shared;
         if shared.ended.load(Ordering::Relaxed) {
@@ -178,7 +178,7 @@ impl Scribe {
         }
         let [(client, made), (server, made_there)] = [client, server].map(Conversation::stream);
         for packet in made.into_iter().chain(made_there) {
-            line.tell(bare(at, packet));
+            line.emit(bare(at, packet));
         }
         Self { line, carrier, client, server }
     }
@@ -192,12 +192,12 @@ impl Scribe {
         let bytes = data.len() + mark.map_or(0, |mark| mark.len());
         let from = end(side, comes);
         let packets = self.conversation(side).message(from, bytes).collect();
-        self.line.tell(Event { at, packets, mark, data: data.clone() });
+        self.line.emit(Event { at, packets, mark, data: data.clone() });
     }
 
     fn end(&mut self, at: Instant, side: Side, comes: bool) {
         if let Some(packet) = self.conversation(side).end(end(side, comes)) {
-            self.line.tell(bare(at, packet));
+            self.line.emit(bare(at, packet));
         }
     }
 

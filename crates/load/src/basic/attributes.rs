@@ -22,7 +22,7 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
                 let expect = Expect { mode: Some(mode), ..Expect::EMPTY };
                 let set = place.set_mode(dir, &name, mode);
                 let set = site.must("chmod", &name, set).await?;
-                site.told("chmod", &name, expect, set.stat)?;
+                site.attributes_of_reply("chmod", &name, expect, set.stat)?;
                 site.stat(dir, &name, expect).await?;
             }
         }

@@ -110,15 +110,15 @@ mod tests {
             Stat { kind: Kind::File, mode: 0o644, links: 1, size: 0, fileid: 7, modified: (5, 0) };
         assert_eq!(Expect::EMPTY.difference(&stat), None);
         let long = Stat { size: 5, ..stat };
-        let told = |expected: &str, seen: &str| Some((expected.to_owned(), seen.to_owned()));
-        assert_eq!(Expect::EMPTY.difference(&long), told("size 0", "size 5"));
-        assert_eq!(Expect::DIR.difference(&stat), told("a directory", "a file"));
+        let differs = |expected: &str, seen: &str| Some((expected.to_owned(), seen.to_owned()));
+        assert_eq!(Expect::EMPTY.difference(&long), differs("size 0", "size 5"));
+        assert_eq!(Expect::DIR.difference(&stat), differs("a directory", "a file"));
         let mode = Expect { mode: Some(0o666), ..Expect::EMPTY };
-        assert_eq!(mode.difference(&stat), told("mode 0666", "mode 0644"));
+        assert_eq!(mode.difference(&stat), differs("mode 0666", "mode 0644"));
         let other = Stat { fileid: 8, ..stat };
-        assert_eq!(Expect::all(&stat).difference(&other), told("fileid 7", "fileid 8"));
+        assert_eq!(Expect::all(&stat).difference(&other), differs("fileid 7", "fileid 8"));
         let timed = Expect { modified: Some((4, 9)), ..Expect::all(&stat) };
         let difference = timed.difference(&stat);
-        assert_eq!(difference, told("mtime 4.000000009", "mtime 5.000000000"));
+        assert_eq!(difference, differs("mtime 4.000000009", "mtime 5.000000000"));
     }
 }

@@ -45,7 +45,7 @@ async fn write<P: Place>(
 ) -> Result<(), Ended> {
     let place = site.place;
     let made = site.must("create", NAME, place.create(dir, NAME)).await?;
-    site.told("create", NAME, Expect::EMPTY, made.stat)?;
+    site.attributes_of_reply("create", NAME, Expect::EMPTY, made.stat)?;
     let mut file = made.value;
     site.stat(dir, NAME, Expect::EMPTY).await?;
     let mut at = 0;
@@ -55,7 +55,7 @@ async fn write<P: Place>(
         let written = site.must("write to", NAME, written).await?;
         at += piece.len() as u64;
         let expect = Expect { size: Some(at), ..Expect::EMPTY };
-        site.told("write to", NAME, expect, written.stat)?;
+        site.attributes_of_reply("write to", NAME, expect, written.stat)?;
     }
     site.must("close", NAME, place.close(file)).await?;
     site.stat(dir, NAME, Expect { size: Some(bytes), ..Expect::EMPTY }).await?;
@@ -72,14 +72,14 @@ async fn read<P: Place>(
     let place = site.place;
     let whole = Expect { kind: Some(Kind::File), size: Some(bytes), ..Expect::default() };
     let opened = site.must("open", NAME, place.open(dir, NAME)).await?;
-    site.told("lookup", NAME, whole, opened.stat)?;
+    site.attributes_of_reply("lookup", NAME, whole, opened.stat)?;
     let file = opened.value;
     let mut at = 0;
     while at < bytes {
         let count = u64::from(CALL_BYTES).min(bytes - at);
         let asked = u32::try_from(count).unwrap_or(CALL_BYTES);
         let got = site.must("read of", NAME, place.read(&file, at, asked)).await?;
-        site.told("read of", NAME, whole, got.stat)?;
+        site.attributes_of_reply("read of", NAME, whole, got.stat)?;
         let step = || format!("read of {NAME} at {at}");
         if got.value.len() as u64 != count {
             let seen = format!("{} bytes", got.value.len());

@@ -14,7 +14,7 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
     for _ in 0..site.sizes.count {
         let found = site.must("getcwd", ".", place.path_of(dir)).await?;
         let Above { path, parent } = found;
-        site.told("lookup", "..", above, parent)?;
+        site.attributes_of_reply("lookup", "..", above, parent)?;
         let seen = site.must("stat", "of the path", place.stat_path(&path)).await?;
         site.compare(|| "stat of the path".to_owned(), Expect::all(&own), &seen)?;
     }

@@ -49,7 +49,7 @@ async fn there_and_back<P: Place>(
     site.gone(dir, old, "after a rename").await?;
     site.stat(dir, new, one).await?;
     let linked = site.must("link", new, place.link(dir, new, old)).await?;
-    site.told("link", new, two, linked.stat)?;
+    site.attributes_of_reply("link", new, two, linked.stat)?;
     site.stat(dir, new, two).await?;
     site.stat(dir, old, two).await?;
     site.must("remove", new, place.remove(dir, new)).await?;

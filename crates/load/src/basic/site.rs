@@ -212,7 +212,7 @@ impl<'a, P: Place> Site<'a, P> {
         let place = self.place;
         let Told { value, stat: told } = self.must("stat", name, place.stat(dir, name)).await?;
         self.compare(|| format!("stat {name}"), expect, &value)?;
-        self.told("lookup", name, Expect::all(&value), told)?;
+        self.attributes_of_reply("lookup", name, Expect::all(&value), told)?;
         Ok(value)
     }
 
@@ -244,7 +244,7 @@ impl<'a, P: Place> Site<'a, P> {
     }
 
     /// Attributes that came with a reply, if they came.
-    pub(super) fn told(
+    pub(super) fn attributes_of_reply(
         &self,
         doing: &str,
         name: &str,
@@ -290,6 +290,6 @@ pub(super) async fn make_file<P: Place>(
 ) -> Result<(), Ended> {
     let place = site.place;
     let Told { value, stat } = site.must("create", name, place.create(dir, name)).await?;
-    site.told("create", name, Expect::EMPTY, stat)?;
+    site.attributes_of_reply("create", name, Expect::EMPTY, stat)?;
     site.must("close", name, place.close(value)).await
 }

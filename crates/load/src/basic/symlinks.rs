@@ -16,10 +16,10 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
         for number in 0..sizes.files {
             let (name, target) = (file_name(number), format!("{TARGET}{number}"));
             let made = site.must("symlink", &name, place.symlink(dir, &name, &target)).await?;
-            site.told("symlink", &name, Expect::SYMLINK, made.stat)?;
+            site.attributes_of_reply("symlink", &name, Expect::SYMLINK, made.stat)?;
             site.stat(dir, &name, Expect::SYMLINK).await?;
             let read = site.must("readlink", &name, place.read_link(dir, &name)).await?;
-            site.told("readlink", &name, Expect::SYMLINK, read.stat)?;
+            site.attributes_of_reply("readlink", &name, Expect::SYMLINK, read.stat)?;
             if read.value != target.as_bytes() {
                 let seen = format!("{:?}", String::from_utf8_lossy(&read.value));
                 return Err(site.failed(format!("readlink {name}"), format!("{target:?}"), seen));

@@ -66,10 +66,10 @@ async fn grow<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(u64, u6
         let name = dir_name(level.done);
         level.done += 1;
         let made = site.must("mkdir", &name, place.make_dir(&level.dir, &name)).await?;
-        site.told("mkdir", &name, Expect::DIR, made.stat)?;
+        site.attributes_of_reply("mkdir", &name, Expect::DIR, made.stat)?;
         dirs += 1;
         let below = site.must("chdir", &name, place.enter(&level.dir, &name)).await?;
-        site.told("lookup", &name, Expect::DIR, below.stat)?;
+        site.attributes_of_reply("lookup", &name, Expect::DIR, below.stat)?;
         let levels = level.levels - 1;
         if levels > 0 {
             way.push(Level { dir: below.value, levels, done: 0 });

@@ -239,7 +239,7 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
         loop {
             let next = if is_free { search.next() } else { given.next() };
             let Some(outstanding) = next else { return Ok(search) };
-            self.tell(number, Step::Search { outstanding });
+            self.report(number, Step::Search { outstanding });
             let load = Load::Closed { outstanding };
             let seed = self.settings.seed ^ (1 << 32) ^ outstanding as u64;
             let plan = self.plan(load, time / 2, time, seed);
@@ -262,7 +262,7 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
         accessed: f64,
         round: usize,
     ) -> Result<(Outcome, Option<Broken>), Stop> {
-        self.tell(number, Step::Point { load });
+        self.report(number, Step::Point { load });
         let Settings { arrivals, outstanding_max, warm_up, time, .. } = *self.settings;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
         let (load, accessed) = match self.settings.kind() {
@@ -284,7 +284,7 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
         per_s: f64,
     ) -> Result<Built, Stop> {
         let layout = self.settings.files.layout(per_s, self.settings.seed);
-        self.tell(number, Step::Files { bytes: layout.bytes() });
+        self.report(number, Step::Files { bytes: layout.bytes() });
         // All ask before anyone has taken of what there is.
         let checked = subject.check(&layout).await;
         self.agree(checked).await?;
@@ -330,7 +330,7 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
         }
     }
 
-    fn tell(&mut self, subject: usize, step: Step) {
+    fn report(&mut self, subject: usize, step: Step) {
         let (done, left) = self.timetable.now(self.clock.now());
         (self.told)(Progress { subject, step, done, left });
     }

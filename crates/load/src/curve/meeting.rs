@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_another_key_is_told_so_and_does_not_take_a_place() {
+    fn who_has_another_key_is_refused_and_does_not_take_a_place() {
         let results = meet(2, &[(1, 2, OTHER_KEY), (1, 2, KEY)], |mut meeting| {
             Box::pin(async move { meeting.barrier().await.map(|()| "met".to_owned()) })
         });
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_one_that_never_listens_is_told_with_the_reason() {
+    fn a_first_one_that_never_listens_is_reported_with_the_reason() {
         let world = World::new();
         let clock = world.clock();
         let share = Share { rank: 1, ranks: 2 };

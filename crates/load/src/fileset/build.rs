@@ -27,14 +27,14 @@ pub(crate) const SYMLINK_DATA: &[u8] = b"./symlinknamelongstuff";
 /// # Errors
 /// Any call's.
 pub async fn build(session: &Session, root: FileHandle, layout: &Layout) -> Result<FileSet, Error> {
-    build_telling(session, root, layout, |_| {}).await
+    build_with_progress(session, root, layout, |_| {}).await
 }
 
 /// As [`build`], and tells how much of it is done, from 0 to 1.
 ///
 /// # Errors
 /// Any call's.
-pub async fn build_telling(
+pub async fn build_with_progress(
     session: &Session,
     root: FileHandle,
     layout: &Layout,

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_has_about_the_bytes_that_were_asked_for() {
+    fn a_set_has_about_the_bytes_that_were_requested() {
         let layout = Layout::of_rate(25.0, BYTES_PER_RATE, 1);
         let lengths = layout.lengths();
         let bytes: u64 = lengths.iter().sum();

@@ -16,7 +16,7 @@ mod touched;
 use fastrand::Rng;
 use wire::nfs3::FileHandle;
 
-pub use build::{build, build_telling, cut_back};
+pub use build::{build, build_with_progress, cut_back};
 pub use label::Label;
 pub use layout::Layout;
 

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_byte_is_told_with_its_place_and_a_short_read_with_its_length() {
+    fn a_wrong_byte_is_reported_with_its_place_and_a_short_read_with_its_length() {
         let mut model = Model::default();
         model.write(0, b"abcdef");
         let wrong = model.check(1, 5, b"bXdeX").unwrap_err();

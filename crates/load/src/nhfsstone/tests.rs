@@ -37,7 +37,7 @@ fn the_calls_come_to_be_the_mix_although_operations_are_of_several() {
     }
     // What brings calls with it that nobody wants comes to be another mix.
     let only =
-        Mix::kept("read".to_owned(), &[(Operation::Read, 100.0)], Sureness::Given, String::new());
+        Mix::leaked("read".to_owned(), &[(Operation::Read, 100.0)], Sureness::Given, String::new());
     let outcome = chosen(only, 1_000);
     assert!(!outcome.is_valid(), "{}", outcome.off_percent());
 }

@@ -66,7 +66,7 @@ fn run(step: &Step<'_>, program: &'static str, command: &mut Command) -> Result<
         child.wait().ok();
     }
     let status = ended?;
-    let text = told(said).map_err(failed("reading what a program printed in"))?;
+    let text = output_of(said).map_err(failed("reading what a program printed in"))?;
     match status.success() {
         true => Ok(text),
         false => {
@@ -90,7 +90,7 @@ fn wait(step: &Step<'_>, child: &mut Child) -> Result<ExitStatus, Failed> {
     }
 }
 
-fn told(mut file: File) -> std::io::Result<String> {
+fn output_of(mut file: File) -> std::io::Result<String> {
     file.rewind()?;
     let mut text = Vec::new();
     file.take(SAID_BYTES_MAX).read_to_end(&mut text)?;

@@ -201,7 +201,7 @@ impl<D: Datagrams> Driver<D> {
         self.is_alive = true;
         self.retransmit.proven();
         if std::mem::take(&mut self.is_silent) {
-            self.events.tell(Event::Responding);
+            self.events.emit(Event::Responding);
         }
         if let Some((sent, bulk)) = sent_once.zip((self.traits.bulk)(procedure)) {
             match bulk {
@@ -227,7 +227,7 @@ impl<D: Datagrams> Driver<D> {
                             counters.procedure(waiting.procedure).major_timeouts += 1;
                         }
                         if !std::mem::replace(&mut self.is_silent, true) {
-                            self.events.tell(Event::NotResponding);
+                            self.events.emit(Event::NotResponding);
                         }
                         self.queue_again(xid, sent, now);
                     }

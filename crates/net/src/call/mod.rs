@@ -311,7 +311,7 @@ impl Rpc {
     }
 
     /// The answer to a question that needed no call: without results, and without time passed.
-    pub fn unasked(&self) -> Answer {
+    pub fn without_call(&self) -> Answer {
         let now = self.shared.clock.now();
         Answer {
             record: Bytes::new(),

@@ -42,7 +42,7 @@ impl Events {
         Self(Some(Arc::new(told)))
     }
 
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn emit(&self, event: Event) {
         if let Some(told) = &self.0 {
             told(event);
         }

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_end_of_another_version_or_kind_is_told() {
+    fn a_far_end_of_another_version_or_kind_is_reported() {
         let said = |what: &'static [u8]| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();

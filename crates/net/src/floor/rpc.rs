@@ -154,19 +154,19 @@ impl<'a> NullCalls<'a> {
         let reply = &self.reply[..count];
         match rpc::peek(reply) {
             Ok((found, MessageType::Reply)) if found == xid => {}
-            Ok((_, MessageType::Call)) => return Err(self.told(CallError::Echo)),
-            Ok(_) => return Err(self.told(CallError::Unasked { count: 1 })),
-            Err(cause) => return Err(self.told(cause.into())),
+            Ok((_, MessageType::Call)) => return Err(self.error_of(CallError::Echo)),
+            Ok(_) => return Err(self.error_of(CallError::Unasked { count: 1 })),
+            Err(cause) => return Err(self.error_of(cause.into())),
         }
         self.refused = match call::results_at(reply) {
             Ok(_) => None,
             Err(CallError::Refused(refusal)) => Some(refusal),
-            Err(cause) => return Err(self.told(cause)),
+            Err(cause) => return Err(self.error_of(cause)),
         };
         Ok(Some(came))
     }
 
-    fn told(&self, cause: CallError) -> FloorError {
+    fn error_of(&self, cause: CallError) -> FloorError {
         FloorError::Call { address: self.service.address, cause }
     }
 

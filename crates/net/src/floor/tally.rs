@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_copies_and_late_ones_are_told_apart() {
+    fn gaps_copies_and_late_ones_are_distinguished() {
         let seen = tally([0, 1, 5, 3, 3, 5, 2, 2, 6]);
         assert_eq!((seen.datagrams, seen.duplicates, seen.reordered), (6, 3, 2));
         let leap = tally([7, 7 + WINDOW, 8, 8, 7]);

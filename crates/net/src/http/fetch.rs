@@ -105,7 +105,7 @@ mod tests {
     use crate::http::tests::pages;
 
     #[test]
-    fn a_page_that_is_asked_for_is_what_the_answer_has() {
+    fn a_page_that_is_requested_is_what_the_answer_has() {
         let world = World::new();
         let clock = world.clock();
         let address = SocketAddr::from(([127, 0, 0, 1], 1));

@@ -408,7 +408,7 @@ where
             if let Some(taken) = self.bodies.of(&record) {
                 return Poll::Ready(Ok(Some((record, Note { taken, reply_bytes, lent: false }))));
             }
-            let bytes = transport.kept_bytes(record.len()) + reply_bytes;
+            let bytes = transport.retained_bytes(record.len()) + reply_bytes;
             if let Some(taken) = self.accounts.try_take(bytes) {
                 return Poll::Ready(Ok(Some((record, Note { taken, reply_bytes, lent: false }))));
             }

@@ -230,7 +230,7 @@ impl ReceiveBuffer {
     }
 
     /// What a record of this size keeps for as long as it lives: a slab, if it is not copied.
-    pub fn kept_bytes(&self, record_bytes: usize) -> usize {
+    pub fn retained_bytes(&self, record_bytes: usize) -> usize {
         match record_bytes {
             0..=COPIED_BYTES_MAX => record_bytes,
             _ => self.pool.0.bytes(self.pool.size_for(record_bytes)),
@@ -325,7 +325,7 @@ mod tests {
         let pool = Pool::new(1 << 20);
         let mut buffer = ReceiveBuffer::new(pool.clone());
         let size = (3 << 20) + 5;
-        assert_eq!(buffer.kept_bytes(size), size + PEEK_BYTES);
+        assert_eq!(buffer.retained_bytes(size), size + PEEK_BYTES);
         for round in 1..3 {
             let stream = vec![7; size + 10];
             let mut rest = stream.as_slice();

@@ -73,7 +73,7 @@ pub trait Transport: fmt::Debug + Send {
     }
 
     /// Bytes of memory that a received message of this size keeps for as long as it lives.
-    fn kept_bytes(&self, message_bytes: usize) -> usize {
+    fn retained_bytes(&self, message_bytes: usize) -> usize {
         message_bytes
     }
 
@@ -151,8 +151,8 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).departs()
     }
 
-    fn kept_bytes(&self, message_bytes: usize) -> usize {
-        (**self).kept_bytes(message_bytes)
+    fn retained_bytes(&self, message_bytes: usize) -> usize {
+        (**self).retained_bytes(message_bytes)
     }
 
     fn is_within_record(&self) -> bool {

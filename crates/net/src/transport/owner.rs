@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_hosts_are_not_asked_for() {
+    fn other_hosts_are_not_requested() {
         let (_client, served) = pair("127.0.0.1:0").unwrap();
         let (peer, local) = (served.peer_addr().unwrap(), served.local_addr().unwrap());
         let elsewhere = SocketAddr::new("192.0.2.1".parse().unwrap(), peer.port());

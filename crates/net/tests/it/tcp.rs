@@ -184,7 +184,7 @@ fn after(bytes: &[u8]) -> Result<Option<Bytes>, TransportError> {
 }
 
 #[test]
-fn a_stream_that_ends_within_a_record_is_told_from_one_that_ends_behind_it() {
+fn a_stream_that_ends_within_a_record_is_distinguished_from_one_that_ends_behind_it() {
     let record = fragment(&[7; 40], true);
     for length in 1..record.len() {
         assert!(matches!(after(&record[..length]), Err(TransportError::Truncated)), "{length}");

@@ -244,7 +244,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bad_input_is_told_with_its_row_and_reason() {
+    fn bad_input_is_reported_with_its_row_and_reason() {
         let said = |text: &str| Curve::parse(text).unwrap_err().to_string();
         let heading = "throughput_per_s response_ms\n";
         assert!(said("100 1.5\n200 2").starts_with("row 1: the heading has to name two columns"));

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_curve_does_not_show_is_said_with_what_would() {
+    fn what_a_curve_does_not_show_is_stated_with_what_would() {
         // All loads fit into the cache: nothing of the disks or of the cache's size is there.
         let curve = synthetic(&FileServer::paper_raid(), 1, 40, (0.02, 0.33));
         let said = Inferred::from(&curve, Given { disks: Some(28), ..UNKNOWN })

@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_data_do_not_show_is_said() {
+    fn what_the_data_do_not_show_is_stated() {
         // a b and c: a and b only as a product, c not at all.
         let data = noisy(1, 20, 0);
         let residuals = |p: &[f64], out: &mut [f64]| {
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_and_are_told() {
+    fn bounds_hold_and_are_reported() {
         let data = noisy(1, 20, 0);
         let start = [parameter("a", 10.0), Parameter { hi: 6.0, ..parameter("b", 5.0) }];
         let fitted = minimize(&start, data.len(), line(&data)).unwrap();

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn each_parameter_is_told_from_the_others() {
+    fn each_parameter_is_distinguished_from_the_others() {
         let (none, bare) = (Some(0.0), Some(14.0));
         assert_recovered(behind(0.0, 0.0, 0.0, 0.0), [none, none, bare, none]);
         assert_recovered(behind(150.0, 0.0, 0.0, 0.0), [Some(150.0), none, bare, none]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_without_a_pair_or_of_numbers_that_are_none() {
+    fn nothing_is_stated_without_a_pair_or_of_numbers_that_are_none() {
         assert_eq!(Recovered::from_pairs(&[], &CALLS), None);
         let mut pair = behind(0.0, 0.0, 0.0, 0.0);
         pair.behind.round_trip_us = f64::NAN;

@@ -575,7 +575,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_broken_record_is_told_where() {
+    fn a_broken_record_is_reported_where() {
         let at = |text: &str| Run::from_json(text).unwrap_err().to_string();
         assert_eq!(
             at("{\n  \"schema\": \"nfskit.run/1\",\n  \"tool\": }"),

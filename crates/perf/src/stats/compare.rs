@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_difference_is_told_in_both_directions() {
+    fn a_clear_difference_is_reported_in_both_directions() {
         let low = sample((0..20).map(f64::from));
         let high = sample((0..20).map(|i| f64::from(i) + 15.0));
         assert_eq!(compare(&low, &high).verdict, Verdict::Larger);

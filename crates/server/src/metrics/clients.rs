@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_apart() {
+    fn clients_are_distinguished() {
         let office = Office::new();
         for client in [1, 2, 1, 17, 1, 33] {
             office.call(client, 0);

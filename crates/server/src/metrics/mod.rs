@@ -82,7 +82,7 @@ impl Metrics {
 
     /// And counts by file, with their names ([`Self::write_files`]); said before it is shared.
     #[must_use]
-    pub fn telling_files(mut self) -> Self {
+    pub fn with_files(mut self) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.files = Some(Files::new());
         }

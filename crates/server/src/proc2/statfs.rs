@@ -19,11 +19,11 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
     let file = cx.handle(&args.file)?;
     let found = cx.store.space(cx.caller, &file).await;
     let space = found.result.map_err(|status| nfsstat2(Statfs, status))?;
-    Ok(said(&space, cx.transfer_bytes_max()))
+    Ok(blocks_of(&space, cx.transfer_bytes_max()))
 }
 
 /// Blocks are as large as they must be for their number to fit: 4 KiB up to 8 TiB.
-fn said(space: &Space, tsize: u32) -> ReplyOk {
+fn blocks_of(space: &Space, tsize: u32) -> ReplyOk {
     let mut bsize = BLOCK_BYTES_MIN;
     while bsize < 1 << 31 && space.bytes_total / u64::from(bsize) > BLOCKS_MAX {
         bsize *= 2;
@@ -53,7 +53,7 @@ mod tests {
             files_free,
             files_available,
         };
-        let said = said(&space, 8192);
+        let said = blocks_of(&space, 8192);
         assert_eq!((said.blocks, said.blocks), (said.bfree, said.bavail));
         (said.bsize, said.blocks)
     }

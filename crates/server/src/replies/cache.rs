@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_is_told_once() {
+    fn doubt_is_reported_once() {
         let mut cache = Cache::new(10);
         let (call, doubt) = (key(1, 1), DOUBT);
         assert_eq!(cache.claim(call, NOW), Known::New);

@@ -9,10 +9,10 @@
 //!                                   look for its traces (`proc3::in_doubt`)
 //! ```
 //!
-//! Calls are told apart by client address, XID, procedure, caller and a checksum of the arguments;
-//! not by port or connection, so that a client that reconnects is known. With a file
-//! ([`Replies::kept_in`]) they are known after the death of the process too: what was answered is
-//! answered again, and what was in progress is in doubt.
+//! Calls are distinguished by client address, XID, procedure, caller and a checksum of the
+//! arguments; not by port or connection, so that a client that reconnects is known. With a file
+//! ([`Replies::persistent_in`]) they are known after the death of the process too: what was
+//! answered is answered again, and what was in progress is in doubt.
 //!
 //! WRITE is remembered as well, but not in the file: done again it does no harm, unless it comes
 //! behind a later WRITE to the same place.
@@ -132,7 +132,7 @@ impl Replies {
     ///
     /// # Errors
     /// The file cannot be made, read or given its length.
-    pub fn kept_in(
+    pub fn persistent_in(
         path: &Path,
         slots: usize,
         replies_max: usize,

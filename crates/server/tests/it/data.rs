@@ -270,7 +270,7 @@ fn reading_moves_the_access_time_once_after_a_change() {
 }
 
 #[test]
-fn bad_handles_are_told_from_stale_ones() {
+fn bad_handles_are_distinguished_from_stale_ones() {
     let world = World::new();
     let handle = |bytes: &[u8]| FileHandle::new(bytes).unwrap();
     let bad = Err(NfsStat3::BadHandle);

@@ -38,7 +38,7 @@ fn what_was_made_is_found() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_the_directorys_attributes() {
+fn what_is_missing_is_stated_with_the_directorys_attributes() {
     let world = World::new();
     let root = world.root();
     let failure = world.lookup(root, b"f").unwrap_err();

@@ -55,7 +55,7 @@ fn pathconf_tells_the_limits() {
 }
 
 #[test]
-fn nothing_is_said_about_files_that_are_gone() {
+fn nothing_is_stated_about_files_that_are_gone() {
     let world = World::new();
     let root = world.root();
     let gone = world.create(root, b"f");

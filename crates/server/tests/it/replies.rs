@@ -52,7 +52,7 @@ impl Host {
         let passing = move || Instant::EPOCH + Nanos::from_secs(time().secs.unsigned_abs());
         let times = Times { of_day: Arc::clone(&self.time), passing: Arc::new(passing) };
         let replies = match file {
-            Some(file) => Replies::kept_in(file, 64, 1000, times).unwrap(),
+            Some(file) => Replies::persistent_in(file, 64, 1000, times).unwrap(),
             None => Replies::in_memory(1000, times),
         };
         let exports = Exports::new(self.exports.iter().cloned().collect()).unwrap();

@@ -58,7 +58,7 @@ fn null_works_for_every_program_with_any_credential_that_can_be_read() {
 }
 
 #[test]
-fn what_is_not_served_is_said_to_be() {
+fn what_is_not_served_is_named() {
     let world = World::new();
     let said = |program, version, procedure| answer(&world, numbered(program, version, procedure));
     let from_to = |low, high| accepted(AcceptStatus::ProgMismatch { low, high });

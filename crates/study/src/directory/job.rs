@@ -137,16 +137,16 @@ impl Job {
         let mount = mount_above(&real, &before);
         let counting = Counting { root, mount: mount.as_deref() };
         let names = counting.step(|| place.names(plan.names, plan.step_time))?;
-        self.told(0.1);
+        self.progress(0.1);
         let single = |bytes, count| place.singles(bytes, count, plan.step_time);
         let small = counting.step(|| single(BLOCK_BYTES, plan.small))?;
         let large = counting.step(|| single(LARGE_BYTES, plan.large))?;
-        self.told(0.2);
+        self.progress(0.2);
         let file_bytes = self.file_bytes(&large.of);
         let crowds = self.crowds(&place, &counting, file_bytes)?;
-        self.told(0.7);
+        self.progress(0.7);
         let files = counting.step(|| self.files(scratch, file_bytes))?;
-        self.told(1.0);
+        self.progress(1.0);
         let after = counted::look(root);
         Ok(Measured { names, small, large, crowds, files, file_bytes, mount, before, after })
     }
@@ -186,7 +186,7 @@ impl Job {
             if let Some(counted) = step.counted {
                 crowd.counted.get_or_insert_default().add(&counted);
             }
-            self.told(0.2 + 0.5 * (done + 1) as f64 / total as f64);
+            self.progress(0.2 + 0.5 * (done + 1) as f64 / total as f64);
         }
         Ok(crowds)
     }
@@ -201,7 +201,7 @@ impl Job {
             append_time_max: Nanos::ZERO,
             drop_caches: false,
         };
-        let mut told = |share: f64| self.told(0.7 + 0.3 * share);
+        let mut told = |share: f64| self.progress(0.7 + 0.3 * share);
         let outcome = storage::run(&self.clock, &plan, "file", &self.stop, &mut told);
         match outcome.failed {
             Some(error) => Err(error),
@@ -209,7 +209,7 @@ impl Job {
         }
     }
 
-    fn told(&self, share: f64) {
+    fn progress(&self, share: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
         self.done.store((share.clamp(0.0, 1.0) * 1e3) as u32, Ordering::Relaxed);
     }

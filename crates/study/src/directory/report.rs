@@ -68,7 +68,7 @@ fn headline(outcome: &Outcome) -> Headline {
             "A write of 8 KiB that is made stable takes {}; most of that, {:.0} %, is {}.",
             time(all),
             100.0 * most.us / all.max(f64::MIN_POSITIVE),
-            said(most)
+            in_words(most)
         )
     });
     let gained = outcome.gain(Kind::Write).map(|(programs, gain)| {
@@ -121,7 +121,7 @@ fn survives(outcome: &Outcome) -> &'static str {
 }
 
 /// A part in words.
-fn said(part: &Part) -> &'static str {
+fn in_words(part: &Part) -> &'static str {
     match part.name {
         "network" => "the network's round trips",
         "network or server" => "network or server, which cannot be told apart",

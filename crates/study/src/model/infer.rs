@@ -13,7 +13,7 @@ use perf::model::least_squares::{FitError, Found};
 use perf::model::whatif::server::{Base, Outlook, answer};
 use perf::record::Run as Record;
 
-use super::known::Told;
+use super::known::Facts;
 use super::source::Source;
 use super::{span, whatif};
 use crate::model::args::estimate::Infer;
@@ -26,14 +26,14 @@ pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
             "nfskit model fit explains sweeps and traces",
         ));
     };
-    explain(&curve, &args.curve, &args.known.told(&told), args.json.as_deref(), verbosity)
+    explain(&curve, &args.curve, &args.known.or_before(&told), args.json.as_deref(), verbosity)
 }
 
 /// A curve explained.
 pub(super) fn explain(
     curve: &Curve,
     path: &Path,
-    told: &Told,
+    told: &Facts,
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
@@ -57,7 +57,7 @@ pub(super) fn explain(
 }
 
 /// The server that a file's curve shows.
-pub(super) fn infer(curve: &Curve, path: &Path, told: &Told) -> Result<Inferred, Failure> {
+pub(super) fn infer(curve: &Curve, path: &Path, told: &Facts) -> Result<Inferred, Failure> {
     Inferred::from(curve, told.given()).map_err(|error| failure(path, &error, Fitted::Curve))
 }
 

@@ -14,7 +14,7 @@ use crate::model::args::estimate::Known;
 /// What was told of a server, as a record of it keeps it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
-pub(super) struct Told {
+pub(super) struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     cpus: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ const NAME: &str = "told";
 /// `--cache 128M` is read.
 const ACCESSED_BYTES: u64 = 1 << 20;
 
-impl Told {
+impl Facts {
     /// What a record keeps. What cannot be read was not told.
     pub(super) fn of_record(model: &Map<String, Value>) -> Self {
         let told = model.get(NAME).cloned();
@@ -70,8 +70,8 @@ fn lines(each: bool) -> DiskLines {
 
 impl Known {
     /// This, and where it says nothing, what was told before.
-    pub(super) fn told(&self, before: &Told) -> Told {
-        Told {
+    pub(super) fn or_before(&self, before: &Facts) -> Facts {
+        Facts {
             cpus: self.cpus.or(before.cpus),
             disks: self.disks.or(before.disks),
             disk_us: self.disk.map(Nanos::as_micros_f64).or(before.disk_us),
@@ -120,7 +120,7 @@ mod tests {
     fn a_cache_and_what_is_accessed_are_in_one_unit_given_or_not() {
         let given = |words: &[&str]| {
             let words = std::iter::once(&"model").chain(words);
-            Arguments::parse_from(words).known.told(&Told::default()).given()
+            Arguments::parse_from(words).known.or_before(&Facts::default()).given()
         };
         let told = given(&["--cache", "1M", "--accessed", "1M"]);
         assert_eq!(told.cache_bytes, Some(told.accessed_bytes_per_op_s));

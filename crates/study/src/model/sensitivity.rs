@@ -94,7 +94,7 @@ fn seen(args: &Args) -> Result<Seen, Failure> {
     let fit = |to| move |error| infer::failure(path, &error, to);
     Ok(match Source::read(path, "sensitivity", args.of.as_deref())? {
         Source::Curve(curve, told) => {
-            let inferred = infer::infer(&curve, path, &args.known.told(&told))?;
+            let inferred = infer::infer(&curve, path, &args.known.or_before(&told))?;
             let server = inferred.server;
             let first_per_s = curve.points()[0].per_s.min(0.9 * server.saturation().0);
             Seen {

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_is_told_without_a_note_that_takes_it_back() {
+    fn what_shows_is_reported_without_a_note_that_takes_it_back() {
         let said = text(&outcome());
         for part in ["T_op, server", "servers", "stable together", "The server stops for its disk"]
         {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_that_rests_on_what_a_note_says_is_not_known() {
+    fn nothing_is_stated_that_rests_on_what_a_note_says_is_not_known() {
         let mut memory = outcome();
         memory.findings.block_us = untold(3.0);
         memory.findings.commit_us = untold(10.0);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_not_told_from_nothing_exactly_where_its_interval_says_so() {
+    fn an_operation_is_not_distinguished_from_nothing_exactly_where_its_interval_says_so() {
         let mut small = outcome();
         // Small beside the way, and known.
         small.findings.op_us = told(5.0);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_and_an_emulated_link_are_told_by_what_they_leave_open() {
+    fn version_2_and_an_emulated_link_are_known_by_what_they_leave_open() {
         let said = text(&Outcome { version: 2, ..outcome() });
         assert!(said.contains("T_op + T_B") && !said.contains("T_B, 8 KiB"), "{said}");
         assert!(!said.contains("stable together"), "{said}");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_o_that_the_model_does_not_take_whole_is_told_with_what_it_takes() {
+    fn an_o_that_the_model_does_not_take_whole_is_reported_with_what_it_takes() {
         let mut outcome = outcome();
         outcome.findings.path.overhead_us = 44.8;
         outcome.findings.overhead_us = told(120.0);

@@ -469,7 +469,7 @@ fn a_page_that_comes_late_is_not_remembered_of_a_directory_of_which_nothing_was_
 }
 
 #[test]
-fn what_is_told_of_a_file_that_was_found_is_of_one_moment() {
+fn attributes_of_a_file_that_was_found_are_of_one_moment() {
     world(async |clock, site| {
         let late = |procedure| match procedure {
             Procedure::Lookup => Nanos::from_secs(1),

@@ -276,7 +276,7 @@ impl Service for Timed {
 }
 
 #[test]
-fn a_service_is_told_when_the_last_byte_of_a_reply_has_left() {
+fn a_service_learns_when_the_last_byte_of_a_reply_has_left() {
     let world = World::new();
     let clock = world.clock();
     let sent = world

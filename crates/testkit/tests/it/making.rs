@@ -142,7 +142,7 @@ fn what_is_set_of_a_file_that_is_made_is_seen_by_who_opens_it_after_the_close() 
 }
 
 #[test]
-fn what_cannot_be_set_later_is_told_by_the_close() {
+fn what_cannot_be_set_later_is_reported_by_the_close() {
     world(async |scene| {
         let (ours, me) = (&scene.ours, me());
         let mode = Sattr3::of_mode(0o644);
@@ -262,7 +262,7 @@ fn names_of_a_directory_that_we_have_made_are_known() {
 }
 
 #[test]
-fn a_server_for_which_letters_of_both_cases_are_one_is_asked_for_every_name() {
+fn a_server_that_folds_case_gets_a_lookup_for_every_name() {
     world(async |scene| {
         let rpc = scene.site.rpc_lying(Lie::FoldsCase);
         let session = scene.site.session(rpc).await.unwrap();

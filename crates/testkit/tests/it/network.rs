@@ -48,7 +48,7 @@ fn a_null_call_takes_twice_the_latency_and_its_bytes_time() {
 }
 
 #[test]
-fn a_caller_is_told_when_the_last_byte_of_its_message_has_left() {
+fn a_caller_learns_when_the_last_byte_of_its_message_has_left() {
     let world = World::new();
     let clock = world.clock();
     let profile: Profile = "lan-1g".parse().unwrap();
@@ -161,7 +161,7 @@ fn a_call_without_reply_fails_at_its_limit_and_a_late_reply_is_counted_and_dropp
 }
 
 #[test]
-fn an_echo_is_told_from_a_server() {
+fn an_echo_is_distinguished_from_a_server() {
     let world = World::new();
     let clock = world.clock();
     let error = world

@@ -53,7 +53,7 @@ fn the_default_run_has_its_mix_and_its_rate() {
 #[test]
 fn every_operation_of_version_3_is_answered_as_expected() {
     let all = Operation::ALL.map(|operation| (operation, 1.0));
-    let mix = Mix::kept("all".to_owned(), &all, Sureness::Given, String::new());
+    let mix = Mix::leaked("all".to_owned(), &all, Sureness::Given, String::new());
     let outcome = outcome(plan(mix), Nanos::from_micros(100));
     assert_eq!((outcome.failed(), &outcome.first_failure), (0, &None));
     assert_eq!(outcome.operations.len(), Operation::ALL.len());
@@ -63,7 +63,8 @@ fn every_operation_of_version_3_is_answered_as_expected() {
 #[test]
 fn one_operation_by_itself_is_nothing_else() {
     for operation in Operation::ALL {
-        let mix = Mix::kept("one".to_owned(), &[(operation, 1.0)], Sureness::Given, String::new());
+        let mix =
+            Mix::leaked("one".to_owned(), &[(operation, 1.0)], Sureness::Given, String::new());
         let plan = Plan { calls: 300, ..plan(mix) };
         let outcome = outcome(plan, Nanos::from_micros(100));
         assert_eq!((outcome.failed(), outcome.off_percent()), (0, 0.0), "{operation}");

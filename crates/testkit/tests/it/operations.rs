@@ -77,7 +77,8 @@ async fn measured(
     let scratch = Scratch::create(&session, &Scratch::name_for("mix")).await.unwrap();
     let mut told = Vec::new();
     let built =
-        fileset::build_telling(&session, scratch.dir(), &layout, |share| told.push(share)).await;
+        fileset::build_with_progress(&session, scratch.dir(), &layout, |share| told.push(share))
+            .await;
     let mut files = built.unwrap();
     assert!(told.is_sorted() && told.last() == Some(&1.0), "{:?}", told.last());
     // Who has lost a call waits for it long.
@@ -110,7 +111,7 @@ fn all(version: Version) -> Mix {
         .filter(|operation| operation.is_in(version))
         .map(|operation| (operation, 1.0))
         .collect();
-    Mix::kept("all".to_owned(), &weights, Sureness::Given, String::new())
+    Mix::leaked("all".to_owned(), &weights, Sureness::Given, String::new())
 }
 
 fn layout() -> Layout {
@@ -147,7 +148,8 @@ fn what_changes_names_is_answered_once_although_calls_and_replies_are_lost() {
 #[test]
 fn a_mix_that_only_removes_says_how_often_there_was_nothing_to_do() {
     let of = |operation| {
-        let mix = Mix::kept("one".to_owned(), &[(operation, 1.0)], Sureness::Given, String::new());
+        let mix =
+            Mix::leaked("one".to_owned(), &[(operation, 1.0)], Sureness::Given, String::new());
         outcome(Way::Stream, Version::Three, mix, layout())
     };
     for operation in [Operation::Remove, Operation::Rmdir] {

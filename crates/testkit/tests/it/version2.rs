@@ -136,7 +136,7 @@ fn our_own_changes_of_names_are_not_taken_for_somebody_elses() {
 }
 
 #[test]
-fn what_does_not_fit_into_32_bits_is_told_without_asking() {
+fn what_does_not_fit_into_32_bits_is_reported_without_asking() {
     in_world(|clock| async move {
         let session = session(&clock).await;
         let how = CreateHow::Unchecked(Sattr3::default());

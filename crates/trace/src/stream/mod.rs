@@ -205,7 +205,7 @@ impl Stream {
 
     /// The other end has acknowledged without data. True when it asks for what is missing, once for
     /// each time: whoever captures near the sender sees nothing else of a loss until it is mended.
-    pub(super) fn asked_again(&mut self, ack: u32) -> bool {
+    pub(super) fn requests_again(&mut self, ack: u32) -> bool {
         let (last, times) = self.last_ack;
         let times = if last == ack { times.saturating_add(1) } else { 0 };
         self.last_ack = (ack, times);

@@ -113,7 +113,7 @@ fn a_file_that_ends_early_is_read_up_to_there() {
 }
 
 #[test]
-fn what_is_no_capture_is_told() {
+fn what_is_no_capture_is_reported() {
     let open = |bytes: &[u8]| Capture::open("f", Box::new(Cursor::new(bytes.to_vec())));
     assert!(matches!(open(b"").unwrap_err(), CaptureError::Empty { .. }));
     assert!(matches!(open(b"no").unwrap_err(), CaptureError::NotACapture { .. }));

@@ -129,7 +129,7 @@ fn packets_cut_off_by_a_snap_length_still_have_their_heads_and_times() {
 }
 
 #[test]
-fn messages_that_begin_where_a_packet_was_cut_off_are_told() {
+fn messages_that_begin_where_a_packet_was_cut_off_are_reported() {
     let said = |xid| (Said::Write { xid, bytes: 8192 }, Said::Written { xid, bytes: 8192 });
     let (calls, replies): (Vec<Said>, Vec<Said>) = (0..4).map(said).unzip();
     let records = |said: &[Said]| said.iter().flat_map(Said::record).collect::<Vec<u8>>();

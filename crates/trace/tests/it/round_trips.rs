@@ -41,7 +41,7 @@ fn jumps(packets: &[(u64, Vec<u8>)]) -> (Vec<Jump>, [u64; 3]) {
 }
 
 #[test]
-fn a_way_that_becomes_longer_is_told_by_what_the_server_acknowledges() {
+fn a_way_that_becomes_longer_is_seen_in_what_the_server_acknowledges() {
     let packets = over_tcp(&[(300, 250), (300, 1_250), (300, 250)]);
     let (jumps, least) = jumps(&packets);
     assert_eq!(least[..2], [250 * US, 5 * US]);

@@ -94,7 +94,7 @@ fn a_filter_makes_no_lost_calls_of_what_it_leaves_out() {
 }
 
 #[test]
-fn the_pace_is_of_all_operations_whatever_is_asked_for() {
+fn the_pace_is_of_all_operations_whatever_is_requested() {
     let packets = conversation(60);
     let all = filtered(&packets, Filter::default());
     let writes = Filter { operations: vec!["WRITE".into()], ..Filter::default() };

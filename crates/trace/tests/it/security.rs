@@ -129,7 +129,7 @@ fn the_calls_that_make_a_context_are_null_and_have_no_status() {
 }
 
 #[test]
-fn a_connection_that_goes_over_to_tls_is_told_and_nothing_is_made_up_behind() {
+fn a_connection_that_goes_over_to_tls_is_reported_and_nothing_is_made_up_behind() {
     // NULL with AUTH_TLS, and the verifier that takes it up.
     let asks = record(words(&[7, 0, 2, 100_003, 4, 0, 7, 0, 0, 0]));
     let answer =

@@ -264,7 +264,7 @@ fn a_capture_that_begins_in_the_middle_of_a_write_finds_the_next_record() {
 }
 
 #[test]
-fn calls_and_replies_that_come_again_are_told_apart() {
+fn calls_and_replies_that_come_again_are_distinguished() {
     let said = lookups(4);
     let frames = |repeated: &[&Said]| {
         let mut frames: Vec<Vec<u8>> = Vec::new();

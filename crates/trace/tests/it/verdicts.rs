@@ -68,7 +68,7 @@ fn what_the_capture_lost_the_network_did_not_and_no_call_took_no_time() {
 }
 
 #[test]
-fn where_too_much_was_cut_off_nothing_is_told_and_where_little_was_it_is() {
+fn where_too_much_was_cut_off_nothing_is_reported_and_where_little_was_it_is() {
     let lossy = Network { lost_of: 100, ..Network::default() };
     let (whole, mut evidence, _) = diagnosed(&lossy.captured(At::Client));
     let replies: u64 = evidence.works.iter().map(|work| work.calls).sum();

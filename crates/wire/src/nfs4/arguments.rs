@@ -5,7 +5,7 @@
 //! of none of them, the walk ends, and with it the list of operations.
 
 use super::{HANDLE_LEN_MAX, NAME_LEN_MAX, Operation as Op};
-use crate::partial::Asked;
+use crate::partial::Arguments;
 use crate::xdr::Reader;
 
 /// Longest attribute list, data excepted.
@@ -17,7 +17,11 @@ const LIST_LEN_MAX: u32 = 4096;
 
 /// Walks over the arguments of an operation. Data at their end are not walked over: how many bytes
 /// of them follow is returned. `None` where they were cut off, or cannot be.
-pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<usize> {
+pub(super) fn walk<'a>(
+    operation: Op,
+    r: &mut Reader<'a>,
+    arguments: &mut Arguments<'a>,
+) -> Option<usize> {
     match operation {
         Op::Getfh
         | Op::Lookupp
@@ -28,29 +32,29 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
         | Op::Savefh
         | Op::Illegal => {}
         Op::Commit => {
-            asked.offset = r.u64().ok()?;
-            asked.count = r.u32().ok()?;
+            arguments.offset = r.u64().ok()?;
+            arguments.count = r.u32().ok()?;
         }
         Op::Read | Op::ReadPlus => {
             skip(r, 16)?;
-            asked.offset = r.u64().ok()?;
-            asked.count = r.u32().ok()?;
+            arguments.offset = r.u64().ok()?;
+            arguments.count = r.u32().ok()?;
         }
         Op::Write => {
             skip(r, 16)?;
-            asked.offset = r.u64().ok()?;
-            asked.stable = r.u32().ok()?.try_into().unwrap_or(2);
-            asked.count = r.u32().ok()?;
-            return Some((asked.count as usize).next_multiple_of(4));
+            arguments.offset = r.u64().ok()?;
+            arguments.stable = r.u32().ok()?.try_into().unwrap_or(2);
+            arguments.count = r.u32().ok()?;
+            return Some((arguments.count as usize).next_multiple_of(4));
         }
-        Op::Putfh => asked.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
-        Op::Link | Op::Lookup | Op::Remove | Op::Secinfo => asked.name = name(r)?,
+        Op::Putfh => arguments.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
+        Op::Link | Op::Lookup | Op::Remove | Op::Secinfo => arguments.name = name(r)?,
         Op::Rename => {
-            asked.name = name(r)?;
+            arguments.name = name(r)?;
             name(r)?;
         }
-        Op::Create => create(r, asked)?,
-        Op::Open => open(r, asked)?,
+        Op::Create => create(r, arguments)?,
+        Op::Open => open(r, arguments)?,
         Op::Getattr => bitmap(r)?,
         Op::Nverify | Op::Verify => attributes(r)?,
         Op::Setattr => {
@@ -250,18 +254,18 @@ pub(super) fn attributes(r: &mut Reader<'_>) -> Option<()> {
 }
 
 /// CREATE4args
-fn create<'a>(r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<()> {
+fn create<'a>(r: &mut Reader<'a>, arguments: &mut Arguments<'a>) -> Option<()> {
     match r.u32().ok()? {
         3 | 4 => skip(r, 8)?, // a device
         5 => text(r)?,
         _ => {}
     }
-    asked.name = name(r)?;
+    arguments.name = name(r)?;
     attributes(r)
 }
 
 /// OPEN4args
-fn open<'a>(r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<()> {
+fn open<'a>(r: &mut Reader<'a>, arguments: &mut Arguments<'a>) -> Option<()> {
     skip(r, 20)?; // seqid, access, deny, clientid
     name(r)?; // owner
     if r.u32().ok()? == 1 {
@@ -276,11 +280,11 @@ fn open<'a>(r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<()> {
         }
     }
     match r.u32().ok()? {
-        0 | 3 => asked.name = name(r)?,
+        0 | 3 => arguments.name = name(r)?,
         1 => skip(r, 4)?,
         2 => {
             skip(r, 16)?;
-            asked.name = name(r)?;
+            arguments.name = name(r)?;
         }
         4 | 6 => {}
         5 => skip(r, 16)?,

@@ -2,7 +2,7 @@
 
 use super::arguments::{attributes, bitmap, walk};
 use super::{Callback, HANDLE_LEN_MAX, NAME_LEN_MAX, Operation as Op};
-use crate::partial::{Answered, Asked};
+use crate::partial::{Arguments, Results};
 use crate::xdr::Reader;
 
 /// Operations of a COMPOUND that are looked at. Servers take a few dozen.
@@ -15,7 +15,7 @@ const TAG_LEN_MAX: usize = 1024;
 pub struct Compound<'a> {
     /// The number of the operation that the others are there for; 0 without any.
     pub main: u32,
-    pub asked: Asked<'a>,
+    pub arguments: Arguments<'a>,
     pub minor: u32,
 }
 
@@ -44,17 +44,17 @@ pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
             each(number);
             if rank(number) > rank(compound.main) {
                 compound.main = number;
-                compound.asked = Asked { handle: current, ..Asked::default() };
+                compound.arguments = Arguments { handle: current, ..Arguments::default() };
             }
             let operation = Op::from_code(number)?;
             let is_main = compound.main == number;
-            let mut found = Asked::default();
+            let mut found = Arguments::default();
             let walked = walk(operation, &mut r, &mut found);
             if operation == Op::Putfh {
                 current = found.handle;
             } else if is_main {
-                let handle = compound.asked.handle;
-                compound.asked = Asked { handle, ..found };
+                let handle = compound.arguments.handle;
+                compound.arguments = Arguments { handle, ..found };
             }
             let behind = walked?;
             if behind > 0 {
@@ -122,8 +122,8 @@ pub fn callback(args: &[u8]) -> Option<Callback> {
 }
 
 /// Reads a COMPOUND's results as far as its main operation, for what that says.
-pub fn reply<'a>(results: &'a [u8], main: Option<Op>) -> Answered<'a> {
-    let mut answered = Answered::default();
+pub fn reply<'a>(results: &'a [u8], main: Option<Op>) -> Results<'a> {
+    let mut answered = Results::default();
     let mut r = Reader::new(results);
     let mut read = || -> Option<()> {
         answered.status = Some(r.u32().ok()?);
@@ -143,7 +143,7 @@ pub fn reply<'a>(results: &'a [u8], main: Option<Op>) -> Answered<'a> {
                 }
                 Op::ReadPlus => {
                     r.u32().ok()?; // eof
-                    // Data, and holes that are none. With several parts, what was asked for counts.
+                    // Data, and holes that are none. Of several parts the requested length counts.
                     answered.count = match r.u32().ok()? {
                         0 => Some(0),
                         1 if r.u32().ok()? == 0 => {

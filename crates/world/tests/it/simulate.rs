@@ -71,7 +71,7 @@ fn utilization_is_that_of_all_lives_of_a_server() {
 }
 
 #[test]
-fn an_open_loop_offers_what_was_asked_for() {
+fn an_open_loop_offers_what_was_requested() {
     let open =
         outcome(&SMALL.replace("\"getattr\"", "\"getattr\"\nrate = 2000\narrivals = \"fixed\""));
     assert!((1_990.0..2_010.0).contains(&open.per_s), "{}", open.per_s);

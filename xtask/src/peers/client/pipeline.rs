@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_nobody_asked_for_is_an_error() {
+    fn a_reply_that_nobody_requested_is_an_error() {
         let error = run_against_a_server_that_swaps(0x40).unwrap_err();
         assert!(error.contains("a reply to no call"), "{error}");
     }

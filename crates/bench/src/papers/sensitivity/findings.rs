@@ -34,7 +34,7 @@ impl Findings {
         let compared: Vec<f64> = live
             .iter()
             .zip(world)
-            .filter(|(live, _)| !live.point.is_told())
+            .filter(|(live, _)| !live.point.is_input())
             .map(|(live, world)| difference_pct(live, world).abs())
             .collect();
         Self {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_world_was_told_is_no_prediction_and_the_baseline_of_g_is_one() {
+    fn the_worlds_inputs_are_no_prediction_and_the_baseline_of_g_is_one() {
         let mut slow = BASELINE;
         slow.link.latency = perf::units::Nanos::from_millis(1);
         let points = [

@@ -6,7 +6,7 @@ use harness::table::{Table, left};
 
 use super::findings::{difference_pct, model};
 use super::points::Part;
-use super::table::{amount, said, shown, spread};
+use super::table::{amount, shown, spread, summary};
 use super::{Outcome, Simulated};
 
 pub(super) fn text(outcome: &Outcome) -> String {
@@ -29,7 +29,7 @@ fn section(text: &mut String, outcome: &Outcome, part: Part) {
     let mut table = Table::new(names.map(left));
     let unit = if part == Part::Overhead { "/s" } else { "" };
     for (live, world) in &pairs {
-        let (mark, differ) = match live.point.is_told() {
+        let (mark, differ) = match live.point.is_input() {
             true => ("*", String::new()),
             false => ("", format!("{:+.1} %", difference_pct(live, world))),
         };
@@ -43,7 +43,7 @@ fn section(text: &mut String, outcome: &Outcome, part: Part) {
         ]);
     }
     write!(text, "\n{}", table.markdown()).ok();
-    for line in said(outcome, part).lines() {
+    for line in summary(outcome, part).lines() {
         writeln!(text, "\n{}", line.trim()).ok();
     }
 }

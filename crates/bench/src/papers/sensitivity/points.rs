@@ -130,7 +130,7 @@ impl Part {
 impl Point {
     /// Whether the world takes what is measured here: the baselines of L and o. G's has the same
     /// conditions as L's, and is measured and predicted like any other point.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_input(&self) -> bool {
         self.part != Part::Bandwidth && self.is_baseline()
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let theirs = course(&["--target", "nfs://h/x"]);
         assert!(theirs.points.iter().all(|point| point.conditions.overhead == Nanos::ZERO));
         assert!(theirs.points.iter().all(|point| point.part != Part::Overhead));
-        let told = |course: &Course| course.points.iter().filter(|point| point.is_told()).count();
+        let told = |course: &Course| course.points.iter().filter(|point| point.is_input()).count();
         assert_eq!((told(&ours), told(&theirs)), (2, 1));
     }
 }

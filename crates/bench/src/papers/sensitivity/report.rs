@@ -7,7 +7,7 @@ use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 use super::Outcome;
 use super::findings::{difference_pct, model};
 use super::points::{Measured, Part};
-use super::table::{amount, said, shown};
+use super::table::{amount, shown, summary};
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let environment = load::environment::describe();
@@ -20,7 +20,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
     ];
     let findings = &outcome.findings;
     let agreement = format!("Live and world: {}.", findings.summary());
-    let said = Part::ALL.into_iter().map(|part| said(outcome, part).trim().to_owned());
+    let said = Part::ALL.into_iter().map(|part| summary(outcome, part).trim().to_owned());
     page(&CurvesReport {
         title: "Sensitivity to L, o and G".to_owned(),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
@@ -69,7 +69,7 @@ fn plot(outcome: &Outcome, part: Part) -> Option<CurvesPlot> {
     });
     Some(CurvesPlot {
         title: title.to_owned(),
-        caption: said(outcome, part).trim().to_owned(),
+        caption: summary(outcome, part).trim().to_owned(),
         x: x.to_owned(),
         y: y.to_owned(),
         is_logarithmic: part != Part::Overhead,

@@ -41,7 +41,7 @@ fn section(outcome: &Outcome, part: Part) -> String {
     let mut table = Table::new(names.into_iter().chain([left("")]));
     for (live, world) in &pairs {
         let predicted = model(baseline, live).map(|value| shown(part, value));
-        let mark = if live.point.is_told() { "*" } else { " " };
+        let mark = if live.point.is_input() { "*" } else { " " };
         table.row([
             format!("{}{mark}", amount(live)),
             predicted.unwrap_or_default(),
@@ -52,11 +52,11 @@ fn section(outcome: &Outcome, part: Part) -> String {
             notes(live),
         ]);
     }
-    format!("\n{what}\n{}{}", table.text(), said(outcome, part))
+    format!("\n{what}\n{}{}", table.text(), summary(outcome, part))
 }
 
 /// What the points say together, beside the paper.
-pub(super) fn said(outcome: &Outcome, part: Part) -> String {
+pub(super) fn summary(outcome: &Outcome, part: Part) -> String {
     let (live, world) = (&outcome.findings.live, &outcome.findings.world);
     match part {
         Part::Latency => {

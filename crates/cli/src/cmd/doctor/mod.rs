@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
         output::write(path, &page::text(&evidence, &reports))?;
     }
     match reports.iter().any(|report| report.severity() == Some(Severity::High)) {
-        true => Err(Failure::told(FOUND)),
+        true => Err(Failure::printed(FOUND)),
         false => Ok(()),
     }
 }

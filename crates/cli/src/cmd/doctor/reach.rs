@@ -28,7 +28,7 @@ pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), 
     if args.probe && !has_path {
         return Err(Failure::usage("--probe without an export", "nfs://HOST/EXPORT"));
     }
-    let ran = net::runtime::block_on(asked(args, &target, has_path));
+    let ran = net::runtime::block_on(checked(args, &target, has_path));
     let checked = ran.map_err(Failure::resources)??;
     let prints_text = output::prints_text(verbosity, [&args.json, &args.html]);
     if prints_text {
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), 
     if let Some(path) = &args.html {
         output::write(path, &page(&checked, probed.as_ref()))?;
     }
-    if checked.failed().is_some() { Err(Failure::told(FOUND)) } else { Ok(()) }
+    if checked.failed().is_some() { Err(Failure::printed(FOUND)) } else { Ok(()) }
 }
 
 /// A host alone is asked for its exports only. Forms are those of mount(8), and a URL's.
@@ -84,7 +84,7 @@ fn target_of(server: &str) -> Result<(Target, bool), Failure> {
     Ok((values::target(&whole).map_err(bad)?, has_path))
 }
 
-async fn asked(args: &Doctor, target: &Target, has_path: bool) -> Result<Checked, Failure> {
+async fn checked(args: &Doctor, target: &Target, has_path: bool) -> Result<Checked, Failure> {
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
     let mut mount = target::options(target, args.limit, Shape::default());

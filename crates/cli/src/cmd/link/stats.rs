@@ -40,7 +40,7 @@ impl Statistics {
         let shows = bar.is_some() || args.stats;
         let task = shows.then(|| {
             let (relay, own, bar) = (relay.clone(), clock.clone(), bar.clone());
-            clock.spawn(async move { tell(&relay, &own, bar.as_ref()).await })
+            clock.spawn(async move { show_regularly(&relay, &own, bar.as_ref()).await })
         });
         Self {
             clock: clock.clone(),
@@ -108,7 +108,7 @@ pub(super) fn table(counts: &Counts) -> String {
 }
 
 /// Tells once in an interval what has passed since the last time.
-async fn tell(relay: &Relay, clock: &Clock, bar: Option<&ProgressBar>) {
+async fn show_regularly(relay: &Relay, clock: &Clock, bar: Option<&ProgressBar>) {
     let mut before = (clock.now(), Arc::new(relay.counts()));
     loop {
         clock.sleep(INTERVAL).await;

@@ -33,19 +33,19 @@ pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
     };
     std::thread::Builder::new().name("nfskit-mounts".to_owned()).spawn(listen).map_err(failed)?;
     let pid = Pid::from_child(&child);
-    let said = net::runtime::block_on(heard(pid, answered)).map_err(failed)??;
+    let said = net::runtime::block_on(outcome_of(pid, answered)).map_err(failed)??;
     if said.map_err(failed)? == MOUNTED {
         // It goes on by itself.
         return Ok(());
     }
     let status = child.wait().map_err(failed)?;
     // It has told on our standard error why.
-    Err(Failure::told(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
+    Err(Failure::printed(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
 }
 
 /// What the process that stays has said by the time it mounts, or gives up. An interrupt is handed
 /// on: it tells, and we end as it does.
-async fn heard(
+async fn outcome_of(
     pid: Pid,
     mut answered: oneshot::Receiver<std::io::Result<String>>,
 ) -> Result<std::io::Result<String>, Failure> {

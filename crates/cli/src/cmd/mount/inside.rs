@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let served = served.unwrap_or_else(|cause| Err(Failure::resources(cause)));
     match served {
         Ok(()) => answer("ended"),
-        Err(failure) => answer(&told(&failure)),
+        Err(failure) => answer(&encoded(&failure)),
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn answer(line: &str) {
     writeln!(out, "{line}").and_then(|()| out.flush()).ok();
 }
 
-fn told(failure: &Failure) -> String {
+fn encoded(failure: &Failure) -> String {
     let plain = |text: &str| text.replace(['\n', '\t'], " ");
     format!("failed {}\t{}", plain(failure.what()), plain(failure.advice()))
 }

@@ -47,16 +47,16 @@ impl Notices {
     /// Something that is as it should be.
     pub(super) fn say(&self, text: &str) {
         if self.verbosity > Verbosity::Quiet {
-            self.tell(Weight::Info, text);
+            self.print(Weight::Info, text);
         }
     }
 
     /// Something that is not.
     pub(super) fn warn(&self, text: &str) {
-        self.tell(Weight::Warning, text);
+        self.print(Weight::Warning, text);
     }
 
-    fn tell(&self, weight: Weight, text: &str) {
+    fn print(&self, weight: Weight, text: &str) {
         if *self.is_detached.lock() {
             if let Some(log) = self.log.lock().as_ref() {
                 // 3 << 3: a daemon's.

@@ -518,7 +518,7 @@ fn replies(
     };
     let slots = SLOTS_MIN.max(4 * args.threads as usize);
     let path = state.path().join("replies");
-    let kept = Replies::kept_in(&path, slots, REPLIES_MAX, times.clone());
+    let kept = Replies::persistent_in(&path, slots, REPLIES_MAX, times.clone());
     kept.unwrap_or_else(|cause| {
         banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
         Replies::in_memory(REPLIES_MAX, times)

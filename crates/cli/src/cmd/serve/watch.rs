@@ -26,7 +26,7 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
     let monotonic = world::machine::passing(clock);
     let telling = |metrics: Metrics| match args.metrics_files {
-        true => metrics.telling_files(),
+        true => metrics.with_files(),
         false => metrics,
     };
     if let Some(threshold) = args.slow_log {

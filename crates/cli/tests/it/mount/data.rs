@@ -114,7 +114,7 @@ os.close(fd)
 }
 
 #[test]
-fn a_full_server_is_told_of_at_the_write_the_sync_or_the_close() {
+fn a_full_server_is_reported_at_the_write_the_sync_or_the_close() {
     if !can_mount() {
         return;
     }

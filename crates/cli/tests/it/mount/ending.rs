@@ -45,7 +45,7 @@ fn who_unmounts_it_ends_it() {
 }
 
 #[test]
-fn what_is_still_open_is_written_back_and_told_of() {
+fn what_is_still_open_is_written_back_and_reported() {
     if !can_mount() {
         return;
     }
@@ -66,7 +66,7 @@ fn what_is_still_open_is_written_back_and_told_of() {
 }
 
 #[test]
-fn a_server_that_is_gone_holds_up_the_end_only_for_so_long_and_the_loss_is_told() {
+fn a_server_that_is_gone_holds_up_the_end_only_for_so_long_and_the_loss_is_reported() {
     if !can_mount() {
         return;
     }

@@ -45,7 +45,7 @@ fn it_returns_when_it_is_mounted_and_the_mount_stays() {
 }
 
 #[test]
-fn what_fails_is_told_by_whoever_was_called() {
+fn what_fails_is_reported_by_whoever_was_called() {
     let served = Served::memory(&[]);
     let (dir, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (url, place) = (served.url(), at.path().to_str().unwrap());

@@ -111,7 +111,7 @@ fn other_protocols_are_counted_by_sort() {
 }
 
 #[test]
-fn standard_input_that_is_closed_or_empty_is_told() {
+fn standard_input_that_is_closed_or_empty_is_reported() {
     let mut command = nfskit(["trace", "-"]);
     Program::start(&mut command).finish().complains(3, &["standard input is empty"]);
     // Closed, not merely at its end.

@@ -67,7 +67,7 @@ fn it_ends_by_itself_after_a_time_and_says_what_passed() {
 }
 
 #[test]
-fn interfaces_that_cannot_be_listened_to_are_told() {
+fn interfaces_that_cannot_be_listened_to_are_reported() {
     let finished = run(["trace", "--interface", "lo7"]);
     finished.complains(3, &["there is no interface lo7", "lo", "ip route get"]);
     let finished = run(["trace"]);
@@ -79,7 +79,7 @@ fn interfaces_that_cannot_be_listened_to_are_told() {
 }
 
 #[test]
-fn who_may_not_capture_is_told_what_it_takes() {
+fn who_may_not_capture_learns_what_it_takes() {
     // Root without its capabilities, or anybody else as he is.
     let mut command = match rustix::process::geteuid().is_root() {
         false => nfskit(["trace", "--interface", "lo", "-q"]),

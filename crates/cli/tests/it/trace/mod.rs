@@ -188,7 +188,7 @@ fn frames_are_those_of_wireshark() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn what_cannot_be_read_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let with = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);

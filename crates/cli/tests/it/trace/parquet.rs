@@ -76,7 +76,7 @@ fn a_row_for_every_transaction_is_the_line_of_the_csv() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_the_capture_is_read() {
+fn a_file_that_cannot_be_written_is_reported_before_the_capture_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let (nowhere, other) = (folder.path().join("no/such/folder/x"), folder.path().join("other"));
     // The capture is none: if it were read first, that would be told.
@@ -95,7 +95,7 @@ fn a_file_that_cannot_be_written_is_told_before_the_capture_is_read() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("link.pcap");
     captured(&capture, |connection| connection.is_served());

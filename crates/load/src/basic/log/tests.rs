@@ -155,7 +155,7 @@ fn single_programs_need_no_header() {
 }
 
 #[test]
-fn what_is_broken_is_told_with_its_line_and_the_rest_is_read() {
+fn what_is_broken_is_reported_with_its_line_and_the_rest_is_read() {
     let text = "\
 1500 statfs calls in 0.50 seconds
 1500 statfs calls in x.y seconds

@@ -38,7 +38,7 @@ impl<T: Transport> Driver<T> {
         }
         if is_break && !carried.is_empty() {
             self.lanes[lane].is_told = true;
-            self.options.events.tell(Event::Disconnected { cause: cause.clone() });
+            self.options.events.emit(Event::Disconnected { cause: cause.clone() });
         }
         let calls = &mut self.calls;
         let mut queue: Vec<(u64, u32)> =
@@ -62,7 +62,7 @@ impl<T: Transport> Driver<T> {
                 Due::Major { xid, sent } => {
                     self.count_major(xid);
                     if !std::mem::replace(&mut self.is_silent, true) {
-                        self.options.events.tell(Event::NotResponding);
+                        self.options.events.emit(Event::NotResponding);
                     }
                     self.doubt(xid, sent);
                     self.queue_again(xid);

@@ -170,7 +170,7 @@ impl<T: Transport> Driver<T> {
         self.is_proven = true;
         self.retransmit.proven();
         if std::mem::take(&mut self.is_silent) {
-            self.options.events.tell(Event::Responding);
+            self.options.events.emit(Event::Responding);
         }
         let Call { answer, procedure, times, .. } = call;
         self.shared.counters.lock().answered(procedure, record.len(), &times, received);
@@ -191,7 +191,7 @@ impl<T: Transport> Driver<T> {
                 Poll::Ready(Ok(())) => {
                     self.shared.counters.lock().transport.connects += 1;
                     if std::mem::take(&mut self.lanes[index].is_told) {
-                        self.options.events.tell(Event::Reconnected);
+                        self.options.events.emit(Event::Reconnected);
                     }
                     self.send_unsent(cx);
                     // It has not been asked yet whether anything has come.

@@ -54,7 +54,7 @@ impl Holding {
     }
 
     /// What counts as held: with what each costs beside its bytes.
-    fn kept_bytes(&self) -> usize {
+    fn retained_bytes(&self) -> usize {
         self.bytes + self.held.len() * ENTRY_BYTES
     }
 
@@ -210,7 +210,7 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
             self.eye.lock().see(now, Seen::Came(Side::Server, &bytes));
             let ledger = &shared.back;
             for (due, bytes) in arrivals(ledger, &mut self.follower, &shared.shape, now, bytes) {
-                let fits = self.back.kept_bytes() < shared.limits.held_bytes_max;
+                let fits = self.back.retained_bytes() < shared.limits.held_bytes_max;
                 match lease(&shared.budget, bytes).filter(|_| fits) {
                     Some((bytes, lent)) => {
                         ledger.hold(bytes.len() as u64);
@@ -331,7 +331,7 @@ mod tests {
             assert!(rest.as_mut().poll(&mut cx).is_ready());
         }
         assert_eq!((holding.held.len(), holding.bytes), (2, 8));
-        assert_eq!(holding.kept_bytes(), 8 + 2 * ENTRY_BYTES);
+        assert_eq!(holding.retained_bytes(), 8 + 2 * ENTRY_BYTES);
         assert!(sender.is_closed());
     }
 }

@@ -304,7 +304,7 @@ impl<'r> Way<'r> {
 /// A record without the slab that it came in, if that is much larger and the record stays for a
 /// while; and the bytes that it keeps.
 fn own(record: Bytes, source: &impl Transport, stays: bool) -> (Bytes, usize) {
-    let (len, kept_bytes) = (record.len(), source.kept_bytes(record.len()));
+    let (len, kept_bytes) = (record.len(), source.retained_bytes(record.len()));
     if !stays {
         // What passes at once shares its slab with those read beside it.
         return (record, len);

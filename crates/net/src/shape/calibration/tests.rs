@@ -56,7 +56,7 @@ fn where_there_is_no_latency_what_else_delays_is_tried() {
 }
 
 #[test]
-fn an_overhead_is_tried_and_told() {
+fn an_overhead_is_tried_and_reported() {
     let clock = Clock::real();
     let profile: Profile = "o=20us".parse().unwrap();
     let found = crate::runtime::block_on(async { measure(&clock, &profile).await });

@@ -251,7 +251,7 @@ fn spread(jitter: Jitter) -> (f64, f64) {
 }
 
 #[test]
-fn jitter_has_the_distribution_that_was_asked_for() {
+fn jitter_has_the_distribution_that_was_requested() {
     let close = |got: (f64, f64), mean: f64, deviation: f64| {
         let near = (got.0 - mean).abs() < 0.03 * deviation;
         assert!(near && (got.1 / deviation - 1.0).abs() < 0.05, "{got:?}, not {mean}, {deviation}");

@@ -61,7 +61,7 @@ fn a_profile_is_changed_by_keys_for_both_directions_or_one() {
 }
 
 #[test]
-fn a_mistake_is_told_with_what_where_and_what_is_possible() {
+fn a_mistake_is_reported_with_what_where_and_what_is_possible() {
     for (wrong, said) in [
         ("lan-1g,L=5", ["L=5", "ms"]),
         ("lan-1g,L=-5ms", ["L=-5ms", "negative"]),
@@ -139,7 +139,7 @@ loss = "1%"
 }
 
 #[test]
-fn a_file_is_found_and_told_with_its_name_and_may_be_changed() {
+fn a_file_is_found_and_listed_with_its_name_and_may_be_changed() {
     let dir = std::env::temp_dir().join(format!("nfskit-profile-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("far.toml");

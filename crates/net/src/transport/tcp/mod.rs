@@ -303,8 +303,8 @@ impl Transport for Tcp {
         self.outgoing.bytes
     }
 
-    fn kept_bytes(&self, message_bytes: usize) -> usize {
-        self.buffer.kept_bytes(message_bytes)
+    fn retained_bytes(&self, message_bytes: usize) -> usize {
+        self.buffer.retained_bytes(message_bytes)
     }
 
     fn is_within_record(&self) -> bool {
@@ -323,7 +323,7 @@ impl Transport for Tcp {
             return None;
         }
         Some(match last && self.fragment_count == 0 {
-            true => self.buffer.kept_bytes(len),
+            true => self.buffer.retained_bytes(len),
             // Nobody knows how many more follow, and each is read before it joins the others.
             false => 2 * self.record_bytes_max,
         })

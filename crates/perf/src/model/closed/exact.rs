@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_calls_and_too_many_are_told_apart() {
+    fn nobody_calls_and_too_many_are_distinguished() {
         let solution = single(0, 1.0, &[(Kind::Queue, 1.0)]).solve().unwrap();
         assert_eq!(solution.throughput_per_s, [0.0]);
         assert_eq!(solution.response_us, [0.0]);

@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trace_does_not_show_is_said_with_what_would() {
+    fn what_a_trace_does_not_show_is_stated_with_what_would() {
         let said =
             |trace: &[Transaction]| Explained::from(trace).unwrap().unidentified().join("; ");
         // One call at a time: the way and the server are one.

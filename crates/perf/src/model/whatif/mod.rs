@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_read_as_they_are_said() {
+    fn changes_are_read_as_they_are_stated() {
         let read = |text: &str| {
             let change: Change = text.parse().unwrap();
             (change.what, change.how, change.value)
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_is_told_why() {
+    fn what_is_no_change_is_refused_with_the_reason() {
         let said = |text: &str| text.parse::<Change>().unwrap_err().to_string();
         assert!(said("").contains("is no change"));
         assert!(said("speed=2").contains("names: L, latency"));

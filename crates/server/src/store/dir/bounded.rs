@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_lately_stays() {
+    fn what_was_requested_lately_stays() {
         let mut map = Bounded::new(3);
         for key in 0..3 {
             assert!(map.insert(key, key, |_| true).is_empty());

@@ -59,7 +59,7 @@ impl Tree {
         self.acting.act_as(caller)?;
         let kept = self.listing(caller, dir, stat, from.cookie)?;
         match kept.as_ref().and_then(|kept| kept.after(from.cookie)) {
-            Some(lines) => Ok(self.list_kept(dir, lines, from.with_nodes, sink)),
+            Some(lines) => Ok(self.list_lines(dir, lines, from.with_nodes, sink)),
             None if self.file_system.has_lasting_cookies() => self.list_read(dir, from, sink),
             None => self.list_sorted(dir, from, sink),
         }
@@ -108,7 +108,7 @@ impl Tree {
         Ok(kept.filter(|kept| !kept.is_too_long()))
     }
 
-    fn list_kept<'l>(
+    fn list_lines<'l>(
         &self,
         dir: &Object,
         lines: impl Iterator<Item = (&'l Line, &'l [u8], u64)>,

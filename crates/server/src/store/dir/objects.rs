@@ -230,7 +230,7 @@ impl Objects {
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {
         let kept = self.kept.read();
-        kept.objects.find(handle).map(|object| self.asked_for(object))
+        kept.objects.find(handle).map(|object| self.touched(object))
     }
 
     pub(super) fn is_kept(&self, handle: &Handle) -> bool {
@@ -240,7 +240,7 @@ impl Objects {
     }
 
     /// Notes that the object is in use, in memory that is mostly left as it is.
-    fn asked_for(&self, object: &Arc<Object>) -> Arc<Object> {
+    fn touched(&self, object: &Arc<Object>) -> Arc<Object> {
         let now = self.now.load(Ordering::Relaxed);
         if object.asked.load(Ordering::Relaxed) != now {
             object.asked.store(now, Ordering::Relaxed);
@@ -253,7 +253,7 @@ impl Objects {
         let kept = self.kept.read();
         let handle = kept.handles.get(&stat.identity().number())?;
         // It counts as asked for.
-        kept.objects.find(handle).map(|object| self.asked_for(object))
+        kept.objects.find(handle).map(|object| self.touched(object))
     }
 
     /// The object that is kept for this handle: `new`, if there was none. Beside it those that
@@ -261,11 +261,11 @@ impl Objects {
     pub(super) fn keep(&self, new: Object) -> (Arc<Object>, Vec<Arc<Object>>) {
         let mut kept = self.kept.write();
         if let Some(old) = kept.objects.find(&new.handle) {
-            return (self.asked_for(old), Vec::new());
+            return (self.touched(old), Vec::new());
         }
         let left = kept.leaving.remove(&new.handle).and_then(|left| left.upgrade());
         let object = left.unwrap_or_else(|| Arc::new(new));
-        kept.insert(self.asked_for(&object))
+        kept.insert(self.touched(&object))
     }
 
     /// Takes back one that is leaving, with those that have to go for it.
@@ -275,7 +275,7 @@ impl Objects {
         }
         let mut kept = self.kept.write();
         let left = kept.leaving.remove(handle)?.upgrade()?;
-        Some(kept.insert(self.asked_for(&left)))
+        Some(kept.insert(self.touched(&left)))
     }
 
     pub(super) fn forget(&self, handle: &Handle) -> Option<Arc<Object>> {

@@ -58,7 +58,7 @@ fn offsets_of_32_bits_are_unsigned_and_end() {
 }
 
 #[test]
-fn a_file_larger_than_32_bits_is_said_to_be_as_large_as_can_be_said() {
+fn a_file_larger_than_32_bits_has_the_largest_size_of_32_bits() {
     let world = World2::new();
     let root = world.world.root();
     let large = world.world.create(root, b"large");

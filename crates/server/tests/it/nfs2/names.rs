@@ -52,7 +52,7 @@ fn what_was_made_is_found_and_removed() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_to_be() {
+fn what_cannot_be_done_is_named() {
     over_both(|world| {
         let root = world.root();
         let file = world.create(root, b"f");

@@ -15,7 +15,7 @@ async fn contents(store: &SimStore, name: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_failed_sync_is_told_to_all_it_covers_and_changes_the_verifier() {
+fn a_failed_sync_fails_all_it_covers_and_changes_the_verifier() {
     for (rule, left) in [(AfterFailedSync::Lose, &b""[..]), (AfterFailedSync::KeepDirty, b"data")] {
         let timeline = Timeline::default();
         let options = SimOptions { after_failed_sync: rule, ..options("hdd") };

@@ -19,7 +19,7 @@ pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
     let json = args.json.as_deref();
     match Source::read(&args.file, "fit", args.of.as_deref())? {
         Source::Curve(curve, told) => {
-            super::infer::explain(&curve, &args.file, &args.known.told(&told), json, verbosity)
+            super::infer::explain(&curve, &args.file, &args.known.or_before(&told), json, verbosity)
         }
         Source::Sweep(observed) => explain(&observed, &args.file, json, verbosity),
         Source::Trace(transactions) => trace::explain(&transactions, &args.file, json, verbosity),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_rows_are_told_with_their_reason() {
+    fn bad_rows_are_reported_with_their_reason() {
         let said = |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err();
         let row = |load, per_s, us| line("nfs://a/", load, per_s, us, "valid", "all");
         assert!(said("").contains("0 servers"));

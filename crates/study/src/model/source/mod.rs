@@ -28,13 +28,13 @@ use perf::model::trace::{self, Transaction};
 use perf::record::Run as Record;
 use serde_json::{Map, Value, json};
 
-use super::known::Told;
+use super::known::Facts;
 
 /// Measurements, read.
 #[derive(Debug)]
 pub(super) enum Source {
     /// With what was told of its server, if it is from a record of `model infer`.
-    Curve(Curve, Told),
+    Curve(Curve, Facts),
     Sweep(Vec<Observed>),
     Trace(Vec<Transaction>),
     /// The parameters of a probe.
@@ -79,7 +79,7 @@ impl Source {
     }
 
     fn curve(curve: Curve) -> Self {
-        Self::Curve(curve, Told::default())
+        Self::Curve(curve, Facts::default())
     }
 
     fn of_json(text: &str, of: Option<&str>) -> Result<Self, String> {
@@ -99,7 +99,7 @@ impl Source {
         let record = &records[choose("records", &names, of)?];
         if let Some(measured) = record.model.get(MEASURED).and_then(Value::as_str) {
             return Ok(match Self::of_text(measured, None)? {
-                Self::Curve(curve, _) => Self::Curve(curve, Told::of_record(&record.model)),
+                Self::Curve(curve, _) => Self::Curve(curve, Facts::of_record(&record.model)),
                 other => other,
             });
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_measurement_is_told_so() {
+    fn what_is_no_measurement_is_reported_so() {
         let said = |text: &str| Source::of_text(text, None).unwrap_err();
         assert!(said("{").contains("line 1"), "{}", said("{"));
         assert!(said("{}").contains("not a run record"));

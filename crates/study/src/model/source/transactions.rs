@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_rows_are_told_with_their_reason() {
+    fn bad_rows_are_reported_with_their_reason() {
         let said = |row: &str| of_csv(&format!("{HEADING}{row}"), None).unwrap_err();
         assert!(said("").contains("0 connections"));
         assert_eq!(

@@ -15,7 +15,7 @@ use world::simulate::Outcome;
 
 use super::{added_latency, interval, refused};
 use crate::model::args::estimate::WhatIf;
-use crate::model::known::{Told, name};
+use crate::model::known::{Facts, name};
 use crate::model::worlds::{self, Load};
 use crate::model::{infer, record, show, span};
 
@@ -23,10 +23,10 @@ use crate::model::{infer, record, show, span};
 pub(super) fn run(
     args: &WhatIf,
     curve: &Curve,
-    told: &Told,
+    told: &Facts,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let inferred = infer::infer(curve, &args.file, &args.known.told(told))?;
+    let inferred = infer::infer(curve, &args.file, &args.known.or_before(told))?;
     let base = Base {
         per_s: args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0),
         callers: args.callers,
@@ -87,7 +87,7 @@ fn simulated(
 ) {
     let Outlook { server, per_s, callers, .. } = *outlook;
     let saturation_per_s = outlook.saturation_per_s.value;
-    let mut told = |what: &str, why: &str| {
+    let mut missing = |what: &str, why: &str| {
         let note = format!("no simulation {when} the change, {what}: {why}");
         record.warn("no-simulation", &note, "");
         writeln!(text, "note: {note}").ok();
@@ -95,14 +95,14 @@ fn simulated(
     let at_rate = match per_s < FULL * saturation_per_s {
         true => world(&server, per_s, Load::Rate(per_s))
             .map(|outcome| worlds::response(&outcome))
-            .map_err(|why| told("at the rate", &why))
+            .map_err(|why| missing("at the rate", &why))
             .ok(),
         false => None,
     };
     let callers = callers.unwrap_or_else(|| enough(&server, saturation_per_s));
     let full = world(&server, saturation_per_s, Load::Callers(callers))
         .map(|outcome| outcome.per_s)
-        .map_err(|why| told("at the saturation", &why))
+        .map_err(|why| missing("at the saturation", &why))
         .ok();
     if let Some(us) = at_rate {
         record.metric(&format!("simulation/{when}/response_us"), us, "us");

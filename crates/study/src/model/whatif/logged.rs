@@ -52,12 +52,12 @@ pub(super) fn write(
         record.warn("server-stops", STOPS, "probe a server with --commit-mode concurrent");
         writeln!(text, "\nnote: {STOPS}").ok();
     }
-    for calls in asked(before) {
+    for calls in stable_writes(before) {
         let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
         let Some(pair) = answers else { continue };
         let world = simulated(before, &after, &log, &calls);
         let world = world.map_err(|why| notes.push(format!("no simulation: {why}"))).ok();
-        kept(record, &calls, &pair, world);
+        record_pair(record, &calls, &pair, world);
         table.row(row(&calls, &pair, world));
     }
     write!(text, "\n{}", table.text()).ok();
@@ -80,7 +80,7 @@ const STOPS: &str = "the probe takes this server for one that stops for its disk
 
 /// WRITEs as programs make them that want them to be stable; and those of the probe, where a log
 /// takes them.
-fn asked(before: &Case) -> Vec<Stable> {
+fn stable_writes(before: &Case) -> Vec<Stable> {
     let small = OUTSTANDING.map(|outstanding| Stable { bytes: SMALL_BYTES, outstanding });
     let own = before.transfer;
     let outstanding = own.outstanding.min(OUTSTANDING_MAX);
@@ -109,7 +109,12 @@ fn simulated(
     Ok([of(before, None)?, of(after, Some(log))?])
 }
 
-fn kept(record: &mut Record, calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) {
+fn record_pair(
+    record: &mut Record,
+    calls: &Stable,
+    pair: &[StableOutlook; 2],
+    world: Option<[f64; 2]>,
+) {
     let of = format!("stable/{}/{}", calls.bytes, calls.outstanding);
     let [without, with] = pair;
     for (name, outlook) in [("without", without), ("with", with)] {

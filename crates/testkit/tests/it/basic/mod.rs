@@ -149,7 +149,7 @@ fn what_the_environment_lacks_is_no_failed_test_and_nothing_is_left() {
 }
 
 #[test]
-fn what_is_not_supported_is_told_and_the_next_test_runs() {
+fn what_is_not_supported_is_reported_and_the_next_test_runs() {
     let (outcome, left) = outcome(Fault::NoLinks, functional());
     assert_eq!((outcome.measured.len(), left), (9, 0));
     let ended = &outcome.measured[Test::Rename as usize].ended;

@@ -89,7 +89,7 @@ fn a_server_that_never_keeps_its_memory_is_asked_to_write_stably() {
 }
 
 #[test]
-fn what_is_refused_is_told_once_dropped_and_counted() {
+fn what_is_refused_is_reported_once_dropped_and_counted() {
     for policy in PolicyName::ALL {
         let world = World::new();
         let clock = world.clock();

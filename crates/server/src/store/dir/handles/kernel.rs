@@ -163,7 +163,7 @@ fn find_key(
     if let Some(key) = key {
         return Ok(key);
     }
-    kept_key(root).or_else(|errno| match state_dir {
+    stored_key(root).or_else(|errno| match state_dir {
         Some(dir) => key_beside(dir, handle)
             .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)),
         None => Err(errno),
@@ -199,7 +199,7 @@ fn key_beside(dir: &Path, root: &KernelHandle) -> io::Result<[u8; 16]> {
 }
 
 /// The key that lies with the files; made if there is none.
-fn kept_key(root: &OwnedFd) -> Result<[u8; 16], Errno> {
+fn stored_key(root: &OwnedFd) -> Result<[u8; 16], Errno> {
     match read_key(root) {
         Err(Errno::NODATA) => {}
         found => return found,

@@ -384,7 +384,7 @@ fn a_store_told_to_be_the_process_takes_nobody_on() {
 }
 
 #[test]
-fn the_servers_rights_come_back_when_asked_for() {
+fn the_servers_rights_come_back_when_requested() {
     each(|at| {
         fs::set_permissions(at.path(""), fs::Permissions::from_mode(0o700)).unwrap();
         at.read_as(&ME, &Node { handle: at.root(), attr: at.attr(&at.root()).unwrap() }).ok();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 #[test]
-fn what_was_written_is_read_and_the_end_is_told() {
+fn what_was_written_is_read_and_the_end_is_reported() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
         assert_eq!(at.write(&file.handle, 0, b"hello world"), Ok(11));
@@ -143,7 +143,7 @@ fn replies_to_writes_carry_the_file_before_and_after() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_the_store_working() {
+fn a_full_disk_is_reported_and_leaves_the_store_working() {
     let place = tempfile::tempdir().unwrap();
     let Some(_mount) = Mount::tmpfs(place.path().to_owned(), "size=1m") else {
         return;

@@ -57,7 +57,7 @@ fn a_program_written_by_a_client_can_be_run_when_it_was_idle_for_some_seconds() 
 }
 
 #[test]
-fn a_file_that_is_asked_for_again_and_again_stays_open() {
+fn a_file_that_is_requested_again_and_again_stays_open() {
     let at = fixture();
     at.tend(1);
     let (used, idle) = (at.create(&at.root(), "used"), at.create(&at.root(), "idle"));

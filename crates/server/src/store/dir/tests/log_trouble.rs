@@ -110,7 +110,7 @@ fn frame_before_newest(log: &[u8], before: usize) -> usize {
 }
 
 #[test]
-fn of_a_damaged_log_what_is_whole_is_salvaged_and_the_rest_is_told() {
+fn of_a_damaged_log_what_is_whole_is_salvaged_and_the_rest_is_reported() {
     let Some((at, file)) = with_record(OnFailure::Stop) else { return };
     at.write(&file, 10, b"lost", Stability::FileSync).unwrap();
     at.write(&file, 20, b"whole", Stability::FileSync).unwrap();
@@ -149,7 +149,7 @@ fn of_a_damaged_log_what_is_whole_is_salvaged_and_the_rest_is_told() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_first_block_is_told_and_nothing_is_overwritten() {
+fn every_flipped_bit_of_a_first_block_is_reported_and_nothing_is_overwritten() {
     let Some((at, _)) = with_record(OnFailure::Stop) else { return };
     let Fixture { store, place, .. } = at.at;
     drop(store);

@@ -160,7 +160,7 @@ fn a_failed_sync_reaches_all_it_covers_and_changes_the_verifier() {
 }
 
 #[test]
-fn a_disk_that_was_full_at_the_sync_is_told_as_such() {
+fn a_disk_that_was_full_at_the_sync_is_reported_as_such() {
     let (at, disk) = fixture(&no_metadata_sync());
     let file = at.create(&at.root(), "file").handle;
     disk.outcome.send(Err(Errno::NOSPC)).unwrap();

@@ -56,7 +56,7 @@ impl<'h> Program<'h> {
         }
         for (_, opened) in std::mem::take(&mut self.kept) {
             let closed = self.host.close(opened).await;
-            self.told(closed)?;
+            self.unless_disk_failed(closed)?;
         }
         Ok(())
     }
@@ -141,11 +141,13 @@ impl<'h> Program<'h> {
         let beside = format!("t{}-{}-{step}", self.client, self.number);
         let begun = self.now();
         let made = self.host.make(&beside).await;
-        if self.may_be_ours(&made, NfsStat3::Exist, begun)? || self.told(made)?.is_none() {
+        if self.may_be_ours(&made, NfsStat3::Exist, begun)?
+            || self.unless_disk_failed(made)?.is_none()
+        {
             return Ok(());
         }
         let opened = self.host.open(&beside, Way::Write).await;
-        let Some(opened) = self.told(opened)? else { return Ok(()) };
+        let Some(opened) = self.unless_disk_failed(opened)? else { return Ok(()) };
         let file = opened.file;
         match self.fill((opened, begun), 0..PLACES, value, Nanos::ZERO).await? {
             Some(true) => {}
@@ -158,7 +160,7 @@ impl<'h> Program<'h> {
         if self.may_be_ours(&renamed, NfsStat3::NoEnt, begun)? {
             return Ok(());
         }
-        if self.told(renamed)?.is_some() {
+        if self.unless_disk_failed(renamed)?.is_some() {
             self.scene.truth.lock().bound(name, ticket, Bound::File(file), self.now());
         }
         Ok(())
@@ -381,7 +383,7 @@ impl<'h> Program<'h> {
         let session = self.scene.truth.lock().rewrites(log, self.client, self.now());
         let rewritten = self.rewrite_now(&name, record.as_bytes(), hold).await;
         self.scene.truth.lock().rewritten(log, session, self.now());
-        self.told(rewritten).map(drop)
+        self.unless_disk_failed(rewritten).map(drop)
     }
 
     async fn rewrite_now(&self, name: &str, record: &[u8], hold: Nanos) -> Result<(), Refused> {
@@ -412,10 +414,10 @@ impl<'h> Program<'h> {
                 let unlocked = self.host.unlock(&opened, self.number, way);
                 unlocked.map_err(refused("unlock failed"))?;
                 self.kept.insert(name, opened);
-                self.told(counted).map(drop)
+                self.unless_disk_failed(counted).map(drop)
             }
             // Closing gives it up.
-            false => self.told(counted.and(self.host.close(opened).await)).map(drop),
+            false => self.unless_disk_failed(counted.and(self.host.close(opened).await)).map(drop),
         }
     }
 
@@ -508,7 +510,7 @@ impl<'h> Program<'h> {
     }
 
     /// None for an error that the disk has made.
-    fn told<T>(&self, result: Result<T, Refused>) -> Result<Option<T>, Failure> {
+    fn unless_disk_failed<T>(&self, result: Result<T, Refused>) -> Result<Option<T>, Failure> {
         match result {
             Ok(done) => Ok(Some(done)),
             Err(error) => self.excuse("call", &error).map(|()| None),

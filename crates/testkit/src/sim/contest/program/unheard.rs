@@ -51,7 +51,7 @@ impl Program<'_> {
         self.scene.truth.lock().closed(file, session, self.now());
         match told {
             Err(error) if error.status()? == NfsStat3::Stale => self.may_be_gone(name, begun),
-            told => self.told(told).map(drop),
+            told => self.unless_disk_failed(told).map(drop),
         }
     }
 }
