@@ -260,6 +260,20 @@ impl<W> Journal<W> {
         self.files.get(key).map(|file| file.last)
     }
 
+    /// The oldest and the newest record of a file that a recovery would do again.
+    pub fn records(&self, key: &Key) -> Option<(u64, u64)> {
+        let file = self.files.get(key)?;
+        let of_file = |queued: &&Queued<W>| {
+            let is_data =
+                matches!(queued.content, Content::Data { .. } | Content::Attributes { .. });
+            is_data && queued.key == *key
+        };
+        let queued = || self.queue.iter().find(of_file).map(|queued| queued.sequence);
+        let oldest = file.needed.front().map(|(record, _)| *record).or_else(queued);
+        // What has none is about to be forgotten.
+        Some((oldest.unwrap_or(file.last), file.last))
+    }
+
     /// Whether the file is past nothing any more, because a sync has failed.
     pub fn is_doubtful(&self, key: &Key) -> bool {
         self.files.get(key).is_some_and(|file| file.is_doubtful)

@@ -80,7 +80,7 @@ pub struct Plan {
     past: BTreeMap<Key, u64>,
     /// The files that get anything.
     pub files: BTreeMap<Key, Needed>,
-    /// In the order of their records, each call once.
+    /// In the order in which the calls came, each once.
     pub replies: Vec<Answered>,
 }
 
@@ -181,6 +181,8 @@ impl Newest {
         let last: BTreeMap<_, _> =
             all.iter().map(|(sequence, answered)| (call(answered), *sequence)).collect();
         all.retain(|(sequence, answered)| last.get(&call(answered)) == Some(sequence));
+        // Those that were written again have newer records than others that came after them.
+        all.sort_by_key(|(_, answered)| answered.told.came);
         all.into_iter().map(|(_, answered)| answered).collect()
     }
 }

@@ -6,6 +6,9 @@
 //!
 //! It is not known what is unstable in a file that was met just now, was changed by others, or had
 //! more written to it than is kept. From the beginning of a sync that succeeds it is known again.
+//!
+//! Nor is a COMMIT answered from here while a recovery would do WRITEs again that are older than
+//! that sync: they would come over what the sync has made stable, and the COMMIT speaks for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,6 +49,11 @@ pub struct Unstable {
     is_syncing: bool,
     /// When the file was last changed, as far as is known here: others may have come since.
     changed: Stamp,
+    /// Of the records of the file in the log, the newest: of all, when the newest sync began, and
+    /// when the newest began that has succeeded.
+    logged: u64,
+    begun: u64,
+    synced: u64,
 }
 
 impl Unstable {
@@ -111,20 +119,40 @@ impl Unstable {
         self.clear();
         self.writes = self.budget.is_some().then(Vec::new);
         self.is_syncing = true;
+        self.begun = self.logged;
     }
 
     pub fn sync_ended(&mut self, is_ok: bool) {
         self.is_syncing = false;
-        if !is_ok {
-            self.spoil();
+        match is_ok {
+            true => self.synced = self.begun,
+            false => self.spoil(),
         }
     }
 
+    /// The log has a record of the file. To be called before any sync may begin that would not take
+    /// what it is of.
+    pub fn logged(&mut self, record: u64) {
+        self.logged = record;
+    }
+
+    /// The newest record of which a sync has brought all that it is of to its place.
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
     /// How many WRITEs and bytes a COMMIT would take from here, if it can: `changed` is when the
-    /// file was last changed by anybody.
-    pub fn committable(&self, changed: Stamp) -> Option<(usize, usize)> {
+    /// file was last changed by anybody, `records` the oldest and the newest record of the file
+    /// that a recovery would do again.
+    pub fn committable(
+        &self,
+        changed: Stamp,
+        records: Option<(u64, u64)>,
+    ) -> Option<(usize, usize)> {
         let writes = self.writes.as_ref().filter(|writes| !writes.is_empty())?;
-        (!self.is_syncing && self.changed == changed).then_some((writes.len(), self.bytes))
+        let are_newer = |(oldest, newest)| oldest > self.begun && newest == self.logged;
+        let is_known = !self.is_syncing && self.changed == changed;
+        (is_known && records.is_none_or(are_newer)).then_some((writes.len(), self.bytes))
     }
 
     /// They are in the log from here on.
@@ -164,24 +192,24 @@ mod tests {
     #[test]
     fn writes_are_given_in_their_order_and_once() {
         let mut unstable = known();
-        assert_eq!(unstable.committable(at(0)), None, "there is nothing");
+        assert_eq!(unstable.committable(at(0), None), None, "there is nothing");
         unstable.wrote(5, b"first", at(1));
         unstable.wrote(7, b"second", at(2));
-        assert_eq!(unstable.committable(at(2)), Some((2, 11)));
+        assert_eq!(unstable.committable(at(2), None), Some((2, 11)));
         let writes = unstable.take();
         assert_eq!(writes, [(5, Bytes::from("first")), (7, Bytes::from("second"))]);
-        assert_eq!(unstable.committable(at(2)), None);
+        assert_eq!(unstable.committable(at(2), None), None);
         unstable.wrote(0, b"x", at(3));
-        assert_eq!(unstable.committable(at(3)), Some((1, 1)), "it is known what came since");
+        assert_eq!(unstable.committable(at(3), None), Some((1, 1)), "it is known what came since");
     }
 
     #[test]
     fn what_others_changed_since_is_not_known() {
         let mut unstable = known();
         unstable.wrote(5, b"first", at(1));
-        assert_eq!(unstable.committable(at(2)), None);
+        assert_eq!(unstable.committable(at(2), None), None);
         unstable.touched(at(2));
-        assert!(unstable.committable(at(2)).is_some());
+        assert!(unstable.committable(at(2), None).is_some());
     }
 
     #[test]
@@ -190,7 +218,7 @@ mod tests {
             let mut unstable = known();
             unstable.wrote(5, b"first", at(1));
             unstable.overwrote(offset, len, at(2));
-            assert_eq!(unstable.committable(at(2)).is_none(), is_over, "{offset} {len}");
+            assert_eq!(unstable.committable(at(2), None).is_none(), is_over, "{offset} {len}");
         }
     }
 
@@ -200,7 +228,7 @@ mod tests {
         unstable.wrote(0, b"before", at(1));
         unstable.sync_begins();
         unstable.wrote(9, b"during", at(2));
-        assert_eq!(unstable.committable(at(2)), None, "it may fail");
+        assert_eq!(unstable.committable(at(2), None), None, "it may fail");
         unstable.sync_ended(true);
         assert_eq!(unstable.take(), [(9, Bytes::from("during"))]);
 
@@ -208,28 +236,28 @@ mod tests {
         unstable.sync_begins();
         unstable.sync_ended(false);
         unstable.wrote(0, b"after", at(4));
-        assert_eq!(unstable.committable(at(4)), None);
+        assert_eq!(unstable.committable(at(4), None), None);
         unstable.sync_begins();
         unstable.spoil();
         unstable.sync_ended(true);
         unstable.wrote(0, b"again", at(5));
-        assert_eq!(unstable.committable(at(5)), None, "something came while it was synced");
+        assert_eq!(unstable.committable(at(5), None), None, "something came while it was synced");
     }
 
     #[test]
     fn only_little_is_kept_of_each_file_and_of_all() {
         let mut unstable = known();
         unstable.wrote(0, &[1; Unstable::BYTES_MAX], at(1));
-        assert!(unstable.committable(at(1)).is_some());
+        assert!(unstable.committable(at(1), None).is_some());
         unstable.wrote(0, b"x", at(2));
-        assert_eq!(unstable.committable(at(2)), None, "too much");
+        assert_eq!(unstable.committable(at(2), None), None, "too much");
 
         let mut unstable = known();
         for number in 0..=Unstable::WRITES_MAX {
-            assert_eq!(unstable.committable(at(9)).is_some(), number > 0);
+            assert_eq!(unstable.committable(at(9), None).is_some(), number > 0);
             unstable.wrote(0, b"x", at(9));
         }
-        assert_eq!(unstable.committable(at(9)), None, "too many");
+        assert_eq!(unstable.committable(at(9), None), None, "too many");
 
         let budget = Budget::of(10);
         let mut files = [0; 2].map(|_| Unstable::within(budget.clone()));
@@ -237,8 +265,8 @@ mod tests {
             file.is_clean();
             file.wrote(0, b"123456", at(1));
         });
-        assert!(files[0].committable(at(1)).is_some());
-        assert_eq!(files[1].committable(at(1)), None, "there is no room for both");
+        assert!(files[0].committable(at(1), None).is_some());
+        assert_eq!(files[1].committable(at(1), None), None, "there is no room for both");
         drop(files);
         assert!(budget.take(10), "all of it is back");
     }
@@ -248,6 +276,28 @@ mod tests {
         let mut unstable = Unstable::default();
         unstable.is_clean();
         unstable.wrote(0, b"x", at(1));
-        assert_eq!(unstable.committable(at(1)), None);
+        assert_eq!(unstable.committable(at(1), None), None);
+    }
+
+    /// A recovery would do the older record again, over what the sync took.
+    #[test]
+    fn what_a_sync_took_is_not_committed_while_older_records_would_be_done_again() {
+        let (mut unstable, now) = (Unstable::within(Budget::of(1 << 20)), at(1));
+        unstable.is_clean();
+        unstable.logged(7);
+        unstable.wrote(0, b"taken by the sync", now);
+        unstable.sync_begins();
+        unstable.logged(9);
+        unstable.wrote(100, b"new", now);
+        assert_eq!(unstable.committable(now, Some((9, 9))), None, "the sync goes on");
+        unstable.sync_ended(true);
+        assert_eq!(unstable.synced(), 7);
+        assert_eq!(unstable.committable(now, Some((7, 9))), None);
+        assert_eq!(unstable.committable(now, Some((9, 9))), Some((1, 3)));
+        assert_eq!(unstable.committable(now, None), Some((1, 3)));
+        assert_eq!(unstable.committable(now, Some((8, 10))), None, "records of another");
+        unstable.sync_begins();
+        unstable.sync_ended(false);
+        assert_eq!((unstable.synced(), unstable.committable(now, None)), (7, None));
     }
 }

@@ -160,7 +160,8 @@ impl Machine {
         let bytes = xid.to_le_bytes();
         let (is_decided, is_write, call) = (false, false, Call { xid, ..Call::default() });
         let reply = Reply { call, effect, is_decided, is_write, bytes: &bytes };
-        let told = Told::new(key(index), Stamp::default(), &reply).unwrap();
+        let told =
+            Told::new(key(index), Stamp { seconds: i64::from(xid), nanos: 0 }, &reply).unwrap();
         if !self.journal.admits_reply(&told, 0) {
             return;
         }

@@ -57,6 +57,7 @@ fn mistakes_are_found() {
         Mistake::KeepsFailedLog,
         Mistake::ForgetsLogEarly,
         Mistake::CommitsOlder,
+        Mistake::CommitsBehindSync,
     ];
     for mistake in mistakes {
         let found = (0..SEEDS_OF_MISTAKES).find(|&seed| live(seed, mistake).is_err());

@@ -43,6 +43,8 @@ pub(crate) enum Mistake {
     ForgetsLogEarly,
     /// A COMMIT is answered with what an UNSTABLE WRITE gave, also if a stable one came after it.
     CommitsOlder,
+    /// Also if a recovery would do WRITEs again that are older than the last sync.
+    CommitsBehindSync,
 }
 
 #[derive(Default)]
@@ -201,11 +203,7 @@ impl Machine {
         match self.rng.u32(0..10) {
             0..=5 => self.write(file, true),
             6..=7 => self.write(file, false),
-            8 => {
-                let all = self.files[file].truth.iter().enumerate();
-                let promise = all.map(|(at, cell)| (at, cell.history.len() - 1)).collect();
-                self.commit(file, promise);
-            }
+            8 => self.commit_all(file),
             _ => {
                 let from = self.rng.usize(0..CELLS);
                 let kind = Kind::Truncate { from, is_done: false };
@@ -214,10 +212,19 @@ impl Machine {
         }
     }
 
+    fn commit_all(&mut self, file: usize) {
+        let all = self.files[file].truth.iter().enumerate();
+        let promise = all.map(|(at, cell)| (at, cell.history.len() - 1)).collect();
+        self.commit(file, promise);
+    }
+
     /// Of the log, if that knows all that is unstable.
     fn commit(&mut self, index: usize, promise: Vec<(usize, usize)>) {
         let (key, file) = (key(index), &mut self.files[index]);
-        let little = file.unstable.committable(Stamp::default()).filter(|_| file.is_rooted);
+        let is_careless = self.mistake == Mistake::CommitsBehindSync;
+        let records = self.journal.records(&key).filter(|_| !is_careless);
+        let little = file.unstable.committable(Stamp::default(), records);
+        let little = little.filter(|_| file.is_rooted);
         let room = |(writes, bytes)| self.journal.admits(&key, bytes + writes * 64);
         if !little.is_some_and(room) {
             self.start(index, Kind::Commit, promise, Stage::Mark);
@@ -235,7 +242,8 @@ impl Machine {
         let (last, stamp) = (writes.len() - 1, Stamp::default());
         for (number, (offset, data)) in writes.into_iter().enumerate() {
             let waiter = if number == last { id } else { 0 };
-            self.journal.submit(key, offset, (stamp, stamp), data, waiter);
+            let record = self.journal.submit(key, offset, (stamp, stamp), data, waiter);
+            self.files[index].unstable.logged(record);
         }
         self.committed += 1;
     }
@@ -271,7 +279,9 @@ impl Machine {
             let id = self.start(index, Kind::Write, promise, Stage::Waits);
             let stamp = Stamp { seconds: 0, nanos: u32::try_from(self.step).unwrap() };
             let offset = (from * CELL) as u64;
-            self.journal.submit(key(index), offset, (stamp, stamp), Bytes::from(data), id);
+            let data = Bytes::from(data);
+            let record = self.journal.submit(key(index), offset, (stamp, stamp), data, id);
+            self.files[index].unstable.logged(record);
             self.logged += 1;
         } else if is_stable {
             self.start(index, Kind::Write, promise, Stage::Mark);
@@ -289,7 +299,8 @@ impl Machine {
         let ready: Vec<u64> = ready.map(|(&id, _)| id).collect();
         let Some(&id) = ready.get(self.rng.usize(0..ready.len().max(1))) else { return };
         let mut call = self.calls.remove(&id).unwrap();
-        let key = key(call.file);
+        let (key, file) = (key(call.file), call.file);
+        let mut hurries = false;
         call.stage = match call.stage {
             Stage::Mark if self.journal.is_doubtful(&key) && !self.forgets_doubt() => return,
             // One sync of a file at a time.
@@ -316,6 +327,7 @@ impl Machine {
                     self.files[call.file].flush(&snapshot, &dirty, began);
                 }
                 self.files[call.file].unstable.sync_ended(true);
+                hurries = mark.is_some() && self.rng.u32(0..4) == 0;
                 Stage::Synced { mark }
             }
             Stage::Synced { mark } if self.journal.is_doubtful(&key) && mark.is_some() => return,
@@ -339,6 +351,11 @@ impl Machine {
             self.done(call);
         } else {
             self.calls.insert(id, call);
+        }
+        // Somebody writes and commits, before the log knows of the sync.
+        if hurries {
+            self.write(file, false);
+            self.commit_all(file);
         }
     }
 
@@ -365,7 +382,8 @@ impl Machine {
             if may_log && self.journal.admits(&key, 0) {
                 let set = Attributes { size: Some((from * CELL) as u64), ..Attributes::default() };
                 let stamps = (Stamp::default(), Stamp::default());
-                self.journal.submit_attributes(key, set, stamps, self.next + 1);
+                let record = self.journal.submit_attributes(key, set, stamps, self.next + 1);
+                file.unstable.logged(record);
                 call.stage = Stage::Waits;
                 self.truncated += 1;
             }
@@ -464,7 +482,7 @@ impl Machine {
     /// The files that have records are synced, one in a step; then the directory forgets the log,
     /// and whom it did not answer is answered after a sync of his own.
     fn give_up(&mut self) {
-        let files: Vec<Key> = self.journal.files().copied().collect();
+        let files = self.with_records();
         if files.iter().any(|key| self.journal.is_doubtful(key)) {
             // These are errors then, and the log is kept.
             self.unanswered.clear();
@@ -505,9 +523,15 @@ impl Machine {
         }
     }
 
+    /// The files that have records, in an order that is the same in each run.
+    fn with_records(&self) -> Vec<Key> {
+        let mut files: Vec<Key> = self.journal.files().copied().collect();
+        files.sort_unstable();
+        files
+    }
+
     fn sweep(&mut self) {
-        let all: Vec<Key> = self.journal.files().copied().collect();
-        for one in all {
+        for one in self.with_records() {
             let file = usize::from(one.as_bytes()[1]);
             self.start(file, Kind::Sweep, Vec::new(), Stage::Mark);
         }

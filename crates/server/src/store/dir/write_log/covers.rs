@@ -111,6 +111,8 @@ impl Log {
             return None;
         }
         let key = key(object)?;
+        // First this: a sync that begins now must know of the record.
+        let mut unstable = object.unstable.lock();
         let mut state = self.shared.state.lock();
         // A crash could keep what is cut off now, and a replay write older bytes behind the end.
         let is_cut = changes.size.is_some() && state.journal.mark(&key).is_some();
@@ -121,7 +123,8 @@ impl Log {
         let stamps = (stamp(after.modified), stamp(after.changed));
         let reply = reply.filter(|told| state.journal.admits_reply(told, 0));
         let (own, behind) = waits_for_last(waiter, reply);
-        state.journal.submit_attributes(key, attributes(changes, after), stamps, own);
+        let set = attributes(changes, after);
+        unstable.logged(state.journal.submit_attributes(key, set, stamps, own));
         if let Some((told, waiter)) = behind {
             state.journal.submit_reply(told, false, waiter);
         }
@@ -133,11 +136,12 @@ impl Log {
         let _order = object.order.lock();
         let attr = object.stat().ok()?.attr();
         let mut unstable = object.unstable.lock();
-        let (writes, bytes) = unstable.committable(stamp(attr.changed))?;
         let is_lasting =
             object.is_rooted.load(Ordering::Acquire) && !object.has_failed.load(Ordering::Acquire);
         let key = key(object).filter(|_| is_lasting)?;
         let mut state = self.shared.state.lock();
+        let records = state.journal.records(&key);
+        let (writes, bytes) = unstable.committable(stamp(attr.changed), records)?;
         if !state.journal.admits(&key, bytes + writes * BLOCK) {
             return None;
         }
@@ -149,7 +153,8 @@ impl Log {
         for (index, (offset, data)) in all.into_iter().enumerate() {
             // Frames are answered in order: the last speaks for all.
             let waiter = waiter.take_if(|_| index == last);
-            state.journal.submit(key, offset, stamps, data, waiter);
+            let record = state.journal.submit(key, offset, stamps, data, waiter);
+            unstable.logged(record);
         }
         Some(self.submitted(state, key, object, told))
     }

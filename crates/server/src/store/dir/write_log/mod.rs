@@ -289,6 +289,8 @@ impl Log {
         if before.attr().mode != after.mode || !covers::may(object, before, after) {
             return None;
         }
+        // First this: a sync that begins now must know of the record.
+        let mut unstable = object.unstable.lock();
         let mut state = self.shared.state.lock();
         if !state.journal.admits(&key, data.len()) {
             return None;
@@ -297,7 +299,7 @@ impl Log {
         let stamps = (stamp(after.modified), stamp(after.changed));
         let reply = reply.filter(|told| state.journal.admits_reply(told, data.len()));
         let (own, behind) = waits_for_last(waiter, reply);
-        state.journal.submit(key, offset, stamps, data.clone(), own);
+        unstable.logged(state.journal.submit(key, offset, stamps, data.clone(), own));
         if let Some((told, waiter)) = behind {
             state.journal.submit_reply(told, false, waiter);
         }

@@ -195,6 +195,8 @@ impl Shared {
         is_ok: bool,
         waiter: Waiter,
     ) {
+        // Records that came before it began are in their place, too.
+        let through = through.max(object.unstable.lock().synced());
         let mut state = self.state.lock();
         // The kernel tells an error once: also one that another sync has met counts.
         if !is_ok || object.has_failed.load(Ordering::Acquire) {
