@@ -3,6 +3,7 @@
 //!
 //! - [`place`]: where counters are read, of this host or of saved files.
 //! - [`sample`]: what was read at one time, and the rates between two.
+//! - [`cached`]: what a cache on a local disk has served.
 //! - [`ours`]: pages of `nfskit serve --metrics` and `nfskit mount --metrics`.
 //! - [`table`]: rows, numbers with units, and what lies below a row.
 //! - [`tables`]: rates as tables.
@@ -12,6 +13,7 @@
 //! Nothing here waits: who calls has the clock, the sockets and the terminal. Counters are read
 //! from /proc, never by asking a mount for anything: one whose server is gone would not answer.
 
+pub mod cached;
 pub mod ours;
 pub mod place;
 pub mod sample;

@@ -11,6 +11,8 @@ use counters::exposition::{self, Series};
 use counters::rates::Span;
 use serde::Serialize;
 
+use crate::cached::{OurCache, OurHits};
+
 /// A page that was read at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -23,7 +25,7 @@ pub struct Page {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ours {
-    Mount(OurMount),
+    Mount(Box<OurMount>),
     Server(Box<OurServer>),
 }
 
@@ -123,6 +125,9 @@ pub struct OurMount {
     pub write_calls_outstanding: Option<f64>,
     pub write_calls_window: Option<f64>,
     pub reconnects: f64,
+    /// None: it has no cache on a local disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<OurCache>,
 }
 
 /// One procedure of our client.
@@ -190,7 +195,7 @@ impl Page {
         if self.has("nfskit_call_seconds_count") || self.has("nfskit_clients") {
             return Some(Ours::Server(Box::new(since.server())));
         }
-        self.has("nfskit_client_calls_in_flight").then(|| Ours::Mount(since.mount()))
+        self.has("nfskit_client_calls_in_flight").then(|| Ours::Mount(Box::new(since.mount())))
     }
 
     fn value(&self, name: &str) -> Option<f64> {
@@ -384,7 +389,23 @@ impl Since<'_> {
             write_calls_outstanding: self.now.value("nfskit_write_calls_outstanding"),
             write_calls_window: self.now.value("nfskit_write_calls_window"),
             reconnects: self.all("nfskit_client_disconnects_total").unwrap_or(0.0),
+            cache: self.cache(),
         }
+    }
+
+    fn cache(&self) -> Option<OurCache> {
+        let hits = |of: &str| {
+            let hits = self.all(&format!("nfskit_cache_{of}hits_total"))?;
+            let misses = self.by(&format!("nfskit_cache_{of}misses_total"), "cause");
+            Some(OurHits { hits, misses })
+        };
+        Some(OurCache {
+            reads: hits("")?,
+            directories: hits("directory_").unwrap_or_default(),
+            stored_bytes: self.all("nfskit_cache_stored_bytes_total").unwrap_or(0.0),
+            bytes: self.now.value("nfskit_cache_bytes"),
+            files: self.now.value("nfskit_cache_files"),
+        })
     }
 
     fn mount_procedures(&self) -> Vec<OurMountProcedure> {
@@ -631,7 +652,9 @@ mod tests {
             nfskit_client_execute_seconds_total{procedure=\"WRITE\"} 0.5\n\
             nfskit_write_stage_seconds_bucket{stage=\"in_memory\",le=\"0.004\"} 4\n\
             nfskit_write_stage_seconds_bucket{stage=\"in_memory\",le=\"+Inf\"} 4\n\
-            nfskit_write_stage_seconds_sum{stage=\"in_memory\"} 0.008\n";
+            nfskit_write_stage_seconds_sum{stage=\"in_memory\"} 0.008\n\
+            nfskit_cache_hits_total 5\nnfskit_cache_misses_total{cause=\"cold\"} 3\n\
+            nfskit_cache_bytes 4096\n";
         let Some(Ours::Mount(mount)) = Page::read(text.as_bytes()).unwrap().rates(None, 100.0)
         else {
             panic!()
@@ -643,5 +666,8 @@ mod tests {
             (mount.stages[0].stage.as_str(), mount.stages[0].ms.p50),
             ("in memory", Some(2.0))
         );
+        let cache = mount.cache.unwrap();
+        assert_eq!((cache.reads.hits, cache.reads.misses["cold"]), (5.0, 3.0));
+        assert_eq!((cache.bytes, cache.directories.hits), (Some(4096.0), 0.0));
     }
 }

@@ -11,6 +11,7 @@ use counters::rates::server::ServerRates;
 use counters::rates::{Since, Span};
 use wire::nfs4::Operation;
 
+use crate::cached;
 use crate::ours::{OurFile, OurMount, OurProcedure, OurServer, Percentiles};
 use crate::sample::Rates;
 use crate::table::Kind::{Ms, Name, Number, Share};
@@ -423,7 +424,7 @@ fn our_notes(of: &OurServer) -> Vec<String> {
     notes
 }
 
-/// Our client: its procedures, and the stages of written data.
+/// Our client: its procedures, the stages of written data, and what its cache has served.
 pub fn our_mount(of: &OurMount, name: &str) -> Vec<Table> {
     let since = span(&of.span, "since it started,");
     let mut procedures = Table::new(format!("{name}: nfskit mount, {since}"), &OPERATIONS);
@@ -480,5 +481,7 @@ pub fn our_mount(of: &OurMount, name: &str) -> Vec<Table> {
             ..Row::default()
         })
         .collect();
-    [procedures, stages].into_iter().filter(|table| !table.rows.is_empty()).collect()
+    let kept = cached::table(of.cache.as_ref(), name);
+    let tables = [Some(procedures), Some(stages), kept].into_iter().flatten();
+    tables.filter(|table| !table.rows.is_empty()).collect()
 }
