@@ -35,7 +35,8 @@ usage: cargo xtask sim [OPTION]...
   --contest       seeds in which all clients compete for the same names and files
   --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies; of
                   clients, in contests: old-attributes, forgotten-excuses, unasked-ends,
-                  late-names, errors-told-once, commit-makes-state, unheard-errors; of a host,
+                  late-names, errors-told-once, commit-makes-state, unheard-errors, and of
+                  those with a cache on a disk old-blocks, others-blocks, old-names; of a host,
                   in contests: locks-by-node; or each of them (all); fails if none of 1,000
                   seeds notices it, of 2,000 in contests, or of --count
   --live DIR      seeds of contests in real time, in this folder; once for each mount of the same

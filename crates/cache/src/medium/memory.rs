@@ -87,6 +87,17 @@ impl Memory {
         change(&mut segment.content.lock());
     }
 
+    /// What a process leaves that has been killed: another one that begins as this is now.
+    pub fn copy(&self) -> Self {
+        let copy = Self::default();
+        for name in self.names() {
+            let mut content = Vec::new();
+            self.change(name, |bytes| content.clone_from(bytes));
+            copy.put(name, |bytes| *bytes = content);
+        }
+        copy
+    }
+
     pub fn drop_segment(&self, name: Name) {
         self.shared.segments.lock().remove(&name);
     }

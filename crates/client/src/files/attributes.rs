@@ -178,7 +178,11 @@ impl Files {
             }
         };
         let is_open = is_open && !self.makes(Mistake::ForgottenExcuses);
+        let before = self.inner.state.lock().attributes.last(&file);
         self.note_told(&file, &attributes, Told { is_open, ..self.told(&file, sent) });
+        if self.makes(Mistake::OldBlocks) {
+            self.take_for_new(&file, before.as_ref(), &attributes);
+        }
         let mut state = self.inner.state.lock();
         state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);
         drop(state);

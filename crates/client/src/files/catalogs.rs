@@ -17,6 +17,7 @@ use lru::LruCache;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 use wire::xdr::{Encode, from_bytes};
 
+use super::Mistake;
 use super::own::At;
 use crate::cache::attributes::{Version, at_least_one};
 use crate::cache::names::Target;
@@ -44,6 +45,7 @@ pub(super) struct Catalogs {
     /// A task writes what is new, and there may be something.
     pub(super) is_looked_after: bool,
     pub(super) may_have_news: bool,
+    mistake: Option<Mistake>,
 }
 
 #[derive(Debug)]
@@ -97,14 +99,6 @@ pub(super) struct KnownPage {
     pub(super) is_last: bool,
 }
 
-impl Default for Catalogs {
-    fn default() -> Self {
-        let links = LruCache::new(at_least_one(LINKS_MAX));
-        let dirs = LruCache::unbounded();
-        Self { dirs, links, names: 0, is_looked_after: false, may_have_news: false }
-    }
-}
-
 impl Dir {
     fn new(version: Version) -> Self {
         Self {
@@ -122,6 +116,13 @@ impl Dir {
 }
 
 impl Catalogs {
+    pub(super) fn new(mistake: Option<Mistake>) -> Self {
+        let links = LruCache::new(at_least_one(LINKS_MAX));
+        let dirs = LruCache::unbounded();
+        let (is_looked_after, may_have_news) = (false, false);
+        Self { dirs, links, names: 0, is_looked_after, may_have_news, mistake }
+    }
+
     /// Where a name leads, if it is known for this version of its directory.
     pub(super) fn find(
         &mut self,
@@ -139,13 +140,15 @@ impl Catalogs {
     }
 
     fn of(&mut self, dir: &FileHandle, version: Version) -> Option<&mut Dir> {
-        self.dirs.get_mut(dir).filter(|known| known.version == version)
+        let keeps = self.mistake == Some(Mistake::OldNames);
+        self.dirs.get_mut(dir).filter(|known| known.version == version || keeps)
     }
 
     /// The directory, with nothing in it if what was known is of another version.
     fn begin(&mut self, dir: &FileHandle, version: Version) -> &mut Dir {
+        let keeps = self.mistake == Some(Mistake::OldNames);
         let known = self.dirs.get_or_insert_mut(*dir, || Dir::new(version));
-        if known.version != version {
+        if known.version != version && !keeps {
             self.names -= known.names.len();
             *known = Dir::new(version);
         }
@@ -275,6 +278,11 @@ impl Catalogs {
                 self.links.put(link, (token(&attributes), entry.link.clone()));
             }
         }
+    }
+
+    /// Whether all of a directory is known.
+    pub(super) fn is_whole(&mut self, dir: &FileHandle, version: Version) -> bool {
+        self.of(dir, version).is_some_and(|known| known.listing.is_some())
     }
 
     /// The entries that follow a cookie, if all of the directory is known.

@@ -11,7 +11,7 @@
 
 use bytes::Bytes;
 use cache::{Cache, Cause, Key, Token};
-use wire::nfs3::FileHandle;
+use wire::nfs3::{Fattr3, FileHandle};
 
 use super::Files;
 use super::open::Open;
@@ -42,6 +42,13 @@ impl Files {
         let state = self.state(file)?;
         let At { now, wall } = self.at();
         self.inner.state.lock().attributes.is_settled(file, now, wall).then_some(state)
+    }
+
+    /// The mistake: whatever the file was, its blocks are of what it is now.
+    pub(super) fn take_for_new(&self, file: &FileHandle, from: Option<&Fattr3>, to: &Fattr3) {
+        if let (Some(disk), Some(key), Some(from)) = (self.disk(), key(file), from) {
+            disk.changed(&key, &token(from), &token(to), Vec::new());
+        }
     }
 
     /// Bytes of the file were read while it was in this state.

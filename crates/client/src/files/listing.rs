@@ -78,7 +78,7 @@ impl Listing {
     /// As the server says; [`Error::Nonsense`] when the listing does not get anywhere.
     pub async fn page(&self, cookie: u64) -> Result<DirPage, Error> {
         let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().0 };
-        let known = self.files.known_page(&self.dir, cookie).await;
+        let known = self.files.known_page(&self.who, &self.dir, cookie).await;
         let page = match known {
             Some(known) => Ok(known),
             None => self.ask(cookie, verifier).await,

@@ -92,6 +92,12 @@ pub enum Mistake {
     CommitMakesState,
     /// An error that a close has told counts as told, whether anybody has heard it or not.
     UnheardErrors,
+    /// What the local disk has of a file is taken to be of whatever state an open tells.
+    OldBlocks,
+    /// What we have written is stored under the state that the file has then, whoever has made it.
+    OthersBlocks,
+    /// What is known of a directory's names is kept when others have changed it.
+    OldNames,
 }
 
 impl Default for Options {
@@ -194,8 +200,8 @@ impl Files {
             callers_seen: 0,
             busy: Busy::new(clock),
             making: Making::default(),
-            drafts: Drafts::default(),
-            catalogs: Catalogs::default(),
+            drafts: Drafts::new(options.mistake),
+            catalogs: Catalogs::new(options.mistake),
             exact_names: HashMap::new(),
             renames: 0,
         };

@@ -25,7 +25,7 @@ use wire::nfs3::{FileHandle, Sattr3, WccAttr, WccData};
 
 use super::attributes::Settled;
 use super::disk::key;
-use super::{Files, State};
+use super::{Files, Mistake, State};
 use crate::cache::state::{time_of, token};
 
 /// Bytes of a file, and of all, that wait in memory; of more, whole blocks go to the disk.
@@ -45,6 +45,7 @@ pub(super) struct Drafts {
     files: HashMap<FileHandle, Draft>,
     bytes: usize,
     number: u64,
+    mistake: Option<Mistake>,
 }
 
 #[derive(Debug)]
@@ -70,6 +71,10 @@ struct Finished {
 }
 
 impl Drafts {
+    pub(super) fn new(mistake: Option<Mistake>) -> Self {
+        Self { mistake, ..Self::default() }
+    }
+
     /// A WRITE of the file was answered. Gives whether it is the first one.
     fn begin(&mut self, file: &FileHandle, from: Option<Token>, wall: Time) -> bool {
         if let Some(draft) = self.files.get_mut(file) {
@@ -324,7 +329,11 @@ impl State {
             return;
         }
         let Some(done) = self.drafts.finish(file, disk.geometry().block_bytes()) else { return };
-        if let (Some(to), Some(key)) = (self.attributes.own(file, at.now, at.wall), key(file)) {
+        let to = match self.drafts.mistake {
+            Some(Mistake::OthersBlocks) => self.attributes.last(file),
+            _ => self.attributes.own(file, at.now, at.wall),
+        };
+        if let (Some(to), Some(key)) = (to, key(file)) {
             disk.changed(&key, &done.from, &token(&to), done.parts);
         }
     }

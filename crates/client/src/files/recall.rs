@@ -16,6 +16,7 @@ use crate::cache::names::Target;
 use crate::cache::state::token;
 use crate::error::Error;
 use crate::ops::{DirEntry, DirPage};
+use crate::session::Credential;
 
 /// How long what is new waits to be written: what is heard next goes with it.
 const WRITE_AFTER: Nanos = Nanos::from_secs(5);
@@ -191,15 +192,30 @@ impl Files {
         self.found(file)
     }
 
-    /// The entries of a directory that follow a cookie, if its attributes are good and all of it is
-    /// known.
-    pub(super) async fn known_page(&self, dir: &FileHandle, cookie: u64) -> Option<DirPage> {
+    /// The entries of a directory that follow a cookie, if all of it is known. Whoever begins to
+    /// list sees what was there then: a GETATTR in place of a READDIRPLUS tells whether it is the
+    /// same.
+    pub(super) async fn known_page(
+        &self,
+        who: &Credential,
+        dir: &FileHandle,
+        cookie: u64,
+    ) -> Option<DirPage> {
         self.disk()?;
-        let now = self.now();
-        self.inner.state.lock().attributes.good(dir, now)?;
-        self.recall(dir).await;
+        if cookie == 0 {
+            self.recall(dir).await;
+            let is_whole = {
+                let mut state = self.inner.state.lock();
+                let version = state.attributes.sure_version(dir)?;
+                state.catalogs.is_whole(dir, version)
+            };
+            if !is_whole {
+                return None;
+            }
+            self.fetch(&self.acting(who), *dir).await.ok()?;
+        }
         let mut state = self.inner.state.lock();
-        let dir_attributes = Some(state.attributes.good(dir, now)?);
+        let dir_attributes = state.attributes.last(dir);
         let version = state.attributes.sure_version(dir)?;
         let KnownPage { entries, verifier, is_last } = state.catalogs.page(dir, version, cookie)?;
         drop(state);

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use cache::medium::Memory;
 use client::error::Error;
 use client::files::{self, Files};
 use client::session::Session;
@@ -57,7 +58,7 @@ impl Actor {
         let grip = match plan.clients[number].level {
             Level::Calls => Grip::Calls(session),
             Level::Files => {
-                let disk = number.is_multiple_of(2).then(on_disk);
+                let disk = number.is_multiple_of(2).then(|| on_disk(&Memory::default()));
                 let files = Files::on_disk(&clock, session, files::Options::default(), disk);
                 Grip::Files { files, opens: Default::default() }
             }

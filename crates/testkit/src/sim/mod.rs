@@ -47,10 +47,11 @@ use self::machine::Machine;
 use self::trace::Trace;
 use crate::plan::Plan;
 
-/// A local disk of a client, that keeps blocks of files: as small as they can be, and few.
-fn on_disk() -> Cache {
+/// What a local disk of a client keeps of files and directories: blocks as small as they can be,
+/// and few.
+fn on_disk(memory: &Memory) -> Cache {
     let limits = Limits { bytes_max: 1 << 20, files_max: 8, ..Limits::default() };
-    Cache::in_memory(Memory::default(), Geometry::of_reads_of(4096), limits)
+    Cache::in_memory(memory.clone(), Geometry::of_reads_of(4096), limits)
 }
 
 /// Virtual time after the last step in which everything must have ended.
@@ -125,7 +126,7 @@ pub(crate) struct Stage {
 }
 
 impl Planted {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::ReplyCacheOff,
         Self::VerifierKept,
         Self::CommitEarly,
@@ -137,6 +138,9 @@ impl Planted {
         Self::Client(Mistake::ErrorsToldOnce),
         Self::Client(Mistake::CommitMakesState),
         Self::Client(Mistake::UnheardErrors),
+        Self::Client(Mistake::OldBlocks),
+        Self::Client(Mistake::OthersBlocks),
+        Self::Client(Mistake::OldNames),
         Self::LocksByNode,
     ];
 
@@ -153,6 +157,9 @@ impl Planted {
             Self::Client(Mistake::ErrorsToldOnce) => "errors-told-once",
             Self::Client(Mistake::CommitMakesState) => "commit-makes-state",
             Self::Client(Mistake::UnheardErrors) => "unheard-errors",
+            Self::Client(Mistake::OldBlocks) => "old-blocks",
+            Self::Client(Mistake::OthersBlocks) => "others-blocks",
+            Self::Client(Mistake::OldNames) => "old-names",
             Self::LocksByNode => "locks-by-node",
         }
     }

@@ -28,7 +28,7 @@ use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 
-use self::host::{Host, Refused};
+use self::host::{Disk, Host, Refused};
 pub use self::locker::{RECORD_LOCKS, serve as serve_locks};
 use self::program::{Program, refused};
 use self::truth::{Bound, Truth};
@@ -74,8 +74,13 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
         // Half of the clients make what they write to a place stable by one WRITE, the others by
         // WRITEs and a COMMIT.
         let wsize = if number % 2 == 0 { WSIZE } else { 2 * PLACE_BYTES / 3 };
-        // Half of each keep blocks on a disk.
-        let how = (client.level, wsize, (number / 2).is_multiple_of(2));
+        // Half of each keep blocks on a disk, and in half of the contests they are started anew.
+        let disk = match (number / 2).is_multiple_of(2) {
+            true if plan.seed.is_multiple_of(2) => Disk::Restarted,
+            true => Disk::Kept,
+            false => Disk::Nothing,
+        };
+        let how = (client.level, wsize, disk);
         hosts.push(Host::new(&clock, session, dir, how, stage.planted));
         wires.push(wire);
     }
@@ -117,7 +122,10 @@ async fn walk(stage: &Stage, scene: &Scene, when: &str) -> Result<(), Failure> {
     let session = stage.machine.session(rpc).await.map_err(at_entry)?;
     let dir = dir(&session, "contest").await?;
     scene
-        .walk(&Host::new(&stage.clock, session, dir, (Level::Calls, WSIZE, false), None), when)
+        .walk(
+            &Host::new(&stage.clock, session, dir, (Level::Calls, WSIZE, Disk::Nothing), None),
+            when,
+        )
         .await
 }
 

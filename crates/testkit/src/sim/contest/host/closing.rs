@@ -139,7 +139,7 @@ impl Host {
     /// was told of an error.
     pub(in crate::sim::contest) async fn leave(&self) -> (Option<Error>, Vec<Unheard>) {
         let Kind::Files { files, silent, .. } = &self.kind else { return (None, Vec::new()) };
-        let lost = files.shut_down().await;
+        let lost = files.now().shut_down().await;
         lost.iter().for_each(|loss| self.excuse(&loss.file));
         let silent = std::mem::take(&mut *silent.lock());
         (lost.into_iter().next().map(|loss| loss.error), silent.into_values().collect())

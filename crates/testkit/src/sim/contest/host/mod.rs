@@ -7,6 +7,7 @@
 
 mod closing;
 mod locking;
+mod restarting;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use client::cache::attributes::Version;
 use client::error::Error;
 use client::files::open::{Mode, Open};
-use client::files::{self, Files, Found};
+use client::files::{self, Found};
 use client::session::Session;
 use client::write_behind;
 use net::clock::Clock;
@@ -28,14 +29,16 @@ use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
 use self::closing::Silent;
 use self::locking::Tables;
+use self::restarting::Mounted;
 use super::folder::{self, Folder};
 use super::locker::Locker;
 use crate::plan::Level;
 use crate::sim::machine::me;
-use crate::sim::{Failure, Planted, on_disk};
+use crate::sim::{Failure, Planted};
 
 pub(super) use self::closing::Unheard;
 pub(super) use self::locking::Locking;
+pub(super) use self::restarting::Disk;
 
 /// How often a name is looked up whose file is another one when it is opened; then the kernel's
 /// cache is passed by.
@@ -93,8 +96,17 @@ pub(super) struct Host {
 }
 
 enum Kind {
-    Calls { session: Session, dir: FileHandle },
-    Files { files: Files, kernel: Mutex<Kernel>, locking: Tables, dir: FileHandle, silent: Silent },
+    Calls {
+        session: Session,
+        dir: FileHandle,
+    },
+    Files {
+        files: Box<Mounted>,
+        kernel: Mutex<Kernel>,
+        locking: Tables,
+        dir: FileHandle,
+        silent: Silent,
+    },
     Folder(Folder),
 }
 
@@ -202,7 +214,7 @@ impl Host {
         clock: &Clock,
         session: Session,
         dir: FileHandle,
-        (level, wsize, has_disk): (Level, u32, bool),
+        (level, wsize, disk): (Level, u32, Disk),
         planted: Option<Planted>,
     ) -> Self {
         let kind = match level {
@@ -212,8 +224,7 @@ impl Host {
                 let options = files::Options::default();
                 let write = write_behind::Options { wsize, ..options.write };
                 let options = files::Options { mistake, write, ..options };
-                let disk = has_disk.then(on_disk);
-                let files = Files::on_disk(clock, session, options, disk);
+                let files = Box::new(Mounted::new(clock, session, options, disk));
                 let of_nodes = (planted == Some(Planted::LocksByNode)).then(Mutex::default);
                 let locking = Tables { of_nodes, ..Tables::default() };
                 let (kernel, silent) = Default::default();
@@ -246,7 +257,7 @@ impl Host {
         match &self.kind {
             Kind::Calls { session, dir } => Ok(session.lookup(*dir, name.as_bytes()).await?.object),
             Kind::Files { files, kernel, dir, .. } => {
-                let found = files.lookup(&me(), *dir, name.as_bytes()).await?;
+                let found = files.now().lookup(&me(), *dir, name.as_bytes()).await?;
                 kernel.lock().named(&found);
                 Ok(found.handle)
             }
@@ -266,7 +277,7 @@ impl Host {
             }
             Kind::Files { files, kernel, dir, .. } => {
                 let name = name.as_bytes();
-                let (found, open) = files.create_open(&me(), *dir, name, mode, true).await?;
+                let (found, open) = files.now().create_open(&me(), *dir, name, mode, true).await?;
                 kernel.lock().named(&found);
                 let closed = open.flush_at_close().await;
                 open.close().await;
@@ -282,7 +293,9 @@ impl Host {
             Kind::Calls { session, dir } => {
                 session.remove(*dir, name.as_bytes()).await?;
             }
-            Kind::Files { files, dir, .. } => files.remove(&me(), *dir, name.as_bytes()).await?,
+            Kind::Files { files, dir, .. } => {
+                files.now().remove(&me(), *dir, name.as_bytes()).await?
+            }
             Kind::Folder(folder) => folder.remove(name)?,
         }
         Ok(())
@@ -297,7 +310,7 @@ impl Host {
             }
             Kind::Files { files, dir, .. } => {
                 let (from, to) = names(*dir);
-                files.rename(&me(), from, to).await?;
+                files.now().rename(&me(), from, to).await?;
             }
             Kind::Folder(folder) => folder.rename(from, to)?,
         }
@@ -315,7 +328,7 @@ impl Host {
                 session.link(file, *dir, to.as_bytes()).await?;
             }
             Kind::Files { files, kernel, dir, .. } => {
-                let found = files.link(&me(), file, *dir, to.as_bytes()).await?;
+                let found = files.now().link(&me(), file, *dir, to.as_bytes()).await?;
                 kernel.lock().named(&found);
             }
             Kind::Folder(folder) => return Ok(folder.link(from, to)?),
@@ -331,7 +344,7 @@ impl Host {
                 session.setattr(self.look(name).await?, mode, None).await?;
             }
             Kind::Files { files, .. } => {
-                files.setattr(&me(), self.look(name).await?, mode).await?;
+                files.now().setattr(&me(), self.look(name).await?, mode).await?;
             }
             Kind::Folder(folder) => folder.set_mode(name)?,
         }
@@ -347,7 +360,7 @@ impl Host {
             }
             (Kind::Files { files, kernel, .. }, Descriptor::Open { version, .. }) => {
                 kernel.lock().cut(&of.file, *version);
-                files.setattr(&me(), of.file, nothing).await?;
+                files.now().setattr(&me(), of.file, nothing).await?;
                 kernel.lock().cut(&of.file, *version);
             }
             (_, Descriptor::File(file)) => file.set_len(0)?,
@@ -369,6 +382,7 @@ impl Host {
             }
             Kind::Files { files, kernel, locking, .. } => (files, kernel, locking),
         };
+        let files = files.now();
         for left in (0..TRIES_MAX).rev() {
             let file = self.look(name).await?;
             let open = match files.open(&me(), file, BOTH).await {
@@ -393,7 +407,7 @@ impl Host {
                 return Ok((file, read_all(session, file).await?));
             }
             Kind::Folder(folder) => return Ok(folder.read(name)?),
-            Kind::Files { files, .. } => files,
+            Kind::Files { files, .. } => files.now(),
         };
         for left in (0..TRIES_MAX).rev() {
             let file = self.look(name).await?;
@@ -419,7 +433,7 @@ impl Host {
     async fn read_open(&self, open: &Open, passes_by: bool) -> Result<Option<Vec<u8>>, Error> {
         let Kind::Files { files, kernel, .. } = &self.kind else { return Ok(None) };
         let file = open.file();
-        let version = files.version(&file);
+        let version = files.now().version(&file);
         let (size, changed) = match kernel.lock().node(&file, version) {
             Some(Node { pages: Some(pages), .. }) => return Ok(Some(pages.clone())),
             Some(node) => (node.size, node.changed),
@@ -443,7 +457,7 @@ impl Host {
         let mut names = Vec::new();
         let listing = match &self.kind {
             Kind::Calls { .. } => None,
-            Kind::Files { files, dir, .. } => Some(files.listing(&me(), *dir)),
+            Kind::Files { files, dir, .. } => Some(files.now().listing(&me(), *dir)),
             Kind::Folder(folder) => {
                 let entries = folder.entries()?;
                 self.clock.sleep(wait).await;
@@ -467,7 +481,7 @@ impl Host {
                 if let Kind::Files { files, kernel, .. } = &self.kind
                     && entry.name != b"."
                     && entry.name != b".."
-                    && let Some(found) = files.listed(entry)
+                    && let Some(found) = files.now().listed(entry)
                 {
                     kernel.lock().named(&found);
                 }
@@ -513,7 +527,7 @@ impl Host {
                 session.getattr(of.file).await?;
             }
             (Kind::Files { files, .. }, _) => {
-                files.ask_attributes(&me(), of.file).await?;
+                files.now().ask_attributes(&me(), of.file).await?;
             }
             (_, Descriptor::File(file)) => {
                 file.metadata()?;

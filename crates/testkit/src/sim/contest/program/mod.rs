@@ -46,8 +46,11 @@ impl<'h> Program<'h> {
             clock.sleep((begun + at).since(clock.now())).await;
             self.note(|| act.to_string());
             self.scene.trace.lock().op();
-            let since = clock.now();
-            self.act(step, &act).await.map_err(|Failure { way, what }| {
+            let (since, open) = (clock.now(), self.kept.len());
+            self.host.begins();
+            let acted = self.act(step, &act).await;
+            self.host.ended(open, self.kept.len());
+            acted.map_err(|Failure { way, what }| {
                 let (from, to) = (since.since(begun), clock.now().since(begun));
                 let (client, number) = (self.client, self.number);
                 let what = format!("{client}.{number}, `{act}`, from {from} to {to}: {what}");
