@@ -11,7 +11,7 @@ pub(crate) fn parse<T: Parser>(words: &[&str]) -> Result<T, String> {
     let words = [command.get_name()].into_iter().chain(words.iter().copied());
     T::try_parse_from(words).map_err(|error| match error.use_stderr() {
         true => error.to_string(),
-        // The help that was asked for.
+        // The help that was requested.
         false => error.exit(),
     })
 }

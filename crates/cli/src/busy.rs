@@ -13,7 +13,7 @@ use crate::args::Command;
 const MEASURED_MIN: Nanos = Nanos::from_millis(200);
 
 /// Runs `command`, and says afterwards whether others used the machine meanwhile: also where it has
-/// failed, which may be why. Of a command that does not measure, nothing is said.
+/// failed, which may be why. Of a command that does not measure, nothing is stated.
 pub(crate) fn watched<T>(command: &Command, verbosity: Verbosity, run: impl FnOnce() -> T) -> T {
     let measures = matches!(
         command,

@@ -39,7 +39,7 @@ pub(crate) fn end(files: &Files) {
     }
 }
 
-/// Server and export, as they are told apart: by the host's name, the port if one was given, the
+/// Server and export, as they are distinguished: by the host's name, the port if one was given, the
 /// path, and the root's handle.
 fn origin(target: &Target, session: &Session) -> Origin {
     let port = target.nfs_port.map(|port| format!(":{port}")).unwrap_or_default();

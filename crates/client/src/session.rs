@@ -255,7 +255,7 @@ impl Session {
         self.sizes
     }
 
-    /// The same, or less where large datagrams are being lost: to be asked for each call.
+    /// The same, or less where large datagrams are being lost: to be requested each call.
     pub fn sizes_now(&self) -> Sizes {
         Sizes {
             read_bytes_max: self.sizes.read_bytes_max.min(self.rpc.read_bytes_max()),
@@ -295,7 +295,7 @@ impl Session {
         self.call_sent(procedure, encode, payload, None).await
     }
 
-    /// As [`Session::call`]; `handed` is told when the call was handed to the socket. A patient
+    /// As [`Session::call`]; `handed` is told when the call was passed to the socket. A patient
     /// session calls again, as a new call, while the server asks for it.
     pub(crate) async fn call_sent(
         &self,

@@ -8,8 +8,8 @@
 //!
 //! A server that makes up new cookies, and tells the same names behind them, is noticed by the
 //! name that the kept page began with: a name may come again because the file was removed and made
-//! meanwhile, but not `AGAIN_MAX` times. What cannot be told from a large directory are names
-//! without end of which none comes twice.
+//! meanwhile, but not `AGAIN_MAX` times. What cannot be distinguished from a large directory are
+//! names without end of which none comes twice.
 
 use std::collections::HashSet;
 
@@ -104,7 +104,7 @@ impl Recurring {
     }
 }
 
-/// What is wrong with a page that was asked for behind `cookie`, if anything is.
+/// What is wrong with a page that was requested behind `cookie`, if anything is.
 pub(crate) fn fault(cookie: u64, page: &DirPage) -> Option<&'static str> {
     if page.entries.is_empty() && !page.eof {
         return Some("a page without entries that is not the last");

@@ -176,7 +176,7 @@ fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
     finished(report, said, &well)
 }
 
-/// Where not all of them are printed, as many as were asked for.
+/// Where not all of them are printed, as many as were requested.
 fn connections(mount: &Mount) -> String {
     match mount.is_printed() {
         true => mount.option("nconnect").unwrap_or_default().to_owned(),

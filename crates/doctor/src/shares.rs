@@ -31,7 +31,7 @@ pub struct Shares {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Where {
     Layer(Layer),
-    /// They cannot be told apart.
+    /// They cannot be distinguished.
     NetworkOrServer,
 }
 

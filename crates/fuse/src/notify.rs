@@ -24,7 +24,7 @@ pub(crate) type Waiting = (Notice, oneshot::Sender<bool>);
 pub(crate) enum Notice {
     /// Data from `offset` on is to be written back and forgotten: `length` bytes, or all for 0.
     Forget { node: u64, offset: u64, length: u64 },
-    /// Attributes are to be asked for when they are next needed; data stay.
+    /// Attributes are to be requested when they are next needed; data stay.
     ForgetAttributes { node: u64 },
     /// These data follow what the kernel knows of a file.
     Store { node: u64, offset: u64, data: Bytes },

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use doctor::collect::{self, CONNECTIONS, COUNTERS, Files, SERVERS, SPACES, WAITS};
 use rustix::fs::statvfs;
 
-/// The counters, and the connections of NFS. No mount is asked for anything.
+/// The counters, and the connections of NFS. Nothing is requested of mounts.
 pub fn look(root: &Path) -> Files {
     let mut files = collect::live(root, &COUNTERS);
     match net::connections::established() {

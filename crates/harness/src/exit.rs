@@ -69,7 +69,7 @@ impl Failure {
         Self { code: INTERRUPTED, what: "interrupted".to_owned(), advice: String::new() }
     }
 
-    /// A command line that is not understood. What was asked for with `--help` is printed and no
+    /// A command line that is not understood. What was requested with `--help` is printed and no
     /// failure, unless it cannot be.
     pub fn of_arguments(error: &clap::Error) -> Result<(), Self> {
         use std::io::ErrorKind;

@@ -38,7 +38,7 @@ struct Seen {
     files: Vec<PathBuf>,
     /// Packets that a live capture has missed.
     dropped: Option<u64>,
-    /// The model of the busiest client and server, or why there is none, if it was asked for.
+    /// The model of the busiest client and server, or why there is none, if it was requested.
     explained: Option<explain::Explanation>,
 }
 

@@ -1,7 +1,7 @@
 //! Packets that pass the interfaces of this host, as a packet socket gives them (packet(7)).
 //!
 //! The kernel takes the link layer off, so that every interface reads alike, and says when each
-//! packet passed. A filter in the kernel lets through the interfaces that are asked for, and of
+//! packet passed. A filter in the kernel lets through the interfaces that are requested, and of
 //! each packet on a loopback, which leaves and arrives there, the arrival only.
 //!
 //! What waits to be taken is bounded by the socket's buffer; over it the kernel drops packets and

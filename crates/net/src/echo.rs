@@ -19,7 +19,7 @@ const HEAD_BYTES: u32 = 28;
 const IP_BYTES: usize = 20;
 /// Every host takes packets of this size (RFC 791, section 3.1).
 const BYTES_MIN: u32 = 576;
-/// What passes is asked for so often before it counts as lost.
+/// What passes is read so often before it counts as lost.
 const TRIES: u32 = 2;
 /// A reply is waited for so many times the smallest one's time, and no less than this.
 const PATIENCE: u64 = 4;

@@ -36,7 +36,7 @@ pub struct Load {
 }
 
 impl Processor {
-    /// The processor that runs this: work is spun away where it is asked for.
+    /// The processor that runs this: work is spun away where it is requested.
     pub fn real(clock: &Clock) -> Self {
         Self::new(clock, 1)
     }
@@ -76,14 +76,14 @@ impl Processor {
         }
     }
 
-    /// When work that is asked for at `now` and takes `span` is done. In a world the caller has to
+    /// When work that is requested at `now` and takes `span` is done. In a world the caller has to
     /// wait until then; in the real world it has been done when this returns.
     pub fn claim(&self, now: Instant, span: Nanos) -> Instant {
         if self.clock.is_virtual() {
             return self.station.lock().claim(now, span);
         }
         // Several threads may spin at once, each on a core of its own: nobody waits in line.
-        // The span is from when it was asked for, and the count is kept inside of it: the sender of
+        // The span is from when it was requested, and the count is kept inside of it: the sender of
         // a message waits for what was put in, and not for how that is done.
         let until = now + span;
         self.count(now, span);
@@ -163,7 +163,7 @@ mod tests {
         let processor = Processor::real(&clock);
         let before = clock.now();
         let done = processor.claim(before, Nanos::from_micros(200));
-        // From when it was asked for: what goes before the spinning is part of it.
+        // From when it was requested: what goes before the spinning is part of it.
         let asked = clock.now();
         let already = processor.claim(Instant::EPOCH, Nanos::from_nanos(1));
         assert!(already >= asked && processor.load().jobs == 2);

@@ -1,4 +1,4 @@
-//! How times, sizes and rates are written, wherever they are asked for: in options, topologies,
+//! How times, sizes and rates are written, wherever they are requested: in options, topologies,
 //! emulated links, disks, and changes that a model is asked about. One reader of each.
 
 use crate::units::Nanos;

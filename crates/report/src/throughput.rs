@@ -97,7 +97,7 @@ fn draw_model(chart: &mut Chart<'_>, index: usize, curve: &Curve, axes: &Axes) -
 }
 
 /// Measured points of different configurations stand this far apart (in doublings of N), so that
-/// their bars can be told apart where they meet.
+/// their bars can be distinguished where they meet.
 const ASIDE: f64 = 0.055;
 
 fn draw_measured(chart: &Chart<'_>, index: usize, curve: &Curve, axes: &Axes, aside: f64) -> Drawn {

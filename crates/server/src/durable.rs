@@ -49,7 +49,7 @@ impl Durable {
 pub enum Committed {
     /// In memory: lost in a crash, which the changed verifier tells.
     Unstable(Verifier),
-    /// On stable storage, with at least the stability that was asked for.
+    /// On stable storage, with at least the stability that was requested.
     Stable(Stability, Durable),
 }
 

@@ -27,13 +27,13 @@ pub enum Lie {
     NoWtmax,
     /// FSINFO prefers listings of no bytes.
     NoDtpref,
-    /// Every WRITE is unstable, whatever was asked for, and every reply has another verifier.
+    /// Every WRITE is unstable, whatever was requested, and every reply has another verifier.
     NeverKept,
     /// The verifier is another one with each reply; who asks for stable storage gets it.
     NewVerifiers,
     /// READ gives nothing, and the file goes on.
     ReadsNothing,
-    /// READ gives more than was asked for.
+    /// READ gives more than was requested.
     ReadsMore,
     /// WRITE takes nothing.
     WritesNothing,

@@ -18,7 +18,7 @@ use crate::capture::{Packet, Place, Protocol, Segment, Sliced, Slicer, TcpPart};
 
 /// Packets between two looks for calls that wait in vain.
 const SWEEP_PACKETS: u64 = 1 << 20;
-/// Sorts of packets that are told apart.
+/// Sorts of packets that are distinguished.
 const SORTS_MAX: usize = 16;
 
 /// Takes packets in the order of their time.
@@ -40,7 +40,7 @@ impl Analyzer {
         Self { rpc: Rpc { filter, ..Rpc::default() }, ..Self::default() }
     }
 
-    /// For who wants counts only: files are not told apart.
+    /// For who wants counts only: files are not distinguished.
     #[must_use]
     pub fn without_files(mut self) -> Self {
         self.rpc.without_files = true;

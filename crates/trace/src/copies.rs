@@ -27,7 +27,7 @@ use crate::capture::{Place, Protocol, Segment};
 pub const SIGHTINGS_MAX: usize = WAYS << SETS_BITS;
 const WAYS: usize = 4;
 const SETS_BITS: u32 = 12;
-/// Places that are told apart; what is captured at more of them has none.
+/// Places that are distinguished; what is captured at more of them has none.
 pub const PLACES_MAX: usize = 64;
 /// Pairs of hosts of which it is known where they are read.
 const HOSTS_MAX: usize = 4096;
@@ -218,7 +218,7 @@ impl Sights {
 }
 
 /// What two captures of one packet have in common, and packets of other bytes have not. None for
-/// what is too short to be told apart.
+/// what is too short to be distinguished.
 fn print(segment: &Segment<'_>, slot: u32, from: usize) -> Option<u64> {
     /// 2^64 by the golden ratio.
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,6 +1,6 @@
 //! Files by their handles, with the names that calls have shown.
 //!
-//! At most [`FILES_MAX`] files are told apart; what comes on top counts as "other files".
+//! At most [`FILES_MAX`] files are distinguished; what comes on top counts as "other files".
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -13,7 +13,7 @@ use super::series::{ROWS, row, row_begins_us};
 use super::transaction::Transaction;
 use super::work::Work;
 
-/// Files that are told apart.
+/// Files that are distinguished.
 pub const FILES_MAX: usize = 1 << 17;
 /// Names that a path is made of.
 const DEPTH_MAX: usize = 32;
@@ -204,7 +204,7 @@ impl Files {
                 None
             }
             Work::StableWrite => Some(u64::from(bytes)),
-            // What belongs to which of the files that are not told apart is not known.
+            // What belongs to which of the files that are not distinguished is not known.
             Work::Commit if id == FileId::OTHER => None,
             Work::Commit => Some(std::mem::take(unsynced)),
             _ => None,
@@ -229,7 +229,7 @@ impl Files {
         all
     }
 
-    /// Files that were told apart.
+    /// Files that were distinguished.
     pub fn count(&self) -> usize {
         self.files.len() - 1
     }

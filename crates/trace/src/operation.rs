@@ -4,7 +4,7 @@ use std::fmt;
 
 use wire::{mount, nfs2, nfs3, nfs4, nfsacl, nlm, nsm, portmap, rpcbind};
 
-/// Programs that are told apart, with their versions where the procedures differ.
+/// Programs that are distinguished, with their versions where the procedures differ.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Program {
     Nfs2,

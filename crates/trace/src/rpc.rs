@@ -390,7 +390,7 @@ impl Rpc {
         let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
         let bytes = match kind {
             Kind::Read | Kind::Write if is_good => {
-                // No server moves more than was asked for.
+                // No server moves more than was requested.
                 answered.count.unwrap_or(open.count).min(open.count)
             }
             _ => 0,
@@ -448,7 +448,7 @@ impl Rpc {
         }
     }
 
-    /// What counts for hosts, whatever operations are asked for.
+    /// What counts for hosts, whatever operations are requested.
     fn pace(&mut self, transaction: &Transaction, is_tcp: bool, inner: Option<(u64, u64)>) {
         let Transaction { talk, reply_ns, reply_frame, bytes, file, .. } = *transaction;
         let work = Work::of(transaction.operation.kind(), transaction.stable > 0);

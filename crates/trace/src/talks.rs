@@ -1,6 +1,6 @@
 //! Talks: a client and a server that speak over one pair of ports, however often they connect.
 //!
-//! At most [`TALKS_MAX`] are told apart; what comes on top is one talk more, of all others.
+//! At most [`TALKS_MAX`] are distinguished; what comes on top is one talk more, of all others.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::transaction::Transaction;
 use super::work::Work;
 use crate::capture::End;
 
-/// Talks that are told apart.
+/// Talks that are distinguished.
 pub const TALKS_MAX: usize = 4096;
 /// Transaction numbers that a talk remembers after their reply.
 const REMEMBERED: usize = 128;

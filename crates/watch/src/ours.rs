@@ -45,7 +45,7 @@ pub struct OurServer {
     pub calls_in_progress: Option<f64>,
     /// Retransmissions that were answered from the reply cache.
     pub replayed: f64,
-    /// Syncs that were asked for, and that were done.
+    /// Syncs that were requested, and that were done.
     pub sync_requests_per_s: Option<f64>,
     pub syncs_per_s: Option<f64>,
     /// Processors that the process kept busy.
@@ -98,7 +98,7 @@ pub struct OurClient {
     pub store_mean: Option<f64>,
 }
 
-/// One file of our server, by the path under which it was asked for.
+/// One file of our server, by the path under which it was requested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OurFile {
     pub file: String,

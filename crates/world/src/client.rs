@@ -55,7 +55,7 @@ struct Shared {
     connections: AtomicU32,
     processor: Processor,
     shape: Shape,
-    /// As it was asked for.
+    /// As it was requested.
     link: Profile,
 }
 

@@ -64,7 +64,7 @@ const ATTACKS: &[&Attack] = &[
 /// How much longer a healthy client may wait.
 const TIMES_MAX: f64 = 3.0;
 
-/// Shorter than this is not told apart from the machine's own unrest.
+/// Shorter than this is not distinguished from the machine's own unrest.
 const FLOOR: Duration = Duration::from_micros(500);
 
 /// How long the server may take beyond its grace to end while it is attacked.

@@ -48,7 +48,7 @@ pub(super) fn compare(nfskit: &Path, capture: &Path) -> Result<String, String> {
 }
 
 /// What tshark says, and calls of which it does not say enough: fields of a packet with several
-/// replies are lists, and a list in which one has no time cannot be told apart.
+/// replies are lists, and a list in which one has no time cannot be distinguished.
 fn by_tshark(capture: &Path) -> Result<(Calls, BTreeSet<Key>), String> {
     let mut command = tshark();
     command.arg("-r").arg(capture);

@@ -72,7 +72,7 @@ fn speed(nfskit: &Path, file: &Path, made: Made, least: Speed) -> Result<String,
     }
 }
 
-/// A capture that is made as it is read, with more files and connections than are told apart.
+/// A capture that is made as it is read, with more files and connections than are distinguished.
 fn memory(nfskit: &Path) -> Result<String, String> {
     let mut command = Command::new(nfskit);
     command.args(["trace", "-", "--json", "-"]);

@@ -139,7 +139,7 @@ impl Outcome {
         self.failed.push(format!("{name}: {why}"));
     }
 
-    /// Prints the tables, writes what was asked for, and judges.
+    /// Prints the tables, writes what was requested, and judges.
     pub(super) fn tell(&self, root: &Path, options: &Options) -> Result<(), String> {
         let tables = self.tables();
         println!("\n{tables}");

@@ -14,7 +14,7 @@ pub(super) struct Counted {
     pub(super) bytes: u64,
 }
 
-/// Where they are asked for.
+/// Where they are requested.
 #[derive(Debug)]
 pub(super) struct Counters {
     address: String,

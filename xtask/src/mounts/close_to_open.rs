@@ -10,8 +10,8 @@
 //!   name is remembered for a while, here as in Linux. Such cases are counted. A file that no name
 //!   has any more must not be opened.
 //!
-//! Files are told apart by their inode numbers. Runs as a program of its own, because a mount that
-//! does not answer can not be waited for otherwise.
+//! Files are distinguished by their inode numbers. Runs as a program of its own, because a mount
+//! that does not answer can not be waited for otherwise.
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};

@@ -189,7 +189,7 @@ impl Measurer<'_> {
         let file = site.session.create(site.work, "written")?;
         let bytes = self.options.write_bytes();
         if name == Name::OursMemory {
-            // The engine's own cost is asked for, not what the kernel takes for fresh memory.
+            // The engine's own cost is requested, not what the kernel takes for fresh memory.
             write_whole(&mut site.pipeline, file, unstable(bytes), row.window)?;
         } else {
             touch_memory(self.export, bytes).map_err(|error| format!("local write: {error}"))?;

@@ -14,7 +14,7 @@ use super::servers::{Name, Peer, Stage};
 /// A server with the connections to it; one, or two where two are measured.
 type Mounted = (Peer, Vec<Site>);
 
-/// Everything that was asked for. Fails only when the machine does; what a server fails at is
+/// Everything that was requested. Fails only when the machine does; what a server fails at is
 /// among the outcomes.
 pub(crate) fn measure_all(
     stage: &Stage,

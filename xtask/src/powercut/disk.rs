@@ -34,7 +34,7 @@ const EINVAL: u32 = 22;
 
 type Sectors = BTreeMap<u64, [u8; SECTOR]>;
 
-/// What the disk was asked for.
+/// What the disk was requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) writes: u64,

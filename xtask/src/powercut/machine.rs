@@ -149,7 +149,7 @@ impl Machine {
         Err(self.with_console("the guest's server does not answer"))
     }
 
-    /// What its disk was asked for, in all lives.
+    /// What its disk was requested, in all lives.
     pub(super) fn counts(&self) -> Counts {
         self.served.disk.lock().map_or_else(|_| Counts::default(), |disk| disk.counts)
     }

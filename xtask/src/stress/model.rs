@@ -72,7 +72,7 @@ impl Object {
         self.is_there() && !self.naming
     }
 
-    /// Its data stand still, and may be asked for as a whole.
+    /// Its data stand still, and may be requested as a whole.
     pub(super) fn is_quiet(&self) -> bool {
         self.is_there() && !self.alone && !self.committing && self.ranges.is_empty()
     }

@@ -15,7 +15,7 @@ pub(super) enum Violation {
     ExecutedTwice,
     /// A name leads to another handle than before.
     HandleChanged,
-    /// Less stable than asked.
+    /// Less stable than requested.
     LessStable,
     /// Nothing came within every limit.
     NoAnswer,

@@ -163,7 +163,7 @@ impl Drop for Worker {
     }
 }
 
-/// Does what is asked for, until nobody asks any more: then also what is in progress ends.
+/// Does what is requested, until nobody asks any more: then also what is in progress ends.
 async fn obey(mut shard: Shard, mut commands: mpsc::UnboundedReceiver<Command>) {
     while let Some(command) = commands.recv().await {
         let work = async {
@@ -178,7 +178,7 @@ async fn obey(mut shard: Shard, mut commands: mpsc::UnboundedReceiver<Command>) 
         tokio::select! {
             biased;
             () = work => {}
-            // One thing is asked for at a time.
+            // One thing is requested at a time.
             _ = commands.recv() => return,
         }
     }

@@ -214,7 +214,7 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
     })
 }
 
-/// The mix that was asked for, of which every target's version has all operations.
+/// The mix that was requested, of which every target's version has all operations.
 fn mix(args: &Args) -> Result<Mix, Failure> {
     let versions = || args.target.iter().map(|target| target.version);
     let is_of_two = versions().all(|version| version == Version::Two);
@@ -245,7 +245,7 @@ fn distinct(rates: &[f64]) -> Result<Vec<f64>, Failure> {
     Ok(rates)
 }
 
-/// The highest load that may be asked for: all that is not reached in time is counted one by one.
+/// The highest load that may be requested: all that is not reached in time is counted one by one.
 const RATE_MAX: f64 = 1e7;
 
 /// Numbers of outstanding operations up to the most, each the same factor above the one before.
@@ -362,7 +362,7 @@ async fn agree_on_mix<G: Gather>(mix: &Mix, gather: &mut G) -> Result<(), Failur
     }
 }
 
-/// Two servers of this process, if they are asked for.
+/// Two servers of this process, if they are requested.
 fn pair(args: &Args, clock: &Clock) -> Result<Option<Pair>, Failure> {
     let (Some(log), Some(dir)) = (&args.write_log, &args.store) else { return Ok(None) };
     local::directory(dir, "--store")?;

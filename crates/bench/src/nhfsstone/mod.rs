@@ -83,7 +83,7 @@ impl Workload for Args {
 
 /// What the arguments ask for.
 fn plan(args: &Args) -> Result<Plan, Failure> {
-    // What one target's version lacks, nobody is asked for.
+    // What one target's version lacks is requested of none.
     let is_two = args.target.iter().any(|target| target.version == Version::Two);
     let version = if is_two { Version::Two } else { Version::Three };
     let word = match &args.operation {

@@ -176,7 +176,7 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
     Ok(places)
 }
 
-/// Our client as it was asked for. It takes no larger WRITEs than the server does.
+/// Our client as it was requested. It takes no larger WRITEs than the server does.
 fn files_options(args: &Seqwrite) -> client::files::Options {
     let mut options = client::files::Options::default();
     options.write.policy = args.write_policy;

@@ -53,7 +53,7 @@ pub(super) enum Kind {
 }
 
 pub(super) struct Server {
-    /// Locked while it is asked for something, which blocks.
+    /// Locked while it is requested something, which blocks.
     pub(super) embedded: Arc<Mutex<Embedded>>,
     /// The server, without a mount.
     pub(super) plain: Reached,

@@ -37,8 +37,8 @@ impl<S> Stores<S> {
     ///
     /// # Errors
     /// A name that the resolver does not know, a directory that cannot be opened, two exports
-    /// that cannot be told apart, or one inside another with other rules. The stores stay as they
-    /// were.
+    /// that cannot be distinguished, or one inside another with other rules. The stores stay as
+    /// they were.
     pub(crate) async fn exports(
         &mut self,
         clock: &Clock,

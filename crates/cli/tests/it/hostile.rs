@@ -436,7 +436,7 @@ fn connections_that_stay_half_open() {
 #[test]
 fn a_client_that_reads_no_replies() {
     let mut scene = Scene::new();
-    // Not in memory, where the system can be asked for that: then all READs are begun at once.
+    // Not in memory, where the system can do that: then all READs are begun at once.
     const CALLS: u32 = 160;
     let mut large = std::fs::File::create(scene.served.path().join("large")).unwrap();
     let data = Noise(0xda7a).bytes(1 << 20);

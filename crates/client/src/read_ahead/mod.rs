@@ -1,6 +1,6 @@
 //! Reading ahead of a sequential reader.
 //!
-//! [`streams`] decides which parts of a file are fetched before they are asked for; [`budget`]
+//! [`streams`] decides which parts of a file are fetched before they are requested; [`budget`]
 //! bounds what is held for readers that have not come yet, over all files of a mount. The opens of
 //! [`crate::files`] fetch.
 

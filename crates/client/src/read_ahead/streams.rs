@@ -1,4 +1,4 @@
-//! Which parts of a file to fetch before they are asked for.
+//! Which parts of a file to fetch before they are requested.
 //!
 //! A read that begins about where an earlier one has ended belongs to a stream, and so does one at
 //! the beginning of the file; readers of a kernel ask for several parts at once and not quite in
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use perf::units::Instant;
 
-/// Readers of one open file that are told apart.
+/// Readers of one open file that are distinguished.
 const STREAMS_MAX: usize = 4;
 
 /// How far from the expected place a read may be, in chunks.

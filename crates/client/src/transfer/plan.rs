@@ -1,6 +1,6 @@
 //! What a sequential write does next: a decision without I/O.
 //!
-//! The plan hands out WRITEs in order of offset and a COMMIT whenever enough unstable bytes have
+//! The plan gives out WRITEs in order of offset and a COMMIT whenever enough unstable bytes have
 //! been acknowledged. It remembers which extents are not yet durable and with which verifier they
 //! were acknowledged; when a reply shows another verifier the server has lost its memory, and
 //! what was not durable goes to the front of the queue again (RFC 1813 section 3.3.7).
@@ -60,7 +60,7 @@ const LOSSES_MAX: u32 = 3;
 #[derive(Debug)]
 pub struct Plan {
     options: Options,
-    /// Bytes handed out for the first time.
+    /// Bytes given out for the first time.
     issued_bytes: u64,
     /// What must be written again, before anything new.
     again: VecDeque<Span>,
@@ -72,7 +72,7 @@ pub struct Plan {
     commit_outstanding: bool,
     /// Counts COMMITs; an extent acknowledged in one epoch is covered by the COMMIT that ends it.
     epoch: u64,
-    /// Set by [`Plan::finish`]: nothing new is handed out.
+    /// Set by [`Plan::finish`]: nothing new is given out.
     finishing: bool,
     /// COMMITs in a row that have kept nothing.
     losses: u32,
@@ -118,7 +118,7 @@ impl Plan {
         }
     }
 
-    /// Hands out nothing new from now on; what was handed out is still made durable.
+    /// Hands out nothing new from now on; what was given out is still made durable.
     pub fn finish(&mut self) {
         self.finishing = true;
     }

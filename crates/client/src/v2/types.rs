@@ -84,7 +84,7 @@ pub(super) fn device(of: Specdata) -> u32 {
 }
 
 /// The attributes to set; none when the size does not fit. `now` is what a time is set to where
-/// the server's own cannot be asked for.
+/// the server's own cannot be requested.
 pub(super) fn to_set(of: &Sattr3, now: Timeval) -> Option<Sattr2> {
     let size = of.size.map(u32::try_from).transpose().ok()?;
     // A size of -1 would set nothing.

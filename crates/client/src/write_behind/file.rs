@@ -88,7 +88,7 @@ pub(super) enum Due {
     Commit,
     /// There is nothing to keep.
     Nothing,
-    /// Nothing but an error that nobody has asked for.
+    /// Nothing but an error that nobody has been given.
     Error,
 }
 

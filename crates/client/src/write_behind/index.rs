@@ -3,7 +3,7 @@
 //! Bytes go through four states. *Pending*: taken from a writer. *Under way*: in a WRITE that has
 //! not been answered. *Unstable*: acknowledged, and kept because the server may still lose them.
 //! Then they are stable and no longer here. What the server lost, or took only in part, is pending
-//! again. An index never hands out bytes that overlap something under way, so that no WRITE
+//! again. An index never gives out bytes that overlap something under way, so that no WRITE
 //! overtakes another of the same bytes.
 //!
 //! Time is counted in *ages*: each insertion has the next number. Whoever flushes waits until
@@ -110,7 +110,7 @@ pub(super) trait Index: fmt::Debug + Send {
     /// That COMMIT was answered; gives how many bytes the server lost, which are pending again.
     fn committed(&mut self, verifier: [u8; 8]) -> u64;
 
-    /// That COMMIT failed; gives how many bytes nothing can be said of, which are dropped.
+    /// That COMMIT failed; gives how many bytes nothing can be concluded of, which are dropped.
     fn commit_failed(&mut self) -> u64;
 
     /// Drops what lies at `from` or beyond; what of it is under way is not kept when it is

@@ -344,7 +344,7 @@ impl WriteBehind {
         self.engine.dirty_files()
     }
 
-    /// What the stages have cost, when [`Options::timing`] was asked for.
+    /// What the stages have cost, when [`Options::timing`] was requested.
     pub fn stages(&self) -> Stages {
         self.engine.stages()
     }

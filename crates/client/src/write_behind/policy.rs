@@ -156,7 +156,7 @@ impl Policy for Paged {
         Window::fixed(SLOTS)
     }
 
-    /// The VFS hands over one page at a time (section 3.4).
+    /// The VFS passes on one page at a time (section 3.4).
     fn piece_bytes_max(&self) -> u64 {
         super::pages::PAGE_BYTES
     }

@@ -1,7 +1,7 @@
 //! What the stages of a write cost, as the paper measured them with the kernel's clock.
 //!
 //! Two readings of the clock and one count in a histogram for each stage of each call; nothing is
-//! counted unless it is asked for in [`super::Options`].
+//! counted unless it is requested in [`super::Options`].
 
 use parking_lot::Mutex;
 use perf::histogram::Histogram;

@@ -5,7 +5,7 @@
 //! - [`server`]: of `/proc/net/rpc/nfsd` and `/proc/fs/nfsd/pool_stats`.
 //!
 //! A single sample counts from the beginning: of the mount, or of the machine. So does what has
-//! begun anew between two samples. What cannot be told is none: a mean without calls, a rate
+//! begun anew between two samples. What cannot be decided is none: a mean without calls, a rate
 //! without a span, a time that a kernel has turned back.
 //!
 //! The meaning of mountstats' numbers is that of nfsiostat, except for the backlog, which that

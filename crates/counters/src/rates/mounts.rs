@@ -154,7 +154,7 @@ pub fn rates(now: &[Mount], before: Option<(&[Mount], f64)>) -> MountsRates {
         let each = now.iter().map(|mount| since_made(mount, None));
         return MountsRates { mounts: each.collect(), vanished: Vec::new() };
     };
-    // Mounts on each other at one place are told apart by their order.
+    // Mounts on each other at one place are distinguished by their order.
     let mut older: HashMap<(&str, &str), Vec<&Mount>> = HashMap::new();
     for mount in before.iter().rev() {
         older.entry((&mount.device, &mount.point)).or_default().push(mount);

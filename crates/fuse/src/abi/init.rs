@@ -39,7 +39,7 @@ mod flag {
 /// What the kernel keeps of file data.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum KernelCache {
-    /// Reads and writes: programs write to memory, and the kernel hands on up to 1 MiB at a time.
+    /// Reads and writes: programs write to memory, and the kernel passes on up to 1 MiB at a time.
     #[default]
     Writeback,
     /// Reads. Every write(2) is a request of its own.
@@ -75,7 +75,7 @@ impl Agreed {
             | flag::PARALLEL_DIROPS
             // Servers clear set-uid bits when a file is written or cut: the caller may not.
             | flag::HANDLE_KILLPRIV
-            // And a kernel that keeps what is written hands on the WRITE that does it at once.
+            // And a kernel that keeps what is written passes on the WRITE that does it at once.
             | flag::HANDLE_KILLPRIV_V2
             | flag::MAX_PAGES
             | flag::CACHE_SYMLINKS

@@ -27,7 +27,7 @@ pub(crate) struct Header {
     pub(crate) pid: u32,
 }
 
-/// What is asked for. Names are the procedures' of fuse.h.
+/// What is requested. Names are the procedures' of fuse.h.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Operation<'a> {
     Lookup {

@@ -71,7 +71,7 @@ impl FileSystem {
             let (at, page) = match (at, kept.as_ref()) {
                 (Some(at), Some((_, page))) => (at, page),
                 _ => {
-                    // It leads on, or it is an error: nothing here is asked for without end.
+                    // It leads on, or it is an error: nothing here is requested without end.
                     let page = dir.listing.page(offset).await.map_err(errno)?;
                     (0, &kept.insert((offset, page)).1)
                 }

@@ -110,7 +110,7 @@ fn an_append_follows_another_clients_though_other_programs_have_written_in_place
     });
 }
 
-/// The same, and its next write comes while the server is asked for the end.
+/// The same, and its next write comes while the end is requested of the server.
 #[test]
 fn an_append_follows_another_clients_though_other_programs_go_on_writing() {
     let latency = Nanos::from_millis(20);

@@ -22,7 +22,7 @@ const SECONDS_MAX: Nanos = Nanos::from_secs(86_400);
 const TIMEO_MIN: Nanos = Nanos::from_millis(100);
 const TIMEO_MAX: Nanos = Nanos::from_secs(3_600);
 
-/// Everything that was asked for.
+/// Everything that was requested.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub target: Target,

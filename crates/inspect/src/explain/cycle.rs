@@ -17,7 +17,7 @@ use perf::stats::{Estimate, Interval};
 
 use super::changes::Change;
 
-/// Cycles below which nothing is said.
+/// Cycles below which nothing is stated.
 const CYCLES_MIN: usize = 16;
 
 /// What is known of the network round trip; us.

@@ -93,7 +93,7 @@ pub enum Changes {
 #[derive(Clone, Debug)]
 pub struct Above<P> {
     pub path: P,
-    /// The directory above, where it was asked for.
+    /// The directory above, where it was requested.
     pub parent: Option<Stat>,
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
     list(site, dir, Listing::Names, sizes.count).await.map(drop)
 }
 
-/// What READDIRPLUS tells of each file is what is asked for by name.
+/// What READDIRPLUS tells of each file is what is requested by name.
 async fn with_attributes<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(), Ended> {
     for entry in list(site, dir, Listing::WithAttributes, 0).await? {
         let name = String::from_utf8_lossy(&entry.name).into_owned();

@@ -1,4 +1,4 @@
-//! Test 9: the file system is asked for its state.
+//! Test 9: the state of the file system is requested.
 
 use super::check::Ended;
 use super::lines::Work;

@@ -21,7 +21,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Point {
     pub kind: Kind,
-    /// Operations a second that were asked for, or operations outstanding.
+    /// Operations a second that were requested, or operations outstanding.
     pub load: f64,
     /// All of its runs as one.
     pub outcome: Outcome,

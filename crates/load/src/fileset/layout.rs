@@ -14,7 +14,7 @@ const LENGTHS_KIB: [(u64, u32); 10] =
 /// Their mean: 26.71 KiB.
 pub const MEAN_BYTES: u64 = 26_71 * 1024 / 100;
 
-/// What SFS 3.0 makes for each operation a second that is asked for.
+/// What SFS 3.0 makes for each operation a second that is requested.
 pub const BYTES_PER_RATE: u64 = 10 << 20;
 
 /// The most files that are made: a directory entry, a handle and a length of each are kept.

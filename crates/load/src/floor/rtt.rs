@@ -12,7 +12,7 @@
 //! datagrams do, so that what they take longer is the server's part and the headers'.
 //!
 //! Trials go in blocks, every size and protocol in each, and the spread is that of the blocks'
-//! medians. Where a rate is asked for, a trial's time counts from when it was due.
+//! medians. Where a rate is requested, a trial's time counts from when it was due.
 
 use net::clock::Clock;
 use net::error::{CallError, Refusal};

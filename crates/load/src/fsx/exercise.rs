@@ -155,7 +155,7 @@ impl Exercise {
         while at < end {
             let want = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
             let mut filled = 0;
-            // A file system may give less than asked for, but nothing only at the end.
+            // A file system may give less than requested, but nothing only at the end.
             while filled < want {
                 match self.file()?.read_at(&mut buffer[filled..want], at + filled as u64)? {
                     0 => break,

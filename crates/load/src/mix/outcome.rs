@@ -81,7 +81,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Operations a second that were asked for.
+    /// Operations a second that were requested.
     pub fn offered_per_s(&self) -> f64 {
         self.meant as f64 / self.span.as_secs_f64()
     }

@@ -129,7 +129,7 @@ impl<'a> Estimates<'a> {
         first.map_or(&[][..], |round| &round.trials).iter().map(|&(size, ..)| size).collect()
     }
 
-    /// T_B of a block; a server that takes less than a block is asked for what it takes.
+    /// T_B of a block; a server that takes less than a block gets what it takes.
     fn block(&self, sizes: &[u32]) -> Result<Estimate, Error> {
         let block_bytes = BLOCK_BYTES.min(sizes.last().copied().unwrap_or(BLOCK_BYTES));
         let stable = |round: &Round| {

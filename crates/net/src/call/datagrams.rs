@@ -263,7 +263,7 @@ impl<D: Datagrams> Driver<D> {
         waiting.queued = true;
         self.unsent.push_back(xid);
         match (self.traits.bulk)(waiting.procedure) {
-            // How large the reply would have been nobody knows; as large as was asked for, mostly.
+            // How large the reply would have been nobody knows; as large as was requested, mostly.
             Some(Bulk::Read) => self.reads.lost(sent, now, self.reads.bytes() as usize),
             Some(Bulk::Write) => self.writes.lost(sent, now, waiting.message.wire_len()),
             None => return,

@@ -218,7 +218,7 @@ impl Stream {
     }
 }
 
-/// The connection that a run was asked for over.
+/// The connection that a run was requested over.
 #[derive(Debug)]
 pub(super) struct Control<'a> {
     pub(super) way: Way<'a>,

@@ -90,7 +90,7 @@ fn page(bytes: &[u8], body_bytes_max: usize) -> Result<Vec<u8>, FetchError> {
     }
 }
 
-/// Arbitrary bytes as an answer: nothing may panic, and no page is longer than asked for.
+/// Arbitrary bytes as an answer: nothing may panic, and no page is longer than requested.
 pub fn fuzz_page(bytes: &[u8]) {
     if let Ok(page) = page(bytes, 64) {
         assert!(page.len() <= 64);

@@ -1,4 +1,4 @@
-//! What is asked for, and the answer to it, in bytes.
+//! What is requested, and the answer to it, in bytes.
 
 use std::io;
 

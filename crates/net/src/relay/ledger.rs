@@ -19,7 +19,7 @@ pub enum Loss {
     Queue,
     /// The relay held as much as it may.
     NoRoom,
-    /// There were as many sources of datagrams as may be told apart.
+    /// There were as many sources of datagrams as may be distinguished.
     NoSession,
     /// It was larger than what a source may get that is perhaps somebody else.
     Unproven,
@@ -65,7 +65,7 @@ pub struct Carried {
     /// Messages that came, and their bytes, of streams with 4 for the mark of each.
     pub messages: u64,
     pub bytes: u64,
-    /// Messages that were handed on; a duplicate counts as one more.
+    /// Messages that were passed on; a duplicate counts as one more.
     pub passed: u64,
     pub passed_bytes: u64,
     /// Those that are on their way now.
@@ -80,7 +80,7 @@ pub struct Carried {
     /// How long messages waited for the link to begin with them: for those before, and for the end
     /// of a stall.
     pub queued: Histogram,
-    /// How much later than it was due each message was handed on: the relay's own error, and the
+    /// How much later than it was due each message was passed on: the relay's own error, and the
     /// wait for a peer that takes nothing.
     pub late: Histogram,
 }
@@ -128,7 +128,7 @@ impl Ledger {
         *self.carried.lock().lost.entry(loss).or_default() += 1;
     }
 
-    /// A message that was held is handed on.
+    /// A message that was held is passed on.
     pub(super) fn pass(&self, due: Instant, now: Instant, bytes: u64) {
         let mut carried = self.carried.lock();
         carried.held -= 1;
@@ -138,7 +138,7 @@ impl Ledger {
         carried.late.record(now.since(due));
     }
 
-    /// Messages that were held are not handed on.
+    /// Messages that were held are not passed on.
     pub(super) fn lose(&self, messages: u64, bytes: u64, loss: Loss) {
         if messages > 0 {
             let mut carried = self.carried.lock();

@@ -388,8 +388,8 @@ impl Relay {
         &self.0.shape
     }
 
-    /// Lets nobody in, reads nothing more, hands on what is on its way, and closes. What is not
-    /// handed on within `grace` is lost.
+    /// Lets nobody in, reads nothing more, passes on what is on its way, and closes. What is not
+    /// passed on within `grace` is lost.
     pub async fn drain(&self, grace: Nanos) {
         /// How long tasks may take to notice that they are to end.
         const NOTICE: Nanos = Nanos::from_secs(1);

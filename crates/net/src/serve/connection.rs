@@ -132,7 +132,7 @@ struct Connection<'h, S, B, F> {
     accounts: Accounts,
     turn: Turn,
     lately: Lately,
-    /// A turn was asked for in this poll, and was not to be had.
+    /// A turn was requested in this poll, and was not to be had.
     waits_for_turn: bool,
     calls: Calls<F, Note>,
     /// What is kept free for the replies to `calls`.

@@ -96,7 +96,7 @@ pub struct Counts {
     pub connections_evicted: u64,
     /// Connections closed because of a record over the limit.
     pub records_too_long: u64,
-    /// Connections closed because nothing was asked for too long.
+    /// Connections closed because nothing was requested for too long.
     pub connections_idle: u64,
     /// Connections closed because the peer took no reply, or did not finish a record, in time.
     pub connections_stalled: u64,

@@ -6,7 +6,7 @@
 use perf::model::loggp::Link;
 use perf::units::{Instant, Nanos};
 
-/// Longest latency, pause, jitter or delay that can be asked for: the moon and back, twice.
+/// Longest latency, pause, jitter or delay that can be requested: the moon and back, twice.
 pub const DELAY_MAX: Nanos = Nanos::from_secs(10);
 
 /// Most processor time for a message: three orders above what the papers measured and added. It
@@ -159,7 +159,7 @@ impl Overhead {
     }
 }
 
-/// A parameter that cannot be: which, what was asked, and what is possible.
+/// A parameter that cannot be: which, what was requested, and what is possible.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Impossible {
     pub key: &'static str,

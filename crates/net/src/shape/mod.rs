@@ -1,7 +1,7 @@
 //! Links that are emulated around real transports, and in worlds around those of worlds.
 //!
 //! A message to send waits here until the link would have delivered it, then goes to the transport
-//! below; a message from below waits here in the same way before it is handed up. So either end
+//! below; a message from below waits here in the same way before it is passed up. So either end
 //! may be wrapped, and the other need not know.
 //!
 //! - [`conditions`]: what a direction is like; [`profile`]: both, with a name, from text or a file.
@@ -40,7 +40,7 @@ pub use self::overhead::{Busy, BusyDatagrams};
 pub use self::stream::Shaped;
 pub use self::tally::{Counts, Tally};
 
-/// L, g and G of both directions: what most links are asked for.
+/// L, g and G of both directions: what most links are requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkPair {
     /// From the wrapped end to its peer.

@@ -4,7 +4,7 @@
 //! opposite: the processor that does the endpoint's work is busy, and nothing else is done. So it
 //! is spent here, by the task that drives the connection: spun in the real world, and in a world
 //! queued for the host's processor. A message to send leaves when its time is spent, one by one; a
-//! message received is handed up when its time is spent.
+//! message received is passed up when its time is spent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +25,7 @@ use crate::transport::datagram::{Datagram, Datagrams, Route};
 /// Messages that wait for a world's processor after they were received; more stay below.
 const WAITING_MAX: usize = 1024;
 
-/// Work in the order in which it was asked for.
+/// Work in the order in which it was requested.
 #[derive(Debug)]
 struct Line<M> {
     processor: Processor,

@@ -7,7 +7,7 @@
 //! There are three sizes that are used again. A first slab takes the first that a connection sends:
 //! thousands that come at once and send the beginning of a large record cost little. A small slab
 //! takes what it sends later when nothing is known; it holds many small records. A large slab takes
-//! one large record, and is asked for when a record's header announces it. A record that is larger
+//! one large record, and is requested when a record's header announces it. A record that is larger
 //! still gets a slab for itself, which is used once.
 
 use std::ops::Range;

@@ -55,7 +55,7 @@ impl Owners {
     }
 
     /// The user id of who owns the socket of `peer`, which is connected to ours at `local` over
-    /// TCP. None where the peer is on another host, has closed already, or cannot be told.
+    /// TCP. None where the peer is on another host, has closed already, or cannot be decided.
     pub(super) fn of_peer(&self, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
         if !is_local(peer, local) {
             return None;

@@ -78,7 +78,7 @@ impl Recovered {
         let is_shown = calls.are_shown(pairs, gap_per_byte_ns.value);
         let busy = |pair: &Pair| overhead_us(pair, calls);
         let overhead = if is_shown { estimate(&busy) } else { None };
-        // An o that cannot be told from none would only add its noise to L.
+        // An o that cannot be distinguished from none would only add its noise to L.
         let added_us = estimate(&|pair| added_round_trip_us(pair, calls))?.value;
         let is_busy = overhead.is_some_and(|o| {
             o.ci95.is_none_or(|ci95| !ci95.contains(0.0))

@@ -227,7 +227,7 @@ impl<S: Store> Engine<S> {
         page.readings(&readings);
     }
 
-    /// Writes what was counted of each file; `false` where they are not told apart.
+    /// Writes what was counted of each file; `false` where they are not distinguished.
     pub fn write_files(&self, page: &mut Page) -> bool {
         self.metrics.as_ref().is_some_and(|metrics| metrics.write_files(page))
     }

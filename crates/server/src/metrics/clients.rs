@@ -17,7 +17,7 @@ use perf::units::{Instant, Nanos};
 use super::counter::{Counter, Writers};
 use super::procedures::Served;
 
-/// Clients that are told apart.
+/// Clients that are distinguished.
 pub const CLIENTS_MAX: usize = 1024;
 /// A client that was silent for so long is forgotten.
 pub const IDLE_MAX: Nanos = Nanos::from_secs(600);
@@ -216,7 +216,7 @@ impl Clients {
         self.places.store(std::sync::Arc::new(places.collect()));
     }
 
-    /// Every client that is told apart, by address, and all others together.
+    /// Every client that is distinguished, by address, and all others together.
     pub(super) fn tallies<'s>(
         &self,
         all: impl Iterator<Item = &'s ClientCounters> + Clone,

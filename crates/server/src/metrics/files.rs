@@ -21,7 +21,7 @@ use wire::{mount, nfs2, nfs3};
 use super::procedures::Served;
 use super::text::{Kind, Page};
 
-/// Files that are told apart.
+/// Files that are distinguished.
 pub const FILES_MAX: usize = 512;
 /// Names that are remembered, of 255 bytes at most: of files, and of the directories above them.
 const NAMES_MAX: usize = 8192;

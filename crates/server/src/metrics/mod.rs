@@ -89,7 +89,7 @@ impl Metrics {
         self
     }
 
-    /// Writes what was counted of files, if they are told apart.
+    /// Writes what was counted of files, if they are distinguished.
     pub fn write_files(&self, page: &mut Page) -> bool {
         self.0.files.as_ref().inspect(|files| files.write(page)).is_some()
     }

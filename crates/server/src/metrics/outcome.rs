@@ -9,7 +9,7 @@ use wire::nfs3::NfsStat3;
 use wire::rpc::AuthStat;
 use wire::{mount, nfs3, portmap};
 
-/// Statuses that are told apart.
+/// Statuses that are distinguished.
 pub(super) const KINDS: usize = AUTH_AT + AUTH_LEN;
 
 /// Below 100 a status is its own index (those of NFS versions 2 and 3 and of MOUNT are), then come

@@ -167,8 +167,8 @@ mod tests {
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
-    /// Replies with every status of NFS that is told apart and some that are not, and every reason
-    /// why RPC refuses.
+    /// Replies with every status of NFS that is distinguished and some that are not, and every
+    /// reason why RPC refuses.
     fn replies() -> Vec<Vec<u8>> {
         let statuses = (0..130).chain(10_001..10_030).chain([u32::MAX]);
         let accepted = statuses.map(|status| words(&[1, 1, 0, 0, 0, 0, status]));

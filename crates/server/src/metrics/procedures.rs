@@ -13,7 +13,7 @@ use super::histogram::{Distribution, Histogram};
 use super::outcome::{self, KINDS, Kind};
 use super::phase::{Phase, Phases};
 
-/// The programs that are told apart, by their name in labels.
+/// The programs that are distinguished, by their name in labels.
 const PROGRAMS: [(u32, &str); 3] =
     [(nfs3::PROGRAM, "nfs"), (mount::PROGRAM, "mount"), (portmap::PROGRAM, "portmap")];
 /// Their versions, which begin with 1.

@@ -1,6 +1,6 @@
 //! READ (RFC 1094 section 2.2.7). The bytes found are the payload of the reply, not copied.
 //!
-//! At most 8 KiB are read, whatever was asked for. A file may be longer than offsets reach: what
+//! At most 8 KiB are read, whatever was requested. A file may be longer than offsets reach: what
 //! lies behind 4 GiB is not to be had with this version.
 
 use bytes::Bytes;

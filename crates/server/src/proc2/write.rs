@@ -53,7 +53,7 @@ async fn write<S: Store>(
             let attributes = cx.attributes(changed.wcc.after, file).await?;
             Ok(Stable { attributes, _proof: proof })
         }
-        // Less than was asked for: a fault of the store, not to be hidden.
+        // Less than was requested: a fault of the store, not to be hidden.
         Committed::Stable(..) | Committed::Unstable(_) => Err(Status::ServerFault),
     }
 }

@@ -16,7 +16,7 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args, head: &mut Ve
     let reply: Reply<'_> = match &found {
         Ok((file_attributes, Extent { data, eof })) => Ok(ReplyOk {
             file_attributes: *file_attributes,
-            // At most what was asked for, which has 32 bits.
+            // At most what was requested, which has 32 bits.
             count: u32::try_from(data.len()).unwrap_or(u32::MAX),
             eof: *eof,
             data,

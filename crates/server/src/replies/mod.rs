@@ -63,7 +63,7 @@ const CHECKSUM_BYTES_MAX: usize = 2048;
 /// Not a secret: who can make checksums collide can only confuse his own calls.
 const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";
 
-/// Replies that were given, for when they are asked for again.
+/// Replies that were given, for when they are requested again.
 pub struct Replies {
     cache: Mutex<Cache>, // guards itself
     /// Those of WRITE, which are many and would push out the others.

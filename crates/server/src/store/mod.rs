@@ -66,7 +66,7 @@ pub struct Node {
     pub attr: Attr,
 }
 
-/// Bytes read; fewer than asked for only at the end of the file.
+/// Bytes read; fewer than requested only at the end of the file.
 #[derive(Debug)]
 pub struct Extent {
     pub data: Bytes,
@@ -191,7 +191,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// To be called about once a second by whoever serves the store, one call after the other:
-    /// closes and gives back what nobody has asked for lately.
+    /// closes and gives back what nobody has used lately.
     fn tend(&self, _now: Instant) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }

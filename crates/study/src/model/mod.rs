@@ -59,7 +59,7 @@ fn pattern(fitted: &Fitted, text: &mut String, record: &mut Record) {
     }
 }
 
-/// The text on the terminal, the record where it was asked for.
+/// The text on the terminal, the record where it was requested.
 fn show(
     text: &str,
     record: &Record,

@@ -52,7 +52,7 @@ pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome))
 }
 
-/// Writes a study's three files, and says or writes what was asked for besides.
+/// Writes a study's three files, and says or writes what was requested besides.
 pub(crate) fn written(
     args: &Study,
     verbosity: Verbosity,
@@ -290,7 +290,7 @@ impl Attempt<'_> {
         Ok((Some(applied), passes))
     }
 
-    /// Stable WRITEs without a write log and with one, if that is asked for.
+    /// Stable WRITEs without a write log and with one, if that is requested.
     async fn logged(&self, path: &NfsPath) -> Result<Option<Logged>, Failure> {
         let (Some(log), Some(dir)) = (&self.args.write_log, self.dir) else { return Ok(None) };
         let time = if self.args.quick { logged::TIME_QUICK } else { logged::TIME };

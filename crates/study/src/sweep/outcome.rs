@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) explanation: Explanation,
     /// Step 4, where it could be applied: before and after.
     pub(crate) applied: Option<(Measured, Measured)>,
-    /// Stable WRITEs without a write log and with one, if that was asked for.
+    /// Stable WRITEs without a write log and with one, if that was requested.
     pub(crate) logged: Option<Logged>,
     pub(crate) file_bytes: u64,
     pub(crate) commit_bytes: u64,

@@ -17,7 +17,7 @@ pub type Verifier = [u8; 8];
 pub struct Content {
     stable: Vec<u8>,
     pending: Vec<Pending>,
-    /// A change of size is in doubt: nothing is said until it is set again.
+    /// A change of size is in doubt: nothing is stated until it is set again.
     is_wild: bool,
     /// Only the bytes count, and what is behind the end is zero: a part of a larger file.
     is_part: bool,

@@ -25,7 +25,7 @@ const HOSTILE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 66);
 /// Answers a call of procedure n with n bytes, as a READ would be, and says so before.
 #[derive(Clone, Default)]
 struct Reader {
-    /// What was asked for, in the order in which it was answered.
+    /// What was requested, in the order in which it was answered.
     answered: Arc<Mutex<Vec<usize>>>, // guards the list
 }
 

@@ -205,7 +205,7 @@ fn a_server_that_always_asks_for_patience_gets_some_and_is_complained_about() {
         let begun = clock.now();
         put_off(open.read(0, 4096).await.map(drop));
         let waited = clock.now().since(begun);
-        // What is read ahead fails first, and then what was asked for.
+        // What is read ahead fails first, and then what was requested.
         assert!(waited >= PUT_OFF_MAX && waited < PUT_OFF_MAX * 3, "{waited}");
         open.write(0, b"data").await.unwrap();
         put_off(open.flush().await);

@@ -87,7 +87,7 @@ fn a_closed_loop_keeps_its_number_outstanding() {
 
 #[test]
 fn an_open_loop_counts_the_wait_of_operations_that_could_not_start() {
-    // Two at a time on a way of 1 ms make 2,000 a second; 3,000 are asked for.
+    // Two at a time on a way of 1 ms make 2,000 a second; 3,000 are requested.
     let load =
         Load::Open { arrivals: Arrivals::Fixed, per_s: 3_000.0, phase: 0.0, outstanding_max: 2 };
     let outcome = outcome(plan(Mix::SFS97_V3, load), behind_latency());

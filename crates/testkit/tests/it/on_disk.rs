@@ -1,4 +1,4 @@
-//! Files of the client whose blocks a local disk keeps: what it is asked for instead of the server,
+//! Files of the client whose blocks a local disk keeps: what it is requested instead of the server,
 //! and that nobody sees less than without it.
 
 use bytes::Bytes;
@@ -91,7 +91,7 @@ fn reading_again_sends_no_reads_also_after_a_restart() {
         clock.sleep(Nanos::from_secs(10)).await;
         let memory = Memory::default();
         let ours = mounted(&site, &clock, Some(&memory)).await;
-        // The first look at a file: which states are told apart is not known yet.
+        // The first look at a file: which states are distinguished is not known yet.
         ours.getattr(&user(0), file).await.unwrap();
         clock.sleep(Nanos::from_secs(5)).await;
         assert_eq!(read(&ours, file).await, content(1));

@@ -1,4 +1,4 @@
-//! Names, links and listings of the client that a local disk keeps: what is asked for after a
+//! Names, links and listings of the client that a local disk keeps: what is requested after a
 //! restart, and that what others have changed is seen.
 
 use cache::medium::Memory;

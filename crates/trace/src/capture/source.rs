@@ -403,7 +403,7 @@ fn block(
             let (wire_len, len) = (wire_len.max(len), len as usize);
             Step::Packet(Located { at_ns, link, interface: id, wire_len, start, len })
         }
-        // It has no time, without which nothing can be said.
+        // It has no time, without which nothing can be concluded.
         SIMPLE_PACKET => Step::Timeless,
         _ => Step::Other,
     };

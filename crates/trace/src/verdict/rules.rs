@@ -4,7 +4,7 @@ use super::evidence::share;
 use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, SideNumbers, Suspect};
 use crate::work::Work;
 
-/// Replies below which nothing is said.
+/// Replies below which nothing is stated.
 pub const CALLS_MIN: u64 = 16;
 /// What has less of the time is not named as the cause.
 pub const SHARE_MIN: f64 = 0.25;
@@ -94,7 +94,7 @@ fn lost(evidence: &Evidence) -> Vec<Doubt> {
     all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
 }
 
-/// Whether so many packets were cut off that nothing can be said.
+/// Whether so many packets were cut off that nothing can be concluded.
 pub fn is_cut_too_much(evidence: &Evidence) -> bool {
     cut_share(evidence) > CUT_MAX
 }

@@ -84,7 +84,7 @@ fn a_filter_makes_no_lost_calls_of_what_it_leaves_out() {
         let said = format!("{filter:?}");
         assert_eq!(counts(&filtered(&packets, filter)), (calls, 0, 0), "{said}");
     }
-    // What is lost indeed is told, of the operation that was asked for.
+    // What is lost indeed is told, of the operation that was requested.
     packets.retain(|(at, packet)| !(*at > 30 * MS && packet[15] == 3));
     let lost = |operation: &str| {
         let filter = Filter { operations: vec![operation.into()], ..server("10.0.0.3") };

@@ -22,7 +22,7 @@ xdr_struct! {
 /// `readres`
 pub type Reply<'a> = Result<ReplyOk<'a>, NfsStat2>;
 
-/// The attributes after the read, and the bytes: fewer than asked for at the end of the file.
+/// The attributes after the read, and the bytes: fewer than requested at the end of the file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ReplyOk<'a> {
     pub attributes: Fattr2,

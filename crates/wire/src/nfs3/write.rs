@@ -27,9 +27,9 @@ xdr_struct! {
     #[derive(Clone, Copy, Debug, Eq, PartialEq)]
     pub struct ReplyOk {
         pub file_wcc: WccData,
-        /// Bytes written, which may be fewer than asked.
+        /// Bytes written, which may be fewer than requested.
         pub count: u32,
-        /// How stable they are: at least as asked.
+        /// How stable they are: at least as requested.
         pub committed: StableHow,
         /// Changes when the server may have lost unstable data.
         pub verf: [u8; 8],

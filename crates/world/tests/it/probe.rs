@@ -81,7 +81,7 @@ fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() 
     let costs = Costs::default().with(Procedure::Null, Nanos::from_micros_f64(EXCESS_US));
     let (findings, concurrency) = probed(CORES, costs);
     assert_near("NULL beyond a WRITE", findings.null_excess_us, EXCESS_US);
-    // What cannot be told apart is 0, and not surer than by how much NULL is off.
+    // What cannot be distinguished is 0, and not surer than by how much NULL is off.
     let op = findings.op_us;
     assert_eq!(op.value, 0.0);
     assert!(op.ci95.is_none_or(|ci95| ci95.lo == 0.0 && ci95.hi >= 0.9 * EXCESS_US), "{op:?}");

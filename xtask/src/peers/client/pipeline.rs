@@ -13,7 +13,7 @@ const SLOT_BITS: u32 = 6;
 /// Payloads up to here are copied behind their call, so that several calls go with one write.
 const COPIED_BYTES_MAX: usize = 8 << 10;
 
-/// What is asked for, and what the answers must be.
+/// What is requested, and what the answers must be.
 pub(crate) trait Job {
     /// Appends the next call of a slot under this transaction id; false when there is none.
     fn next(&mut self, slot: usize, xid: u32, out: &mut Vec<u8>) -> bool;

@@ -44,7 +44,7 @@ impl Replies {
         &self.buffer[range]
     }
 
-    /// Waits for more. Of a long reply exactly the rest is asked for, so that the next one
+    /// Waits for more. Of a long reply exactly the rest is requested, so that the next one
     /// begins at the front of the buffer and nothing is moved.
     pub(crate) fn fill(&mut self, mut stream: &TcpStream) -> Result<(), String> {
         let have = self.end - self.start;

@@ -22,17 +22,17 @@ pub(super) const BASELINE: Injected = Injected {
 /// Bytes of the files: any server has them in memory, and so had the paper's at low load.
 const FILES_BYTES: u64 = 4 << 20;
 
-/// Operations a second where a response time is asked for. At 1.25 MB/s they fill three fifths of
+/// Operations a second where a response time is requested. At 1.25 MB/s they fill three fifths of
 /// the way back.
 const LOW_RATE: f64 = 400.0;
 
 /// What an open loop may have outstanding: two seconds' worth.
 const OUTSTANDING_MAX: usize = 800;
 
-/// Operations outstanding where saturation is asked for: the processor always finds one.
+/// Operations outstanding where saturation is requested: the processor always finds one.
 const OUTSTANDING_SATURATED: usize = 16;
 
-/// What is varied, and what is asked for.
+/// What is varied, and what is requested.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Part {
     /// Response time against L.

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), 
     if checked.failed().is_some() { Err(Failure::printed(FOUND)) } else { Ok(()) }
 }
 
-/// A host alone is asked for its exports only. Forms are those of mount(8), and a URL's.
+/// Of a host alone only the exports are requested. Forms are those of mount(8), and a URL's.
 fn target_of(server: &str) -> Result<(Target, bool), Failure> {
     let plain;
     let url = match server.contains("://") || server.contains(":/") {

@@ -24,7 +24,7 @@ use super::stats;
 /// How long a relay may take to answer.
 const LIMIT: Nanos = Nanos::from_secs(5);
 
-/// A link as it was asked for: what it is based on, and what is changed of that.
+/// A link as it was requested: what it is based on, and what is changed of that.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Words {
     /// A name, two numbers, a file; none for no link.
@@ -78,7 +78,7 @@ impl Words {
 pub(super) struct Knobs {
     relay: Relay,
     clock: Clock,
-    /// Guards what was asked for, and that changes come one after the other.
+    /// Guards what was requested, and that changes come one after the other.
     words: Arc<Mutex<Words>>,
     /// What the relay may hold.
     held_bytes_max: u64,

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     relayed.map_err(Failure::resources)?
 }
 
-/// The link that was asked for, if a relay can be it.
+/// The link that was requested, if a relay can be it.
 fn possible(words: &Words, held_bytes_max: u64) -> Result<Profile, String> {
     let text = words.text();
     let profile: Profile = text.parse().map_err(|error: ProfileError| error.to_string())?;

@@ -156,7 +156,7 @@ fn losses(carried: &Carried) -> String {
     }
 }
 
-/// What else has happened to messages; nothing is said of what has not.
+/// What else has happened to messages; nothing is stated of what has not.
 fn misfortunes(carried: &Carried) -> String {
     let counts = [
         (carried.duplicated, "duplicated"),

@@ -72,7 +72,7 @@ impl Target {
         }
     }
 
-    /// The version that was asked for.
+    /// The version that was requested.
     pub(super) fn version(&self) -> Version {
         match self {
             Self::Services(url) => url.version,

@@ -127,7 +127,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Everything that was asked for, as words; what was given by name is last, and decides.
+    /// Everything that was requested, as words; what was given by name is last, and decides.
     pub(super) fn words(&self) -> Vec<String> {
         let mut words: Vec<String> =
             self.words.iter().flat_map(|list| harness::mounts::settings::split(list)).collect();

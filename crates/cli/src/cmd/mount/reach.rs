@@ -106,7 +106,7 @@ fn events(settings: &Settings, notices: &Notices) -> Events {
     })
 }
 
-/// The cache on a local disk that was asked for.
+/// The cache on a local disk that was requested.
 fn cached(
     settings: &Settings,
     session: &Session,

@@ -173,7 +173,7 @@ fn handles(
     }
 }
 
-/// The cache on a local disk that was asked for.
+/// The cache on a local disk that was requested.
 fn cached(
     args: &args::Serve,
     target: &Target,

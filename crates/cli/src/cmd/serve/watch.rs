@@ -22,7 +22,7 @@ use crate::metrics;
 /// How often counts are looked at that only the log tells of.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 
-/// The counters that were asked for, if any; slow calls go to the log.
+/// The counters that were requested, if any; slow calls go to the log.
 pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
     let monotonic = world::machine::passing(clock);
     let telling = |metrics: Metrics| match args.metrics_files {

@@ -56,7 +56,7 @@ impl Mounted {
         self.program.as_ref().unwrap()
     }
 
-    /// Waits for the end, which has been asked for.
+    /// Waits for the end, which has been requested.
     pub(crate) fn finish(mut self) -> Finished {
         self.program.take().unwrap().finish()
     }

@@ -23,7 +23,7 @@ pub(in crate::clock) struct TaskId {
 pub(super) struct GroupId(usize);
 
 impl GroupId {
-    /// Where no group was asked for. It cannot be killed.
+    /// Where no group was requested. It cannot be killed.
     pub(super) const NONE: Self = Self(0);
 }
 

@@ -1,6 +1,6 @@
 //! Datagrams: one socket where clients send to, and one towards the server for each of them.
 //!
-//! The task of the front socket puts what comes onto the link and hands it to its client's
+//! The task of the front socket puts what comes onto the link and passes it to its client's
 //! session, a task of its own that holds it until it is due. A session ends when nothing has
 //! passed for a while; whoever retransmits gets another, from another port.
 //!

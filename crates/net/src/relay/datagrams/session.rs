@@ -279,7 +279,7 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
         self.allowed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Counts what was not handed on.
+    /// Counts what was not passed on.
     pub(super) async fn finish(&mut self) {
         self.there.rest_of(&mut self.queue).await;
         let ledgers = [&self.relay.0.there, &self.relay.0.back];

@@ -82,7 +82,7 @@ struct Pair<'r> {
     /// Until the next look at the two.
     timer: Option<Timer>,
     eye: Eye,
-    /// One end has broken; what the other direction still holds is handed on.
+    /// One end has broken; what the other direction still holds is passed on.
     failed: Option<Failed>,
 }
 

@@ -2,9 +2,10 @@
 //!
 //! An emulated delay is as good as the timer that ends it, so an emulator that does not know its
 //! own error reports nothing. Before it is used it sends messages through a [`Direction`] of its
-//! own and looks how much later than asked each comes out: at the latency that was asked for (where
-//! there is none, at what else delays), and at ever higher rates. That takes 50 to 150 ms, and more
-//! only where the first look was bad. Where an overhead o was asked for, it is spent a few times.
+//! own and looks how much later than requested each comes out: at the latency that was requested
+//! (where there is none, at what else delays), and at ever higher rates. That takes 50 to 150 ms,
+//! and more only where the first look was bad. Where an overhead o was requested, it is spent a few
+//! times.
 //!
 //! The delays are to be right within [`bound`] at the median. Where the best of [`ROUNDS`] rounds
 //! is worse than [`REFUSED`] times that, one by one or at the lowest rate, the machine cannot do
@@ -30,7 +31,7 @@ use super::profile::Profile;
 use crate::clock::{Clock, Lateness};
 use crate::processor::Processor;
 
-/// Largest error at the median: this, or 2 % of what was asked if that is more.
+/// Largest error at the median: this, or 2 % of what was requested if that is more.
 pub const ERROR_MAX: Nanos = Nanos::from_micros(5);
 const ERROR_SHARE: u64 = 50; // 2 %
 
@@ -75,11 +76,11 @@ pub struct Calibration {
     pub messages_per_sec_max: u64,
     /// At the lowest rate it was never less than [`REFUSED`] times the bound.
     pub fails_at_any_rate: bool,
-    /// Where an overhead was asked for: how long it was, and how much longer it took.
+    /// Where an overhead was requested: how long it was, and how much longer it took.
     pub spent: Option<(Nanos, Lateness)>,
 }
 
-/// This machine cannot delay messages as asked.
+/// This machine cannot delay messages as requested.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum CannotDelay {
     #[error(
@@ -189,7 +190,7 @@ fn overhead_of(profile: &Profile) -> Option<Nanos> {
     least.map(|span| span.min(SPENT_MAX))
 }
 
-/// How much longer than asked the processor is busy.
+/// How much longer than requested the processor is busy.
 fn spent(clock: &Clock, span: Nanos) -> Lateness {
     let processor = Processor::real(clock);
     let longer = (0..SPENT).map(|_| {

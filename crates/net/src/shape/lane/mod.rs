@@ -336,7 +336,7 @@ impl Lane {
     }
 }
 
-/// Tails are cut where nothing is asked for either.
+/// Tails are cut where nothing is requested either.
 fn added(secs: f64) -> Nanos {
     Nanos::from_secs_f64(secs).min(DELAY_MAX)
 }

@@ -1,4 +1,4 @@
-//! What was wrong with a link that was asked for.
+//! What was wrong with a link that was requested.
 
 use thiserror::Error;
 

@@ -125,7 +125,7 @@ impl Reading {
         }
     }
 
-    /// Says where it was asked for: in the word that was given, which may be for both directions.
+    /// Says where it was requested: in the word that was given, which may be for both directions.
     fn impossible(&self, place: &'static str, what: Impossible) -> ProfileError {
         let own = self.given.get(&format!("{place}{}", what.key));
         let both = || self.given.get(what.key);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `keys.rs` has the keys, `words.rs` what values look like. What cannot be is refused with where
-//! it was asked for and what is possible; `docs/links.md` says what everything does.
+//! it was requested and what is possible; `docs/links.md` says what everything does.
 
 mod error;
 mod file;
@@ -30,7 +30,7 @@ use super::conditions::{Conditions, Jitter, Overhead, Ppm, Reordering};
 /// A link in both directions, and what its endpoint spends on each message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What was asked for, in words that ask for it again.
+    /// What was requested, in words that ask for it again.
     pub name: String,
     /// From the wrapped end to its peer.
     pub there: Conditions,

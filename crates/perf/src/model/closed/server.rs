@@ -1,7 +1,7 @@
 //! The file server of the open model with the callers that a benchmark really has.
 //!
 //! N callers each have at most one call under way and think in between, just so long that together
-//! they call at the rate that is asked for. What differs from the open model:
+//! they call at the rate that is requested. What differs from the open model:
 //!
 //! - response time does not grow without limit near the saturation: N calls at most are inside, so
 //!   R <= N / X;

@@ -1,4 +1,4 @@
-//! A disk as a queue: when a read, a write or a sync that is asked for now will be done.
+//! A disk as a queue: when a read, a write or a sync that is requested now will be done.
 //!
 //! ```text
 //!   request --> line --> seek + rotation + access --> transfer --> done
@@ -90,7 +90,7 @@ impl Disk {
         self.transfer(now, address, bytes, Direction::Write)
     }
 
-    /// When all that was asked for before is done, and a sync after it.
+    /// When all that was requested before is done, and a sync after it.
     pub fn sync(&mut self, now: Instant) -> Instant {
         self.counts.syncs += 1;
         let before = now.max(self.station.idle_at());

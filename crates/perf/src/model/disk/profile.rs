@@ -111,7 +111,7 @@ pub const PROFILES: [Profile; 5] = [
 /// The name of a disk that was given by its numbers.
 const UNNAMED: &str = "custom";
 
-/// The longest of all times that can be asked for.
+/// The longest of all times that can be requested.
 const SPAN_MAX: Nanos = Nanos::from_secs(10);
 
 /// A byte a second.

@@ -1,4 +1,4 @@
-//! A map with a maximum, which forgets what has not been asked for lately.
+//! A map with a maximum, which forgets what has not been used lately.
 //!
 //! Second chance: entries stand in a ring; asking for one marks it. To make room the ring turns:
 //! a marked entry loses its mark and goes on, the first unmarked one goes. Asking needs only a

@@ -236,8 +236,8 @@ impl Tree {
         }
     }
 
-    /// The whole file is synced, whatever the range: that is never less than was asked. Or, with a
-    /// write log, what is unstable of it goes there, if that is known and little.
+    /// The whole file is synced, whatever the range: that is never less than was requested. Or,
+    /// with a write log, what is unstable of it goes there, if that is known and little.
     ///
     /// Others may write to it during the sync. A client takes what lies between the attributes
     /// before and after for its own doing, so that both are those of one look.

@@ -2,7 +2,7 @@
 //!
 //! A descriptor that is kept open has effects that others see: a program that is open for writing
 //! cannot be run (ETXTBSY), a deleted file keeps its space, a file system cannot be made read-only.
-//! So a file that nobody has asked for is closed:
+//! So a file that nobody has used is closed:
 //!
 //! | what                                            | after                                   |
 //! |-------------------------------------------------|-----------------------------------------|
@@ -61,7 +61,7 @@ enum Due {
     Close,
 }
 
-/// What is known of an object that nobody has asked for.
+/// What is known of an object that nobody has used.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     seconds: u32,

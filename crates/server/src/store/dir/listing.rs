@@ -142,7 +142,7 @@ impl Listings {
         listing
     }
 
-    /// Forgets those that nobody has asked for in the last `seconds`.
+    /// Forgets those that nobody has used in the last `seconds`.
     pub(super) fn forget_idle(&self, now: u32, seconds: u32) {
         self.now.store(now, Ordering::Relaxed);
         let is_idle = |listing: &Arc<Listing>| {

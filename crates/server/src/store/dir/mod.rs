@@ -133,7 +133,7 @@ pub struct DirOptions {
     /// Seals kernel handles. `None`: a key that is kept in an extended attribute of the root
     /// (`trusted.nfskit.handle_key`), or else in `state_dir`, so that handles survive a restart.
     pub handle_key: Option<[u8; 16]>,
-    /// Most files that handles of the table kind are known for; those longest not asked for
+    /// Most files that handles of the table kind are known for; those longest not used
     /// are forgotten, their handles become stale. Some 200 bytes each.
     pub table_handles_max: usize,
     /// Where handles of the table kind are kept over a restart: a database and its log for each

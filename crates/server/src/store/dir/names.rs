@@ -115,7 +115,7 @@ impl Tree {
                 let object = self.keep(child.handle, &child.stat, child.fd);
                 if let Some(size) = attrs.size {
                     let size = SetAttr { size: Some(size), ..SetAttr::default() };
-                    // Of files none is held when one of a directory is asked for.
+                    // Of files none is held when one of a directory is requested.
                     let _order = object.order.lock();
                     self.apply(caller, &object, &size)?;
                 }

@@ -2,7 +2,7 @@
 //!
 //! Each object in use has one O_PATH descriptor, and on demand one for reading and one for
 //! writing. The cache is bounded: at most a third of its descriptor budget in objects
-//! ([`Objects::new`]); those not asked for lately are closed, those in the middle of an operation
+//! ([`Objects::new`]); those not used lately are closed, those in the middle of an operation
 //! never are.
 //!
 //! A descriptor kept open keeps a deleted file alive. Two things prevent that this shows: what
@@ -113,7 +113,7 @@ impl Object {
     pub(super) fn stat(&self) -> Result<Stat, Status> {
         let stat = Stat::of(&self.path).map_err(status)?;
         if stat.is_deleted() {
-            // However often it is asked for, nobody has a use for it.
+            // However often it is requested, nobody has a use for it.
             self.asked.store(LONG_AGO, Ordering::Relaxed);
             return Err(Status::Stale);
         }
@@ -186,7 +186,7 @@ impl Object {
     }
 }
 
-/// A second in which objects were asked for that nobody will ask for again.
+/// A second in which objects were requested that nobody will ask for again.
 const LONG_AGO: u32 = 1;
 
 /// The objects in use.
@@ -285,7 +285,7 @@ impl Objects {
         Some(gone)
     }
 
-    /// Those that nobody has asked for in the last `seconds`, and for how long.
+    /// Those that nobody has used in the last `seconds`, and for how long.
     pub(super) fn idle(&self, now: u32, seconds: u32) -> Vec<(Arc<Object>, u32)> {
         self.now.store(now, Ordering::Relaxed);
         let kept = self.kept.read();

@@ -50,7 +50,7 @@ impl Tree {
         }
     }
 
-    /// CREATE; what is there already may be what was asked for.
+    /// CREATE; what is there already may be what was requested.
     pub(super) fn create(
         &mut self,
         caller: &Caller,

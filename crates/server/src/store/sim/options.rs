@@ -24,7 +24,7 @@ pub struct SimOptions {
     pub dirty_bytes_max: u64,
     /// When to begin to write what is dirty before somebody asks.
     pub write_back: WriteBack,
-    /// Whether [`super::SimStore::crash`] will be asked for. Without it data are held once.
+    /// Whether [`super::SimStore::crash`] will be requested. Without it data are held once.
     pub crashes: bool,
     pub after_failed_sync: AfterFailedSync,
     /// A log from which stable WRITEs are answered, on a disk of its own.

@@ -109,7 +109,7 @@ pub(super) struct WriteLog {
     /// In the order of their beginning, and of their end.
     flights: VecDeque<Flight>,
     buffer: Vec<u8>,
-    /// Only where crashes are asked for; at most what fits in the log.
+    /// Only where crashes are requested; at most what fits in the log.
     kept: Option<VecDeque<Kept>>,
     leaving: Vec<Leaving>,
     /// Records that files are past as soon as a frame says so; only where some are kept.

@@ -25,7 +25,7 @@ struct Simulated {
     /// Real time.
     took: Nanos,
     memory_bytes_max: Option<u64>,
-    /// Load points, if they were asked for.
+    /// Load points, if they were requested.
     curve: Vec<LoadPoint>,
 }
 

@@ -100,7 +100,7 @@ fn cores(count: usize) -> String {
     format!("{count} core{}", if count == 1 { "" } else { "s" })
 }
 
-/// Load points, where they were asked for.
+/// Load points, where they were requested.
 fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     if simulated.curve.is_empty() {
         return Ok(());

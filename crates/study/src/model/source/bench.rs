@@ -72,7 +72,7 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
     let points: Vec<Point> =
         points.into_iter().filter(|(target, _)| *target == own).map(|(_, point)| point).collect();
     // With N outstanding, more than N a second are answered wherever a call takes less than a
-    // second; at a rate, hardly more than were asked for.
+    // second; at a rate, hardly more than were requested.
     let above = points.iter().filter(|point| point.per_s > 1.5 * point.load).count();
     source(points.clone(), 2 * above > points.len())
 }

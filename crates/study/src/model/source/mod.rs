@@ -118,7 +118,7 @@ impl Source {
     }
 }
 
-/// How a record is told from others in its file.
+/// How a record is distinguished from others in its file.
 fn name(record: &Record) -> String {
     let target = &record.target;
     target.url.clone().or_else(|| target.path.clone()).unwrap_or_else(|| target.kind.clone())
@@ -142,7 +142,7 @@ impl Names {
     }
 }
 
-/// Which of several is meant: the one whose name contains what was asked for.
+/// Which of several is meant: the one whose name contains what was requested.
 fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, String> {
     let fits = |name: &String| of.is_none_or(|of| name.contains(of));
     let exact = of.and_then(|of| names.iter().position(|name| name == of));

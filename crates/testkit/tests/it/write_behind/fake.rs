@@ -23,7 +23,7 @@ use wire::xdr::{Decode, Encode, Reader};
 
 use super::Random;
 
-/// How often, in a thousand, the server does something else than what was asked.
+/// How often, in a thousand, the server does something else than what was requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Whims {
     pub(super) short: u64,

@@ -43,7 +43,8 @@ pub(super) struct Identities {
 }
 
 impl Identities {
-    /// For that of `root`. `None`: its files cannot be told from later ones with the same inode.
+    /// For that of `root`. `None`: its files cannot be distinguished from later ones with the same
+    /// inode.
     pub(super) fn of(root: &OwnedFd) -> Result<Option<Self>, Errno> {
         let stat = Stat::of(root)?;
         let has_generations = generation(root.as_fd()).is_ok();

@@ -18,7 +18,7 @@
 //! the handle is then the same as before. A file with several names is known by those this store
 //! has met, up to [`PLACES_MAX`].
 //!
-//! The table has a maximum. When it is full, files not asked for lately are forgotten, and their
+//! The table has a maximum. When it is full, files not used lately are forgotten, and their
 //! handles are `Stale` until they are looked up again; directories with known files stay. It lasts
 //! as long as the process, unless it is kept ([`super::kept`]).
 

@@ -56,7 +56,7 @@ pub(in crate::store::dir) struct Group<W> {
 pub(in crate::store::dir) struct Finished<W> {
     /// Who gets the outcome.
     pub(in crate::store::dir) waiters: Vec<W>,
-    /// Others arrived meanwhile: the group must be handed to a thread again.
+    /// Others arrived meanwhile: the group must be passed to a thread again.
     pub(in crate::store::dir) again: bool,
 }
 

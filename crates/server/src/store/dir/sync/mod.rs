@@ -186,7 +186,7 @@ impl Syncer {
     }
 }
 
-/// A group that waits to be handed to a thread.
+/// A group that waits to be passed to a thread.
 struct HandOver<'s> {
     syncer: &'s Syncer,
     object: &'s Arc<Object>,

@@ -49,7 +49,7 @@ fn a_program_written_by_a_client_can_be_run_when_it_was_idle_for_some_seconds() 
             !is_busy()
         });
         assert_eq!(run().unwrap(), Some(7));
-        // It is opened again when it is asked for.
+        // It is opened again when it is requested.
         assert_eq!(at.read(&made.handle, 0, 9).unwrap().0, b"#!/bin/sh");
         at.write(&made.handle, 15, b"8").unwrap();
         assert!(is_busy());

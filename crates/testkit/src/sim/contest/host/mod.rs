@@ -57,7 +57,7 @@ pub(super) enum Way {
     Append,
 }
 
-/// What was asked for was not done.
+/// What was requested was not done.
 #[derive(Debug)]
 pub(super) struct Refused {
     /// None: that should never happen.

@@ -486,7 +486,7 @@ impl<'h> Program<'h> {
         }
     }
 
-    /// Whether the server has forgotten meanwhile what it was asked for, so that it may have done
+    /// Whether the server has forgotten meanwhile what it was requested, so that it may have done
     /// it twice.
     fn was_forgotten(&self, begun: Instant) -> bool {
         self.scene.history.doubt(begun, self.now()).forgot
