@@ -8,7 +8,7 @@ use client::mount::{MOUNT_PORT, NFS_PORT, Ports};
 use client::url::{Protocol, Target};
 use doctor::reach::{Fault, Known, Phase, answering, causes};
 use net::clock::Clock;
-use net::echo::{self, Passed};
+use net::path_mtu::{self, Passed};
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
 use net::transport::tcp;
@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
     /// What passes, beside what the kernel believes.
     async fn packets(&mut self, host: Ipv4Addr, mtu: u32) -> String {
         let limit = self.options.limit.min(ECHO_LIMIT);
-        let passed = echo::largest(self.clock, host, mtu, limit).await;
+        let passed = path_mtu::largest(self.clock, host, mtu, limit).await;
         if let Ok(Passed::Bytes(bytes)) = passed {
             self.checked.passed_bytes = Some(bytes);
             self.known.is_alive = true;

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use load::error::Error as LoadError;
-use load::place::FileSystem;
+use load::file_system::FileSystem;
 use load::scratch::Scratch;
 use net::clock::Clock;
 

@@ -52,7 +52,7 @@ impl Seen {
 ///
 /// # Errors
 /// It is no capture, or of a link that is not known.
-pub fn verdict_of(name: &str, bytes: &[u8]) -> Result<verdict::Seen, CaptureError> {
+pub fn verdict_of(name: &str, bytes: &[u8]) -> Result<verdict::Verdict, CaptureError> {
     let mut analyzer = Analyzer::new(Filter::default());
     let mut capture = Capture::open(name, Box::new(bytes))?;
     while capture.advance()? {

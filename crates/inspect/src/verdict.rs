@@ -21,7 +21,7 @@ struct Judged {
 
 /// What a capture says, for who has other evidence besides.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Verdict {
     /// Client and server, the busiest of the capture.
     pub of: String,
     /// From the first packet to the last.
@@ -43,13 +43,13 @@ pub struct Answer {
     pub advice: &'static str,
 }
 
-pub(super) fn answer(analyzer: &Analyzer) -> Seen {
+pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
     let (begin_ns, end_ns) = analyzer.span_ns();
     let span_ns = end_ns.saturating_sub(begin_ns);
     let seconds = (span_ns > 0).then(|| ns(span_ns).as_secs_f64());
     let Some(evidence) = Evidence::busiest(analyzer.talks()) else {
         let verdict = Err("no call of NFS that was answered is in it".to_owned());
-        return Seen { of: String::new(), seconds, verdict };
+        return Verdict { of: String::new(), seconds, verdict };
     };
     let diagnosis = judge(&evidence);
     let of = evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server));
@@ -64,7 +64,7 @@ pub(super) fn answer(analyzer: &Analyzer) -> Seen {
         advice: advice(found.suspect),
     });
     let verdict = verdict.ok_or_else(|| undecided(&evidence, &diagnosis));
-    Seen { of: of.unwrap_or_default(), seconds, verdict }
+    Verdict { of: of.unwrap_or_default(), seconds, verdict }
 }
 
 /// None without a call that was answered.

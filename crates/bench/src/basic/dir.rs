@@ -13,7 +13,7 @@ use load::basic::local::Local;
 use load::basic::place::Place;
 use load::basic::{Outcome, run as run_tests};
 use load::error::Error as LoadError;
-use load::place::{self, FileSystem};
+use load::file_system::{self, FileSystem};
 use net::clock::Clock;
 use perf::record::Durability;
 use perf::units::Nanos;
@@ -35,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<Ran, Failure> {
     let started = load::environment::rfc3339(work.clock);
     let file_system = local::directory(dir, "--dir")?;
-    let free = place::free_bytes(dir).map_err(Failure::from)?;
+    let free = file_system::free_bytes(dir).map_err(Failure::from)?;
     is_enough(&dir.display().to_string(), free, work.plan)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut answered = start(work, dir, &stop)?;

@@ -6,10 +6,10 @@ use harness::exit::Failure;
 use harness::local;
 use harness::records::{self, bytes, cell, sample};
 use harness::verbosity::Verbosity;
+use load::file_system::{self, FileSystem};
 use load::floor::mib_per_s;
 use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
 use load::latencies::histogram;
-use load::place::{self, FileSystem};
 use perf::histogram::Histogram;
 use perf::record::{Durability, Run as Record, Target};
 use perf::stats::Sample;
@@ -86,7 +86,7 @@ fn look(args: &Storage) -> Result<FileSystem, Failure> {
     let file_system = local::directory(&args.dir, "--dir")?;
     // One after the other, so that the larger one decides.
     let appended = u64::from(args.appends) * APPEND_BYTES as u64;
-    let free = place::free_bytes(&args.dir).map_err(failure)?;
+    let free = file_system::free_bytes(&args.dir).map_err(failure)?;
     let advice = "free space there, or a smaller --size";
     local::room(&args.dir.display().to_string(), args.size.max(appended), free, advice)?;
     Ok(file_system)

@@ -10,8 +10,8 @@ use harness::local;
 use harness::output;
 use harness::shell;
 use harness::verbosity::Verbosity;
+use load::file_system;
 use load::fsx::{self, FILE_BYTES_MAX, Failed, Options, Tally};
-use load::place;
 use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
@@ -36,7 +36,7 @@ impl Workload for Fsx {
             return Err(Failure::usage(what, "a smaller --size"));
         }
         let needed = self.size.saturating_mul(u64::from(self.files));
-        let free = place::free_bytes(&self.dir).map_err(Failure::from)?;
+        let free = file_system::free_bytes(&self.dir).map_err(Failure::from)?;
         if free < needed {
             let dir = self.dir.display();
             let what = format!("{dir}: {needed} bytes are needed there, and {free} are free");

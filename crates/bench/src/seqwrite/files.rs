@@ -19,7 +19,7 @@ use harness::scratch;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::error::Error as LoadError;
-use load::place::{self, FileSystem};
+use load::file_system::{self, FileSystem};
 use load::scratch::Scratch;
 use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Directory, Mark, Run, Workload};
 use net::clock::Clock;
@@ -160,7 +160,7 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
     let mut places = Vec::new();
     for dir in &args.dir {
         let file_system = local::directory(dir, "--dir")?;
-        let free = place::free_bytes(dir).map_err(Failure::from)?;
+        let free = file_system::free_bytes(dir).map_err(Failure::from)?;
         is_enough(&dir.display().to_string(), free, workloads)?;
         places.push(Place { at: At::Dir(dir.clone()), file_system });
     }

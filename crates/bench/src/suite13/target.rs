@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use harness::exit::Failure;
 use harness::local;
-use harness::mounts::embedded::{Counted, Embedded};
+use harness::mounts::embedded::{Counted, EmbeddedMount};
 use harness::scratch::{Held, REMOVE_LIMIT};
 use harness::target::Reached;
-use load::place;
+use load::file_system;
 use load::suite13::{Material, Test, cold, room_bytes};
 use net::clock::Clock;
 use parking_lot::Mutex;
@@ -54,7 +54,7 @@ pub(super) enum Kind {
 
 pub(super) struct Server {
     /// Locked while it is requested something, which blocks.
-    pub(super) embedded: Arc<Mutex<Embedded>>,
+    pub(super) embedded: Arc<Mutex<EmbeddedMount>>,
     /// The server, without a mount.
     pub(super) plain: Reached,
     pub(super) held: Held,
@@ -66,7 +66,7 @@ impl Server {
     /// Asks the mount for something, on a thread of its own.
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Embedded) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&mut EmbeddedMount) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let embedded = Arc::clone(&self.embedded);
         blocking(move |_: &AtomicBool| work(&mut embedded.lock())).await?
@@ -111,7 +111,7 @@ impl Target {
     /// Mounts what has to be mounted.
     pub(super) async fn mount(&mut self) -> Result<(), Failure> {
         if let Kind::Server(server) = &self.kind {
-            let spoken = server.with(Embedded::mount).await?;
+            let spoken = server.with(EmbeddedMount::mount).await?;
             self.described.file_system = format!("{spoken}, our mount");
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Target {
     pub(super) fn is_enough(&self, plan: &Plan, material: &Material) -> Result<(), Failure> {
         let most = plan.copies.iter().copied().max().unwrap_or(1);
         let needed = room_bytes(material).saturating_mul(u64::from(most));
-        let free = place::free_bytes(&self.top()).map_err(Failure::from)?;
+        let free = file_system::free_bytes(&self.top()).map_err(Failure::from)?;
         let advice = "free space there, a smaller --scale, or fewer --copies";
         local::room(&self.described.place, needed, free, advice)
     }
@@ -149,7 +149,7 @@ impl Target {
                 blocking(drop).await?.map_err(failure)
             }
             (Caches::Cold | Caches::Restart, Kind::Server(server)) => {
-                let again = |embedded: &mut Embedded| {
+                let again = |embedded: &mut EmbeddedMount| {
                     embedded.unmount(GRACE)?;
                     embedded.mount().map(drop)
                 };
@@ -164,7 +164,7 @@ impl Target {
             Kind::Dir { is_nfs: false, .. } => None,
             Kind::Dir { scratch, .. } => calls::of_kernel(scratch),
             Kind::Server(server) => {
-                let Counted { calls, cpu } = server.with(Embedded::counted).await?;
+                let Counted { calls, cpu } = server.with(EmbeddedMount::counted).await?;
                 Some(Calls { calls, cpu })
             }
         })

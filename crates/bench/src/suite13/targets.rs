@@ -8,12 +8,12 @@ use client::mount::Options;
 use client::url::Target as Url;
 use harness::exit::Failure;
 use harness::local;
-use harness::mounts::embedded::{Embedded, obstacle};
+use harness::mounts::embedded::{EmbeddedMount, obstacle};
 use harness::scratch::Held;
 use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use load::error::Error as LoadError;
-use load::place::FileSystem;
+use load::file_system::FileSystem;
 use net::clock::Clock;
 use net::shape::Shape;
 use parking_lot::Mutex;
@@ -122,7 +122,7 @@ struct Reaching<'a> {
     target: &'a Url,
     plan: &'a Plan,
     options: String,
-    embedded: Embedded,
+    embedded: EmbeddedMount,
     at: MountPoint,
     plain: Reached,
 }
@@ -138,7 +138,7 @@ fn server<'a>(
         Failure::environment(what, "a TMPDIR that this user may write in")
     })?;
     let words = args.options_of(place);
-    let embedded = Embedded::new(url, &words, at.path().to_owned())?;
+    let embedded = EmbeddedMount::new(url, &words, at.path().to_owned())?;
     let options = target::options(embedded.target(), Options::REPLY_LIMIT, Shape::default());
     let plain = Reached::new(clock, None, embedded.target(), options);
     Ok(Reaching { place, target, plan, options: words, embedded, at, plain })

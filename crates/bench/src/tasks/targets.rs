@@ -13,7 +13,7 @@ use harness::scratch::{Held, REMOVE_LIMIT};
 use harness::served::raise_descriptor_limit;
 use harness::signals::Interrupts;
 use harness::target::{self, Reached};
-use load::place::{self, FileSystem};
+use load::file_system::{self, FileSystem};
 use load::scratch::Scratch;
 use load::tasks::{At, Server, Writer};
 use net::clock::Clock;
@@ -95,7 +95,7 @@ impl<'a> Targets<'a> {
         }
         for dir in &self.args.dir {
             let file_system = local::directory(dir, "--dir")?;
-            let free = place::free_bytes(dir).map_err(Failure::from)?;
+            let free = file_system::free_bytes(dir).map_err(Failure::from)?;
             self.is_enough(self.places.len(), &dir.display().to_string(), free)?;
             self.places.push(directory(dir.display().to_string(), file_system, self.args.sync));
         }

@@ -37,7 +37,7 @@ pub struct Counted {
 
 /// A server's file system, mounted or between two mounts. All that it does blocks.
 #[derive(Debug)]
-pub struct Embedded {
+pub struct EmbeddedMount {
     source: String,
     options: String,
     target: Target,
@@ -68,7 +68,7 @@ pub fn settings(source: &str, words: &str) -> Result<Settings, String> {
     Ok(settings)
 }
 
-impl Embedded {
+impl EmbeddedMount {
     /// Nothing is mounted yet. `options` are those of `mount -o`.
     pub fn new(source: &str, options: &str, at: PathBuf) -> Result<Self, Failure> {
         let settings = settings(source, options)

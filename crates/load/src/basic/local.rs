@@ -13,7 +13,8 @@ use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
 use super::place::{
-    Above, Answer, Change, Changes, Entry, Kind, Listing, Place, Refused, Space, Stat, Told,
+    Above, Answer, Change, Changes, Entry, Kind, Listing, Place, Refused, Space, Stat,
+    WithAttributes,
 };
 use crate::error::Error;
 
@@ -99,8 +100,8 @@ fn links(found: &fs::Stat) -> u64 {
     u64::from(found.st_nlink)
 }
 
-fn untold<T>(value: T) -> Told<T> {
-    Told { value, stat: None }
+fn untold<T>(value: T) -> WithAttributes<T> {
+    WithAttributes { value, stat: None }
 }
 
 impl Place for Local {
@@ -116,7 +117,7 @@ impl Place for Local {
         dir.path.display().to_string()
     }
 
-    async fn create(&self, dir: &Dir, name: &str) -> Answer<Told<File>> {
+    async fn create(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<File>> {
         self.make(dir, name, OFlags::TRUNC).map(untold)
     }
 
@@ -124,19 +125,24 @@ impl Place for Local {
         self.make(dir, name, OFlags::EXCL).map(drop)
     }
 
-    async fn open(&self, dir: &Dir, name: &str) -> Answer<Told<File>> {
+    async fn open(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<File>> {
         let fd = fs::openat(&dir.fd, name, OFlags::RDONLY | OFlags::CLOEXEC, fs::Mode::empty())
             .map_err(dir.failed("opening a file", name))?;
         Ok(untold(File { file: fd.into(), path: dir.path.join(name) }))
     }
 
-    async fn write(&self, file: &mut File, offset: u64, data: &Bytes) -> Answer<Told<()>> {
+    async fn write(
+        &self,
+        file: &mut File,
+        offset: u64,
+        data: &Bytes,
+    ) -> Answer<WithAttributes<()>> {
         let written = file.file.write_all_at(data, offset);
         written.map_err(|cause| file.failed("writing a file", &cause))?;
         Ok(untold(()))
     }
 
-    async fn read(&self, file: &File, offset: u64, count: u32) -> Answer<Told<Vec<u8>>> {
+    async fn read(&self, file: &File, offset: u64, count: u32) -> Answer<WithAttributes<Vec<u8>>> {
         let mut data = vec![0; count as usize];
         let mut done = 0;
         while done < data.len() {
@@ -156,13 +162,13 @@ impl Place for Local {
         Ok(())
     }
 
-    async fn make_dir(&self, dir: &Dir, name: &str) -> Answer<Told<()>> {
+    async fn make_dir(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<()>> {
         fs::mkdirat(&dir.fd, name, fs::Mode::from_raw_mode(0o777))
             .map_err(dir.failed("making a directory", name))?;
         Ok(untold(()))
     }
 
-    async fn enter(&self, dir: &Dir, name: &str) -> Answer<Told<Dir>> {
+    async fn enter(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Dir>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = fs::openat(&dir.fd, name, flags, fs::Mode::empty())
             .map_err(dir.failed("opening a directory", name))?;
@@ -178,7 +184,7 @@ impl Place for Local {
             .map_err(dir.failed("removing a directory", name))
     }
 
-    async fn stat(&self, dir: &Dir, name: &str) -> Answer<Told<Stat>> {
+    async fn stat(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Stat>> {
         let found = fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(dir.failed("looking at a file", name))?;
         Ok(untold(stat_of(&found)))
@@ -189,7 +195,7 @@ impl Place for Local {
         Ok(stat_of(&found))
     }
 
-    async fn set_mode(&self, dir: &Dir, name: &str, mode: u32) -> Answer<Told<()>> {
+    async fn set_mode(&self, dir: &Dir, name: &str, mode: u32) -> Answer<WithAttributes<()>> {
         fs::chmodat(&dir.fd, name, fs::Mode::from_raw_mode(mode), AtFlags::empty())
             .map_err(dir.failed("setting the mode of a file", name))?;
         Ok(untold(()))
@@ -199,18 +205,18 @@ impl Place for Local {
         fs::renameat(&dir.fd, from, &dir.fd, to).map_err(dir.failed("renaming a file", from))
     }
 
-    async fn link(&self, dir: &Dir, from: &str, to: &str) -> Answer<Told<()>> {
+    async fn link(&self, dir: &Dir, from: &str, to: &str) -> Answer<WithAttributes<()>> {
         fs::linkat(&dir.fd, from, &dir.fd, to, AtFlags::empty())
             .map_err(dir.failed("linking a file", from))?;
         Ok(untold(()))
     }
 
-    async fn symlink(&self, dir: &Dir, name: &str, target: &str) -> Answer<Told<()>> {
+    async fn symlink(&self, dir: &Dir, name: &str, target: &str) -> Answer<WithAttributes<()>> {
         fs::symlinkat(target, &dir.fd, name).map_err(dir.failed("making a symbolic link", name))?;
         Ok(untold(()))
     }
 
-    async fn read_link(&self, dir: &Dir, name: &str) -> Answer<Told<Vec<u8>>> {
+    async fn read_link(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Vec<u8>>> {
         let target = fs::readlinkat(&dir.fd, name, Vec::new())
             .map_err(dir.failed("reading a symbolic link", name))?;
         Ok(untold(target.into_bytes()))

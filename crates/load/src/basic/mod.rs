@@ -46,7 +46,7 @@ mod names;
 pub mod place;
 mod readdir;
 mod site;
-mod space;
+mod statfs;
 mod symlinks;
 mod tree;
 pub mod wire;
@@ -88,11 +88,6 @@ impl Test {
     /// As the suite numbers its programs, from 1.
     pub fn number(self) -> usize {
         self as usize + 1
-    }
-
-    /// The program of this number.
-    pub fn of_number(number: usize) -> Option<Self> {
-        Self::ALL.get(number.checked_sub(1)?).copied()
     }
 
     /// What the suite prints behind the program's name.
@@ -259,13 +254,5 @@ mod tests {
         assert_eq!(huge.tree(), None);
         let flat = Plan { levels: Some(1), dirs: Some(0), files: Some(3), ..Plan::default() };
         assert_eq!(flat.tree(), Some((3, 0)));
-    }
-
-    #[test]
-    fn programs_are_found_by_their_numbers() {
-        for test in Test::ALL {
-            assert_eq!(Test::of_number(test.number()), Some(test));
-        }
-        assert_eq!((Test::of_number(0), Test::of_number(10)), (None, None));
     }
 }

@@ -43,7 +43,7 @@ impl fmt::Display for Kind {
 /// What an operation gave, and what its reply told of the object besides. A system call tells
 /// nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<T> {
+pub struct WithAttributes<T> {
     pub value: T,
     pub stat: Option<Stat>,
 }
@@ -195,7 +195,7 @@ pub trait Place: Sync {
         &self,
         dir: &Self::Dir,
         name: &str,
-    ) -> impl Future<Output = Answer<Told<Self::File>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<Self::File>>> + Send;
 
     /// Makes a file that must not be there.
     fn create_new(&self, dir: &Self::Dir, name: &str) -> impl Future<Output = Answer<()>> + Send;
@@ -204,7 +204,7 @@ pub trait Place: Sync {
         &self,
         dir: &Self::Dir,
         name: &str,
-    ) -> impl Future<Output = Answer<Told<Self::File>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<Self::File>>> + Send;
 
     /// Writes all of `data`; what is told is of the file afterwards.
     fn write(
@@ -212,7 +212,7 @@ pub trait Place: Sync {
         file: &mut Self::File,
         offset: u64,
         data: &bytes::Bytes,
-    ) -> impl Future<Output = Answer<Told<()>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<()>>> + Send;
 
     /// Fewer bytes than `count` only at the end of the file.
     fn read(
@@ -220,7 +220,7 @@ pub trait Place: Sync {
         file: &Self::File,
         offset: u64,
         count: u32,
-    ) -> impl Future<Output = Answer<Told<Vec<u8>>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<Vec<u8>>>> + Send;
 
     fn close(&self, file: Self::File) -> impl Future<Output = Answer<()>> + Send;
 
@@ -228,21 +228,25 @@ pub trait Place: Sync {
         &self,
         dir: &Self::Dir,
         name: &str,
-    ) -> impl Future<Output = Answer<Told<()>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<()>>> + Send;
 
     /// chdir(2).
     fn enter(
         &self,
         dir: &Self::Dir,
         name: &str,
-    ) -> impl Future<Output = Answer<Told<Self::Dir>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<Self::Dir>>> + Send;
 
     fn remove(&self, dir: &Self::Dir, name: &str) -> impl Future<Output = Answer<()>> + Send;
 
     fn remove_dir(&self, dir: &Self::Dir, name: &str) -> impl Future<Output = Answer<()>> + Send;
 
     /// lstat(2): what is asked, and what finding it had told.
-    fn stat(&self, dir: &Self::Dir, name: &str) -> impl Future<Output = Answer<Told<Stat>>> + Send;
+    fn stat(
+        &self,
+        dir: &Self::Dir,
+        name: &str,
+    ) -> impl Future<Output = Answer<WithAttributes<Stat>>> + Send;
 
     fn stat_dir(&self, dir: &Self::Dir) -> impl Future<Output = Answer<Stat>> + Send;
 
@@ -251,7 +255,7 @@ pub trait Place: Sync {
         dir: &Self::Dir,
         name: &str,
         mode: u32,
-    ) -> impl Future<Output = Answer<Told<()>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<()>>> + Send;
 
     fn rename(
         &self,
@@ -265,20 +269,20 @@ pub trait Place: Sync {
         dir: &Self::Dir,
         from: &str,
         to: &str,
-    ) -> impl Future<Output = Answer<Told<()>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<()>>> + Send;
 
     fn symlink(
         &self,
         dir: &Self::Dir,
         name: &str,
         target: &str,
-    ) -> impl Future<Output = Answer<Told<()>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<()>>> + Send;
 
     fn read_link(
         &self,
         dir: &Self::Dir,
         name: &str,
-    ) -> impl Future<Output = Answer<Told<Vec<u8>>>> + Send;
+    ) -> impl Future<Output = Answer<WithAttributes<Vec<u8>>>> + Send;
 
     /// All entries, or the first `most`.
     fn list(

@@ -10,8 +10,8 @@ use super::bench::Measured;
 use super::check::{Ended, Expect, Failed};
 use super::clean::sweep;
 use super::lines::{Line, Work};
-use super::place::{Answer, Change, Changes, Known, Place, Stat, Told};
-use super::{Plan, Sizes, Test, attributes, data, lookups, names, readdir, space, symlinks, tree};
+use super::place::{Answer, Change, Changes, Known, Place, Stat, WithAttributes};
+use super::{Plan, Sizes, Test, attributes, data, lookups, names, readdir, statfs, symlinks, tree};
 use crate::cpu::Usage;
 
 /// A test at work: its numbers, its clocks, and where its results are compared.
@@ -120,7 +120,7 @@ impl<'a, P: Place> Site<'a, P> {
             Test::Readdir => readdir::run(self, dir).await,
             Test::Rename => names::run(self, dir).await,
             Test::Symlink => symlinks::run(self, dir).await,
-            Test::Statfs => space::run(self, dir).await,
+            Test::Statfs => statfs::run(self, dir).await,
         }
     }
 
@@ -210,7 +210,8 @@ impl<'a, P: Place> Site<'a, P> {
         expect: Expect,
     ) -> Result<Stat, Ended> {
         let place = self.place;
-        let Told { value, stat: told } = self.must("stat", name, place.stat(dir, name)).await?;
+        let WithAttributes { value, stat: told } =
+            self.must("stat", name, place.stat(dir, name)).await?;
         self.compare(|| format!("stat {name}"), expect, &value)?;
         self.attributes_of_reply("lookup", name, Expect::all(&value), told)?;
         Ok(value)
@@ -289,7 +290,7 @@ pub(super) async fn make_file<P: Place>(
     name: &str,
 ) -> Result<(), Ended> {
     let place = site.place;
-    let Told { value, stat } = site.must("create", name, place.create(dir, name)).await?;
+    let WithAttributes { value, stat } = site.must("create", name, place.create(dir, name)).await?;
     site.attributes_of_reply("create", name, Expect::EMPTY, stat)?;
     site.must("close", name, place.close(value)).await
 }

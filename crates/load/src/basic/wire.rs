@@ -8,7 +8,8 @@ use client::url::Version;
 use client::walk::Walk;
 
 use super::place::{
-    Above, Answer, Change, Changes, Entry, Kind, Known, Listing, Place, Refused, Space, Stat, Told,
+    Above, Answer, Change, Changes, Entry, Kind, Known, Listing, Place, Refused, Space, Stat,
+    WithAttributes,
 };
 
 /// Bytes asked for with each READDIR, and of READDIRPLUS: as a kernel of a page asks, so that a
@@ -64,12 +65,12 @@ impl Wire {
         dir: &Dir,
         name: &str,
         made: ::wire::nfs3::NewObject,
-    ) -> Answer<Told<FileHandle>> {
+    ) -> Answer<WithAttributes<FileHandle>> {
         let value = match made.obj {
             Some(handle) => handle,
             None => self.lookup(dir, name).await?.0,
         };
-        Ok(Told { value, stat: made.obj_attributes.map(stat) })
+        Ok(WithAttributes { value, stat: made.obj_attributes.map(stat) })
     }
 
     async fn page(
@@ -121,11 +122,11 @@ impl Place for Wire {
         }
     }
 
-    async fn create(&self, dir: &Dir, name: &str) -> Answer<Told<File>> {
+    async fn create(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<File>> {
         let how = CreateHow::Unchecked(Sattr3 { size: Some(0), ..Sattr3::of_mode(0o666) });
         let made = self.session.create(dir.handle, name.as_bytes(), how).await?;
-        let Told { value: handle, stat } = self.made(dir, name, made).await?;
-        Ok(Told { value: File { handle, uncommitted: None, is_lost: false }, stat })
+        let WithAttributes { value: handle, stat } = self.made(dir, name, made).await?;
+        Ok(WithAttributes { value: File { handle, uncommitted: None, is_lost: false }, stat })
     }
 
     async fn create_new(&self, dir: &Dir, name: &str) -> Answer<()> {
@@ -134,12 +135,17 @@ impl Place for Wire {
         Ok(())
     }
 
-    async fn open(&self, dir: &Dir, name: &str) -> Answer<Told<File>> {
+    async fn open(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<File>> {
         let (handle, stat) = self.lookup(dir, name).await?;
-        Ok(Told { value: File { handle, uncommitted: None, is_lost: false }, stat })
+        Ok(WithAttributes { value: File { handle, uncommitted: None, is_lost: false }, stat })
     }
 
-    async fn write(&self, file: &mut File, offset: u64, data: &Bytes) -> Answer<Told<()>> {
+    async fn write(
+        &self,
+        file: &mut File,
+        offset: u64,
+        data: &Bytes,
+    ) -> Answer<WithAttributes<()>> {
         let mut done = 0;
         let mut last = None;
         while done < data.len() {
@@ -155,10 +161,10 @@ impl Place for Wire {
             done += written.count as usize;
             last = written.file_wcc.after.map(stat);
         }
-        Ok(Told { value: (), stat: last })
+        Ok(WithAttributes { value: (), stat: last })
     }
 
-    async fn read(&self, file: &File, offset: u64, count: u32) -> Answer<Told<Vec<u8>>> {
+    async fn read(&self, file: &File, offset: u64, count: u32) -> Answer<WithAttributes<Vec<u8>>> {
         let mut data = Vec::new();
         let mut last = None;
         loop {
@@ -169,7 +175,7 @@ impl Place for Wire {
             last = got.file_attributes.map(stat).or(last);
             data.extend_from_slice(&got.data);
             if got.eof || got.data.is_empty() || data.len() >= count as usize {
-                return Ok(Told { value: data, stat: last });
+                return Ok(WithAttributes { value: data, stat: last });
             }
         }
     }
@@ -185,16 +191,16 @@ impl Place for Wire {
         Ok(())
     }
 
-    async fn make_dir(&self, dir: &Dir, name: &str) -> Answer<Told<()>> {
+    async fn make_dir(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<()>> {
         let made = self.session.mkdir(dir.handle, name.as_bytes(), Sattr3::of_mode(0o777)).await?;
-        Ok(Told { value: (), stat: made.obj_attributes.map(stat) })
+        Ok(WithAttributes { value: (), stat: made.obj_attributes.map(stat) })
     }
 
-    async fn enter(&self, dir: &Dir, name: &str) -> Answer<Told<Dir>> {
+    async fn enter(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Dir>> {
         let (handle, stat) = self.lookup(dir, name).await?;
         let mut names = dir.names.clone();
         names.push(name.to_owned());
-        Ok(Told { value: Dir { handle, names }, stat })
+        Ok(WithAttributes { value: Dir { handle, names }, stat })
     }
 
     async fn remove(&self, dir: &Dir, name: &str) -> Answer<()> {
@@ -207,20 +213,20 @@ impl Place for Wire {
         Ok(())
     }
 
-    async fn stat(&self, dir: &Dir, name: &str) -> Answer<Told<Stat>> {
+    async fn stat(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Stat>> {
         let (handle, told) = self.lookup(dir, name).await?;
         let value = stat(self.session.getattr(handle).await?);
-        Ok(Told { value, stat: told })
+        Ok(WithAttributes { value, stat: told })
     }
 
     async fn stat_dir(&self, dir: &Dir) -> Answer<Stat> {
         Ok(stat(self.session.getattr(dir.handle).await?))
     }
 
-    async fn set_mode(&self, dir: &Dir, name: &str, mode: u32) -> Answer<Told<()>> {
+    async fn set_mode(&self, dir: &Dir, name: &str, mode: u32) -> Answer<WithAttributes<()>> {
         let (handle, _) = self.lookup(dir, name).await?;
         let wcc = self.session.setattr(handle, Sattr3::of_mode(mode), None).await?;
-        Ok(Told { value: (), stat: wcc.after.map(stat) })
+        Ok(WithAttributes { value: (), stat: wcc.after.map(stat) })
     }
 
     async fn rename(&self, dir: &Dir, from: &str, to: &str) -> Answer<()> {
@@ -229,22 +235,22 @@ impl Place for Wire {
         Ok(())
     }
 
-    async fn link(&self, dir: &Dir, from: &str, to: &str) -> Answer<Told<()>> {
+    async fn link(&self, dir: &Dir, from: &str, to: &str) -> Answer<WithAttributes<()>> {
         let (handle, _) = self.lookup(dir, from).await?;
         let linked = self.session.link(handle, dir.handle, to.as_bytes()).await?;
-        Ok(Told { value: (), stat: linked.file_attributes.map(stat) })
+        Ok(WithAttributes { value: (), stat: linked.file_attributes.map(stat) })
     }
 
-    async fn symlink(&self, dir: &Dir, name: &str, target: &str) -> Answer<Told<()>> {
+    async fn symlink(&self, dir: &Dir, name: &str, target: &str) -> Answer<WithAttributes<()>> {
         let (name, target) = (name.as_bytes(), target.as_bytes());
         let made = self.session.symlink(dir.handle, name, Sattr3::of_mode(0o777), target).await?;
-        Ok(Told { value: (), stat: made.obj_attributes.map(stat) })
+        Ok(WithAttributes { value: (), stat: made.obj_attributes.map(stat) })
     }
 
-    async fn read_link(&self, dir: &Dir, name: &str) -> Answer<Told<Vec<u8>>> {
+    async fn read_link(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Vec<u8>>> {
         let (handle, _) = self.lookup(dir, name).await?;
         let (value, told) = self.session.readlink(handle).await?;
-        Ok(Told { value, stat: told.map(stat) })
+        Ok(WithAttributes { value, stat: told.map(stat) })
     }
 
     async fn list(&self, dir: &Dir, how: Listing, most: usize) -> Answer<Vec<Entry>> {

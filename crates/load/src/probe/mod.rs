@@ -16,9 +16,9 @@
 //! from a measurement, such as 2 T_prop, is that of the same portion, and its own uncertainty is
 //! added.
 
+pub mod bare_directory;
 pub mod concurrency;
 mod estimate;
-pub mod local;
 
 use bytes::Bytes;
 use client::session::Session;

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use tar::{Builder, EntryType, Header};
 
-use super::content;
 use super::failed::{Failed, same};
+use super::generated;
 use super::sizes::Sizes;
 use super::step::{Step, dir_of};
 
@@ -35,7 +35,7 @@ impl Archive {
     /// # Panics
     /// Never: it is written to memory.
     pub(super) fn generate(seed: u64, sizes: &Sizes) -> Self {
-        let mut rng = content::rng(seed, "archive");
+        let mut rng = generated::rng(seed, "archive");
         let entries = u64::from(sizes.archive_dirs + sizes.archive_files);
         let overhead = entries * TAR_BLOCK_BYTES + 2 * TAR_BLOCK_BYTES;
         let payload = sizes.archive_bytes.saturating_sub(overhead);
@@ -56,7 +56,7 @@ impl Archive {
             left = left.saturating_sub(len.next_multiple_of(TAR_BLOCK_BYTES));
             let dir = &dirs[number as usize % dirs.len()];
             let name = format!("{dir}/f{number:03}");
-            let data = content::bytes(seed, &name, len);
+            let data = generated::bytes(seed, &name, len);
             append(&mut builder, &name, EntryType::Regular, 0o644, &data);
             files.insert(name, data);
         }

@@ -1,7 +1,7 @@
 //! Everything the tests work on, made once from a seed and held in memory.
 
 use super::archive::Archive;
-use super::content;
+use super::generated;
 use super::program::Program;
 use super::sizes::Sizes;
 
@@ -24,8 +24,8 @@ impl Material {
             sizes,
             program: Program::generate(seed, &sizes),
             archive: Archive::generate(seed, &sizes),
-            big: ["big", "other big"].map(|name| content::bytes(seed, name, sizes.big_bytes)),
-            random: content::bytes(seed, "random", sizes.random_bytes),
+            big: ["big", "other big"].map(|name| generated::bytes(seed, name, sizes.big_bytes)),
+            random: generated::bytes(seed, "random", sizes.random_bytes),
         }
     }
 
@@ -44,7 +44,7 @@ impl Material {
 
     /// Offsets and lengths of the reads of test 11.
     pub(super) fn reads(&self) -> Vec<(u64, usize)> {
-        let mut rng = content::rng(self.seed, "reads");
+        let mut rng = generated::rng(self.seed, "reads");
         let sizes = &self.sizes;
         let read = |_| {
             let most = u64::from(sizes.random_read_bytes_max).min(sizes.random_bytes);

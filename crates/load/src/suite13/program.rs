@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use fastrand::Rng;
 
-use super::content::rng;
+use super::generated::rng;
 use super::sizes::Sizes;
 
 /// What test 4 looks for; it stands in some of the files.

@@ -16,7 +16,7 @@ use wire::rpc::{self, MessageType};
 use super::counters::Times;
 use super::retransmit::{Due, Retransmit, Rules};
 use super::timer::Timer;
-use super::transfer::TransferSize;
+use super::transfer_size::TransferSize;
 use super::xids::Xids;
 use super::{
     Answer, BATCH_MAX, Bulk, Event, Events, Options, Shared, Submission, Traits, answer_of,

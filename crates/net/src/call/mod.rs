@@ -23,7 +23,7 @@ mod persistent;
 mod plain;
 mod retransmit;
 mod timer;
-mod transfer;
+mod transfer_size;
 mod window;
 mod xids;
 

@@ -5,9 +5,9 @@ use std::net::UdpSocket;
 
 use perf::units::{Instant, Nanos};
 
-use super::datagram::Header;
 use super::error::FloorError;
 use super::lines::duration;
+use super::mark::Header;
 use super::near::{Control, STALL_LIMIT, Way};
 use super::protocol::{Kind, RUN_BYTES_MAX, Request};
 use super::sockets::{connected, pattern, receive, send};

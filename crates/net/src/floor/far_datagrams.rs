@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 
 use perf::units::{Instant, Nanos};
 
-use super::counters::{self, Host};
-use super::datagram::{Header, sentinel};
+use super::arrivals::Tally;
 use super::far::Shared;
+use super::kernel_counts::{self, Host};
 use super::lines::{is_passing, read_words, write_words};
+use super::mark::{Header, sentinel};
 use super::pace;
 use super::protocol::{Kind, REPORT, Report, Request};
 use super::spray_service::SprayService;
-use super::tally::Tally;
 
 /// Datagrams may be on their way when their sender says that it is done: until none has come for
 /// so long.
@@ -44,7 +44,7 @@ impl Shared {
         let token = u64::from_ne_bytes(random);
         let tally = Tally::new();
         let (cpu, host) = ((self.cpu)(), Host::now());
-        let drops = counters::drops(&self.socket);
+        let drops = kernel_counts::drops(&self.socket);
         *self.run.lock() = Some(DatagramRun { token, peer, request, tally, transfer: 0 });
         let _end = End(self);
         Self::go(stream, token)?;
@@ -56,7 +56,7 @@ impl Shared {
             self.settle(sent, until);
             let mut report = Report { cpu: (self.cpu)().saturating_sub(cpu), ..Report::default() };
             Host::now().since(host).put_into(&mut report);
-            let dropped = counters::drops(&self.socket);
+            let dropped = kernel_counts::drops(&self.socket);
             report.socket_drops = dropped.zip(drops).map(|(now, then)| now.wrapping_sub(then));
             if let Some(DatagramRun { tally, .. }) = &*self.run.lock() {
                 report.bytes = tally.bytes;

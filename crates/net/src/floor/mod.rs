@@ -15,13 +15,14 @@
 //! - [`counters`]: what the kernel says became of the others.
 //! - [`pace`]: exact waits of a thread.
 
-pub mod counters;
-mod datagram;
+pub mod arrivals;
 pub mod echo;
 pub mod error;
 pub mod far;
 mod far_datagrams;
+pub mod kernel_counts;
 mod lines;
+mod mark;
 pub mod near;
 pub mod pace;
 pub mod protocol;
@@ -29,7 +30,6 @@ pub mod rpc;
 mod sockets;
 pub mod spray;
 mod spray_service;
-pub mod tally;
 mod transfer;
 
 /// Smallest message: an RPC call without credential, arguments or results.

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use perf::units::Nanos;
 
-use super::counters::Host;
-use super::datagram::{HEADER_BYTES, Header};
 use super::error::FloorError;
 use super::far::GRACE;
+use super::kernel_counts::Host;
 use super::lines::{duration, read_up_to, read_words, write_words};
+use super::mark::{HEADER_BYTES, Header};
 use super::pace::{self, Pace};
 use super::protocol::{GREETING, Kind, REPORT, Report, Request, Status, VERSION, greeted_version};
 use super::sockets::{connected, dial, pattern, send};

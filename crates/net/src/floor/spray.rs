@@ -15,8 +15,8 @@ use wire::rpc::{self, MessageType};
 use wire::spray::{ARRAY_LEN_MAX, Counted, PROGRAM, Procedure, VERSION};
 use wire::xdr::{Encode, from_bytes};
 
-use super::counters::Host;
 use super::error::FloorError;
+use super::kernel_counts::Host;
 use super::lines::{duration, is_passing};
 use super::near::{CONNECT_LIMIT, LATE};
 use super::pace::{self, Pace};

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use perf::units::Nanos;
 
 use super::MESSAGE_BYTES_MIN;
-use super::datagram::{HEADER_BYTES, Header, sentinel};
 use super::error::FloorError;
 use super::lines::{duration, read_words};
+use super::mark::{HEADER_BYTES, Header, sentinel};
 use super::near::{STALL_LIMIT, Way};
 use super::pace::Pace;
 use super::protocol::{Kind, Report, Request, SENTINEL};

@@ -93,11 +93,6 @@ impl<M> Direction<M> {
         self.held.poll_arrived(cx)
     }
 
-    /// When the next message arrives.
-    pub fn next_arrival(&self) -> Option<Instant> {
-        self.held.next()
-    }
-
     /// When the last byte of what was last admitted leaves.
     pub fn departs(&self) -> Option<Instant> {
         self.departs

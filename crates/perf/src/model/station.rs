@@ -86,14 +86,6 @@ impl Station {
         self.busy_until.iter().filter(|Reverse(until)| *until > now).count()
     }
 
-    /// How long a job that came at `now` would wait.
-    pub fn wait_at(&self, now: Instant) -> Nanos {
-        match self.busy_until.peek() {
-            Some(Reverse(first)) if self.busy_until.len() == self.servers => first.since(now),
-            _ => Nanos::ZERO,
-        }
-    }
-
     /// When the last of the jobs given is done.
     pub fn idle_at(&self) -> Instant {
         self.busy_until.iter().map(|Reverse(until)| *until).max().unwrap_or(Instant::EPOCH)
@@ -150,7 +142,6 @@ mod tests {
     fn the_first_of_several_servers_that_is_free_takes_the_next_job() {
         let mut station = Station::new(2);
         assert_eq!(done_at(&mut station, &[(0, 10), (0, 4), (1, 4), (9, 4)]), [10, 4, 8, 13]);
-        assert_eq!(station.wait_at(Instant::from_nanos(9)), Nanos::from_nanos(1));
         assert_eq!(station.busy_at(Instant::from_nanos(11)), 1);
         assert_eq!(station.idle_at(), Instant::from_nanos(13));
     }

@@ -23,7 +23,7 @@ use thiserror::Error;
 
 use self::lists::ListsOnOneLine;
 use crate::histogram::{DecodeError, Histogram};
-use crate::series::{Point, Series};
+use crate::series::Series;
 use crate::stats::{Estimate, Interval};
 
 /// The schema this module reads and writes.
@@ -319,10 +319,6 @@ impl Run {
         &self.histograms
     }
 
-    pub fn all_series(&self) -> &IndexMap<String, SeriesEntry> {
-        &self.series
-    }
-
     /// The value of a metric, if the run has it and it is a number.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.metrics.get(name).map(|metric| metric.value).filter(|value| value.is_finite())
@@ -412,16 +408,6 @@ impl From<&Series> for SeriesEntry {
     }
 }
 
-impl SeriesEntry {
-    pub fn to_series(&self) -> Series {
-        let mut series = Series::new(&*self.unit);
-        for (&t_us, &value) in self.t_us.iter().zip(&self.v) {
-            series.push_point(Point { t_us, value });
-        }
-        series
-    }
-}
-
 impl Durability {
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -500,6 +486,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::series::Point;
     use crate::units::Nanos;
 
     const DOCUMENT: &str = include_str!("../../../../docs/formats/run-record.md");

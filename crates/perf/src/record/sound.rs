@@ -163,7 +163,7 @@ mod tests {
         let read = Run::from_json(&run.to_json()).unwrap();
         assert_eq!((run.value("gain"), read.value("gain")), (None, None));
         assert_eq!(read.metrics()["rtt"].ci95, None);
-        assert_eq!(read.all_series()["s"].v, [2.0, 4.0]);
+        assert_eq!(read.series["s"].v, [2.0, 4.0]);
         assert_eq!(read.model["rows"], json!([{"n": 1}, {"n": 2}]));
         let said: Vec<&str> = read.warnings.iter().map(|warning| &*warning.text).collect();
         for part in ["gain came out as NaN", "model.rows[0].error_pct", "model.list"] {

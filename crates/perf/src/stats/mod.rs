@@ -115,32 +115,11 @@ impl Sample {
         quantile_of_sorted(&self.sorted, q)
     }
 
-    /// Median absolute deviation from the median, unscaled (times 1.4826 it estimates a normal
-    /// distribution's standard deviation).
-    pub fn mad(&self) -> f64 {
-        let median = self.median();
-        median_of(self.sorted.iter().map(|v| (v - median).abs()).collect())
-    }
-
     /// Standard deviation with n - 1; `None` for a single value.
     pub fn standard_deviation(&self) -> Option<f64> {
         let mean = self.mean();
         let squares: f64 = self.sorted.iter().map(|v| (v - mean).powi(2)).sum();
         (self.n() > 1).then(|| (squares / (self.n() - 1) as f64).sqrt())
-    }
-
-    /// Standard deviation as a share of the mean; `None` for a single value or a mean of zero.
-    pub fn coefficient_of_variation(&self) -> Option<f64> {
-        let mean = self.mean().abs();
-        self.standard_deviation().filter(|_| mean > 0.0).map(|deviation| deviation / mean)
-    }
-
-    /// 95 % interval of the mean (Student's t): for means of batches, which are nearly normal.
-    /// `None` for a single value.
-    pub fn mean_ci95(&self) -> Option<Interval> {
-        let error = self.standard_deviation()? / (self.n() as f64).sqrt();
-        let half = student_t_975(self.n() - 1)? * error;
-        Some(Interval { lo: self.mean() - half, hi: self.mean() + half })
     }
 
     /// 95 % interval of the median from order statistics: exact for every distribution, because
@@ -329,15 +308,9 @@ mod tests {
     #[test]
     fn deviations_by_hand() {
         let s = sample([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
-        assert_eq!((s.mean(), s.median(), s.mad()), (5.0, 4.5, 0.5));
+        assert_eq!((s.mean(), s.median()), (5.0, 4.5));
         close(s.standard_deviation().unwrap(), (32.0f64 / 7.0).sqrt(), 1e-12);
-        // t(7) = 2.365.
-        let half = 2.365 * (32.0f64 / 7.0).sqrt() / 8.0f64.sqrt();
-        close(s.mean_ci95().unwrap().hi, 5.0 + half, 1e-9);
-        assert_eq!(sample([3.0]).mean_ci95(), None);
-        close(s.coefficient_of_variation().unwrap(), (32.0f64 / 7.0).sqrt() / 5.0, 1e-12);
-        assert_eq!(sample([3.0]).coefficient_of_variation(), None);
-        assert_eq!(sample([-1.0, 1.0]).coefficient_of_variation(), None);
+        assert_eq!(sample([3.0]).standard_deviation(), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use harness::verbosity::Verbosity;
 use harness::{counted as host, local, shell};
 use load::cpu::Neighbours;
 use load::error::Error as LoadError;
-use load::place;
+use load::file_system;
 use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::oneshot;
@@ -55,7 +55,7 @@ async fn measure(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<Outco
     let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
     let started = load::environment::rfc3339(&clock);
     let file_system = local::directory(dir, "--dir")?;
-    let free = place::free_bytes(dir).map_err(Failure::from)?;
+    let free = file_system::free_bytes(dir).map_err(Failure::from)?;
     let advice = "another directory, or --quick, which needs less";
     local::room(&dir.display().to_string(), plan.bytes_max(), free, advice)?;
     let neighbours = Neighbours::watch(clock.now());

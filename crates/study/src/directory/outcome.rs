@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use harness::records;
 use harness::verdict::Gain;
 use load::directory::{Crowd, Kind};
-use load::place::FileSystem;
+use load::file_system::FileSystem;
 use perf::model::closed::network::{Center, Class, Kind as Serves, Network};
 use perf::stats::Sample;
 use perf::units::Nanos;

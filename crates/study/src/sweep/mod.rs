@@ -22,7 +22,7 @@ use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
-use load::probe::local::{self, Ceiling};
+use load::probe::bare_directory::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Measured, Plan, Step, Subject};
 use net::clock::Clock;
@@ -218,8 +218,10 @@ impl Attempt<'_> {
         let emulator = emulated::calibrate(self.clock, &self.link).await?;
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
-        let block_us =
-            self.dir.map(|dir| local::block_us(self.clock, dir, LOCAL_TRIALS)).transpose()?;
+        let block_us = self
+            .dir
+            .map(|dir| bare_directory::block_us(self.clock, dir, LOCAL_TRIALS))
+            .transpose()?;
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
         let file_bytes = study.file_bytes();
         let ceiling = self.dir.map(|dir| Ceiling::prepare(dir, file_bytes)).transpose()?;

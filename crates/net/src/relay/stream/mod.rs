@@ -5,13 +5,13 @@
 //! may, or as long as the bytes that all may hold together are used up. The end of a direction is
 //! passed on behind its last record; the other goes on until it ends, too.
 
-mod way;
+mod half;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use self::way::{Next, Way};
+use self::half::{Next, Way};
 use super::tap::{Eye, Leg, Opened, Seen};
 use super::{Relay, Side};
 use crate::clock::Alarm;

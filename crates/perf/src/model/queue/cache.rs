@@ -59,14 +59,6 @@ impl Cache {
         let hit = if accessed > self.cache_bytes { self.cache_bytes / accessed } else { 1.0 };
         self.bypass + (1.0 - self.bypass) * (1.0 - hit)
     }
-
-    /// The rate from which on some calls miss: calls a second; infinite for a fixed set.
-    pub fn full_at_per_s(&self) -> f64 {
-        if self.accessed_bytes > self.cache_bytes {
-            return 0.0;
-        }
-        (self.cache_bytes - self.accessed_bytes) / self.accessed_bytes_per_op_s
-    }
 }
 
 #[cfg(test)]
@@ -76,7 +68,6 @@ mod tests {
     #[test]
     fn what_fits_is_hit_and_what_does_not_is_hit_in_proportion() {
         let cache = Cache::scaled(512.0, 1.0).unwrap();
-        assert_eq!(cache.full_at_per_s(), 512.0);
         assert_eq!(cache.misses(0.0), 0.0);
         assert_eq!(cache.misses(512.0), 0.0);
         assert_eq!(cache.misses(1024.0), 0.5);
@@ -89,7 +80,6 @@ mod tests {
         let cache = Cache::fixed(64.0, 256.0).unwrap();
         assert_eq!(cache.misses(0.0), 0.75);
         assert_eq!(cache.misses(1e9), 0.75);
-        assert_eq!(cache.full_at_per_s(), 0.0);
         assert_eq!(Cache::fixed(64.0, 64.0).unwrap().misses(1e9), 0.0);
     }
 

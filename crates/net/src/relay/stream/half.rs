@@ -39,10 +39,10 @@ pub(super) struct Way<'r> {
     limits: &'r Limits,
     budget: &'r Budget,
     account: Account,
-    pub(super) held: VecDeque<Held>,
+    pub(super) held: VecDeque<InFlight>,
     held_bytes: usize,
     /// A record that is on its way, and waits for bytes that may be held.
-    waiting: Option<Held>,
+    waiting: Option<InFlight>,
     /// When the bytes were read that are being cut into records.
     arrived: Instant,
     /// When the last record is due: none may pass it.
@@ -55,13 +55,13 @@ pub(super) struct Way<'r> {
     pub(super) passed_end: bool,
 }
 
-pub(super) struct Held {
+pub(super) struct InFlight {
     due: Instant,
     record: Bytes,
     permits: u32,
 }
 
-impl Held {
+impl InFlight {
     /// Bytes on the wire, with the mark.
     fn bytes(&self) -> u64 {
         self.record.len() as u64 + 4
@@ -119,7 +119,7 @@ impl<'r> Way<'r> {
         } else {
             // There will be no more: what was read may be held without being paid for.
             self.account.leave_line();
-            self.held.extend(self.waiting.take().map(|held| Held { permits: 0, ..held }));
+            self.held.extend(self.waiting.take().map(|held| InFlight { permits: 0, ..held }));
         }
         let to = self.from.other();
         let waits = !self.has_room();
@@ -169,7 +169,7 @@ impl<'r> Way<'r> {
     fn lose(&mut self) {
         self.account.leave_line();
         let held = || self.held.iter().chain(&self.waiting);
-        let bytes = held().map(Held::bytes).sum();
+        let bytes = held().map(InFlight::bytes).sum();
         self.ledger.lose(held().count() as u64, bytes, Loss::Ended);
         self.account.give_back(self.held.iter().map(|held| held.permits).sum());
         self.account.settle();
@@ -198,7 +198,7 @@ impl<'r> Way<'r> {
                 cx.waker().wake_by_ref();
                 return;
             }
-            if let Some(Held { permits, .. }) = self.waiting {
+            if let Some(InFlight { permits, .. }) = self.waiting {
                 if self.account.poll_take(cx, permits).is_pending() {
                     return;
                 }
@@ -245,7 +245,12 @@ impl<'r> Way<'r> {
     }
 
     /// Puts a record onto the link.
-    fn admit(&mut self, record: Bytes, source: &impl Transport, target: &impl Transport) -> Held {
+    fn admit(
+        &mut self,
+        record: Bytes,
+        source: &impl Transport,
+        target: &impl Transport,
+    ) -> InFlight {
         let bytes = record.len() as u64 + 4;
         let now = self.arrived;
         let lane = self.follower.lane(self.shape);
@@ -258,7 +263,7 @@ impl<'r> Way<'r> {
         self.held_bytes += record.len() + ENTRY_BYTES;
         let stays = due > now || !self.held.is_empty() || target.unsent_bytes() > CONGESTED_BYTES;
         let (record, kept_bytes) = own(record, source, stays);
-        Held { due, record, permits: self.budget.permits_for(kept_bytes + ENTRY_BYTES) }
+        InFlight { due, record, permits: self.budget.permits_for(kept_bytes + ENTRY_BYTES) }
     }
 
     /// Gives the other end what is due.
