@@ -87,15 +87,14 @@ impl Summary {
         let sample = Sample::new(micros(calls)).ok()?;
         let rest: Vec<Nanos> = calls.iter().copied().filter(|call| *call <= threshold).collect();
         let quantile = |q| Nanos::from_micros_f64(sample.quantile(q));
+        let mean = |sample: &Sample| Nanos::from_micros_f64(sample.mean());
         let spikes = spikes(calls, threshold.max(quantile(0.5) * STANDS_OUT));
         Some(Self {
             calls: calls.len(),
             threshold,
             slow_calls: calls.len() - rest.len(),
-            mean: Nanos::from_micros_f64(sample.mean()),
-            mean_without_slow: Sample::new(micros(&rest))
-                .ok()
-                .map(|rest| Nanos::from_micros_f64(rest.mean())),
+            mean: mean(&sample),
+            mean_without_slow: Sample::new(micros(&rest)).ok().map(|rest| mean(&rest)),
             standard_deviation: Nanos::from_micros_f64(sample.standard_deviation().unwrap_or(0.0)),
             min: quantile(0.0),
             p10: quantile(0.1),

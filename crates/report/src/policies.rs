@@ -142,12 +142,16 @@ fn calls(plot: &CallPlot) -> Option<Figure> {
         }
         Ok(())
     });
+    let (title, caption) = (plot.title.clone(), plot.caption.clone());
+    Some(Figure { title, legend: Vec::new(), drawing, caption, table: calls_table(plot) })
+}
+
+fn calls_table(plot: &CallPlot) -> Table {
     let mut table = Table::new(["policy", "calls", "numbers"]);
     for calls in &plot.policies {
         table.row([calls.name.clone(), calls.micros.len().to_string(), calls.note.clone()]);
     }
-    let (title, caption) = (plot.title.clone(), plot.caption.clone());
-    Some(Figure { title, legend: Vec::new(), drawing, caption, table })
+    table
 }
 
 /// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.

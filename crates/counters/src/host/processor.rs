@@ -73,13 +73,16 @@ pub fn read(text: &[u8]) -> Result<Processors, Problem> {
                     stolen,
                 });
             }
-            name if name.strip_prefix("cpu").is_some_and(|at| at.parse::<u32>().is_ok()) => {
-                count += 1
-            }
+            name if is_one(name) => count += 1,
             _ => {}
         }
     }
     all.map(|all| Processors { count, ..all }).ok_or_else(nothing)
+}
+
+/// Whether a line is of one processor: `cpu0`.
+fn is_one(name: &str) -> bool {
+    name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]

@@ -169,18 +169,7 @@ impl Tree {
     fn doubt(&mut self, number: u64, operation: &Operation) {
         let mut before: Names = operation.keys().map(|key| (key, self.named(key))).collect();
         before.dedup();
-        let made = match operation {
-            Operation::Create { how, mode, .. } => {
-                let mode = (*how != How::Exclusive).then_some(*mode);
-                Some(Object::new(Body::File(Content::default()), mode))
-            }
-            Operation::MakeDir { mode, .. } => Some(Object::new(Body::Dir, Some(*mode))),
-            Operation::Symlink { target, .. } => {
-                Some(Object::new(Body::Symlink(target.clone()), None))
-            }
-            _ => None,
-        };
-        let made = made.map(|object| {
+        let made = made_by(operation).map(|object| {
             self.objects.insert(self.next, object);
             self.next += 1;
             self.next - 1
@@ -314,5 +303,18 @@ impl Operation {
             _ => (None, None),
         };
         first.into_iter().chain(second)
+    }
+}
+
+/// The object that an operation makes, if it makes one.
+fn made_by(operation: &Operation) -> Option<Object> {
+    match operation {
+        Operation::Create { how, mode, .. } => {
+            let mode = (*how != How::Exclusive).then_some(*mode);
+            Some(Object::new(Body::File(Content::default()), mode))
+        }
+        Operation::MakeDir { mode, .. } => Some(Object::new(Body::Dir, Some(*mode))),
+        Operation::Symlink { target, .. } => Some(Object::new(Body::Symlink(target.clone()), None)),
+        _ => None,
     }
 }

@@ -328,9 +328,11 @@ fn act(random: &mut Rng, values: &mut u8) -> Act {
         105..108 => Act::Link { from: name, to: self::name(random) },
         108..111 => Act::Cut { name, hold: hold(random) },
         111.. => Act::Mode(name),
-        _ => {
-            let hold = Nanos::from_micros(random.u64(..20_000));
-            Act::Lock { lock: random.u32(..LOCKS), hold, keeps: random.bool() }
-        }
+        _ => lock(random),
     }
+}
+
+fn lock(random: &mut Rng) -> Act {
+    let hold = Nanos::from_micros(random.u64(..20_000));
+    Act::Lock { lock: random.u32(..LOCKS), hold, keeps: random.bool() }
 }

@@ -49,16 +49,7 @@ impl Sessions {
         let last = last.map(|last| self.0[last]);
         let (number, bytes) = last.map_or((0, 0), |last| (last.number, last.bytes));
         if numbers.is_empty() {
-            let wrong = seen.iter().position(|byte| *byte != number);
-            return match (wrong, seen.len() == bytes) {
-                (None, true) => Ok(()),
-                (wrong, _) => Err(format!(
-                    "session {number} of {bytes} bytes was closed, and {} were seen, of which \
-                     {wrong:?} is {:?}",
-                    seen.len(),
-                    wrong.map(|at| seen[at])
-                )),
-            };
+            return check_closed(number, bytes, seen);
         }
         // Somebody is writing: 0 is a hole, or a file that was cut.
         let is_known = |byte: &u8| *byte == 0 || *byte == number || numbers.contains(byte);
@@ -93,6 +84,20 @@ impl Sessions {
             NfsStat3::Stale if is_changing => Ok(()),
             status => Err(format!("{status}, although a session was closed at {first:?}")),
         }
+    }
+}
+
+/// Nobody is writing: these are the bytes of the last session, and all of them.
+fn check_closed(number: u8, bytes: usize, seen: &[u8]) -> Result<(), String> {
+    let wrong = seen.iter().position(|byte| *byte != number);
+    match (wrong, seen.len() == bytes) {
+        (None, true) => Ok(()),
+        (wrong, _) => Err(format!(
+            "session {number} of {bytes} bytes was closed, and {} were seen, of which {wrong:?} is \
+             {:?}",
+            seen.len(),
+            wrong.map(|at| seen[at])
+        )),
     }
 }
 

@@ -63,6 +63,10 @@ fn span(fault: Fault) -> Option<Nanos> {
 
 fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
     let now = stage.clock.now();
+    let disk = |trouble, span| {
+        stage.history.begins(trouble, now, span);
+        stage.machine.disk(fault, true);
+    };
     match fault {
         Fault::Cut { client } => wires[client].outage.cut(),
         Fault::CutAfterCalls { client, calls } => wires[client].outage.cut_after_calls(calls),
@@ -79,13 +83,9 @@ fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
         Fault::Vanish { client } => wires[client].group.kill(),
         Fault::Crash { polls, down } => stage.machine.crash(polls, down),
         Fault::WriteErrors { span } | Fault::SyncErrors { span } => {
-            stage.history.begins(Trouble::Failing, now, span);
-            stage.machine.disk(fault, true);
+            disk(Trouble::Failing, span);
         }
-        Fault::Full { span } => {
-            stage.history.begins(Trouble::Full, now, span);
-            stage.machine.disk(fault, true);
-        }
+        Fault::Full { span } => disk(Trouble::Full, span),
         Fault::Slow { .. } => stage.machine.disk(fault, true),
     }
 }

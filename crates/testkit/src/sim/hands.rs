@@ -163,9 +163,8 @@ impl Hands {
                 Ok(session.create(dir, name, how).await?.obj)
             }
             Grip::Files { files, .. } => {
-                let exclusive = how != How::Unchecked;
-                let made = files.create_open(&me(), dir, name, attributes, exclusive).await;
-                let (made, open) = made?;
+                let is_new = how != How::Unchecked;
+                let (made, open) = files.create_open(&me(), dir, name, attributes, is_new).await?;
                 close(open).await?;
                 Ok(Some(made.handle))
             }
