@@ -206,11 +206,6 @@ impl Attributes {
         self.told_apart == Some(of.fsid)
     }
 
-    /// The same of the file system of a file.
-    pub fn is_told_apart(&self, file: &FileHandle) -> bool {
-        self.files.peek(file).is_some_and(|known| self.tells_apart(&known.attributes))
-    }
-
     /// The attributes last told, if the file's data are of exactly this state, and whatever anybody
     /// has done to it since then has left others. By what is known of the server's clock by now.
     pub fn closed(&self, file: &FileHandle, then: Instant, wall: Time) -> Option<Fattr3> {

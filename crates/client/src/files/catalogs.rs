@@ -209,19 +209,18 @@ impl Catalogs {
         self.dirs.put(*dir, Dir { was_asked: true, is_too_large: true, ..Dir::new(version) });
     }
 
-    /// We have changed where a name leads, in a directory that is of this version still; to nobody
-    /// knows what where there is no target.
+    /// We have changed where a name leads; to nobody knows what where there is no target. Of the
+    /// others all is as it was.
     pub(super) fn changed(&mut self, dir: &FileHandle, name: &[u8], to: Option<(Then, Leads)>) {
         let Some(known) = self.dirs.get_mut(dir) else { return };
-        match to {
-            Some((then, target)) if known.version == then.0 => {
-                known.listing = None;
-                self.names -= usize::from(known.names.remove(name).is_some());
-                known.has_news = true;
-                self.may_have_news = true;
-                self.learn(dir, name, then, target);
-            }
-            _ => self.forget_dir(dir),
+        known.listing = None;
+        self.names -= usize::from(known.names.remove(name).is_some());
+        known.has_news = true;
+        self.may_have_news = true;
+        if let Some((then, target)) = to
+            && known.version == then.0
+        {
+            self.learn(dir, name, then, target);
         }
     }
 

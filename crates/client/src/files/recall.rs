@@ -82,13 +82,11 @@ impl Files {
         if self.disk().is_none() {
             return;
         }
-        // Of what others do within the same tick of the server's clock nobody would hear.
-        let tells_apart = state.attributes.is_told_apart(dir);
         let attributes = match target {
             Some(Target::File(file)) => state.attributes.last(&file),
             _ => None,
         };
-        let to = settled.version.zip(target).filter(|_| tells_apart);
+        let to = settled.version.zip(target);
         let at = self.at();
         let to = to.map(|(version, target)| ((version, at), (target, attributes)));
         state.catalogs.changed(dir, name, to);
