@@ -331,10 +331,12 @@ impl<W> Journal<W> {
         }
     }
 
-    /// Has a frame written if the newest one calls replies open that are not.
-    pub fn say_decided(&mut self) {
+    /// Has a frame written if the newest one calls replies open that are not; whether it does.
+    pub fn say_decided(&mut self) -> bool {
         let open_from = self.replies.oldest_open(0).unwrap_or(u64::MAX);
-        self.is_due |= open_from > self.open_from && !self.is_failed;
+        let is_news = open_from > self.open_from && !self.is_failed;
+        self.is_due |= is_news;
+        is_news
     }
 
     /// A file that has records could not be synced: what the kernel had of it may be gone, and a

@@ -379,8 +379,9 @@ impl Log {
     pub(super) fn tend(&self, second: u32) {
         self.covers.tend();
         let mut state = self.shared.state.lock();
-        state.journal.say_decided();
-        self.shared.wake(&mut state);
+        if state.journal.say_decided() {
+            self.shared.wake(&mut state);
+        }
         if state.objects.is_empty() || second < state.swept_at.saturating_add(SWEEP_SECONDS) {
             return;
         }
