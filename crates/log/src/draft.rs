@@ -29,13 +29,20 @@ pub(crate) enum Content {
         told: Told,
         instead: Option<u64>,
     },
+    Change {
+        data: Bytes,
+    },
+    Done {
+        through: u64,
+        data: Bytes,
+    },
 }
 
 impl Content {
     /// Of a record with this, which has a key.
     pub(crate) fn record_bytes(&self, key: &Key) -> usize {
         let data = match self {
-            Self::Data { data, .. } => data.len(),
+            Self::Data { data, .. } | Self::Change { data } | Self::Done { data, .. } => data.len(),
             Self::Attributes { .. } => Attributes::BYTES,
             Self::Past { .. } => 0,
             Self::Reply { told, .. } => told.bytes.len(),
@@ -53,6 +60,8 @@ impl Content {
             }
             &Self::Past { through } => Op::Past { through },
             Self::Reply { told, .. } => Op::Reply { came: told.came, bytes: &told.bytes },
+            Self::Change { data } => Op::Change { data },
+            &Self::Done { through, ref data } => Op::Done { through, data },
         }
     }
 }

@@ -26,6 +26,10 @@ pub const FRAME_BYTES_DUE: usize = 1 << 20;
 /// No frame is longer.
 pub const FRAME_BYTES_MAX: usize = FRAME_BYTES_DUE + DATA_BYTES_MAX + BLOCK;
 
+/// Kinds of records that only proxies write.
+const CHANGE: u8 = 8;
+const DONE: u8 = 9;
+
 /// Flag: no file needs anything before this frame, and the server ended as it should.
 pub const CLEAN: u32 = 1;
 /// Flag: a sync of a file has failed; what is in the page cache may never come to the disk, and
@@ -122,6 +126,10 @@ pub enum Op<'a> {
     Data { offset: u64, modified: Stamp, changed: Stamp, data: &'a [u8] },
     /// A SETATTR.
     Attributes { modified: Stamp, changed: Stamp, set: Attributes },
+    /// A change that is on its way to another server, in the words of whoever writes it.
+    Change { data: &'a [u8] },
+    /// The same as `Past` of a change, and what came of it.
+    Done { through: u64, data: &'a [u8] },
     /// The file itself is stable as it was after the record `through`: that and all before it are
     /// not needed any more, and must not be done again.
     Past { through: u64 },
@@ -233,6 +241,8 @@ impl<'b> Builder<'b> {
             Op::Attributes { modified, changed, .. } => (3, &set, 0, [modified, changed]),
             Op::Past { through } => (2, &[], through, [Stamp::default(); 2]),
             Op::Reply { came, bytes } => (4, bytes, 0, [came, Stamp::default()]),
+            Op::Change { data } => (CHANGE, data, 0, [Stamp::default(); 2]),
+            Op::Done { through, data } => (DONE, data, through, [Stamp::default(); 2]),
         };
         let key = record.key.as_bytes();
         let len = u32::try_from(data.len()).expect("data are bounded by DATA_BYTES_MAX");
@@ -331,6 +341,8 @@ fn take_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
         3 => Op::Attributes { modified, changed, set: Attributes::decode(data)? },
         2 if data.is_empty() => Op::Past { through: number(16) },
         4 if Reply::decode(data).is_some() => Op::Reply { came: modified, bytes: data },
+        CHANGE => Op::Change { data },
+        DONE => Op::Done { through: number(16), data },
         _ => return None,
     };
     Some((Record { sequence: number(8), key: Key::new(key)?, op }, rest))
@@ -364,7 +376,7 @@ mod tests {
         }
     }
 
-    fn records<'a>(data: &'a [u8], reply: &'a [u8]) -> [Record<'a>; 5] {
+    fn records<'a>(data: &'a [u8], reply: &'a [u8]) -> [Record<'a>; 7] {
         let key = Key::new(b"a handle").unwrap();
         let modified = Stamp { seconds: -1, nanos: 999 };
         let changed = Stamp { seconds: 1 << 40, nanos: 1 };
@@ -379,6 +391,8 @@ mod tests {
             Record { sequence: 12, key, op: Op::Attributes { modified, changed, set } },
             Record { sequence: 13, key, op: Op::Attributes { modified, changed, set: some } },
             Record { sequence: 14, key, op: Op::Reply { came: changed, bytes: reply } },
+            Record { sequence: 15, key, op: Op::Change { data: b"made" } },
+            Record { sequence: 16, key, op: Op::Done { through: 15, data: b"so" } },
         ]
     }
 
@@ -407,7 +421,7 @@ mod tests {
         let frame = Frame::decode(&bytes, &ID, 1, 8192).unwrap();
         let found: Vec<_> = frame.records().map(Result::unwrap).collect();
         assert_eq!(found, records(&data, &reply()));
-        assert_eq!((frame.header.records, frame.header.bytes), (5, 8192));
+        assert_eq!((frame.header.records, frame.header.bytes), (7, 8192));
     }
 
     #[test]

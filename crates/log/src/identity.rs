@@ -9,6 +9,9 @@
 use crate::{BLOCK, BLOCK_BYTES};
 
 pub const MAGIC: [u8; 16] = *b"nfskit write log";
+
+/// How the log of a proxy begins.
+pub const PROXY_MAGIC: [u8; 16] = *b"nfskit writeback";
 pub const VERSION: u32 = 4;
 
 /// Most logs of one export.
@@ -17,8 +20,32 @@ pub const LOGS_MAX: usize = 8;
 /// Most bytes that name an export.
 pub const EXPORT_BYTES_MAX: usize = 128;
 
+/// Whose records it has.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Purpose {
+    /// A server's with a directory: stable WRITEs of its files.
+    #[default]
+    Server,
+    /// A proxy's: changes that are on their way to its origin.
+    Proxy,
+}
+
+impl Purpose {
+    fn magic(self) -> [u8; 16] {
+        match self {
+            Self::Server => MAGIC,
+            Self::Proxy => PROXY_MAGIC,
+        }
+    }
+
+    fn of(magic: &[u8]) -> Option<Self> {
+        [Self::Server, Self::Proxy].into_iter().find(|purpose| purpose.magic() == magic)
+    }
+}
+
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Identity {
+    pub purpose: Purpose,
     /// Random, the same in all logs of the export, and in every frame.
     pub id: [u8; 16],
     /// Which of them it is, from 0, and how many there are: without one of them nothing is known of
@@ -71,7 +98,7 @@ pub enum IdentityError {
 impl Identity {
     pub fn encode(&self) -> Vec<u8> {
         let mut block = Vec::with_capacity(BLOCK);
-        block.extend(MAGIC);
+        block.extend(self.purpose.magic());
         block.extend(VERSION.to_le_bytes());
         block.extend(self.log.to_le_bytes());
         block.extend(self.logs.to_le_bytes());
@@ -90,10 +117,8 @@ impl Identity {
         let block: &[u8; BLOCK] = block.try_into().map_err(|_| IdentityError::Foreign)?;
         let (content, checksum) = block.split_at(BLOCK - 4);
         let is_whole = crc32fast::hash(content).to_le_bytes() == checksum;
-        if content[..16] != MAGIC {
-            // A log of ours whose first bytes have suffered still has its checksum in place.
-            return Err(IdentityError::Foreign);
-        }
+        // A log of ours whose first bytes have suffered still has its checksum in place.
+        let purpose = Purpose::of(&content[..16]).ok_or(IdentityError::Foreign)?;
         if !is_whole {
             return Err(IdentityError::Checksum);
         }
@@ -115,7 +140,8 @@ impl Identity {
             return Err(IdentityError::Invalid);
         }
         let id = std::array::from_fn(|i| content[24 + i]);
-        Ok(Self { id, log, logs, bytes, export: content[56..56 + len].to_vec() })
+        let export = content[56..56 + len].to_vec();
+        Ok(Self { purpose, id, log, logs, bytes, export })
     }
 }
 
@@ -126,9 +152,12 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_noticed() {
         let (id, export) = ([7; 16], vec![1, 2, 3]);
-        let identity = Identity { id, log: 1, logs: 2, bytes: 16 << 20, export };
+        let purpose = Purpose::Proxy;
+        let identity = Identity { purpose, id, log: 1, logs: 2, bytes: 16 << 20, export };
         let block = identity.encode();
-        assert_eq!(Identity::decode(&block), Ok(identity));
+        assert_eq!(Identity::decode(&block), Ok(identity.clone()));
+        let other = Identity { purpose: Purpose::Server, ..identity };
+        assert_eq!(Identity::decode(&other.encode()), Ok(other));
         for bit in 0..block.len() * 8 {
             let mut flipped = block.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);

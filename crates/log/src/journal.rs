@@ -167,8 +167,9 @@ pub struct Journal<W> {
 }
 
 impl<W> Journal<W> {
-    /// Goes on behind what was found, all of which is in its place by now: the first frame says so,
-    /// and is to be written before anything is submitted.
+    /// Goes on behind what was found, all of which is in its place by now, but for what is held
+    /// ([`Self::hold`]): the first frame says so, and is to be written before anything is
+    /// submitted.
     pub fn new(set: &Set, boot: [u8; 16], found: Option<&Found>, limits: Limits) -> Self {
         let frames = found.map_or(&[][..], |found| &found.frames);
         let parts = set.bytes.iter().enumerate().map(|(log, &bytes)| {
@@ -252,6 +253,42 @@ impl<W> Journal<W> {
         let sequence = self.push(key, Content::Attributes { modified, changed, set }, waiter);
         self.files.entry(key).or_default().last = sequence;
         sequence
+    }
+
+    /// The same of a change that is on its way to another server; admitted as a WRITE of so many
+    /// bytes is.
+    pub fn submit_change(&mut self, key: Key, data: Bytes, waiter: W) -> u64 {
+        self.queued_cost += cost(data.len());
+        self.needed += 1;
+        let sequence = self.push(key, Content::Change { data }, waiter);
+        self.files.entry(key).or_default().last = sequence;
+        sequence
+    }
+
+    /// A change has come where it was to go, and this came of it.
+    pub fn done(&mut self, key: Key, through: u64, data: Bytes, waiter: W) {
+        self.push(key, Content::Done { through, data }, waiter);
+    }
+
+    /// A record that was found is needed still. For a journal that goes on before all that was
+    /// found is in its place; before its first frame.
+    pub fn hold(&mut self, key: Key, sequence: u64, frame: u64) {
+        let file = self.files.entry(key).or_default();
+        file.last = file.last.max(sequence);
+        file.needed.push_back((sequence, frame));
+        self.needed += 1;
+        self.parts.iter_mut().for_each(|part| part.ring.hold(frame));
+    }
+
+    /// A sequence that no record will have, for what is to be told apart from records.
+    pub fn skip_record(&mut self) -> u64 {
+        self.next_record += 1;
+        self.next_record - 1
+    }
+
+    /// The sequence of the next record.
+    pub fn next_record(&self) -> u64 {
+        self.next_record
     }
 
     /// Before a file is synced: up to which record that will make it past its records. None: it
@@ -493,9 +530,9 @@ impl<W> Journal<W> {
         for queued in self.queue.drain(..records) {
             let Queued { sequence: record, key, content, waiter } = queued;
             let in_file = match &content {
-                Content::Data { data, .. } => Some(data.len()),
+                Content::Data { data, .. } | Content::Change { data } => Some(data.len()),
                 Content::Attributes { .. } => Some(0),
-                &Content::Past { through } => {
+                &Content::Past { through } | &Content::Done { through, .. } => {
                     past.push((key, through));
                     None
                 }

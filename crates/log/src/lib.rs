@@ -47,7 +47,7 @@ pub mod scan;
 pub mod unstable;
 
 pub use self::frame::{Attributes, Op, Record, Stamp};
-pub use self::identity::{Identity, Set};
+pub use self::identity::{Identity, Purpose, Set};
 pub use self::journal::{Journal, Limits};
 pub use self::kept::Told;
 pub use self::key::Key;

@@ -34,7 +34,8 @@ impl Needed {
                 self.accessed = set.accessed.or(self.accessed);
                 self.has_attributes = true;
             }
-            Op::Past { .. } | Op::Reply { .. } => return,
+            Op::Change { data } => self.bytes += data.len() as u64,
+            Op::Past { .. } | Op::Done { .. } | Op::Reply { .. } => return,
         }
         self.records += 1;
     }
@@ -101,12 +102,12 @@ impl Plan {
         walk(medium, set, found, |frame| {
             for record in frame.records().flatten() {
                 match record.op {
-                    Op::Past { through } => {
+                    Op::Past { through } | Op::Done { through, .. } => {
                         let past = plan.past.entry(record.key).or_default();
                         *past = through.max(*past);
                     }
                     Op::Reply { came, bytes } => newest.add(&record, came, bytes),
-                    Op::Data { .. } | Op::Attributes { .. } => {}
+                    Op::Data { .. } | Op::Attributes { .. } | Op::Change { .. } => {}
                 }
             }
             Ok::<_, ScanError>(())
@@ -123,7 +124,7 @@ impl Plan {
 
     /// Whether this record is to be done again.
     pub fn needs(&self, record: &Record<'_>) -> bool {
-        !matches!(record.op, Op::Past { .. } | Op::Reply { .. })
+        !matches!(record.op, Op::Past { .. } | Op::Done { .. } | Op::Reply { .. })
             && self.past.get(&record.key).is_none_or(|&past| record.sequence > past)
     }
 

@@ -96,6 +96,15 @@ impl Ring {
         self.pass();
     }
 
+    /// A record of this frame, which was found, is needed.
+    pub fn hold(&mut self, sequence: u64) {
+        let index = self.slots.binary_search_by_key(&sequence, |slot| slot.place.sequence);
+        if let Ok(index) = index {
+            self.slots[index].needed += 1;
+            self.passed = self.passed.min(index);
+        }
+    }
+
     fn pass(&mut self) {
         while self.slots.get(self.passed).is_some_and(|slot| slot.needed == 0) {
             self.passed += 1;

@@ -29,8 +29,11 @@ impl Durable {
     }
 
     /// The same for data in a write log. `told` is what became of the frame that has them: an error
-    /// if it is not known.
-    pub(crate) fn after_log<E>(told: Result<(), E>, verifier: Verifier) -> Result<Self, E> {
+    /// if it is not known. Also for stores with a log of their own.
+    ///
+    /// # Errors
+    /// What was told.
+    pub fn after_log<E>(told: Result<(), E>, verifier: Verifier) -> Result<Self, E> {
         told.map(|()| Self { verifier })
     }
 

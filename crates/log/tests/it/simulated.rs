@@ -605,7 +605,9 @@ impl Machine {
                         file.cache[place(offset)..][..data.len()].copy_from_slice(data);
                     }
                     Op::Attributes { set, .. } => file.cache[place(set.size.unwrap())..].fill(0),
-                    Op::Past { .. } | Op::Reply { .. } => return Ok(()),
+                    Op::Past { .. } | Op::Change { .. } | Op::Done { .. } | Op::Reply { .. } => {
+                        return Ok(());
+                    }
                 }
                 file.dirty = [step; SECTORS];
                 *replayed += 1;

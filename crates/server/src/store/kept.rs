@@ -76,6 +76,8 @@ pub struct Kept {
     base: PathBuf,
     new_log: NewLog,
     log: File,
+    /// The log before this one, whose rows may still be on their way to the database.
+    previous: Option<File>,
     number: u64,
     log_bytes: usize,
     /// What was written since rows last went to the database.
@@ -138,6 +140,7 @@ impl Kept {
             base,
             new_log,
             log,
+            previous: None,
             number,
             log_bytes: 0,
             waiting_bytes: 0,
@@ -170,11 +173,23 @@ impl Kept {
         }
     }
 
+    /// What to sync (fdatasync) so that all rows that were noted survive power loss. The files are
+    /// others than these, so that nobody has to wait meanwhile.
+    ///
+    /// # Errors
+    /// There is no descriptor for it.
+    pub fn unsynced(&self) -> io::Result<Vec<File>> {
+        let logs = self.previous.iter().chain([&self.log]).map(File::try_clone);
+        // With the directory, which has the logs' names.
+        logs.chain(self.base.parent().map(File::open)).collect()
+    }
+
     /// Begins a new log, and lets a thread put what the others hold into the database.
     fn hand_over(&mut self) {
         let next = self.number + 1;
         if let Ok(log) = (self.new_log)(&log_path(&self.base, next)) {
-            (self.log, self.number, self.log_bytes) = (log, next, 0);
+            self.previous = Some(mem::replace(&mut self.log, log));
+            (self.number, self.log_bytes) = (next, 0);
         }
         self.waiting_bytes = 0;
         let written_to = self.number;

@@ -69,7 +69,9 @@ macro_rules! operations {
                 medium() -> Medium;
                 verifier() -> Verifier;
                 brief(handle: &Handle) -> Option<Handle>;
+                full(handle: &Handle) -> Handle;
                 shares_clock() -> bool;
+                doubts() -> u64;
                 sync_failures() -> u64;
                 readings() -> Vec<Reading>;
                 keeps_replies() -> bool;

@@ -179,10 +179,21 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
+    /// The name that [`Self::brief`] has made this one of; itself, if it has not.
+    fn full(&self, handle: &Handle) -> Handle {
+        *handle
+    }
+
     /// Whether times of files are those of this host's clock, by which it is seen when they were
     /// made.
     fn shares_clock(&self) -> bool {
         true
+    }
+
+    /// Grows whenever calls that were under way to where the files are may have been carried out
+    /// without an answer, and were made again.
+    fn doubts(&self) -> u64 {
+        0
     }
 
     /// Syncs that failed, each of which changed the verifier.

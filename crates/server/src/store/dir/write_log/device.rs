@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use log::BLOCK_BYTES;
-use log::identity::MAGIC;
+use log::identity::{MAGIC, PROXY_MAGIC};
 
 use crate::store::dir::data::FileSystem;
 
@@ -99,7 +99,7 @@ pub(super) fn check_blank(file: &File, bytes: u64) -> Result<(), String> {
 pub(super) fn begins_as_log(file: &File) -> io::Result<bool> {
     let mut magic = [0; 16];
     file.read_exact_at(&mut magic, 0)?;
-    Ok(magic == MAGIC)
+    Ok(magic == MAGIC || magic == PROXY_MAGIC)
 }
 
 fn known(start: &[u8]) -> Option<&'static str> {

@@ -29,6 +29,7 @@
 //! buffers of 1.3 MiB for each log, 16 MiB of UNSTABLE WRITEs, 0.7 MiB of replies, and at most
 //! 1,024 files that are kept open.
 
+mod alone;
 mod covers;
 mod device;
 mod failure;
@@ -53,6 +54,7 @@ use log::{Journal, Key, Limits, Stamp, Told};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+pub use self::alone::{Alone, Peek, Writer};
 use self::covers::Covers;
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;

@@ -241,7 +241,12 @@ impl Target {
         match *op {
             Op::Data { offset, data, .. } => write_all(&self.fd, data, offset),
             Op::Attributes { changed, set, .. } if changed >= self.changed => self.set(&set),
-            Op::Attributes { .. } | Op::Past { .. } | Op::Reply { .. } => Ok(()),
+            // Changes are in a proxy's log only, which is not taken for a server's.
+            Op::Attributes { .. }
+            | Op::Past { .. }
+            | Op::Reply { .. }
+            | Op::Change { .. }
+            | Op::Done { .. } => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use log::identity::LOGS_MAX;
 use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{Found, Lost, ScanError, salvage, scan};
-use log::{Identity, Journal, Limits, Medium, Set, frame};
+use log::{Identity, Journal, Limits, Medium, Purpose, Set, frame};
 use rustix::rand::GetRandomFlags;
 
 use super::file::{self, LogFile, Site};
@@ -93,9 +93,15 @@ impl LogFiles {
                 let log = marker.place(path).unwrap_or(index);
                 let number = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
                 let (log, logs, export) = (number(log), number(paths.len()), export.clone());
-                Identity { id: marker.id, log, logs, bytes: 0, export }
+                let purpose = Purpose::Server;
+                Identity { purpose, id: marker.id, log, logs, bytes: 0, export }
             });
             let log = LogFile::open(path, rebuilt)?;
+            if log.identity.purpose == Purpose::Proxy {
+                return Err(
+                    log.error("it is the log of a proxy (serve nfs://... --write-back)".to_owned())
+                );
+            }
             check_company(&log, &files, paths.len())?;
             files.push(log);
         }
@@ -233,7 +239,8 @@ fn make_if_none(
     for (index, (path, site)) in options.files.iter().zip(&sites).enumerate() {
         let (log, logs) = (number(index), number(sites.len()));
         let (bytes, export) = (set.bytes[index], export.to_vec());
-        let identity = Identity { id, log, logs, bytes, export };
+        let purpose = Purpose::Server;
+        let identity = Identity { purpose, id, log, logs, bytes, export };
         let first = if index == 0 { &first[..] } else { &[] };
         file::make(path, site, &identity, first).map_err(|what| {
             // Those that were made before are of no use to anybody.

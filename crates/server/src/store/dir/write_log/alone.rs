@@ -1,0 +1,220 @@
+//! A log in a file for whoever keeps the journal: the proxy's write-back. It is found, made, locked
+//! and written as a directory's is.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use log::journal::Begin;
+use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Limits, Medium, Purpose, Set};
+use rustix::fs::FlockOperation;
+use rustix::rand::GetRandomFlags;
+use tokio::sync::oneshot;
+
+use super::LogError;
+use super::file::{self, Aligned, LogFile, Site};
+
+/// One log, open and locked.
+pub struct Alone {
+    file: LogFile,
+    boot: [u8; 16],
+}
+
+impl std::fmt::Debug for Alone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Alone").field("path", &self.file.path()).finish_non_exhaustive()
+    }
+}
+
+impl Medium for Alone {
+    fn read(&self, log: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
+        match log {
+            0 => self.file.read(at, into),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+impl Alone {
+    /// The log at this place, made with so many bytes if nothing is there. `owner` names what its
+    /// records are for, in at most [`log::identity::EXPORT_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    /// [`LogError`]: it is another's, in use, cut off, or cannot be made.
+    pub fn open_or_make(path: &Path, bytes: u64, owner: &[u8]) -> Result<Self, LogError> {
+        let wrong = |what: String| LogError::File { file: path.to_owned(), what };
+        let site = Site::at(path).map_err(wrong)?;
+        if !matches!(site, Site::Taken) {
+            let mut id = [0; 16];
+            rustix::rand::getrandom(&mut id, GetRandomFlags::empty())
+                .map_err(|errno| wrong(errno.to_string()))?;
+            let bytes = site.bytes(bytes).map_err(wrong)?;
+            let set = Set { id, bytes: vec![bytes] };
+            let boot = boot(path)?;
+            let mut first = Vec::new();
+            let mut journal = Journal::<()>::new(&set, boot, None, Limits::default());
+            let begun = journal.begin(0, &mut first);
+            debug_assert!(matches!(begun, Begin::Write { .. }), "an empty log has room");
+            let (purpose, export) = (Purpose::Proxy, owner.to_vec());
+            let identity = Identity { purpose, id, log: 0, logs: 1, bytes, export };
+            file::make(path, &site, &identity, &first).map_err(wrong)?;
+        }
+        let log = Self::open(path)?;
+        match log.file.identity.export == owner {
+            true => Ok(log),
+            false => Err(log.file.error(
+                "it was made for another origin: the same URL as before is needed".to_owned(),
+            )),
+        }
+    }
+
+    /// The log at this place, whatever its records are for.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let file = LogFile::open(path, None)?;
+        match file.identity.purpose {
+            Purpose::Proxy => Ok(Self { file, boot: boot(path)? }),
+            Purpose::Server => Err(file.error(OF_A_SERVER.to_owned())),
+        }
+    }
+
+    pub fn set(&self) -> Set {
+        Set::from(&self.file.identity)
+    }
+
+    pub fn owner(&self) -> &[u8] {
+        &self.file.identity.export
+    }
+
+    /// This machine's boot.
+    pub fn boot(&self) -> [u8; 16] {
+        self.boot
+    }
+}
+
+/// A log that somebody else may have, for reading.
+pub struct Peek {
+    file: File,
+    identity: Identity,
+    is_in_use: bool,
+}
+
+impl std::fmt::Debug for Peek {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peek").field("is_in_use", &self.is_in_use).finish_non_exhaustive()
+    }
+}
+
+impl Medium for Peek {
+    fn read(&self, _log: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, at)
+    }
+}
+
+impl Peek {
+    /// # Errors
+    /// It is no log of a proxy, or cannot be read.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let wrong = |what: String| LogError::File { file: path.to_owned(), what };
+        let told = |cause: io::Error| wrong(cause.to_string());
+        // A pipe that somebody has put here is not waited for.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(told)?;
+        if !file.metadata().map_err(told)?.is_file() {
+            return Err(wrong("it is no file".to_owned()));
+        }
+        let mut block = vec![0; BLOCK];
+        file.read_exact_at(&mut block, 0).map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => wrong("it is not a write log of nfskit".to_owned()),
+            _ => told(cause),
+        })?;
+        let identity = Identity::decode(&block).map_err(|error| wrong(error.to_string()))?;
+        if identity.purpose != Purpose::Proxy {
+            return Err(wrong(OF_A_SERVER.to_owned()));
+        }
+        let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
+        Ok(Self { file, identity, is_in_use: lock.is_err() })
+    }
+
+    /// Whether somebody has it.
+    pub fn is_in_use(&self) -> bool {
+        self.is_in_use
+    }
+
+    pub fn set(&self) -> Set {
+        Set::from(&self.identity)
+    }
+
+    pub fn owner(&self) -> &[u8] {
+        &self.identity.export
+    }
+}
+
+const OF_A_SERVER: &str = "it is the log of a server with a directory (--write-log)";
+
+fn boot(path: &Path) -> Result<[u8; 16], LogError> {
+    file::boot().map_err(|cause| LogError::File {
+        file: path.to_owned(),
+        what: format!("the boot of this machine is not told: {cause}"),
+    })
+}
+
+/// A frame to be written, or other work that may block on a disk.
+enum Job {
+    Write { at: u64, frame: Vec<u8>, told: oneshot::Sender<(Vec<u8>, bool)> },
+    Other(Box<dyn FnOnce() + Send>),
+}
+
+/// A thread that writes a log. It ends when this is dropped, after what it was given.
+#[derive(Debug)]
+pub struct Writer {
+    jobs: Sender<Job>,
+}
+
+impl Writer {
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(log: Arc<Alone>) -> io::Result<Self> {
+        let (jobs, given) = channel();
+        thread::Builder::new().name("nfskit-log-0".to_owned()).spawn(move || work(&log, &given))?;
+        Ok(Self { jobs })
+    }
+
+    /// Gives back the frame, and whether it is stable. Nothing is told if the thread is gone.
+    pub fn write(&self, at: u64, frame: Vec<u8>) -> oneshot::Receiver<(Vec<u8>, bool)> {
+        debug_assert!(at.is_multiple_of(BLOCK_BYTES), "frames begin at blocks");
+        let (told, hears) = oneshot::channel();
+        self.jobs.send(Job::Write { at, frame, told }).ok();
+        hears
+    }
+
+    /// Does this on the thread.
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (told, hears) = oneshot::channel();
+        let job = Box::new(move || drop(told.send(work())));
+        self.jobs.send(Job::Other(job)).ok();
+        hears
+    }
+}
+
+fn work(log: &Alone, given: &Receiver<Job>) {
+    let mut aligned = Aligned::default();
+    while let Ok(job) = given.recv() {
+        match job {
+            Job::Write { at, frame, told } => {
+                let is_stable = log.file.write(at, aligned.copy(&frame)).is_ok();
+                told.send((frame, is_stable)).ok();
+            }
+            Job::Other(work) => work(),
+        }
+    }
+}
