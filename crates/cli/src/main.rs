@@ -13,6 +13,7 @@ mod mountable;
 mod reached;
 mod samples;
 mod state;
+mod write_back;
 
 use std::process::ExitCode;
 

@@ -30,6 +30,7 @@ mod naming;
 mod neutral;
 mod remote;
 mod transfer;
+pub mod write_back;
 
 pub use self::handles::{Handles, HandlesError};
 pub use self::remote::{Options, Remote};

@@ -312,6 +312,17 @@ impl Store for Remote {
         self.handles.brief(handle)
     }
 
+    fn full(&self, handle: &Handle) -> Handle {
+        self.handles.full(handle)
+    }
+
+    /// Calls are retransmitted over each new connection.
+    fn doubts(&self) -> u64 {
+        let Counters { procedures, transport, .. } = self.session.rpc().counters();
+        let again = procedures.iter().map(|counted| counted.retransmissions).sum::<u64>();
+        transport.connects + again
+    }
+
     /// They are the origin's.
     fn shares_clock(&self) -> bool {
         false

@@ -35,7 +35,7 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("net", &["perf", "wire"]),
     ("log", &[]),
     ("perf", &[]),
-    ("proxy", &["cache", "client", "net", "perf", "server", "wire"]),
+    ("proxy", &["cache", "client", "log", "net", "perf", "server", "wire"]),
     ("report", &["perf"]),
     ("server", &["log", "perf", "wire"]),
     ("study", &["client", "doctor", "harness", "load", "net", "perf", "report", "server", "world"]),

@@ -10,6 +10,7 @@ pub(crate) enum Log {
     Verify(Verify),
     Replay(Replay),
     Drain(Drain),
+    Status(Status),
 }
 
 /// Says what a log holds. No server may have it. Of several logs of a directory, all are to be
@@ -42,11 +43,22 @@ pub(crate) struct Replay {
     pub(crate) place: Place,
 }
 
+/// Says what a proxy's log (serve nfs://... --write-back) has on its way to the origin, and which
+/// conflicts there were. The proxy may run.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit log status /var/lib/nfskit/filer.wal")]
+pub(crate) struct Status {
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
 /// Brings what a log holds to its place, and ends it: the directory can be served without it then,
-/// and the log be removed.
+/// and the log be removed. Of a proxy's log, all is brought to its origin.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit log drain /var/lib/nfskit/data.wal /srv/data
+  nfskit log drain /var/lib/nfskit/filer.wal nfs://filer/export   # of a proxy that has ended
   nfskit log drain /dev/sdb1 /dev/sdc1 /srv/data")]
 pub(crate) struct Drain {
     #[command(flatten)]
@@ -58,8 +70,8 @@ pub(crate) struct Drain {
 pub(crate) struct Place {
     #[arg(value_name = "FILE|DEVICE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The directory that was served with it.
-    #[arg(value_name = "DIR")]
+    /// The directory that was served with it; the origin of a proxy.
+    #[arg(value_name = "DIR|URL")]
     pub(crate) dir: PathBuf,
     /// Of a damaged log, brings what is whole to its place and gives up the rest. Keep a copy of
     /// the log before. A file that was truncated or committed after a stable write may get the

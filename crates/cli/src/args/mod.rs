@@ -230,6 +230,18 @@ pub(crate) struct Serve {
     /// Bytes that are read ahead of clients from the origin, at most; 0 reads nothing ahead.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size_or_none)]
     pub(crate) read_ahead: u64,
+    /// Answers changes of the origin's files from this log, made if it is not there, and brings
+    /// them to the origin later; also after a crash, and when the origin was away. One such proxy
+    /// for an export at a time. What others change there meanwhile is found: both versions stay.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_back: Option<PathBuf>,
+    /// How long a new log is made: 16M to 1G, all of it written once. What is on its way is in
+    /// memory, too.
+    #[arg(
+        long, value_name = "SIZE", default_value = "256M", value_parser = size,
+        requires = "write_back"
+    )]
+    pub(crate) write_back_size: u64,
     /// Keeps blocks of the origin's files in this directory of a local disk, over restarts, too.
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,

@@ -11,7 +11,8 @@ use server::store::dir::write_log::{
 };
 use server::store::dir::{DirOptions, DirStore};
 
-use crate::args::log::{Drain, Inspect, Log, Place, Replay, Verify};
+use crate::args::log::{Drain, Inspect, Log, Place, Replay, Status, Verify};
+use crate::cmd::serve::stores;
 
 /// Runs the command.
 pub(crate) fn run(args: &Log) -> Result<(), Failure> {
@@ -32,7 +33,11 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
             Err(error) => Err(unusable(error)),
         },
         Log::Replay(args) => replay(args),
+        Log::Drain(Drain { place }) if stores::is_origin(&place.dir.to_string_lossy()) => {
+            crate::write_back::drain(place)
+        }
         Log::Drain(args) => drain(args),
+        Log::Status(Status { file }) => crate::write_back::status(file),
     }
 }
 

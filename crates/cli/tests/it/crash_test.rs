@@ -37,6 +37,19 @@ impl Lives {
         Self { first, pid, kill, restart }
     }
 
+    /// Kills it once, and starts it again.
+    pub(crate) fn kill(&self) {
+        for command in [&self.kill, &self.restart] {
+            assert!(Command::new("sh").args(["-c", command]).status().unwrap().success());
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn end(self) {
+        let last: i32 = fs::read_to_string(&self.pid).unwrap().trim().parse().unwrap();
+        rustix::process::kill_process(Pid::from_raw(last).unwrap(), Signal::KILL).unwrap();
+    }
+
     /// Kills it three times, while four clients work on what the URL names, and a last time.
     pub(crate) fn killed(self, url: &str, load: &str, options: &[&str]) -> Finished {
         let mut arguments =
@@ -44,8 +57,7 @@ impl Lives {
         arguments.extend(["--rounds", "3", "--load", load, "--seed", "7", "--clients", "4"]);
         arguments.extend(options);
         let finished = run(arguments);
-        let last: i32 = fs::read_to_string(&self.pid).unwrap().trim().parse().unwrap();
-        rustix::process::kill_process(Pid::from_raw(last).unwrap(), Signal::KILL).unwrap();
+        self.end();
         finished
     }
 }

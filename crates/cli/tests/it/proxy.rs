@@ -1,13 +1,13 @@
 //! `nfskit serve nfs://origin/export`: a proxy as users run it, and its origin.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
 use crate::observed::{get, metrics_address};
-use crate::program::{Finished, nfskit, run};
+use crate::program::{Finished, Program, nfskit, run};
 use crate::served::{Served, url};
 
 const TRUSTING: [&str; 2] = ["--export", "/=no_root_squash,insecure"];
@@ -184,4 +184,139 @@ fn behind_a_proxy_an_origin_that_is_killed_has_lost_nothing() {
         command
     };
     has_lost_nothing(&killed(serve, Through::AProxy, state.path()));
+}
+
+/// A proxy with a log, which lies beside its state.
+fn writes_back(origin: &Served, folder: &Path) -> Command {
+    let mut command = proxy(origin, &["--state", folder.to_str().unwrap()]);
+    command.arg("--write-back").arg(folder.join("log")).args(["--write-back-size", "16M"]);
+    command
+}
+
+fn drained(origin: &Served, folder: &Path) {
+    let log = folder.join("log");
+    let finished = run(["log", "drain", log.to_str().unwrap(), &origin.url()]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("changes brought to"), "{finished:?}");
+    let names = fs::read_dir(origin.path()).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 0, "what was tested with is removed, and so is the lease: {names:?}");
+    assert!(!folder.join("log.conflicts").exists());
+}
+
+#[test]
+fn a_proxy_with_a_log_that_is_killed_has_lost_nothing() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let serve = || writes_back(&origin, state.path());
+    has_lost_nothing(&killed(serve, Through::Nothing, state.path()));
+    drained(&origin, state.path());
+    origin.stop();
+}
+
+/// Everything below a directory: names, and the bytes of files.
+fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut seen = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            seen.extend(
+                tree(&path)
+                    .into_iter()
+                    .map(|(below, data)| (Path::new(path.file_name().unwrap()).join(below), data)),
+            );
+        } else {
+            seen.push((path.file_name().unwrap().into(), fs::read(&path).unwrap()));
+        }
+    }
+    seen.sort();
+    seen
+}
+
+/// Programs on a mount, while the origin is killed under them, and then the proxy.
+#[test]
+fn programs_behind_a_proxy_with_a_log_do_not_see_that_its_origin_is_killed() {
+    if !can_mount() {
+        return;
+    }
+    let (data, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let serve = || {
+        let mut command = nfskit(["serve", data.path().to_str().unwrap()]);
+        command.args(TRUSTING).arg("--state").arg(state.path());
+        command
+    };
+    let lives = Lives::begin(serve, state.path());
+    let behind = tempfile::tempdir().unwrap();
+    let proxy = Served::start(writes_back(&lives.first, behind.path()), "127.0.0.1:0");
+    let mount = Mounted::new(&proxy, &[]);
+    let dir = mount.path("fsx");
+    fs::create_dir(&dir).unwrap();
+    let arguments = ["bench", "fsx", "--seed", "3", "--ops", "120", "--files", "2", "--dir"];
+    let fsx = Program::start(nfskit(arguments).arg(&dir));
+    for round in 0..3 {
+        for number in 0..9 {
+            let dir = mount.path(&format!("d{round}"));
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("new"), format!("{round} {number}")).unwrap();
+            fs::rename(dir.join("new"), dir.join(format!("f{}", number % 7))).unwrap();
+        }
+        lives.kill();
+    }
+    let fsx = fsx.finish();
+    assert_eq!(fsx.code, Some(0), "{fsx:?}");
+    let seen = tree(&mount.path(""));
+    mount.stop();
+    // What has not come to the origin by now is in the log.
+    proxy.program.signal(rustix::process::Signal::KILL);
+    proxy.program.finish();
+    let log = behind.path().join("log");
+    let conflicts = fs::read_to_string(behind.path().join("log.conflicts"));
+    assert_eq!(conflicts.unwrap_or_default(), "");
+    let drain = run(["log", "drain", log.to_str().unwrap(), &lives.first.url()]);
+    assert_eq!(drain.code, Some(0), "{drain:?}");
+    assert!(tree(data.path()) == seen, "{:?}", tree(data.path()));
+    lives.end();
+}
+
+#[test]
+fn what_is_on_its_way_is_told_and_a_log_has_one_proxy_and_one_origin() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let log = state.path().join("log");
+    let log = log.to_str().unwrap();
+    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
+    let banner = served.program.wait_for(|text| text.contains("macOS").then(|| text.to_owned()));
+    for part in ["stable in the log, and at the origin later", "16 MiB: nothing was on its way"] {
+        assert!(banner.contains(part), "no {part:?} in {banner}");
+    }
+    let bench = ["bench", "seqwrite", "--wire", "--size", "1M", "--target", &served.url()];
+    assert_eq!(run(bench).code, Some(0));
+    let status = run(["log", "status", log]);
+    assert_eq!(status.code, Some(0), "{status:?}");
+    for part in ["a proxy has it", "pending    ", "conflicts  0"] {
+        assert!(status.stdout.contains(part), "no {part:?}: {status:?}");
+    }
+    let mut second = writes_back(&origin, state.path());
+    second.args(["--listen", "127.0.0.1:0"]);
+    Program::start(&mut second)
+        .finish()
+        .complains(3, &["another server has it", "nfskit log status"]);
+    let refused = |arguments: &[&str], code, parts: &[&str]| run(arguments).complains(code, parts);
+    refused(&["log", "drain", log, &origin.url()], 3, &["a proxy has", "log status"]);
+    served.stop();
+    assert!(!origin.path().join(".nfskit-write-back").exists(), "the lease is nobody's");
+    let other = Served::memory(&[]);
+    let mut foreign = writes_back(&other, state.path());
+    foreign.args(["--listen", "127.0.0.1:0"]);
+    Program::start(&mut foreign).finish().complains(3, &["made for another origin"]);
+    refused(&["log", "inspect", log], 3, &["the log of a proxy"]);
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    refused(&["serve", data, "--write-back", log], 2, &["--write-back is of the store nfs://"]);
+    let url = origin.url();
+    let anywhere = ["serve", &url, "--write-back", log, "--listen", "127.0.0.1:0"];
+    refused(&anywhere, 3, &["needs a state directory", "--state DIR"]);
+    let junk = state.path().join("junk");
+    fs::write(&junk, vec![1; 100_000]).unwrap();
+    refused(&["log", "status", junk.to_str().unwrap()], 3, &["not a write log of nfskit"]);
+    origin.stop();
+    other.stop();
 }

@@ -114,6 +114,14 @@ impl Handles {
         }
     }
 
+    /// The one that a short one was made of.
+    pub(crate) fn full(&self, ours: &Handle) -> Handle {
+        match ours.as_bytes().first() {
+            Some(&NUMBERED) => self.open_handle(ours).map_or(*ours, |origin| self.seal(&origin)),
+            _ => *ours,
+        }
+    }
+
     /// The origin's of ours.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ pub(super) struct Banner<'a> {
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
     recovered: Option<(Recovered, Vec<Latencies>)>,
+    write_back: Option<String>,
     warnings: Vec<String>,
 }
 
@@ -52,6 +53,7 @@ impl<'a> Banner<'a> {
             metrics: None,
             emulator: None,
             recovered: None,
+            write_back: None,
             warnings: Vec::new(),
         }
     }
@@ -65,6 +67,11 @@ impl<'a> Banner<'a> {
     /// Whose files they are, if another server's.
     pub(super) fn proxies(&mut self, origin: Origin) {
         self.origin = Some(origin);
+    }
+
+    /// Changes are answered from a log, of which this is said.
+    pub(super) fn writes_back(&mut self, log: String) {
+        self.write_back = Some(log);
     }
 
     /// What its write log held, and what its device takes.
@@ -106,6 +113,9 @@ impl<'a> Banner<'a> {
     }
 
     fn durability(&self) -> String {
+        if self.write_back.is_some() {
+            return "stable in the log, and at the origin later".to_owned();
+        }
         if self.origin.is_some() {
             return "the origin's: FILE_SYNC and COMMIT are answered when it has".to_owned();
         }
@@ -227,6 +237,9 @@ impl fmt::Display for Banner<'_> {
             }
         }
         writeln!(f, "  durability  {}", self.durability())?;
+        if let Some(log) = &self.write_back {
+            writeln!(f, "  write-back  {log}")?;
+        }
         self.write_log(f)?;
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;

@@ -1,9 +1,9 @@
 //! `nfskit serve`: an NFS server on directories, in memory, or on another server's files.
 
 mod banner;
-mod origin;
+pub(crate) mod origin;
 mod register;
-mod stores;
+pub(crate) mod stores;
 mod watch;
 
 use std::io::ErrorKind;

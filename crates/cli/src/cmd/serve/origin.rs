@@ -23,7 +23,7 @@ use super::{Server, bad_exports, bind, named, open_state, replies};
 use crate::exports::resolve;
 use crate::reached::{self, Role};
 use crate::state::State;
-use crate::{args, disk};
+use crate::{args, disk, write_back};
 
 /// Options of the origin's mount that mean something to a proxy.
 const WORDS: &[&str] = &[
@@ -45,10 +45,13 @@ const WORDS: &[&str] = &[
 
 /// What is of an origin belongs to one.
 pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
-    let given = match (args.origin.is_empty(), &args.cache) {
-        (false, _) => "--origin",
-        (true, Some(_)) => "--cache",
-        (true, None) => return Ok(()),
+    let options = [
+        (!args.origin.is_empty(), "--origin"),
+        (args.cache.is_some(), "--cache"),
+        (args.write_back.is_some(), "--write-back"),
+    ];
+    let Some((_, given)) = options.into_iter().find(|(is_given, _)| *is_given) else {
+        return Ok(());
     };
     match matches!(kind, Kind::Origin) {
         true => Ok(()),
@@ -101,6 +104,7 @@ pub(super) async fn serve(
         cache: cached(args, &settings.target, &reached.session)?,
         offline_reads: args.offline_reads,
     };
+    let caller = options.everyone.clone();
     let remote = Remote::open(&clock, reached.session, handles, options).await?;
     let spec = named(args, store)?;
     let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
@@ -109,19 +113,36 @@ pub(super) async fn serve(
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     banner.serves(&[spec], None);
     banner.proxies(origin);
+    let no_file = || format!("{store} has no file of exports");
+    let Some(log) = &args.write_back else {
+        let server = Server { args, verbosity, clock, interrupts, sockets, replies };
+        let (exports, reload) = (Exports::one(export, remote), async || Err(no_file()));
+        return server.run(exports, banner, reload, std::future::pending()).await;
+    };
+    let place = write_back::Place { log, bytes: args.write_back_size, state: state.as_ref() };
+    let opened = write_back::open(&clock, remote, &settings, &place, caller).await?;
+    banner.writes_back(opened.said);
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
-    let reload = async || Err(format!("{store} has no file of exports"));
-    server.run(Exports::one(export, remote), banner, reload, std::future::pending()).await
+    let kept = opened.store;
+    let (exports, reload) = (Exports::one(export, kept.clone()), async || Err(no_file()));
+    let ended = server.run(exports, banner, reload, std::future::pending()).await;
+    write_back::end(&kept, log, args.grace).await;
+    ended
 }
 
 /// The origin, as the command line has it.
 fn settings(args: &args::Serve, store: &str) -> Result<Settings, Failure> {
+    settings_of(store, &args.origin)
+}
+
+/// The origin by its name, with options of nfs(5).
+pub(crate) fn settings_of(store: &str, options: &str) -> Result<Settings, Failure> {
     let wrong = |why: String| Failure::usage(why, "nfskit serve --help");
     let mut settings = Settings::of(store).map_err(|why| {
         let (what, form) = why.split_once('\n').unwrap_or((why.as_str(), "nfskit serve --help"));
         Failure::usage(what, form.trim())
     })?;
-    for word in settings::split(&args.origin) {
+    for word in settings::split(options) {
         let key = word.split('=').next().unwrap_or_default();
         if !WORDS.contains(&key) {
             let known = WORDS.join(", ");
@@ -135,7 +156,7 @@ fn settings(args: &args::Serve, store: &str) -> Result<Settings, Failure> {
 }
 
 /// Mounts the origin's export.
-async fn reach(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
+pub(crate) async fn reach(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
     let target = &settings.target;
     let mut options =
         harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
@@ -148,7 +169,7 @@ async fn reach(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
 }
 
 /// Who everyone is at the origin, if the URL says so.
-fn everyone(target: &Target) -> Option<Caller> {
+pub(crate) fn everyone(target: &Target) -> Option<Caller> {
     let own = harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
     let Credential { uid, gid, .. } = own.credential;
     let is_named = target.uid.is_some() || target.gid.is_some();
@@ -160,8 +181,7 @@ fn handles(
     state: Option<&State>,
     banner: &mut Banner<'_>,
 ) -> Result<Handles, Failure> {
-    let port = target.nfs_port.map_or_else(String::new, |port| port.to_string());
-    let origin = format!("{}:{port}:{}", target.host, target.path_text());
+    let origin = origin_name(target);
     let kept = Handles::open(&origin, state.map(State::path));
     match (kept, state) {
         (Ok(handles), _) => Ok(handles),
@@ -171,6 +191,12 @@ fn handles(
         }
         (Err(why), None) => Err(no_key(why)),
     }
+}
+
+/// Which origin it is, in handles and logs.
+pub(crate) fn origin_name(target: &Target) -> String {
+    let port = target.nfs_port.map_or_else(String::new, |port| port.to_string());
+    format!("{}:{port}:{}", target.host, target.path_text())
 }
 
 /// The cache on a local disk that was requested.
@@ -184,7 +210,7 @@ fn cached(
     disk::open(dir, target, session, limits, |text| output::say(text))
 }
 
-fn no_key(why: proxy::HandlesError) -> Failure {
+pub(crate) fn no_key(why: proxy::HandlesError) -> Failure {
     Failure::environment(why, "a system with getrandom(2)")
 }
 

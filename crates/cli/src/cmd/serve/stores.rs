@@ -53,7 +53,7 @@ impl Kind {
 }
 
 /// Whether what is to be served is an export of another server, and no directory of this name.
-fn is_origin(name: &str) -> bool {
+pub(crate) fn is_origin(name: &str) -> bool {
     let is_url = name.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("nfs://"));
     let is_target =
         name.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));

@@ -1,0 +1,371 @@
+//! `--write-back` of proxies, and `nfskit log` of their logs: the log and what lies beside it.
+//!
+//! ```text
+//!   LOG             changes on their way
+//!   LOG.state       the path of the state directory by which files are named in it
+//!   LOG.conflicts   a line for each conflict
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use harness::exit::Failure;
+use harness::mounts::settings::Settings;
+use harness::output;
+use net::clock::Clock;
+use perf::units::Nanos;
+use proxy::write_back::{
+    Aliases, Event, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, WriteBack,
+    owner_name, owner_text,
+};
+use proxy::{Handles, Remote};
+use rustix::fs::OFlags;
+use server::store::dir::write_log::{Alone, LogError, Peek};
+use server::types::Caller;
+
+use crate::args;
+use crate::cmd::serve::origin;
+use crate::state::State;
+
+/// Bytes of the file of conflicts at most: some thousands.
+const CONFLICTS_BYTES_MAX: u64 = 1 << 20;
+
+/// Conflicts that `status` prints.
+const CONFLICTS_SHOWN: usize = 20;
+
+/// A log that its proxy writes to may change while it is read.
+const LOOKS: usize = 5;
+
+/// Where a proxy's log is to be, and what belongs to it.
+pub(crate) struct Place<'a> {
+    pub(crate) log: &'a Path,
+    pub(crate) bytes: u64,
+    pub(crate) state: Option<&'a State>,
+}
+
+/// A store that answers from its log.
+pub(crate) struct Opened {
+    pub(crate) store: WriteBack<Remote>,
+    /// What the banner says.
+    pub(crate) said: String,
+}
+
+fn beside(log: &Path, suffix: &str) -> PathBuf {
+    let mut name = log.to_owned().into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn unusable(error: LogError) -> Failure {
+    let is_in_use = matches!(&error, LogError::File { what, .. } if what.contains("has it"));
+    let advice = match is_in_use {
+        true => "its proxy brings it to the origin by itself; how far: nfskit log status",
+        false => "the log of a proxy to the same origin, or a path where nothing is",
+    };
+    Failure::environment(error, advice)
+}
+
+/// Finds or makes the log, takes the lease of the origin's export, and goes on with what the log
+/// holds.
+pub(crate) async fn open(
+    clock: &Clock,
+    remote: Remote,
+    settings: &Settings,
+    place: &Place<'_>,
+    everyone: Option<Caller>,
+) -> Result<Opened, Failure> {
+    let Place { log: path, bytes, state } = *place;
+    let Some(state) = state else {
+        return Err(Failure::environment(
+            "--write-back needs a state directory, by which files keep their names",
+            "--state DIR, and a port that is the same at each start",
+        ));
+    };
+    if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
+        let what = format!("--write-back {}: a log on a device is not there yet", path.display());
+        return Err(Failure::usage(what, "a file"));
+    }
+    let name = origin::origin_name(&settings.target);
+    let alone = Alone::open_or_make(path, bytes, &owner_name(&name)).map_err(unusable)?;
+    let (id, boot, size) = (alone.set().id, alone.boot(), alone.set().all_bytes());
+    let log = Log::of_file(alone, path).map_err(unusable)?;
+    let changes = log.held().changes();
+    remember_state(path, state.path(), changes)?;
+    let aliases = Aliases::open(state.path()).map_err(|why| {
+        Failure::environment(why, "another --state DIR, if nothing is in the log")
+    })?;
+    let owner = owner(id, boot, everyone);
+    let uid = owner.caller.uid;
+    let options = Options {
+        patience: settings.soft.then(|| patience(settings)),
+        owner: Some(owner),
+        hear: hear(clock, path),
+        ..Options::default()
+    };
+    let opened = WriteBack::open(clock, remote, Arc::new(aliases), log, options);
+    let store = opened.await.map_err(|error| cannot_open(&error, path, uid))?;
+    let held = match changes {
+        0 => "nothing was on its way".to_owned(),
+        changes => format!("{changes} changes that it held are on their way again"),
+    };
+    let said = format!("{}, {} MiB: {held}", path.display(), size >> 20);
+    Ok(Opened { store, said })
+}
+
+fn patience(settings: &Settings) -> Nanos {
+    settings.timeo.unwrap_or(Nanos::from_secs(60))
+}
+
+fn owner(log: [u8; 16], boot: [u8; 16], everyone: Option<Caller>) -> Owner {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let own = || Caller {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        gids: Vec::new(),
+    };
+    let caller = everyone.unwrap_or_else(own);
+    Owner { log, host, process: std::process::id(), boot, caller }
+}
+
+fn cannot_open(error: &OpenError, log: &Path, uid: u32) -> Failure {
+    let advice = match error {
+        OpenError::Lease(LeaseError::Alive { .. }) => {
+            "mount that proxy, or end it: one at a time writes back to an export".to_owned()
+        }
+        OpenError::Lease(LeaseError::Dead { .. }) => {
+            "start that proxy with its log, or nfskit log drain LOG URL there; if that log is \
+             lost, remove .nfskit-write-back in the root of the export"
+                .to_owned()
+        }
+        OpenError::Lease(LeaseError::Foreign) => {
+            "look what it is, and remove it at the origin".to_owned()
+        }
+        OpenError::Lease(LeaseError::Refused(_)) => {
+            format!("let uid {uid} write to the root of the export, or name who may: ?uid=&gid=")
+        }
+        OpenError::Origin(_) => {
+            format!("when the origin answers: nothing of {} is lost", log.display())
+        }
+    };
+    Failure::environment(error, advice)
+}
+
+/// Files are named in the log by what lies in the state directory: it is to be the same one each
+/// time, as long as the log holds anything.
+fn remember_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> {
+    let path = beside(log, ".state");
+    let wrong = |cause: std::io::Error| {
+        Failure::environment(format!("{}: {cause}", path.display()), "a directory of its own")
+    };
+    let state = fs::canonicalize(state).map_err(wrong)?;
+    if let Some(before) = state_of(log)?
+        && before != state
+        && changes > 0
+    {
+        return Err(Failure::environment(
+            format!(
+                "the log {} holds {changes} changes of files that are named by the state in {}, \
+                 not {}",
+                log.display(),
+                before.display(),
+                state.display()
+            ),
+            "the same --state and port as before",
+        ));
+    }
+    let new = beside(log, ".state.new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(wrong(error)),
+        _ => {}
+    }
+    let mut file =
+        File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(wrong)?;
+    file.write_all(state.as_os_str().as_bytes()).map_err(wrong)?;
+    file.sync_all().map_err(wrong)?;
+    fs::rename(&new, &path).map_err(wrong)
+}
+
+fn no_link() -> i32 {
+    i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0)
+}
+
+fn state_of(log: &Path) -> Result<Option<PathBuf>, Failure> {
+    const PATH_BYTES_MAX: u64 = 4096;
+    let path = beside(log, ".state");
+    let wrong = |cause: std::io::Error| {
+        Failure::environment(
+            format!("{}: {cause}", path.display()),
+            "as the user whose proxy it is",
+        )
+    };
+    let file = match OpenOptions::new().read(true).custom_flags(no_link()).open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(PATH_BYTES_MAX).read_to_end(&mut bytes).map_err(wrong)?;
+    Ok(Some(PathBuf::from(std::ffi::OsString::from_vec(bytes))))
+}
+
+/// Who hears of conflicts: standard error, and a file beside the log.
+fn hear(clock: &Clock, log: &Path) -> Arc<dyn Fn(&Event) + Send + Sync> {
+    let (clock, path) = (clock.clone(), beside(log, ".conflicts"));
+    Arc::new(move |event| {
+        output::say(format_args!("write-back: {event}"));
+        if matches!(event, Event::Beside { .. } | Event::NotMade { .. }) {
+            let line = format!("{} {event}\n", at(clock.since_1970()));
+            if let Err(cause) = note(&path, &line) {
+                output::say(format_args!("write-back: {}: {cause}", path.display()));
+            }
+        }
+    })
+}
+
+fn at(since_1970: Duration) -> String {
+    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + since_1970).to_string()
+}
+
+fn note(path: &Path, line: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).custom_flags(no_link());
+    let mut file = options.open(path)?;
+    if file.metadata()?.size() > CONFLICTS_BYTES_MAX {
+        return Err(std::io::Error::other("it is full: see to it, and remove it"));
+    }
+    file.write_all(line.as_bytes())
+}
+
+/// A server has ended: what is on its way comes to the origin, or stays for the next.
+pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
+    let left = store.drained(Some(limit)).await;
+    if left > 0 {
+        output::say(format_args!(
+            "write-back: {left} changes stay in {}: they are brought to the origin by the next \
+             start, or by nfskit log drain",
+            log.display()
+        ));
+    } else if !store.end().await {
+        output::say("write-back: the lease .nfskit-write-back could not be removed at the origin");
+    }
+}
+
+/// `nfskit log drain LOG URL`.
+pub(crate) fn drain(place: &args::log::Place) -> Result<(), Failure> {
+    let [log] = &place.files[..] else {
+        return Err(Failure::usage(
+            "a proxy has one log",
+            "nfskit log drain LOG nfs://HOST/EXPORT",
+        ));
+    };
+    if place.salvage {
+        return Err(Failure::usage("--salvage is for logs of directories", "without it"));
+    }
+    // It would be made, and would be empty.
+    let peek = Peek::open(log).map_err(unusable)?;
+    let url = place.dir.to_string_lossy().into_owned();
+    if peek.is_in_use() {
+        let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
+        return Err(Failure::environment(what, "how far it is: nfskit log status"));
+    }
+    drop(peek);
+    let Some(state) = state_of(log)? else {
+        let what = format!("{} is not there", beside(log, ".state").display());
+        return Err(Failure::environment(what, "the log where its proxy had it"));
+    };
+    let drained = net::runtime::block_on(async { drain_to(log, &url, &state).await });
+    drained.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
+    let (base, port) = (state.parent(), state.file_name().and_then(|name| name.to_str()));
+    let port = port.and_then(|port| port.parse().ok());
+    let (Some(base), Some(port)) = (base, port) else {
+        let what = format!("{} is no state of a server", state.display());
+        return Err(Failure::environment(what, "the log where its proxy had it"));
+    };
+    let opened = State::open(base, port);
+    let state = opened.map_err(|cause| {
+        let what = format!("{}: {cause}", state.display());
+        Failure::environment(what, "end the server that has it")
+    })?;
+    let clock = Clock::real();
+    let settings = origin::settings_of(url, "")?;
+    let reached = origin::reach(&clock, &settings).await?;
+    let name = origin::origin_name(&settings.target);
+    let handles = Handles::open(&name, Some(state.path())).map_err(origin::no_key)?;
+    let everyone = origin::everyone(&settings.target);
+    let options = proxy::Options { everyone: everyone.clone(), ..proxy::Options::default() };
+    let remote = Remote::open(&clock, reached.session, handles, options).await?;
+    let place = Place { log, bytes: 0, state: Some(&state) };
+    let Opened { store, .. } = open(&clock, remote, &settings, &place, everyone).await?;
+    let changes = store.pending();
+    store.drained(None).await;
+    store.end().await;
+    output::print(&format!("{changes} changes brought to {url}; {} is empty\n", log.display()))
+}
+
+/// `nfskit log status LOG`.
+pub(crate) fn status(log: &Path) -> Result<(), Failure> {
+    let (peek, held) = looked_at(log)?;
+    let has = if peek.is_in_use() { "a proxy has it" } else { "no proxy has it" };
+    let mut text = format!(
+        "origin     {}\nlog        {}, {} MiB; {has}\npending    {} changes, {} bytes of data\n",
+        owner_text(peek.owner()),
+        log.display(),
+        peek.set().all_bytes() >> 20,
+        held.changes(),
+        held.bytes(),
+    );
+    let kinds = held.kinds().into_iter().filter(|(_, count)| *count > 0);
+    let kinds: Vec<_> = kinds.map(|(name, count)| format!("{name} {count}")).collect();
+    if let Some(oldest) = held.oldest_seconds().and_then(|at| u64::try_from(at).ok()) {
+        let oldest = at(Duration::from_secs(oldest));
+        text += &format!("           {}; the oldest of {oldest}\n", kinds.join(", "));
+    }
+    let path = beside(log, ".conflicts");
+    let lines = match fs::read_to_string(&path) {
+        Ok(lines) => lines,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            let what = format!("{}: {error}", path.display());
+            return Err(Failure::environment(what, "as the user whose proxy it is"));
+        }
+    };
+    let lines: Vec<_> = lines.lines().collect();
+    text += &format!("conflicts  {}\n", lines.len());
+    for line in lines.iter().rev().take(CONFLICTS_SHOWN) {
+        text += &format!("           {line}\n");
+    }
+    if !lines.is_empty() {
+        text += &format!("           all in {}: remove it when they are seen to\n", path.display());
+    }
+    output::print(&text)
+}
+
+fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
+    let mut last: Option<HeldError> = None;
+    for _ in 0..LOOKS {
+        let peek = Peek::open(log).map_err(unusable)?;
+        match Held::read(&peek, &peek.set()) {
+            Ok(held) => return Ok((peek, held)),
+            Err(error) => {
+                let is_in_use = peek.is_in_use();
+                last = Some(error);
+                if !is_in_use {
+                    break;
+                }
+            }
+        }
+    }
+    let what = last.map_or_else(String::new, |error| error.to_string());
+    Err(Failure::check(
+        format!("{}: {what}", log.display()),
+        "keep a copy of it; what is whole in it is not brought anywhere by itself",
+    ))
+}

@@ -1,0 +1,410 @@
+//! WRITE, COMMIT and SETATTR: what clients change of files that are there.
+
+use bytes::Bytes;
+use net::clock::Elapsed;
+use perf::units::Nanos;
+use server::durable::Durable;
+use server::store::{Changed, Store};
+use server::types::{
+    Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
+};
+use tokio::sync::oneshot;
+
+use super::aliases::is_ours;
+use super::nodes::Node;
+use super::order::Thing;
+use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
+use super::state::{State, Taken};
+use super::{Inner, Mistake};
+
+/// How long the origin is asked what a caller may, if it has told that before.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+
+/// All rights there are.
+const ALL: Access = Access(0x3f);
+
+/// What is to become of a call.
+pub(super) enum Way<T> {
+    /// It is done.
+    Here(T),
+    /// It is for the origin, while the caller waits.
+    Origin,
+}
+
+/// A file as a change has found it and left it.
+#[derive(Clone, Copy)]
+struct Around {
+    before: Before,
+    after: Attr,
+}
+
+impl Around {
+    fn wcc(self) -> Wcc {
+        Wcc { before: Some(self.before), after: Some(self.after) }
+    }
+}
+
+/// A file that the origin is changing for somebody.
+struct Through<'i, S: Store> {
+    inner: &'i Inner<S>,
+    id: Handle,
+    origin: Handle,
+    /// The origin has answered.
+    is_over: bool,
+}
+
+impl<S: Store> Drop for Through<'_, S> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        // Whoever has waited for it has gone away, and it may be done all the same: no state of the
+        // file is somebody else's doing until the next of ours.
+        let mut state = self.inner.state.lock();
+        state.nodes.forget(&self.id);
+        if let Some(node) = state.nodes.find_mut(&self.id) {
+            node.base = None;
+        }
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// A node of this file is known, and what the caller may.
+    pub(super) async fn load(&self, caller: &Caller, id: &Handle) -> Result<(), Status> {
+        loop {
+            let old = {
+                let (now, mut state) = (self.now(), self.state.lock());
+                let node = state.nodes.find_mut(id);
+                match node.as_ref().and_then(|node| node.rights(caller, now)) {
+                    Some((_, true)) => return Ok(()),
+                    Some((_, false)) => true,
+                    None => false,
+                }
+            };
+            let Some(origin) = self.origin(id)? else { continue };
+            let epoch = self.epoch();
+            let asked = self.store.access(caller, &origin, ALL);
+            let looked = match old {
+                // While the origin is away, what it told last stands.
+                true => match self.clock.within(PATIENCE, std::pin::pin!(asked)).await {
+                    Ok(looked) => looked,
+                    Err(Elapsed { .. }) => return Ok(()),
+                },
+                false => asked.await,
+            };
+            let granted = looked.result?;
+            let attr = match looked.attr {
+                Some(attr) => attr,
+                None => self.store.attr(caller, &origin).await?,
+            };
+            self.met(caller, id, &origin, attr, epoch, granted);
+            return Ok(());
+        }
+    }
+
+    fn met(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        origin: &Handle,
+        attr: Attr,
+        epoch: u64,
+        granted: Access,
+    ) {
+        let now = self.now();
+        let alias = if is_ours(id) { self.aliases.find(id) } else { None };
+        let fileid = alias.map_or(attr.fileid, |alias| alias.fileid);
+        let (base, told) = (Before::from(&attr), Attr { fileid, ..attr });
+        let mut state = self.state.lock();
+        if state.nodes.find(id).is_none() {
+            state.nodes.insert(*id, Node::met(told, *origin, base, now));
+        } else {
+            state.told(id, told, epoch);
+        }
+        if let Some(node) = state.nodes.find_mut(id) {
+            node.note_rights(caller, granted.0, now);
+            node.used = now;
+        }
+    }
+
+    /// Takes up a change of a file as soon as there is room. `None` from `make`: the file is not
+    /// known any more.
+    async fn take_up(
+        &self,
+        id: &Handle,
+        mut make: impl FnMut(&Node, Time) -> Option<Change>,
+        caller: &Caller,
+    ) -> Result<Option<(Around, Taken)>, Status> {
+        let mut waited = false;
+        self.until(|state| {
+            if state.journal.is_failed() {
+                return Some(None);
+            }
+            let (now, time) = (self.now(), self.time());
+            let Some(node) = state.nodes.find(id) else { return Some(None) };
+            let at = node.next_time(time);
+            let Some(change) = make(node, at) else { return Some(None) };
+            let (before, base) = (Before::from(&node.attr), node.base);
+            let owed = node.owed_after(&change, at);
+            let entry = Entry { caller: caller.clone(), at, base, owed, change };
+            let Some(taken) = state.take(entry, now) else {
+                state.counts.held_back += u64::from(!std::mem::replace(&mut waited, true));
+                return None;
+            };
+            self.to_write.notify_one();
+            let after = state.nodes.find(id)?.attr;
+            Some(Some((Around { before, after }, taken)))
+        })
+        .await
+    }
+
+    /// Waits until a change is stable here or there.
+    pub(super) async fn stable(&self, hears: oneshot::Receiver<()>) -> Result<(), Status> {
+        if self.options.mistake == Some(Mistake::AnswerEarly) {
+            return Ok(());
+        }
+        hears.await.map_err(|_| Status::ServerFault)
+    }
+
+    pub(super) async fn write(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+    ) -> Changed<Durable> {
+        let id = self.id(handle);
+        match self.write_here(caller, &id, offset, &data).await {
+            Ok(Way::Here(around)) => Changed { wcc: around.wcc(), result: Ok(self.durable()) },
+            Ok(Way::Origin) => self.write_through(caller, &id, offset, data).await,
+            Err(status) => Changed::failed(status),
+        }
+    }
+
+    async fn write_here(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        offset: u64,
+        data: &Bytes,
+    ) -> Result<Way<Around>, Status> {
+        let end = offset.checked_add(data.len() as u64).filter(|end| i64::try_from(*end).is_ok());
+        if end.is_none() || data.is_empty() {
+            return Ok(Way::Origin);
+        }
+        self.load(caller, id).await?;
+        if !self.may_write(caller, id) {
+            return Ok(Way::Origin);
+        }
+        let (mut around, mut all) = (None::<Around>, Vec::new());
+        for from in (0..data.len()).step_by(DATA_BYTES_MAX) {
+            let part = data.slice(from..data.len().min(from + DATA_BYTES_MAX));
+            let at = offset + from as u64;
+            let make = |_: &Node, _| {
+                let (file, data) = (*id, part.clone());
+                Some(Change::Write { file, offset: at, data })
+            };
+            let Some((part, (_, hears))) = self.take_up(id, make, caller).await? else {
+                return Ok(Way::Origin);
+            };
+            let before = around.map_or(part.before, |around| around.before);
+            around = Some(Around { before, ..part });
+            all.push(hears);
+        }
+        for hears in all {
+            self.stable(hears).await?;
+        }
+        around.map(Way::Here).ok_or(Status::ServerFault)
+    }
+
+    /// Whether it is certain that the origin would let the caller write.
+    fn may_write(&self, caller: &Caller, id: &Handle) -> bool {
+        let (now, state) = (self.now(), self.state.lock());
+        let Some(node) = state.nodes.find(id) else { return false };
+        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        // Who has made a file writes to it whatever its mode is.
+        let is_own = node.is_made_here && node.attr.uid == caller.uid;
+        node.attr.kind == FileKind::Regular
+            && node.attr.links > 0
+            && !node.is_leaving
+            && (is_own || granted & Access::MODIFY != 0)
+    }
+
+    async fn write_through(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        offset: u64,
+        data: Bytes,
+    ) -> Changed<Durable> {
+        let mut through = match self.through(id).await {
+            Ok(through) => through,
+            Err(status) => return Changed::failed(status),
+        };
+        let (origin, epoch) = (through.origin, self.epoch());
+        // Nothing is unstable here, so that a COMMIT has nothing to do.
+        let written = self.store.write(caller, &origin, offset, data, Stability::FileSync).await;
+        through.is_over = true;
+        let wcc = self.told_around(id, written.wcc, epoch);
+        Changed { wcc, result: written.result.map(|_| self.durable()) }
+    }
+
+    /// A call on this file is for the origin: what it calls the file, after all that was changed
+    /// here has come there.
+    async fn through(&self, id: &Handle) -> Result<Through<'_, S>, Status> {
+        let origin = self.made_origin(id).await?;
+        self.state.lock().counts.passed_through += 1;
+        Ok(Through { inner: self, id: *id, origin, is_over: false })
+    }
+
+    /// The states that the origin tells around a change that was passed through.
+    pub(super) fn told_around(&self, id: &Handle, wcc: Wcc, epoch: u64) -> Wcc {
+        if let Some(after) = &wcc.after {
+            let mut state = self.state.lock();
+            state.epoch += 1;
+            let (epoch, now) = (state.epoch, self.now());
+            let node = state.nodes.find_mut(id);
+            let nobody_else = |node: &&mut Node| wcc.before.is_some() && wcc.before == node.base;
+            if let Some(node) = node.filter(|node| !node.is_pending()).filter(nobody_else) {
+                // What was made here stays so.
+                node.left(Some(Before::from(after)), true, now);
+                node.epoch = epoch;
+                let changed = node.attr.changed.max(after.changed);
+                let (fileid, modified) = (node.attr.fileid, changed);
+                node.attr = Attr { fileid, modified, changed, ..*after };
+            }
+        }
+        let after = wcc.after.map(|after| self.tell(id, after, epoch));
+        // The times before may be told otherwise here.
+        Wcc { before: wcc.before.filter(|_| after == wcc.after), after }
+    }
+
+    pub(super) async fn commit(&self, caller: &Caller, handle: &Handle) -> Changed<Durable> {
+        // All that was written was stable when it was answered.
+        let (id, now) = (self.id(handle), self.now());
+        let known =
+            self.state.lock().nodes.find(&id).map(|node| (node.attr, node.is_told_here(now)));
+        let attr = match known {
+            Some((attr, true)) => Some(attr),
+            Some((_, false)) => None,
+            None => match self.attr(caller, handle).await {
+                Ok(attr) => Some(attr),
+                Err(status) => return Changed::failed(status),
+            },
+        };
+        let wcc = Wcc { before: attr.as_ref().map(Before::from), after: attr };
+        Changed { wcc, result: Ok(self.durable()) }
+    }
+
+    pub(super) async fn set_attr(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        set: SetAttr,
+        guard: Option<Time>,
+    ) -> Changed<()> {
+        let id = self.id(handle);
+        if guard.is_none() {
+            match self.set_here(caller, &id, set).await {
+                Ok(Way::Here(around)) => return Changed { wcc: around.wcc(), result: Ok(()) },
+                Ok(Way::Origin) => {}
+                Err(status) => return Changed::failed(status),
+            }
+        }
+        let mut through = match self.through(&id).await {
+            Ok(through) => through,
+            Err(status) => return Changed::failed(status),
+        };
+        let (origin, epoch) = (through.origin, self.epoch());
+        let guard = guard.map(|guard| self.guard(&id, guard));
+        let Changed { wcc, result } = self.store.set_attr(caller, &origin, set, guard).await;
+        through.is_over = true;
+        Changed { wcc: self.told_around(&id, wcc, epoch), result }
+    }
+
+    /// The time at the origin that a client means by one that it was told here.
+    fn guard(&self, id: &Handle, guard: Time) -> Time {
+        let state = self.state.lock();
+        let node = state.nodes.find(id).filter(|node| node.attr.changed == guard);
+        node.and_then(|node| node.base).map_or(guard, |base| base.changed)
+    }
+
+    async fn set_here(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        set: SetAttr,
+    ) -> Result<Way<Around>, Status> {
+        self.load(caller, id).await?;
+        if !self.may_set(caller, id, &set) {
+            return Ok(Way::Origin);
+        }
+        let make = |_: &Node, at| Some(Change::Set { file: *id, set: timed(set, at) });
+        let Some((around, (_, hears))) = self.take_up(id, make, caller).await? else {
+            return Ok(Way::Origin);
+        };
+        self.stable(hears).await?;
+        Ok(Way::Here(around))
+    }
+
+    /// Whether it is certain that the origin would let the caller set this.
+    fn may_set(&self, caller: &Caller, id: &Handle, set: &SetAttr) -> bool {
+        let (now, is_root) = (self.now(), caller.uid == 0 && self.is_known(caller));
+        let state = self.state.lock();
+        let is_there = |node: &&Node| node.attr.links > 0 && !node.is_leaving;
+        let Some(node) = state.nodes.find(id).filter(is_there) else { return false };
+        let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
+        let is_regular = node.attr.kind == FileKind::Regular;
+        if size.is_some_and(|size| !is_regular || i64::try_from(size).is_err()) {
+            return false;
+        }
+        if is_root {
+            return true;
+        }
+        let is_owner = node.attr.uid == caller.uid && self.is_known(caller);
+        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        let is_own = node.is_made_here && is_owner;
+        let may_resize = size.is_none() || is_own || granted & Access::MODIFY != 0;
+        let is_member = |gid: u32| caller.gid == gid || caller.gids.contains(&gid);
+        let keeps_owner = uid.is_none_or(|uid| uid == node.attr.uid);
+        // Bits that a chown takes, or a chmod by who is not of the group, are the origin's affair.
+        let is_plain = mode.unwrap_or(node.attr.mode) & 0o6000 == 0;
+        let sets_times = accessed != SetTime::Keep || modified != SetTime::Keep;
+        let needs_owner = mode.is_some() || uid.is_some() || gid.is_some() || sets_times;
+        may_resize
+            && (!needs_owner || is_owner)
+            && keeps_owner
+            && gid.is_none_or(is_member)
+            && (is_plain || (mode.is_none() && uid.is_none() && gid.is_none() && size.is_none()))
+    }
+
+    /// Whether the origin takes this caller for who he says he is.
+    pub(super) fn is_known(&self, caller: &Caller) -> bool {
+        self.callers.lock().get(caller) == Some(&true)
+    }
+
+    pub(super) fn learn(&self, caller: &Caller, made: &Attr) {
+        /// Callers that are remembered; one more begins anew.
+        const CALLERS_MAX: usize = 4096;
+        let mut callers = self.callers.lock();
+        if callers.len() >= CALLERS_MAX {
+            callers.clear();
+        }
+        let is_same = (made.uid, made.gid) == (caller.uid, caller.gid);
+        callers.insert(caller.clone(), is_same);
+    }
+
+    /// The files that no change uses.
+    pub(super) async fn settled_all(&self) {
+        loop {
+            let left = |state: &mut State| state.ops.is_empty().then_some(());
+            if self.until(left).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn thing(id: &Handle) -> Thing {
+        Thing::File(*id)
+    }
+}

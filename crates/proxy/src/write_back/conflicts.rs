@@ -1,0 +1,360 @@
+//! Somebody else has changed at the origin what is to be changed there. Nothing is lost: the
+//! origin's version stays, and ours gets a name beside it. And it is told: an event, a counter, and
+//! a line in the file beside the log.
+
+use bytes::{Bytes, BytesMut};
+use server::store::{Node as StoreNode, Store};
+use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, Status};
+
+use super::Inner;
+use super::drain::{Came, describe};
+use super::record::{Change, Entry, Made};
+use perf::units::Nanos;
+
+/// What is said of a file lately is believed for so long while changes of it are on their way.
+const CONFIRMED_FOR: Nanos = Nanos::from_secs(1);
+
+/// Changes that are looked at when it is to be found out whose doing a state is.
+const LOOKED_AT_MAX: usize = 256;
+
+/// Bytes copied at a time.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Longest name.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Why ours got a name beside.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kept {
+    /// Somebody else has changed the file.
+    Changed,
+    /// Somebody else has removed the file, or its directory.
+    Gone,
+    /// Somebody else has something of this name there.
+    Replaced,
+}
+
+/// Why a change was not made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Gone {
+    /// The file whose attributes were to be set is not there.
+    File,
+    /// What was to be removed or moved is another than it was.
+    Replaced,
+    /// What was to be removed was changed since.
+    Changed,
+    /// There is something in the directory that was to be removed.
+    NotEmpty,
+}
+
+/// What nobody should miss.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Event {
+    /// Both versions are at the origin: theirs as `name`, ours as `copy`.
+    Beside { name: String, copy: String, why: Kept },
+    /// A change was not made, so that what is at the origin stays.
+    NotMade { change: String, why: Gone },
+    /// The origin refuses a change; it is tried again, and what has to follow it waits.
+    Refused { change: String, status: Status },
+    /// The log cannot be written: changes go to the origin while their callers wait.
+    LogFailed,
+    /// Somebody else has taken the lease: nothing is sent to the origin any more.
+    Fenced { by: String },
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Beside { name, copy, why } => {
+                let why = match why {
+                    Kept::Changed => "was changed at the origin by somebody else",
+                    Kept::Gone => "is gone at the origin",
+                    Kept::Replaced => "was made at the origin by somebody else",
+                };
+                write!(f, "CONFLICT: {name} {why}; the clients' version is {copy}")
+            }
+            Self::NotMade { change, why } => {
+                let why = match why {
+                    Gone::File => "the file is gone",
+                    Gone::Replaced => "somebody else has put something else there",
+                    Gone::Changed => "somebody else has changed the file since",
+                    Gone::NotEmpty => "somebody else has put something into the directory",
+                };
+                write!(f, "CONFLICT: {change} was not carried out at the origin: {why}")
+            }
+            Self::Refused { change, status } => {
+                write!(f, "the origin refuses {change} ({status:?}): it is tried again")
+            }
+            Self::LogFailed => f.write_str(
+                "the log cannot be written: what it holds goes to the origin, and so does what is \
+                 new, while clients wait",
+            ),
+            Self::Fenced { by } => write!(
+                f,
+                "the lease of the origin's export is {by}'s: nothing is sent there any more; \
+                 end one of the two"
+            ),
+        }
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// Where a change of a file goes: to the file, if that is as we left it.
+    pub(super) async fn target(
+        &self,
+        entry: &Entry,
+        number: u64,
+        file: &Handle,
+    ) -> Result<Handle, Status> {
+        enum Step {
+            Go(Handle),
+            Check(Handle, Before),
+        }
+        loop {
+            let step = self.until(|state| {
+                let now = self.now();
+                let Some(node) = state.nodes.find_mut(file) else { return Some(None) };
+                if let Some(beside) = node.beside {
+                    return Some(Some(Step::Go(beside)));
+                }
+                let Some(origin) = node.origin else { return Some(None) };
+                if node.is_being_confirmed {
+                    return None;
+                }
+                let is_sure = node
+                    .confirmed
+                    .is_some_and(|at| node.under_way > 1 || now.since(at) <= CONFIRMED_FOR);
+                Some(Some(match node.base.filter(|_| !is_sure) {
+                    None => Step::Go(origin),
+                    Some(base) => {
+                        node.is_being_confirmed = true;
+                        Step::Check(origin, base)
+                    }
+                }))
+            });
+            match step.await? {
+                Some(Step::Go(target)) => return Ok(target),
+                Some(Step::Check(origin, base)) => {
+                    let checked = self.check(entry, number, file, &origin, base).await;
+                    if let Some(node) = self.state.lock().nodes.find_mut(file) {
+                        node.is_being_confirmed = false;
+                    }
+                    self.changed.notify_waiters();
+                    checked?;
+                }
+                None => return self.origin(file)?.ok_or(Status::Stale),
+            }
+        }
+    }
+
+    /// Looks whether a file is as we left it; else ours goes beside it.
+    async fn check(
+        &self,
+        entry: &Entry,
+        number: u64,
+        file: &Handle,
+        origin: &Handle,
+        base: Before,
+    ) -> Result<(), Status> {
+        let attr = match self.store.attr(&entry.caller, origin).await {
+            Ok(attr) => attr,
+            Err(Status::Stale | Status::BadHandle) if has_data(&entry.change) => {
+                self.keep_beside(entry, number, file, None, Kept::Gone).await?;
+                return Ok(());
+            }
+            Err(status) => return Err(status),
+        };
+        let is_same = (base.size, base.modified) == (attr.size, attr.modified);
+        if is_same || self.explains(file, origin, &attr).await {
+            let now = self.now();
+            if let Some(node) = self.state.lock().nodes.find_mut(file) {
+                (node.base, node.confirmed) = (Some(Before::from(&attr)), Some(now));
+            }
+            return Ok(());
+        }
+        self.keep_beside(entry, number, file, Some((origin, &attr)), Kept::Changed).await?;
+        Ok(())
+    }
+
+    /// Whether the origin has a file so because of a change of ours that a killed proxy has not
+    /// heard of.
+    async fn explains(&self, file: &Handle, origin: &Handle, attr: &Attr) -> bool {
+        let doubtful: Vec<Entry> = {
+            let state = self.state.lock();
+            let of_file = |change: &Change| super::state::file(change) == Some(*file);
+            let ops =
+                state.ops.iter().filter(|(_, op)| op.is_in_doubt && of_file(&op.entry.change));
+            let mut ops: Vec<_> = ops.collect();
+            ops.sort_unstable_by_key(|(number, _)| **number);
+            ops.into_iter().take(LOOKED_AT_MAX).map(|(_, op)| op.entry.clone()).collect()
+        };
+        for entry in doubtful {
+            if entry.owed == Some(attr.modified) {
+                return true;
+            }
+            let is_there = match &entry.change {
+                Change::Write { offset, data, .. } => {
+                    let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+                    let read = self.store.read(&entry.caller, origin, *offset, count).await;
+                    read.result.is_ok_and(|read| read.data == *data)
+                }
+                Change::Set { set, .. } => {
+                    set.modified == SetTime::To(attr.modified)
+                        || (set.size == Some(attr.size) && set.modified == SetTime::Keep)
+                }
+                _ => false,
+            };
+            if is_there {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A name for ours beside theirs.
+    pub(super) fn beside_name(&self, name: &Bytes, number: u64) -> Bytes {
+        let suffix = format!(".nfskit-conflict-{number}");
+        let kept = name.len().min(NAME_BYTES_MAX - suffix.len());
+        Bytes::from([&name[..kept], suffix.as_bytes()].concat())
+    }
+
+    /// Makes a file beside one that somebody else has changed or removed, with all that clients see
+    /// in it, for what is on its way and what comes until that is there. What nobody has written
+    /// through the proxy is as in theirs.
+    pub(super) async fn keep_beside(
+        &self,
+        entry: &Entry,
+        number: u64,
+        file: &Handle,
+        theirs: Option<(&Handle, &Attr)>,
+        why: Kept,
+    ) -> Result<Handle, Status> {
+        let (node, place) = {
+            let state = self.state.lock();
+            let node = state.nodes.find(file).ok_or(Status::Stale)?.clone();
+            let place = node.place.clone();
+            (node, place)
+        };
+        let unnamed = || Bytes::from_static(b".unnamed");
+        let (dir, name) = place.unwrap_or_else(|| (self.id(&self.root), unnamed()));
+        let beside = self.beside_name(&name, number);
+        let set = SetAttr { mode: Some(node.attr.mode), ..SetAttr::default() };
+        let what = Made::File(None);
+        let (copy, dir) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
+        let mut offset = 0;
+        while offset < node.attr.size {
+            let end = node.attr.size.min(offset + COPY_BYTES as u64);
+            let len = usize::try_from(end - offset).map_err(|_| Status::TooLarge)?;
+            let mut bytes = BytesMut::zeroed(len);
+            let cut = node.cut();
+            if let Some((theirs, attr)) = theirs
+                && !node.extents.covers(offset, end)
+                && offset < attr.size.min(cut)
+            {
+                let count = u32::try_from(attr.size.min(cut).min(end) - offset).unwrap_or(0);
+                let read = self.store.read(&entry.caller, theirs, offset, count).await.result?;
+                let got = read.data.len().min(len);
+                bytes[..got].copy_from_slice(&read.data[..got]);
+            }
+            node.extents.over(offset, &mut bytes);
+            let (caller, bytes) = (&entry.caller, bytes.freeze());
+            let written = self.store.write(caller, &copy, offset, bytes, Stability::FileSync).await;
+            written.result?;
+            offset = end;
+        }
+        let mut state = self.state.lock();
+        if let Some(node) = state.nodes.find_mut(file) {
+            node.beside = Some(copy);
+        }
+        drop(state);
+        self.kept_beside(&dir, &name, &beside, why);
+        Ok(copy)
+    }
+
+    /// Makes something in a directory, or if that is gone or refuses it, in the root; where it was
+    /// made already, takes that.
+    async fn make_somewhere(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &Bytes,
+        what: &Made,
+        set: &SetAttr,
+    ) -> Result<(Handle, Handle), Status> {
+        let dirs = [self.origin(dir).ok().flatten(), Some(self.root)];
+        let ids = [*dir, self.id(&self.root)];
+        let mut last = Status::Stale;
+        for (there, id) in dirs.into_iter().zip(ids).filter_map(|(there, id)| Some((there?, id))) {
+            let made = self.make_at(caller, &there, name, what, set).await.result;
+            let found = match made {
+                Err(Status::Exists) => self.store.lookup(caller, &there, name).await.result,
+                made => made,
+            };
+            match found {
+                Ok(node) => return Ok((node.handle, id)),
+                Err(status) => last = status,
+            }
+        }
+        Err(last)
+    }
+
+    /// What was to be made has no place under its name; it gets another one.
+    pub(super) async fn make_beside(
+        &self,
+        entry: &Entry,
+        number: u64,
+        there: Option<Handle>,
+        name: &Bytes,
+        what: &Made,
+        set: &SetAttr,
+    ) -> Result<Came, Status> {
+        let Change::Make { dir, .. } = &entry.change else { return Err(Status::ServerFault) };
+        let beside = self.beside_name(name, number);
+        let (copy, place) = self.make_somewhere(&entry.caller, dir, &beside, what, set).await?;
+        let attr = self.store.attr(&entry.caller, &copy).await?;
+        let why = if there.is_some() { Kept::Replaced } else { Kept::Gone };
+        self.kept_beside(&place, name, &beside, why);
+        let came = self.made(number, StoreNode { handle: copy, attr }, None);
+        let (id, _) = self.state.lock().identity(number);
+        if let Some(node) = self.state.lock().nodes.find_mut(&id) {
+            node.place = Some((place, beside));
+        }
+        Ok(came)
+    }
+
+    pub(super) fn kept_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Kept) {
+        let path = |name: &Bytes| self.path(dir, name);
+        let event = Event::Beside { name: path(name), copy: path(copy), why };
+        self.conflict(&event);
+    }
+
+    /// A change was not made.
+    pub(super) fn lost(&self, change: &Change, why: Gone) {
+        self.conflict(&Event::NotMade { change: describe(change), why });
+    }
+
+    fn conflict(&self, event: &Event) {
+        self.state.lock().counts.conflicts += 1;
+        (self.options.hear)(event);
+    }
+
+    /// As much of a path as is known here.
+    fn path(&self, dir: &Handle, name: &[u8]) -> String {
+        const LEVELS_MAX: usize = 64;
+        let state = self.state.lock();
+        let (mut names, mut above) = (vec![name.to_vec()], *dir);
+        for _ in 0..LEVELS_MAX {
+            let place = state.nodes.find(&above).and_then(|node| node.place.clone());
+            let Some((dir, name)) = place else { break };
+            names.push(name.to_vec());
+            above = dir;
+        }
+        let root = if above == self.root { "/" } else { ".../" };
+        names.reverse();
+        root.to_owned() + &String::from_utf8_lossy(&names.join(&b'/'))
+    }
+}
+
+fn has_data(change: &Change) -> bool {
+    matches!(change, Change::Write { .. })
+}

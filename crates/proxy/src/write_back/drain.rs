@@ -1,0 +1,592 @@
+//! Changes go to the origin.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use log::journal::Begin;
+use net::clock::yield_now;
+use perf::units::Nanos;
+use server::durable::Committed;
+use server::store::{Changed, Node as StoreNode, Store};
+use server::types::{
+    Attr, Before, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
+};
+
+use super::Inner;
+use super::aliases::Alias;
+use super::conflicts::{Event, Gone, Kept};
+use super::record::{Change, Entry, Made, Outcome};
+use super::state::file;
+
+/// After so long without a reply the origin counts as away.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+
+/// When a change is tried again that the origin has refused, at first and at most.
+const AGAIN: Nanos = Nanos::from_millis(500);
+const AGAIN_MAX: Nanos = Nanos::from_secs(30);
+
+/// When rows are synced again that could not be.
+const SYNC_AGAIN: Nanos = Nanos::from_secs(1);
+
+/// What came of a change, for the log and for the nodes.
+#[derive(Default)]
+pub(super) struct Came {
+    pub(super) outcome: Outcome,
+    /// Directories, as the change has left them.
+    pub(super) dirs: Vec<(Handle, Wcc)>,
+    /// A file that is not to be told from here any more.
+    pub(super) dropped: Option<Handle>,
+    /// Nothing else was under way with the file.
+    pub(super) is_last: bool,
+}
+
+impl Came {
+    pub(super) fn dirs(dirs: impl IntoIterator<Item = (Handle, Wcc)>) -> Self {
+        Self { dirs: dirs.into_iter().collect(), ..Self::default() }
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// Writes the log, one frame after the other; who comes meanwhile shares the next.
+    pub(super) async fn write_frames(self: Arc<Self>) {
+        let mut buffer = Vec::new();
+        loop {
+            let begun = self.state.lock().journal.begin(0, &mut buffer);
+            let (waiters, is_stable) = match begun {
+                Begin::Idle => {
+                    self.to_write.notified().await;
+                    // Those who are ready to run come into the same frame.
+                    yield_now().await;
+                    continue;
+                }
+                Begin::Write { at, frame } => {
+                    let (back, is_stable) =
+                        self.device.write(at, std::mem::take(&mut buffer)).await;
+                    buffer = back;
+                    (self.state.lock().journal.finish(frame, is_stable), is_stable)
+                }
+                Begin::Stuck => (self.state.lock().journal.fail(), false),
+            };
+            if !is_stable {
+                (self.options.hear)(&Event::LogFailed);
+            }
+            self.logged(waiters, is_stable);
+            self.to_send.notify_one();
+            self.changed.notify_waiters();
+        }
+    }
+
+    fn logged(&self, waiters: Vec<u64>, is_stable: bool) {
+        let mut state = self.state.lock();
+        let numbers = waiters.into_iter().filter(|number| *number != 0);
+        numbers.for_each(|number| state.logged(number, is_stable));
+    }
+
+    /// Sends what is due, so many at a time.
+    pub(super) async fn send(self: Arc<Self>) {
+        loop {
+            for number in self.due() {
+                self.clock.spawn(Arc::clone(&self).carry_out(number));
+            }
+            self.to_send.notified().await;
+        }
+    }
+
+    fn due(&self) -> Vec<u64> {
+        let (mut due, mut state) = (Vec::new(), self.state.lock());
+        while !state.is_fenced && state.under_way < self.options.under_way_max {
+            let Some(number) = state.next() else { break };
+            due.push(number);
+        }
+        due
+    }
+
+    /// Brings a change to the origin, however long that takes.
+    async fn carry_out(self: Arc<Self>, number: u64) {
+        let mut pause = AGAIN;
+        loop {
+            let mut carrying = pin!(self.carry(number));
+            let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
+                Ok(carried) => carried,
+                Err(_elapsed) => {
+                    self.state.lock().is_away = true;
+                    carrying.await
+                }
+            };
+            let status = match carried {
+                Ok(came) => {
+                    self.state.lock().is_away = false;
+                    return self.arrived(number, came);
+                }
+                Err(status) => status,
+            };
+            self.refused(number, status);
+            self.clock.sleep(pause).await;
+            pause = (pause + pause).min(AGAIN_MAX);
+        }
+    }
+
+    fn refused(&self, number: u64, status: Status) {
+        let mut state = self.state.lock();
+        state.counts.tried_again += 1;
+        state.is_away = status == Status::Jukebox;
+        let Some(op) = state.ops.get_mut(&number) else { return };
+        // It may have been executed.
+        op.is_in_doubt = true;
+        let is_news = op.trouble.replace(status) != Some(status) && status != Status::Jukebox;
+        let text = describe(&op.entry.change);
+        drop(state);
+        if is_news {
+            (self.options.hear)(&Event::Refused { change: text, status });
+        }
+    }
+
+    fn arrived(&self, number: u64, came: Came) {
+        let now = self.now();
+        let mut state = self.state.lock();
+        let Came { outcome, dirs, dropped, is_last } = came;
+        if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
+            node.left(outcome.after, is_last, now);
+        }
+        for (dir, wcc) in &dirs {
+            if let Some(node) = state.nodes.find_mut(dir) {
+                node.left(wcc.after.as_ref().map(Before::from), false, now);
+            }
+        }
+        let beside = |state: &super::State, file: Handle| {
+            state
+                .nodes
+                .find(&file)
+                .filter(|node| node.beside.is_some() && node.pending == 1)
+                .map(|_| file)
+        };
+        let file = state.ops.get(&number).and_then(|op| file(&op.entry.change));
+        let seen_otherwise = file.and_then(|file| beside(&state, file));
+        let Some(op) = state.arrived(number, now) else { return };
+        // Clients see the origin's version again.
+        seen_otherwise.into_iter().chain(dropped).for_each(|file| state.nodes.forget(&file));
+        match op.entry.change {
+            Change::Make { .. } => state.to_forget.push((number, outcome)),
+            _ => state.forget(number, &outcome),
+        }
+        drop(state);
+        self.to_forget.notify_one();
+        self.to_write.notify_one();
+        self.to_send.notify_one();
+        self.changed.notify_waiters();
+    }
+
+    /// What was made is forgotten by the log when what it is called survives power loss elsewhere.
+    pub(super) async fn forget(self: Arc<Self>) {
+        loop {
+            self.to_forget.notified().await;
+            let made = std::mem::take(&mut self.state.lock().to_forget);
+            if made.is_empty() {
+                continue;
+            }
+            loop {
+                let is_stable = match self.aliases.unsynced() {
+                    Ok(files) if files.is_empty() => true,
+                    Ok(files) => self.device.sync(files).await,
+                    Err(_) => false,
+                };
+                if is_stable {
+                    break;
+                }
+                self.clock.sleep(SYNC_AGAIN).await;
+            }
+            {
+                let mut state = self.state.lock();
+                made.iter().for_each(|(number, outcome)| state.forget(*number, outcome));
+            }
+            self.to_write.notify_one();
+        }
+    }
+
+    async fn carry(&self, number: u64) -> Result<Came, Status> {
+        let Some((entry, is_in_doubt)) = self.entry(number) else { return Ok(Came::default()) };
+        match &entry.change {
+            Change::Write { file, offset, data } => {
+                self.carry_write(&entry, number, file, *offset, data).await
+            }
+            Change::Set { file, set } => self.carry_set(&entry, number, file, set).await,
+            Change::Make { dir, name, what, set } => {
+                self.carry_made(&entry, (number, is_in_doubt), dir, name, what, set).await
+            }
+            Change::Remove { dir, name, file, is_dir } => {
+                self.carry_removed(&entry, dir, name, file, *is_dir).await
+            }
+            Change::Rename { from, to, file, over } => {
+                self.carry_renamed(&entry, number, from, to, file, over.as_ref()).await
+            }
+        }
+    }
+
+    fn entry(&self, number: u64) -> Option<(Entry, bool)> {
+        let state = self.state.lock();
+        state.ops.get(&number).map(|op| (op.entry.clone(), op.is_in_doubt))
+    }
+
+    async fn carry_write(
+        &self,
+        entry: &Entry,
+        number: u64,
+        file: &Handle,
+        offset: u64,
+        data: &Bytes,
+    ) -> Result<Came, Status> {
+        let mut target = self.target(entry, number, file).await?;
+        loop {
+            let written =
+                self.store.write(&entry.caller, &target, offset, data.clone(), Stability::FileSync);
+            match written.await {
+                Changed { wcc, result: Ok(written) } => {
+                    if matches!(written.committed, Committed::Unstable(_)) {
+                        // RFC 1813 section 3.3.7 forbids it.
+                        return Err(Status::ServerFault);
+                    }
+                    return Ok(self.changed_file(entry, file, &target, wcc).await);
+                }
+                Changed { result: Err(Status::Stale | Status::BadHandle), .. } => {
+                    target = self.keep_beside(entry, number, file, None, Kept::Gone).await?;
+                }
+                Changed { result: Err(status), .. } => return Err(status),
+            }
+        }
+    }
+
+    async fn carry_set(
+        &self,
+        entry: &Entry,
+        number: u64,
+        file: &Handle,
+        set: &SetAttr,
+    ) -> Result<Came, Status> {
+        let target = match self.target(entry, number, file).await {
+            Ok(target) => target,
+            Err(Status::Stale) => {
+                self.lost(&entry.change, Gone::File);
+                return Ok(Came { dropped: Some(*file), ..Came::default() });
+            }
+            Err(status) => return Err(status),
+        };
+        let Changed { wcc, result } = self.store.set_attr(&entry.caller, &target, *set, None).await;
+        match result {
+            Ok(()) => Ok(self.changed_file(entry, file, &target, wcc).await),
+            Err(Status::Stale | Status::BadHandle) => {
+                self.lost(&entry.change, Gone::File);
+                Ok(Came { dropped: Some(*file), ..Came::default() })
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// A file was changed at the origin. If that was the last of what was on its way, it gets the
+    /// modification time that clients were told, which is not that of now.
+    async fn changed_file(&self, entry: &Entry, file: &Handle, target: &Handle, wcc: Wcc) -> Came {
+        let owed = {
+            let state = self.state.lock();
+            let node = state.nodes.find(file);
+            node.filter(|node| node.owes_time && node.pending == 1).map(|node| node.attr.modified)
+        };
+        let mut after = wcc.after;
+        if let Some(modified) = owed {
+            after = self.set_time(&entry.caller, target, modified).await.or(after);
+            let mut state = self.state.lock();
+            if let Some(node) = state.nodes.find_mut(file) {
+                node.owes_time &= node.attr.modified != modified;
+            }
+        }
+        let is_there = self.origin(file).ok().flatten() == Some(*target);
+        let after = after.filter(|_| is_there).as_ref().map(Before::from);
+        let is_last = owed.is_some() || matches!(entry.change, Change::Set { .. });
+        Came { outcome: Outcome { file: Some(*file), after }, is_last, ..Came::default() }
+    }
+
+    async fn set_time(&self, caller: &Caller, target: &Handle, modified: Time) -> Option<Attr> {
+        let set = SetAttr { modified: SetTime::To(modified), ..SetAttr::default() };
+        let Changed { wcc, result } = self.store.set_attr(caller, target, set, None).await;
+        match (result, wcc.after) {
+            (Ok(()), Some(after)) => Some(after),
+            // Who is not the owner may not: the file has the time at which it was written there.
+            _ => self.store.attr(caller, target).await.ok(),
+        }
+    }
+
+    async fn carry_made(
+        &self,
+        entry: &Entry,
+        (number, is_in_doubt): (u64, bool),
+        dir: &Handle,
+        name: &Bytes,
+        what: &Made,
+        set: &SetAttr,
+    ) -> Result<Came, Status> {
+        let (id, _) = self.state.lock().identity(number);
+        let caller = &entry.caller;
+        if let Some(alias) = self.aliases.find(&id) {
+            // The proxy that was killed had heard of it.
+            return match self.store.attr(caller, &alias.origin).await {
+                Ok(attr) => Ok(self.made(number, StoreNode { handle: alias.origin, attr }, None)),
+                Err(Status::Stale) => Ok(Came { dropped: Some(id), ..Came::default() }),
+                Err(status) => Err(status),
+            };
+        }
+        let Ok(Some(there)) = self.origin(dir) else {
+            return self.make_beside(entry, number, None, name, what, set).await;
+        };
+        let doubts = self.store.doubts();
+        let Changed { wcc, result } = self.make_at(caller, &there, name, what, set).await;
+        match result {
+            Ok(node) => Ok(self.made(number, node, Some((*dir, wcc)))),
+            Err(Status::Exists) => {
+                let is_in_doubt = is_in_doubt || self.store.doubts() != doubts;
+                let found = self.store.lookup(caller, &there, name).await.result;
+                let found = match found {
+                    Ok(found) => found,
+                    Err(Status::NoEntry) => return Err(Status::Exists),
+                    Err(status) => return Err(status),
+                };
+                match self.is_as_made(caller, what, set, &found, is_in_doubt).await? {
+                    true => Ok(self.adopted(number, found, dir, what, is_in_doubt)),
+                    false => self.make_beside(entry, number, Some(there), name, what, set).await,
+                }
+            }
+            Err(Status::Stale | Status::NotDirectory | Status::NoEntry) => {
+                self.make_beside(entry, number, None, name, what, set).await
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    pub(super) async fn make_at(
+        &self,
+        caller: &Caller,
+        there: &Handle,
+        name: &[u8],
+        what: &Made,
+        set: &SetAttr,
+    ) -> Changed<StoreNode> {
+        match what {
+            Made::File(None) => {
+                self.store.create(caller, there, name, CreateHow::Guarded(*set)).await
+            }
+            Made::File(Some(verifier)) => {
+                self.store.create(caller, there, name, CreateHow::Exclusive(*verifier)).await
+            }
+            Made::Directory => self.store.make_dir(caller, there, name, *set).await,
+            Made::Symlink(target) => self.store.symlink(caller, there, name, target, *set).await,
+        }
+    }
+
+    /// Whether what has a name at the origin is what a change was to make there: made by it, before
+    /// a proxy was killed or a reply lost; or a directory, in which both have room.
+    async fn is_as_made(
+        &self,
+        caller: &Caller,
+        what: &Made,
+        set: &SetAttr,
+        found: &StoreNode,
+        is_in_doubt: bool,
+    ) -> Result<bool, Status> {
+        use server::types::FileKind::{Directory, Regular, Symlink};
+        let owner = set.uid.unwrap_or(caller.uid);
+        let is_own = is_in_doubt && found.attr.uid == owner && found.attr.links > 0;
+        Ok(match what {
+            Made::Directory => found.attr.kind == Directory,
+            // Nothing was written to it before it had a name here.
+            Made::File(_) => is_own && found.attr.kind == Regular && found.attr.size == 0,
+            Made::Symlink(target) => {
+                found.attr.kind == Symlink
+                    && self.store.read_link(caller, &found.handle).await.result? == *target
+            }
+        })
+    }
+
+    fn adopted(
+        &self,
+        number: u64,
+        found: StoreNode,
+        dir: &Handle,
+        what: &Made,
+        is_in_doubt: bool,
+    ) -> Came {
+        let (id, _) = self.state.lock().identity(number);
+        if *what == Made::Directory
+            && let Some(node) = self.state.lock().nodes.find_mut(&id)
+            && let Some(names) = &mut node.names
+        {
+            // Others may have put something there.
+            names.is_complete &= is_in_doubt;
+        }
+        // Its state before is not known: what is told of the directory's names is asked for anew.
+        self.made(number, found, Some((*dir, Wcc::default())))
+    }
+
+    /// The origin has made what a change was to make.
+    pub(super) fn made(&self, number: u64, node: StoreNode, dir: Option<(Handle, Wcc)>) -> Came {
+        let now = self.now();
+        let mut state = self.state.lock();
+        let (id, fileid) = state.identity(number);
+        let alias = Alias { origin: node.handle, fileid, origin_fileid: node.attr.fileid };
+        self.aliases.note(id, alias);
+        let after = Some(Before::from(&node.attr));
+        if let Some(own) = state.nodes.find_mut(&id) {
+            own.origin = Some(node.handle);
+            own.left(after, true, now);
+        }
+        if let Some(op) = state.ops.get(&number)
+            && let Change::Make { set, .. } = &op.entry.change
+            && set.uid.is_none()
+            && set.gid.is_none()
+            && node.attr.uid != op.entry.caller.uid
+        {
+            self.learn(&op.entry.caller, &node.attr);
+        }
+        Came { outcome: Outcome { file: Some(id), after }, ..Came::dirs(dir) }
+    }
+
+    async fn carry_removed(
+        &self,
+        entry: &Entry,
+        dir: &Handle,
+        name: &Bytes,
+        file: &Handle,
+        is_dir: bool,
+    ) -> Result<Came, Status> {
+        let gone = || Came { dropped: Some(*file), ..Came::default() };
+        let (Ok(Some(there)), Ok(Some(origin))) = (self.origin(dir), self.origin(file)) else {
+            return Ok(gone());
+        };
+        match self.store.lookup(&entry.caller, &there, name).await.result {
+            Ok(found) if found.handle != origin => {
+                self.lost(&entry.change, Gone::Replaced);
+                return Ok(gone());
+            }
+            Ok(found) if !is_dir && self.is_changed(file, entry, &found.attr) => {
+                self.lost(&entry.change, Gone::Changed);
+                return Ok(gone());
+            }
+            Err(Status::NoEntry | Status::Stale) => {
+                self.forget_gone(&entry.caller, file).await;
+                return Ok(gone());
+            }
+            // It may be removed all the same.
+            Ok(_) | Err(Status::Access) => {}
+            Err(status) => return Err(status),
+        }
+        let Changed { wcc, result } = match is_dir {
+            true => self.store.remove_dir(&entry.caller, &there, name).await,
+            false => self.store.remove(&entry.caller, &there, name).await,
+        };
+        match result {
+            Ok(()) | Err(Status::NoEntry) => {
+                self.forget_gone(&entry.caller, file).await;
+                Ok(Came { dirs: vec![(*dir, wcc)], ..gone() })
+            }
+            Err(Status::NotEmpty | Status::Exists) if is_dir => {
+                self.lost(&entry.change, Gone::NotEmpty);
+                Ok(Came { dropped: Some(*file), ..Came::default() })
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// Whether somebody else has changed a file since it was known here.
+    fn is_changed(&self, file: &Handle, entry: &Entry, found: &Attr) -> bool {
+        let state = self.state.lock();
+        let base = state.nodes.find(file).and_then(|node| node.base).or(entry.base);
+        base.is_some_and(|base| (base.size, base.modified) != (found.size, found.modified))
+    }
+
+    /// A file has lost a name at the origin, perhaps its last.
+    async fn forget_gone(&self, caller: &Caller, file: &Handle) {
+        let (is_gone, unsure) = {
+            let state = self.state.lock();
+            let node = state.nodes.find(file);
+            let unsure = node.filter(|node| node.is_unsure).and_then(|node| node.origin);
+            (node.is_some_and(|node| node.attr.links == 0), unsure)
+        };
+        let is_gone = match unsure {
+            Some(origin) => self.store.attr(caller, &origin).await == Err(Status::Stale),
+            None => is_gone,
+        };
+        if is_gone {
+            self.aliases.forget(file);
+        }
+    }
+
+    async fn carry_renamed(
+        &self,
+        entry: &Entry,
+        number: u64,
+        from: &(Handle, Bytes),
+        to: &(Handle, Bytes),
+        file: &Handle,
+        over: Option<&Handle>,
+    ) -> Result<Came, Status> {
+        let caller = &entry.caller;
+        let places = (self.origin(&from.0), self.origin(&to.0), self.origin(file));
+        let (Ok(Some(from_dir)), Ok(Some(to_dir)), Ok(Some(origin))) = places else {
+            self.lost(&entry.change, Gone::File);
+            return Ok(Came::default());
+        };
+        let at = async |dir: &Handle, name: &Bytes| match self
+            .store
+            .lookup(caller, dir, name)
+            .await
+            .result
+        {
+            Ok(found) => Ok(Some(found)),
+            Err(Status::NoEntry | Status::Stale) => Ok(None),
+            Err(status) => Err(status),
+        };
+        let (source, target) = (at(&from_dir, &from.1).await?, at(&to_dir, &to.1).await?);
+        let is_it = |found: &StoreNode| found.handle == origin;
+        if !source.as_ref().is_some_and(is_it) {
+            if !target.as_ref().is_some_and(is_it) {
+                self.lost(&entry.change, Gone::Replaced);
+            }
+            // Else it was done, and nobody heard of it.
+            return Ok(Came { dropped: Some(*file), ..Came::default() });
+        }
+        let expected = over.and_then(|over| self.origin(over).ok().flatten());
+        let is_theirs = target.as_ref().is_some_and(|found| {
+            Some(found.handle) != expected
+                || over.is_some_and(|over| self.is_changed(over, entry, &found.attr))
+        });
+        let name = match is_theirs {
+            true => self.beside_name(&to.1, number),
+            false => to.1.clone(),
+        };
+        let renamed = self.store.rename(caller, &from_dir, &from.1, &to_dir, &name).await;
+        renamed.result?;
+        if is_theirs {
+            self.kept_beside(&to.0, &to.1, &name, Kept::Replaced);
+        } else if let Some(over) = over {
+            self.forget_gone(caller, over).await;
+        }
+        let dropped = over.copied();
+        Ok(Came { dropped, ..Came::dirs([(from.0, renamed.from), (to.0, renamed.to)]) })
+    }
+}
+
+/// A change in a few words.
+pub(super) fn describe(change: &Change) -> String {
+    let text = |name: &Bytes| String::from_utf8_lossy(name).into_owned();
+    match change {
+        Change::Write { offset, data, .. } => {
+            format!("WRITE of {} bytes at {offset}", data.len())
+        }
+        Change::Set { .. } => "SETATTR".to_owned(),
+        Change::Make { name, what: Made::File(_), .. } => format!("CREATE of {}", text(name)),
+        Change::Make { name, what: Made::Directory, .. } => format!("MKDIR of {}", text(name)),
+        Change::Make { name, what: Made::Symlink(_), .. } => format!("SYMLINK of {}", text(name)),
+        Change::Remove { name, is_dir: true, .. } => format!("RMDIR of {}", text(name)),
+        Change::Remove { name, .. } => format!("REMOVE of {}", text(name)),
+        Change::Rename { from, to, .. } => {
+            format!("RENAME of {} to {}", text(&from.1), text(&to.1))
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The lease of an export: a file in its root that says whose writes are on their way there. One
+//! proxy with a log at a time takes it, writes to it every few seconds, and removes it when nothing
+//! is on its way any more.
+//!
+//! Nobody's clock counts but that of whoever looks: a lease that does not change while it is looked
+//! at for [`WATCHED_FOR`] is nobody's who lives. It is taken over only by the proxy with the same
+//! log; of another one, it says that something may be on its way that only that log has.
+
+use net::clock::Clock;
+use perf::units::Nanos;
+use server::store::{Changed, Store};
+use server::types::{Caller, CreateHow, Handle, SetAttr, Stability, Status};
+
+use bytes::Bytes;
+
+use super::Inner;
+use super::conflicts::Event;
+
+/// The file's name.
+pub(super) const NAME: &[u8] = b".nfskit-write-back";
+
+/// How often it is renewed, and how long one is looked at that may be dead.
+pub(super) const RENEWED_EVERY: Nanos = Nanos::from_secs(4);
+const WATCHED_FOR: Nanos = Nanos::from_secs(13);
+
+const HEAD: &str = "nfskit write-back lease 1";
+
+/// What a lease says is padded to this.
+const BYTES: usize = 512;
+
+/// Who takes a lease.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// The id of the log.
+    pub log: [u8; 16],
+    pub host: String,
+    pub process: u32,
+    pub boot: [u8; 16],
+    /// Whose file it is at the origin.
+    pub caller: Caller,
+}
+
+/// Why there is no lease.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum LeaseError {
+    #[error("another proxy has it: process {process} on {host}, which is alive")]
+    Alive { host: String, process: u32 },
+    #[error(
+        "a proxy had it that is gone: process {process} on {host} with the log {log}. What it had \
+         answered may be in that log and nowhere else"
+    )]
+    Dead { host: String, process: u32, log: String },
+    #[error(".nfskit-write-back in the root of the export is not a lease")]
+    Foreign,
+    #[error("the file .nfskit-write-back cannot be made in the root of the export: {0:?}")]
+    Refused(Status),
+}
+
+/// What a lease says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Lease {
+    log: String,
+    host: String,
+    process: u32,
+    boot: String,
+    renewed: u64,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Lease {
+    fn of(owner: &Owner, renewed: u64) -> Self {
+        // A name with a line's end in it would be two lines.
+        let host: String = owner.host.chars().filter(|c| !c.is_control()).take(200).collect();
+        let (log, boot) = (hex(&owner.log), hex(&owner.boot));
+        Self { log, host, process: owner.process, boot, renewed }
+    }
+
+    fn text(&self) -> Bytes {
+        let Self { log, host, process, boot, renewed } = self;
+        let mut text = format!(
+            "{HEAD}\nlog {log}\nhost {host}\nprocess {process}\nboot {boot}\nrenewed {renewed}\n"
+        )
+        .into_bytes();
+        text.resize(BYTES, b'\n');
+        Bytes::from(text)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut lines = text.lines();
+        if lines.next()? != HEAD {
+            return None;
+        }
+        let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
+        let (log, host) = (value("log")?.to_owned(), value("host")?.to_owned());
+        let process = value("process")?.parse().ok()?;
+        let boot = value("boot")?.to_owned();
+        let renewed = value("renewed")?.parse().ok()?;
+        Some(Self { log, host, process, boot, renewed })
+    }
+}
+
+/// The file, and what lies in it; nothing if there is none.
+async fn read<S: Store>(
+    store: &S,
+    owner: &Owner,
+) -> Result<Option<(Handle, Option<Lease>)>, LeaseError> {
+    let found = match store.lookup(&owner.caller, &store.root(), NAME).await.result {
+        Ok(found) => found.handle,
+        Err(Status::NoEntry) => return Ok(None),
+        Err(status) => return Err(LeaseError::Refused(status)),
+    };
+    let length = u32::try_from(BYTES).expect("it is small");
+    match store.read(&owner.caller, &found, 0, length).await.result {
+        Ok(read) => Ok(Some((found, Lease::parse(&read.data)))),
+        Err(Status::Stale) => Ok(None),
+        Err(status) => Err(LeaseError::Refused(status)),
+    }
+}
+
+async fn write<S: Store>(
+    store: &S,
+    owner: &Owner,
+    file: &Handle,
+    renewed: u64,
+) -> Result<(), Status> {
+    let text = Lease::of(owner, renewed).text();
+    store.write(&owner.caller, file, 0, text, Stability::FileSync).await.result.map(drop)
+}
+
+/// Takes the lease.
+///
+/// # Errors
+/// [`LeaseError`]: it is another's, or the origin refuses it.
+pub(super) async fn take<S: Store>(
+    store: &S,
+    clock: &Clock,
+    owner: &Owner,
+) -> Result<(), LeaseError> {
+    let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+    let how = CreateHow::Guarded(set);
+    let Changed { result, .. } = store.create(&owner.caller, &store.root(), NAME, how).await;
+    let file = match result {
+        Ok(made) => made.handle,
+        Err(Status::Exists) => there(store, clock, owner).await?,
+        Err(status) => return Err(LeaseError::Refused(status)),
+    };
+    write(store, owner, &file, 0).await.map_err(LeaseError::Refused)
+}
+
+/// A lease that is there: this owner's, or why it cannot be.
+async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<Handle, LeaseError> {
+    let Some((file, first)) = read(store, owner).await? else {
+        return Err(LeaseError::Refused(Status::Exists));
+    };
+    let own = Lease::of(owner, 0);
+    let is_ours = |lease: &Lease| lease.log == own.log;
+    // The log's own lock says that nobody on this host has it.
+    if first.as_ref().is_some_and(|lease| is_ours(lease) && lease.boot == own.boot) {
+        return Ok(file);
+    }
+    clock.sleep(WATCHED_FOR).await;
+    let last = read(store, owner).await?.and_then(|(_, lease)| lease);
+    match (first, last) {
+        // What was being made is empty for a moment.
+        (None, None) => Err(LeaseError::Foreign),
+        (first, Some(last)) if first.as_ref() != Some(&last) => {
+            Err(LeaseError::Alive { host: last.host, process: last.process })
+        }
+        (_, Some(last)) if is_ours(&last) => Ok(file),
+        (Some(last), _) | (None, Some(last)) => {
+            Err(LeaseError::Dead { host: last.host, process: last.process, log: last.log })
+        }
+    }
+}
+
+/// Whether the lease is this owner's still; whose else.
+async fn renew<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<(), Option<String>> {
+    match read(store, owner).await {
+        Ok(Some((file, Some(lease)))) => {
+            let own = Lease::of(owner, 0);
+            if (&lease.log, lease.process, &lease.boot) != (&own.log, own.process, &own.boot) {
+                return Err(Some(format!("process {} on {}", lease.process, lease.host)));
+            }
+            write(store, owner, &file, renewed).await.map_err(|_| None)
+        }
+        Ok(Some((_, None))) => Err(Some("somebody".to_owned())),
+        // Somebody has removed it.
+        Ok(None) => {
+            let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+            let how = CreateHow::Guarded(set);
+            let made = store.create(&owner.caller, &store.root(), NAME, how).await;
+            match made.result {
+                Ok(made) => write(store, owner, &made.handle, renewed).await.map_err(|_| None),
+                Err(_) => Err(None),
+            }
+        }
+        Err(_) => Err(None),
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// Renews the lease as long as this lives.
+    pub(super) async fn keep_lease(self: std::sync::Arc<Self>, owner: Owner) {
+        let mut renewed = 1;
+        loop {
+            self.clock.sleep(RENEWED_EVERY).await;
+            let outcome = renew(&self.store, &owner, renewed).await;
+            renewed += 1;
+            let was = {
+                let mut state = self.state.lock();
+                if state.is_over {
+                    return;
+                }
+                std::mem::replace(&mut state.is_fenced, matches!(outcome, Err(Some(_))))
+            };
+            match outcome {
+                Err(Some(by)) if !was => (self.options.hear)(&Event::Fenced { by }),
+                Ok(()) if was => self.to_send.notify_one(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Nothing is on its way any more, and nothing will be: the lease is nobody's. Whether that is
+    /// so.
+    pub(super) async fn end_lease(&self) -> bool {
+        let Some(owner) = &self.options.owner else { return true };
+        {
+            let mut state = self.state.lock();
+            if !state.ops.is_empty() || state.is_fenced {
+                return false;
+            }
+            state.is_over = true;
+        }
+        match read(&self.store, owner).await {
+            Ok(Some((_, Some(lease)))) if lease.log == hex(&owner.log) => {
+                let root = self.store.root();
+                self.store.remove(&owner.caller, &root, NAME).await.result.is_ok()
+            }
+            Ok(None) => true,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> Owner {
+        Owner {
+            log: [0xab; 16],
+            host: "a host\nprocess 7".to_owned(),
+            process: 12,
+            boot: [1; 16],
+            caller: Caller { uid: 0, gid: 0, gids: Vec::new() },
+        }
+    }
+
+    #[test]
+    fn a_lease_says_whose_it_is_and_nothing_else_does() {
+        let lease = Lease::of(&owner(), 5);
+        let text = lease.text();
+        assert_eq!(text.len(), BYTES);
+        assert_eq!(Lease::parse(&text), Some(lease.clone()));
+        assert_eq!((lease.host.as_str(), lease.process), ("a hostprocess 7", 12));
+        for wrong in [&b""[..], b"hello\n", &text[..40], b"nfskit write-back lease 2\nlog a\n"] {
+            assert_eq!(Lease::parse(wrong), None);
+        }
+        for at in 0..text.len() {
+            let _ = Lease::parse(&text[..at]);
+        }
+    }
+}

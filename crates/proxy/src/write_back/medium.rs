@@ -1,0 +1,149 @@
+//! Where a log lies: a file of this host, or memory in a world.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use log::{SIZE_MIN, Set};
+use net::clock::Clock;
+use parking_lot::Mutex;
+use perf::units::Nanos;
+use server::store::dir::write_log::{Alone, LogError, Writer};
+
+use super::recover::Held;
+
+/// Takes frames.
+pub trait LogDevice: Send + Sync + 'static {
+    /// Gives the frame back, and whether it is stable.
+    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)>;
+
+    /// Whether all of these are stable.
+    fn sync(&self, files: Vec<File>) -> BoxFuture<'static, bool>;
+}
+
+/// A log that nobody else has, and what it held.
+pub struct Log {
+    pub(super) set: Set,
+    pub(super) boot: [u8; 16],
+    pub(super) held: Held,
+    pub(super) device: Box<dyn LogDevice>,
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("bytes", &self.set.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// A log in a file, which nobody else has from now on.
+    ///
+    /// # Errors
+    /// [`LogError`]: it is damaged, or the system gives no threads.
+    pub fn of_file(alone: Alone, path: &std::path::Path) -> Result<Self, LogError> {
+        let (set, boot) = (alone.set(), alone.boot());
+        let held = Held::read(&alone, &set).map_err(|error| LogError::Damaged {
+            file: path.to_owned(),
+            what: error.to_string(),
+        })?;
+        let threads = |cause: io::Error| LogError::File {
+            file: path.to_owned(),
+            what: format!("threads: {cause}"),
+        };
+        let log = Arc::new(alone);
+        let frames = Writer::start(Arc::clone(&log)).map_err(threads)?;
+        let others = Writer::start(log).map_err(threads)?;
+        Ok(Self { set, boot, held, device: Box::new(OnDisk { frames, others }) })
+    }
+
+    /// What the log held.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+}
+
+struct OnDisk {
+    frames: Writer,
+    others: Writer,
+}
+
+impl LogDevice for OnDisk {
+    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)> {
+        self.frames.write(at, frame).map(|told| told.unwrap_or_default()).boxed()
+    }
+
+    fn sync(&self, files: Vec<File>) -> BoxFuture<'static, bool> {
+        let sync = move || files.iter().all(|file| file.sync_data().is_ok());
+        self.others.run(sync).map(|told| told.unwrap_or_default()).boxed()
+    }
+}
+
+/// A log in memory that outlives whoever writes it, for worlds: what a killed proxy leaves. A write
+/// takes its time, and of one that was under way at the end nothing is there, or all, or a part.
+#[derive(Clone, Debug)]
+pub struct InMemory {
+    clock: Clock,
+    bytes: Arc<Mutex<Vec<u8>>>,
+    latency: Nanos,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl InMemory {
+    /// # Panics
+    /// `bytes` are fewer than a log has.
+    pub fn new(clock: &Clock, bytes: usize, latency: Nanos) -> Self {
+        assert!(bytes as u64 >= SIZE_MIN, "a log has at least SIZE_MIN bytes");
+        let bytes = Arc::new(Mutex::new(vec![0; bytes]));
+        Self { clock: clock.clone(), bytes, latency, is_broken: Arc::default() }
+    }
+
+    /// From now on it cannot be written.
+    pub fn break_down(&self) {
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    /// The log as it is, for the next proxy; its clock is that proxy's.
+    ///
+    /// # Panics
+    /// What it holds is damaged.
+    pub fn open(&self, clock: &Clock) -> Log {
+        let device = Self { clock: clock.clone(), ..self.clone() };
+        let mut bytes = self.bytes.lock();
+        let set = Set { id: [7; 16], bytes: vec![bytes.len() as u64] };
+        if bytes[log::BLOCK..2 * log::BLOCK].iter().all(|byte| *byte == 0) {
+            let mut first = Vec::new();
+            let mut journal = log::Journal::<()>::new(&set, [1; 16], None, log::Limits::default());
+            let begun = journal.begin(0, &mut first);
+            assert!(matches!(begun, log::journal::Begin::Write { .. }), "an empty log has room");
+            let at = log::BLOCK;
+            bytes[at..at + first.len()].copy_from_slice(&first);
+        }
+        let held = Held::read(&bytes[..], &set).expect("it is not damaged");
+        Log { set, boot: [1; 16], held, device: Box::new(device) }
+    }
+}
+
+impl LogDevice for InMemory {
+    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)> {
+        let own = self.clone();
+        async move {
+            let at = usize::try_from(at).expect("it is in memory");
+            let half = frame.len() / 2;
+            own.bytes.lock()[at..at + half].copy_from_slice(&frame[..half]);
+            own.clock.sleep(own.latency).await;
+            if own.is_broken.load(Ordering::Relaxed) {
+                return (frame, false);
+            }
+            own.bytes.lock()[at + half..at + frame.len()].copy_from_slice(&frame[half..]);
+            (frame, true)
+        }
+        .boxed()
+    }
+
+    fn sync(&self, _files: Vec<File>) -> BoxFuture<'static, bool> {
+        std::future::ready(true).boxed()
+    }
+}

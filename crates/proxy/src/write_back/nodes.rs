@@ -1,0 +1,499 @@
+//! What clients see: files and directories that are otherwise in the log than at the origin, or
+//! were a moment ago. Pure: it is told what was changed, and what the origin says.
+//!
+//! A node is *pending* while changes of it are on their way. Then it is told from here alone. Once
+//! they have come, the origin is asked again, and its times are told as they were told here: a
+//! client that sees other times takes its cache for old.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use perf::units::{Instant, Nanos};
+use server::types::{Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Time};
+
+use super::extents::Extents;
+use super::record::Change;
+
+/// Nodes that are kept when nothing of them is on its way any more: some 500 bytes each.
+pub(super) const KEPT_MAX: usize = 1 << 15;
+
+/// How long the names of a directory that was made here are told from here after its last change.
+pub(super) const LINGER: Nanos = Nanos::from_secs(3);
+
+/// Names of a directory that are kept when they are at the origin.
+const NAMES_MAX: usize = 1 << 16;
+
+/// How long a caller is taken to have the rights that the origin told: as for a directory, by
+/// nfs(5).
+const RIGHTS_GOOD_FOR: Nanos = Nanos::from_secs(60);
+
+/// Callers of a node whose rights are known.
+const CALLERS_MAX: usize = 8;
+
+/// A name whose state here is another than at the origin.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Named {
+    /// What has the name; nothing.
+    pub(crate) child: Option<Handle>,
+    /// Of the record that made it so; for cookies.
+    pub(crate) number: u64,
+    pub(crate) is_pending: bool,
+    /// When it became so, here or there.
+    pub(crate) at: Instant,
+}
+
+/// The names of a directory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// It was made here, and nobody else has been there: what is not among them is not there.
+    pub(crate) is_complete: bool,
+    pub(crate) known: BTreeMap<Bytes, Named>,
+}
+
+#[derive(Clone, Debug)]
+struct Right {
+    caller: Caller,
+    granted: u32,
+    at: Instant,
+}
+
+/// See the module's head.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// As clients are told.
+    pub(crate) attr: Attr,
+    /// What the origin calls it, once it has made it.
+    pub(crate) origin: Option<Handle>,
+    /// The origin's file as we left it, or met it.
+    pub(crate) base: Option<Before>,
+    /// When the origin was last found to have it so, while changes are on their way.
+    pub(crate) confirmed: Option<Instant>,
+    pub(crate) is_being_confirmed: bool,
+    /// Records, and those of them that are being carried out.
+    pub(crate) pending: usize,
+    pub(crate) under_way: usize,
+    pub(crate) used: Instant,
+    /// When replies may not be older than what is known: a count of changes.
+    pub(crate) epoch: u64,
+    pub(crate) extents: Extents,
+    /// Nothing of the origin's bytes from here on: truncations, and their records.
+    cuts: Vec<(u64, u64)>,
+    /// Where it was seen last.
+    pub(crate) place: Option<(Handle, Bytes)>,
+    pub(crate) names: Option<Names>,
+    pub(crate) target: Option<Bytes>,
+    pub(crate) verifier: Option<[u8; 8]>,
+    rights: Vec<Right>,
+    /// Its mode or owner is otherwise here.
+    pub(crate) has_own_rights: bool,
+    /// It was made here, and nobody else has changed it since.
+    pub(crate) is_made_here: bool,
+    /// How many names it has is not known for certain: a change of a log may have been carried out.
+    pub(crate) is_unsure: bool,
+    /// It is losing a name, and perhaps it is the last.
+    pub(crate) is_leaving: bool,
+    /// Its last WRITE came after all that set its modification time.
+    pub(crate) owes_time: bool,
+    /// Somebody else has changed the origin's: ours goes here.
+    pub(crate) beside: Option<Handle>,
+}
+
+impl Node {
+    pub(crate) fn new(attr: Attr, now: Instant) -> Self {
+        Self {
+            attr,
+            origin: None,
+            base: None,
+            confirmed: None,
+            is_being_confirmed: false,
+            pending: 0,
+            under_way: 0,
+            used: now,
+            epoch: 0,
+            extents: Extents::default(),
+            cuts: Vec::new(),
+            place: None,
+            names: None,
+            target: None,
+            verifier: None,
+            rights: Vec::new(),
+            has_own_rights: false,
+            is_made_here: false,
+            is_unsure: false,
+            is_leaving: false,
+            owes_time: false,
+            beside: None,
+        }
+    }
+
+    /// One that the origin has.
+    pub(crate) fn met(attr: Attr, origin: Handle, base: Before, now: Instant) -> Self {
+        Self { origin: Some(origin), base: Some(base), ..Self::new(attr, now) }
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending > 0 || self.origin.is_none()
+    }
+
+    /// Whether the origin need not be asked about it: it could only tell what is older.
+    pub(crate) fn is_told_here(&self, now: Instant) -> bool {
+        self.is_pending() || (self.is_made_here && now.since(self.used) <= LINGER)
+    }
+
+    pub(crate) fn is_dir(&self) -> bool {
+        self.attr.kind == FileKind::Directory
+    }
+
+    pub(crate) fn note_rights(&mut self, caller: &Caller, granted: u32, now: Instant) {
+        self.rights.retain(|right| right.caller != *caller);
+        if self.rights.len() >= CALLERS_MAX {
+            self.rights.remove(0);
+        }
+        self.rights.push(Right { caller: caller.clone(), granted, at: now });
+    }
+
+    /// What the caller may, if that is known: and whether it was told lately.
+    pub(crate) fn rights(&self, caller: &Caller, now: Instant) -> Option<(u32, bool)> {
+        if self.origin.is_none() || self.has_own_rights || self.is_made_here {
+            return Some((by_mode(&self.attr, caller), true));
+        }
+        let right = self.rights.iter().find(|right| right.caller == *caller)?;
+        Some((right.granted, now.since(right.at) <= RIGHTS_GOOD_FOR))
+    }
+
+    /// A time to tell for a change that is made now: later than any before.
+    pub(crate) fn next_time(&self, now: Time) -> Time {
+        now.max(later(self.attr.changed))
+    }
+
+    /// Where the origin's bytes end that are still the file's.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cuts.iter().map(|(cut, _)| *cut).min().unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, data: Bytes, number: u64, at: Time) {
+        let end = offset + data.len() as u64;
+        self.extents.put(offset, data, number);
+        self.attr.size = self.attr.size.max(end);
+        self.attr.used = self.attr.used.max(self.attr.size.next_multiple_of(4096));
+        (self.attr.modified, self.attr.changed) = (at, at);
+        self.owes_time = true;
+    }
+
+    pub(crate) fn set(&mut self, set: &SetAttr, number: u64, at: Time) {
+        let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
+        if let Some(size) = size {
+            self.extents.cut(size);
+            self.cuts.push((size.min(self.attr.size), number));
+            self.attr.size = size;
+            self.attr.modified = at;
+            self.owes_time = true;
+        }
+        self.attr.mode = mode.unwrap_or(self.attr.mode);
+        self.attr.uid = uid.unwrap_or(self.attr.uid);
+        self.attr.gid = gid.unwrap_or(self.attr.gid);
+        self.has_own_rights |= mode.is_some() || uid.is_some() || gid.is_some();
+        if let SetTime::To(time) = accessed {
+            self.attr.accessed = time;
+        }
+        if let SetTime::To(time) = modified {
+            self.attr.modified = time;
+            self.owes_time = false;
+        }
+        self.attr.changed = at;
+    }
+
+    /// A name in this directory is as this now.
+    pub(crate) fn name(&mut self, name: Bytes, child: Option<Handle>, number: u64, at: Instant) {
+        let named = Named { child, number, is_pending: true, at };
+        self.names.get_or_insert_default().known.insert(name, named);
+    }
+
+    /// The modification time that the origin's file is to get after this change, if that is not
+    /// done by it.
+    pub(crate) fn owed_after(&self, change: &Change, at: Time) -> Option<Time> {
+        match change {
+            Change::Write { .. } => Some(at),
+            Change::Set { set, .. } if set.modified != SetTime::Keep => None,
+            Change::Set { set, .. } if set.size.is_some() => Some(at),
+            _ => self.owes_time.then_some(self.attr.modified),
+        }
+    }
+
+    pub(crate) fn touch(&mut self, at: Time) {
+        (self.attr.modified, self.attr.changed) = (at, at);
+    }
+
+    /// The record of a name has come to the origin. It stays for a while, so that a listing that
+    /// is under way does not miss it.
+    pub(crate) fn name_is_there(&mut self, name: &Bytes, number: u64, now: Instant) {
+        let Some(names) = &mut self.names else { return };
+        if let Some(named) = names.known.get_mut(name).filter(|named| named.number == number) {
+            (named.is_pending, named.at) = (false, now);
+        }
+    }
+
+    /// A record of this node has come to the origin.
+    pub(crate) fn arrived(&mut self, number: u64, epoch: u64, now: Instant) {
+        self.pending = self.pending.saturating_sub(1);
+        self.extents.forget(number);
+        self.cuts.retain(|(_, cut)| *cut != number);
+        (self.epoch, self.used) = (epoch, now);
+        if self.pending == 0 {
+            if std::mem::take(&mut self.has_own_rights) {
+                self.rights.clear();
+            }
+            (self.confirmed, self.beside) = (None, None);
+        }
+    }
+
+    /// What the origin's file is now, as a reply to a change of ours tells. Others may have been
+    /// under way with it, and be answered in any order, unless `is_last`; many changes of a file
+    /// system have the same time.
+    pub(crate) fn left(&mut self, after: Option<Before>, is_last: bool, now: Instant) {
+        let Some(after) = after else { return };
+        let is_newer = self
+            .base
+            .is_none_or(|base| (after.changed, after.size) >= (base.changed, base.size) || is_last);
+        if is_newer {
+            self.base = Some(after);
+        }
+        self.confirmed = Some(now);
+    }
+
+    /// What clients are told when the origin tells this, in reply to a question of `epoch`.
+    pub(crate) fn told(&mut self, told: Attr, epoch: u64) -> Attr {
+        if self.is_pending() || epoch < self.epoch {
+            return self.attr;
+        }
+        let (modified, changed) = (self.attr.modified, self.attr.changed);
+        let state = Before::from(&told);
+        if self.base == Some(state) {
+            self.attr = Attr { modified, changed, ..told };
+        } else {
+            (self.attr, self.base) = (told, Some(state));
+            (self.names, self.is_made_here) = (None, false);
+            self.rights.clear();
+        }
+        self.attr
+    }
+}
+
+/// The next moment.
+fn later(time: Time) -> Time {
+    match time.nanos {
+        999_999_999.. => Time { secs: time.secs.saturating_add(1), nanos: 0 },
+        nanos => Time { secs: time.secs, nanos: nanos + 1 },
+    }
+}
+
+/// What a caller may by the mode of a file that only we know.
+pub(crate) fn by_mode(attr: &Attr, caller: &Caller) -> u32 {
+    const EXECUTABLE: u32 = 0o111;
+    let is_dir = attr.kind == FileKind::Directory;
+    let bits = if caller.uid == 0 {
+        // As everywhere: what nobody may execute, root may not either.
+        let may = if is_dir || attr.mode & EXECUTABLE != 0 { 0o7 } else { 0o6 };
+        return granted(may, is_dir);
+    } else if caller.uid == attr.uid {
+        attr.mode >> 6
+    } else if caller.gid == attr.gid || caller.gids.contains(&attr.gid) {
+        attr.mode >> 3
+    } else {
+        attr.mode
+    };
+    granted(bits & 0o7, is_dir)
+}
+
+fn granted(bits: u32, is_dir: bool) -> u32 {
+    let mut granted = 0;
+    if bits & 0o4 != 0 {
+        granted |= Access::READ;
+    }
+    if bits & 0o2 != 0 {
+        granted |= Access::MODIFY | Access::EXTEND | if is_dir { Access::DELETE } else { 0 };
+    }
+    if bits & 0o1 != 0 {
+        granted |= if is_dir { Access::LOOKUP } else { Access::EXECUTE };
+    }
+    granted
+}
+
+/// All of them, by what clients call them.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    nodes: HashMap<Handle, Node>,
+}
+
+impl Nodes {
+    pub(crate) fn find(&self, id: &Handle) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
+    pub(crate) fn find_mut(&mut self, id: &Handle) -> Option<&mut Node> {
+        self.nodes.get_mut(id)
+    }
+
+    pub(crate) fn insert(&mut self, id: Handle, node: Node) {
+        self.nodes.insert(id, node);
+    }
+
+    pub(crate) fn remove(&mut self, id: &Handle) {
+        self.nodes.remove(id);
+    }
+
+    /// What is known of it may not be so any more: the origin tells, unless changes are on their
+    /// way.
+    pub(crate) fn forget(&mut self, id: &Handle) {
+        if self.nodes.get(id).is_some_and(|node| !node.is_pending()) {
+            self.nodes.remove(id);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Forgets names that the origin tells by now, and what was not used for longest. All names of
+    /// a directory that was made here stay, for when the origin is away.
+    pub(crate) fn tend(&mut self, now: Instant) {
+        for node in self.nodes.values_mut() {
+            let is_quiet = node.pending == 0 && node.origin.is_some();
+            let Some(names) = &mut node.names else { continue };
+            names.is_complete &= names.known.len() <= NAMES_MAX || !is_quiet;
+            if !names.is_complete {
+                let stays = |named: &Named| named.is_pending || now.since(named.at) <= LINGER;
+                names.known.retain(|_, named| stays(named));
+            }
+        }
+        if self.nodes.len() <= KEPT_MAX {
+            return;
+        }
+        let quiet = self.nodes.iter().filter(|(_, node)| !node.is_pending());
+        let mut quiet: Vec<_> = quiet.map(|(id, node)| (node.used, *id)).collect();
+        quiet.sort_unstable_by_key(|(used, _)| *used);
+        let excess = self.nodes.len() - KEPT_MAX;
+        for (_, id) in quiet.into_iter().take(excess) {
+            self.nodes.remove(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attr(second: i64) -> Attr {
+        let time = Time { secs: second, nanos: 0 };
+        Attr {
+            kind: FileKind::Regular,
+            mode: 0o640,
+            links: 1,
+            uid: 7,
+            gid: 8,
+            size: 100,
+            used: 4096,
+            device: (0, 0),
+            fsid: 1,
+            fileid: 2,
+            accessed: time,
+            modified: time,
+            changed: time,
+            made: None,
+        }
+    }
+
+    fn handle(number: u8) -> Handle {
+        Handle::new(&[number]).unwrap()
+    }
+
+    fn met() -> Node {
+        let base = Before::from(&attr(5));
+        Node::met(attr(5), handle(1), base, Instant::EPOCH)
+    }
+
+    #[test]
+    fn times_are_told_as_they_were_told_until_somebody_else_has_changed_the_file() {
+        let mut node = met();
+        let at = node.next_time(Time { secs: 9, nanos: 1 });
+        (node.pending, node.epoch) = (1, 1);
+        node.write(90, Bytes::from_static(&[1; 20]), 4, at);
+        assert_eq!((node.attr.size, node.attr.modified), (110, at));
+        assert_eq!(node.told(attr(5), 1), node.attr, "its change is not there yet");
+        let there = Attr { size: 110, ..attr(20) };
+        node.left(Some(Before::from(&there)), false, Instant::EPOCH);
+        node.arrived(4, 2, Instant::EPOCH);
+        assert!(node.extents.is_empty() && !node.is_pending());
+        assert_eq!(node.told(attr(5), 1).size, 110, "a reply that is older than the change");
+        let told = node.told(there, 2);
+        assert_eq!((told.changed, told.modified, told.size), (at, at, 110));
+        assert_eq!(node.told(attr(30), 2), attr(30));
+        assert_eq!(node.base, Some(Before::from(&attr(30))));
+    }
+
+    #[test]
+    fn a_change_is_later_than_what_was_told_before() {
+        let node = met();
+        assert_eq!(node.next_time(Time { secs: 2, nanos: 0 }), Time { secs: 5, nanos: 1 });
+        let last = Time { secs: 5, nanos: 999_999_999 };
+        assert_eq!(later(last), Time { secs: 6, nanos: 0 });
+    }
+
+    #[test]
+    fn of_two_changes_at_the_same_time_the_last_one_counts() {
+        let mut node = met();
+        let at = |size, modified| {
+            let modified = Time { secs: modified, nanos: 0 };
+            Some(Before { size, modified, ..Before::from(&attr(20)) })
+        };
+        node.left(at(300, 20), false, Instant::EPOCH);
+        node.left(at(200, 20), false, Instant::EPOCH);
+        assert_eq!(node.base, at(300, 20), "the replies have overtaken one another");
+        node.left(at(300, 7), true, Instant::EPOCH);
+        assert_eq!(node.base, at(300, 7), "its time was set");
+        node.left(Some(Before::from(&attr(19))), false, Instant::EPOCH);
+        assert_eq!(node.base, at(300, 7));
+    }
+
+    #[test]
+    fn what_was_cut_off_does_not_come_back_from_the_origin() {
+        let mut node = met();
+        let size = |size| SetAttr { size: Some(size), ..SetAttr::default() };
+        node.set(&size(10), 4, Time::default());
+        node.set(&size(50), 5, Time::default());
+        assert_eq!((node.attr.size, node.cut()), (50, 10));
+        node.write(20, Bytes::from_static(b"more"), 6, Time::default());
+        node.set(&size(60), 7, Time::default());
+        node.pending = 4;
+        node.arrived(4, 1, Instant::EPOCH);
+        assert_eq!(node.cut(), 10);
+        node.arrived(5, 2, Instant::EPOCH);
+        // What was written after it is there.
+        node.arrived(6, 3, Instant::EPOCH);
+        assert_eq!(node.cut(), 50);
+        node.arrived(7, 4, Instant::EPOCH);
+        assert_eq!(node.cut(), u64::MAX);
+    }
+
+    #[test]
+    fn rights_are_those_of_the_mode_or_what_the_origin_told() {
+        let caller = |uid, gid| Caller { uid, gid, gids: vec![5] };
+        let file = attr(1);
+        assert_eq!(by_mode(&file, &caller(7, 1)), Access::READ | Access::MODIFY | Access::EXTEND);
+        assert_eq!(by_mode(&file, &caller(9, 8)), Access::READ);
+        assert_eq!(by_mode(&file, &caller(9, 9)), 0);
+        assert_eq!(by_mode(&Attr { gid: 5, ..file }, &caller(9, 9)), Access::READ);
+        assert_eq!(by_mode(&file, &caller(0, 9)) & Access::EXECUTE, 0);
+        let dir = Attr { kind: FileKind::Directory, mode: 0o751, ..file };
+        assert_eq!(by_mode(&dir, &caller(9, 9)), Access::LOOKUP);
+        let mut node = met();
+        let (now, one) = (Instant::EPOCH, caller(7, 1));
+        assert_eq!(node.rights(&one, now), None);
+        node.note_rights(&one, Access::READ, now);
+        assert_eq!(node.rights(&one, now), Some((Access::READ, true)));
+        let late = now + Nanos::from_secs(61);
+        assert_eq!(node.rights(&one, late), Some((Access::READ, false)));
+        (0..9).for_each(|uid| node.note_rights(&caller(uid, 1), 0, now));
+        assert_eq!(node.rights(&caller(0, 1), now), None, "those of eight are known");
+    }
+}

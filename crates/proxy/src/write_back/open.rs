@@ -1,0 +1,226 @@
+//! A proxy with a log begins: the lease, and what the log held.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use log::{Journal, Limits};
+use net::clock::Clock;
+use parking_lot::Mutex;
+use server::store::Store;
+use server::types::{Attr, Before, Caller, FileKind, Handle, Status, Time, Verifier};
+use tokio::sync::Notify;
+
+use super::aliases::{Aliases, is_ours};
+use super::lease::{self, LeaseError};
+use super::medium::Log;
+use super::naming::made_attr;
+use super::nodes::{Names, Node};
+use super::record::{Change, DATA_BYTES_MAX, Made};
+use super::recover::{Held, HeldEntry};
+use super::state::State;
+use super::{Inner, Mistake, Options, WriteBack};
+
+/// Bytes of the log for each change that may be on its way: the record that it has come takes a
+/// block of the quarter that is kept for those, at worst.
+const BYTES_EACH: u64 = 16 << 10;
+
+/// Questions asked at a time.
+const ASKED_AT_A_TIME: usize = 64;
+
+/// Why a proxy with a log cannot begin.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    #[error("write-back: the lease of the origin's export: {0}")]
+    Lease(#[from] LeaseError),
+    #[error("write-back: the origin does not tell of a file that the log has changes of: {0:?}")]
+    Origin(Status),
+}
+
+impl<S: Store> WriteBack<S> {
+    /// Takes the origin's export, shows what the log held, and goes on bringing it there.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the export is another's, or the origin does not answer.
+    pub async fn open(
+        clock: &Clock,
+        store: S,
+        aliases: Arc<Aliases>,
+        log: Log,
+        options: Options,
+    ) -> Result<Self, OpenError> {
+        if let Some(owner) = &options.owner {
+            lease::take(&store, clock, owner).await?;
+        }
+        let Log { set, boot, held, device } = log;
+        let records_max = set.all_bytes() / BYTES_EACH;
+        let records_max = usize::try_from(records_max).unwrap_or(usize::MAX);
+        let limits = Limits {
+            files_max: records_max,
+            records_max,
+            data_bytes_max: DATA_BYTES_MAX + HEAD_BYTES_MAX,
+            ..Limits::default()
+        };
+        let journal = Journal::new(&set, boot, Some(&held.found), limits);
+        let mut state = State::new(journal, set.id, records_max);
+        state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
+        let (root, mut verifier) = (store.root(), [0; 8]);
+        verifier.copy_from_slice(&set.id[..8]);
+        let inner = Arc::new(Inner {
+            store,
+            root,
+            clock: clock.clone(),
+            verifier: Verifier(verifier),
+            aliases,
+            state: Mutex::new(state),
+            device,
+            callers: Mutex::new(HashMap::new()),
+            changed: Notify::new(),
+            to_write: Notify::new(),
+            to_send: Notify::new(),
+            to_forget: Notify::new(),
+            options,
+        });
+        inner.carry_on(held).await?;
+        clock.spawn(Arc::clone(&inner).write_frames());
+        clock.spawn(Arc::clone(&inner).send());
+        clock.spawn(Arc::clone(&inner).forget());
+        if let Some(owner) = inner.options.owner.clone() {
+            clock.spawn(Arc::clone(&inner).keep_lease(owner));
+        }
+        Ok(Self { inner })
+    }
+}
+
+/// What a record has beside its data, at most.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+
+impl<S: Store> Inner<S> {
+    /// What the log held is on its way again.
+    async fn carry_on(&self, held: Held) -> Result<(), OpenError> {
+        let known = self.known_of(&held.entries).await?;
+        let now = self.now();
+        let mut state = self.state.lock();
+        for (id, (origin, attr)) in known {
+            let alias = if is_ours(&id) { self.aliases.find(&id) } else { None };
+            let fileid = alias.map_or(attr.fileid, |alias| alias.fileid);
+            let told = Attr { fileid, ..attr };
+            // What it is now may be the doing of a change that is in doubt.
+            let first = held.entries.iter().find(|held| involved(&held.entry.change).contains(&id));
+            let base = held.left.get(&id).copied().or_else(|| first?.entry.base);
+            let base = base.unwrap_or_else(|| Before::from(&attr));
+            let mut node = Node::met(told, origin, base, now);
+            node.is_unsure = true;
+            state.nodes.insert(id, node);
+        }
+        for HeldEntry { number, frame, entry } in held.entries {
+            if let Change::Make { dir, name, what, set } = &entry.change {
+                let (id, fileid) = state.identity(number);
+                let parent = state.nodes.find(dir).map_or_else(unknown, |node| node.attr);
+                let attr = made_attr(&entry.caller, &parent, what, set, fileid, entry.at);
+                let mut node = Node::new(attr, now);
+                node.origin = self.aliases.find(&id).map(|alias| alias.origin);
+                node.base = held.left.get(&id).copied();
+                (node.is_made_here, node.is_unsure) = (true, node.origin.is_some());
+                node.place = Some((*dir, name.clone()));
+                match what {
+                    Made::File(verifier) => node.verifier = *verifier,
+                    Made::Directory => {
+                        node.names = Some(Names { is_complete: true, ..Names::default() });
+                    }
+                    Made::Symlink(target) => node.target = Some(target.clone()),
+                }
+                state.nodes.insert(id, node);
+            }
+            state.carry_on(number, frame, entry, now);
+        }
+        Ok(())
+    }
+
+    /// The origin's files that changes are of, as they are now.
+    async fn known_of(
+        &self,
+        entries: &[HeldEntry],
+    ) -> Result<Vec<(Handle, (Handle, Attr))>, OpenError> {
+        let (mut seen, mut asked) = (HashSet::new(), Vec::new());
+        for HeldEntry { number, entry, .. } in entries {
+            if matches!(entry.change, Change::Make { .. }) {
+                // It need not be there.
+                seen.insert(self.state.lock().identity(*number).0);
+            }
+            for id in involved(&entry.change) {
+                if !seen.insert(id) {
+                    continue;
+                }
+                let alias = || self.aliases.find(&id).map(|alias| alias.origin);
+                let origin = if is_ours(&id) { alias() } else { Some(id) };
+                asked.extend(origin.map(|origin| (id, origin, entry.caller.clone())));
+            }
+        }
+        let answers = stream::iter(asked).map(|(id, origin, caller)| async move {
+            match self.store.attr(&caller, &origin).await {
+                Ok(attr) => Ok((id, (origin, attr))),
+                // Somebody has removed it; what was written is not lost with it.
+                Err(Status::Stale | Status::BadHandle) => Ok((id, (origin, gone(&caller)))),
+                Err(status) => Err(OpenError::Origin(status)),
+            }
+        });
+        let answers: Vec<_> = answers.buffer_unordered(ASKED_AT_A_TIME).collect().await;
+        answers.into_iter().collect()
+    }
+}
+
+/// What a log is for, in as many bytes as its first block has for that: which origin it is.
+pub fn owner_name(origin: &str) -> Vec<u8> {
+    const TEXT_BYTES_MAX: usize = 100;
+    let hash = siphasher::sip128::SipHasher24::new_with_key(&[0; 16]).hash(origin.as_bytes());
+    let text = &origin.as_bytes()[..origin.len().min(TEXT_BYTES_MAX)];
+    [&hash.as_bytes()[..], text].concat()
+}
+
+/// The origin that a log is for, as far as it has room for that.
+pub fn owner_text(owner: &[u8]) -> String {
+    String::from_utf8_lossy(owner.get(16..).unwrap_or_default()).into_owned()
+}
+
+/// The files and directories that a change needs, but for what it makes.
+fn involved(change: &Change) -> Vec<Handle> {
+    match change {
+        Change::Write { file, .. } | Change::Set { file, .. } => vec![*file],
+        Change::Make { dir, .. } => vec![*dir],
+        Change::Remove { dir, file, .. } => vec![*dir, *file],
+        Change::Rename { from, to, file, over } => {
+            let mut all = vec![from.0, to.0, *file];
+            all.extend(*over);
+            all
+        }
+    }
+}
+
+/// A directory of which nothing is known.
+fn unknown() -> Attr {
+    let nobody = Caller { uid: 0, gid: 0, gids: Vec::new() };
+    Attr { kind: FileKind::Directory, links: 2, ..gone(&nobody) }
+}
+
+/// A file that somebody has removed at the origin while the proxy was away.
+fn gone(caller: &Caller) -> Attr {
+    let time = Time::default();
+    Attr {
+        kind: FileKind::Regular,
+        mode: 0o600,
+        links: 1,
+        uid: caller.uid,
+        gid: caller.gid,
+        size: 0,
+        used: 0,
+        device: (0, 0),
+        fsid: 0,
+        fileid: 0,
+        accessed: time,
+        modified: time,
+        changed: time,
+        made: None,
+    }
+}

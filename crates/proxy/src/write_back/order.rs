@@ -1,0 +1,206 @@
+//! In which order changes go to the origin: many at a time, and one after the other where the
+//! second needs the first, or would undo it.
+//!
+//! A change uses files and names. Two changes that use the same one keep their order, unless both
+//! only need that it is there (what is made in a directory), or write bytes of a file that do not
+//! overlap. A change is due when all that it has to follow are done, and it is stable in the log.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+use server::types::Handle;
+
+/// What changes use.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Thing {
+    File(Handle),
+    Name(Handle, Bytes),
+}
+
+/// How they use it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum How {
+    /// It is to be there.
+    Shared,
+    /// These bytes of it.
+    Bytes { from: u64, to: u64 },
+    /// All of it.
+    Alone,
+}
+
+impl How {
+    fn goes_with(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Shared, Self::Shared) => true,
+            (Self::Bytes { from, to }, Self::Bytes { from: other_from, to: other_to }) => {
+                to <= other_from || other_to <= from
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Who uses a thing: the newest that has it alone, and those after that one.
+#[derive(Debug, Default)]
+struct Users {
+    alone: Option<u64>,
+    since: BTreeMap<u64, How>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// What has to be before it, and one more as long as it is not stable.
+    on: usize,
+    /// Who waits for it.
+    holds_up: Vec<u64>,
+    uses: Vec<Thing>,
+}
+
+/// See the module's head. Memory: some 300 bytes for each change.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    users: HashMap<Thing, Users>,
+    waiting: HashMap<u64, Waiting>,
+    due: BTreeSet<u64>,
+    /// A mistake, for tests of tests: nothing follows anything.
+    pub(crate) ignores: bool,
+}
+
+impl Order {
+    /// A change that comes after all that were added.
+    pub(crate) fn add(&mut self, number: u64, uses: Vec<(Thing, How)>) {
+        let mut follows = BTreeSet::new();
+        for (thing, how) in &uses {
+            let users = self.users.entry(thing.clone()).or_default();
+            follows.extend(users.alone);
+            let others = || users.since.iter().filter(|(_, other)| !how.goes_with(**other));
+            match how {
+                // Those that share it and come after the newest that had it alone: none of them.
+                How::Shared if users.since.values().all(|other| *other == How::Shared) => {}
+                _ => follows.extend(others().map(|(number, _)| *number)),
+            }
+            match how {
+                How::Alone => {
+                    users.alone = Some(number);
+                    users.since.clear();
+                }
+                how => drop(users.since.insert(number, *how)),
+            }
+        }
+        follows.remove(&number);
+        if self.ignores {
+            follows.clear();
+        }
+        for before in &follows {
+            if let Some(before) = self.waiting.get_mut(before) {
+                before.holds_up.push(number);
+            }
+        }
+        let uses = uses.into_iter().map(|(thing, _)| thing).collect();
+        let waiting = Waiting { on: follows.len() + 1, holds_up: Vec::new(), uses };
+        self.waiting.insert(number, waiting);
+    }
+
+    /// It is stable in the log.
+    pub(crate) fn stable(&mut self, number: u64) {
+        self.less(number);
+    }
+
+    /// The oldest that is due; it is under way from now on.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        self.due.pop_first()
+    }
+
+    /// It has come where it was to go.
+    pub(crate) fn done(&mut self, number: u64) {
+        let Some(done) = self.waiting.remove(&number) else { return };
+        self.due.remove(&number);
+        for thing in done.uses {
+            let Some(users) = self.users.get_mut(&thing) else { continue };
+            users.since.remove(&number);
+            users.alone = users.alone.filter(|alone| *alone != number);
+            if users.alone.is_none() && users.since.is_empty() {
+                self.users.remove(&thing);
+            }
+        }
+        done.holds_up.into_iter().for_each(|next| self.less(next));
+    }
+
+    fn less(&mut self, number: u64) {
+        let Some(waiting) = self.waiting.get_mut(&number) else { return };
+        waiting.on = waiting.on.saturating_sub(1);
+        if waiting.on == 0 {
+            self.due.insert(number);
+        }
+    }
+
+    /// Whether a change uses it.
+    pub(crate) fn uses(&self, thing: &Thing) -> bool {
+        self.users.contains_key(thing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn thing(number: u8) -> Thing {
+        match number {
+            0..4 => Thing::File(Handle::new(&[number]).unwrap()),
+            _ => Thing::Name(Handle::new(&[0]).unwrap(), Bytes::from(vec![number])),
+        }
+    }
+
+    fn how(number: u8) -> How {
+        match number {
+            0 => How::Shared,
+            1 => How::Alone,
+            _ => How::Bytes { from: u64::from(number) * 10, to: u64::from(number) * 10 + 15 },
+        }
+    }
+
+    proptest! {
+        /// Whatever ends when: nothing begins before something that it has to follow has ended, and
+        /// everything begins at some time.
+        #[test]
+        fn what_follows_begins_when_what_is_before_has_ended(
+            changes in proptest::collection::vec(
+                proptest::collection::vec((0u8..6, 0u8..6), 1..4), 1..60),
+            ends in proptest::collection::vec(any::<prop::sample::Index>(), 200),
+        ) {
+            let mut order = Order::default();
+            let mut uses = Vec::new();
+            for (number, change) in (0u64..).zip(&changes) {
+                let used: BTreeMap<u8, u8> = change.iter().copied().collect();
+                let used: Vec<_> = used.into_iter().map(|(t, h)| (thing(t), how(h))).collect();
+                uses.push(used.clone());
+                order.add(number, used);
+                prop_assert!(!order.due.contains(&number), "it is not stable yet");
+                order.stable(number);
+            }
+            let (mut under_way, mut done) = (Vec::new(), BTreeSet::new());
+            let mut ends = ends.into_iter().cycle();
+            while done.len() < changes.len() {
+                while let Some(number) = order.next() {
+                    let at = usize::try_from(number).unwrap();
+                    for before in 0..at {
+                        let conflicts = uses[at].iter().any(|(thing, how)| {
+                            uses[before]
+                                .iter()
+                                .any(|(other, was)| thing == other && !how.goes_with(*was))
+                        });
+                        prop_assert!(!conflicts || done.contains(&(before as u64)));
+                    }
+                    under_way.push(number);
+                }
+                prop_assert!(!under_way.is_empty(), "everything begins at some time");
+                let ended = under_way.swap_remove(ends.next().unwrap().index(under_way.len()));
+                order.done(ended);
+                done.insert(ended);
+            }
+            prop_assert!(order.users.is_empty() && order.waiting.is_empty());
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! What clients ask for: the origin's files, and over them what is on its way there.
+
+use bytes::{Bytes, BytesMut};
+use server::store::{Entry, Extent, ListFrom, Listed, Looked, Node, Sink, Store};
+use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
+
+use super::extents::Extents;
+use super::nodes::{LINGER, Named, by_mode};
+use super::state::State;
+use super::{Inner, lease};
+
+/// Cookies of names that are told from here; the origin's are smaller.
+const OURS: u64 = 1 << 63;
+
+/// In a listing that is from here alone.
+const ALL: u64 = OURS | 1 << 62;
+
+/// Those of `.` and `..` there.
+const SELF_COOKIE: u64 = ALL | 1;
+const ABOVE_COOKIE: u64 = ALL | 2;
+
+/// A name's is that of its record, and so much.
+const COOKIE_BASE: u64 = 2;
+
+/// What a READ is answered from, beside the origin's bytes.
+struct Over {
+    attr: Attr,
+    extents: Extents,
+    /// Nothing of the origin's from here on.
+    cut: u64,
+    origin: Option<Handle>,
+}
+
+impl<S: Store> Inner<S> {
+    pub(super) async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        let id = self.id(handle);
+        if let Some(attr) = self.told_here(&id)? {
+            return Ok(attr);
+        }
+        let Some(origin) = self.origin(&id)? else { return Err(Status::Stale) };
+        let epoch = self.epoch();
+        let call = async {
+            let told = self.store.attr(caller, &origin).await;
+            told.map(|told| self.tell(&id, told, epoch))
+        };
+        let kept = |state: &mut State| state.nodes.find(&id).map(|node| node.attr);
+        match self.told_or_kept(call, kept).await {
+            Ok(attr) => Ok(attr),
+            Err(status) => self.told_here(&id)?.ok_or(status),
+        }
+    }
+
+    /// The attributes of a file that the origin need not be asked about.
+    fn told_here(&self, id: &Handle) -> Result<Option<Attr>, Status> {
+        let (now, state) = (self.now(), self.state.lock());
+        match state.nodes.find(id).filter(|node| node.is_told_here(now)) {
+            Some(node) if node.attr.links == 0 => Err(Status::Stale),
+            node => Ok(node.map(|node| node.attr)),
+        }
+    }
+
+    /// Attributes that the origin has told beside a result.
+    pub(super) fn tell_other(&self, handle: &Handle, told: Option<Attr>) -> Option<Attr> {
+        let id = self.id(handle);
+        match self.told_here(&id) {
+            Ok(Some(attr)) => Some(attr),
+            _ => told.map(|told| self.tell(&id, told, 0)),
+        }
+    }
+
+    pub(super) async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        let id = self.id(dir);
+        if self.is_hidden(&id, name) {
+            return Looked::failed(Status::NoEntry);
+        }
+        match name {
+            b"." => return self.looked_at(caller, &id, &id).await,
+            b".." => return self.above(caller, &id).await,
+            _ => {}
+        }
+        let now = self.now();
+        let own = self.state.lock().own_name(&id, name, now);
+        match own {
+            Some(Some(child)) => self.looked_at(caller, &id, &child).await,
+            Some(None) => {
+                Looked { attr: self.told_here(&id).ok().flatten(), result: Err(Status::NoEntry) }
+            }
+            None => self.lookup_there(caller, &id, name).await,
+        }
+    }
+
+    async fn looked_at(&self, caller: &Caller, dir: &Handle, child: &Handle) -> Looked<Node> {
+        let result = self.attr(caller, child).await.map(|attr| Node { handle: *child, attr });
+        Looked { attr: self.told_here(dir).ok().flatten(), result }
+    }
+
+    async fn lookup_there(&self, caller: &Caller, id: &Handle, name: &[u8]) -> Looked<Node> {
+        let origin = match self.origin(id) {
+            Ok(Some(origin)) => origin,
+            Ok(None) => return Looked::failed(Status::Stale),
+            Err(status) => return Looked::failed(status),
+        };
+        let epoch = self.epoch();
+        let now = self.now();
+        let call = async { Ok(Some(self.store.lookup(caller, &origin, name).await)) };
+        // While the origin is away, what is kept of a name counts.
+        let kept = |state: &mut State| state.own_name(id, name, now).map(|_| None);
+        let looked = match self.told_or_kept(call, kept).await {
+            Ok(Some(looked)) => looked,
+            Ok(None) => Looked::failed(Status::Jukebox),
+            Err(status) => Looked::failed(status),
+        };
+        let attr = looked.attr.map(|attr| self.tell(id, attr, epoch));
+        let result = looked.result.map(|node| self.tell_node(&node, epoch));
+        // It may have been made or removed here meanwhile.
+        match self.met_name(id, name, &result, epoch) {
+            Some(Some(child)) => self.looked_at(caller, id, &child).await,
+            Some(None) => Looked { attr, result: Err(Status::NoEntry) },
+            None => Looked { attr, result },
+        }
+    }
+
+    /// The origin has told a name; what it is here.
+    fn met_name(
+        &self,
+        id: &Handle,
+        name: &[u8],
+        met: &Result<Node, Status>,
+        epoch: u64,
+    ) -> Option<Option<Handle>> {
+        let (now, mut state) = (self.now(), self.state.lock());
+        let is_of_now = state.epoch == epoch;
+        match met {
+            Ok(node) => {
+                if let Some(known) = state.nodes.find_mut(&node.handle) {
+                    known.place.get_or_insert_with(|| (*id, Bytes::copy_from_slice(name)));
+                }
+                if is_of_now {
+                    state.met_name(id, name, Some(node.handle), now);
+                }
+            }
+            Err(Status::NoEntry) if is_of_now => state.met_name(id, name, None, now),
+            Err(_) => {}
+        }
+        state.own_name(id, name, now)
+    }
+
+    async fn above(&self, caller: &Caller, id: &Handle) -> Looked<Node> {
+        let above = {
+            let state = self.state.lock();
+            let node = state.nodes.find(id).filter(|node| node.is_pending());
+            node.and_then(|node| node.place.as_ref()).map(|(above, _)| *above)
+        };
+        match above {
+            Some(above) => self.looked_at(caller, id, &above).await,
+            None => self.lookup_there(caller, id, b"..").await,
+        }
+    }
+
+    pub(super) async fn access(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        asked: Access,
+    ) -> Looked<Access> {
+        let id = self.id(handle);
+        let now = self.now();
+        let own = {
+            let state = self.state.lock();
+            let node = state.nodes.find(&id).filter(|node| node.is_told_here(now));
+            node.and_then(|node| Some((node.attr, node.rights(caller, now)?.0)))
+        };
+        if let Some((attr, granted)) = own {
+            return Looked { attr: Some(attr), result: Ok(Access(granted & asked.0)) };
+        }
+        let origin = match self.origin(&id) {
+            Ok(Some(origin)) => origin,
+            Ok(None) => return Looked::failed(Status::Stale),
+            Err(status) => return Looked::failed(status),
+        };
+        let epoch = self.epoch();
+        let call = async {
+            let Looked { attr, result } = self.store.access(caller, &origin, asked).await;
+            result.map(|granted| (attr.map(|attr| self.tell(&id, attr, epoch)), granted))
+        };
+        let kept = |state: &mut State| {
+            let node = state.nodes.find(&id)?;
+            let granted = node.rights(caller, now)?.0;
+            Some((Some(node.attr), Access(granted & asked.0)))
+        };
+        match self.told_or_kept(call, kept).await {
+            Ok((attr, granted)) => Looked { attr, result: Ok(granted) },
+            Err(status) => Looked { attr: self.told_here(&id).ok().flatten(), result: Err(status) },
+        }
+    }
+
+    pub(super) async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
+        let id = self.id(handle);
+        let own = {
+            let state = self.state.lock();
+            let node = state.nodes.find(&id);
+            node.and_then(|node| Some((node.attr, node.target.clone()?)))
+        };
+        if let Some((attr, target)) = own {
+            return Looked { attr: Some(attr), result: Ok(target) };
+        }
+        let origin = match self.made_origin(&id).await {
+            Ok(origin) => origin,
+            Err(status) => return Looked::failed(status),
+        };
+        let epoch = self.epoch();
+        let Looked { attr, result } = self.store.read_link(caller, &origin).await;
+        Looked { attr: attr.map(|attr| self.tell(&id, attr, epoch)), result }
+    }
+
+    pub(super) async fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
+        let id = self.id(handle);
+        let Some(over) = self.over(&id) else {
+            let origin = match self.origin(&id) {
+                Ok(Some(origin)) => origin,
+                Ok(None) => return Looked::failed(Status::Stale),
+                Err(status) => return Looked::failed(status),
+            };
+            let epoch = self.epoch();
+            let read = self.store.read(caller, &origin, offset, count).await;
+            let attr = read.attr.map(|attr| self.tell(&id, attr, epoch));
+            return Looked { attr, result: read.result };
+        };
+        let result = self.read_over(caller, &id, &over, offset, count).await;
+        Looked { attr: Some(over.attr), result }
+    }
+
+    /// What is known of a file whose bytes are on their way. Taken before the origin is asked: what
+    /// comes there meanwhile is in what it says.
+    fn over(&self, id: &Handle) -> Option<Over> {
+        let state = self.state.lock();
+        let node = state.nodes.find(id).filter(|node| node.is_pending())?;
+        let (extents, origin) = (node.extents.clone(), node.origin);
+        Some(Over { attr: node.attr, extents, cut: node.cut(), origin })
+    }
+
+    async fn read_over(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        over: &Over,
+        offset: u64,
+        count: u32,
+    ) -> Result<Extent, Status> {
+        match over.attr.kind {
+            FileKind::Regular => {}
+            FileKind::Directory => return Err(Status::IsDirectory),
+            _ => return Err(Status::Invalid),
+        }
+        if over.attr.links == 0 {
+            return Err(Status::Stale);
+        }
+        let end = offset.saturating_add(u64::from(count)).min(over.attr.size).max(offset);
+        let len = usize::try_from(end - offset).map_err(|_| Status::Invalid)?;
+        let mut bytes = BytesMut::zeroed(len);
+        let theirs = over.cut.min(end);
+        match over.origin.filter(|_| theirs > offset && !over.extents.covers(offset, end)) {
+            Some(origin) => {
+                let wanted = u32::try_from(theirs - offset).unwrap_or(count);
+                let read = self.store.read(caller, &origin, offset, wanted).await.result?;
+                let got = read.data.len().min(len);
+                bytes[..got].copy_from_slice(&read.data[..got]);
+            }
+            None => self.may_read(caller, id, over).await?,
+        }
+        over.extents.over(offset, &mut bytes);
+        Ok(Extent { data: bytes.freeze(), eof: end >= over.attr.size })
+    }
+
+    /// Where the origin is not asked for bytes, which would say it.
+    async fn may_read(&self, caller: &Caller, id: &Handle, over: &Over) -> Result<(), Status> {
+        let attr = &over.attr;
+        // Who owns a file reads it whatever its mode is, and who executes it has to read it.
+        if over.origin.is_none() {
+            let granted = by_mode(attr, caller) & (Access::READ | Access::EXECUTE);
+            return match attr.uid == caller.uid || granted != 0 {
+                true => Ok(()),
+                false => Err(Status::Access),
+            };
+        }
+        self.load(caller, id).await?;
+        let (now, state) = (self.now(), self.state.lock());
+        let node = state.nodes.find(id);
+        let granted =
+            node.and_then(|node| node.rights(caller, now)).map_or(0, |(granted, _)| granted);
+        let is_own = node.is_some_and(|node| node.is_made_here && node.attr.uid == caller.uid);
+        match is_own || granted & (Access::READ | Access::EXECUTE) != 0 {
+            true => Ok(()),
+            false => Err(Status::Access),
+        }
+    }
+
+    /// The lease is nobody's but ours.
+    pub(super) fn is_hidden(&self, dir: &Handle, name: &[u8]) -> bool {
+        name == lease::NAME && *dir == self.id(&self.root) && self.options.owner.is_some()
+    }
+
+    pub(super) async fn list(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> Looked<Listed> {
+        let id = self.id(dir);
+        let Some((names, is_all)) = self.own_names(&id, from.cookie) else {
+            // What it went on from is not known any more.
+            return Looked::failed(Status::BadCookie);
+        };
+        let mut looked = Looked {
+            attr: self.told_here(&id).ok().flatten(),
+            result: Ok(Listed { verifier: from.verifier, eof: false }),
+        };
+        if from.cookie < OURS && !is_all {
+            looked = match self.list_there(caller, &id, from, &names, sink).await {
+                Ok(looked) => looked,
+                Err(status) => return Looked::failed(status),
+            };
+            let is_over = matches!(looked.result, Ok(Listed { eof: true, .. }));
+            if !is_over || names.is_empty() {
+                return looked;
+            }
+        } else if is_all && let Err(status) = self.may_list(caller, &id) {
+            return Looked::failed(status);
+        }
+        let from = ListFrom { cookie: from.cookie.max(if is_all { ALL } else { OURS }), ..from };
+        let is_taken = self.list_here(&id, names, from, sink);
+        if let Ok(listed) = &mut looked.result {
+            listed.eof = is_taken;
+        }
+        looked
+    }
+
+    /// Names that are told from here, and whether they are all that there are. None: not for a
+    /// listing that goes on from this cookie.
+    fn own_names(&self, id: &Handle, cookie: u64) -> Option<(Vec<(Bytes, Named)>, bool)> {
+        let mut state = self.state.lock();
+        let (now, is_away) = (self.now(), state.is_away);
+        let is_ours = (OURS..ALL).contains(&cookie);
+        let nothing = (cookie < OURS).then(|| (Vec::new(), false));
+        let Some(node) = state.nodes.find_mut(id) else { return nothing };
+        let is_unmade = node.origin.is_none();
+        let Some(names) = &node.names else {
+            return if is_unmade { Some((Vec::new(), true)) } else { nothing };
+        };
+        let can_all = is_unmade || names.is_complete;
+        let is_fresh = is_unmade || is_away || node.is_told_here(now);
+        // A listing goes on as it has begun.
+        let is_all = match cookie {
+            0 => can_all && is_fresh,
+            _ => cookie >= ALL,
+        };
+        if is_all && !can_all {
+            return None;
+        }
+        let counts = |named: &Named| is_all || named.is_pending || now.since(named.at) <= LINGER;
+        let own = names.known.iter().filter(|(_, named)| counts(named));
+        let own: Vec<_> = own.map(|(name, named)| (name.clone(), *named)).collect();
+        if is_ours && own.is_empty() {
+            return None;
+        }
+        node.used = now;
+        Some((own, is_all))
+    }
+
+    fn may_list(&self, caller: &Caller, id: &Handle) -> Result<(), Status> {
+        let (now, state) = (self.now(), self.state.lock());
+        let node = state.nodes.find(id).ok_or(Status::Stale)?;
+        if !node.is_dir() {
+            return Err(Status::NotDirectory);
+        }
+        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        if granted & Access::READ != 0 { Ok(()) } else { Err(Status::Access) }
+    }
+
+    /// The origin's part of a listing, without the names that are told from here.
+    async fn list_there(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        from: ListFrom,
+        names: &[(Bytes, Named)],
+        sink: Sink<'_>,
+    ) -> Result<Looked<Listed>, Status> {
+        let origin = self.origin(id)?.ok_or(Status::Stale)?;
+        let epoch = self.epoch();
+        let own = |name: &[u8]| names.binary_search_by(|(own, _)| own[..].cmp(name)).is_ok();
+        let mut told = |entry: Entry<'_>| {
+            if own(entry.name) || self.is_hidden(id, entry.name) {
+                return true;
+            }
+            let node = entry.node.map(|node| self.tell_node(&node, epoch));
+            let fileid = || self.aliases.fileid(entry.fileid);
+            let fileid = node.map_or_else(fileid, |node| node.attr.fileid);
+            sink(Entry { fileid, node, ..entry })
+        };
+        let Looked { attr, result } = self.store.list(caller, &origin, from, &mut told).await;
+        Ok(Looked { attr: attr.map(|attr| self.tell(id, attr, epoch)), result })
+    }
+
+    /// The names that are told from here, behind this cookie; whether the last was taken.
+    fn list_here(
+        &self,
+        id: &Handle,
+        names: Vec<(Bytes, Named)>,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> bool {
+        let (after, is_all) = (from.cookie, from.cookie >= ALL);
+        let base = if is_all { ALL } else { OURS };
+        let state = self.state.lock();
+        let node = state.nodes.find(id);
+        let own = node.map_or(0, |node| node.attr.fileid);
+        let above = node.and_then(|node| node.place.as_ref()).map(|(above, _)| *above);
+        let above = above.and_then(|above| state.nodes.find(&above)).map(|node| node.attr.fileid);
+        let dots: [(&[u8], u64, u64); 2] =
+            [(b".", own, SELF_COOKIE), (b"..", above.unwrap_or(own), ABOVE_COOKIE)];
+        for (name, fileid, cookie) in dots.into_iter().filter(|dot| is_all && dot.2 > after) {
+            if !sink(Entry { fileid, name, cookie, node: None }) {
+                return false;
+            }
+        }
+        let mut there: Vec<_> = names
+            .into_iter()
+            .filter_map(|(name, named)| {
+                Some((base | (named.number + COOKIE_BASE), name, named.child?))
+            })
+            .filter(|(cookie, ..)| *cookie > after)
+            .collect();
+        there.sort_unstable_by_key(|(cookie, ..)| *cookie);
+        for (cookie, name, child) in there {
+            let known = state.nodes.find(&child);
+            let alias = || self.aliases.find(&child).map(|alias| alias.fileid);
+            let fileid = known.map(|node| node.attr.fileid).or_else(alias).unwrap_or(cookie);
+            let node = known
+                .filter(|_| from.with_nodes)
+                .map(|node| Node { handle: child, attr: node.attr });
+            if !sink(Entry { fileid, name: &name, cookie, node }) {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,430 @@
+//! All that is on its way to the origin: the log, the order of the changes in it, and what clients
+//! see meanwhile. Decisions only: it is told what has happened, and says what is to be done.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+
+use bytes::Bytes;
+use log::{Journal, Key};
+use lru::LruCache;
+use perf::units::{Instant, Nanos};
+use server::types::{Attr, Handle, Status, Time};
+use tokio::sync::oneshot;
+
+use super::aliases;
+use super::nodes::{LINGER, Named, Node, Nodes};
+use super::order::{How, Order, Thing};
+use super::record::{Change, Entry, Outcome};
+
+/// Names whose state at the origin is known from a moment ago.
+const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
+
+/// A change on its way.
+#[derive(Debug)]
+pub(crate) struct Op {
+    pub(crate) entry: Entry,
+    /// Who waits until it is stable, here or there.
+    told: Option<oneshot::Sender<()>>,
+    /// A proxy that was killed may have carried it out already.
+    pub(crate) is_in_doubt: bool,
+    pub(crate) since: Instant,
+    /// Why the origin did not take it when it was tried last.
+    pub(crate) trouble: Option<Status>,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) taken: u64,
+    pub(crate) taken_bytes: u64,
+    pub(crate) arrived: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) held_back: u64,
+    pub(crate) tried_again: u64,
+    pub(crate) passed_through: u64,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) journal: Journal<u64>,
+    pub(crate) order: Order,
+    pub(crate) ops: HashMap<u64, Op>,
+    pub(crate) nodes: Nodes,
+    /// Names that the origin is changing for a caller who waits for that.
+    pub(crate) busy: HashSet<(Handle, Bytes)>,
+    recent: LruCache<(Handle, Bytes), (Option<Handle>, Instant)>,
+    /// Grows with each change, here and there.
+    pub(crate) epoch: u64,
+    pub(crate) under_way: usize,
+    /// Changes at the origin that the log may forget when what they made is known for good.
+    pub(crate) to_forget: Vec<(u64, Outcome)>,
+    /// The origin does not answer.
+    pub(crate) is_away: bool,
+    /// Somebody else has the origin's export.
+    pub(crate) is_fenced: bool,
+    /// It has ended in order.
+    pub(crate) is_over: bool,
+    pub(crate) counts: Counts,
+    log: [u8; 16],
+    records_max: usize,
+}
+
+/// A change that was taken up: its number, and who tells when it is stable.
+pub(crate) type Taken = (u64, oneshot::Receiver<()>);
+
+impl State {
+    pub(crate) fn new(journal: Journal<u64>, log: [u8; 16], records_max: usize) -> Self {
+        Self {
+            journal,
+            order: Order::default(),
+            ops: HashMap::new(),
+            nodes: Nodes::default(),
+            busy: HashSet::new(),
+            recent: LruCache::new(RECENT_MAX),
+            epoch: 1,
+            under_way: 0,
+            to_forget: Vec::new(),
+            is_away: false,
+            is_fenced: false,
+            is_over: false,
+            counts: Counts::default(),
+            log,
+            records_max,
+        }
+    }
+
+    /// What the next record would call what it makes.
+    pub(crate) fn next_identity(&self) -> (Handle, u64) {
+        aliases::identity(&self.log, self.journal.next_record())
+    }
+
+    pub(crate) fn identity(&self, record: u64) -> (Handle, u64) {
+        aliases::identity(&self.log, record)
+    }
+
+    /// Takes up a change, after all that were taken before it, and shows it to clients. None: there
+    /// is no room; nothing was done.
+    pub(crate) fn take(&mut self, mut entry: Entry, now: Instant) -> Option<Taken> {
+        let bytes = entry.encode();
+        let number = self.journal.next_record();
+        let key = key(number);
+        if self.ops.len() >= self.records_max || !self.journal.admits(&key, bytes.len()) {
+            return None;
+        }
+        // One copy of the data for the log and for readers.
+        if let Change::Write { data, .. } = &mut entry.change {
+            *data = bytes.slice(bytes.len() - data.len()..);
+            self.counts.taken_bytes += data.len() as u64;
+        }
+        self.journal.submit_change(key, bytes, number);
+        self.counts.taken += 1;
+        let (told, hears) = oneshot::channel();
+        self.show(number, &entry, now);
+        let op = Op { entry, told: Some(told), is_in_doubt: false, since: now, trouble: None };
+        self.add(number, op);
+        Some((number, hears))
+    }
+
+    /// The same of one that a log had.
+    pub(crate) fn carry_on(&mut self, number: u64, frame: u64, entry: Entry, now: Instant) {
+        self.journal.hold(key(number), number, frame);
+        self.show(number, &entry, now);
+        self.add(number, Op { entry, told: None, is_in_doubt: true, since: now, trouble: None });
+        self.order.stable(number);
+    }
+
+    fn add(&mut self, number: u64, op: Op) {
+        self.order.add(number, uses(&op.entry.change, &self.identity(number).0));
+        self.ops.insert(number, op);
+        self.epoch += 1;
+    }
+
+    /// A record is stable in the log, or never will be: then its change is stable when the origin
+    /// has it.
+    pub(crate) fn logged(&mut self, number: u64, is_stable: bool) {
+        if let Some(op) = self.ops.get_mut(&number)
+            && is_stable
+            && let Some(told) = op.told.take()
+        {
+            told.send(()).ok();
+        }
+        self.order.stable(number);
+    }
+
+    /// The next change that may go to the origin.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let number = self.order.next()?;
+        self.under_way += 1;
+        let file = self.ops.get(&number).and_then(|op| file(&op.entry.change));
+        if let Some(node) = file.and_then(|file| self.nodes.find_mut(&file)) {
+            node.under_way += 1;
+        }
+        Some(number)
+    }
+
+    /// A change has come to the origin.
+    pub(crate) fn arrived(&mut self, number: u64, now: Instant) -> Option<Op> {
+        let mut op = self.ops.remove(&number)?;
+        self.under_way -= 1;
+        self.epoch += 1;
+        self.counts.arrived += 1;
+        let epoch = self.epoch;
+        for id in self.touched(number, &op.entry.change) {
+            if let Some(node) = self.nodes.find_mut(&id) {
+                node.arrived(number, epoch, now);
+            }
+        }
+        if let Some(node) = file(&op.entry.change).and_then(|file| self.nodes.find_mut(&file)) {
+            node.under_way = node.under_way.saturating_sub(1);
+        }
+        for (dir, name) in names(&op.entry.change) {
+            if let Some(node) = self.nodes.find_mut(dir) {
+                node.name_is_there(name, number, now);
+            }
+        }
+        self.order.done(number);
+        if let Some(told) = op.told.take() {
+            told.send(()).ok();
+        }
+        Some(op)
+    }
+
+    /// What a change did is to be told by the log, too: it is not needed there any more.
+    pub(crate) fn forget(&mut self, number: u64, outcome: &Outcome) {
+        if !self.journal.is_failed() {
+            self.journal.done(key(number), number, outcome.encode(), 0);
+        }
+    }
+
+    /// The nodes that a change is pending on.
+    fn touched(&self, number: u64, change: &Change) -> Vec<Handle> {
+        match change {
+            Change::Write { file, .. } | Change::Set { file, .. } => vec![*file],
+            Change::Make { dir, .. } => vec![*dir, self.identity(number).0],
+            Change::Remove { dir, file, .. } => vec![*dir, *file],
+            Change::Rename { from, to, file, over } => {
+                let mut all = vec![from.0, *file];
+                all.extend((to.0 != from.0).then_some(to.0));
+                all.extend(*over);
+                all
+            }
+        }
+    }
+
+    /// Lets clients see a change.
+    fn show(&mut self, number: u64, entry: &Entry, now: Instant) {
+        for id in self.touched(number, &entry.change) {
+            if let Some(node) = self.nodes.find_mut(&id) {
+                node.pending += 1;
+                node.used = now;
+            }
+        }
+        for (dir, name) in names(&entry.change) {
+            self.recent.pop(&(*dir, name.clone()));
+        }
+        let (at, when) = (entry.at, (number, entry.at, now));
+        match &entry.change {
+            Change::Write { file, offset, data } => {
+                if let Some(node) = self.nodes.find_mut(file) {
+                    node.write(*offset, data.clone(), number, at);
+                }
+            }
+            Change::Set { file, set } => {
+                if let Some(node) = self.nodes.find_mut(file) {
+                    node.set(set, number, at);
+                    // A recovery may have lost the WRITE that it is of.
+                    node.attr.modified = entry.owed.unwrap_or(node.attr.modified);
+                    node.owes_time |= entry.owed.is_some();
+                }
+            }
+            Change::Make { dir, name, .. } => {
+                let (id, _) = self.identity(number);
+                let is_dir = self.nodes.find(&id).is_some_and(Node::is_dir);
+                self.name(dir, name, Some(id), when, i64::from(is_dir));
+            }
+            Change::Remove { dir, name, file, is_dir } => {
+                self.name(dir, name, None, when, -i64::from(*is_dir));
+                self.unlink(file, *is_dir, at);
+            }
+            Change::Rename { from, to, file, over } => {
+                self.name(&from.0, &from.1, None, when, 0);
+                self.name(&to.0, &to.1, Some(*file), when, 0);
+                if let Some(node) = self.nodes.find_mut(file) {
+                    node.attr.changed = at;
+                    node.place = Some((to.0, to.1.clone()));
+                }
+                over.iter().for_each(|over| self.unlink(over, false, at));
+            }
+        }
+    }
+
+    fn name(
+        &mut self,
+        dir: &Handle,
+        name: &Bytes,
+        child: Option<Handle>,
+        (number, at, now): (u64, Time, Instant),
+        dirs: i64,
+    ) {
+        if let Some(node) = self.nodes.find_mut(dir) {
+            node.name(name.clone(), child, number, now);
+            node.touch(at);
+            let links = i64::from(node.attr.links) + dirs;
+            node.attr.links = u32::try_from(links.max(0)).unwrap_or(u32::MAX);
+        }
+        if let Some(node) = child.and_then(|child| self.nodes.find_mut(&child)) {
+            node.place = Some((*dir, name.clone()));
+        }
+    }
+
+    fn unlink(&mut self, file: &Handle, is_dir: bool, at: Time) {
+        if let Some(node) = self.nodes.find_mut(file) {
+            let less = if is_dir { node.attr.links } else { 1 };
+            let least = u32::from(node.is_unsure);
+            node.is_leaving = node.is_unsure;
+            node.attr.links = node.attr.links.saturating_sub(less).max(least);
+            node.attr.changed = at;
+        }
+    }
+
+    /// What has a name by what is on its way, or by what nobody but us has changed: that,
+    /// nothing, or it is not known.
+    pub(crate) fn own_name(
+        &self,
+        dir: &Handle,
+        name: &[u8],
+        now: Instant,
+    ) -> Option<Option<Handle>> {
+        let node = self.nodes.find(dir)?;
+        let names = node.names.as_ref()?;
+        let is_fresh = self.is_away || node.is_told_here(now);
+        match names.known.get(name) {
+            Some(named) => {
+                let is_new = named.is_pending || now.since(named.at) <= LINGER;
+                (is_new || is_fresh).then_some(named.child)
+            }
+            None => (names.is_complete && is_fresh).then_some(None),
+        }
+    }
+
+    /// What had a name when the origin was asked a moment ago.
+    pub(crate) fn recent_name(
+        &mut self,
+        dir: &Handle,
+        name: &[u8],
+        now: Instant,
+    ) -> Option<Option<Handle>> {
+        let (child, at) = self.recent.get(&(*dir, Bytes::copy_from_slice(name)))?;
+        (self.is_away || now.since(*at) <= LINGER).then_some(*child)
+    }
+
+    /// The origin has said what has a name.
+    pub(crate) fn met_name(
+        &mut self,
+        dir: &Handle,
+        name: &[u8],
+        child: Option<Handle>,
+        at: Instant,
+    ) {
+        self.recent.put((*dir, Bytes::copy_from_slice(name)), (child, at));
+    }
+
+    /// The origin has changed a name for a caller who has waited for it.
+    pub(crate) fn passed_name(
+        &mut self,
+        dir: &Handle,
+        name: &[u8],
+        child: Option<Handle>,
+        now: Instant,
+    ) {
+        self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
+        let number = self.journal.skip_record();
+        let names = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut());
+        if let Some(names) = names {
+            let named = Named { child, number, is_pending: false, at: now };
+            names.known.insert(Bytes::copy_from_slice(name), named);
+        }
+    }
+
+    /// The origin has changed names of a directory, or perhaps so, and not said to what.
+    pub(crate) fn unknown_names(&mut self, dir: &Handle) {
+        self.recent.clear();
+        if let Some(names) = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut()) {
+            names.is_complete = false;
+            names.known.retain(|_, named| named.is_pending);
+        }
+    }
+
+    /// Whether something that uses any of these is on its way.
+    pub(crate) fn uses(&self, things: &[Thing]) -> bool {
+        things.iter().any(|thing| self.order.uses(thing))
+    }
+
+    /// What clients are told of a file that the origin tells this of.
+    pub(crate) fn told(&mut self, id: &Handle, told: Attr, epoch: u64) -> Attr {
+        self.nodes.find_mut(id).map_or(told, |node| node.told(told, epoch))
+    }
+
+    /// The oldest change that is on its way, and how long.
+    pub(crate) fn oldest(&self, now: Instant) -> Nanos {
+        let oldest = self.ops.values().map(|op| op.since).min();
+        oldest.map_or(Nanos::ZERO, |oldest| now.since(oldest))
+    }
+
+    pub(crate) fn troubled(&self) -> usize {
+        self.ops.values().filter(|op| op.trouble.is_some()).count()
+    }
+}
+
+/// What the journal calls a record: each is alone.
+pub(crate) fn key(number: u64) -> Key {
+    Key::new(&number.to_be_bytes()).expect("8 bytes are neither none nor too many")
+}
+
+/// The file whose bytes or attributes a change is of.
+pub(crate) fn file(change: &Change) -> Option<Handle> {
+    match change {
+        Change::Write { file, .. } | Change::Set { file, .. } => Some(*file),
+        _ => None,
+    }
+}
+
+fn names(change: &Change) -> impl Iterator<Item = (&Handle, &Bytes)> {
+    let (one, other) = match change {
+        Change::Write { .. } | Change::Set { .. } => (None, None),
+        Change::Make { dir, name, .. } | Change::Remove { dir, name, .. } => {
+            (Some((dir, name)), None)
+        }
+        Change::Rename { from, to, .. } => (Some((&from.0, &from.1)), Some((&to.0, &to.1))),
+    };
+    one.into_iter().chain(other)
+}
+
+fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
+    let alone = |file: &Handle| (Thing::File(*file), How::Alone);
+    let named = |dir: &Handle, name: &Bytes| {
+        [(Thing::File(*dir), How::Shared), (Thing::Name(*dir, name.clone()), How::Alone)]
+    };
+    match change {
+        Change::Write { file, offset, data } => {
+            let how = How::Bytes { from: *offset, to: offset + data.len() as u64 };
+            vec![(Thing::File(*file), how)]
+        }
+        Change::Set { file, .. } => vec![alone(file)],
+        Change::Make { dir, name, .. } => {
+            named(dir, name).into_iter().chain([alone(made)]).collect()
+        }
+        Change::Remove { dir, name, file, .. } => {
+            named(dir, name).into_iter().chain([alone(file)]).collect()
+        }
+        Change::Rename { from, to, file, over } => {
+            let mut uses: Vec<_> = named(&from.0, &from.1).into();
+            let others = named(&to.0, &to.1);
+            uses.extend(others.into_iter().filter(|_| from != to));
+            uses.push(alone(file));
+            uses.extend(over.iter().map(alone));
+            uses
+        }
+    }
+}

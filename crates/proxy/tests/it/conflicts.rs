@@ -1,0 +1,213 @@
+//! Somebody else changes files at the origin while changes of them are on their way.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use proxy::write_back::{Event, Gone, Kept};
+use server::store::Store;
+use server::store::mem::MemStore;
+use server::types::{CreateHow, Handle, SetAttr, Stability};
+
+use crate::stage::{Life, Stage, names, play, root};
+
+const MODE: SetAttr = SetAttr {
+    mode: Some(0o644),
+    uid: None,
+    gid: None,
+    size: None,
+    accessed: server::types::SetTime::Keep,
+    modified: server::types::SetTime::Keep,
+};
+
+pub(crate) async fn make<S: Store>(store: &S, dir: &Handle, name: &str) -> Handle {
+    let made = store.create(&root(), dir, name.as_bytes(), CreateHow::Guarded(MODE)).await;
+    made.result.unwrap().handle
+}
+
+pub(crate) async fn make_dir<S: Store>(store: &S, dir: &Handle, name: &str) -> Handle {
+    let mode = SetAttr { mode: Some(0o755), ..MODE };
+    store.make_dir(&root(), dir, name.as_bytes(), mode).await.result.unwrap().handle
+}
+
+pub(crate) async fn write<S: Store>(store: &S, file: &Handle, offset: u64, text: &str) {
+    let data = Bytes::copy_from_slice(text.as_bytes());
+    let written = store.write(&root(), file, offset, data, Stability::FileSync).await;
+    assert_eq!(written.result.unwrap().count as usize, text.len());
+}
+
+pub(crate) async fn read<S: Store>(store: &S, dir: &Handle, name: &str) -> String {
+    let found = store.lookup(&root(), dir, name.as_bytes()).await.result.unwrap();
+    let read = store.read(&root(), &found.handle, 0, 1 << 16).await.result.unwrap();
+    String::from_utf8(read.data.to_vec()).unwrap()
+}
+
+pub(crate) async fn find<S: Store>(store: &S, dir: &Handle, name: &str) -> Handle {
+    store.lookup(&root(), dir, name.as_bytes()).await.result.unwrap().handle
+}
+
+/// A directory with a file, made through a proxy and at the origin by now; then the origin is away.
+struct Set {
+    stage: Stage,
+    life: Life,
+    dir: Handle,
+    file: Handle,
+    /// The same at the origin.
+    there: Handle,
+}
+
+impl Set {
+    async fn up(stage: Stage) -> Self {
+        let life = stage.begin().await;
+        let proxy = &life.proxy;
+        // The first that a caller makes is made while he waits.
+        make(proxy, &proxy.root(), "first").await;
+        let dir = make_dir(proxy, &proxy.root(), "dir").await;
+        let file = make(proxy, &dir, "file").await;
+        write(proxy, &file, 0, "begun by us, ").await;
+        assert_eq!(proxy.drained(None).await, 0);
+        let there = find(&*stage.origin.files, &stage.origin.files.root(), "dir").await;
+        stage.origin.is_away.store(true, Ordering::Relaxed);
+        Self { stage, life, dir, file, there }
+    }
+
+    fn origin(&self) -> &MemStore {
+        &self.stage.origin.files
+    }
+
+    /// The origin is back, and everything there.
+    async fn settled(&self) -> Vec<Event> {
+        self.stage.origin.is_away.store(false, Ordering::Relaxed);
+        assert_eq!(self.life.proxy.drained(None).await, 0);
+        self.stage.events.lock().clone()
+    }
+
+    async fn at(&self, name: &str) -> String {
+        read(self.origin(), &self.there, name).await
+    }
+
+    /// The name of ours beside theirs, after one conflict.
+    fn beside(&self, events: &[Event], name: &str, why: Kept) -> String {
+        let [Event::Beside { name: told, copy, why: because }] = events else {
+            panic!("{events:?}");
+        };
+        assert_eq!((told.as_str(), *because), (name, why));
+        assert!(copy.contains(".nfskit-conflict-"), "{copy}");
+        copy.rsplit('/').next().unwrap().to_owned()
+    }
+}
+
+fn test<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(Set) -> F + Send + 'static) {
+    play(1, None, async move |stage| run(Set::up(stage).await).await);
+}
+
+#[test]
+fn of_a_file_that_somebody_else_has_changed_both_versions_stay() {
+    test(async |set| {
+        let theirs = find(set.origin(), &set.there, "file").await;
+        write(&set.life.proxy, &set.file, 13, "ended by us").await;
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/file", Kept::Changed);
+        assert_eq!(set.at("file").await, "THEIRSby us, ");
+        // What was written before it was changed is in theirs alone.
+        assert_eq!(set.at(&copy).await, "THEIRSby us, ended by us");
+        assert_eq!(read(&set.life.proxy, &set.dir, "file").await, "THEIRSby us, ");
+        write(&set.life.proxy, &set.file, 0, "again").await;
+        assert_eq!(set.settled().await.len(), 1, "no more than one conflict");
+        assert_eq!(set.at("file").await, "againSby us, ");
+    });
+}
+
+#[test]
+fn of_a_file_that_somebody_else_has_removed_ours_stays() {
+    test(async |set| {
+        write(&set.life.proxy, &set.file, 0, "ours").await;
+        let set_mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        set.life.proxy.set_attr(&root(), &set.file, set_mode, None).await.result.unwrap();
+        set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/file", Kept::Gone);
+        assert_eq!(&set.at(&copy).await[..4], "ours");
+        assert_eq!(names(set.origin(), &set.there).await, [copy]);
+    });
+}
+
+#[test]
+fn of_a_file_that_somebody_else_has_made_both_stay_and_of_a_directory_one() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        let ours = make(proxy, &set.dir, "new").await;
+        write(proxy, &ours, 0, "ours").await;
+        let own = make_dir(proxy, &set.dir, "both").await;
+        make(proxy, &own, "a").await;
+        let theirs = make(set.origin(), &set.there, "new").await;
+        write(set.origin(), &theirs, 0, "theirs").await;
+        let both = make_dir(set.origin(), &set.there, "both").await;
+        make(set.origin(), &both, "b").await;
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/new", Kept::Replaced);
+        assert_eq!(
+            (set.at("new").await.as_str(), set.at(&copy).await.as_str()),
+            ("theirs", "ours")
+        );
+        assert_eq!(names(set.origin(), &both).await, ["a", "b"]);
+        set.stage.clock.sleep(perf::units::Nanos::from_secs(4)).await;
+        assert_eq!(names(proxy, &own).await, ["a", "b"]);
+        assert_eq!(names(proxy, &set.dir).await, ["both", "file", "new", &copy]);
+        // Who has it open writes on in his own.
+        write(proxy, &ours, 4, "!").await;
+        set.settled().await;
+        assert_eq!(set.at(&copy).await, "ours!");
+    });
+}
+
+#[test]
+fn what_somebody_else_has_changed_or_replaced_is_not_removed() {
+    test(async |set| {
+        let theirs = find(set.origin(), &set.there, "file").await;
+        set.life.proxy.remove(&root(), &set.dir, b"file").await.result.unwrap();
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        let change = "REMOVE of file".to_owned();
+        assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::Changed }]);
+        assert_eq!(set.at("file").await, "THEIRSby us, ");
+    });
+    test(async |set| {
+        set.life.proxy.remove(&root(), &set.dir, b"file").await.result.unwrap();
+        set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
+        make(set.origin(), &set.there, "file").await;
+        let change = "REMOVE of file".to_owned();
+        assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::Replaced }]);
+        assert_eq!(set.at("file").await, "");
+    });
+}
+
+#[test]
+fn a_directory_that_somebody_else_has_put_something_into_is_not_removed() {
+    test(async |set| {
+        let own = make_dir(&set.life.proxy, &set.dir, "own").await;
+        set.settled().await;
+        let there = find(set.origin(), &set.there, "own").await;
+        set.stage.origin.is_away.store(true, Ordering::Relaxed);
+        assert_eq!(names(&set.life.proxy, &own).await, [""; 0]);
+        set.life.proxy.remove_dir(&root(), &set.dir, b"own").await.result.unwrap();
+        make(set.origin(), &there, "theirs").await;
+        let change = "RMDIR of own".to_owned();
+        assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::NotEmpty }]);
+        assert_eq!(names(set.origin(), &there).await, ["theirs"]);
+    });
+}
+
+#[test]
+fn what_is_moved_to_where_somebody_else_has_something_gets_a_name_beside_it() {
+    test(async |set| {
+        let (proxy, dir) = (&set.life.proxy, &set.dir);
+        proxy.rename(&root(), dir, b"file", dir, b"moved").await.result.unwrap();
+        let theirs = make(set.origin(), &set.there, "moved").await;
+        write(set.origin(), &theirs, 0, "theirs").await;
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/moved", Kept::Replaced);
+        assert_eq!(set.at("moved").await, "theirs");
+        assert_eq!(set.at(&copy).await, "begun by us, ");
+        assert_eq!(names(set.origin(), &set.there).await, ["moved", &copy]);
+    });
+}

@@ -1,0 +1,102 @@
+//! One proxy with a log at a time.
+
+use perf::units::Nanos;
+use proxy::write_back::{Event, LeaseError, OpenError, Owner};
+use server::store::Store;
+use server::types::Status;
+
+use crate::conflicts::make;
+use crate::stage::{Stage, names, play, root};
+
+const NAME: &[u8] = b".nfskit-write-back";
+
+fn owner(log: u8, boot: u8) -> Owner {
+    let host = format!("host-{log}");
+    Owner { log: [log; 16], host, process: 100 + u32::from(log), boot: [boot; 16], caller: root() }
+}
+
+async fn refused(stage: &Stage, owner: Owner) -> LeaseError {
+    match stage.begin_as(Some(owner)).await {
+        Err(OpenError::Lease(error)) => error,
+        other => panic!("{:?}", other.map(drop)),
+    }
+}
+
+#[test]
+fn a_lease_is_refused_while_another_has_it_and_when_that_is_dead() {
+    play(5, None, async |stage| {
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let (host, process) = ("host-1".to_owned(), 101);
+        let error = refused(&stage, owner(2, 2)).await;
+        assert_eq!(error, LeaseError::Alive { host: host.clone(), process });
+        life.kill();
+        let error = refused(&stage, owner(2, 2)).await;
+        let log = "01".repeat(16);
+        assert_eq!(error, LeaseError::Dead { host, process, log });
+    });
+}
+
+#[test]
+fn a_proxy_takes_its_own_lease_back_at_once_and_after_a_reboot_when_it_is_dead() {
+    play(6, None, async |stage| {
+        stage.begin_as(Some(owner(1, 1))).await.unwrap().kill();
+        let begun = stage.clock.now();
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        assert!(stage.clock.now().since(begun) < Nanos::from_secs(1));
+        // A copy of the log elsewhere.
+        assert!(matches!(refused(&stage, owner(1, 2)).await, LeaseError::Alive { .. }));
+        life.kill();
+        let begun = stage.clock.now();
+        stage.begin_as(Some(owner(1, 2))).await.unwrap();
+        assert!(stage.clock.now().since(begun) > Nanos::from_secs(12));
+    });
+}
+
+#[test]
+fn who_ends_in_order_leaves_no_lease_and_clients_never_see_one() {
+    play(7, None, async |stage| {
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        make(proxy, &top, "file").await;
+        assert_eq!(names(proxy, &top).await, ["file", "first"]);
+        let there = proxy.lookup(&root(), &top, NAME).await.result;
+        assert_eq!(there.map(drop), Err(Status::NoEntry));
+        let removed = proxy.remove(&root(), &top, NAME).await.result;
+        assert_eq!(removed, Err(Status::Access));
+        make(proxy, &top, "new").await;
+        assert!(!proxy.end().await, "something is on its way");
+        proxy.drained(None).await;
+        assert!(proxy.end().await);
+        let files = &*stage.origin.files;
+        assert_eq!(names(files, &files.root()).await, ["file", "first", "new"]);
+        life.kill();
+        stage.begin_as(Some(owner(2, 2))).await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_no_lease_is_not_taken_for_one() {
+    play(8, None, async |stage| {
+        make(&*stage.origin.files, &stage.origin.files.root(), ".nfskit-write-back").await;
+        assert_eq!(refused(&stage, owner(1, 1)).await, LeaseError::Foreign);
+    });
+}
+
+#[test]
+fn who_has_lost_the_lease_sends_nothing_until_it_is_his_again() {
+    play(9, None, async |stage| {
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let (proxy, top, files) = (&life.proxy, life.proxy.root(), &*stage.origin.files);
+        make(proxy, &top, "first").await;
+        files.remove(&root(), &files.root(), NAME).await.result.unwrap();
+        make(files, &files.root(), ".nfskit-write-back").await;
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        assert!(matches!(stage.events.lock()[..], [Event::Fenced { .. }]));
+        make(proxy, &top, "file").await;
+        assert_eq!(proxy.drained(Some(Nanos::from_secs(60))).await, 1);
+        files.remove(&root(), &files.root(), NAME).await.result.unwrap();
+        assert_eq!(proxy.drained(Some(Nanos::from_secs(60))).await, 0);
+        assert_eq!(names(files, &files.root()).await, [".nfskit-write-back", "file", "first"]);
+    });
+}

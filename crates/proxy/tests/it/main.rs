@@ -1,0 +1,12 @@
+//! Write-behind with a log, in worlds: an origin in memory that takes its time, and proxies that
+//! are killed.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+mod conflicts;
+mod lease;
+mod origin;
+mod outage;
+mod seeds;
+mod stage;
+mod steps;

@@ -1,0 +1,183 @@
+//! An origin in memory: each call takes a network round trip, or waits while the origin is away. It
+//! outlives the proxies before it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use net::clock::Clock;
+use parking_lot::Mutex;
+use perf::units::Nanos;
+use server::durable::Durable;
+use server::store::layer::Layer;
+use server::store::mem::MemStore;
+use server::store::{
+    Changed, Extent, Linked, ListFrom, Listed, Looked, Node, Renamed, Sink, Store, Written,
+};
+use server::types::{Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time};
+
+/// See the module's head; clones are the same origin.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) files: Arc<MemStore>,
+    clock: Clock,
+    random: Arc<Mutex<fastrand::Rng>>,
+    latency: Nanos,
+    pub(crate) is_away: Arc<AtomicBool>,
+}
+
+impl Origin {
+    pub(crate) fn new(clock: &Clock, seed: u64, latency: Nanos) -> Self {
+        Self {
+            files: Arc::new(testkit::memory_store(clock)),
+            clock: clock.clone(),
+            random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
+            latency,
+            is_away: Arc::default(),
+        }
+    }
+
+    async fn passes(&self) {
+        while self.is_away.load(Ordering::Relaxed) {
+            self.clock.sleep(Nanos::from_millis(100)).await;
+        }
+        let span = self.random.lock().u64(0..=2 * self.latency.as_nanos());
+        if span > 0 {
+            self.clock.sleep(Nanos::from_nanos(span)).await;
+        }
+    }
+}
+
+macro_rules! round_trip {
+    ($self:ident, $call:expr) => {{
+        $self.passes().await;
+        let told = $call.await;
+        $self.passes().await;
+        told
+    }};
+}
+
+impl Layer for Origin {
+    type Beneath = MemStore;
+
+    fn beneath(&self) -> &MemStore {
+        &self.files
+    }
+
+    async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        round_trip!(self, self.files.attr(caller, handle))
+    }
+
+    async fn set_attr(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        set: SetAttr,
+        guard: Option<Time>,
+    ) -> Changed<()> {
+        round_trip!(self, self.files.set_attr(caller, handle, set, guard))
+    }
+
+    async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        round_trip!(self, self.files.lookup(caller, dir, name))
+    }
+
+    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+        round_trip!(self, self.files.access(caller, handle, asked))
+    }
+
+    async fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
+        round_trip!(self, self.files.read(caller, handle, offset, count))
+    }
+
+    async fn write(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        round_trip!(self, self.files.write(caller, handle, offset, data, stability))
+    }
+
+    async fn commit(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Changed<Durable> {
+        round_trip!(self, self.files.commit(caller, handle, offset, count))
+    }
+
+    async fn create(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<Node> {
+        round_trip!(self, self.files.create(caller, dir, name, how))
+    }
+
+    async fn make_dir(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        set: SetAttr,
+    ) -> Changed<Node> {
+        round_trip!(self, self.files.make_dir(caller, dir, name, set))
+    }
+
+    async fn symlink(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        set: SetAttr,
+    ) -> Changed<Node> {
+        round_trip!(self, self.files.symlink(caller, dir, name, target, set))
+    }
+
+    async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        round_trip!(self, self.files.remove(caller, dir, name))
+    }
+
+    async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        round_trip!(self, self.files.remove_dir(caller, dir, name))
+    }
+
+    async fn rename(
+        &self,
+        caller: &Caller,
+        from_dir: &Handle,
+        from_name: &[u8],
+        to_dir: &Handle,
+        to_name: &[u8],
+    ) -> Renamed {
+        round_trip!(self, self.files.rename(caller, from_dir, from_name, to_dir, to_name))
+    }
+
+    async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
+        round_trip!(self, self.files.link(caller, handle, dir, name))
+    }
+
+    async fn list(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> Looked<Listed> {
+        round_trip!(self, self.files.list(caller, dir, from, sink))
+    }
+}

@@ -1,0 +1,112 @@
+//! The origin is away, the log is full, or it cannot be written.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use perf::units::Nanos;
+use proxy::write_back::Event;
+use server::store::Store;
+use server::types::Stability;
+
+use crate::conflicts::{find, make, make_dir, read, write};
+use crate::stage::{names, play, root};
+
+#[test]
+fn while_the_origin_is_away_work_goes_on_and_comes_there_later() {
+    play(2, None, async |stage| {
+        let mut life = stage.begin().await;
+        let top = life.proxy.root();
+        make(&life.proxy, &top, "first").await;
+        let dir = make_dir(&life.proxy, &top, "dir").await;
+        let old = make(&life.proxy, &dir, "old").await;
+        life.proxy.drained(None).await;
+        // What was made here is told as it is known.
+        stage.clock.sleep(Nanos::from_secs(600)).await;
+        stage.origin.is_away.store(true, Ordering::Relaxed);
+        write(&life.proxy, &old, 0, "more").await;
+        let new = make(&life.proxy, &dir, "new").await;
+        let begun = stage.clock.now();
+        write(&life.proxy, &new, 0, "ours").await;
+        life.proxy.rename(&root(), &dir, b"new", &dir, b"moved").await.result.unwrap();
+        let took = stage.clock.now().since(begun);
+        assert!(took < Nanos::from_millis(5), "{took:?}");
+        assert_eq!(names(&life.proxy, &dir).await, ["moved", "old"]);
+        assert_eq!(read(&life.proxy, &dir, "moved").await, "ours");
+        let number = life.proxy.attr(&root(), &new).await.unwrap().fileid;
+        stage.origin.is_away.store(false, Ordering::Relaxed);
+        // The next proxy has all of it, and says the same.
+        life.kill();
+        life = stage.begin().await;
+        assert_eq!(life.proxy.attr(&root(), &new).await.unwrap().fileid, number);
+        life.proxy.drained(None).await;
+        assert_eq!(life.proxy.attr(&root(), &new).await.unwrap().fileid, number);
+        let files = &*stage.origin.files;
+        let there = find(files, &files.root(), "dir").await;
+        assert_eq!(read(files, &there, "old").await, "more");
+        assert_eq!(read(files, &there, "moved").await, "ours");
+        assert_eq!(*stage.events.lock(), []);
+    });
+}
+
+#[test]
+fn when_the_log_is_full_callers_wait_until_the_origin_has_taken_something() {
+    play(3, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let file = make(proxy, &top, "file").await;
+        proxy.drained(None).await;
+        stage.origin.is_away.store(true, Ordering::Relaxed);
+        let (origin, clock) = (stage.origin.clone(), stage.clock.clone());
+        stage.clock.spawn(async move {
+            clock.sleep(Nanos::from_secs(100)).await;
+            origin.is_away.store(false, Ordering::Relaxed);
+        });
+        let data = Bytes::from(vec![7; 1 << 20]);
+        let mut waited = Vec::new();
+        for at in 0..20_u64 {
+            let begun = stage.clock.now();
+            let stable = Stability::FileSync;
+            let written = proxy.write(&root(), &file, at << 20, data.clone(), stable).await;
+            assert_eq!(written.result.unwrap().count, 1 << 20);
+            waited.push(stage.clock.now().since(begun));
+        }
+        let long = waited.iter().filter(|took| **took > Nanos::from_secs(1)).count();
+        assert!((1..10).contains(&long), "{waited:?}");
+        assert!(waited[..5].iter().all(|took| *took < Nanos::from_secs(1)), "{waited:?}");
+        proxy.drained(None).await;
+        let there = find(&*stage.origin.files, &stage.origin.files.root(), "file").await;
+        let attr = stage.origin.files.attr(&root(), &there).await.unwrap();
+        assert_eq!(attr.size, 20 << 20);
+        let held_back = reading(proxy, "nfskit_writeback_held_back_total");
+        assert!(held_back >= 1.0);
+        assert_eq!(reading(proxy, "nfskit_writeback_pending"), 0.0);
+    });
+}
+
+fn reading<S: Store>(store: &S, name: &str) -> f64 {
+    store.readings().iter().filter(|reading| reading.name == name).map(|of| of.value).sum()
+}
+
+#[test]
+fn when_the_log_cannot_be_written_callers_wait_for_the_origin_and_lose_nothing() {
+    play(4, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let file = make(proxy, &top, "file").await;
+        write(proxy, &file, 0, "before ").await;
+        stage.log.break_down();
+        write(proxy, &file, 7, "during ").await;
+        let files = &*stage.origin.files;
+        assert_eq!(read(files, &files.root(), "file").await, "before during ");
+        write(proxy, &file, 14, "after").await;
+        assert_eq!(read(files, &files.root(), "file").await, "before during after");
+        let other = make(proxy, &top, "other").await;
+        write(proxy, &other, 0, "too").await;
+        assert_eq!(read(files, &files.root(), "other").await, "too");
+        assert_eq!(names(proxy, &top).await, ["file", "first", "other"]);
+        assert_eq!(*stage.events.lock(), [Event::LogFailed]);
+        assert_eq!(reading(proxy, "nfskit_writeback_log_failed"), 1.0);
+    });
+}
