@@ -16,7 +16,7 @@
 //! - [`recover`]: LogGP put into a path and read back.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`paced`]: an open loop of calls of one kind.
-//! - [`place`]: a directory as a place to measure: file system, durability, room.
+//! - [`file_system`]: a directory as a place to measure: file system, durability, room.
 //! - [`policies`]: one sequential write through a write-behind policy.
 //! - [`probe`]: the parameters of a path: T_prop, T_ser, T_op, T_B, capacity.
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.

@@ -8,7 +8,7 @@
 //! - [`capture`]: packets that pass the interfaces of this host.
 //! - [`connections`]: what the kernel knows of its TCP connections.
 //! - [`control`]: lines over a socket of the file system, to tell a program that runs.
-//! - [`echo`]: the largest packet that passes to a host and back.
+//! - [`path_mtu`]: the largest packet that passes to a host and back.
 //! - [`floor`]: messages through plain sockets: what a network can do without NFS.
 //! - [`http`]: pages for a monitoring system.
 //! - [`processor`]: processor time as a resource: spun in the real world, queued for in a world.

@@ -3,7 +3,7 @@
 //!
 //! Sockets block here, each in a thread of its own, because that is the shortest way through the
 //! kernel: one system call for a message and none to wait for it. So nothing of this runs in a
-//! world; what decides ([`tally`], [`protocol`], `datagram.rs`, `counters.rs`) is plain code.
+//! world; what decides ([`arrivals`], [`protocol`], `mark.rs`) is plain code.
 //!
 //! - [`far`]: the far end, a server with limits. Who speaks something else, or nothing, is left.
 //! - [`near`]: the near end: streams; [`echo`] and `transfer.rs`: messages and transfers that are
@@ -11,8 +11,8 @@
 //! - [`rpc`]: NULL calls of any RPC program, one at a time.
 //! - [`spray`]: calls sent at a rate, whether they are answered or not.
 //! - [`protocol`]: what the two ends tell each other.
-//! - [`tally`]: which datagrams came, which twice and which late.
-//! - [`counters`]: what the kernel says became of the others.
+//! - [`arrivals`]: which datagrams came, which twice and which late.
+//! - [`kernel_counts`]: what the kernel says became of the others.
 //! - [`pace`]: exact waits of a thread.
 
 pub mod arrivals;

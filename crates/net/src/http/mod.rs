@@ -1,5 +1,5 @@
 //! Pages over HTTP: just enough of HTTP/1.1 for a monitoring system that asks for one now and then,
-//! and in [`fetch`] for asking our own programs.
+//! and in [`fetch()`] for asking our own programs.
 //!
 //! One request for each connection, GET or HEAD, without a body; the answer says that the
 //! connection ends, and it does. Heads are read by `httparse` up to [`HEAD_BYTES_MAX`]. There are
