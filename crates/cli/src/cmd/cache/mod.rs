@@ -91,13 +91,13 @@ fn status(args: &Status) -> Result<(), Failure> {
         right("local files"),
         right("MiB on disk"),
         right("MiB of data"),
-        right("directories"),
-        right("names"),
         right("hits"),
         right("hit MiB"),
         right("cold"),
         right("damaged"),
         right("pinned"),
+        right("directories"),
+        right("names"),
     ]);
     let mut text = String::new();
     for found in origins(&args.dir)? {
@@ -126,16 +126,16 @@ fn status(args: &Status) -> Result<(), Failure> {
         table.row([
             name(&found),
             if found.is_used { "a process" } else { "nobody" }.to_owned(),
-            (all.segments + dirs + unusable).to_string(),
+            (all.segments + unusable).to_string(),
             mib(disk_bytes),
             mib(all.data_bytes),
-            dirs.to_string(),
-            names.to_string(),
             all.used.hits.to_string(),
             mib(all.used.hit_bytes),
             all.used.cold.to_string(),
             (all.used.damaged + unusable).to_string(),
             pins.len().to_string(),
+            dirs.to_string(),
+            names.to_string(),
         ]);
         text += &most_used(files, args.files, &name(&found));
     }
@@ -288,7 +288,7 @@ fn verify(args: &Verify) -> Result<(), Failure> {
     for found in origins(&args.dir)? {
         found
             .walk(true, &mut |Looked { name, header, catalog, wrong: damaged, .. }| {
-                files += 1;
+                files += u64::from(catalog.is_none());
                 match (header, catalog) {
                     (_, Some(_)) => dirs += 1,
                     (Ok(header), None) => {
