@@ -94,7 +94,7 @@ fn seeds() -> std::ops::Range<u64> {
     let number = |text: &str| text.parse::<u64>().ok();
     match text.split_once("..") {
         Some((from, to)) => number(from).unwrap_or(0)..number(to).unwrap_or(0),
-        None => 0..number(&text).unwrap_or(12),
+        None => 0..number(&text).unwrap_or(4),
     }
 }
 
