@@ -3,7 +3,7 @@
 
 use cache::Cache;
 use perf::units::Nanos;
-use wire::nfs3::{Fattr3, FileHandle, NfsStat3};
+use wire::nfs3::{Fattr3, FileHandle, NfsStat3, access};
 
 use super::attributes::Settled;
 use super::catalogs::KnownPage;
@@ -190,9 +190,9 @@ impl Files {
         self.found(file)
     }
 
-    /// The entries of a directory that follow a cookie, if all of it is known. Whoever begins to
-    /// list sees what was there then: a GETATTR in place of a READDIRPLUS tells whether it is the
-    /// same.
+    /// The entries of a directory that follow a cookie, if all of it is known and the server lets
+    /// the caller list it. Whoever begins to list sees what was there then: an ACCESS in place of a
+    /// READDIRPLUS tells whether it is the same.
     pub(super) async fn known_page(
         &self,
         who: &Credential,
@@ -200,6 +200,7 @@ impl Files {
         cookie: u64,
     ) -> Option<DirPage> {
         self.disk()?;
+        let acting = self.acting(who);
         if cookie == 0 {
             self.recall(dir).await;
             let is_whole = {
@@ -210,9 +211,11 @@ impl Files {
             if !is_whole {
                 return None;
             }
-            self.fetch(&self.acting(who), *dir).await.ok()?;
+            self.ask_access(&acting, *dir, access::READ, false).await.ok()?;
         }
         let mut state = self.inner.state.lock();
+        let ctime = state.attributes.last(dir)?.ctime;
+        state.rights.find(dir, acting.id, ctime, access::READ).filter(|granted| *granted != 0)?;
         let dir_attributes = state.attributes.last(dir);
         let version = state.attributes.sure_version(dir)?;
         let KnownPage { entries, verifier, is_last } = state.catalogs.page(dir, version, cookie)?;

@@ -217,3 +217,18 @@ fn a_damaged_catalog_is_missed() {
         assert_eq!((told.catalog_hits, damaged), (0, DIRS as u64 + 1));
     });
 }
+
+#[test]
+fn what_one_caller_has_listed_is_shown_to_others_as_the_server_lets_them() {
+    world(async |clock, site| {
+        let (_theirs, memory) = with_tree(&site, &clock).await;
+        let ours = mounted(&site, &clock, Some(&memory)).await;
+        let dir = ours.lookup(&user(0), ours.root(), b"d0").await.unwrap().handle;
+        let names = list(&ours, &user(0), dir).await;
+        let (listings, rights) = ([Procedure::Readdirplus], [Procedure::Access]);
+        let before = (calls(&ours, &listings), calls(&ours, &rights));
+        assert_eq!(list(&ours, &user(7), dir).await, names);
+        let after = (calls(&ours, &listings), calls(&ours, &rights));
+        assert_eq!(after, (before.0, before.1 + 1), "not listed again, and not without a question");
+    });
+}
