@@ -23,6 +23,7 @@ mod above;
 mod ahead;
 mod disk;
 mod fate;
+pub mod fuzzing;
 mod handles;
 mod known;
 mod listing;

@@ -34,7 +34,7 @@ mod nodes;
 mod open;
 mod order;
 mod readings;
-mod record;
+pub(crate) mod record;
 mod recover;
 mod seeing;
 mod state;

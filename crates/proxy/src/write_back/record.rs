@@ -354,6 +354,20 @@ mod tests {
     }
 
     #[test]
+    fn with_any_byte_changed_it_is_another_record_or_none() {
+        for entry in entries() {
+            let whole = entry.encode();
+            for (at, value) in
+                (0..whole.len()).flat_map(|at| [1, 0x80, 0xff].map(|bits| (at, bits)))
+            {
+                let mut bytes = whole.to_vec();
+                bytes[at] ^= value;
+                crate::fuzzing::write_back(&bytes);
+            }
+        }
+    }
+
+    #[test]
     fn what_is_cut_off_or_too_long_is_no_record() {
         for entry in entries() {
             let whole = entry.encode();
