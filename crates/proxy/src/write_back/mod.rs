@@ -135,6 +135,9 @@ impl<S> std::fmt::Debug for WriteBack<S> {
 const PATIENCE: Nanos = Nanos::from_secs(2);
 const AWAY_PATIENCE: Nanos = Nanos::from_millis(50);
 
+/// How long an end waits for an origin that is to give up the lease.
+const END_MAX: Nanos = Nanos::from_secs(5);
+
 struct Inner<S> {
     store: S,
     /// What is exported.
@@ -333,9 +336,10 @@ impl<S: Store> WriteBack<S> {
     }
 
     /// Ends in order, if nothing is on its way: then the origin's export is anybody's. Whether that
-    /// is so.
+    /// is so, within five seconds: an origin that is gone keeps nobody from ending.
     pub async fn end(&self) -> bool {
-        self.inner.end_lease().await
+        let ended = pin!(self.inner.end_lease());
+        self.inner.clock.within(END_MAX, ended).await.unwrap_or(false)
     }
 
     /// Changes that are on their way.

@@ -53,6 +53,20 @@ fn a_proxy_takes_its_own_lease_back_at_once_and_after_a_reboot_when_it_is_dead()
 }
 
 #[test]
+fn an_origin_that_is_away_keeps_nobody_from_ending() {
+    play(8, None, async |stage| {
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        stage.origin.is_away.store(true, std::sync::atomic::Ordering::Relaxed);
+        let begun = stage.clock.now();
+        assert!(!life.proxy.end().await, "the lease is there still");
+        assert!(stage.clock.now().since(begun) < Nanos::from_secs(6));
+        stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        life.kill();
+        stage.begin_as(Some(owner(1, 1))).await.unwrap();
+    });
+}
+
+#[test]
 fn who_ends_in_order_leaves_no_lease_and_clients_never_see_one() {
     play(7, None, async |stage| {
         let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
