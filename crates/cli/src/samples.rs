@@ -110,7 +110,7 @@ impl Source {
     pub(crate) async fn take(&mut self) -> Result<Taken, Failure> {
         self.begun.get_or_insert_with(|| self.clock.now());
         self.taken += 1;
-        let time = time_of_day(&self.clock);
+        let time = load::environment::rfc3339(&self.clock);
         if !self.pages.is_empty() {
             return self.take_pages(time).await;
         }
@@ -187,10 +187,4 @@ pub(crate) fn keep(sample: &mut Sample, points: &[PathBuf]) {
         mounts.retain(is_wanted);
     }
     (sample.client, sample.server) = (None, None);
-}
-
-/// The time of day, in RFC 3339 and UTC.
-pub(crate) fn time_of_day(clock: &Clock) -> String {
-    let now = std::time::UNIX_EPOCH + clock.since_1970();
-    humantime::format_rfc3339_seconds(now).to_string()
 }

@@ -12,11 +12,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use harness::exit::Failure;
 use harness::mounts::settings::Settings;
 use harness::output;
+use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
 use perf::units::Nanos;
 use proxy::write_back::{
@@ -62,8 +63,7 @@ fn beside(log: &Path, suffix: &str) -> PathBuf {
 }
 
 fn unusable(error: LogError) -> Failure {
-    let is_in_use = matches!(&error, LogError::File { what, .. } if what.contains("has it"));
-    let advice = match is_in_use {
+    let advice = match error.is_in_use() {
         true => "its proxy brings it to the origin by itself; how far: nfskit log status",
         false => "the log of a proxy to the same origin, or a path where nothing is",
     };
@@ -196,21 +196,25 @@ fn no_link() -> i32 {
 
 fn state_of(log: &Path) -> Result<Option<PathBuf>, Failure> {
     const PATH_BYTES_MAX: u64 = 4096;
-    let path = beside(log, ".state");
+    let bytes = read_beside(&beside(log, ".state"), PATH_BYTES_MAX)?;
+    Ok(bytes.map(|bytes| PathBuf::from(std::ffi::OsString::from_vec(bytes))))
+}
+
+/// What a file beside a log has in it, up to so many bytes; none if there is no such file. A link
+/// that somebody has put there is not followed.
+fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> {
     let wrong = |cause: std::io::Error| {
-        Failure::environment(
-            format!("{}: {cause}", path.display()),
-            "as the user whose proxy it is",
-        )
+        let what = format!("{}: {cause}", path.display());
+        Failure::environment(what, "as the user whose proxy it is")
     };
-    let file = match OpenOptions::new().read(true).custom_flags(no_link()).open(&path) {
+    let file = match OpenOptions::new().read(true).custom_flags(no_link()).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(error)),
     };
     let mut bytes = Vec::new();
-    file.take(PATH_BYTES_MAX).read_to_end(&mut bytes).map_err(wrong)?;
-    Ok(Some(PathBuf::from(std::ffi::OsString::from_vec(bytes))))
+    file.take(bytes_max).read_to_end(&mut bytes).map_err(wrong)?;
+    Ok(Some(bytes))
 }
 
 /// Who hears of conflicts: standard error, and a file beside the log.
@@ -219,16 +223,12 @@ fn hear(clock: &Clock, log: &Path) -> Arc<dyn Fn(&Event) + Send + Sync> {
     Arc::new(move |event| {
         output::say(format_args!("write-back: {event}"));
         if matches!(event, Event::Beside { .. } | Event::NotMade { .. }) {
-            let line = format!("{} {event}\n", at(clock.since_1970()));
+            let line = format!("{} {event}\n", rfc3339(&clock));
             if let Err(cause) = note(&path, &line) {
                 output::say(format_args!("write-back: {}: {cause}", path.display()));
             }
         }
     })
-}
-
-fn at(since_1970: Duration) -> String {
-    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + since_1970).to_string()
 }
 
 fn note(path: &Path, line: &str) -> std::io::Result<()> {
@@ -325,18 +325,13 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
     let kinds = held.kinds().into_iter().filter(|(_, count)| *count > 0);
     let kinds: Vec<_> = kinds.map(|(name, count)| format!("{name} {count}")).collect();
     if let Some(oldest) = held.oldest_seconds().and_then(|at| u64::try_from(at).ok()) {
-        let oldest = at(Duration::from_secs(oldest));
+        let oldest = rfc3339_of(Duration::from_secs(oldest));
         text += &format!("           {}; the oldest of {oldest}\n", kinds.join(", "));
     }
     let path = beside(log, ".conflicts");
-    let lines = match fs::read_to_string(&path) {
-        Ok(lines) => lines,
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => {
-            let what = format!("{}: {error}", path.display());
-            return Err(Failure::environment(what, "as the user whose proxy it is"));
-        }
-    };
+    // One line may be begun below the maximum and end above it.
+    let lines = read_beside(&path, 2 * CONFLICTS_BYTES_MAX)?.unwrap_or_default();
+    let lines = String::from_utf8_lossy(&lines);
     let lines: Vec<_> = lines.lines().collect();
     text += &format!("conflicts  {}\n", lines.len());
     for line in lines.iter().rev().take(CONFLICTS_SHOWN) {

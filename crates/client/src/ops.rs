@@ -169,7 +169,7 @@ impl Session {
         self.write_sent(file, offset, data, stable, None).await
     }
 
-    /// WRITE, as [`Session::write`]; `handed` is told when the call was passed to the socket.
+    /// WRITE, as [`Session::write`]; `handed` resolves when the call was passed to the socket.
     pub async fn write_sent(
         &self,
         file: FileHandle,

@@ -295,7 +295,7 @@ impl Session {
         self.call_sent(procedure, encode, payload, None).await
     }
 
-    /// As [`Session::call`]; `handed` is told when the call was passed to the socket. A patient
+    /// As [`Session::call`]; `handed` resolves when the call was passed to the socket. A patient
     /// session calls again, as a new call, while the server asks for it.
     pub(crate) async fn call_sent(
         &self,

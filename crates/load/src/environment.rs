@@ -1,6 +1,7 @@
 //! The machine a measurement ran on.
 
 use std::fs;
+use std::time::Duration;
 
 use net::clock::Clock;
 use perf::record::Environment;
@@ -45,8 +46,12 @@ pub fn describe() -> Environment {
 
 /// The time in UTC, as RFC 3339 writes it.
 pub fn rfc3339(clock: &Clock) -> String {
-    let now = std::time::UNIX_EPOCH + clock.since_1970();
-    humantime::format_rfc3339_seconds(now).to_string()
+    rfc3339_of(clock.since_1970())
+}
+
+/// A time since 1970 in UTC, as RFC 3339 writes it.
+pub fn rfc3339_of(since_1970: Duration) -> String {
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since_1970).to_string()
 }
 
 fn clock_resolution() -> u64 {

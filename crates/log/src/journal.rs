@@ -166,6 +166,19 @@ pub struct Journal<W> {
     counts: Counts,
 }
 
+impl Journal<()> {
+    /// The first frame of new logs, which stands behind the first block of the first one.
+    ///
+    /// # Panics
+    /// The logs are smaller than [`crate::SIZE_MIN`].
+    pub fn first_frame(set: &Set, boot: [u8; 16]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let begun = Self::new(set, boot, None, Limits::default()).begin(0, &mut frame);
+        assert!(matches!(begun, Begin::Write { .. }), "an empty log has room");
+        frame
+    }
+}
+
 impl<W> Journal<W> {
     /// Goes on behind what was found, all of which is in its place by now, but for what is held
     /// ([`Self::hold`]): the first frame says so, and is to be written before anything is

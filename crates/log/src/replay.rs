@@ -174,7 +174,7 @@ impl Newest {
         queue.push_back((record.sequence, Answered { told, is_decided }));
     }
 
-    /// What was told last of a call counts.
+    /// Of several records of a call the last one counts.
     fn each_once(self) -> Vec<Answered> {
         let mut all: Vec<_> = self.others.into_iter().chain(self.writes).collect();
         all.sort_by_key(|(sequence, _)| *sequence);

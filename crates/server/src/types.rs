@@ -45,6 +45,29 @@ pub struct Caller {
     pub gids: Vec<u32>,
 }
 
+impl Caller {
+    /// Whether the caller is in a group.
+    pub fn is_member(&self, gid: u32) -> bool {
+        self.gid == gid || self.gids.contains(&gid)
+    }
+
+    /// The bits of a file's mode that are this caller's: read 4, write 2, execute 1. The first class
+    /// that fits decides; root has all but executing what nobody may execute.
+    pub fn mode_bits(&self, kind: FileKind, mode: u32, (uid, gid): (u32, u32)) -> u32 {
+        const ANY_EXECUTE: u32 = 0o111;
+        if self.uid == 0 {
+            let runnable = kind == FileKind::Directory || mode & ANY_EXECUTE != 0;
+            return if runnable { 0o7 } else { 0o6 };
+        }
+        let class = match (self.uid == uid, self.is_member(gid)) {
+            (true, _) => mode >> 6,
+            (false, true) => mode >> 3,
+            (false, false) => mode,
+        };
+        class & 0o7
+    }
+}
+
 /// Seconds and nanoseconds since 1970. Seconds are signed as in every Unix; the engine clamps them
 /// to what a version can say.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]

@@ -151,7 +151,7 @@ fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
         ([before, now], Some(path)) => now.rates(Some((before, apart(before, now, path)?))),
         (samples, _) => samples[0].rates(None),
     };
-    let taken = Taken::of_rates(crate::samples::time_of_day(&Clock::real()), rates);
+    let taken = Taken::of_rates(load::environment::rfc3339(&Clock::real()), rates);
     if taken.is_nothing() {
         return Err(nothing(args));
     }

@@ -129,7 +129,7 @@ impl Listing {
         Ok(page)
     }
 
-    /// Keeps what a page has told, until all is told.
+    /// Keeps the entries of a page, until the listing is complete.
     fn keep(&self, cookie: u64, before: NamesThen, page: &DirPage) {
         if self.files.disk().is_none() {
             return;

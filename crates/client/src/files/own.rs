@@ -170,10 +170,8 @@ impl Draft {
         if data.is_empty() {
             return true;
         }
-        let data = if data.len() < COPIED_BYTES { Bytes::copy_from_slice(&data) } else { data };
         self.make_way(offset, end);
-        self.bytes += data.len();
-        self.parts.insert(offset, data);
+        self.keep(offset, data);
         true
     }
 

@@ -10,11 +10,10 @@ use log::reply::{Call, Effect, FileId};
 use log::scan::{ScanError, scan};
 use log::{Journal, Key, Limits, Reply, Set, Stamp, Told};
 
-/// In the gate; `NFSKIT_SEEDS` sets another number.
-const SEEDS: u64 = 100;
+use crate::seeds::{are_found, seeds};
 
-/// Within so many a mistake must show.
-const SEEDS_OF_MISTAKES: u64 = 1000;
+/// In the gate: see [`seeds`].
+const SEEDS: u64 = 100;
 
 const NAMES: usize = 5;
 const IN_PROGRESS_MAX: usize = 3;
@@ -192,7 +191,7 @@ impl Machine {
             return;
         };
         if self.rng.u32(0..15) == 0 {
-            // The disk has refused, and the client is told so.
+            // The disk has refused, and the client gets the error.
             self.journal.decide(doing.record, self.mistake == Mistake::DecidesFailed);
             self.doing.remove(&xid);
             return;
@@ -362,9 +361,8 @@ fn live(seed: u64, mistake: Mistake) -> Result<Machine, String> {
 
 #[test]
 fn what_was_answered_is_known_after_every_power_cut() {
-    let seeds = std::env::var("NFSKIT_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let (mut restored, mut looked_at) = (0, 0);
-    for seed in 0..seeds.unwrap_or(SEEDS) {
+    for seed in 0..seeds(SEEDS) {
         match live(seed, Mistake::None) {
             Ok(machine) => {
                 restored += machine.restored;
@@ -386,8 +384,5 @@ fn mistakes_with_replies_are_found() {
         Mistake::CarriesNothing,
         Mistake::RestoresNothing,
     ];
-    for mistake in mistakes {
-        let found = (0..SEEDS_OF_MISTAKES).find(|&seed| live(seed, mistake).is_err());
-        assert!(found.is_some(), "{mistake:?} is not found within {SEEDS_OF_MISTAKES} seeds");
-    }
+    are_found(&mistakes, live);
 }

@@ -6,5 +6,6 @@ mod answered;
 mod damage;
 mod every_step;
 mod power_cuts;
+mod seeds;
 mod several;
 mod simulated;

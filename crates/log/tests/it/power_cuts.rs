@@ -1,13 +1,11 @@
 //! Seeded machines whose power is cut again and again: nothing that was answered is lost, and the
 //! mistakes that a server could make are found.
 
+use crate::seeds::{are_found, seeds};
 use crate::simulated::{Machine, Mistake};
 
-/// In the gate; `NFSKIT_SEEDS` sets another number.
+/// In the gate: see [`seeds`].
 const SEEDS: u64 = 150;
-
-/// Within so many a mistake must show.
-const SEEDS_OF_MISTAKES: u64 = 1000;
 
 fn live(seed: u64, mistake: Mistake) -> Result<Machine, String> {
     let mut machine = Machine::new(seed, mistake);
@@ -26,10 +24,9 @@ fn live(seed: u64, mistake: Mistake) -> Result<Machine, String> {
 
 #[test]
 fn what_was_answered_survives_every_power_cut() {
-    let seeds = std::env::var("NFSKIT_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let (mut logged, mut replayed, mut failures) = (0, 0, 0);
     let (mut committed, mut truncated) = (0, 0);
-    for seed in 0..seeds.unwrap_or(SEEDS) {
+    for seed in 0..seeds(SEEDS) {
         match live(seed, Mistake::None) {
             Ok(machine) => {
                 logged += machine.logged;
@@ -59,8 +56,5 @@ fn mistakes_are_found() {
         Mistake::CommitsOlder,
         Mistake::CommitsBehindSync,
     ];
-    for mistake in mistakes {
-        let found = (0..SEEDS_OF_MISTAKES).find(|&seed| live(seed, mistake).is_err());
-        assert!(found.is_some(), "{mistake:?} is not found within {SEEDS_OF_MISTAKES} seeds");
-    }
+    are_found(&mistakes, live);
 }

@@ -260,7 +260,7 @@ impl Rpc {
         self.call_sent(target, credential, encode, payload, None).await
     }
 
-    /// As [`Rpc::call`]; `handed` is told when the message was passed to the socket, or over an
+    /// As [`Rpc::call`]; `handed` resolves when the message was passed to the socket, or over an
     /// emulated link when its last byte left. It is dropped unused when that never happens.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! Files that were made in the log have a handle and a number before the origin has given them its
-//! own. They keep them: a client that is told another number takes it for another file. So once the
+//! own. They keep them: a client that gets another number takes it for another file. So once the
 //! origin has made such a file, a row says which of its files it is, on disk before anything is
 //! said of it, and in every reply from then on the file has the name that it was given first.
 //!
@@ -105,6 +105,13 @@ impl Aliases {
         let mut rows = self.rows.lock();
         let ours = *rows.by_origin.get(origin)?;
         rows.by_ours.get(&ours).map(|alias| (ours, alias.fileid))
+    }
+
+    /// The number that clients know for a file that the origin gives this one. By its name: the
+    /// origin may have given the number to another file since.
+    pub(crate) fn fileid_of(&self, id: &Handle, origin: u64) -> u64 {
+        let alias = if is_ours(id) { self.find(id) } else { None };
+        alias.map_or(origin, |alias| alias.fileid)
     }
 
     /// The number that clients know for this one of the origin's.

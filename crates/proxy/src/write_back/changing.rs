@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use net::clock::Elapsed;
-use perf::units::Nanos;
 use server::durable::Durable;
 use server::store::{Changed, Store};
 use server::types::{
@@ -10,15 +9,11 @@ use server::types::{
 };
 use tokio::sync::oneshot;
 
-use super::aliases::is_ours;
 use super::nodes::Node;
 use super::order::Thing;
 use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
 use super::state::{State, Taken};
-use super::{Inner, Mistake};
-
-/// How long the origin is asked what a caller may, if it has told that before.
-const PATIENCE: Nanos = Nanos::from_secs(2);
+use super::{Inner, Mistake, PATIENCE};
 
 /// All rights there are.
 const ALL: Access = Access(0x3f);
@@ -41,30 +36,6 @@ struct Around {
 impl Around {
     fn wcc(self) -> Wcc {
         Wcc { before: Some(self.before), after: Some(self.after) }
-    }
-}
-
-/// A file that the origin is changing for somebody.
-struct Through<'i, S: Store> {
-    inner: &'i Inner<S>,
-    id: Handle,
-    origin: Handle,
-    /// The origin has answered.
-    is_over: bool,
-}
-
-impl<S: Store> Drop for Through<'_, S> {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        // Whoever has waited for it has gone away, and it may be done all the same: no state of the
-        // file is somebody else's doing until the next of ours.
-        let mut state = self.inner.state.lock();
-        state.nodes.forget(&self.id);
-        if let Some(node) = state.nodes.find_mut(&self.id) {
-            node.base = None;
-        }
     }
 }
 
@@ -112,8 +83,7 @@ impl<S: Store> Inner<S> {
         granted: Access,
     ) {
         let now = self.now();
-        let alias = if is_ours(id) { self.aliases.find(id) } else { None };
-        let fileid = alias.map_or(attr.fileid, |alias| alias.fileid);
+        let fileid = self.aliases.fileid_of(id, attr.fileid);
         let (base, told) = (Before::from(&attr), Attr { fileid, ..attr });
         let mut state = self.state.lock();
         if state.nodes.find(id).is_none() {
@@ -221,7 +191,7 @@ impl<S: Store> Inner<S> {
     fn may_write(&self, caller: &Caller, id: &Handle) -> bool {
         let (now, state) = (self.now(), self.state.lock());
         let Some(node) = state.nodes.find(id) else { return false };
-        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        let granted = node.granted(caller, now);
         // Who has made a file writes to it whatever its mode is.
         let is_own = node.is_made_here && node.attr.uid == caller.uid;
         node.attr.kind == FileKind::Regular
@@ -237,24 +207,23 @@ impl<S: Store> Inner<S> {
         offset: u64,
         data: Bytes,
     ) -> Changed<Durable> {
-        let mut through = match self.through(id).await {
-            Ok(through) => through,
+        let origin = match self.through(id).await {
+            Ok(origin) => origin,
             Err(status) => return Changed::failed(status),
         };
-        let (origin, epoch) = (through.origin, self.epoch());
+        let epoch = self.epoch();
         // Nothing is unstable here, so that a COMMIT has nothing to do.
         let written = self.store.write(caller, &origin, offset, data, Stability::FileSync).await;
-        through.is_over = true;
         let wcc = self.told_around(id, written.wcc, epoch);
         Changed { wcc, result: written.result.map(|_| self.durable()) }
     }
 
     /// A call on this file is for the origin: what it calls the file, after all that was changed
     /// here has come there.
-    async fn through(&self, id: &Handle) -> Result<Through<'_, S>, Status> {
+    async fn through(&self, id: &Handle) -> Result<Handle, Status> {
         let origin = self.made_origin(id).await?;
         self.state.lock().counts.passed_through += 1;
-        Ok(Through { inner: self, id: *id, origin, is_over: false })
+        Ok(origin)
     }
 
     /// The states that the origin tells around a change that was passed through.
@@ -311,14 +280,13 @@ impl<S: Store> Inner<S> {
                 Err(status) => return Changed::failed(status),
             }
         }
-        let mut through = match self.through(&id).await {
-            Ok(through) => through,
+        let origin = match self.through(&id).await {
+            Ok(origin) => origin,
             Err(status) => return Changed::failed(status),
         };
-        let (origin, epoch) = (through.origin, self.epoch());
+        let epoch = self.epoch();
         let guard = guard.map(|guard| self.guard(&id, guard));
         let Changed { wcc, result } = self.store.set_attr(caller, &origin, set, guard).await;
-        through.is_over = true;
         Changed { wcc: self.told_around(&id, wcc, epoch), result }
     }
 
@@ -362,10 +330,9 @@ impl<S: Store> Inner<S> {
             return true;
         }
         let is_owner = node.attr.uid == caller.uid && self.is_known(caller);
-        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        let granted = node.granted(caller, now);
         let is_own = node.is_made_here && is_owner;
         let may_resize = size.is_none() || is_own || granted & Access::MODIFY != 0;
-        let is_member = |gid: u32| caller.gid == gid || caller.gids.contains(&gid);
         let keeps_owner = uid.is_none_or(|uid| uid == node.attr.uid);
         // Bits that a chown takes, or a chmod by who is not of the group, are the origin's affair.
         let is_plain = mode.unwrap_or(node.attr.mode) & 0o6000 == 0;
@@ -374,7 +341,7 @@ impl<S: Store> Inner<S> {
         may_resize
             && (!needs_owner || is_owner)
             && keeps_owner
-            && gid.is_none_or(is_member)
+            && gid.is_none_or(|gid| caller.is_member(gid))
             && (is_plain || (mode.is_none() && uid.is_none() && gid.is_none() && size.is_none()))
     }
 

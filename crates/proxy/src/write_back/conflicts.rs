@@ -1,5 +1,5 @@
 //! Somebody else has changed at the origin what is to be changed there. Nothing is lost: the
-//! origin's version stays, and ours gets a name beside it. And it is told: an event, a counter, and
+//! origin's version stays, and ours gets a name beside it. And it is reported: an event, a counter, and
 //! a line in the file beside the log.
 
 use bytes::{Bytes, BytesMut};
@@ -142,7 +142,7 @@ impl<S: Store> Inner<S> {
                     self.changed.notify_waiters();
                     checked?;
                 }
-                None => return self.origin(file)?.ok_or(Status::Stale),
+                None => return self.there(file),
             }
         }
     }

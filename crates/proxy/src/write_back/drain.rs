@@ -13,14 +13,11 @@ use server::types::{
     Attr, Before, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
 };
 
-use super::Inner;
 use super::aliases::Alias;
 use super::conflicts::{Event, Gone, Kept};
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
-
-/// After so long without a reply the origin counts as away.
-const PATIENCE: Nanos = Nanos::from_secs(2);
+use super::{Inner, PATIENCE};
 
 /// When a change is tried again that the origin has refused, at first and at most.
 const AGAIN: Nanos = Nanos::from_millis(500);
@@ -154,15 +151,12 @@ impl<S: Store> Inner<S> {
                 node.left(wcc.after.as_ref().map(Before::from), false, now);
             }
         }
-        let beside = |state: &super::State, file: Handle| {
-            state
-                .nodes
-                .find(&file)
-                .filter(|node| node.beside.is_some() && node.pending == 1)
-                .map(|_| file)
+        let is_last_beside = |file: &Handle| {
+            let node = state.nodes.find(file);
+            node.is_some_and(|node| node.beside.is_some() && node.pending == 1)
         };
         let file = state.ops.get(&number).and_then(|op| file(&op.entry.change));
-        let seen_otherwise = file.and_then(|file| beside(&state, file));
+        let seen_otherwise = file.filter(is_last_beside);
         let Some(op) = state.arrived(number, now) else { return };
         // Clients see the origin's version again.
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.nodes.forget(&file));
@@ -420,7 +414,7 @@ impl<S: Store> Inner<S> {
             // Others may have put something there.
             names.is_complete &= is_in_doubt;
         }
-        // Its state before is not known: what is told of the directory's names is asked for anew.
+        // Its state before is not known: the directory's names are requested anew.
         self.made(number, found, Some((*dir, Wcc::default())))
     }
 

@@ -89,7 +89,7 @@ pub enum Mistake {
     AnswerEarly,
     /// Changes go to the origin as they come, whatever they have to follow.
     AnyOrder,
-    /// A file that the origin has made is told by the origin's name.
+    /// A file that the origin has made gets the origin's handle and number.
     ForgetNames,
 }
 
@@ -199,10 +199,15 @@ impl<S: Store> Inner<S> {
         self.aliases.find(id).map(|alias| Some(alias.origin)).ok_or(Status::Stale)
     }
 
+    /// The same of a file that it has.
+    fn there(&self, id: &Handle) -> Result<Handle, Status> {
+        self.origin(id)?.ok_or(Status::Stale)
+    }
+
     /// The same after it has been made.
     async fn made_origin(&self, id: &Handle) -> Result<Handle, Status> {
         self.settled(&[order::Thing::File(*id)]).await?;
-        self.origin(id)?.ok_or(Status::Stale)
+        self.there(id)
     }
 
     /// What `look` finds, now or when something has changed.
@@ -265,11 +270,9 @@ impl<S: Store> Inner<S> {
 
     /// A file of the origin's as clients see it.
     fn tell(&self, id: &Handle, told: Attr, epoch: u64) -> Attr {
-        // By its name: the origin may have given the number to another file since.
-        let alias = if aliases::is_ours(id) { self.aliases.find(id) } else { None };
         let fileid = match self.options.mistake {
             Some(Mistake::ForgetNames) => told.fileid,
-            _ => alias.map_or(told.fileid, |alias| alias.fileid),
+            _ => self.aliases.fileid_of(id, told.fileid),
         };
         self.state.lock().told(id, Attr { fileid, ..told }, epoch)
     }

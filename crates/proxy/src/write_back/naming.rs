@@ -9,7 +9,7 @@ use server::types::{
 
 use super::Inner;
 use super::changing::Way;
-use super::nodes::{Names, Node};
+use super::nodes::Node;
 use super::order::Thing;
 use super::record::{Change, Entry, Made, timed};
 use super::state::{State, Taken};
@@ -157,7 +157,7 @@ impl<S: Store> Inner<S> {
         let Some(node) = state.nodes.find(dir).filter(|node| node.attr.links > 0) else {
             return Ok(false);
         };
-        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        let granted = node.granted(caller, now);
         Ok(node.is_dir() && granted & CHANGE == CHANGE && granted & Access::LOOKUP != 0)
     }
 
@@ -221,17 +221,7 @@ impl<S: Store> Inner<S> {
         let at = state.nodes.find(dir).map_or(time, |node| node.next_time(time));
         let set = timed(wanted.set, at);
         let attr = made_attr(caller, parent, &wanted.what, &set, fileid, at);
-        let mut node = Node::new(attr, now);
-        node.is_made_here = true;
-        node.place = Some((*dir, name.clone()));
-        match &wanted.what {
-            Made::File(verifier) => node.verifier = *verifier,
-            Made::Directory => {
-                node.names = Some(Names { is_complete: true, ..Names::default() });
-            }
-            Made::Symlink(target) => node.target = Some(target.clone()),
-        }
-        state.nodes.insert(id, node);
+        state.nodes.insert(id, Node::made(attr, (*dir, name.clone()), &wanted.what, now));
         let change = Change::Make { dir: *dir, name: name.clone(), what: wanted.what.clone(), set };
         let entry = Entry { caller: caller.clone(), at, base: None, owed: None, change };
         let Some(taken) = state.take(entry, now) else {
@@ -285,13 +275,12 @@ impl<S: Store> Inner<S> {
     where
         M: Future<Output = Changed<StoreNode>>,
     {
-        let mut passing = match self.pass(&[(dir, name)], &[]).await {
+        let passing = match self.pass(&[(dir, name)], &[]).await {
             Ok(passing) => passing,
             Err(status) => return Changed::failed(status),
         };
         let epoch = self.epoch();
         let Changed { wcc, result } = store(passing.dirs[0]).await;
-        passing.is_over = true;
         let wcc = self.told_around(dir, wcc, epoch);
         let result = result.map(|node| {
             self.learn(caller, &node.attr);
@@ -329,11 +318,9 @@ impl<S: Store> Inner<S> {
             Some(())
         })
         .await?;
-        let files = files.to_vec();
-        let mut passing = Passing { inner: self, names, files, dirs: Vec::new(), is_over: false };
+        let mut passing = Passing { inner: self, names, dirs: Vec::new() };
         for (dir, _) in places {
-            let origin = self.origin(dir)?.ok_or(Status::Stale)?;
-            passing.dirs.push(origin);
+            passing.dirs.push(self.there(dir)?);
         }
         Ok(passing)
     }
@@ -409,7 +396,7 @@ impl<S: Store> Inner<S> {
     ) -> Changed<()> {
         let child = self.child(caller, dir, name).await;
         let files: Vec<_> = child.into_iter().collect();
-        let mut passing = match self.pass(&[(dir, name)], &files).await {
+        let passing = match self.pass(&[(dir, name)], &files).await {
             Ok(passing) => passing,
             Err(status) => return Changed::failed(status),
         };
@@ -419,7 +406,6 @@ impl<S: Store> Inner<S> {
             true => self.store.remove_dir(caller, &origin, name).await,
             false => self.store.remove(caller, &origin, name).await,
         };
-        passing.is_over = true;
         if result.is_ok() {
             let now = self.now();
             let mut state = self.state.lock();
@@ -526,7 +512,7 @@ impl<S: Store> Inner<S> {
         let child = self.child(caller, from.0, from.1).await;
         let over = self.child(caller, to.0, to.1).await;
         let files: Vec<_> = child.into_iter().chain(over).collect();
-        let mut passing = match self.pass(&[from, to], &files).await {
+        let passing = match self.pass(&[from, to], &files).await {
             Ok(passing) => passing,
             Err(status) => {
                 return Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) };
@@ -535,29 +521,23 @@ impl<S: Store> Inner<S> {
         let epoch = self.epoch();
         let (from_dir, to_dir) = (passing.dirs[0], passing.dirs[1]);
         let renamed = self.store.rename(caller, &from_dir, from.1, &to_dir, to.1).await;
-        passing.is_over = true;
-        if renamed.result.is_ok() {
-            let now = self.now();
-            let mut state = self.state.lock();
-            if let Some(child) = child {
-                state.passed_name(from.0, from.1, None, now);
-                state.passed_name(to.0, to.1, Some(child), now);
-                if let Some(node) = state.nodes.find_mut(&child) {
-                    node.place = Some((*to.0, Bytes::copy_from_slice(to.1)));
-                }
-            } else {
-                // What has the names now is not known: the origin tells.
-                state.unknown_names(from.0);
-                state.unknown_names(to.0);
+        let (now, is_done) = (self.now(), renamed.result.is_ok());
+        let mut state = self.state.lock();
+        if let Some(child) = child.filter(|_| is_done) {
+            state.passed_name(from.0, from.1, None, now);
+            state.passed_name(to.0, to.1, Some(child), now);
+            if let Some(node) = state.nodes.find_mut(&child) {
+                node.place = Some((*to.0, Bytes::copy_from_slice(to.1)));
             }
-            over.filter(|over| Some(*over) != child)
-                .iter()
-                .for_each(|over| state.nodes.forget(over));
         } else {
-            let mut state = self.state.lock();
+            // What has the names now is not known: the origin tells.
             state.unknown_names(from.0);
             state.unknown_names(to.0);
         }
+        if let Some(over) = over.filter(|over| is_done && Some(*over) != child) {
+            state.nodes.forget(&over);
+        }
+        drop(state);
         let told = |dir: &Handle, wcc: Wcc| self.told_around(dir, wcc, epoch);
         Renamed { from: told(from.0, renamed.from), to: told(to.0, renamed.to), ..renamed }
     }
@@ -574,18 +554,16 @@ impl<S: Store> Inner<S> {
         if self.is_hidden(&dir, name) {
             return nothing(Status::Access);
         }
-        let mut passing = match self.pass(&[(&dir, name)], &[file]).await {
+        let passing = match self.pass(&[(&dir, name)], &[file]).await {
             Ok(passing) => passing,
             Err(status) => return nothing(status),
         };
-        let origin = match self.origin(&file) {
-            Ok(Some(origin)) => origin,
-            Ok(None) => return nothing(Status::Stale),
+        let origin = match self.there(&file) {
+            Ok(origin) => origin,
             Err(status) => return nothing(status),
         };
         let epoch = self.epoch();
         let linked = self.store.link(caller, &origin, &passing.dirs[0], name).await;
-        passing.is_over = true;
         if linked.result.is_ok() {
             let now = self.now();
             let mut state = self.state.lock();
@@ -603,26 +581,17 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Names that the origin is changing for somebody.
+/// Names that the origin is changing for somebody, whose call is run to its end.
 struct Passing<'i, S: Store> {
     inner: &'i Inner<S>,
     names: Vec<(Handle, Bytes)>,
-    files: Vec<Handle>,
+    /// What the origin calls their directories.
     dirs: Vec<Handle>,
-    /// The origin has answered.
-    is_over: bool,
 }
 
 impl<S: Store> Drop for Passing<'_, S> {
     fn drop(&mut self) {
-        let mut state = self.inner.state.lock();
-        state.busy.retain(|name| !self.names.contains(name));
-        if !self.is_over {
-            // Whoever has waited for it has gone away, and it may be done all the same.
-            self.names.iter().for_each(|(dir, _)| state.unknown_names(dir));
-            self.files.iter().for_each(|file| state.nodes.forget(file));
-        }
-        drop(state);
+        self.inner.state.lock().busy.retain(|name| !self.names.contains(name));
         self.inner.changed.notify_waiters();
     }
 }
@@ -643,7 +612,7 @@ fn removable(state: &State, dir: &Handle, child: &Handle, is_dir: bool, caller: 
 
 /// Whether a file that the caller makes with these attributes gets them for certain.
 fn is_plain(caller: &Caller, set: &SetAttr) -> bool {
-    let is_member = |gid: u32| caller.gid == gid || caller.gids.contains(&gid);
+    let is_member = |gid| caller.is_member(gid);
     let is_root = caller.uid == 0;
     (is_root || set.uid.is_none_or(|uid| uid == caller.uid) && set.gid.is_none_or(is_member))
         && set.mode.unwrap_or(0) & 0o6000 == 0

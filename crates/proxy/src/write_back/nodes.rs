@@ -12,7 +12,7 @@ use perf::units::{Instant, Nanos};
 use server::types::{Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Time};
 
 use super::extents::Extents;
-use super::record::Change;
+use super::record::{Change, Made};
 
 /// Nodes that are kept when nothing of them is on its way any more: some 500 bytes each.
 pub(super) const KEPT_MAX: usize = 1 << 15;
@@ -126,6 +126,17 @@ impl Node {
         }
     }
 
+    /// One that is made here, at this place.
+    pub(crate) fn made(attr: Attr, place: (Handle, Bytes), what: &Made, now: Instant) -> Self {
+        let mut node = Self { is_made_here: true, place: Some(place), ..Self::new(attr, now) };
+        match what {
+            Made::File(verifier) => node.verifier = *verifier,
+            Made::Directory => node.names = Some(Names { is_complete: true, ..Names::default() }),
+            Made::Symlink(target) => node.target = Some(target.clone()),
+        }
+        node
+    }
+
     /// One that the origin has.
     pub(crate) fn met(attr: Attr, origin: Handle, base: Before, now: Instant) -> Self {
         Self { origin: Some(origin), base: Some(base), ..Self::new(attr, now) }
@@ -159,6 +170,11 @@ impl Node {
         }
         let right = self.rights.iter().find(|right| right.caller == *caller)?;
         Some((right.granted, now.since(right.at) <= RIGHTS_GOOD_FOR))
+    }
+
+    /// The same; nothing, where that is not known.
+    pub(crate) fn granted(&self, caller: &Caller, now: Instant) -> u32 {
+        self.rights(caller, now).map_or(0, |(granted, _)| granted)
     }
 
     /// A time to tell for a change that is made now: later than any before.
@@ -289,23 +305,8 @@ fn later(time: Time) -> Time {
 
 /// What a caller may by the mode of a file that only we know.
 pub(crate) fn by_mode(attr: &Attr, caller: &Caller) -> u32 {
-    const EXECUTABLE: u32 = 0o111;
     let is_dir = attr.kind == FileKind::Directory;
-    let bits = if caller.uid == 0 {
-        // As everywhere: what nobody may execute, root may not either.
-        let may = if is_dir || attr.mode & EXECUTABLE != 0 { 0o7 } else { 0o6 };
-        return granted(may, is_dir);
-    } else if caller.uid == attr.uid {
-        attr.mode >> 6
-    } else if caller.gid == attr.gid || caller.gids.contains(&attr.gid) {
-        attr.mode >> 3
-    } else {
-        attr.mode
-    };
-    granted(bits & 0o7, is_dir)
-}
-
-fn granted(bits: u32, is_dir: bool) -> u32 {
+    let bits = caller.mode_bits(attr.kind, attr.mode, (attr.uid, attr.gid));
     let mut granted = 0;
     if bits & 0o4 != 0 {
         granted |= Access::READ;

@@ -16,10 +16,10 @@ use super::aliases::{Aliases, is_ours};
 use super::lease::{self, LeaseError};
 use super::medium::Log;
 use super::naming::made_attr;
-use super::nodes::{Names, Node};
-use super::record::{Change, DATA_BYTES_MAX, Made};
+use super::nodes::Node;
+use super::record::{Change, DATA_BYTES_MAX};
 use super::recover::{Held, HeldEntry};
-use super::state::State;
+use super::state::{State, involved};
 use super::{Inner, Mistake, Options, WriteBack};
 
 /// Bytes of the log for each change that may be on its way: the record that it has come takes a
@@ -103,8 +103,7 @@ impl<S: Store> Inner<S> {
         let now = self.now();
         let mut state = self.state.lock();
         for (id, (origin, attr)) in known {
-            let alias = if is_ours(&id) { self.aliases.find(&id) } else { None };
-            let fileid = alias.map_or(attr.fileid, |alias| alias.fileid);
+            let fileid = self.aliases.fileid_of(&id, attr.fileid);
             let told = Attr { fileid, ..attr };
             // What it is now may be the doing of a change that is in doubt.
             let first = held.entries.iter().find(|held| involved(&held.entry.change).contains(&id));
@@ -119,18 +118,10 @@ impl<S: Store> Inner<S> {
                 let (id, fileid) = state.identity(number);
                 let parent = state.nodes.find(dir).map_or_else(unknown, |node| node.attr);
                 let attr = made_attr(&entry.caller, &parent, what, set, fileid, entry.at);
-                let mut node = Node::new(attr, now);
+                let mut node = Node::made(attr, (*dir, name.clone()), what, now);
                 node.origin = self.aliases.find(&id).map(|alias| alias.origin);
                 node.base = held.left.get(&id).copied();
-                (node.is_made_here, node.is_unsure) = (true, node.origin.is_some());
-                node.place = Some((*dir, name.clone()));
-                match what {
-                    Made::File(verifier) => node.verifier = *verifier,
-                    Made::Directory => {
-                        node.names = Some(Names { is_complete: true, ..Names::default() });
-                    }
-                    Made::Symlink(target) => node.target = Some(target.clone()),
-                }
+                node.is_unsure = node.origin.is_some();
                 state.nodes.insert(id, node);
             }
             state.carry_on(number, frame, entry, now);
@@ -182,20 +173,6 @@ pub fn owner_name(origin: &str) -> Vec<u8> {
 /// The origin that a log is for, as far as it has room for that.
 pub fn owner_text(owner: &[u8]) -> String {
     String::from_utf8_lossy(owner.get(16..).unwrap_or_default()).into_owned()
-}
-
-/// The files and directories that a change needs, but for what it makes.
-fn involved(change: &Change) -> Vec<Handle> {
-    match change {
-        Change::Write { file, .. } | Change::Set { file, .. } => vec![*file],
-        Change::Make { dir, .. } => vec![*dir],
-        Change::Remove { dir, file, .. } => vec![*dir, *file],
-        Change::Rename { from, to, file, over } => {
-            let mut all = vec![from.0, to.0, *file];
-            all.extend(*over);
-            all
-        }
-    }
 }
 
 /// A directory of which nothing is known.

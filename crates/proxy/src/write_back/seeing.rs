@@ -95,9 +95,8 @@ impl<S: Store> Inner<S> {
     }
 
     async fn lookup_there(&self, caller: &Caller, id: &Handle, name: &[u8]) -> Looked<Node> {
-        let origin = match self.origin(id) {
-            Ok(Some(origin)) => origin,
-            Ok(None) => return Looked::failed(Status::Stale),
+        let origin = match self.there(id) {
+            Ok(origin) => origin,
             Err(status) => return Looked::failed(status),
         };
         let epoch = self.epoch();
@@ -173,9 +172,8 @@ impl<S: Store> Inner<S> {
         if let Some((attr, granted)) = own {
             return Looked { attr: Some(attr), result: Ok(Access(granted & asked.0)) };
         }
-        let origin = match self.origin(&id) {
-            Ok(Some(origin)) => origin,
-            Ok(None) => return Looked::failed(Status::Stale),
+        let origin = match self.there(&id) {
+            Ok(origin) => origin,
             Err(status) => return Looked::failed(status),
         };
         let epoch = self.epoch();
@@ -222,9 +220,8 @@ impl<S: Store> Inner<S> {
     ) -> Looked<Extent> {
         let id = self.id(handle);
         let Some(over) = self.over(&id) else {
-            let origin = match self.origin(&id) {
-                Ok(Some(origin)) => origin,
-                Ok(None) => return Looked::failed(Status::Stale),
+            let origin = match self.there(&id) {
+                Ok(origin) => origin,
                 Err(status) => return Looked::failed(status),
             };
             let epoch = self.epoch();
@@ -292,8 +289,7 @@ impl<S: Store> Inner<S> {
         self.load(caller, id).await?;
         let (now, state) = (self.now(), self.state.lock());
         let node = state.nodes.find(id);
-        let granted =
-            node.and_then(|node| node.rights(caller, now)).map_or(0, |(granted, _)| granted);
+        let granted = node.map_or(0, |node| node.granted(caller, now));
         let is_own = node.is_some_and(|node| node.is_made_here && node.attr.uid == caller.uid);
         match is_own || granted & (Access::READ | Access::EXECUTE) != 0 {
             true => Ok(()),
@@ -380,7 +376,7 @@ impl<S: Store> Inner<S> {
         if !node.is_dir() {
             return Err(Status::NotDirectory);
         }
-        let granted = node.rights(caller, now).map_or(0, |(granted, _)| granted);
+        let granted = node.granted(caller, now);
         if granted & Access::READ != 0 { Ok(()) } else { Err(Status::Access) }
     }
 
@@ -393,7 +389,7 @@ impl<S: Store> Inner<S> {
         names: &[(Bytes, Named)],
         sink: Sink<'_>,
     ) -> Result<Looked<Listed>, Status> {
-        let origin = self.origin(id)?.ok_or(Status::Stale)?;
+        let origin = self.there(id)?;
         let epoch = self.epoch();
         let own = |name: &[u8]| names.binary_search_by(|(own, _)| own[..].cmp(name)).is_ok();
         let mut told = |entry: Entry<'_>| {

@@ -199,17 +199,11 @@ impl State {
 
     /// The nodes that a change is pending on.
     fn touched(&self, number: u64, change: &Change) -> Vec<Handle> {
-        match change {
-            Change::Write { file, .. } | Change::Set { file, .. } => vec![*file],
-            Change::Make { dir, .. } => vec![*dir, self.identity(number).0],
-            Change::Remove { dir, file, .. } => vec![*dir, *file],
-            Change::Rename { from, to, file, over } => {
-                let mut all = vec![from.0, *file];
-                all.extend((to.0 != from.0).then_some(to.0));
-                all.extend(*over);
-                all
-            }
+        let mut all = involved(change);
+        if matches!(change, Change::Make { .. }) {
+            all.push(self.identity(number).0);
         }
+        all
     }
 
     /// Lets clients see a change.
@@ -387,6 +381,21 @@ pub(crate) fn file(change: &Change) -> Option<Handle> {
     match change {
         Change::Write { file, .. } | Change::Set { file, .. } => Some(*file),
         _ => None,
+    }
+}
+
+/// The files and directories that a change needs, but for what it makes.
+pub(crate) fn involved(change: &Change) -> Vec<Handle> {
+    match change {
+        Change::Write { file, .. } | Change::Set { file, .. } => vec![*file],
+        Change::Make { dir, .. } => vec![*dir],
+        Change::Remove { dir, file, .. } => vec![*dir, *file],
+        Change::Rename { from, to, file, over } => {
+            let mut all = vec![from.0, *file];
+            all.extend((to.0 != from.0).then_some(to.0));
+            all.extend(*over);
+            all
+        }
     }
 }
 

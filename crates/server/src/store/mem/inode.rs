@@ -174,8 +174,7 @@ impl Inode {
     /// Only root gives files away; an owner may choose among its own groups.
     fn check_new_owner(&self, caller: &Caller, changes: &SetAttr) -> Result<(), Status> {
         let foreign_uid = changes.uid.is_some_and(|uid| uid != self.uid);
-        let foreign_gid =
-            changes.gid.is_some_and(|gid| gid != self.gid && !permission::is_member(caller, gid));
+        let foreign_gid = changes.gid.is_some_and(|gid| gid != self.gid && !caller.is_member(gid));
         match (foreign_uid || foreign_gid) && !permission::is_root(caller) {
             true => Err(Status::NotOwner),
             false => Ok(()),
@@ -207,7 +206,7 @@ impl Inode {
         }
         if let Some(mode) = changes.mode {
             self.mode = mode & 0o7777;
-            if !permission::is_root(caller) && !permission::is_member(caller, self.gid) {
+            if !permission::is_root(caller) && !caller.is_member(self.gid) {
                 self.mode &= !SET_GID;
             }
         }

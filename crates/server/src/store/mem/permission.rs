@@ -17,8 +17,6 @@ pub(super) const SET_UID: u32 = 0o4000;
 pub(super) const SET_GID: u32 = 0o2000;
 pub(super) const STICKY: u32 = 0o1000;
 
-const ANY_EXECUTE: u32 = 0o111;
-
 pub(super) fn is_root(caller: &Caller) -> bool {
     caller.uid == 0
 }
@@ -27,22 +25,9 @@ pub(super) fn is_owner(inode: &Inode, caller: &Caller) -> bool {
     is_root(caller) || caller.uid == inode.uid
 }
 
-pub(super) fn is_member(caller: &Caller, gid: u32) -> bool {
-    caller.gid == gid || caller.gids.contains(&gid)
-}
-
 /// Whether the mode bits give the caller all of `wanted`.
 pub(super) fn allows(inode: &Inode, caller: &Caller, wanted: u32) -> bool {
-    if is_root(caller) {
-        let runnable = inode.kind() == FileKind::Directory || inode.mode & ANY_EXECUTE != 0;
-        return wanted & EXECUTE == 0 || runnable;
-    }
-    let class = match (caller.uid == inode.uid, is_member(caller, inode.gid)) {
-        (true, _) => inode.mode >> 6,
-        (false, true) => inode.mode >> 3,
-        (false, false) => inode.mode,
-    };
-    class & wanted == wanted
+    caller.mode_bits(inode.kind(), inode.mode, (inode.uid, inode.gid)) & wanted == wanted
 }
 
 pub(super) fn check(inode: &Inode, caller: &Caller, wanted: u32) -> Result<(), Status> {

@@ -13,6 +13,17 @@ fn covered() -> Option<Logged> {
     Some(at)
 }
 
+/// The same, where changes within one second do not look alike: there more is synced, or less is
+/// noticed.
+fn covered_with_fine_times() -> Option<Logged> {
+    let at = covered()?;
+    let are_fine = fs::metadata(at.at.path(".")).unwrap().ctime_nsec() != 0;
+    if !are_fine {
+        eprintln!("not tried: times are whole seconds here");
+    }
+    are_fine.then_some(at)
+}
+
 /// As if a replay had begun before the last loss of power: the times of files, which this test
 /// cannot set back, say nothing.
 fn forget_times(at: &Fixture) {
@@ -58,11 +69,7 @@ fn attributes_are_answered_by_the_log_and_survive() {
 /// What is on the disk was changed after the record: the record is in it.
 #[test]
 fn attributes_that_others_set_later_stand() {
-    let Some(at) = covered() else { return };
-    // Changes within one second look alike: more is synced, or less is noticed.
-    if fs::metadata(at.at.path(".")).unwrap().ctime_nsec() == 0 {
-        return eprintln!("not tried: times are whole seconds here");
-    }
+    let Some(at) = covered_with_fine_times() else { return };
     let file = at.file("file", b"old");
     assert_eq!(set(&at, &file, mode(0o640)), 0);
     at.write(&file, 0, b"new", Stability::FileSync).unwrap();
@@ -111,11 +118,7 @@ fn a_commit_of_a_little_is_answered_by_the_log_and_survives() {
 
 #[test]
 fn what_the_log_would_not_know_all_of_is_committed_in_the_file() {
-    let Some(at) = covered() else { return };
-    // Changes within one second look alike: more is synced, or less is noticed.
-    if fs::metadata(at.at.path(".")).unwrap().ctime_nsec() == 0 {
-        return eprintln!("not tried: times are whole seconds here");
-    }
+    let Some(at) = covered_with_fine_times() else { return };
     static LARGE: [u8; 65 << 10] = [1; 65 << 10];
     let unstable = |file: &Handle, data: &'static [u8]| {
         let _ = at.write(file, 0, data, Stability::Unstable).unwrap();
@@ -152,11 +155,7 @@ fn what_the_log_would_not_know_all_of_is_committed_in_the_file() {
 
 #[test]
 fn what_was_there_before_the_server_is_known_to_be_stable() {
-    let Some(at) = covered() else { return };
-    // Changes within one second look alike: more is synced, or less is noticed.
-    if fs::metadata(at.at.path(".")).unwrap().ctime_nsec() == 0 {
-        return eprintln!("not tried: times are whole seconds here");
-    }
+    let Some(at) = covered_with_fine_times() else { return };
     let (at, _) = at.again(1, |at| {
         for name in ["written", "set", "committed", "replaced"] {
             fs::write(at.path(name), b"old").unwrap();

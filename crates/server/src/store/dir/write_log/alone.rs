@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use log::journal::Begin;
-use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Limits, Medium, Purpose, Set};
+use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Medium, Purpose, Set};
 use rustix::fs::FlockOperation;
 use rustix::rand::GetRandomFlags;
 use tokio::sync::oneshot;
@@ -55,10 +54,7 @@ impl Alone {
             let bytes = site.bytes(bytes).map_err(wrong)?;
             let set = Set { id, bytes: vec![bytes] };
             let boot = boot(path)?;
-            let mut first = Vec::new();
-            let mut journal = Journal::<()>::new(&set, boot, None, Limits::default());
-            let begun = journal.begin(0, &mut first);
-            debug_assert!(matches!(begun, Begin::Write { .. }), "an empty log has room");
+            let first = Journal::first_frame(&set, boot);
             let (purpose, export) = (Purpose::Proxy, owner.to_vec());
             let identity = Identity { purpose, id, log: 0, logs: 1, bytes, export };
             file::make(path, &site, &identity, &first).map_err(wrong)?;

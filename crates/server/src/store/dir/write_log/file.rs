@@ -142,6 +142,9 @@ impl LogFile {
     }
 }
 
+/// Why a log cannot be opened that somebody has.
+pub(super) const IN_USE: &str = "another server has it";
+
 /// A file or a device, and its length. What else opens a device so (a mount, a volume, a second
 /// server) is refused by the kernel from then on.
 fn open_locked(path: &Path) -> Result<(File, u64), String> {
@@ -156,7 +159,7 @@ fn open_locked(path: &Path) -> Result<(File, u64), String> {
     })?;
     check_kind(&file)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| "another server has it".to_owned())?;
+        .map_err(|_| IN_USE.to_owned())?;
     let len = file.seek(SeekFrom::End(0)).map_err(|cause| cause.to_string())?;
     Ok((file, len))
 }

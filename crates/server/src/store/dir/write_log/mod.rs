@@ -123,6 +123,13 @@ pub enum LogError {
     Unfit(&'static str),
 }
 
+impl LogError {
+    /// Whether somebody else has the log.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::File { what, .. } if what == file::IN_USE)
+    }
+}
+
 fn listed(files: &[PathBuf]) -> String {
     let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     files.join(" and ")

@@ -5,10 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use log::identity::LOGS_MAX;
-use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{Found, Lost, ScanError, salvage, scan};
-use log::{Identity, Journal, Limits, Medium, Purpose, Set, frame};
+use log::{Identity, Journal, Medium, Purpose, Set, frame};
 use rustix::rand::GetRandomFlags;
 
 use super::file::{self, LogFile, Site};
@@ -232,9 +231,7 @@ fn make_if_none(
         bytes.push(site.bytes(options.bytes).map_err(|what| wrong(path, what))?);
     }
     let set = Set { id, bytes };
-    let mut first = Vec::new();
-    let begun = Journal::<()>::new(&set, boot, None, Limits::default()).begin(0, &mut first);
-    debug_assert!(matches!(begun, Begin::Write { .. }), "an empty log has room");
+    let first = Journal::first_frame(&set, boot);
     let number = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
     for (index, (path, site)) in options.files.iter().zip(&sites).enumerate() {
         let (log, logs) = (number(index), number(sites.len()));
