@@ -51,8 +51,8 @@ impl Caller {
         self.gid == gid || self.gids.contains(&gid)
     }
 
-    /// The bits of a file's mode that are this caller's: read 4, write 2, execute 1. The first class
-    /// that fits decides; root has all but executing what nobody may execute.
+    /// The bits of a file's mode that are this caller's: read 4, write 2, execute 1. The first
+    /// class that fits decides; root has all but executing what nobody may execute.
     pub fn mode_bits(&self, kind: FileKind, mode: u32, (uid, gid): (u32, u32)) -> u32 {
         const ANY_EXECUTE: u32 = 0o111;
         if self.uid == 0 {

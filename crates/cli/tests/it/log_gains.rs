@@ -30,7 +30,7 @@ fn nothing_is_left(places: &Path) {
     assert_eq!(fs::read_dir(places.join("data")).unwrap().count(), 0);
 }
 
-/// Short runs on a machine that does other things: what that does to them is a warning, and no fault.
+/// Short runs on a machine that does other things: what that does to them is a warning, no fault.
 fn record(finished: &Finished) -> Value {
     assert!(matches!(finished.code, Some(0 | 1)), "{finished:?}");
     serde_json::from_str(&finished.stdout).unwrap()

@@ -1,6 +1,6 @@
 //! Somebody else has changed at the origin what is to be changed there. Nothing is lost: the
-//! origin's version stays, and ours gets a name beside it. And it is reported: an event, a counter, and
-//! a line in the file beside the log.
+//! origin's version stays, and ours gets a name beside it. And it is reported: an event, a counter,
+//! and a line in the file beside the log.
 
 use bytes::{Bytes, BytesMut};
 use server::store::{Node as StoreNode, Store};

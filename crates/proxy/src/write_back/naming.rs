@@ -523,7 +523,8 @@ impl<S: Store> Inner<S> {
         let renamed = self.store.rename(caller, &from_dir, from.1, &to_dir, to.1).await;
         let (now, is_done) = (self.now(), renamed.result.is_ok());
         let mut state = self.state.lock();
-        if let Some(child) = child.filter(|_| is_done) {
+        // Of two names of one file both stay.
+        if let Some(child) = child.filter(|child| is_done && over != Some(*child)) {
             state.passed_name(from.0, from.1, None, now);
             state.passed_name(to.0, to.1, Some(child), now);
             if let Some(node) = state.nodes.find_mut(&child) {

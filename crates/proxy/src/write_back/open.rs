@@ -19,7 +19,7 @@ use super::naming::made_attr;
 use super::nodes::Node;
 use super::record::{Change, DATA_BYTES_MAX};
 use super::recover::{Held, HeldEntry};
-use super::state::{State, involved};
+use super::state::{State, has_base_of, involved};
 use super::{Inner, Mistake, Options, WriteBack};
 
 /// Bytes of the log for each change that may be on its way: the record that it has come takes a
@@ -106,7 +106,8 @@ impl<S: Store> Inner<S> {
             let fileid = self.aliases.fileid_of(&id, attr.fileid);
             let told = Attr { fileid, ..attr };
             // What it is now may be the doing of a change that is in doubt.
-            let first = held.entries.iter().find(|held| involved(&held.entry.change).contains(&id));
+            let first =
+                held.entries.iter().find(|held| has_base_of(&held.entry.change) == Some(id));
             let base = held.left.get(&id).copied().or_else(|| first?.entry.base);
             let base = base.unwrap_or_else(|| Before::from(&attr));
             let mut node = Node::met(told, origin, base, now);

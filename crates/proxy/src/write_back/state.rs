@@ -399,6 +399,17 @@ pub(crate) fn involved(change: &Change) -> Vec<Handle> {
     }
 }
 
+/// The file whose state before is in the record of a change: of a RENAME the one that goes for it.
+pub(crate) fn has_base_of(change: &Change) -> Option<Handle> {
+    match change {
+        Change::Write { file, .. } | Change::Set { file, .. } | Change::Remove { file, .. } => {
+            Some(*file)
+        }
+        Change::Rename { over, .. } => *over,
+        Change::Make { .. } => None,
+    }
+}
+
 fn names(change: &Change) -> impl Iterator<Item = (&Handle, &Bytes)> {
     let (one, other) = match change {
         Change::Write { .. } | Change::Set { .. } => (None, None),
