@@ -104,7 +104,8 @@ const STAGES: &[Stage] = &[
             "--rounds",
             "4",
             "--only",
-            "knfsd,ganesha,planted-late,planted-late-log,planted-names,knfsd-async",
+            "knfsd,ganesha,planted-late,planted-late-log,planted-names,planted-replies,\
+             knfsd-async",
         ],
     ),
     xtask("guest", "the Linux kernel's client", &["guest"]),

@@ -201,6 +201,9 @@ impl Run<'_> {
             .args(["--load", self.load, "--calls", scene.calls])
             .args(["--back-within", BACK_WITHIN, "--json"])
             .arg(&record);
+        if scene.retransmits {
+            command.arg("--retransmit");
+        }
         let ended = command.stdin(Stdio::null()).status();
         let ended = ended.map_err(|error| format!("crash-test does not start: {error}"))?;
         if !matches!(ended.code(), Some(0 | 1)) {

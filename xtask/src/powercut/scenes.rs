@@ -64,11 +64,15 @@ pub(super) struct Scene {
     pub(super) expected: Expected,
     /// What the load has, as crash-test takes it.
     pub(super) calls: &'static str,
+    /// Calls come again after the boot: the server is one whose replies outlive it.
+    pub(super) retransmits: bool,
 }
 
 const TRUSTING: &str = "--export /=no_root_squash,insecure";
 const LOGGED: &str =
     "--export /=no_root_squash,insecure --write-log /mnt/write-log --write-log-size 16M";
+const SILENT: &str = "--export /=no_root_squash,insecure --write-log /mnt/write-log \
+                      --write-log-size 16M --log-replies never";
 const FORGETFUL: &str = "--export /=no_root_squash,insecure --metadata-sync never";
 
 const fn ours(name: &'static str, file_system: FileSystem, options: &'static str) -> Scene {
@@ -80,14 +84,19 @@ const fn ours(name: &'static str, file_system: FileSystem, options: &'static str
         is_late: false,
         expected: Expected::NothingLost,
         calls: "data,names,attributes",
+        retransmits: false,
     }
 }
 
-pub(super) const SCENES: [Scene; 10] = [
+const fn logged(name: &'static str, file_system: FileSystem) -> Scene {
+    Scene { retransmits: true, ..ours(name, file_system, LOGGED) }
+}
+
+pub(super) const SCENES: [Scene; 11] = [
     ours("ext4", FileSystem::Ext4, TRUSTING),
-    ours("ext4-log", FileSystem::Ext4, LOGGED),
+    logged("ext4-log", FileSystem::Ext4),
     ours("xfs", FileSystem::Xfs, TRUSTING),
-    ours("xfs-log", FileSystem::Xfs, LOGGED),
+    logged("xfs-log", FileSystem::Xfs),
     Scene { server: Server::Kernel("sync"), ..ours("knfsd", FileSystem::Ext4, "") },
     Scene {
         server: Server::Ganesha,
@@ -110,6 +119,11 @@ pub(super) const SCENES: [Scene; 10] = [
         calls: "names",
         expected: Expected::Lost(&["names", "attributes"]),
         ..ours("planted-names", FileSystem::Ext4, FORGETFUL)
+    },
+    Scene {
+        retransmits: true,
+        expected: Expected::Lost(&["replies", "names"]),
+        ..ours("planted-replies", FileSystem::Ext4, SILENT)
     },
     Scene {
         server: Server::Kernel("async"),

@@ -80,9 +80,15 @@ pub struct CrashTest {
     /// What the server must not lose, separated by commas; the rest is counted, and no failure.
     #[arg(
         long, value_name = "KINDS", value_delimiter = ',', value_parser = kind,
-        default_value = "data-sync,data-commit,foreign-bytes,names,attributes,handles,verifier"
+        default_value = "data-sync,data-commit,foreign-bytes,names,attributes,handles,verifier,\
+                         replies"
     )]
     hold: Vec<Kind>,
+    /// Retransmits the last calls of each client, with their XIDs, after the restart: those that
+    /// were answered must be answered as before, and the others be done then. Only for a server
+    /// whose replies outlive its restart; another one would execute them again.
+    #[arg(long)]
+    retransmit: bool,
     /// How long the server may take to answer after its restart.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = time)]
     back_within: Nanos,
@@ -140,6 +146,7 @@ impl CrashTest {
             },
             file_bytes_max: self.file_size,
             load: (self.load / LOAD_LEAST, self.load),
+            retransmits: self.retransmit,
             answer_limit: self.back_within,
         }
     }

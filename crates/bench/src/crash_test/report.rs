@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness::records;
-use load::crash::{Kind, Round};
+use load::crash::{Kind, Retransmitted, Round};
 use perf::record::Run as Record;
 use serde_json::json;
 
@@ -55,6 +55,13 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
         shown.rounds.len(),
         bytes >> 20,
     );
+    let Retransmitted { answered, done, known, unknown } = again(shown);
+    if args.retransmit {
+        text += &format!(
+            "again       {answered} calls that had been answered; of those that had not {done} \
+             done then, {known} known to be done, {unknown} done and not known\n"
+        );
+    }
     let (refused, refusal) = (sum(shown, |round| round.refused), first_refusal(shown));
     if let Some(refusal) = refusal {
         text += &format!("refused     {refused} calls, the first: {refusal}\n");
@@ -77,6 +84,17 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
     text
 }
 
+fn again(shown: &Shown) -> Retransmitted {
+    let mut all = Retransmitted::default();
+    for Round { again, .. } in &shown.rounds {
+        all.answered += again.answered;
+        all.done += again.done;
+        all.known += again.known;
+        all.unknown += again.unknown;
+    }
+    all
+}
+
 fn first_refusal(shown: &Shown) -> Option<&str> {
     shown.rounds.iter().find_map(|round| round.refusal.as_deref())
 }
@@ -91,6 +109,7 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
         ("file_bytes_max", args.file_size.into()),
         ("load_s_max", args.load.as_secs_f64().into()),
         ("calls", args.calls.iter().map(|calls| format!("{calls:?}").to_lowercase()).collect()),
+        ("retransmit", args.retransmit.into()),
         ("held", shown.held.iter().map(|kind| kind.name()).collect()),
     ];
     records::parameters(&mut record, given);
@@ -103,6 +122,13 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
     count("calls_refused", sum(shown, |round| round.refused), "calls");
     count("files_checked", sum(shown, |round| round.files), "files");
     count("bytes_checked", sum(shown, |round| round.bytes), "B");
+    if args.retransmit {
+        let Retransmitted { answered, done, known, unknown } = again(shown);
+        count("retransmitted_answered", answered, "calls");
+        count("retransmitted_done", done, "calls");
+        count("retransmitted_known", known, "calls");
+        count("retransmitted_unknown", unknown, "calls");
+    }
     let kinds = lost(shown);
     for kind in Kind::ALL {
         let name = format!("lost_{}", kind.name().replace('-', "_"));
@@ -130,6 +156,10 @@ pub(super) fn advice(shown: &Shown) -> String {
         }
         Some(Kind::Foreign) => "the file system's journal mode, and its log",
         Some(Kind::Handles) => "whether handles outlive a restart of the server (fsid=)",
+        Some(Kind::Replies) => {
+            "whether the server keeps replies through a restart, and says that a call is done \
+             before its reply is kept"
+        }
         Some(Kind::Verifier) => "whether the write verifier changes with each start of the server",
         None => "nothing that must be held was lost",
     };

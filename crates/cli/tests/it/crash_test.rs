@@ -79,10 +79,11 @@ fn serve(store: &str, folder: &Path) -> Command {
 fn a_server_whose_process_is_killed_has_lost_nothing() {
     let (data, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let record = state.path().join("record.json");
-    let finished =
-        tested(data.path().to_str().unwrap(), state.path(), &["--json", record.to_str().unwrap()]);
+    // Replies outlive a process.
+    let options = ["--retransmit", "--json", record.to_str().unwrap()];
+    let finished = tested(data.path().to_str().unwrap(), state.path(), &options);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    for part in ["kills       3, after", "lost        nothing"] {
+    for part in ["kills       3, after", "again       ", "lost        nothing"] {
         assert!(finished.stdout.contains(part), "no {part:?}: {finished:?}");
     }
     assert!(fs::read_to_string(record).unwrap().contains("lost_data_sync"));

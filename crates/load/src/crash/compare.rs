@@ -90,6 +90,23 @@ impl Tree {
         (lost, present)
     }
 
+    /// Whether names are as before a call that was not answered, and whether as after it; `found`
+    /// has what these names lead to. None: the tree has no doubt about it.
+    pub fn shows(
+        &self,
+        number: u64,
+        found: &BTreeMap<Number, BTreeMap<String, Fattr3>>,
+    ) -> Option<(bool, bool)> {
+        let none = BTreeMap::new();
+        let doubt = self.doubts.iter().find(|doubt| doubt.number == number)?;
+        let shows = |names: &Names| {
+            names.iter().all(|(key, object)| {
+                self.difference(*key, *object, found.get(&key.dir).unwrap_or(&none)).is_none()
+            })
+        };
+        Some((shows(&doubt.before), shows(&doubt.after)))
+    }
+
     /// How many names a file must have, if that is known.
     pub fn links(&self, number: Number) -> Option<u32> {
         let is_file = self.objects.get(&number)?.content().is_some();

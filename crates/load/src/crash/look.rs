@@ -21,10 +21,10 @@ type Outcome<T> = Result<T, ClientError>;
 
 /// An object as it was found.
 #[derive(Clone, Debug)]
-struct Found {
+pub(super) struct Found {
     path: String,
     handle: FileHandle,
-    attributes: Fattr3,
+    pub(super) attributes: Fattr3,
 }
 
 struct Look<'a> {
@@ -213,7 +213,11 @@ impl Look<'_> {
 }
 
 /// What a name leads to, if it is there.
-async fn found(session: &Session, dir: FileHandle, name: &str) -> Outcome<Option<Found>> {
+pub(super) async fn found(
+    session: &Session,
+    dir: FileHandle,
+    name: &str,
+) -> Outcome<Option<Found>> {
     match session.lookup(dir, name.as_bytes()).await {
         Ok(ok) => {
             let attributes = match ok.obj_attributes {

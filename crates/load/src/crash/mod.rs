@@ -4,6 +4,7 @@
 //!   choose.rs --> operation.rs --> worker.rs --calls--> server     kill ... restart
 //!                     |               | answers                          |
 //!                     '--> tree.rs, content.rs: what must be there <-- look.rs: what is
+//!                          the last calls once more --> retransmit.rs: as before?
 //! ```
 //!
 //! What an answer promises is RFC 1813's: WRITEs that are FILE_SYNC or DATA_SYNC, UNSTABLE ones
@@ -16,6 +17,7 @@ pub mod content;
 mod look;
 pub mod object;
 pub mod operation;
+mod retransmit;
 pub mod tree;
 mod worker;
 
@@ -49,10 +51,12 @@ pub enum Kind {
     Handles,
     /// Unstable bytes are gone, and the write verifier does not tell.
     Verifier,
+    /// What a retransmission was answered is not what its call was, or not what was done.
+    Replies,
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::DataSync,
         Self::DataCommit,
         Self::Foreign,
@@ -60,6 +64,7 @@ impl Kind {
         Self::Attributes,
         Self::Handles,
         Self::Verifier,
+        Self::Replies,
     ];
 
     pub fn name(self) -> &'static str {
@@ -71,6 +76,7 @@ impl Kind {
             Self::Attributes => "attributes",
             Self::Handles => "handles",
             Self::Verifier => "verifier",
+            Self::Replies => "replies",
         }
     }
 }
@@ -121,6 +127,9 @@ pub struct Options {
     pub file_bytes_max: u64,
     /// The load before a kill: at least and at most.
     pub load: (Nanos, Nanos),
+    /// The last calls are retransmitted after the restart. For servers whose replies outlive it: of
+    /// others, that would undo what came after.
+    pub retransmits: bool,
     /// How long a server may take to answer again.
     pub answer_limit: Nanos,
 }
@@ -156,12 +165,27 @@ pub struct Round {
     /// Calls that were refused, and the first of them.
     pub refused: u64,
     pub refusal: Option<String>,
+    /// What became of calls that were retransmitted.
+    pub again: Retransmitted,
     /// Files and bytes that were read afterwards.
     pub files: u64,
     pub bytes: u64,
     pub lost: Vec<Lost>,
     /// Found beyond [`LOST_MAX`].
     pub more: u64,
+}
+
+/// Calls that were retransmitted after a restart.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Retransmitted {
+    /// Had been answered.
+    pub answered: u64,
+    /// Had not been, and were done now.
+    pub done: u64,
+    /// Had not been, and the server knew that it had done them.
+    pub known: u64,
+    /// Had not been, were done, and the server did not know that.
+    pub unknown: u64,
 }
 
 /// Losses of a round that are listed one by one.
@@ -261,6 +285,9 @@ impl<S: Site> Trial<S> {
         let (session, is_there) = self.back().await?;
         round.outage = self.clock.now().since(killed);
         if is_there {
+            if self.options.retransmits {
+                self.retransmit(&mut round).await?;
+            }
             self.look(&session, &mut round).await?;
         } else {
             self.begin_anew(&session, &mut round).await?;
@@ -307,6 +334,16 @@ impl<S: Site> Trial<S> {
             Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok((session, false)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Each client's last calls once more, each over a connection of its own.
+    async fn retransmit(&mut self, round: &mut Round) -> Result<(), S::Trouble> {
+        for worker in &mut self.workers {
+            let session = self.site.connect().await?;
+            let lost = worker.retransmit(&session, &mut round.again).await?;
+            lost.into_iter().for_each(|lost| round.lose(lost));
+        }
+        Ok(())
     }
 
     /// Compares everything with what was promised.

@@ -25,7 +25,7 @@ pub struct Ticket {
 }
 
 /// What a server has answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answer {
     Written {
         count: u32,
@@ -49,7 +49,7 @@ pub(super) type Names = Vec<(Key, Option<Number>)>;
 /// A change of names whose outcome is not known.
 #[derive(Clone, Debug)]
 pub(super) struct Doubt {
-    number: u64,
+    pub(super) number: u64,
     pub(super) operation: Operation,
     pub(super) before: Names,
     pub(super) after: Names,

@@ -11,7 +11,8 @@ use wire::nfs3::{FileHandle, NewObject, NfsTime, Sattr3, SetTime};
 
 use super::content::{Generation, bytes};
 use super::operation::{How, Key, Operation};
-use super::tree::{Answer, Ticket, Tree};
+use super::retransmit::{Sent, Sents};
+use super::tree::{Answer, Tree};
 use super::{Options, Round, choose};
 use crate::scratch::directory;
 
@@ -27,12 +28,15 @@ pub(super) struct Worker {
     pub(super) tree: Option<Tree>,
     rng: Rng,
     generation: Generation,
+    /// The last calls of this round.
+    pub(super) sent: Sents,
     pub(super) tally: Round,
 }
 
 impl Worker {
     pub(super) fn new(number: u32, rng: Rng) -> Self {
-        Self { number, life: 0, tree: None, rng, generation: 0, tally: Round::default() }
+        let (sent, tally) = (Sents::default(), Round::default());
+        Self { number, life: 0, tree: None, rng, generation: 0, sent, tally }
     }
 
     /// Its directory's name.
@@ -61,6 +65,7 @@ impl Worker {
 
     /// Calls without end, until the connection breaks.
     pub(super) async fn work(&mut self, session: &Session, options: &Options) {
+        self.sent = Sents::default();
         let Some(tree) = &mut self.tree else { return };
         let mut calls = FuturesUnordered::new();
         loop {
@@ -72,17 +77,21 @@ impl Worker {
                 let Some(handles) = handles(tree, &chosen) else { break };
                 self.generation = generation;
                 self.tally.open += 1;
-                calls.push(call(session, tree.begin(chosen), handles));
+                let sent = Sent::new(tree.begin(chosen), handles);
+                self.sent.push(sent.clone());
+                calls.push(call(session, sent));
             }
             match calls.next().await {
                 None => return,
-                Some((ticket, Ok(answer))) => {
+                Some((Sent { ticket, .. }, Ok(answer))) => {
                     self.tally.open -= 1;
                     let answered = &mut self.tally.answered;
                     *answered.entry(ticket.operation.procedure()).or_default() += 1;
                     tree.answered(&ticket, answer);
+                    self.sent.answered(&ticket, answer);
                 }
-                Some((_, Err(error))) if error.status().is_some() => {
+                Some((Sent { ticket, .. }, Err(error))) if error.status().is_some() => {
+                    self.sent.refused(&ticket);
                     self.tally.refused += 1;
                     self.tally.refusal.get_or_insert_with(|| error.to_string());
                     if self.tally.refused > REFUSED_MAX {
@@ -95,13 +104,10 @@ impl Worker {
     }
 }
 
-async fn call(
-    session: &Session,
-    ticket: Ticket,
-    handles: (FileHandle, FileHandle),
-) -> (Ticket, Result<Answer, ClientError>) {
-    let answer = perform(session, &ticket.operation, handles).await;
-    (ticket, answer)
+async fn call(session: &Session, sent: Sent) -> (Sent, Result<Answer, ClientError>) {
+    sent.has_xid(session.rpc().next_xid());
+    let answer = perform(session, &sent.ticket.operation, sent.handles).await;
+    (sent, answer)
 }
 
 /// The handles that a call needs: of the object or the directory, and of the second directory.
@@ -124,7 +130,7 @@ fn handles(tree: &Tree, operation: &Operation) -> Option<(FileHandle, FileHandle
     }
 }
 
-async fn perform(
+pub(super) async fn perform(
     session: &Session,
     operation: &Operation,
     (first, second): (FileHandle, FileHandle),

@@ -290,6 +290,17 @@ impl Rpc {
         answered.await.unwrap_or_else(|_driver_gone| Err(self.failure()))
     }
 
+    /// What the next call will have.
+    pub fn next_xid(&self) -> u32 {
+        self.shared.next_xid.load(Ordering::Relaxed)
+    }
+
+    /// The next call has this XID: to retransmit what another connection has carried. Only while no
+    /// call is under way.
+    pub fn go_on_from_xid(&self, xid: u32) {
+        self.shared.next_xid.store(xid, Ordering::Relaxed);
+    }
+
     /// How long a call waits for its reply.
     pub fn reply_limit(&self) -> Nanos {
         self.shared.reply_limit

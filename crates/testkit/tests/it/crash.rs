@@ -42,6 +42,15 @@ const ROUNDS: usize = 3;
 
 /// What the rounds of a seed show of a server that has these faults after the first.
 fn rounds(seed: u64, faults: impl FnOnce(&mut Switches) + Send + 'static) -> Vec<Round> {
+    rounds_with(seed, false, faults)
+}
+
+/// The same; `retransmits` as in [`Options`].
+fn rounds_with(
+    seed: u64,
+    retransmits: bool,
+    faults: impl FnOnce(&mut Switches) + Send + 'static,
+) -> Vec<Round> {
     World::new(seed)
         .run(|stage| async move {
             let store = SimOptions {
@@ -59,6 +68,7 @@ fn rounds(seed: u64, faults: impl FnOnce(&mut Switches) + Send + 'static) -> Vec
                 file_bytes_max: 64 << 10,
                 load: (Nanos::from_millis(100), Nanos::from_millis(600)),
                 calls: Calls::default(),
+                retransmits,
                 answer_limit: Nanos::from_secs(60),
             };
             let machine = Machine { client, server, seed: AtomicU64::new(seed << 8) };
@@ -128,4 +138,15 @@ fn a_write_verifier_that_stays_the_same_is_found() {
         .map(|seed| kinds(&rounds(seed, |switches| switches.keeping_verifier = true)))
         .collect();
     assert!(found.iter().any(|kinds| kinds.contains(&Kind::Verifier)), "{found:?}");
+}
+
+#[test]
+fn a_server_that_forgets_what_it_has_answered_is_found() {
+    let rounds: Vec<Vec<Round>> = (0..3).map(|seed| rounds_with(seed, true, |_| {})).collect();
+    for (seed, rounds) in rounds.iter().enumerate() {
+        assert!(kinds(rounds).contains(&Kind::Replies), "seed {seed}: {rounds:?}");
+        assert!(rounds[0].again.answered > 10, "seed {seed}: {:?}", rounds[0].again);
+    }
+    let done: u64 = rounds.iter().flatten().map(|round| round.again.done).sum();
+    assert!(done > 0, "what was not answered is done when it comes again");
 }
