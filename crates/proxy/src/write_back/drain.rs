@@ -36,6 +36,8 @@ pub(super) struct Came {
     pub(super) dropped: Option<Handle>,
     /// Nothing else was under way with the file.
     pub(super) is_last: bool,
+    /// It is one of the file's [`answered`](super::nodes::Node::answered).
+    pub(super) is_answered: bool,
 }
 
 impl Came {
@@ -142,8 +144,9 @@ impl<S: Store> Inner<S> {
     fn arrived(&self, number: u64, came: Came) {
         let now = self.now();
         let mut state = self.state.lock();
-        let Came { outcome, dirs, dropped, is_last } = came;
+        let Came { outcome, dirs, dropped, is_last, is_answered } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
+            node.answered = node.answered.saturating_sub(usize::from(is_answered));
             node.left(outcome.after, is_last, now);
         }
         for (dir, wcc) in &dirs {
@@ -277,25 +280,38 @@ impl<S: Store> Inner<S> {
     }
 
     /// A file was changed at the origin. If that was the last of what was on its way, it gets the
-    /// modification time that clients were told, which is not that of now.
+    /// modification time that clients were told, which is not that of now. What comes meanwhile
+    /// may be answered first, and leaves the time to this one.
     async fn changed_file(&self, entry: &Entry, file: &Handle, target: &Handle, wcc: Wcc) -> Came {
-        let owed = {
-            let state = self.state.lock();
-            let node = state.nodes.find(file);
-            node.filter(|node| node.owes_time && node.pending == 1).map(|node| node.attr.modified)
-        };
         let mut after = wcc.after;
-        if let Some(modified) = owed {
+        let is_alone = loop {
+            let modified = match self.owed_time(file) {
+                Ok(modified) => modified,
+                Err(is_alone) => break is_alone,
+            };
             after = self.set_time(&entry.caller, target, modified).await.or(after);
-            let mut state = self.state.lock();
-            if let Some(node) = state.nodes.find_mut(file) {
+            if let Some(node) = self.state.lock().nodes.find_mut(file) {
                 node.owes_time &= node.attr.modified != modified;
             }
-        }
+        };
         let is_there = self.origin(file).ok().flatten() == Some(*target);
         let after = after.filter(|_| is_there).as_ref().map(Before::from);
-        let is_last = owed.is_some() || matches!(entry.change, Change::Set { .. });
-        Came { outcome: Outcome { file: Some(*file), after }, is_last, ..Came::default() }
+        let is_last = is_alone || matches!(entry.change, Change::Set { .. });
+        let outcome = Outcome { file: Some(*file), after };
+        Came { outcome, is_last, is_answered: true, ..Came::default() }
+    }
+
+    /// The modification time that a file is to get now. `Err`: none, and whether this change is
+    /// the only one on its way.
+    fn owed_time(&self, file: &Handle) -> Result<Time, bool> {
+        let mut state = self.state.lock();
+        let Some(node) = state.nodes.find_mut(file) else { return Err(false) };
+        let is_alone = node.pending == node.answered + 1;
+        if is_alone && node.owes_time {
+            return Ok(node.attr.modified);
+        }
+        node.answered += 1;
+        Err(is_alone)
     }
 
     async fn set_time(&self, caller: &Caller, target: &Handle, modified: Time) -> Option<Attr> {

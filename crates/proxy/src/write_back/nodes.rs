@@ -72,6 +72,8 @@ pub(crate) struct Node {
     /// Records, and those of them that are being carried out.
     pub(crate) pending: usize,
     pub(crate) under_way: usize,
+    /// Records that the origin has answered, and that leave the modification time to another.
+    pub(crate) answered: usize,
     pub(crate) used: Instant,
     /// When replies may not be older than what is known: a count of changes.
     pub(crate) epoch: u64,
@@ -108,6 +110,7 @@ impl Node {
             is_being_confirmed: false,
             pending: 0,
             under_way: 0,
+            answered: 0,
             used: now,
             epoch: 0,
             extents: Extents::default(),
@@ -268,9 +271,10 @@ impl Node {
     /// system have the same time.
     pub(crate) fn left(&mut self, after: Option<Before>, is_last: bool, now: Instant) {
         let Some(after) = after else { return };
-        let is_newer = self
-            .base
-            .is_none_or(|base| (after.changed, after.size) >= (base.changed, base.size) || is_last);
+        let is_newer = self.base.is_none_or(|base| {
+            (after.changed, after.size) >= (base.changed, base.size)
+                || is_last && after.changed >= base.changed
+        });
         if is_newer {
             self.base = Some(after);
         }
