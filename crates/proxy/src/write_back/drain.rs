@@ -165,7 +165,7 @@ impl<S: Store> Inner<S> {
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.nodes.forget(&file));
         match op.entry.change {
             Change::Make { .. } => state.to_forget.push((number, outcome)),
-            _ => state.forget(number, &outcome),
+            _ => state.forget(number, outcome),
         }
         drop(state);
         self.to_forget.notify_one();
@@ -195,7 +195,7 @@ impl<S: Store> Inner<S> {
             }
             {
                 let mut state = self.state.lock();
-                made.iter().for_each(|(number, outcome)| state.forget(*number, outcome));
+                made.into_iter().for_each(|(number, outcome)| state.forget(number, outcome));
             }
             self.to_write.notify_one();
         }

@@ -190,8 +190,12 @@ impl State {
         Some(op)
     }
 
-    /// What a change did is to be told by the log, too: it is not needed there any more.
-    pub(crate) fn forget(&mut self, number: u64, outcome: &Outcome) {
+    /// The log notes what a change did, and need not keep it any more. Replies come in any order,
+    /// and the last note of a file is believed: so each has the file as it is known by now.
+    pub(crate) fn forget(&mut self, number: u64, mut outcome: Outcome) {
+        if let Some((file, _)) = outcome.file.zip(outcome.after) {
+            outcome.after = self.nodes.find(&file).and_then(|node| node.base);
+        }
         if !self.journal.is_failed() {
             self.journal.done(key(number), number, outcome.encode(), 0);
         }
