@@ -1,11 +1,10 @@
 //! `nfskit crash-test` on servers that are killed: one whose files stay, and one in memory.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use harness::shell::quoted;
-use rustix::process::{Pid, Signal};
 
 use crate::program::{Finished, nfskit, run};
 use crate::served::Served;
@@ -13,7 +12,6 @@ use crate::served::Served;
 /// A server that is killed and started again; its first life has begun.
 pub(crate) struct Lives {
     pub(crate) first: Served,
-    pid: PathBuf,
     kill: String,
     restart: String,
 }
@@ -30,24 +28,25 @@ impl Lives {
         let words: Vec<String> = words.map(quoted).collect();
         let noted = quoted(&pid);
         // The threads of a killed process end one after the other, and the last closes what it had
-        // open: until then nobody else can have the port.
-        let listens = format!("grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp");
-        let kill = format!("kill -KILL $(cat {noted}); while {listens}; do :; done");
+        // open: until then nobody else can have the port, nor the lock of a log.
+        let ended = "grep -sc -e 'State:.Z' -e 'Threads:.1$' /proc/$p/status";
+        let kill = format!(
+            "p=$(cat {noted}); kill -KILL $p; \
+             while case $({ended}) in 0|1) ;; *) false ;; esac; do :; done"
+        );
         let restart = format!("{} >/dev/null 2>&1 & echo $! >{noted}", words.join(" "));
-        Self { first, pid, kill, restart }
+        Self { first, kill, restart }
     }
 
     /// Kills it once, and starts it again.
     pub(crate) fn kill(&self) {
-        for command in [&self.kill, &self.restart] {
-            assert!(Command::new("sh").args(["-c", command]).status().unwrap().success());
-        }
+        shell(&self.kill);
+        shell(&self.restart);
     }
 
     /// It is over.
     pub(crate) fn end(self) {
-        let last: i32 = fs::read_to_string(&self.pid).unwrap().trim().parse().unwrap();
-        rustix::process::kill_process(Pid::from_raw(last).unwrap(), Signal::KILL).unwrap();
+        shell(&self.kill);
     }
 
     /// Kills it three times, while four clients work on what the URL names, and a last time.
@@ -60,6 +59,10 @@ impl Lives {
         self.end();
         finished
     }
+}
+
+fn shell(command: &str) {
+    assert!(Command::new("sh").args(["-c", command]).status().unwrap().success(), "{command}");
 }
 
 fn tested(store: &str, folder: &Path, options: &[&str]) -> Finished {
