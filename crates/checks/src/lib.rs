@@ -4,12 +4,15 @@
 //! - `walk.rs`: the phases in their order.
 //! - `files.rs`: what is tried of files: attributes, a read, a write.
 //! - `fault.rs`: what an error means.
+//! - `text.rs`, `page.rs`: what was found, on a terminal and in HTML.
 //!
 //! Every step has a limit ([`Options::limit`]), and so has the whole ([`TOTAL_MAX`]): a server that
 //! hangs is reported as one, and delays nothing.
 
 mod fault;
 mod files;
+mod page;
+mod text;
 mod walk;
 
 use doctor::Layer;
@@ -17,13 +20,15 @@ use doctor::reach::{Answering, Cause, Phase};
 use perf::units::Nanos;
 use serde::Serialize;
 
+pub use self::page::page;
+pub use self::text::text;
 pub use self::walk::walk;
 
 /// The time for all phases: those that are left are skipped.
 pub const TOTAL_MAX: Nanos = Nanos::from_secs(60);
 
 /// Why a phase was skipped that comes after one that failed.
-pub const AFTER_A_FAILURE: &str = "a phase before it failed";
+pub(crate) const AFTER_A_FAILURE: &str = "a phase before it failed";
 
 /// Clocks that differ by more are to be looked at. A guess: files have the time of the kernel's
 /// last tick, which may be 10 ms ago, and what goes by it goes by far more.

@@ -6,13 +6,9 @@
 mod args;
 mod busy;
 mod cmd;
-mod disk;
-mod exports;
-mod metrics;
-mod mountable;
-mod reached;
+mod origin;
+mod recovery;
 mod samples;
-mod state;
 mod write_back;
 
 use std::process::ExitCode;

@@ -17,6 +17,7 @@ use std::time::Duration;
 use harness::exit::Failure;
 use harness::mounts::settings::Settings;
 use harness::output;
+use harness::state::State;
 use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
 use perf::units::Nanos;
@@ -29,9 +30,7 @@ use rustix::fs::OFlags;
 use server::store::dir::write_log::{Alone, LogError, Peek};
 use server::types::Caller;
 
-use crate::args;
-use crate::cmd::serve::origin;
-use crate::state::State;
+use crate::{args, origin};
 
 /// Bytes of the file of conflicts at most: some thousands.
 const CONFLICTS_BYTES_MAX: u64 = 1 << 20;
@@ -90,7 +89,7 @@ pub(crate) async fn open(
         let what = format!("--write-back {}: a log on a device is not there yet", path.display());
         return Err(Failure::usage(what, "a file"));
     }
-    let name = origin::origin_name(&settings.target);
+    let name = origin::name(&settings.target);
     let alone = Alone::open_or_make(path, bytes, &owner_name(&name)).map_err(unusable)?;
     let (id, boot, size) = (alone.set().id, alone.boot(), alone.set().all_bytes());
     let log = Log::of_file(alone, path).map_err(unusable)?;
@@ -295,9 +294,9 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
         Failure::environment(what, "end the server that has it")
     })?;
     let clock = Clock::real();
-    let settings = origin::settings_of(url, "")?;
-    let reached = origin::reach(&clock, &settings).await?;
-    let name = origin::origin_name(&settings.target);
+    let settings = origin::settings(url, "")?;
+    let reached = origin::mounted(&clock, &settings).await?;
+    let name = origin::name(&settings.target);
     let handles = Handles::open(&name, Some(state.path())).map_err(origin::no_key)?;
     let everyone = origin::everyone(&settings.target);
     let options = proxy::Options { everyone: everyone.clone(), ..proxy::Options::default() };

@@ -12,18 +12,23 @@
 //!
 //! A rule ([`rules`]) is one file with its threshold, its source, its sentences and its samples.
 //! [`reason`] puts them in order: what explains another stands above it, what is predicted to
-//! gain most comes first.
+//! gain most comes first. What they come to is text for a terminal ([`screen`]), a [`page`] or
+//! [`json`]; run records among the evidence are [`recorded`].
 
 pub mod case;
 pub mod collect;
 pub mod evidence;
 pub mod finding;
 pub mod floor;
+pub mod json;
 pub mod limits;
 pub mod model;
+pub mod page;
 pub mod reach;
 pub mod reason;
+pub mod recorded;
 pub mod rules;
+pub mod screen;
 pub mod shares;
 pub mod subject;
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! - what they measure: [`target`]s, [`scratch`] directories there and [`local`] ones, servers in
 //!   this process ([`served`], [`logged`], [`sockets`]), [`mounts`] of their own, [`emulated`]
 //!   links;
+//! - what a server of ours has around it: its [`exports`] as users write them, its [`state`] for
+//!   the next one, its [`register`]ed ports, its pages of [`metrics`], the commands that mount it
+//!   ([`mountable`]);
 //! - what this host says of it: [`counted`];
 //! - how they work: [`apart`] from what listens, on [`processors`] of their own, until a
 //!   [`signals::Interrupts`] comes;
@@ -19,19 +22,24 @@ pub mod csv;
 pub mod emulated;
 pub mod events;
 pub mod exit;
+pub mod exports;
 pub mod hints;
 pub mod local;
 pub mod logged;
+pub mod metrics;
+pub mod mountable;
 pub mod mounts;
 pub mod output;
 pub mod processors;
 pub mod records;
+pub mod register;
 pub mod scratch;
 pub mod served;
 pub mod shell;
 pub mod signals;
 pub mod sink;
 pub mod sockets;
+pub mod state;
 pub mod table;
 pub mod target;
 pub mod values;

@@ -13,7 +13,7 @@ const EDGES: [(&str, &[&str]); 23] = [
         ],
     ),
     ("cache", &[]),
-    ("checks", &["client", "doctor", "load", "net", "perf", "wire"]),
+    ("checks", &["client", "doctor", "load", "net", "perf", "report", "wire"]),
     (
         "cli",
         &[
@@ -24,11 +24,14 @@ const EDGES: [(&str, &[&str]); 23] = [
     ),
     ("client", &["cache", "net", "perf", "wire"]),
     ("counters", &[]),
-    ("doctor", &["counters", "perf", "trace"]),
+    ("doctor", &["counters", "perf", "report", "trace"]),
     ("fuse", &["client", "net", "perf", "wire"]),
     (
         "harness",
-        &["client", "doctor", "fuse", "load", "net", "perf", "server", "trace", "wire", "world"],
+        &[
+            "cache", "client", "doctor", "fuse", "load", "net", "perf", "server", "trace", "wire",
+            "world",
+        ],
     ),
     ("inspect", &["harness", "net", "perf", "report", "trace", "wire"]),
     ("load", &["client", "net", "perf", "wire"]),

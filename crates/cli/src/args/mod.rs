@@ -7,21 +7,20 @@ pub(crate) mod help;
 pub(crate) mod log;
 pub(crate) mod stat;
 #[cfg(test)]
-mod tree;
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use harness::events::Format;
+use harness::exports::options;
 use harness::served::CommitMode;
 use harness::values::{count, listen, size, time, versions};
 use harness::verbosity::Verbosity;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::Versions;
-
-use crate::exports::options;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]
@@ -294,12 +293,4 @@ pub(crate) enum MetadataSync {
     Always,
     /// Whenever the file system gets to it: faster, and a crash can undo what was answered.
     Never,
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_arguments_are_consistent() {
-        super::help::command().debug_assert();
-    }
 }

@@ -1,18 +1,14 @@
 //! `nfskit log`: write logs that no server has.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::output;
 use harness::served;
 use harness::served::CommitMode;
-use server::store::dir::write_log::{
-    self, Inspection, LogError, Lost, Progress, Recovered, Stage, WriteLog,
-};
+use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
 
 use crate::args::log::{Drain, Inspect, Log, Place, Replay, Status, Verify};
-use crate::cmd::serve::stores;
+use crate::{origin, recovery};
 
 /// Runs the command.
 pub(crate) fn run(args: &Log) -> Result<(), Failure> {
@@ -33,7 +29,7 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
             Err(error) => Err(unusable(error)),
         },
         Log::Replay(args) => replay(args),
-        Log::Drain(Drain { place }) if stores::is_origin(&place.dir.to_string_lossy()) => {
+        Log::Drain(Drain { place }) if origin::is_origin(&place.dir.to_string_lossy()) => {
             crate::write_back::drain(place)
         }
         Log::Drain(args) => drain(args),
@@ -56,7 +52,7 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
     }
     let log = WriteLog {
         salvages: *salvage,
-        progress: Some(progress),
+        progress: Some(recovery::progress),
         ..WriteLog::new(files.clone(), 0)
     };
     let options =
@@ -68,7 +64,11 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
 
 fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
     let (_, recovered) = replayed(place)?;
-    output::print(&format!("{}; {} keeps its log\n", done(&recovered), place.dir.display()))
+    output::print(&format!(
+        "{}; {} keeps its log\n",
+        recovery::summary(&recovered),
+        place.dir.display()
+    ))
 }
 
 fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
@@ -77,51 +77,7 @@ fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
     let dir = place.dir.display();
-    output::print(&format!("{}; {dir} needs no log any more\n", done(&recovered)))
-}
-
-/// How far the recovery of a long log has come.
-pub(crate) fn progress(progress: Progress) {
-    let Progress { stage, done_bytes, all_bytes } = progress;
-    let what = match stage {
-        Stage::Reading => "read",
-        Stage::Writing => "of stable writes done again",
-    };
-    output::say(format!("write log: {} of {} MiB {what}", done_bytes >> 20, all_bytes >> 20));
-}
-
-/// What was done with what a log held.
-pub(crate) fn done(recovered: &Recovered) -> String {
-    let Recovered { files, records, bytes, gone, changed, was_running, lost } = *recovered;
-    let mut text = match lost {
-        Some(Lost { frames: 0, .. }) => "the write log was damaged where nobody needs it; ".into(),
-        Some(Lost { frames, first }) => {
-            format!("LOST of the damaged write log: {frames} frames, from number {first} on; ")
-        }
-        None => String::new(),
-    };
-    if files == 0 {
-        return text + "the write log held nothing that was not in its place";
-    }
-    if was_running {
-        write!(text, "{files} files of the write log synced: the machine was not switched off")
-            .expect("a String takes everything");
-        return text;
-    }
-    write!(text, "{records} stable writes of {bytes} bytes to {files} files done again")
-        .expect("a String takes everything");
-    if gone > 0 {
-        write!(text, ", of which {gone} files are gone").expect("a String takes everything");
-    }
-    if changed > 0 {
-        write!(
-            text,
-            "; {changed} files had been changed after their last stable write: by UNSTABLE \
-             writes, or by programs here, whose bytes may be overwritten"
-        )
-        .expect("a String takes everything");
-    }
-    text
+    output::print(&format!("{}; {dir} needs no log any more\n", recovery::summary(&recovered)))
 }
 
 fn summary(found: &Inspection) -> String {

@@ -9,13 +9,13 @@ use cache::place::OpenError;
 use cache::survey::Found;
 use cache::{FileHash, Filled};
 use harness::exit::Failure;
+use harness::mounts::disk::unusable;
 use harness::output;
 use net::clock::Clock;
 use perf::units::Nanos;
 
 use super::{mib, name, origins, seen, unreadable};
 use crate::args::cache::{Clean, Files, Invalidate};
-use crate::disk::unusable;
 
 /// How long a mount is waited for that has an order: it looks each second, and may be storing.
 const LOOKS_MAX: u32 = 100;

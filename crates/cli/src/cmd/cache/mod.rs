@@ -13,12 +13,12 @@ use cache::header::{Header, Used};
 use cache::survey::{self, Found, Looked};
 use cache::{Catalog, FileHash, Time, orders};
 use harness::exit::Failure;
+use harness::mounts::disk::unusable;
 use harness::output;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 
 use crate::args::cache::{Cache, Status, Verify, Why};
-use crate::disk::unusable;
 
 /// Runs the command.
 pub(crate) fn run(command: &Cache, verbosity: Verbosity) -> Result<(), Failure> {

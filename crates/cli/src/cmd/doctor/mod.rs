@@ -2,23 +2,20 @@
 
 mod captured;
 mod collected;
-mod json;
 mod ours;
-mod page;
 mod reach;
-mod recorded;
-mod screen;
 
 use std::io::IsTerminal;
 use std::path::Path;
 
 use doctor::collect::{self, Files};
 use doctor::rules::About;
-use doctor::{Evidence, Limits, Report, Severity, diagnose};
+use doctor::{Evidence, Limits, Report, Severity, diagnose, json, page, recorded, screen};
 use harness::counted::{both, look};
 use harness::exit::Failure;
 use harness::hints;
 use harness::output::{self, Bars};
+use harness::shell;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 
@@ -81,7 +78,7 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
         output::write(path, &json::text(&evidence, &reports))?;
     }
     if let Some(path) = &args.html {
-        output::write(path, &page::text(&evidence, &reports))?;
+        output::write(path, &page::text(&evidence, &reports, shell::own()))?;
     }
     match reports.iter().any(|report| report.severity() == Some(Severity::High)) {
         true => Err(Failure::printed(FOUND)),

@@ -4,8 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use client::url::Version;
-
-use crate::mountable::Mountable;
+use harness::mountable::Mountable;
 
 /// A port that is relayed.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -24,7 +24,7 @@ pub(super) fn serve(
         "/metrics" => {
             let mut page = Page::default();
             page.readings(&readings(&relay.counts()));
-            page.readings(&crate::metrics::process(started));
+            page.readings(&harness::metrics::process(started));
             Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
         }
         _ => None,

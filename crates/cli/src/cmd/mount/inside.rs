@@ -20,15 +20,14 @@ use client::files::Files;
 use fuse::session::{Ended, Mount, Options, Unmounted, check};
 use harness::exit::Failure;
 use harness::mounts::embedded::settings;
-use harness::mounts::failures;
 use harness::mounts::settings::Settings;
+use harness::mounts::{disk, failures, metrics};
 use harness::served::worker_threads;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
-use super::metrics;
 use super::notices::Notices;
 use super::reach::{self, Reached};
 
@@ -89,7 +88,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         }
     };
     let outcome = mount.end(grace).await;
-    crate::disk::end(&files);
+    disk::end(&files);
     ended(&args.dir, outcome)
 }
 

@@ -4,7 +4,6 @@ mod args;
 mod background;
 pub(crate) mod helper;
 pub(crate) mod inside;
-mod metrics;
 mod notices;
 mod reach;
 
@@ -15,8 +14,8 @@ use client::error::Error;
 use fuse::KernelCache;
 use fuse::session::{Ended, Mount, Options, Unmounted, check, mounted, remount};
 use harness::exit::Failure;
-use harness::mounts::failures;
 use harness::mounts::settings::Settings;
+use harness::mounts::{disk, failures, metrics};
 use harness::served;
 use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
@@ -117,7 +116,7 @@ async fn serve(
             return Err(given_up(at));
         }
     };
-    crate::disk::end(&reached.files);
+    disk::end(&reached.files);
     let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
     report(at, settings, ended, dropped_bytes, notices)
 }

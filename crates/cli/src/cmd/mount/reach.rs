@@ -8,6 +8,8 @@ use client::session::{Complaints, Credential, Session};
 use client::write_behind;
 use harness::emulated;
 use harness::exit::Failure;
+use harness::mounts::disk;
+use harness::mounts::reached::{self, Role};
 use harness::mounts::settings::Settings;
 use harness::target;
 use net::call::{Event, Events};
@@ -17,8 +19,6 @@ use net::transport::buffer::Pool;
 use wire::nfs3::StableHow;
 
 use super::notices::Notices;
-use crate::disk;
-use crate::reached::{self, Role};
 
 /// A server's file system, ready to be mounted here.
 #[derive(Debug)]
@@ -92,17 +92,12 @@ fn complaints(notices: &Notices) -> Complaints {
     reached::complaints(words, move |text| notices.warn(text))
 }
 
-/// What is said of a server that goes away and comes back, as Linux says it.
+/// What comes of a server that goes away, or comes back.
 fn events(settings: &Settings, notices: &Notices) -> Events {
-    let (notices, host) = (notices.clone(), settings.target.host.clone());
-    let so = if settings.soft { "calls fail" } else { "still trying" };
-    Events::new(move |event| match event {
-        Event::NotResponding => notices.warn(&format!("server {host} not responding, {so}")),
-        Event::Responding => notices.warn(&format!("server {host} OK")),
-        Event::Disconnected { cause } => {
-            notices.warn(&format!("connection to {host} lost ({cause}), connecting again"));
-        }
-        Event::Reconnected => notices.say(&format!("connected to {host} again")),
+    let notices = notices.clone();
+    reached::events(settings, Role::Mount, move |event, text| match event {
+        Event::Reconnected => notices.say(text),
+        _ => notices.warn(text),
     })
 }
 

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::url::Version;
+use harness::exports::{Client, Spec};
+use harness::mountable::Mountable;
 use harness::served;
 use harness::served::CommitMode;
 use harness::shell;
@@ -16,12 +18,10 @@ use server::store::dir::write_log::{Latencies, Recovered};
 use server::types::Caller;
 use server::{Exports, Squash};
 
-use super::origin::Origin;
+use super::proxied::Origin;
 use super::stores::Kind;
 use crate::args::{self, MetadataSync};
-use crate::cmd;
-use crate::exports::{Client, Spec};
-use crate::mountable::Mountable;
+use crate::recovery;
 
 /// Exports listed; of more, the number is told.
 const EXPORTS_MAX: usize = 20;
@@ -272,7 +272,7 @@ impl Banner<'_> {
     /// The write log: what was replayed from it, and its latencies.
     fn write_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((recovered, latencies)) = &self.recovered {
-            let done = cmd::log::done(recovered);
+            let done = recovery::summary(recovered);
             let logs: Vec<_> =
                 self.args.write_log.iter().map(|log| log.display().to_string()).collect();
             let (logs, it) = (logs.join(" and "), if logs.len() == 1 { "it" } else { "them" });

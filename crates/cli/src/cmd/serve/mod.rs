@@ -1,9 +1,8 @@
 //! `nfskit serve`: an NFS server on directories, in memory, or on another server's files.
 
 mod banner;
-pub(crate) mod origin;
-mod register;
-pub(crate) mod stores;
+mod proxied;
+mod stores;
 mod watch;
 
 use std::io::ErrorKind;
@@ -15,11 +14,15 @@ use std::sync::Arc;
 use harness::emulated;
 use harness::events::{self, Log};
 use harness::exit::Failure;
+use harness::exports::resolve::{self, Stores};
+use harness::exports::{RuleSpec, Spec, file};
 use harness::hints;
 use harness::output;
+use harness::register::Registration;
 use harness::served::{self, Memory, Options, Running};
 use harness::signals::{Interrupts, Signal};
 use harness::sockets::{Refused, Sockets};
+use harness::state::{self, State};
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::serve::{Drained, Limits};
@@ -34,13 +37,9 @@ use server::{Export, Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
-use self::register::Registration;
 use self::stores::{EMULATED, Kind};
 use crate::args::{self, LogFailure, LogReplies, MetadataSync};
-use crate::cmd;
-use crate::exports::resolve::{self, Stores};
-use crate::exports::{RuleSpec, Spec, file};
-use crate::state::{self, State};
+use crate::recovery;
 
 /// Replies that are remembered for retransmissions, some 400 bytes each.
 const REPLIES_MAX: usize = 65_536;
@@ -57,11 +56,11 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
     let served = net::runtime::block_on_threads(workers, async {
         let kind = Kind::named(args.store.as_deref())?;
         check_write_log(args, kind)?;
-        origin::check(args, kind)?;
+        proxied::check(args, kind)?;
         let clock = Clock::real();
         match kind {
             Kind::Directories => serve_directories(args, clock, verbosity).await,
-            Kind::Origin => origin::serve(args, clock, verbosity).await,
+            Kind::Origin => proxied::serve(args, clock, verbosity).await,
             Kind::Memory => {
                 let store = served::memory(&clock, args.mem_size);
                 serve_passing(args, kind, store, clock, verbosity).await
@@ -265,7 +264,7 @@ fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
                 LogFailure::Degrade => OnFailure::Degrade,
             },
             keeps_replies: args.log_replies == LogReplies::Always,
-            progress: Some(cmd::log::progress),
+            progress: Some(recovery::progress),
             ..WriteLog::new(args.write_log.clone(), args.write_log_size)
         }),
         ..served::dir_options(args.commit_mode)

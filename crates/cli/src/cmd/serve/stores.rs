@@ -1,10 +1,10 @@
 //! What a server's files may be in, by the names that users give. A store that is new has its
 //! variant and its name here, and a line in [`super::run`], which opens it.
 
-use std::path::Path;
-
 use harness::exit::Failure;
 use perf::model::disk::Profile;
+
+use crate::origin;
 
 /// How the name of an emulated disk begins.
 pub(super) const EMULATED: &str = "sim:";
@@ -32,7 +32,7 @@ impl Kind {
         if name == "mem:" {
             return Ok(Self::Memory);
         }
-        if is_origin(name) {
+        if origin::is_origin(name) {
             return Ok(Self::Origin);
         }
         let Some(profile) = name.strip_prefix(EMULATED) else { return Ok(Self::Directories) };
@@ -50,14 +50,6 @@ impl Kind {
             Self::Emulated(_) => Some("an emulated disk in memory"),
         }
     }
-}
-
-/// Whether what is to be served is an export of another server, and no directory of this name.
-pub(crate) fn is_origin(name: &str) -> bool {
-    let is_url = name.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("nfs://"));
-    let is_target =
-        name.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
-    is_url || (is_target && !Path::new(name).exists())
 }
 
 #[cfg(test)]

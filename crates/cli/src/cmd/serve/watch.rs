@@ -8,6 +8,7 @@ use std::sync::Arc;
 use harness::events::{Log, Rise};
 use harness::exit::Failure;
 use harness::hints;
+use harness::metrics;
 use harness::served::Running;
 use net::clock::Clock;
 use net::slack::Slack;
@@ -17,7 +18,6 @@ use server::metrics::Metrics;
 use server::store::Store;
 
 use crate::args;
-use crate::metrics;
 
 /// How often counts are looked at that only the log tells of.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);

@@ -22,7 +22,7 @@ use world::machine::passing;
 /// Answers `/metrics`, `/files` and `/healthz` in a task of its own; gives the address that it
 /// listens on.
 /// `others` are asked at each scrape.
-pub(crate) fn serve<S: Store>(
+pub fn serve<S: Store>(
     listen: SocketAddr,
     engine: &Arc<Engine<S>>,
     others: impl Fn() -> Vec<Reading> + Clone + Send + Sync + 'static,
@@ -87,7 +87,7 @@ impl Recent {
 }
 
 /// What connections and datagrams have counted.
-pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
+pub fn host(counts: &Counts) -> Vec<Reading> {
     let reading = |&(name, help, count): &HostCount| Reading::new(name, help, count(counts) as f64);
     HOST_COUNTS.iter().map(reading).collect()
 }
@@ -154,7 +154,7 @@ const HOST_COUNTS: [HostCount; 13] = [
 ];
 
 /// What the system says of this process, under the names that all programs use.
-pub(crate) fn process(started: Duration) -> Vec<Reading> {
+pub fn process(started: Duration) -> Vec<Reading> {
     let version = Reading::new("nfskit_build_info", "The version of nfskit.", 1.0)
         .of("version", env!("CARGO_PKG_VERSION"));
     let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);

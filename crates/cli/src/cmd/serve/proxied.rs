@@ -1,18 +1,18 @@
 //! `serve nfs://origin/export`: a proxy, whose store is another server's export.
 
 use cache::{Cache, Limits};
-use client::error::Error;
-use client::mount::{self, Mounted};
-use client::session::{Credential, Session};
+use client::mount::Mounted;
+use client::session::Session;
 use client::url::Target;
 use harness::exit::Failure;
-use harness::mounts::settings::{self, Settings};
+use harness::exports::resolve;
+use harness::mounts::disk;
+use harness::mounts::settings::Settings;
 use harness::output;
 use harness::signals::Interrupts;
+use harness::state::State;
 use harness::verbosity::Verbosity;
-use net::call::{Event, Events};
 use net::clock::Clock;
-use net::shape::Shape;
 use proxy::{Handles, Remote};
 use server::types::Caller;
 use server::{Export, Exports};
@@ -20,28 +20,7 @@ use server::{Export, Exports};
 use super::banner::Banner;
 use super::stores::Kind;
 use super::{Server, bad_exports, bind, named, open_state, replies};
-use crate::exports::resolve;
-use crate::reached::{self, Role};
-use crate::state::State;
-use crate::{args, disk, write_back};
-
-/// Options of the origin's mount that mean something to a proxy.
-const WORDS: &[&str] = &[
-    "hard",
-    "soft",
-    "timeo",
-    "retrans",
-    "nconnect",
-    "rsize",
-    "wsize",
-    "port",
-    "mountport",
-    "proto",
-    "tcp",
-    "udp",
-    "vers",
-    "nfsvers",
-];
+use crate::{args, origin, write_back};
 
 /// What is of an origin belongs to one.
 pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
@@ -77,10 +56,10 @@ pub(super) async fn serve(
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
     let store = args.store.as_deref().unwrap_or_default();
-    let settings = settings(args, store)?;
+    let settings = origin::settings(store, &args.origin)?;
     let interrupts = Interrupts::catch()?;
     // Before our own port is open: a proxy of itself finds that nobody listens.
-    let reached = reach(&clock, &settings).await?;
+    let reached = origin::mounted(&clock, &settings).await?;
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Origin);
     let state = match open_state(args, &sockets) {
@@ -90,7 +69,7 @@ pub(super) async fn serve(
             None
         }
     };
-    let everyone = everyone(&settings.target);
+    let everyone = origin::everyone(&settings.target);
     let handles = handles(&settings.target, state.as_ref(), &mut banner)?;
     let origin = Origin {
         spoken: spoken(&settings, &reached),
@@ -130,73 +109,21 @@ pub(super) async fn serve(
     ended
 }
 
-/// The origin, as the command line has it.
-fn settings(args: &args::Serve, store: &str) -> Result<Settings, Failure> {
-    settings_of(store, &args.origin)
-}
-
-/// The origin by its name, with options of nfs(5).
-pub(crate) fn settings_of(store: &str, options: &str) -> Result<Settings, Failure> {
-    let wrong = |why: String| Failure::usage(why, "nfskit serve --help");
-    let mut settings = Settings::of(store).map_err(|why| {
-        let (what, form) = why.split_once('\n').unwrap_or((why.as_str(), "nfskit serve --help"));
-        Failure::usage(what, form.trim())
-    })?;
-    for word in settings::split(options) {
-        let key = word.split('=').next().unwrap_or_default();
-        if !WORDS.contains(&key) {
-            let known = WORDS.join(", ");
-            return Err(wrong(format!(
-                "--origin {word:?} means nothing to a proxy; known: {known}"
-            )));
-        }
-        settings.word(&word).map_err(|why| wrong(format!("--origin {why}")))?;
-    }
-    Ok(settings)
-}
-
-/// Mounts the origin's export.
-pub(crate) async fn reach(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
-    let target = &settings.target;
-    let mut options =
-        harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
-    let events = events(settings);
-    let mut mounted = reached::mounted(clock, settings, &mut options, events, Role::Origin).await?;
-    let words = |error: &Error| format!("the origin's reply makes no sense: {error}");
-    let complaints = reached::complaints(words, |text| output::say(text));
-    mounted.session = mounted.session.complaining(complaints);
-    Ok(mounted)
-}
-
-/// Who everyone is at the origin, if the URL says so.
-pub(crate) fn everyone(target: &Target) -> Option<Caller> {
-    let own = harness::target::options(target, mount::Options::REPLY_LIMIT, Shape::default());
-    let Credential { uid, gid, .. } = own.credential;
-    let is_named = target.uid.is_some() || target.gid.is_some();
-    is_named.then(|| Caller { uid, gid, gids: Vec::new() })
-}
-
 fn handles(
     target: &Target,
     state: Option<&State>,
     banner: &mut Banner<'_>,
 ) -> Result<Handles, Failure> {
-    let origin = origin_name(target);
+    let origin = origin::name(target);
     let kept = Handles::open(&origin, state.map(State::path));
     match (kept, state) {
         (Ok(handles), _) => Ok(handles),
         (Err(why), Some(_)) => {
             banner.warns(format!("handles are forgotten at a restart: {why}"));
-            Handles::open(&origin, None).map_err(no_key)
+            Handles::open(&origin, None).map_err(origin::no_key)
         }
-        (Err(why), None) => Err(no_key(why)),
+        (Err(why), None) => Err(origin::no_key(why)),
     }
-}
-
-/// Which origin it is, in handles and logs.
-pub(crate) fn origin_name(target: &Target) -> String {
-    let port = target.nfs_port.map_or_else(String::new, |port| port.to_string());
-    format!("{}:{port}:{}", target.host, target.path_text())
 }
 
 /// The cache on a local disk that was requested.
@@ -208,10 +135,6 @@ fn cached(
     let Some(dir) = &args.cache else { return Ok(None) };
     let limits = Limits { bytes_max: args.cache_size, ..Limits::default() };
     disk::open(dir, target, session, limits, |text| output::say(text))
-}
-
-pub(crate) fn no_key(why: proxy::HandlesError) -> Failure {
-    Failure::environment(why, "a system with getrandom(2)")
 }
 
 /// What is spoken with the origin, from where, and how long it is waited for.
@@ -233,18 +156,4 @@ fn spoken(settings: &Settings, reached: &Mounted) -> String {
         target.protocol.name().to_uppercase(),
         reached.ports.nfs,
     )
-}
-
-/// What is said of an origin that goes away and comes back.
-fn events(settings: &Settings) -> Events {
-    let host = settings.target.host.clone();
-    let so = if settings.soft { "calls fail" } else { "still trying" };
-    Events::new(move |event| match event {
-        Event::NotResponding => output::say(format_args!("origin {host} not responding, {so}")),
-        Event::Responding => output::say(format_args!("origin {host} OK")),
-        Event::Disconnected { cause } => output::say(format_args!(
-            "connection to the origin {host} lost ({cause}), connecting again"
-        )),
-        Event::Reconnected => output::say(format_args!("connected to the origin {host} again")),
-    })
 }

@@ -1,11 +1,12 @@
 //! The findings as JSON.
 
-use doctor::finding::{Finding, Gain};
-use doctor::shares::Shares;
-use doctor::{Evidence, Report};
 use serde_json::{Value, json};
 
-pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
+use crate::finding::{Finding, Gain};
+use crate::shares::Shares;
+use crate::{Evidence, Report};
+
+pub fn text(evidence: &Evidence, reports: &[Report]) -> String {
     let notes = evidence.notes.iter().map(|note| json!({"path": note.path, "why": note.why}));
     let value = json!({
         "schema": "nfskit.doctor/1",
@@ -30,7 +31,7 @@ fn report(report: &Report) -> Value {
         "time": report.shares.as_ref().map(time),
         "floor_ms": report.floor.map(|floor| floor.ms),
         "contradictions": report.contradictions,
-        "severity": report.severity().map(doctor::Severity::name),
+        "severity": report.severity().map(crate::Severity::name),
         "findings": report.findings.iter().map(finding).collect::<Vec<Value>>(),
         "fine": report.fine,
         "missing": missing.collect::<Vec<Value>>(),

@@ -10,7 +10,7 @@ use rustix::fs::FlockOperation;
 
 /// A state directory that is ours until dropped.
 #[derive(Debug)]
-pub(crate) struct State {
+pub struct State {
     path: PathBuf,
     _lock: File,
 }
@@ -20,7 +20,7 @@ impl State {
     ///
     /// # Errors
     /// It cannot be made, or another server has it.
-    pub(crate) fn open(base: &Path, port: u16) -> io::Result<Self> {
+    pub fn open(base: &Path, port: u16) -> io::Result<Self> {
         let path = base.join(port.to_string());
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         let lock = File::create(path.join("lock"))?;
@@ -36,7 +36,7 @@ impl State {
     }
 
     /// Whether it lies in a directory, however that is written.
-    pub(crate) fn is_below(&self, dir: &Path) -> bool {
+    pub fn is_below(&self, dir: &Path) -> bool {
         let real = |path: &Path| std::fs::canonicalize(path);
         match (real(&self.path), real(dir)) {
             (Ok(own), Ok(dir)) => own.starts_with(dir),
@@ -45,14 +45,14 @@ impl State {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
 /// Where servers of this user keep their state: /var/lib/nfskit for root, else the place that the
 /// XDG directories name; none when there is no home.
-pub(crate) fn default_base() -> Option<PathBuf> {
+pub fn default_base() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/lib/nfskit"));
     }

@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use doctor::finding::Finding;
-use doctor::rules::About;
-use doctor::{Layer, Report, Severity};
+use crate::finding::Finding;
+use crate::rules::About;
+use crate::{Layer, Report, Severity};
 
 /// Columns of a line, as other commands have them.
 const WIDTH: usize = 100;
@@ -15,7 +15,7 @@ const HEAD: usize = 12;
 const OTHERS_MAX: usize = 5;
 
 /// What is printed, in colour or not.
-pub(super) fn text(reports: &[Report], has_colour: bool) -> String {
+pub fn text(reports: &[Report], has_colour: bool) -> String {
     if reports.is_empty() {
         return "there is no NFS mount and no NFS server on this host\n".to_owned();
     }
@@ -32,7 +32,7 @@ pub(super) fn text(reports: &[Report], has_colour: bool) -> String {
 }
 
 /// What is said first where only the host could be judged.
-pub(super) fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
+pub fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
     let is_host = |report: &Report| report.about == About::Host;
     reports.iter().all(is_host).then_some(
         "There is no NFS mount and no NFS server here: this is what the kernel says of the host.\n\
@@ -41,7 +41,7 @@ pub(super) fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
 }
 
 /// `/mnt/data: server:/export, NFS v3, 4 connections`.
-pub(super) fn title(report: &Report) -> String {
+pub fn title(report: &Report) -> String {
     let fact = |name: &str| {
         let found = report.facts.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
@@ -68,7 +68,7 @@ pub(super) fn title(report: &Report) -> String {
 }
 
 /// How sure the verdict is, and what its counters are of.
-pub(super) fn certainty(report: &Report) -> String {
+pub fn certainty(report: &Report) -> String {
     let over = match (report.span.seconds, report.is_lifetime) {
         (Some(seconds), false) => format!("; in {seconds:.0} s"),
         (_, false) => String::new(),
@@ -149,7 +149,7 @@ fn well(report: &Report) -> String {
 }
 
 /// Shares of the calls' time.
-pub(super) fn shares(report: &Report) -> String {
+pub fn shares(report: &Report) -> String {
     let Some(shares) = &report.shares else { return String::new() };
     let parts = shares.of_calls.iter();
     let mut said: Vec<String> =
@@ -161,7 +161,7 @@ pub(super) fn shares(report: &Report) -> String {
     said.join(", ")
 }
 
-pub(super) fn floor(report: &Report) -> String {
+pub fn floor(report: &Report) -> String {
     let Some(floor) = report.floor else { return String::new() };
     let now = floor.now_ms.map(|now| format!(", {now:.2} ms now")).unwrap_or_default();
     format!("the network's round trip is {:.2} ms at least{now}", floor.ms)

@@ -1,16 +1,17 @@
 //! Run records of ours among the evidence: what each says.
 
-use doctor::collect::Files;
-use doctor::reason::of_record;
-use doctor::rules::{Part, Recorded};
-use doctor::{Layer, Report};
 use perf::record::{Run, SCHEMA};
+
+use crate::collect::Files;
+use crate::reason::of_record;
+use crate::rules::{Part, Recorded};
+use crate::{Layer, Report};
 
 /// Bytes of a call of which records have the parts.
 const KIB: f64 = 8.0;
 
 /// A report of each record, which is taken out of the files.
-pub(super) fn reports(files: &mut Files) -> Vec<Report> {
+pub fn reports(files: &mut Files) -> Vec<Report> {
     let is_record = |text: &[u8]| {
         let head = text.get(..HEAD_BYTES).unwrap_or(text);
         let begins = head.iter().find(|byte| !byte.is_ascii_whitespace());

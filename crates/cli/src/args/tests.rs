@@ -37,6 +37,11 @@ fn refusal(command: &Command, arg: &Arg, value: &str) -> Option<String> {
     is_about.then(|| error.to_string())
 }
 
+#[test]
+fn the_arguments_are_consistent() {
+    super::help::command().debug_assert();
+}
+
 /// Options whose values have a range of their own.
 const NARROW: [&str; 3] = ["rsize", "wsize", "timeo"];
 

@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 use cache::{Cause, Statistics};
 use client::files::Files;
 use client::url::Version;
-use harness::exit::Failure;
-use harness::hints;
 use net::call::Counters;
 use net::clock::Clock;
 use net::http::{Found, Listener};
@@ -14,8 +12,11 @@ use perf::histogram::Histogram;
 use perf::units::Nanos;
 use server::metrics::{CONTENT_TYPE, Kind, Page, Reading};
 
+use crate::exit::Failure;
+use crate::hints;
+
 /// Answers /metrics and /healthz, in a task of its own.
-pub(super) fn serve(clock: &Clock, listen: SocketAddr, files: &Files) -> Result<(), Failure> {
+pub fn serve(clock: &Clock, listen: SocketAddr, files: &Files) -> Result<(), Failure> {
     let listener = Listener::bind(listen).map_err(|cause| hints::metrics(listen, &cause))?;
     let files = files.clone();
     let started = clock.since_1970();
@@ -76,7 +77,7 @@ fn procedures(page: &mut Page, counters: &Counters, version: Version) {
     }
 }
 
-pub(super) fn named(number: usize, version: Version) -> String {
+pub fn named(number: usize, version: Version) -> String {
     let code = u32::try_from(number).unwrap_or(u32::MAX);
     let name = match version {
         Version::Three => wire::nfs3::Procedure::from_code(code).map(|known| known.name()),

@@ -1,14 +1,13 @@
 //! The findings as a report in HTML.
 
-use doctor::finding::Finding;
-use doctor::{Evidence, Report};
-use harness::shell;
 use report::doctor::{DoctorReport, Subject};
 use report::{Cycle, Numbers, Term};
 
-use super::screen::{certainty, floor, nothing_of_nfs, shares, title};
+use crate::finding::Finding;
+use crate::screen::{certainty, floor, nothing_of_nfs, shares, title};
+use crate::{Evidence, Report};
 
-pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
+pub fn text(evidence: &Evidence, reports: &[Report], command: String) -> String {
     let first = nothing_of_nfs(reports)
         .or_else(|| reports.first().map(|report| report.verdict.as_str()))
         .unwrap_or("nothing to look at");
@@ -18,7 +17,7 @@ pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
         subjects: reports.iter().map(subject).collect(),
         times: reports.iter().filter_map(time).collect(),
         ignored: evidence.notes.iter().map(|note| format!("{}: {}", note.path, note.why)).collect(),
-        command: shell::own(),
+        command,
     })
 }
 

@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 
 use client::url::{Version, encoded};
-use harness::shell;
+
+use crate::shell;
 
 /// An export behind an address of ours.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mountable<'a> {
-    pub(crate) listen: SocketAddr,
-    pub(crate) mount_port: u16,
-    pub(crate) export: &'a str,
-    pub(crate) version: Version,
+pub struct Mountable<'a> {
+    pub listen: SocketAddr,
+    pub mount_port: u16,
+    pub export: &'a str,
+    pub version: Version,
 }
 
 impl Mountable<'_> {
@@ -27,7 +28,7 @@ impl Mountable<'_> {
         }
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let version = match self.version {
             Version::Two => "version=2&",
             Version::Three => "",
@@ -43,7 +44,7 @@ impl Mountable<'_> {
     }
 
     /// For the kernel's client, over `tcp` or `udp`.
-    pub(crate) fn linux(&self, protocol: &str) -> String {
+    pub fn linux(&self, protocol: &str) -> String {
         let address = self.listen.ip();
         // mount.nfs(8) takes an address of IPv6 for a mistake unless the netid is one of IPv6, too.
         let six = if address.is_ipv6() && !address.is_unspecified() { "6" } else { "" };
@@ -57,7 +58,7 @@ impl Mountable<'_> {
     }
 
     /// The same of macOS, whose calls come from a privileged port only if it is asked to.
-    pub(crate) fn macos(&self, privileged_port: bool) -> String {
+    pub fn macos(&self, privileged_port: bool) -> String {
         let resvport = if privileged_port { ",resvport" } else { "" };
         format!(
             "mount -t nfs -o vers={},tcp,port={},mountport={},nolocks{resvport} {} /mnt",
@@ -69,7 +70,7 @@ impl Mountable<'_> {
     }
 
     /// For whoever may not use mount(8): in a directory of his own, as fusermount3 wants it.
-    pub(crate) fn any_user(&self) -> String {
+    pub fn any_user(&self) -> String {
         format!("mkdir -p ~/nfs && nfskit mount {} ~/nfs", shell::quoted(self.url()))
     }
 }

@@ -12,8 +12,8 @@ const FORM: &str = "the options are rw, ro, root_squash, no_root_squash, all_squ
 
 /// `--export`, before it is known whether its path is a directory or only a name.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Export {
-    pub(crate) path: String,
+pub struct Export {
+    pub path: String,
     /// In the order in which they were given.
     options: Vec<Opt>,
 }
@@ -31,7 +31,7 @@ enum Opt {
 }
 
 /// Reads the value of `--export`.
-pub(crate) fn parse(text: &str) -> Result<Export, String> {
+pub fn parse(text: &str) -> Result<Export, String> {
     let (path, options) = text.split_once('=').unwrap_or((text, ""));
     if !path.starts_with('/') {
         return Err(format!(
@@ -70,7 +70,7 @@ fn option(text: &str) -> Result<Opt, String> {
 
 impl Export {
     /// As a directory of this host, mounted by its own path unless it is given a name.
-    pub(crate) fn directory(&self) -> Result<Spec, String> {
+    pub fn directory(&self) -> Result<Spec, String> {
         let spec = Spec {
             path: PathBuf::from(&self.path),
             name: name(&self.path)?,
@@ -81,7 +81,7 @@ impl Export {
     }
 
     /// As the name under which `store` is mounted, with options that change `rule`.
-    pub(crate) fn name_of(&self, store: PathBuf, rule: RuleSpec) -> Result<Spec, String> {
+    pub fn name_of(&self, store: PathBuf, rule: RuleSpec) -> Result<Spec, String> {
         Ok(self.applied(Spec { path: store, name: name(&self.path)?, id: None, rule }))
     }
 

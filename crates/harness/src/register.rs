@@ -6,7 +6,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use harness::exit::Failure;
 use net::call::{Rpc, Target};
 use net::clock::Clock;
 use net::transport::buffer::Pool;
@@ -18,6 +17,8 @@ use wire::rpc::OpaqueAuth;
 use wire::rpcbind::{self, Rpcb, uaddr};
 use wire::xdr::{Encode, from_bytes};
 use wire::{mount, nfs2, nfs3};
+
+use crate::exit::Failure;
 
 /// How long rpcbind may take.
 const LIMIT: Nanos = Nanos::from_secs(5);
@@ -31,14 +32,14 @@ enum Entry {
 
 /// What is registered in our name.
 #[derive(Debug)]
-pub(crate) struct Registration(Vec<Entry>);
+pub struct Registration(Vec<Entry>);
 
 impl Registration {
     /// Registers NFS and MOUNT at `endpoints`.
     ///
     /// # Errors
     /// There is no rpcbind, or it refuses.
-    pub(crate) async fn make(
+    pub async fn make(
         clock: &Clock,
         endpoints: &[Endpoint],
         versions: Versions,
@@ -69,7 +70,7 @@ impl Registration {
     }
 
     /// Takes everything back; what fails is left.
-    pub(crate) async fn take_back(&self, clock: &Clock) {
+    pub async fn take_back(&self, clock: &Clock) {
         let all = async {
             let Ok(rpcbind) = connect(clock).await else { return };
             for entry in &self.0 {

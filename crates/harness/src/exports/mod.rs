@@ -1,9 +1,9 @@
 //! What is to be exported, as users say it: `--export PATH=OPTIONS` (`options`) or a TOML file
 //! (`file`), and what the server makes of it (`resolve`).
 
-pub(crate) mod file;
-pub(crate) mod options;
-pub(crate) mod resolve;
+pub mod file;
+pub mod options;
+pub mod resolve;
 
 use std::path::PathBuf;
 
@@ -12,25 +12,25 @@ use server::{NOBODY, Network, NetworkError, Squash};
 /// A directory, the name under which it is mounted, and what some clients may do with it. Several
 /// with one name are several rules of one export.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Spec {
-    pub(crate) path: PathBuf,
+pub struct Spec {
+    pub path: PathBuf,
     /// The path that clients mount.
-    pub(crate) name: String,
+    pub name: String,
     /// Instead of one that is made from the name.
-    pub(crate) id: Option<u32>,
-    pub(crate) rule: RuleSpec,
+    pub id: Option<u32>,
+    pub rule: RuleSpec,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct RuleSpec {
+pub struct RuleSpec {
     /// Everyone when there are none.
-    pub(crate) clients: Vec<Client>,
-    pub(crate) read_only: bool,
-    pub(crate) squash: Squash,
-    pub(crate) anonymous_uid: u32,
-    pub(crate) anonymous_gid: u32,
+    pub clients: Vec<Client>,
+    pub read_only: bool,
+    pub squash: Squash,
+    pub anonymous_uid: u32,
+    pub anonymous_gid: u32,
     /// Only calls from privileged ports; of this host those of root and of the server's user.
-    pub(crate) secure: bool,
+    pub secure: bool,
 }
 
 impl Default for RuleSpec {
@@ -49,7 +49,7 @@ impl Default for RuleSpec {
 
 impl RuleSpec {
     /// Whether it is for everyone: no clients, or a network of all addresses.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         let is_everyone =
             |client: &Client| matches!(client, Client::Network(network) if network.is_everyone());
         self.clients.is_empty() || self.clients.iter().any(is_everyone)
@@ -58,14 +58,14 @@ impl RuleSpec {
 
 /// Who is meant by a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Client {
+pub enum Client {
     Network(Network),
     /// A name, for the resolver.
     Host(String),
 }
 
 /// Reads `10.0.0.0/8`, `fd00::1` or the name of a host.
-pub(crate) fn client(text: &str) -> Result<Client, String> {
+pub fn client(text: &str) -> Result<Client, String> {
     let form = || {
         format!("{text:?} is neither an address, a network such as 10.0.0.0/8, nor a host's name")
     };
@@ -94,7 +94,7 @@ fn is_host_name(text: &str) -> bool {
 }
 
 /// The path under which something is mounted: absolute, without a slash at its end.
-pub(crate) fn name(text: &str) -> Result<String, String> {
+pub fn name(text: &str) -> Result<String, String> {
     let trimmed = text.trim_end_matches('/');
     if !text.starts_with('/') {
         return Err(format!("{text:?} does not begin with a slash: the form is /export"));

@@ -18,7 +18,7 @@ const RESOLVE_LIMIT: Nanos = Nanos::from_secs(5);
 
 /// The stores that are open, by directory: a reload goes on with those that stay.
 #[derive(Debug)]
-pub(crate) struct Stores<S>(HashMap<PathBuf, Arc<S>>);
+pub struct Stores<S>(HashMap<PathBuf, Arc<S>>);
 
 impl<S> Default for Stores<S> {
     fn default() -> Self {
@@ -27,7 +27,7 @@ impl<S> Default for Stores<S> {
 }
 
 /// As whom callers act where their own ids cannot be had.
-pub(crate) type Squasher<'s, S> = &'s (dyn Fn(&S) -> Option<Caller> + Sync);
+pub type Squasher<'s, S> = &'s (dyn Fn(&S) -> Option<Caller> + Sync);
 
 impl<S> Stores<S> {
     /// What the specifications say, with stores opened by `open` where there is none yet; stores
@@ -39,7 +39,7 @@ impl<S> Stores<S> {
     /// A name that the resolver does not know, a directory that cannot be opened, two exports
     /// that cannot be distinguished, or one inside another with other rules. The stores stay as
     /// they were.
-    pub(crate) async fn exports(
+    pub async fn exports(
         &mut self,
         clock: &Clock,
         specs: &[Spec],
@@ -107,7 +107,7 @@ fn contradiction<S>(
 }
 
 /// A rule, with all callers squashed to `everyone` where they cannot act as themselves.
-pub(crate) async fn rule(
+pub async fn rule(
     clock: &Clock,
     spec: &RuleSpec,
     everyone: Option<Caller>,

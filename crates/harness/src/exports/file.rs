@@ -114,7 +114,7 @@ impl TryFrom<String> for Listed {
 ///
 /// # Errors
 /// What is wrong with it, with line and column where that helps.
-pub(crate) fn read(path: &Path) -> Result<Vec<Spec>, String> {
+pub fn read(path: &Path) -> Result<Vec<Spec>, String> {
     let about = |why: String| format!("{}: {why}", path.display());
     let length = fs::metadata(path).map_err(|cause| about(cause.to_string()))?.len();
     if length > FILE_BYTES_MAX {

@@ -8,11 +8,12 @@ use cache::{Cache, Event, Limits, Origin};
 use client::files::Files;
 use client::session::Session;
 use client::url::Target;
-use harness::exit::Failure;
+
+use crate::exit::Failure;
 
 /// Opens the cache of an export below `dir`. None on a full disk: whoever asked goes on without
 /// one. `warn` hears of that, and of what happens to the cache later.
-pub(crate) fn open(
+pub fn open(
     dir: &Path,
     target: &Target,
     session: &Session,
@@ -33,7 +34,7 @@ pub(crate) fn open(
 }
 
 /// A mount is over: what is still to be stored is, and what was counted.
-pub(crate) fn end(files: &Files) {
+pub fn end(files: &Files) {
     if let Some(disk) = files.disk() {
         disk.settle();
     }
@@ -68,7 +69,7 @@ fn text_of(event: &Event) -> String {
 }
 
 /// Why a directory cannot be used, and what to do.
-pub(crate) fn unusable(error: OpenError) -> Failure {
+pub fn unusable(error: OpenError) -> Failure {
     let advice = match &error {
         OpenError::System { .. } => "a directory of yours on a local disk".to_owned(),
         OpenError::Full { .. } => "remove something there, or another disk".to_owned(),

@@ -5,19 +5,20 @@ use std::collections::HashSet;
 use client::error::Error;
 use client::mount::{self, Mounted, Persistence};
 use client::session::Complaints;
-use harness::exit::Failure;
-use harness::mounts::settings::Settings;
-use net::call::Events;
+use net::call::{Event, Events};
 use net::clock::Clock;
 use parking_lot::Mutex;
 use wire::nfs3::FType;
+
+use crate::exit::Failure;
+use crate::mounts::settings::Settings;
 
 /// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
 const COMPLAINTS_MAX: usize = 100;
 
 /// What a server is reached for, where sentences differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Role {
+pub enum Role {
     Mount,
     Origin,
 }
@@ -27,6 +28,14 @@ impl Role {
         match self {
             Self::Mount => "",
             Self::Origin => " as the origin",
+        }
+    }
+
+    /// The server as a subject, and what stands before its name as an object.
+    fn server(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Mount => ("server", ""),
+            Self::Origin => ("origin", "the origin "),
         }
     }
 
@@ -42,7 +51,7 @@ impl Role {
 ///
 /// # Errors
 /// It cannot be mounted, or is no directory.
-pub(crate) async fn mounted(
+pub async fn mounted(
     clock: &Clock,
     settings: &Settings,
     options: &mut mount::Options,
@@ -81,7 +90,7 @@ pub(crate) async fn mounted(
 
 /// Programs and clients learn of a server that makes no sense by an error's number; here it is said
 /// in words what it has done: each thing once.
-pub(crate) fn complaints(
+pub fn complaints(
     words: impl Fn(&Error) -> String + Send + Sync + 'static,
     say: impl Fn(&str) + Send + Sync + 'static,
 ) -> Complaints {
@@ -92,5 +101,27 @@ pub(crate) fn complaints(
         if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
             say(&text);
         }
+    })
+}
+
+/// A server that goes away or comes back, in the sentences of Linux.
+pub fn events(
+    settings: &Settings,
+    role: Role,
+    hear: impl Fn(&Event, &str) + Send + Sync + 'static,
+) -> Events {
+    let host = settings.target.host.clone();
+    let so = if settings.soft { "calls fail" } else { "still trying" };
+    let (subject, object) = role.server();
+    Events::new(move |event| {
+        let text = match &event {
+            Event::NotResponding => format!("{subject} {host} not responding, {so}"),
+            Event::Responding => format!("{subject} {host} OK"),
+            Event::Disconnected { cause } => {
+                format!("connection to {object}{host} lost ({cause}), connecting again")
+            }
+            Event::Reconnected => format!("connected to {object}{host} again"),
+        };
+        hear(&event, &text);
     })
 }

@@ -1,0 +1,125 @@
+//! What was found, on a terminal.
+
+use std::fmt;
+
+use doctor::reach::{Answering, Phase};
+
+use crate::{AFTER_A_FAILURE, Checked, Difference, Failed, Outcome, Step};
+
+/// The verdict where nothing failed.
+pub(crate) const WELL: &str = "Every phase that a mount needs is well.";
+
+/// The phases a line each, what was seen besides, and the verdict.
+pub fn text(checked: &Checked) -> String {
+    let (shown, left): (Vec<_>, Vec<_>) = checked.steps.iter().partition(|step| !is_left(step));
+    let mut text = format!("{}\n\n", checked.target);
+    text.extend(shown.into_iter().map(line));
+    text.push_str(&not_tried(&left));
+    text.push_str(&besides_text(checked));
+    text.push_str(&match checked.failed() {
+        Some((phase, failed)) => verdict(phase, failed),
+        None => format!("\n{WELL}\n"),
+    });
+    text
+}
+
+/// The phases that come after one that failed, on a line.
+fn not_tried(left: &[&Step]) -> String {
+    let names: Vec<_> = left.iter().map(|step| step.phase.name()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("  not tried, since {AFTER_A_FAILURE}: {}\n", names.join(", ")),
+    }
+}
+
+fn besides_text(checked: &Checked) -> String {
+    let lines: String = besides(checked).map(|sentence| format!("  {sentence}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// What was seen besides the phases, in sentences.
+pub(crate) fn besides(checked: &Checked) -> impl Iterator<Item = String> {
+    [times(checked), clocks(checked), others(checked)].into_iter().flatten()
+}
+
+/// A phase after one that failed.
+fn is_left(step: &Step) -> bool {
+    matches!(&step.outcome, Outcome::Skipped(why) if why == AFTER_A_FAILURE)
+}
+
+fn line(step: &Step) -> String {
+    let ms = step.ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
+    let (how, what) = outcome(step);
+    format!("  {:<14}{how:<8}{ms:>10}  {what}\n", step.phase)
+}
+
+/// The outcome in a word, and its sentence.
+pub(crate) fn outcome(step: &Step) -> (&'static str, &str) {
+    match &step.outcome {
+        Outcome::Done(what) => ("ok", what),
+        Outcome::Failed(failed) if failed.is_optional => ("no", &failed.what),
+        Outcome::Failed(failed) => ("FAILED", &failed.what),
+        Outcome::Skipped(why) => ("-", why),
+    }
+}
+
+fn times(checked: &Checked) -> Option<String> {
+    let (connect, null) = checked.connect_ms.zip(checked.null_ms)?;
+    let says = match checked.answering {
+        Answering::AsFastAsTcp => "the server answers about as fast as the network lets it",
+        Answering::SlowServer => {
+            "the server takes its time for a call that does nothing: its processors or threads are \
+             busy"
+        }
+        Answering::Unknown => return None,
+    };
+    Some(format!("NULL takes {null:.3} ms, a TCP connection {connect:.3} ms: {says}."))
+}
+
+fn clocks(checked: &Checked) -> Option<String> {
+    match checked.clock {
+        Some(clock) => Some(clock.to_string()),
+        None if checked.failed().is_none() => {
+            Some("How far the clocks differ is not known: --write compares them.".to_owned())
+        }
+        None => None,
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ahead_ms, error_ms } = *self;
+        let which = if ahead_ms > 0.0 { "ahead of" } else { "behind" };
+        match self.is_seen() {
+            true => write!(
+                f,
+                "The server's clock is {:.0} ms {which} ours, give or take {error_ms:.0} ms: make \
+                 and caches go by it (chronyc tracking, on both).",
+                ahead_ms.abs()
+            ),
+            false => {
+                write!(f, "The clocks differ by no more than can be seen, {error_ms:.0} ms.")
+            }
+        }
+    }
+}
+
+fn others(checked: &Checked) -> Option<String> {
+    let each = checked.others.iter().map(|other| match (&other.why, other.answers) {
+        (Some(why), false) => format!("{} no ({why})", other.what),
+        (_, answers) => format!("{} {}", other.what, if answers { "yes" } else { "no" }),
+    });
+    let each = each.collect::<Vec<_>>().join("; ");
+    (!each.is_empty()).then(|| format!("Also tried: {each}."))
+}
+
+fn verdict(phase: Phase, failed: &Failed) -> String {
+    let mut text = format!(
+        "\nIt fails at {phase}: {}.\n\n  likely causes, the likeliest first\n",
+        failed.what
+    );
+    for (number, cause) in failed.causes.iter().enumerate() {
+        text.push_str(&format!("  {}. {}\n     try: {}\n", number + 1, cause.what, cause.check));
+    }
+    text
+}

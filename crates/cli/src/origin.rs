@@ -1,0 +1,97 @@
+//! The origin of a proxy: another server's export, by its name and options of nfs(5).
+
+use std::path::Path;
+
+use client::error::Error;
+use client::mount::{self, Mounted};
+use client::session::Credential;
+use client::url::Target;
+use harness::exit::Failure;
+use harness::mounts::reached::{self, Role};
+use harness::mounts::settings::{self, Settings};
+use harness::output;
+use harness::target;
+use net::clock::Clock;
+use net::shape::Shape;
+use server::types::Caller;
+
+/// Options of the origin's mount that mean something to a proxy.
+const WORDS: &[&str] = &[
+    "hard",
+    "soft",
+    "timeo",
+    "retrans",
+    "nconnect",
+    "rsize",
+    "wsize",
+    "port",
+    "mountport",
+    "proto",
+    "tcp",
+    "udp",
+    "vers",
+    "nfsvers",
+];
+
+/// Whether what is to be served is an export of another server, and no directory of this name.
+pub(crate) fn is_origin(name: &str) -> bool {
+    let is_url = name.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("nfs://"));
+    let is_target =
+        name.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
+    is_url || (is_target && !Path::new(name).exists())
+}
+
+/// The origin by its name, with options of nfs(5).
+pub(crate) fn settings(store: &str, options: &str) -> Result<Settings, Failure> {
+    let wrong = |why: String| Failure::usage(why, "nfskit serve --help");
+    let mut settings = Settings::of(store).map_err(|why| {
+        let (what, form) = why.split_once('\n').unwrap_or((why.as_str(), "nfskit serve --help"));
+        Failure::usage(what, form.trim())
+    })?;
+    for word in settings::split(options) {
+        applied(&mut settings, &word).map_err(|why| wrong(format!("--origin {why}")))?;
+    }
+    Ok(settings)
+}
+
+fn applied(settings: &mut Settings, word: &str) -> Result<(), String> {
+    let key = word.split('=').next().unwrap_or_default();
+    match WORDS.contains(&key) {
+        true => settings.word(word),
+        false => Err(format!("{word:?} means nothing to a proxy; known: {}", WORDS.join(", "))),
+    }
+}
+
+/// Mounts the origin's export.
+pub(crate) async fn mounted(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
+    let target = &settings.target;
+    let mut options = own_options(target);
+    let events = reached::events(settings, Role::Origin, |_, text| output::say(text));
+    let mut mounted = reached::mounted(clock, settings, &mut options, events, Role::Origin).await?;
+    let words = |error: &Error| format!("the origin's reply makes no sense: {error}");
+    let complaints = reached::complaints(words, |text| output::say(text));
+    mounted.session = mounted.session.complaining(complaints);
+    Ok(mounted)
+}
+
+/// Those of a mount without an emulated link.
+fn own_options(target: &Target) -> mount::Options {
+    target::options(target, mount::Options::REPLY_LIMIT, Shape::default())
+}
+
+/// Who everyone is at the origin, if the URL says so.
+pub(crate) fn everyone(target: &Target) -> Option<Caller> {
+    let Credential { uid, gid, .. } = own_options(target).credential;
+    let is_named = target.uid.is_some() || target.gid.is_some();
+    is_named.then(|| Caller { uid, gid, gids: Vec::new() })
+}
+
+/// Which origin it is, in handles and logs.
+pub(crate) fn name(target: &Target) -> String {
+    let port = target.nfs_port.map_or_else(String::new, |port| port.to_string());
+    format!("{}:{port}:{}", target.host, target.path_text())
+}
+
+pub(crate) fn no_key(why: proxy::HandlesError) -> Failure {
+    Failure::environment(why, "a system with getrandom(2)")
+}
