@@ -4,6 +4,7 @@
 //!   changed a file since; [`ours`] tells our own changes from those of others.
 //! - [`names`]: which name leads to which handle, or to nothing.
 //! - [`rights`]: what a caller may do, as the server said (ACCESS).
+//! - [`singly`]: directories whose names are asked for one by one, and are listed instead.
 //! - [`state`]: a file's state, as a cache on a disk has it.
 //!
 //! Each has a stated maximum; when it is full, what was used longest ago is forgotten, which costs
@@ -13,4 +14,5 @@ pub mod attributes;
 pub mod names;
 pub mod ours;
 pub mod rights;
+pub mod singly;
 pub mod state;

@@ -20,7 +20,7 @@ const FILE_SYSTEMS_MAX: usize = 256;
 
 /// Whether a name leads nowhere if none of the same bytes was made. Servers have directories that
 /// they do not list (`.snapshot`), and take different bytes for one letter.
-fn is_listed(name: &[u8]) -> bool {
+pub(super) fn is_listed(name: &[u8]) -> bool {
     name.is_ascii() && name.first() != Some(&b'.')
 }
 

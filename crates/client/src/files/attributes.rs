@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use perf::units::Instant;
-use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, WccData, fsstat};
+use wire::nfs3::{FType, Fattr3, FileHandle, NfsStat3, Sattr3, SetTime, WccData, fsstat};
 
 use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::{Told, Version};
@@ -13,6 +13,19 @@ use crate::session::Credential;
 /// How often an open asks while changes of ours keep beginning: of a file of which one program sets
 /// attributes all the time, it takes what it gets.
 const OPEN_TRIES_MAX: u32 = 4;
+
+/// See [`Files::has_already`].
+fn is_no_change(who: &Credential, told: &Fattr3, new: &Sattr3) -> bool {
+    let Sattr3 { mode, uid, gid, size, atime, mtime } = *new;
+    let is_told = |new: Option<u32>, told| new.is_none_or(|new| new == told);
+    let others = size.is_some() || [atime, mtime].iter().any(|time| *time != SetTime::DontChange);
+    told.ftype == FType::Dir
+        && told.uid == who.uid
+        && !others
+        && is_told(mode, told.mode)
+        && is_told(uid, told.uid)
+        && is_told(gid, told.gid)
+}
 
 impl Files {
     /// The attributes of a file, from memory while they are good.
@@ -80,7 +93,23 @@ impl Files {
             return Ok(found.attributes);
         }
         self.finish_making(file).await;
+        if let Some(attributes) = self.has_already(who, &file, &new) {
+            return Ok(attributes);
+        }
         self.set(&self.acting(who), file, new).await.map(|found| found.attributes)
+    }
+
+    /// The attributes of a directory that belongs to the caller and has this owner, group and mode:
+    /// programs that copy a tree give each directory what it was made with. Its time of change
+    /// stays, too.
+    fn has_already(&self, who: &Credential, file: &FileHandle, new: &Sattr3) -> Option<Fattr3> {
+        let now = self.now();
+        let told = {
+            let mut state = self.inner.state.lock();
+            state.attributes.sure(file)?;
+            state.attributes.good(file, now)?
+        };
+        is_no_change(who, &told, new).then_some(told)
     }
 
     pub(super) async fn set(

@@ -9,6 +9,7 @@ use cache::catalog::ENTRIES_MAX;
 use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3};
 
+use super::absent::is_listed;
 use super::names::NamesThen;
 use super::{Files, Found, Mistake};
 use crate::cache::names::Target;
@@ -20,6 +21,9 @@ use crate::walk::Walk;
 /// Bytes of names and cookies, and of everything, asked for with each call.
 pub(super) const DIR_COUNT: u32 = 32 << 10;
 pub(super) const MAX_COUNT: u32 = 256 << 10;
+
+/// A directory of more bytes is not listed for the sake of a few names: some hundred entries.
+const LISTED_BYTES_MAX: u64 = 16 << 10;
 
 /// Reads a directory; see the module's head.
 #[derive(Debug)]
@@ -53,6 +57,35 @@ impl Files {
             progress: Mutex::default(),
             heard: Mutex::default(),
         }
+    }
+
+    /// A name that would have to be asked for, by a listing in place of its LOOKUP, if it is not
+    /// the first of its directory. None where that did not tell.
+    pub(super) async fn find_by_listing(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Option<Found> {
+        if !is_listed(name) {
+            return None;
+        }
+        let version = {
+            let mut state = self.inner.state.lock();
+            let version = state.attributes.sure_version(&dir)?;
+            let is_small = state.attributes.last(&dir)?.size <= LISTED_BYTES_MAX;
+            (is_small && state.singly.lists(&dir, version)).then_some(version)?
+        };
+        let listing = self.listing(who, dir);
+        let told = listing.ask(0, [0; 8]).await;
+        let found = told.ok().and_then(|_| match self.find(&dir, name)? {
+            Target::File(file) => self.found(&file),
+            Target::Nothing => None,
+        });
+        if found.is_none() {
+            self.inner.state.lock().singly.in_vain(&dir, version);
+        }
+        found
     }
 
     /// The file of an entry, as far as is known without asking. The page that has it may be older

@@ -35,6 +35,7 @@ const LOOK_EVERY: Nanos = Nanos::from_millis(50);
 
 /// Rights that have effects beyond their bits: an owner that is set takes them away.
 const SETID: u32 = 0o7000;
+const OWNER_RIGHTS: u32 = 0o700;
 const GROUP_RIGHTS: u32 = 0o070;
 
 /// See the module's head. Bounded by the files that are open.
@@ -118,7 +119,9 @@ fn can_wait(who: &Credential, told: &Fattr3, new: &Sattr3) -> bool {
     let is_root = is_owner && who.uid == 0;
     let gives_away =
         new.uid.is_some_and(|uid| uid != told.uid) || new.gid.is_some_and(|gid| gid != told.gid);
-    let takes_nothing = new.mode.is_none_or(|mode| told.mode & !mode == 0 && mode & SETID == 0);
+    // Its owner's own rights are those of who asks.
+    let takes_nothing =
+        new.mode.is_none_or(|mode| told.mode & !mode & !OWNER_RIGHTS == 0 && mode & SETID == 0);
     is_owner
         && takes_nothing
         && told.mode & SETID == 0
@@ -305,6 +308,7 @@ mod tests {
         assert!(!can_wait(&of(7), &told(7, 0), &Sattr3 { size: Some(0), ..nothing }));
         assert!(can_wait(&of(7), &told(7, 0o600), &mode(0o644)));
         assert!(!can_wait(&of(7), &told(7, 0o644), &mode(0o600)), "others might read it");
+        assert!(can_wait(&of(7), &told(7, 0o600), &mode(0)), "nobody but its owner might");
         assert!(!can_wait(&of(7), &told(7, 0), &mode(0o4755)), "an owner would take the bit");
         let owner = Sattr3 { uid: Some(8), gid: Some(8), ..nothing };
         assert!(can_wait(&of(0), &told(0, 0o600), &owner));

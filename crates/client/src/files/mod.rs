@@ -43,6 +43,7 @@ use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
 use crate::cache::names::Names;
 use crate::cache::rights::{CallerId, Rights};
+use crate::cache::singly::Singly;
 use crate::error::Error;
 use crate::read_ahead::budget::Budget;
 use crate::session::{Credential, Session};
@@ -162,6 +163,7 @@ struct State {
     attributes: Attributes,
     names: Names,
     rights: Rights,
+    singly: Singly,
     callers: LruCache<Credential, (CallerId, Session)>,
     callers_seen: u64,
     busy: Busy,
@@ -196,6 +198,7 @@ impl Files {
             attributes: Attributes::new(options.times, options.files_max),
             names: Names::new(options.names_max),
             rights: Rights::new(options.rights_max),
+            singly: Singly::default(),
             callers: LruCache::new(at_least_one(CALLERS_MAX)),
             callers_seen: 0,
             busy: Busy::new(clock),

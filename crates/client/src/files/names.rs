@@ -52,6 +52,9 @@ impl Files {
             }
             None => {}
         }
+        if let Some(found) = self.find_by_listing(who, dir, name).await {
+            return Ok(found);
+        }
         self.ask_lookup(&acting, dir, name).await
     }
 
@@ -88,7 +91,7 @@ impl Files {
         Ok(())
     }
 
-    fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
+    pub(super) fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
         let now = self.now();
         let mut state = self.inner.state.lock();
         let version = state.attributes.sure_version(dir)?;

@@ -205,14 +205,73 @@ fn who_depends_on_what_was_set_waits_for_it() {
 }
 
 #[test]
-fn rights_that_are_taken_are_taken_at_once() {
+fn a_file_that_nobody_may_read_is_its_makers_until_it_is_closed() {
     world(async |scene| {
         let (ours, me) = (&scene.ours, me());
         let root = ours.root();
         let mode = Sattr3::of_mode(0);
-        let (_, open) = ours.create_open(&me, root, b"secret", mode, true).await.unwrap();
-        assert_eq!(scene.on_the_server(root, b"secret").await.mode & 0o7777, 0);
+        let (made, open) = ours.create_open(&me, root, b"secret", mode, true).await.unwrap();
+        assert_eq!(made.attributes.mode & 0o7777, 0, "as it is shown here");
+        assert_eq!(scene.on_the_server(root, b"secret").await.mode & 0o077, 0);
+        // As a package manager does it: more is set before the close, and goes with it.
+        ours.setattr(&me, made.handle, Sattr3::of_mode(0o640)).await.unwrap();
+        scene.take_calls();
+        open.flush_at_close().await.unwrap();
+        assert_eq!(scene.take_calls(), [("SETATTR", 1)]);
         open.close().await;
+        assert_eq!(scene.on_the_server(root, b"secret").await.mode & 0o7777, 0o640);
+    });
+}
+
+#[test]
+fn a_directory_is_not_asked_to_become_what_it_is() {
+    world(async |scene| {
+        let (ours, me) = (&scene.ours, me());
+        let mode = Sattr3::of_mode(0o755);
+        let dir = ours.mkdir(&me, ours.root(), b"d", mode).await.unwrap();
+        scene.take_calls();
+        ours.setattr(&me, dir.handle, owner(dir.attributes.uid)).await.unwrap();
+        ours.setattr(&me, dir.handle, mode).await.unwrap();
+        assert!(scene.take_calls().is_empty(), "it belongs to who asks, and is so");
+        ours.setattr(&me, dir.handle, Sattr3::of_mode(0o700)).await.unwrap();
+        ours.setattr(&me, dir.handle, times()).await.unwrap();
+        assert_eq!(scene.take_calls(), [("SETATTR", 2)]);
+        // Somebody else may have changed it when what is known is old.
+        scene.clock.sleep(Nanos::from_secs(61)).await;
+        ours.setattr(&me, dir.handle, Sattr3::of_mode(0o700)).await.unwrap();
+        assert_eq!(scene.take_calls(), [("SETATTR", 1)]);
+    });
+}
+
+#[test]
+fn whose_names_are_asked_for_one_by_one_is_listed() {
+    world(async |scene| {
+        let (ours, theirs, me) = (&scene.ours, &scene.theirs, me());
+        let mode = Sattr3::of_mode(0o755);
+        let dir = theirs.mkdir(&me, theirs.root(), b"d", mode).await.unwrap().handle;
+        for n in 0..50 {
+            let name = format!("f{n}");
+            theirs.create(&me, dir, name.as_bytes(), mode, true).await.unwrap();
+        }
+        ours.lookup(&me, ours.root(), b"d").await.unwrap();
+        scene.take_calls();
+        for n in 0..50 {
+            ours.lookup(&me, dir, format!("f{n}").as_bytes()).await.unwrap();
+        }
+        assert_eq!(scene.take_calls(), [("LOOKUP", 1), ("READDIRPLUS", 1)]);
+        // What a listing does not tell is looked up, and it is not listed for that again.
+        for n in 50..60 {
+            ours.lookup(&me, dir, format!("f{n}").as_bytes()).await.unwrap_err();
+        }
+        assert_eq!(scene.take_calls(), [("LOOKUP", 10), ("READDIRPLUS", 1)]);
+        // Another client's change is another state.
+        theirs.create(&me, dir, b"f50", mode, true).await.unwrap();
+        scene.clock.sleep(Nanos::from_secs(61)).await;
+        ours.lookup(&me, dir, b"f50").await.unwrap();
+        ours.lookup(&me, dir, b"f0").await.unwrap();
+        ours.lookup(&me, dir, b"f1").await.unwrap();
+        let calls = scene.take_calls();
+        assert_eq!(calls, [("GETATTR", 1), ("LOOKUP", 1), ("READDIRPLUS", 1)]);
     });
 }
 
