@@ -174,9 +174,9 @@ pub struct Sensitivity {
     pub(crate) common: Common,
 }
 
-/// Counts a disk's writes and times WRITEs without and with a write log.
+/// Times the 13 tests of the paper on caching on the client's disk, with and without a cache.
 ///
-/// The thirteen tests of the paper on caching files on the client's disk (Badros 1997), alone and
+/// The tests of the paper on caching files on the client's disk (Badros 1997), alone and
 /// by four copies at once: on a local directory, through a client that waits as Linux 2.4's, ours,
 /// and ours with a cache. Mounts are made anew before each test, so that what is read again comes
 /// from the disk. The paper's figures are lost; what its text says stands beside what was measured.
