@@ -109,6 +109,17 @@ const STAGES: &[Stage] = &[
         ],
     ),
     xtask("guest", "the Linux kernel's client", &["guest"]),
+    xtask("guest-proxy", "the same before proxies", &["guest", "--proxy"]),
+    xtask("guest-ganesha", "before proxies of NFS-Ganesha", &["guest", "--proxy", "--ganesha"]),
+    xtask(
+        "guest-write-back",
+        "before proxies that answer from a log",
+        &["guest", "--proxy", "--write-back"],
+    ),
+    xtask("guest-calls", "calls of programs, beside the kernel's client", &["guest", "calls"]),
+    xtask("guest-fscache", "the cache beside FS-Cache", &["guest", "fscache"]),
+    xtask("guest-behind", "untar through proxies, 10 ms from their server", &["guest", "behind"]),
+    xtask("guest-seen", "clients of two proxies and of their server", &["guest", "seen"]),
     xtask("drill", "staged faults, and what doctor says of them", &["drill"]),
     xtask("sim", "fresh seeds of simulated faults", &["sim", "--count", "2000"]),
     xtask(

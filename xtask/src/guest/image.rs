@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// Where the scripts are, seen from the root of the checkout.
 const BESIDE: &str = "../shared/kernelvm";
 /// What the workload needs beyond the packages that the scripts install.
-const PACKAGES: &str = "gcc,git";
+const PACKAGES: &str = "gcc,git,cachefilesd,sqlite3";
 
 #[derive(Debug)]
 pub(crate) struct Image {

@@ -4,10 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SCRIPTS: [(&str, &str); 5] = [
+const SCRIPTS: [(&str, &str); 10] = [
+    ("behind.sh", include_str!("scripts/behind.sh")),
     ("checks.py", include_str!("scripts/checks.py")),
+    ("clients.sh", include_str!("scripts/clients.sh")),
+    ("fscache.sh", include_str!("scripts/fscache.sh")),
     ("large.py", include_str!("scripts/large.py")),
     ("manifest.sh", include_str!("scripts/manifest.sh")),
+    ("programs.sh", include_str!("scripts/programs.sh")),
+    ("small.py", include_str!("scripts/small.py")),
     ("tree.sh", include_str!("scripts/tree.sh")),
     ("workload.sh", include_str!("scripts/workload.sh")),
 ];

@@ -8,7 +8,10 @@
 //!        └─ manifest of the directory  ── equal? ──  manifest of the mount
 //! ```
 //!
-//! With `--proxy` a second `nfskit serve` stands before each, and is what the guest mounts.
+//! With `--proxy` a second `nfskit serve` stands before each, and is what the guest mounts; with
+//! `--ganesha` its origin is NFS-Ganesha, and with `--write-back` it answers changes from a log.
+//! Other plays are `calls` (of programs, beside our mount), `fscache` (caches on a disk) and
+//! `behind` (proxies, 10 ms from their origin).
 //!
 //! The kernel and its root disk are made from Debian packages by the scripts of `kernelvm`, which
 //! lie beside this checkout. That takes a minute, and is kept in cargo's target folder until the
@@ -18,25 +21,26 @@
 //! system calls, one sort at a time; `tree.sh` is what people do, and what it leaves must be equal
 //! on NFS and on a local disk.
 
+mod behind;
+mod calls;
+mod fscache;
 pub(crate) mod image;
 pub(crate) mod material;
 mod options;
 mod servers;
 pub(crate) mod shell;
+mod stage;
 
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use crate::host::{build, scratch, tools};
 use image::Image;
-use options::Options;
+use options::{Options, Play};
 use servers::Servers;
-
-/// Seconds that the guest may take; it kills itself then.
-const GUEST_SECONDS_MAX: u32 = 900;
-/// The disk for the same work without NFS.
-const LOCAL_DISK_MB: &str = "1500";
+use stage::Stage;
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options: Options = crate::options::parse(words)?;
@@ -50,41 +54,41 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         };
     }
     let began = Instant::now();
-    let nfskit = build::release(root, "guest", "nfskit", "nfskit")?;
+    let nfskit = match &options.nfskit {
+        Some(program) => program.clone(),
+        None => build::release(root, "guest", "nfskit", "nfskit")?,
+    };
     let image = Image::provide(root, options.kernelvm.as_deref())?;
     println!("guest: image after {} s", began.elapsed().as_secs());
     let scratch = scratch::make("guest")?;
     let material = material::make(root, scratch.path())?;
-    let mut servers = Servers::start(&nfskit, &image, scratch.path(), options.proxy)?;
-    let outcome = work(&image, &servers, &material, scratch.path());
-    let compared = outcome.and_then(|()| servers.compare(&material, scratch.path()));
-    let stopped = servers.stop();
+    // Our mount works in the guest, too.
+    fs::copy(&nfskit, material.join("nfskit")).map_err(|error| format!("guest: {error}"))?;
+    let stage = Stage::make(&nfskit, &image, scratch.path())?;
+    let played = match options.play {
+        Play::Work => work(stage, &options, &material, scratch.path()),
+        Play::Calls => calls::play(stage, &material, scratch.path()),
+        Play::Fscache => fscache::play(stage, &material, scratch.path()),
+        Play::Behind | Play::Seen => behind::play(stage, &options, &material, scratch.path()),
+    };
     println!("guest: {} s", began.elapsed().as_secs());
-    compared.and(stopped)
+    played
 }
 
-/// Runs the workload in the guest; its output is ours.
-fn work(image: &Image, servers: &Servers, material: &Path, scratch: &Path) -> Result<(), String> {
-    let out = scratch.join("out");
-    let status = image
-        .guest(servers.namespace())
-        .args(["--timeout", &GUEST_SECONDS_MAX.to_string(), "--scratch", LOCAL_DISK_MB])
-        .arg("--add")
-        .arg(format!("{}:material", material.display()))
-        .arg("--set")
-        .arg(format!("SERVERS={}", servers.lines()))
-        .arg("--out")
-        .arg(&out)
-        .arg(material.join("workload.sh"))
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|error| format!("the guest does not start: {error}"))?;
-    match status.code() {
-        Some(0) => Ok(()),
-        Some(124) => Err("guest: the time was up".to_owned()),
-        Some(70) => Err("guest: the guest's kernel died, see above".to_owned()),
-        _ => Err(format!("guest: {status}, see above")),
-    }
+/// Runs the workload in the guest, and compares what it saw with what is on disk.
+fn work(
+    stage: Stage<'_>,
+    options: &Options,
+    material: &Path,
+    scratch: &Path,
+) -> Result<(), String> {
+    let mut servers = Servers::start(stage, options)?;
+    let settings = [("SERVERS", servers.lines())];
+    let script = material.join("workload.sh");
+    let played = servers.stage().play(&script, material, &settings, &scratch.join("out"));
+    // What is on its way to an origin comes there at the end.
+    let stopped = servers.stop();
+    played.and_then(|()| servers.compare(material, scratch)).and(stopped)
 }
 
 /// Why the guest cannot run here.

@@ -1,21 +1,19 @@
 //! The servers under test, in a network namespace with the guest, and what they have on disk.
 
-use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::image::Image;
-use crate::host::child::Service;
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
+use super::options::Options;
+use super::stage::{ADDRESS, Stage, User};
+use crate::host::child::{finish, text};
 
-/// The host's address on the guest's network, which is nobody else's.
-const ADDRESS: &str = "10.77.0.1";
 /// From a proxy's port to that of the server behind it.
 const BEHIND: u16 = 100;
-const NAMESPACE_PREFIX: &str = "nfskit-guest-";
+/// Where NFS-Ganesha listens, and its MOUNT service one above.
+const GANESHA: u16 = 2249;
 /// Reading 5 GiB from a slow disk.
 const MANIFEST_WITHIN: Duration = Duration::from_secs(300);
 const NOBODY: u32 = 65_534;
@@ -60,85 +58,73 @@ const MOUNTS: [Mount; 3] = [
     },
 ];
 
+/// The servers of all mounts, on a stage.
 #[derive(Debug)]
-pub(super) struct Servers {
-    namespace: String,
-    folder: PathBuf,
-    running: Vec<Service>,
+pub(super) struct Servers<'a> {
+    stage: Stage<'a>,
+    options: &'a Options,
 }
 
-impl Servers {
-    /// Starts them, each with a proxy before it if `proxied`.
-    pub(super) fn start(
-        nfskit: &Path,
-        image: &Image,
-        scratch: &Path,
-        proxied: bool,
-    ) -> Result<Self, String> {
-        remove_left_over();
-        let namespace = format!("{NAMESPACE_PREFIX}{}", std::process::id());
-        let folder = scratch.join("exports");
-        let mut servers = Self { namespace, folder, running: Vec::new() };
-        let prepared = image.guest(&servers.namespace).arg("--prep").status();
-        if !prepared.is_ok_and(|status| status.success()) {
-            return Err("guest: the network namespace cannot be made".to_owned());
+impl<'a> Servers<'a> {
+    /// Starts them, each with a proxy before it if the options say so.
+    pub(super) fn start(stage: Stage<'a>, options: &'a Options) -> Result<Self, String> {
+        let mut servers = Self { stage, options };
+        if options.ganesha {
+            let folder = servers.stage.folder().to_owned();
+            servers.stage.ganesha(&folder, GANESHA)?;
         }
-        let open = |folder: &Path| fs::set_permissions(folder, Permissions::from_mode(0o755));
-        fs::create_dir(&servers.folder)
-            .and_then(|()| open(scratch))
-            .map_err(|error| format!("{}: {error}", servers.folder.display()))?;
-        for mount in MOUNTS {
-            servers.serve(nfskit, mount, proxied)?;
+        for mount in servers.mounts() {
+            servers.serve(mount)?;
         }
         Ok(servers)
     }
 
-    fn serve(&mut self, nfskit: &Path, mount: Mount, proxied: bool) -> Result<(), String> {
-        let export = self.folder.join(mount.name);
-        let state = self.folder.join(format!("{}.state", mount.name));
+    /// Behind Ganesha, whose exports are root's, nobody serves anything.
+    fn mounts(&self) -> impl Iterator<Item = Mount> + use<> {
+        let all = !self.options.ganesha;
+        MOUNTS.into_iter().filter(move |mount| all || mount.privileged)
+    }
+
+    fn serve(&mut self, mount: Mount) -> Result<(), String> {
+        let Options { proxy, ganesha, write_back, .. } = *self.options;
+        let export = self.export(mount);
+        let state = self.stage.folder().join(format!("{}.state", mount.name));
         for folder in [&export, &state] {
             let owner = (!mount.privileged).then_some(NOBODY);
             let made = fs::create_dir(folder).and_then(|()| chown(folder, owner, owner));
             made.map_err(|error| format!("{}: {error}", folder.display()))?;
         }
-        let port = if proxied { mount.port + BEHIND } else { mount.port };
-        self.listen(nfskit, mount, export.as_os_str(), &state, port)?;
-        if proxied {
-            let version = mount.version;
-            let origin =
-                format!("nfs://{ADDRESS}/?version={version}&nfsport={port}&mountport={port}");
-            self.listen(nfskit, mount, origin.as_ref(), &state, mount.port)?;
+        let user = if mount.privileged { User::Root } else { User::Nobody };
+        let port = if proxy { mount.port + BEHIND } else { mount.port };
+        if !ganesha {
+            self.stage.serve(user, export.as_os_str(), &state, port, &[])?;
         }
-        Ok(())
-    }
-
-    fn listen(
-        &mut self,
-        nfskit: &Path,
-        mount: Mount,
-        store: &OsStr,
-        state: &Path,
-        port: u16,
-    ) -> Result<(), String> {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.namespace]);
-        if !mount.privileged {
-            command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+        if !proxy {
+            return Ok(());
         }
-        command.arg(nfskit).arg("serve").arg(store).arg("--state").arg(state);
-        command.args(["--listen", &format!("{ADDRESS}:{port}")]).args(TRUSTING);
-        let mut service = Service::start(&mut command)?;
-        let banner = |lines: &[String]| {
-            let mounts = lines.iter().any(|line| line.contains("mount -t nfs"));
-            mounts.then(|| lines.join("\n"))
+        let version = if ganesha { 3 } else { mount.version };
+        let origin = match ganesha {
+            true => format!(
+                "nfs://{ADDRESS}/export/{}?version=3&nfsport={GANESHA}&mountport={}",
+                mount.name,
+                GANESHA + 1
+            ),
+            false => format!("nfs://{ADDRESS}/?version={version}&nfsport={port}&mountport={port}"),
         };
-        println!("{}", service.wait_for(START_WITHIN, banner)?);
-        self.running.push(service);
-        Ok(())
+        let mut options = Vec::new();
+        if write_back && mount.privileged && version == 3 {
+            let log = self.stage.folder().join(format!("{}.wal", mount.name));
+            options = vec!["--write-back".to_owned(), log.display().to_string()];
+        }
+        self.stage.serve(user, origin.as_ref(), &state, mount.port, &options)
     }
 
-    pub(super) fn namespace(&self) -> &str {
-        &self.namespace
+    fn export(&self, mount: Mount) -> PathBuf {
+        self.stage.folder().join(mount.name)
+    }
+
+    pub(super) fn stage(&self) -> &Stage<'a> {
+        &self.stage
     }
 
     /// The mounts as `workload.sh` reads them.
@@ -147,15 +133,15 @@ impl Servers {
             let Mount { name, port, version, scope, checks, .. } = mount;
             format!("{name} {port} {version} {scope} {checks}")
         };
-        MOUNTS.iter().map(line).collect::<Vec<_>>().join("\n")
+        self.mounts().map(|mount| line(&mount)).collect::<Vec<_>>().join("\n")
     }
 
     /// Compares what the guest saw through each mount with what is on disk.
     pub(super) fn compare(&self, material: &Path, scratch: &Path) -> Result<(), String> {
-        for mount in MOUNTS {
+        for mount in self.mounts() {
             let seen = read(&scratch.join(format!("out/{}.manifest", mount.name)))?;
             let mut manifest = Command::new("bash");
-            manifest.arg(material.join("manifest.sh")).arg(self.folder.join(mount.name));
+            manifest.arg(material.join("manifest.sh")).arg(self.export(mount));
             if mount.version == 3 {
                 // Version 2 rounds them.
                 manifest.arg("times");
@@ -165,7 +151,7 @@ impl Servers {
             println!("guest: {}: {} lines are those on disk", mount.name, there.lines().count());
             if mount.scope == "all" && mount.version == 3 {
                 let written = read(&scratch.join(format!("out/{}.large", mount.name)))?;
-                let large = self.folder.join(mount.name).join("large");
+                let large = self.export(mount).join("large");
                 let there = output(Command::new("sha256sum").arg(large))?;
                 if there.split_whitespace().next() != Some(written.trim()) {
                     return Err(format!("guest: {}: the 5 GiB differ: {there}", mount.name));
@@ -177,32 +163,7 @@ impl Servers {
     }
 
     pub(super) fn stop(&mut self) -> Result<(), String> {
-        // A proxy before its origin.
-        self.running.drain(..).rev().try_for_each(|server| server.stop(STOP_WITHIN))
-    }
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        self.running.clear();
-        remove_namespace(&self.namespace);
-    }
-}
-
-fn remove_namespace(name: &str) {
-    // It is in nobody's way if it stays; the next run tries again.
-    let _ = Command::new("ip").args(["netns", "delete", name]).status();
-}
-
-/// Removes namespaces whose run was interrupted.
-fn remove_left_over() {
-    let Ok(entries) = fs::read_dir("/run/netns") else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(NAMESPACE_PREFIX);
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            remove_namespace(&name);
-        }
+        self.stage.stop()
     }
 }
 
@@ -213,8 +174,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 fn output(command: &mut Command) -> Result<String, String> {
-    let read = |stdout| crate::host::child::text(stdout);
-    crate::host::child::finish(command, MANIFEST_WITHIN, read).map(|finished| finished.value)
+    finish(command, MANIFEST_WITHIN, text).map(|finished| finished.value)
 }
 
 /// The first lines that only one side has.
