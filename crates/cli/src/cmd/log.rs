@@ -38,8 +38,42 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
 }
 
 fn unusable(error: LogError) -> Failure {
-    Failure::environment(error, "the logs of a server that has ended, as given to --write-log")
+    let error = error.to_string();
+    let advice = advice(&error);
+    Failure::environment(error, advice)
 }
+
+/// What to do about a log that is refused, by what the store says of it.
+pub(crate) fn advice(why: &str) -> &'static str {
+    let known = ADVICE.iter().find(|(words, _)| words.iter().any(|word| why.contains(word)));
+    known.map_or("nfskit log inspect FILE tells what a write log holds", |(_, advice)| advice)
+}
+
+const ADVICE: [(&[&str], &str); 9] = [
+    (&["in memory"], "a place on a disk, such as /var/lib/nfskit, or a block device"),
+    (&["is of 16 MiB to 1 GiB", "takes 16 MiB at least"], "--write-log-size of 16M to 1G"),
+    (&["No space left"], "a disk with room for all of the log, or a smaller --write-log-size"),
+    (
+        &["cannot be made", "Permission denied"],
+        "a folder that is there, and in which this user may make files",
+    ),
+    (&["another server has it", "in use"], "its server ended first, or another log"),
+    (
+        &["had the write log", "another directory", "another server or directory"],
+        "--write-log with the log that this directory had; nfskit log drain LOG DIR brings what a \
+         log holds to its place, after which the directory needs none",
+    ),
+    (
+        &["damaged", "checksum", "was made with"],
+        "a copy of it first; then nfskit log replay --salvage LOG DIR brings what is whole of it \
+         to its place",
+    ),
+    (
+        &["not a write log", "neither a file nor", "Is a directory"],
+        "the name of a file that is not there, where a log is made, or a blank block device",
+    ),
+    (&["all are needed"], "--write-log with each of the directory's logs, once"),
+];
 
 /// Opens the directory with its log, which brings to its place what that holds.
 fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovered), Failure> {

@@ -39,6 +39,7 @@ use world::machine::times;
 use self::banner::Banner;
 use self::stores::{EMULATED, Kind};
 use crate::args::{self, LogFailure, LogReplies, MetadataSync};
+use crate::cmd::log;
 use crate::recovery;
 
 /// Replies that are remembered for retransmissions, some 400 bytes each.
@@ -428,7 +429,8 @@ fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
 fn bad_exports(why: String) -> Failure {
     match why.starts_with("cannot serve") {
         true if why.contains("write log") => {
-            Failure::environment(why, "nfskit log inspect FILE tells what a write log holds")
+            let advice = log::advice(&why);
+            Failure::environment(why, advice)
         }
         true => served::cannot_open(why),
         false => Failure::environment(why, "nfskit serve --help has the form of exports"),

@@ -60,8 +60,8 @@ impl Aligned {
 }
 
 impl LogFile {
-    /// Opens and locks it, whose ever it is. `rebuilt` is the identity of one whose first block is
-    /// damaged; its length is found here.
+    /// Opens and locks it, whose ever it is. `rebuilt` is the identity of one that is to be
+    /// salvaged, where its first block is damaged; its length is found here.
     pub(super) fn open(path: &Path, rebuilt: Option<Identity>) -> Result<Self, LogError> {
         let wrong = |what: String| LogError::File { file: path.to_owned(), what };
         let told = |cause: io::Error| wrong(cause.to_string());
@@ -71,6 +71,7 @@ impl LogFile {
             file.read_exact_at(&mut block, 0).map_err(told)?;
         }
         let is_device = device::is_device(&file).map_err(told)?;
+        let own = rebuilt.as_ref().map(|rebuilt| rebuilt.id);
         let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
             (Ok(identity), _) => (identity, false),
             (Err(IdentityError::Checksum | IdentityError::Foreign), Some(rebuilt)) => {
@@ -84,7 +85,11 @@ impl LogFile {
         };
         let bytes = identity.bytes;
         if bytes > len || (bytes < len && !is_device) {
-            return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
+            if is_device || own != Some(identity.id) {
+                return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
+            }
+            // What was cut off is zeros from now on, and read as damage.
+            make_as_long(&file, len, bytes).map_err(told)?;
         }
         let direct = open_direct(path, &file).map_err(told)?;
         Ok(Self {
@@ -176,6 +181,16 @@ fn check_kind(file: &File) -> Result<(), String> {
         true => Err("it lies in memory (tmpfs), where nothing is stable".to_owned()),
         false => Ok(()),
     }
+}
+
+/// Gives a log its length again, with all its blocks.
+fn make_as_long(file: &File, len: u64, bytes: u64) -> io::Result<()> {
+    if len < bytes {
+        let all = rustix::fs::FallocateFlags::empty();
+        rustix::fs::fallocate(file, all, len, bytes - len)?;
+    }
+    file.set_len(bytes)?;
+    file.sync_all()
 }
 
 /// What a log takes of a device.
