@@ -43,7 +43,9 @@ impl Session {
     fn connect(port: u16) -> Result<Self, String> {
         let root = FileHandle::new(&[]).ok_or("a handle of no bytes")?;
         let stream = connection::open(port)?;
-        Ok(Self { stream, replies: Replies::new(), xid: 0x7000_0000, root })
+        // A server whose replies outlive it would take the calls of a second run for the first's.
+        let xid = 0x7000_0000 | fastrand::u32(..1 << 27);
+        Ok(Self { stream, replies: Replies::new(), xid, root })
     }
 
     pub(crate) fn lookup(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, String> {
