@@ -65,7 +65,12 @@ impl Measurer<'_> {
         let (name, server) = peer;
         match row.work {
             Work::Write { block_bytes } => self.write(row, site, name, server, block_bytes),
-            Work::FileSync { files } => self.file_sync(row, site, server, files),
+            Work::FileSync { files } => {
+                self.overwrite(row, site, server, (files, StableHow::FileSync))
+            }
+            Work::Unstable { files } => {
+                self.overwrite(row, site, server, (files, StableHow::Unstable))
+            }
             Work::CreateRemove => {
                 let mut job = CreateRemove::new(site.work);
                 let sample = self.timed(row, &mut site.pipeline, &mut job, server)?;
@@ -212,25 +217,24 @@ impl Measurer<'_> {
         Ok(Sample { commit_seconds, ..sample })
     }
 
-    /// Stable writes over files that have all their blocks, so that only data has to be synced.
-    fn file_sync(
+    /// Writes over files that have all their blocks, so that only data has to be synced.
+    fn overwrite(
         &self,
         row: &Row,
         site: &mut Site,
         server: u32,
-        count: usize,
+        (count, stable): (usize, StableHow),
     ) -> Result<Sample, String> {
         let names: Vec<String> = (0..count).map(|number| format!("stable-{number:02}")).collect();
         let file_bytes = STABLE_TOTAL_BYTES / count as u64;
         let mut files = Vec::new();
         for name in &names {
             let file = site.session.create(site.work, name)?;
-            let stable = StableHow::Unstable;
-            let span = Span { block_bytes: KIB_64, file_bytes, stable, again: false };
+            let unstable = StableHow::Unstable;
+            let span = Span { block_bytes: KIB_64, file_bytes, stable: unstable, again: false };
             write_whole(&mut site.pipeline, file, span, row.window)?;
             files.push(file);
         }
-        let stable = StableHow::FileSync;
         let span = Span { block_bytes: STABLE_BYTES, file_bytes, stable, again: true };
         let mut job = Write::new(&files, span);
         let sample = self.timed(row, &mut site.pipeline, &mut job, server)?;

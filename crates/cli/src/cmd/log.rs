@@ -135,3 +135,27 @@ fn summary(found: &Inspection) -> String {
         found.files,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_has_advice_of_its_own() {
+        for (why, to_do) in [
+            ("it cannot be made: it lies in memory (tmpfs), where nothing is stable", "on a disk"),
+            ("a log is of 16 MiB to 1 GiB (--write-log-size)", "16M to 1G"),
+            ("it cannot be made: No space left on device (os error 28)", "smaller"),
+            ("it cannot be made: No such file or directory (os error 2)", "a folder"),
+            ("another server has it", "ended first"),
+            ("it was made for another directory", "drain"),
+            ("it is damaged in the middle: frame 39 is not whole", "--salvage"),
+            ("it is of 8388608 bytes and was made with 16777216", "--salvage"),
+            ("it is not a write log of nfskit", "not there"),
+            ("it is log 1 of 2, and one was given: all are needed, each once", "each of"),
+        ] {
+            assert!(advice(why).contains(to_do), "{why}: {}", advice(why));
+        }
+        assert!(advice("?").contains("nfskit log inspect"));
+    }
+}
