@@ -39,7 +39,8 @@ usage: cargo xtask COMMAND
   drill [OPTION]...       faults that are staged, and what `nfskit doctor` says of them
   filesystems [OPTION]... the server's tests on ext4, xfs, btrfs, tmpfs, overlayfs and FUSE
   full [OPTION]...        what takes long: before a release (--list names it)
-  tidy                    what the compiler does not see: crate edges, links, manifests, wording
+  tidy [--functions]      what the compiler does not see: crate edges, links, manifests, wording
+                          (--functions: how long the functions of each crate are)
   generator [OPTION]...   processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         ["filesystems", options @ ..] => filesystems::run(&root, options),
         ["full", options @ ..] => full::run(&root, options),
         ["tidy"] => tidy::run(&root),
+        ["tidy", "--functions"] => tidy::print_functions(&root),
         ["generator", options @ ..] => generator::run(&root, options),
         ["interop"] => interop::run(&root),
         [interop::INSIDE, scratch, nfskit] => {

@@ -1,6 +1,9 @@
 //! A ratchet on growth: long functions and long files are sometimes right, and a warning; what no
 //! screen shows is never.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use super::source::{Views, is_word, lines_before_tests};
 use super::{Finding, Tree};
 
@@ -12,6 +15,30 @@ const FILE_LINES_MAX: usize = 800;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     tree.rust().flat_map(|file| check_file(&file.path, &file.text)).collect()
+}
+
+/// A table of how long the functions of each crate are, tests left out, and its longest ones.
+pub(super) fn table(tree: &Tree) -> String {
+    let mut crates = BTreeMap::<&str, Vec<(usize, String)>>::new();
+    for file in tree.rust() {
+        let code = Views::of(&file.text).code;
+        let before_tests = lines_before_tests(&file.path, &code);
+        let crate_name = file.path.trim_start_matches("crates/").split('/').next().unwrap_or("");
+        let functions = functions(&code).into_iter().filter(|f| f.line <= before_tests);
+        let named = functions.map(|f| (f.lines, format!("{}:{} {}", file.path, f.line, f.name)));
+        crates.entry(crate_name).or_default().extend(named);
+    }
+    let mut table = format!("{:<10} functions median  p90  p99  max\n", "crate");
+    for (name, mut functions) in crates.into_iter().filter(|(_, functions)| !functions.is_empty()) {
+        functions.sort_unstable();
+        let count = functions.len();
+        let lines_at = |percent: usize| functions[(count * percent).div_ceil(100) - 1].0;
+        let [p50, p90, p99, max] = [50, 90, 99, 100].map(lines_at);
+        let longest = &functions[count - 1].1;
+        let _ =
+            writeln!(table, "{name:<10} {count:>9} {p50:>6} {p90:>4} {p99:>4} {max:>4}  {longest}");
+    }
+    table
 }
 
 fn check_file(path: &str, text: &str) -> Vec<Finding> {

@@ -41,6 +41,12 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
 }
 
+/// Prints how long the functions of each crate are.
+pub(crate) fn print_functions(root: &Path) -> Result<(), String> {
+    print!("{}", growth::table(&Tree::read(root)?));
+    Ok(())
+}
+
 const CHECKS: [fn(&Tree) -> Vec<Finding>; 12] = [
     advisories::check,
     book::check,
