@@ -8,15 +8,13 @@
 //! An axis is always linear to plotters. A logarithmic one is linear in the exponent: [`Axis`]
 //! does the conversion, chooses the ticks, and labels them with the value.
 
-use std::fmt::Write as _;
-
 use maud::{Markup, PreEscaped, html};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::number::tick;
+use super::number::{clipped, tick};
 
 /// What a plot draws on.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -216,26 +214,17 @@ impl Axis {
         let largest = plottable(values).fold(0.0, f64::max);
         let high = if largest > 0.0 { largest * 1.06 } else { 1.0 };
         let step = round_step(high / 8.0);
-        let ticks = (0..)
-            .map(|i| f64::from(i) * step)
-            .take_while(|tick| *tick <= high)
-            .take(TICKS_MAX)
-            .collect();
+        let ticks =
+            (0..TICKS_MAX).map(|i| i as f64 * step).take_while(|tick| *tick <= high).collect();
         Self { label: label.into(), scale: Scale::Linear, low: 0.0, high, ticks }
     }
 
     /// Powers of two that enclose `values`, with a little room beside them.
     pub(super) fn log2(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
-        let margin = 0.25;
         let (low, high) = exponents(Scale::Log2, values);
-        let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
-        Self {
-            label: label.into(),
-            scale: Scale::Log2,
-            low: low - margin,
-            high: high + margin,
-            ticks: whole_steps(low, high),
-        }
+        let (first, last) = (low.floor(), high.ceil().max(low.floor() + 1.0));
+        let (low, high, ticks) = (first - MARGIN, last + MARGIN, whole_steps(first, last));
+        Self { label: label.into(), scale: Scale::Log2, low, high, ticks }
     }
 
     /// 1, 2 or 5 times a power of ten on both sides of `values`; ticks at powers of ten, and
@@ -345,6 +334,9 @@ impl Ranged for Positions {
     }
 }
 
+/// Room beside the powers of two of an axis.
+const MARGIN: f64 = 0.25;
+
 /// A digit of a tick's label, and what has to be between two labels.
 const LETTER_PIXELS: f64 = 7.0;
 const LABEL_GAP_PIXELS: f64 = 6.0;
@@ -444,6 +436,26 @@ pub(super) fn chart<'a>(
     Ok(chart)
 }
 
+/// A line through points.
+pub(super) fn draw_line(
+    chart: &mut Chart<'_>,
+    points: impl IntoIterator<Item = (f64, f64)>,
+    stroke: ShapeStyle,
+) -> Drawn {
+    chart.draw_series(LineSeries::new(points, stroke)).map(drop)
+}
+
+/// A straight line of dashes, whose lengths and spaces are pixels as shown.
+pub(super) fn draw_dashes(
+    chart: &mut Chart<'_>,
+    ends: [(f64, f64); 2],
+    (dash, space): (f64, f64),
+    stroke: ShapeStyle,
+) -> Drawn {
+    let line = DashedLineSeries::new(ends, scaled(dash), scaled(space), stroke);
+    chart.draw_series(line).map(drop)
+}
+
 /// Draws a measured point: configurations differ in shape as well as in colour.
 pub(super) fn draw_marker(chart: &Chart<'_>, at: (f64, f64), index: usize, pixels: f64) -> Drawn {
     let (plot, colour, size) = (chart.plotting_area(), Ink::Series(index).filled(), scaled(pixels));
@@ -482,13 +494,7 @@ impl Shape {
     reason = "a count of characters; negative becomes zero"
 )]
 pub(super) fn fitted(text: &str, pixels: f64, size: f64) -> String {
-    let fitting = (pixels / (size * 0.56)) as usize; // mean width of a sans-serif's letter
-    if text.chars().count() <= fitting {
-        return text.into();
-    }
-    let mut short: String = text.chars().take(fitting.saturating_sub(1)).collect();
-    let _ = write!(short, "…");
-    short
+    clipped(text, (pixels / (size * 0.56)) as usize) // mean width of a sans-serif's letter
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 //! As with the study, [`CurvesReport`] is plain data, and the page needs no script and no network.
 
 use maud::{Markup, html};
-use plotters::prelude::*;
 
-use super::canvas::{self, Area, Axis, Drawn, Frame, Ink, draw_marker};
+use super::canvas::{self, Area, Axis, Drawn, Frame, Ink, draw_line, draw_marker};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::number;
-use super::page::{list, method, page, section};
+use super::page::{all, list, method, page, section};
 
 /// Everything the report shows.
 #[derive(Clone, Debug, Default)]
@@ -53,12 +52,9 @@ pub struct Line {
 
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &CurvesReport) -> String {
-    let figures: Vec<Markup> = report.plots.iter().filter_map(figure).collect();
     let sections = html! {
         (section("What comes out", list(&report.findings)))
-        (section("Curves", (!figures.is_empty()).then(|| html! {
-            @for figure in &figures { (figure) }
-        })))
+        (section("Curves", all(&report.plots, figure)))
         (section("How this was measured", method(&report.method, &report.command)))
     };
     page(&report.title, &report.facts, &sections)
@@ -78,21 +74,22 @@ fn figure(plot: &CurvesPlot) -> Option<Markup> {
         }
     };
     let (x, y) = (axis(&plot.x, |point| point.0), axis(&plot.y, |point| point.1));
-    let legend = plot.curves.iter().enumerate().map(|(index, line)| {
-        let swatch = match line.is_line {
-            true => Swatch::Line(Ink::Series(index)),
-            false => Swatch::Marker(index),
-        };
-        Key::new(swatch, line.name.clone())
-    });
     let figure = Figure {
         title: plot.title.clone(),
-        legend: legend.collect(),
+        legend: plot.curves.iter().enumerate().map(key).collect(),
         drawing: canvas::svg(380, &plot.title, |area| draw(area, plot, &x, &y)),
         caption: plot.caption.clone(),
         table: table(plot),
     };
     Some(figure.render())
+}
+
+fn key((index, line): (usize, &Line)) -> Key {
+    let swatch = match line.is_line {
+        true => Swatch::Line(Ink::Series(index)),
+        false => Swatch::Marker(index),
+    };
+    Key::new(swatch, line.name.clone())
 }
 
 /// The numbers that were given, or those of the points.
@@ -117,7 +114,7 @@ fn draw(area: &Area<'_>, plot: &CurvesPlot, x: &Axis, y: &Axis) -> Drawn {
         let points =
             line.points.iter().filter_map(|(px, py)| Some((x.position(*px)?, y.position(*py)?)));
         if line.is_line {
-            chart.draw_series(LineSeries::new(points, Ink::Series(index).stroke(2.0)))?;
+            draw_line(&mut chart, points, Ink::Series(index).stroke(2.0))?;
             continue;
         }
         for at in points {

@@ -8,13 +8,14 @@ use super::canvas::{
     self, Area, Axis, Chart, Drawn, Frame, Ink, fitted, is_narrow, plot_width, scaled,
 };
 use super::figure::{Figure, Key, Swatch, Table};
-use super::number::{number, optional, percent};
+use super::number::{distinct, number, optional, percent};
 use super::{Cycle, percent_above};
 
 /// All cycles on one scale of time; nothing for an empty list.
 pub(super) fn figure(cycles: &[Cycle]) -> Option<Markup> {
     let cycles: Vec<Bar<'_>> = cycles.iter().map(Bar::new).collect();
-    let terms = term_names(&cycles);
+    // A term's index is its colour.
+    let terms = distinct(cycles.iter().flat_map(|bar| &bar.terms).map(|(name, _)| *name));
     if cycles.is_empty() {
         return None;
     }
@@ -69,25 +70,10 @@ impl<'a> Bar<'a> {
     /// "model 248 µs, measured 251 µs (-1.2 %)"
     fn sums(&self) -> String {
         let model = format!("model {} µs", number(self.sum_us));
-        match self.measured_us {
-            None => model,
-            Some(us) => {
-                let error = percent(percent_above(self.sum_us, us));
-                format!("{model}, measured {} µs ({error})", number(us))
-            }
-        }
+        let Some(us) = self.measured_us else { return model };
+        let error = percent(percent_above(self.sum_us, us));
+        format!("{model}, measured {} µs ({error})", number(us))
     }
-}
-
-/// Every term's name once, in order of appearance: its index is its colour.
-fn term_names<'a>(cycles: &[Bar<'a>]) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    for (name, _) in cycles.iter().flat_map(|bar| &bar.terms) {
-        if !names.contains(name) {
-            names.push(*name);
-        }
-    }
-    names
 }
 
 fn drawing(bars: &[Bar<'_>], terms: &[&str]) -> Markup {
@@ -111,14 +97,23 @@ fn draw(area: &Area<'_>, bars: &[Bar<'_>], terms: &[&str], x: &Axis, y: &Axis) -
 }
 
 fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis) -> Drawn {
-    let plot = chart.plotting_area();
-    let width = plot_width(chart);
-    // Name and sums beside each other, or beneath.
-    let (low, high) = (row + 0.10, row + 0.54);
-    let (text, sums) =
-        if is_narrow(width) { (row + 0.88, row + 0.67) } else { (row + 0.74, row + 0.74) };
-    let pixels_per_us = width / x.high();
+    let rows = (row + 0.10, row + 0.54);
+    draw_terms(chart, rows, bar, terms, plot_width(chart) / x.high())?;
+    if let Some(us) = bar.measured_us {
+        draw_measured(chart, rows, us)?;
+    }
+    draw_texts(chart, row, bar, x)
+}
 
+/// The terms behind each other, with their numbers where those fit.
+fn draw_terms(
+    chart: &Chart<'_>,
+    (low, high): (f64, f64),
+    bar: &Bar<'_>,
+    terms: &[&str],
+    pixels_per_us: f64,
+) -> Drawn {
+    let plot = chart.plotting_area();
     let mut from = 0.0;
     for (name, us) in &bar.terms {
         let share = Ink::Share(terms.iter().position(|term| term == name).unwrap_or(0));
@@ -131,14 +126,24 @@ fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis
         }
         from = to;
     }
-    if let Some(us) = bar.measured_us {
-        let (wide, size) = (scaled(5.0), scaled(7.0));
-        let corners = vec![(0, -size), (wide, 0), (0, size), (-wide, 0)];
-        let diamond = Polygon::new(corners, Ink::Text.filled());
-        let at = (us, (low + high) / 2.0);
-        plot.draw(&(EmptyElement::at(at) + diamond))?;
-        plot.draw(&PathElement::new([(us, low - 0.04), (us, high + 0.04)], Ink::Text.stroke(1.5)))?;
-    }
+    Ok(())
+}
+
+/// The cycle as measured: a diamond, and an upright line through it.
+fn draw_measured(chart: &Chart<'_>, (low, high): (f64, f64), us: f64) -> Drawn {
+    let (wide, size) = (scaled(5.0), scaled(7.0));
+    let corners = vec![(0, -size), (wide, 0), (0, size), (-wide, 0)];
+    let diamond = Polygon::new(corners, Ink::Text.filled());
+    chart.plotting_area().draw(&(EmptyElement::at((us, (low + high) / 2.0)) + diamond))?;
+    let line = [(us, low - 0.04), (us, high + 0.04)];
+    chart.plotting_area().draw(&PathElement::new(line, Ink::Text.stroke(1.5)))
+}
+
+/// Name and sums beside each other, or beneath.
+fn draw_texts(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, x: &Axis) -> Drawn {
+    let (plot, width) = (chart.plotting_area(), plot_width(chart));
+    let (text, sums) =
+        if is_narrow(width) { (row + 0.88, row + 0.67) } else { (row + 0.74, row + 0.74) };
     let name = fitted(bar.name, if is_narrow(width) { width } else { width - 306.0 }, 13.0);
     let style = Ink::Text.text(13.0, HPos::Left, VPos::Center);
     plot.draw(&Text::new(name, (0.0, text), style))?;

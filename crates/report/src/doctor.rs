@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::number::tied;
-use super::page::{list, page, section, table};
+use super::page::{code, list, page, section, table};
 use super::{Cycle, Numbers, cycles};
 
 /// Everything the report shows.
@@ -40,12 +40,11 @@ pub struct Subject {
 
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &DoctorReport) -> String {
-    let again = (!report.command.is_empty()).then(|| html! { pre { code { (report.command) } } });
     let sections = html! {
         @for subject in &report.subjects { (section(&subject.title, Some(content(subject)))) }
         (section("Where the time of a call goes", cycles::figure(&report.times)))
         (section("What was ignored", list(&report.ignored)))
-        (section("How to make it again", again))
+        (section("How to make it again", code(&report.command)))
     };
     page(&report.title, &report.facts, &sections)
 }

@@ -8,10 +8,10 @@ use maud::{Markup, html};
 use perf::histogram::Histogram;
 use plotters::prelude::*;
 
-use super::canvas::{Axis, Chart, Drawn, Ink, is_narrow, plot_width, scaled};
+use super::canvas::{Axis, Chart, Drawn, Ink, draw_dashes, draw_line};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::number;
-use super::panels::{self, Head};
+use super::panels::{self, Dots, Head};
 use super::transfers::drawable;
 use super::{Latency, LatencyPlot};
 
@@ -24,23 +24,10 @@ pub(super) fn figures(plot: &LatencyPlot) -> Markup {
 }
 
 fn over_time(plot: &LatencyPlot) -> Option<Figure> {
-    let crowd = |max| plot.latencies.iter().map(|latency| dots(latency, max)).collect();
-    let (crowds, thinner): (Vec<_>, Vec<_>) = (crowd(DOTS_MAX), crowd(DOTS_MAX / 2));
-    let all = || crowds.iter().flatten().copied();
-    all().next()?;
-
-    let x = Axis::from_zero("time since start (ms)", all().map(|call| call.0));
-    let y = Axis::log10("response (ms)", all().map(|call| call.1));
     let title = format!("{}: every call over time", plot.title);
-    let drawing = panels::svg(&title, &heads(plot), 180, (&x, &y), |index, chart| {
-        let colour = Ink::Series(index).colour().mix(0.55).filled();
-        let crowds = if is_narrow(plot_width(chart)) { &thinner } else { &crowds };
-        for (t_ms, response_ms) in &crowds[index] {
-            let at = (*t_ms, y.nearest(*response_ms));
-            chart.plotting_area().draw(&Circle::new(at, scaled(1.8), colour))?;
-        }
-        Ok(())
-    });
+    let calls = |latency: &Latency| drawable(&latency.calls).copied().collect();
+    let crowds: Vec<Vec<(f64, f64)>> = plot.latencies.iter().map(calls).collect();
+    let drawing = DOTS.svg(&title, &heads(plot), &crowds)?;
     Some(Figure {
         title,
         legend: legend(plot, Swatch::Marker(0)),
@@ -53,24 +40,16 @@ fn over_time(plot: &LatencyPlot) -> Option<Figure> {
     })
 }
 
-/// At most `max` calls, in order of time: the slowest ones, which are what one looks for,
-/// and of the others an even choice, which keeps the shape of the crowd.
-fn dots(latency: &Latency, max: usize) -> Vec<(f64, f64)> {
-    let positive = drawable(&latency.calls).filter(|call| call.1 > 0.0);
-    let mut calls: Vec<(f64, f64)> = positive.copied().collect();
-    if calls.len() > max {
-        calls.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
-        let mut crowd = calls.split_off(max / 2);
-        crowd.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        calls.extend(crowd.iter().step_by(crowd.len().div_ceil(max / 2)));
-    }
-    calls.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    calls
-}
-
-/// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each; half of that on a
-/// narrow screen.
-const DOTS_MAX: usize = 1_200;
+/// As many dots as the eye can distinguish, and 100 bytes of SVG each.
+const DOTS: Dots<'_> = Dots {
+    x: "time since start (ms)",
+    y: "response (ms)",
+    most: 1_200,
+    highest_part: 2,
+    panel_pixels: 180,
+    radius: 1.8,
+    opacity: 0.55,
+};
 
 pub(super) fn distribution(plot: &LatencyPlot) -> Option<Figure> {
     let counted: Vec<_> = plot.latencies.iter().map(|l| bars(&l.histogram)).collect();
@@ -147,12 +126,10 @@ fn draw_quantiles(chart: &mut Chart<'_>, histogram: &Histogram, x: &Axis, y: &Ax
     let (stroke, ends) = (Ink::Text.stroke(1.2), [y.low(), y.high()]);
     let at = |q| x.position(histogram.quantile(q).as_millis_f64());
     if let Some(median) = at(0.5) {
-        chart.draw_series(LineSeries::new(ends.map(|end| (median, end)), stroke))?;
+        draw_line(chart, ends.map(|end| (median, end)), stroke)?;
     }
     if let Some(p99) = at(0.99) {
-        let (dash, space) = (scaled(4.0), scaled(3.0));
-        let line = ends.map(|end| (p99, end));
-        chart.draw_series(DashedLineSeries::new(line, dash, space, stroke))?;
+        draw_dashes(chart, ends.map(|end| (p99, end)), (4.0, 3.0), stroke)?;
     }
     Ok(())
 }

@@ -247,6 +247,19 @@ pub struct Numbers {
     pub rows: Vec<Vec<String>>,
 }
 
+impl Numbers {
+    pub fn new<const N: usize>(
+        title: &str,
+        caption: &str,
+        columns: [&str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+    ) -> Self {
+        let columns = columns.map(str::to_owned).into();
+        let rows = rows.into_iter().map(Vec::from).collect();
+        Self { title: title.to_owned(), caption: caption.to_owned(), columns, rows }
+    }
+}
+
 /// How far `value` is above `base`, in percent of `base`; `None` where that has no meaning.
 fn percent_above(value: f64, base: f64) -> Option<f64> {
     let percent = (value / base - 1.0) * 100.0;

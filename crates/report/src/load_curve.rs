@@ -9,9 +9,11 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::Numbers;
-use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, draw_marker, scaled};
+use super::canvas::{
+    self, Area, Axis, Chart, Drawn, Frame, Ink, draw_dashes, draw_line, draw_marker, scaled,
+};
 use super::figure::{Figure, Key, Swatch, Table};
-use super::number::{number, tied};
+use super::number::{UNKNOWN, distinct, interval, number, tied};
 use super::page::{list, method, page, section, table};
 
 /// Everything the report shows.
@@ -69,6 +71,16 @@ pub enum Worth {
     Invalid,
 }
 
+impl Worth {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Over => "over",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &LoadCurves) -> String {
     let sections = html! {
@@ -84,17 +96,13 @@ pub fn html(report: &LoadCurves) -> String {
 
 /// A column for each server.
 fn numbers(servers: &[LoadCurve]) -> Option<Markup> {
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in servers.iter().flat_map(|server| &server.numbers) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
+    let all = servers.iter().flat_map(|server| &server.numbers);
+    let names = distinct(all.map(|(name, _)| name.as_str()));
     let columns = std::iter::once(String::new()).chain(servers.iter().map(|s| s.name.clone()));
     let row = |name: &str| {
         let of = |server: &LoadCurve| {
             let found = server.numbers.iter().find(|(own, _)| own == name);
-            found.map_or_else(|| "–".to_owned(), |(_, value)| tied(value))
+            found.map_or_else(|| UNKNOWN.to_owned(), |(_, value)| tied(value))
         };
         std::iter::once(name.to_owned()).chain(servers.iter().map(of)).collect()
     };
@@ -155,21 +163,17 @@ fn caption(servers: &[LoadCurve]) -> String {
         (false, true) => " Hollow ones are over the saturation.",
         (false, false) => "",
     };
-    let is_drawn = |of: fn(&LoadCurve) -> bool| servers.iter().any(of);
-    let mut dashes = Vec::new();
-    if is_drawn(|server| server.base_ms.is_some()) {
-        dashes.push("the base");
+    let any = |has: fn(&LoadCurve) -> bool| servers.iter().any(has);
+    let dashed = [
+        any(|server| server.base_ms.is_some()).then_some("the base"),
+        any(|server| server.line.is_some()).then_some("the slope"),
+        any(|server| server.saturation_per_s.is_some()).then_some("upright the saturation"),
+    ];
+    let drawn: Vec<&str> = dashed.into_iter().flatten().collect();
+    if !drawn.is_empty() {
+        caption += &format!(" Dashes: {}.", drawn.join(", "));
     }
-    if is_drawn(|server| server.line.is_some()) {
-        dashes.push("the slope");
-    }
-    if is_drawn(|server| server.saturation_per_s.is_some()) {
-        dashes.push("upright the saturation");
-    }
-    if !dashes.is_empty() {
-        caption += &format!(" Dashes: {}.", dashes.join(", "));
-    }
-    if is_drawn(|server| server.knee.is_some()) {
+    if servers.iter().any(|server| server.knee.is_some()) {
         caption += " The large ring is the knee.";
     }
     caption
@@ -200,11 +204,8 @@ fn draw_signature(
     x: &Axis,
     y: &Axis,
 ) -> Drawn {
-    let stroke = || Ink::Series(index).stroke(1.2);
-    let mut dashes = |from: (f64, f64), to: (f64, f64)| -> Drawn {
-        let (dash, space) = (scaled(5.0), scaled(4.0));
-        chart.draw_series(DashedLineSeries::new([from, to], dash, space, stroke()))?;
-        Ok(())
+    let mut dashes = |from: (f64, f64), to: (f64, f64)| {
+        draw_dashes(chart, [from, to], (5.0, 4.0), Ink::Series(index).stroke(1.2))
     };
     if let Some(per_s) = server.saturation_per_s.and_then(|per_s| x.position(per_s)) {
         dashes((per_s, y.low()), (per_s, y.high()))?;
@@ -218,17 +219,16 @@ fn draw_signature(
         let to = (x.nearest(knee_per_s), y.nearest(intercept + slope * knee_per_s));
         dashes((x.low(), y.nearest(intercept)), to)?;
     }
-    let plot = chart.plotting_area();
-    if let Some((per_s, ms)) = server.knee
-        && let (Some(per_s), Some(ms)) = (x.position(per_s), y.position(ms))
-    {
-        plot.draw(&Circle::new((per_s, ms), scaled(9.0), Ink::Series(index).stroke(1.5)))?;
-        let style = Ink::Axis.text(12.0, HPos::Right, VPos::Bottom);
-        let label = EmptyElement::at((per_s, ms))
-            + Text::new("knee".to_owned(), (-scaled(9.0), -scaled(7.0)), style);
-        plot.draw(&label)?;
-    }
-    Ok(())
+    let knee = server.knee.and_then(|(per_s, ms)| x.position(per_s).zip(y.position(ms)));
+    knee.map_or(Ok(()), |at| draw_knee(chart, index, at))
+}
+
+fn draw_knee(chart: &Chart<'_>, index: usize, at: (f64, f64)) -> Drawn {
+    let ring = Circle::new(at, scaled(9.0), Ink::Series(index).stroke(1.5));
+    chart.plotting_area().draw(&ring)?;
+    let style = Ink::Axis.text(12.0, HPos::Right, VPos::Bottom);
+    let text = Text::new("knee".to_owned(), (-scaled(9.0), -scaled(7.0)), style);
+    chart.plotting_area().draw(&(EmptyElement::at(at) + text))
 }
 
 fn draw_points(
@@ -239,8 +239,8 @@ fn draw_points(
     y: &Axis,
 ) -> Drawn {
     let at = |point: &LoadPoint| Some((x.position(point.per_s)?, y.position(point.response_ms)?));
-    let kept = server.points.iter().filter(|point| point.worth != Worth::Over).filter_map(at);
-    chart.draw_series(LineSeries::new(kept, Ink::Series(index).stroke(2.0)))?;
+    let joined = server.points.iter().filter(|point| point.worth != Worth::Over).filter_map(at);
+    draw_line(chart, joined, Ink::Series(index).stroke(2.0))?;
     let (plot, stroke) = (chart.plotting_area(), Ink::Series(index).stroke(1.5));
     for point in &server.points {
         let Some((px, py)) = at(point) else { continue };
@@ -262,20 +262,12 @@ fn beneath(servers: &[LoadCurve]) -> Table {
     let mut table = Table::new(["server", "operations a second", "response (ms)", "", "worth"]);
     for server in servers {
         for point in &server.points {
-            let interval = point.interval_ms.map_or_else(String::new, |interval| {
-                format!("{} to {}", number(interval.lo), number(interval.hi))
-            });
-            let worth = match point.worth {
-                Worth::Valid => "valid",
-                Worth::Over => "over",
-                Worth::Invalid => "invalid",
-            };
             table.row([
                 server.name.clone(),
                 number(point.per_s),
                 number(point.response_ms),
-                interval,
-                worth.to_owned(),
+                point.interval_ms.map_or_else(String::new, |ends| interval(Some(ends))),
+                point.worth.name().to_owned(),
             ]);
         }
     }

@@ -1,5 +1,7 @@
 //! Numbers as a reader wants them: three significant digits, a dash for what is not known.
 
+use perf::stats::Interval;
+
 /// `0.0123`, `4.56`, `78.9`, `1234`, `5.6e15`; `–` for what is not finite.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
@@ -30,6 +32,39 @@ pub(super) fn tick(value: f64) -> String {
 
 pub(super) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), number)
+}
+
+/// A number of things that were counted.
+pub(super) fn count(value: Option<u64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), |count| count.to_string())
+}
+
+/// `1.2 to 3.4`.
+pub(super) fn interval(value: Option<Interval>) -> String {
+    value.map_or_else(
+        || UNKNOWN.into(),
+        |ends| format!("{} to {}", number(ends.lo), number(ends.hi)),
+    )
+}
+
+/// One line of at most `width` characters.
+pub(super) fn clipped(text: &str, width: usize) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().count() <= width {
+        return text;
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Every text once, in order of appearance.
+pub(super) fn distinct<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut distinct = Vec::new();
+    for text in texts {
+        if !distinct.contains(&text) {
+            distinct.push(text);
+        }
+    }
+    distinct
 }
 
 /// A difference in percent with its sign: `+2.4 %`, `-0.3 %`, `+310 %`.

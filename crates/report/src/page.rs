@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use perf::record::Warning;
 
 use super::figure::Table;
-use super::number::{UNKNOWN, number, percent, tied};
+use super::number::{count, interval, number, percent, tied};
 use super::{Headline, Numbers, Parameter, Step, StudyReport};
 use super::{cycles, latency, throughput, transfers};
 
@@ -103,18 +103,25 @@ pub(super) fn table(numbers: &Numbers) -> Markup {
 
 /// How it was measured, and how that is done again.
 pub(super) fn method(paragraphs: &[String], command: &str) -> Option<Markup> {
-    let content = html! {
+    shown(html! {
         @for paragraph in paragraphs { p { (tied(paragraph)) } }
-        @if !command.is_empty() {
-            p { "The command that makes this report:" }
-            pre { code { (command) } }
-        }
-    };
-    shown(content)
+        (again(command))
+    })
+}
+
+/// The command that makes the report again, or nothing.
+fn again(command: &str) -> Markup {
+    html! {
+        @if let Some(command) = code(command) { p { "The command that makes this report:" } (command) }
+    }
+}
+
+pub(super) fn code(command: &str) -> Option<Markup> {
+    (!command.is_empty()).then(|| html! { pre { code { (command) } } })
 }
 
 /// The figures of all `plots` that have data; `None` when none has.
-fn all<T>(plots: &[T], figure: impl Fn(&T) -> Option<Markup>) -> Option<Markup> {
+pub(super) fn all<T>(plots: &[T], figure: impl Fn(&T) -> Option<Markup>) -> Option<Markup> {
     let figures: Vec<Markup> = plots.iter().filter_map(figure).collect();
     (!figures.is_empty()).then(|| html! { @for figure in figures { (figure) } })
 }
@@ -177,8 +184,8 @@ fn parameters(parameters: &[Parameter]) -> Markup {
                         th scope="row" { (symbol(&p.name)) }
                         td { (number(p.value)) }
                         td.unit { (p.unit) }
-                        td { (interval(p)) }
-                        td { (p.n.map_or_else(|| UNKNOWN.into(), |n| n.to_string())) }
+                        td { (interval(p.ci95)) }
+                        td { (count(p.n)) }
                         td.text { (p.how) }
                     }
                 }
@@ -194,12 +201,6 @@ fn symbol(name: &str) -> Markup {
         Some((letter, index)) if !letter.contains(' ') => html! { i { (letter) } sub { (index) } },
         _ => html! { (name) },
     }
-}
-
-fn interval(parameter: &Parameter) -> String {
-    parameter
-        .ci95
-        .map_or_else(|| UNKNOWN.into(), |ci| format!("{} to {}", number(ci.lo), number(ci.hi)))
 }
 
 fn steps(steps: &[Step]) -> Markup {
@@ -228,10 +229,7 @@ fn steps(steps: &[Step]) -> Markup {
 
 fn environment(report: &StudyReport) -> Markup {
     let content = html! {
-        @if !report.command.is_empty() {
-            p { "The command that makes this report:" }
-            pre { code { (report.command) } }
-        }
+        (again(&report.command))
         @if !report.environment.is_empty() {
             dl.facts {
                 @for (name, value) in &report.environment { div { dt { (name) } dd { (value) } } }

@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{
     self, Area, Axis, Chart, Drawn, Frame, Ink, RIGHT_PIXELS, fitted, is_narrow, left_pixels,
-    scaled, width,
+    plot_width, scaled, width,
 };
 
 /// What stands above a panel: its name on the left, its numbers in short on the right.
@@ -35,6 +35,58 @@ pub(super) fn svg(
         }
         Ok(())
     })
+}
+
+/// Panels of dots: x from zero, y in powers of ten.
+pub(super) struct Dots<'a> {
+    pub(super) x: &'a str,
+    pub(super) y: &'a str,
+    /// Dots of a panel on a wide screen, at most: a narrow one has half of them.
+    pub(super) most: usize,
+    /// One part in so many of them are the highest there are.
+    pub(super) highest_part: usize,
+    pub(super) panel_pixels: u32,
+    pub(super) radius: f64,
+    pub(super) opacity: f64,
+}
+
+impl Dots<'_> {
+    /// A panel for each of `heads`; nothing without a single dot.
+    pub(super) fn svg(
+        &self,
+        label: &str,
+        heads: &[Head<'_>],
+        points: &[Vec<(f64, f64)>],
+    ) -> Option<Markup> {
+        let chosen = |most| points.iter().map(|points| self.chosen(points, most)).collect();
+        let (wide, narrow): (Vec<_>, Vec<_>) = (chosen(self.most), chosen(self.most / 2));
+        wide.iter().flatten().next()?;
+        let x = Axis::from_zero(self.x, wide.iter().flatten().map(|dot| dot.0));
+        let y = Axis::log10(self.y, wide.iter().flatten().map(|dot| dot.1));
+        Some(svg(label, heads, self.panel_pixels, (&x, &y), |index, chart| {
+            let dots = if is_narrow(plot_width(chart)) { &narrow } else { &wide };
+            let colour = Ink::Series(index).colour().mix(self.opacity).filled();
+            dots[index].iter().try_for_each(|(along, up)| {
+                let at = (*along, y.nearest(*up));
+                chart.plotting_area().draw(&Circle::new(at, scaled(self.radius), colour))
+            })
+        }))
+    }
+
+    /// At most so many, in order of x: the highest, which are what one looks for, and of the others
+    /// an even choice, which keeps the shape of the crowd.
+    pub(super) fn chosen(&self, points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+        let mut dots: Vec<(f64, f64)> = points.iter().copied().filter(|dot| dot.1 > 0.0).collect();
+        if dots.len() > most {
+            let highest = most / self.highest_part;
+            dots.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
+            let mut others = dots.split_off(highest);
+            others.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            dots.extend(others.iter().step_by(others.len().div_ceil(most - highest)));
+        }
+        dots.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        dots
+    }
 }
 
 /// Room for the lowest panel's axis of x.

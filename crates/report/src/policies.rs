@@ -5,14 +5,12 @@
 //! network.
 
 use maud::{Markup, html};
-use plotters::prelude::*;
 
-use super::canvas::{Axis, Ink, is_narrow, plot_width, scaled};
 use super::figure::{Figure, Table};
 use super::latency;
 use super::number::tied;
 use super::page::{method, page, section, table};
-use super::panels::{self, Head};
+use super::panels::{Dots, Head};
 use super::{LatencyPlot, Numbers};
 
 /// Everything the report shows.
@@ -121,27 +119,11 @@ fn figures(heading: &str, figures: impl Iterator<Item = Figure>) -> Markup {
     section(heading, (!figures.is_empty()).then_some(content))
 }
 
-fn calls(plot: &CallPlot) -> Option<Figure> {
-    let crowd = |max| plot.policies.iter().map(|calls| dots(calls, max)).collect();
-    let (crowds, thinner): (Vec<_>, Vec<_>) = (crowd(DOTS_MAX), crowd(DOTS_MAX / 2));
-    let all = || crowds.iter().flatten().copied();
-    all().next()?;
-    let x = Axis::from_zero("number of the call", all().map(|dot| dot.0));
-    let y = Axis::log10("write() (us)", all().map(|dot| dot.1));
-    let heads: Vec<Head<'_>> = plot
-        .policies
-        .iter()
-        .map(|calls| Head { name: &calls.name, note: calls.note.clone() })
-        .collect();
-    let drawing = panels::svg(&plot.title, &heads, 150, (&x, &y), |index, chart| {
-        let colour = Ink::Series(index).colour().mix(0.6).filled();
-        let crowds = if is_narrow(plot_width(chart)) { &thinner } else { &crowds };
-        for (number, micros) in &crowds[index] {
-            let at = (*number, y.nearest(*micros));
-            chart.plotting_area().draw(&Circle::new(at, scaled(1.6), colour))?;
-        }
-        Ok(())
-    });
+fn calls<'a>(plot: &'a CallPlot) -> Option<Figure> {
+    let head = |calls: &'a Calls| Head { name: &calls.name, note: calls.note.clone() };
+    let heads: Vec<Head<'_>> = plot.policies.iter().map(head).collect();
+    let crowds: Vec<Vec<(f64, f64)>> = plot.policies.iter().map(numbered).collect();
+    let drawing = DOTS.svg(&plot.title, &heads, &crowds)?;
     let (title, caption) = (plot.title.clone(), plot.caption.clone());
     Some(Figure { title, legend: Vec::new(), drawing, caption, table: calls_table(plot) })
 }
@@ -154,22 +136,21 @@ fn calls_table(plot: &CallPlot) -> Table {
     table
 }
 
-/// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.
-const DOTS_MAX: usize = 1_600;
+/// As many dots as the eye can distinguish, and 100 bytes of SVG each.
+const DOTS: Dots<'_> = Dots {
+    x: "number of the call",
+    y: "write() (us)",
+    most: 1_600,
+    highest_part: 4,
+    panel_pixels: 150,
+    radius: 1.6,
+    opacity: 0.6,
+};
 
-/// At most `max` calls: the slowest, which are what one looks for, and an even choice of the
-/// others.
-fn dots(calls: &Calls, max: usize) -> Vec<(f64, f64)> {
+/// The time of each call by its number.
+fn numbered(calls: &Calls) -> Vec<(f64, f64)> {
     let numbered = calls.micros.iter().enumerate().map(|(at, micros)| (at as f64, *micros));
-    let mut dots: Vec<(f64, f64)> =
-        numbered.filter(|(_, micros)| micros.is_finite() && *micros > 0.0).collect();
-    if dots.len() > max {
-        dots.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
-        let mut crowd = dots.split_off(max / 4);
-        crowd.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        dots.extend(crowd.iter().step_by(crowd.len().div_ceil(max * 3 / 4)));
-    }
-    dots
+    numbered.filter(|(_, micros)| micros.is_finite()).collect()
 }
 
 fn spread(plot: &SpreadPlot) -> Option<Figure> {
@@ -242,12 +223,13 @@ mod tests {
         assert!(!html(&PoliciesReport::default()).contains("<h2>"));
         let calls =
             Calls { micros: vec![f64::NAN, f64::INFINITY, -1.0, 0.0, 2.0], ..Calls::default() };
-        assert_eq!(dots(&calls, DOTS_MAX), [(4.0, 2.0)]);
+        let dots = |calls: &Calls, most| DOTS.chosen(&numbered(calls), most);
+        assert_eq!(dots(&calls, DOTS.most), [(4.0, 2.0)]);
         let many = Calls { micros: vec![3.0; 100_000], ..Calls::default() };
-        assert!(dots(&many, DOTS_MAX).len() <= DOTS_MAX + 1);
+        assert!(dots(&many, DOTS.most).len() <= DOTS.most + 1);
         // The slowest stay, however few there may be.
         let mut spiky = many;
         spiky.micros[7] = 900.0;
-        assert!(dots(&spiky, DOTS_MAX / 2).contains(&(7.0, 900.0)));
+        assert!(dots(&spiky, DOTS.most / 2).contains(&(7.0, 900.0)));
     }
 }

@@ -4,8 +4,8 @@
 //! the changes gave. When that does not fit, first the empty lines give way, then whole throughput
 //! tables, last one first, and a line says so: the report in HTML has everything.
 
-use super::number::{UNKNOWN, number, optional, percent};
-use super::{Curve, CurvePoint, Parameter, Step, StudyReport, ThroughputPlot};
+use super::number::{clipped, count, interval, number, optional, percent};
+use super::{Curve, Parameter, Step, StudyReport, ThroughputPlot};
 
 /// No summary is longer.
 pub const SUMMARY_LINES_MAX: usize = 40;
@@ -71,11 +71,7 @@ fn head(report: &StudyReport, width: usize) -> Block {
 
 fn parameters(parameters: &[Parameter], width: usize) -> Block {
     let row = |p: &Parameter| {
-        let ci = p
-            .ci95
-            .map_or_else(|| UNKNOWN.into(), |ci| format!("{} to {}", number(ci.lo), number(ci.hi)));
-        let n = p.n.map_or_else(|| UNKNOWN.into(), |n| n.to_string());
-        vec![p.name.clone(), number(p.value), p.unit.clone(), ci, n]
+        vec![p.name.clone(), number(p.value), p.unit.clone(), interval(p.ci95), count(p.n)]
     };
     let head = ["term", "value", "unit", "95 % interval", "n"];
     let rows = parameters.iter().take(PARAMETERS_MAX).map(row).collect();
@@ -110,7 +106,16 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
     if windows.is_empty() {
         return Vec::new();
     }
-    let heading = clipped(&format!("{title}, MiB/s"), width);
+    let mut lines = throughput_head(clipped(&format!("{title}, MiB/s"), width), curves);
+    let is_simulated = is_simulated(curves);
+    for n in windows {
+        let cells = curves.iter().map(|curve| throughput_cells(curve, n, is_simulated));
+        lines.push(format!("{n:>WINDOW_COLUMNS$}{}", cells.collect::<String>()));
+    }
+    lines
+}
+
+fn throughput_head(heading: String, curves: &[Curve]) -> Block {
     let (columns, is_simulated) = (columns(curves), is_simulated(curves));
     let mut names = format!("{:>WINDOW_COLUMNS$}", "");
     let mut heads = format!("{:>WINDOW_COLUMNS$}", "N");
@@ -124,31 +129,22 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
     }
     // One line for both where the heading fits before the first name.
     let heading_chars = heading.chars().count();
-    let mut lines = match names.char_indices().nth(heading_chars + 1) {
-        Some((at, _)) if names[..at].trim().is_empty() => {
-            vec![heading + &names[at - 1..], heads]
-        }
+    match names.char_indices().nth(heading_chars + 1) {
+        Some((at, _)) if names[..at].trim().is_empty() => vec![heading + &names[at - 1..], heads],
         _ => vec![heading, names, heads],
-    };
-    for n in windows {
-        let mut line = format!("{n:>WINDOW_COLUMNS$}");
-        for curve in curves {
-            let absent = CurvePoint::default();
-            let point = curve.points.iter().find(|p| p.n == n).unwrap_or(&absent);
-            let predicted = optional(point.predicted_mib_s);
-            let measured = optional(point.measured_mib_s);
-            let error = percent(point.error_pct());
-            line += &match is_simulated {
-                true => {
-                    let simulated = optional(point.simulated_mib_s);
-                    format!("{predicted:>11}{simulated:>11}{measured:>10}{error:>9}")
-                }
-                false => format!("{predicted:>12}{measured:>11}{error:>10}"),
-            };
-        }
-        lines.push(line);
     }
-    lines
+}
+
+/// The numbers of one curve with `n` outstanding calls.
+fn throughput_cells(curve: &Curve, n: u32, is_simulated: bool) -> String {
+    let point = curve.points.iter().find(|p| p.n == n).copied().unwrap_or_default();
+    let rates = [point.predicted_mib_s, point.simulated_mib_s, point.measured_mib_s];
+    let [predicted, simulated, measured] = rates.map(optional);
+    let error = percent(point.error_pct());
+    match is_simulated {
+        true => format!("{predicted:>11}{simulated:>11}{measured:>10}{error:>9}"),
+        false => format!("{predicted:>12}{measured:>11}{error:>10}"),
+    }
 }
 
 fn steps(steps: &[Step], width: usize) -> Block {
@@ -250,18 +246,10 @@ fn wrapped(text: &str, width: usize, lines_max: usize) -> Block {
     lines
 }
 
-/// One line of at most `width` characters.
-fn clipped(text: &str, width: usize) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().count() <= width {
-        return text;
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CurvePoint;
     use crate::fixtures::{report, wild};
 
     fn study(sizes: usize) -> StudyReport {

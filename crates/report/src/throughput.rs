@@ -5,9 +5,11 @@ use maud::Markup;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, draw_marker, fitted, scaled};
+use super::canvas::{
+    self, Area, Axis, Chart, Drawn, Frame, Ink, draw_dashes, draw_line, draw_marker, fitted,
+};
 use super::figure::{Figure, Key, Swatch, Table};
-use super::number::{UNKNOWN, number, optional, percent};
+use super::number::{interval, number, optional, percent};
 use super::{Ceiling, Curve, CurvePoint, ThroughputPlot};
 
 /// One plot; nothing without a single point.
@@ -78,13 +80,9 @@ fn draw(area: &Area<'_>, plot: &ThroughputPlot, axes: &Axes) -> Drawn {
 }
 
 fn draw_ceiling(chart: &mut Chart<'_>, ceiling: &Ceiling, axes: &Axes) -> Drawn {
-    let Some(y) = axes.y.position(ceiling.mib_s) else {
-        return Ok(());
-    };
+    let Some(y) = axes.y.position(ceiling.mib_s) else { return Ok(()) };
     let (left, right) = (axes.x.low(), axes.x.high());
-    let line = [(left, y), (right, y)];
-    let (dash, space) = (scaled(6.0), scaled(4.0));
-    chart.draw_series(DashedLineSeries::new(line, dash, space, Ink::Axis.stroke(1.5)))?;
+    draw_dashes(chart, [(left, y), (right, y)], (6.0, 4.0), Ink::Axis.stroke(1.5))?;
     let style = Ink::Axis.text(12.0, HPos::Left, VPos::Bottom);
     let label = fitted(&ceiling_text(ceiling), 300.0, 12.0);
     chart.plotting_area().draw(&Text::new(format!("\u{a0}\u{a0}{label}"), (left, y), style))
@@ -92,8 +90,7 @@ fn draw_ceiling(chart: &mut Chart<'_>, ceiling: &Ceiling, axes: &Axes) -> Drawn 
 
 fn draw_model(chart: &mut Chart<'_>, index: usize, curve: &Curve, axes: &Axes) -> Drawn {
     let line = curve.points.iter().filter_map(|p| position(p.n, p.predicted_mib_s, axes));
-    chart.draw_series(LineSeries::new(line, Ink::Series(index).stroke(2.0)))?;
-    Ok(())
+    draw_line(chart, line, Ink::Series(index).stroke(2.0))
 }
 
 /// Measured points of different configurations stand this far apart (in doublings of N), so that
@@ -104,9 +101,7 @@ fn draw_measured(chart: &Chart<'_>, index: usize, curve: &Curve, axes: &Axes, as
     let (plot, stroke) = (chart.plotting_area(), Ink::Series(index).stroke(1.5));
     let half = (axes.x.high() - axes.x.low()) * 0.006;
     for point in &curve.points {
-        let Some((x, y)) = position(point.n, point.measured_mib_s, axes) else {
-            continue;
-        };
+        let Some((x, y)) = position(point.n, point.measured_mib_s, axes) else { continue };
         let at = (x + aside, y);
         if let Some(spread) = point.spread_mib_s {
             let (low, high) = (axes.y.nearest(spread.lo), axes.y.nearest(spread.hi));
@@ -186,15 +181,11 @@ fn table(plot: &ThroughputPlot) -> Table {
     ]);
     for curve in &plot.curves {
         for point in &curve.points {
-            let spread = point.spread_mib_s.map_or_else(
-                || UNKNOWN.into(),
-                |s| format!("{} to {}", number(s.lo), number(s.hi)),
-            );
             table.row([
                 curve.name.clone(),
                 point.n.to_string(),
                 optional(point.measured_mib_s),
-                spread,
+                interval(point.spread_mib_s),
                 optional(point.predicted_mib_s),
                 percent(point.error_pct()),
                 optional(point.simulated_mib_s),

@@ -7,11 +7,10 @@
 use maud::{Markup, html};
 use plotters::prelude::*;
 
-use super::canvas::{Axis, Frame, Ink, chart, scaled, svg};
+use super::canvas::{Axis, Frame, Ink, chart, draw_line, scaled, svg};
 use super::figure::{Figure, Table};
-use super::number::number;
-use super::number::tied;
-use super::page::{page, section, table};
+use super::number::{number, tied};
+use super::page::{code, page, section, table};
 use super::{LatencyPlot, Numbers, TransferPlot, latency, transfers};
 
 /// Everything the report shows.
@@ -20,7 +19,7 @@ pub struct TraceReport {
     pub title: String,
     /// What was captured, as name and value.
     pub facts: Vec<(String, String)>,
-    /// What is to be said about it: of what, and the sentences.
+    /// What the verdict is: of what, and its sentences.
     pub findings: Vec<(String, Vec<String>)>,
     pub tables: Vec<Numbers>,
     /// ct: bytes over time, with the gaps.
@@ -73,7 +72,7 @@ pub fn html(report: &TraceReport) -> String {
         (section("Response times (rt)", response_times(&report.latency)))
         (figures("Latency over time", heat(&report.heat)))
         (figures("Calls outstanding", outstanding(&report.outstanding)))
-        (section("How to make it again", again(&report.command)))
+        (section("How to make it again", code(&report.command)))
     };
     page(&report.title, &report.facts, &sections)
 }
@@ -85,10 +84,6 @@ fn figures(heading: &str, figure: Option<Figure>) -> Markup {
 fn response_times(plot: &LatencyPlot) -> Option<Markup> {
     let has_calls = plot.latencies.iter().any(|latency| !latency.histogram.is_empty());
     has_calls.then(|| latency::figures(plot))
-}
-
-fn again(command: &str) -> Option<Markup> {
-    (!command.is_empty()).then(|| html! { pre { code { (command) } } })
 }
 
 /// Points that can be drawn, no more than the eye can tell apart.
@@ -132,8 +127,7 @@ fn outstanding(points: &[(f64, f64)]) -> Option<Figure> {
     let drawing = svg(200, &title, |area| {
         let mut chart = chart(area, &x, &y, Frame::default())?;
         let line = dots.iter().map(|(ms, calls)| (x.nearest(*ms), y.nearest(*calls)));
-        chart.draw_series(LineSeries::new(line, Ink::Series(1).stroke(1.5)))?;
-        Ok(())
+        draw_line(&mut chart, line, Ink::Series(1).stroke(1.5))
     });
     let most = dots.iter().map(|dot| dot.1).fold(0.0, f64::max);
     let mut table = Table::new(["", "calls"]);

@@ -6,9 +6,9 @@ use perf::units::Nanos;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{Axis, Chart, Drawn, Ink, plot_width};
+use super::canvas::{Axis, Chart, Drawn, Ink, draw_line, plot_width};
 use super::figure::{Figure, Key, Swatch, Table};
-use super::number::{UNKNOWN, number};
+use super::number::{UNKNOWN, distinct, number};
 use super::panels::{self, Head};
 use super::{Stall, Transfer, TransferPlot};
 
@@ -38,13 +38,8 @@ pub(super) fn figure(plot: &TransferPlot) -> Option<Markup> {
 fn stall_key(panels: &[Panel<'_>]) -> Option<Key> {
     let stalls = || panels.iter().flat_map(Panel::stalls);
     stalls().next()?;
-    let mut waits: Vec<&str> = Vec::new();
-    for stall in stalls().filter(|stall| !stall.label.is_empty()) {
-        if !waits.contains(&stall.label.as_str()) {
-            waits.push(&stall.label);
-        }
-    }
-    let text = match waits.as_slice() {
+    let waits = stalls().map(|stall| stall.label.as_str()).filter(|label| !label.is_empty());
+    let text = match distinct(waits).as_slice() {
         [] => "nothing moves".into(),
         waits => format!("nothing moves: {}", waits.join(", ")),
     };
@@ -145,9 +140,7 @@ fn draw(chart: &mut Chart<'_>, index: usize, panel: &Panel<'_>, x: &Axis, y: &Ax
     for stall in panel.stalls() {
         draw_stall(chart, stall, x, y)?;
     }
-    let points = panel.points.iter().copied();
-    chart.draw_series(LineSeries::new(points, Ink::Series(index).stroke(2.0)))?;
-    Ok(())
+    draw_line(chart, panel.points.iter().copied(), Ink::Series(index).stroke(2.0))
 }
 
 /// A shaded stretch of time, with what it waited for and how long, where that fits.
@@ -178,16 +171,16 @@ fn caption(panels: &[Panel<'_>]) -> String {
         sentences
             .push(format!("All panels share one scale{}.", beside(panels).unwrap_or_default()));
     }
-    let told = |panel: &Panel<'_>| {
+    let stalled = |panel: &Panel<'_>| {
         let (name, stalls) = (panel.name, panel.stalls.as_ref()?);
         Some(match panel.stalled_pct().filter(|_| !stalls.is_empty()) {
             Some(pct) => format!("“{name}” stands still for {pct:.0} % of its time"),
             None => format!("in “{name}” no stall was recorded"),
         })
     };
-    let told: Vec<String> = panels.iter().filter_map(told).collect();
-    if !told.is_empty() {
-        sentences.push(format!("{}.", told.join("; ")));
+    let stalled: Vec<String> = panels.iter().filter_map(stalled).collect();
+    if !stalled.is_empty() {
+        sentences.push(format!("{}.", stalled.join("; ")));
     }
     sentences.join(" ")
 }

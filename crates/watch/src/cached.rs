@@ -30,7 +30,7 @@ const COLUMNS: [(&str, Kind); 11] = [
 pub struct OurCache {
     /// Reads of files.
     pub reads: OurHits,
-    /// Directories whose names were asked for.
+    /// Directories whose names were requested.
     pub directories: OurHits,
     pub stored_bytes: f64,
     /// What lies there now.
@@ -59,13 +59,13 @@ impl OurHits {
     }
 }
 
-/// Nothing where there is no cache, or nobody has asked it.
+/// Nothing where there is no cache; a row only for what was requested.
 pub(crate) fn table(of: Option<&OurCache>, name: &str) -> Option<Table> {
     let of = of?;
     let rows = [(&of.reads, "reads"), (&of.directories, "directories")];
     let mut table = Table::new(format!("{name}: cache"), &COLUMNS);
-    let asked = rows.into_iter().filter(|(of, _)| of.hits + of.misses_all() > 0.0);
-    table.rows = asked.map(|(of, name)| of.row(name)).collect();
+    let used = rows.into_iter().filter(|(of, _)| of.hits + of.misses_all() > 0.0);
+    table.rows = used.map(|(of, name)| of.row(name)).collect();
     table.notes.push(format!(
         "{} B in {} local files; {} B stored",
         show(of.bytes, Number),

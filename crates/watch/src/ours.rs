@@ -2,7 +2,7 @@
 //! (docs/metrics.md), and the rates between two of them.
 //!
 //! Response times come as histograms whose buckets are powers of two: a percentile is exact to its
-//! bucket, and told as the point inside that a uniform bucket would have it at.
+//! bucket, and stated as the point inside at which a uniform bucket has it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +38,7 @@ pub struct OurServer {
     /// Those that were called.
     pub procedures: Vec<OurProcedure>,
     pub clients: Vec<OurClient>,
-    /// Where it tells them apart (`--metrics-files`), those that were called.
+    /// Where it counts them apart (`--metrics-files`), those that were called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<OurFile>,
     pub connections: Option<f64>,
@@ -212,14 +212,7 @@ impl Page {
 }
 
 fn key(name: &str, labels: &[(String, String)]) -> String {
-    let mut key = name.to_owned();
-    for (label, value) in labels {
-        key.push('\0');
-        key.push_str(label);
-        key.push('\0');
-        key.push_str(value);
-    }
-    key
+    labels.iter().fold(name.to_owned(), |key, (label, value)| key + "\0" + label + "\0" + value)
 }
 
 /// Two pages, or one.
@@ -251,19 +244,35 @@ impl Since<'_> {
         if grown.is_finite() { grown.max(0.0) } else { 0.0 }
     }
 
-    fn per_s(&self, grown: f64) -> Option<f64> {
-        self.span.seconds.map(|seconds| grown / seconds)
+    fn per_s(&self, grown: impl Into<Option<f64>>) -> Option<f64> {
+        Some(grown.into()? / self.span.seconds?)
     }
 
     /// The growth of all series of a name that have a label, by its value.
     fn by(&self, name: &str, label: &str) -> BTreeMap<String, f64> {
         let mut sums = BTreeMap::new();
         for one in self.now.named(name) {
-            if let Some(value) = one.label(label) {
-                *sums.entry(value.to_owned()).or_insert(0.0) += self.grown(one);
-            }
+            let Some(value) = one.label(label) else { continue };
+            *sums.entry(value.to_owned()).or_insert(0.0) += self.grown(one);
         }
         sums
+    }
+
+    /// For every value of a label that has calls: the value, its calls, and the growth of each of
+    /// the other series.
+    fn called<const N: usize>(
+        &self,
+        prefix: &str,
+        label: &str,
+        others: [&str; N],
+    ) -> impl Iterator<Item = (String, f64, [Option<f64>; N])> {
+        let by = |name: &str| self.by(&format!("nfskit_{prefix}_{name}_total"), label);
+        let others = others.map(by);
+        let calls = by("calls").into_iter().filter(|(_, calls)| *calls > 0.0);
+        calls.map(move |(value, calls)| {
+            let grown = others.each_ref().map(|all| all.get(&value).copied());
+            (value, calls, grown)
+        })
     }
 
     /// The growth of all series of a name; none if there is none.
@@ -280,7 +289,6 @@ impl Since<'_> {
             total.add(of);
         }
         let called = sums.iter().filter(|(_, of)| of.calls > 0.0);
-        let cpu = self.all("process_cpu_seconds_total");
         OurServer {
             span: self.span,
             total: total.rates("", self),
@@ -290,11 +298,9 @@ impl Since<'_> {
             connections: self.now.value("nfskit_connections"),
             calls_in_progress: self.now.value("nfskit_calls_in_progress"),
             replayed: self.all("nfskit_replies_replayed_total").unwrap_or(0.0),
-            sync_requests_per_s: self
-                .all("nfskit_store_sync_requests_total")
-                .and_then(|grown| self.per_s(grown)),
-            syncs_per_s: self.all("nfskit_store_syncs_total").and_then(|grown| self.per_s(grown)),
-            processors_mean: cpu.and_then(|grown| self.per_s(grown)),
+            sync_requests_per_s: self.per_s(self.all("nfskit_store_sync_requests_total")),
+            syncs_per_s: self.per_s(self.all("nfskit_store_syncs_total")),
+            processors_mean: self.per_s(self.all("process_cpu_seconds_total")),
             resident_bytes: self.now.value("process_resident_memory_bytes"),
             write_log: self.write_log(),
         }
@@ -333,47 +339,30 @@ impl Since<'_> {
     }
 
     fn clients(&self) -> Vec<OurClient> {
-        let by = |name| self.by(name, "client");
-        let [errors, received, sent, store] = [
-            "nfskit_client_errors_total",
-            "nfskit_client_received_bytes_total",
-            "nfskit_client_sent_bytes_total",
-            "nfskit_client_store_seconds_total",
-        ]
-        .map(by);
-        let of = |all: &BTreeMap<String, f64>, client: &String| all.get(client).copied();
-        let calls = by("nfskit_client_calls_total").into_iter();
-        let called = calls.filter(|(_, calls)| *calls > 0.0);
-        let each = called.map(|(client, calls)| OurClient {
+        let others = ["errors", "received_bytes", "sent_bytes", "store_seconds"];
+        let clients = self.called("client", "client", others);
+        let each = clients.map(|(client, calls, [errors, received, sent, store])| OurClient {
+            client,
             calls,
             calls_per_s: self.per_s(calls),
-            errors: of(&errors, &client).unwrap_or(0.0),
-            received_bytes_per_s: of(&received, &client).and_then(|grown| self.per_s(grown)),
-            sent_bytes_per_s: of(&sent, &client).and_then(|grown| self.per_s(grown)),
-            store_mean: of(&store, &client).and_then(|grown| self.per_s(grown)),
-            client,
+            errors: errors.unwrap_or(0.0),
+            received_bytes_per_s: self.per_s(received),
+            sent_bytes_per_s: self.per_s(sent),
+            store_mean: self.per_s(store),
         });
         each.collect()
     }
 
     fn files(&self) -> Vec<OurFile> {
-        let by = |name| self.by(name, "file");
-        let [received, sent, seconds] = [
-            "nfskit_file_received_bytes_total",
-            "nfskit_file_sent_bytes_total",
-            "nfskit_file_seconds_total",
-        ]
-        .map(by);
-        let of = |all: &BTreeMap<String, f64>, file: &String| all.get(file).copied();
-        let called = by("nfskit_file_calls_total").into_iter().filter(|(_, calls)| *calls > 0.0);
-        let each = called.map(|(file, calls)| OurFile {
+        let files = self.called("file", "file", ["received_bytes", "sent_bytes", "seconds"]);
+        let each = files.map(|(file, calls, [received, sent, seconds])| OurFile {
+            file,
             calls,
             calls_per_s: self.per_s(calls),
-            received_bytes_per_s: of(&received, &file).and_then(|grown| self.per_s(grown)),
-            sent_bytes_per_s: of(&sent, &file).and_then(|grown| self.per_s(grown)),
-            ms_mean: of(&seconds, &file).map(|seconds| seconds * 1e3 / calls),
-            in_service_mean: of(&seconds, &file).and_then(|grown| self.per_s(grown)),
-            file,
+            received_bytes_per_s: self.per_s(received),
+            sent_bytes_per_s: self.per_s(sent),
+            ms_mean: seconds.map(|seconds| seconds * 1e3 / calls),
+            in_service_mean: self.per_s(seconds),
         });
         each.collect()
     }
@@ -409,29 +398,29 @@ impl Since<'_> {
     }
 
     fn mount_procedures(&self) -> Vec<OurMountProcedure> {
-        let by = |name: &str| self.by(&format!("nfskit_client_{name}_total"), "procedure");
-        let (retransmissions, timeouts, errors) =
-            (by("retransmissions"), by("major_timeouts"), by("errors"));
-        let (sent, received) = (by("sent_bytes"), by("received_bytes"));
-        let times = ["queue_seconds", "rtt_seconds", "execute_seconds"].map(by);
-        let calls = by("calls").into_iter().filter(|(_, calls)| *calls > 0.0);
-        let each = calls.map(|(name, calls)| {
-            let of = |all: &BTreeMap<String, f64>| all.get(&name).copied().unwrap_or(0.0);
-            let [queue, rtt, execute] =
-                [0, 1, 2].map(|at: usize| times[at].get(&name).map(|s| s * 1e3 / calls));
+        let counts =
+            ["retransmissions", "major_timeouts", "errors", "sent_bytes", "received_bytes"];
+        let times = ["queue_seconds", "rtt_seconds", "execute_seconds"];
+        let counted = self.called("client", "procedure", counts);
+        let timed = self.called("client", "procedure", times);
+        let each = counted.zip(timed).map(|((name, calls, counts), (_, _, times))| {
+            let [retransmissions, major_timeouts, errors, sent, received] =
+                counts.map(|count| count.unwrap_or(0.0));
+            let [queue_ms_mean, rtt_ms_mean, execute_ms_mean] =
+                times.map(|seconds| Some(seconds? * 1e3 / calls));
             OurMountProcedure {
+                name,
                 calls,
                 calls_per_s: self.per_s(calls),
-                retransmissions: of(&retransmissions),
-                major_timeouts: of(&timeouts),
-                errors: of(&errors),
-                sent_bytes_per_s: self.per_s(of(&sent)),
-                received_bytes_per_s: self.per_s(of(&received)),
-                queue_ms_mean: queue,
-                rtt_ms_mean: rtt,
-                execute_ms_mean: execute,
-                outstanding_mean: self.per_s(of(&times[1])),
-                name,
+                retransmissions,
+                major_timeouts,
+                errors,
+                sent_bytes_per_s: self.per_s(sent),
+                received_bytes_per_s: self.per_s(received),
+                queue_ms_mean,
+                rtt_ms_mean,
+                execute_ms_mean,
+                outstanding_mean: self.per_s(times[1].unwrap_or(0.0)),
             }
         });
         each.collect()
@@ -458,8 +447,7 @@ impl Since<'_> {
 /// The name of a procedure of ours, if it is one.
 fn procedure_name(one: &Series) -> Option<String> {
     let procedure = one.label("procedure")?;
-    let (program, version) = (one.label("program")?, one.label("version")?);
-    Some(match (program, version) {
+    Some(match (one.label("program")?, one.label("version")?) {
         ("nfs", "3") => procedure.to_owned(),
         ("nfs", version) => format!("{procedure} v{version}"),
         (program, _) => format!("{program} {procedure}"),
@@ -538,12 +526,9 @@ impl Histogram {
 
     fn percentiles(&self) -> Percentiles {
         let count = self.count();
-        Percentiles {
-            mean: (count > 0.0).then(|| self.sum_s * 1e3 / count),
-            p50: self.quantile_ms(0.5),
-            p95: self.quantile_ms(0.95),
-            p99: self.quantile_ms(0.99),
-        }
+        let mean = (count > 0.0).then(|| self.sum_s * 1e3 / count);
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| self.quantile_ms(share));
+        Percentiles { mean, p50, p95, p99 }
     }
 
     /// Inside of the bucket, in proportion; the lower bound of the last one, which has no upper.

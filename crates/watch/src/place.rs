@@ -57,7 +57,7 @@ const POOLS: Names = &["fs/nfsd/pool_stats", "proc/fs/nfsd/pool_stats", "pool_st
 const UPTIME: Names = &["uptime", "proc/uptime"];
 
 impl Place {
-    /// Reads what is there, and tells what was passed over. What is not there at all is no problem
+    /// Reads what is there, and lists what was passed over. What is not there at all is no problem
     /// here: a host may be no client, or no server.
     pub fn read(&self) -> (Sample, Vec<Ignored>) {
         let mut ignored = Vec::new();
@@ -118,16 +118,13 @@ fn find<T>(
     None
 }
 
-/// One file, which tells by its content what it is.
+/// One file, recognized by its content.
 fn read_file(path: &Path, ignored: &mut Vec<Ignored>) -> Sample {
     let mut sample = Sample::default();
-    match bytes(path).and_then(|bytes| take(&mut sample, &bytes)) {
-        Ok(()) => sample,
-        Err(why) => {
-            ignored.push(Ignored { path: path.to_owned(), why });
-            Sample::default()
-        }
+    if let Err(why) = bytes(path).and_then(|bytes| take(&mut sample, &bytes)) {
+        ignored.push(Ignored { path: path.to_owned(), why });
     }
+    sample
 }
 
 fn take(sample: &mut Sample, bytes: &[u8]) -> Result<(), Why> {
@@ -135,7 +132,7 @@ fn take(sample: &mut Sample, bytes: &[u8]) -> Result<(), Why> {
     match mountstats::read(bytes) {
         Ok(mounts) => sample.mounts = Some(mounts),
         Err(problem) if known(&problem) => return Err(problem.into()),
-        // What only servers have tells their file from that of clients.
+        // What only servers have distinguishes their file from that of clients.
         Err(_) if pools::read(bytes).is_ok() => sample.pools = pools::read(bytes)?,
         Err(_) if is_servers(bytes) => sample.server = Some(server::read(bytes)?),
         Err(_) => match client::read(bytes) {
@@ -159,10 +156,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Why> {
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > FILE_BYTES_MAX {
-        true => Err(Why::TooLong),
-        false => Ok(bytes),
-    }
+    (bytes.len() as u64 <= FILE_BYTES_MAX).then_some(bytes).ok_or(Why::TooLong)
 }
 
 fn is_absent(cause: &io::Error) -> bool {

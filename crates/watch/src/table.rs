@@ -9,7 +9,7 @@ pub struct Table {
     pub title: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    /// What is to be said besides, a line each.
+    /// Notes below it, a line each.
     pub notes: Vec<String>,
 }
 

@@ -12,7 +12,8 @@ use counters::rates::{Since, Span};
 use wire::nfs4::Operation;
 
 use crate::cached;
-use crate::ours::{OurFile, OurMount, OurProcedure, OurServer, Percentiles};
+use crate::ours::{OurClient, OurFile, OurMount, OurMountProcedure, OurProcedure, OurServer};
+use crate::ours::{OurStage, Percentiles};
 use crate::sample::Rates;
 use crate::table::Kind::{Ms, Name, Number, Share};
 use crate::table::{Kind, Row, Table, plain, show};
@@ -146,16 +147,19 @@ fn mount_row(of: &MountRates, depth: Depth) -> Row {
         ],
         calls_per_s: total.calls_per_s,
         ms: total.execute_ms_mean,
-        parts: parts(total),
+        parts: parts(total.queue_ms_mean, total.rtt_ms_mean, total.execute_ms_mean),
         is_sum: false,
         below: (depth == Depth::Operations).then(|| Box::new(mount(of))),
     }
 }
 
 /// Where the time of a call goes, as far as a client can tell.
-fn parts(of: &OperationRates) -> Vec<(Cow<'static, str>, f64)> {
-    let times = (of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean);
-    let (Some(queue), Some(rtt), Some(execute)) = times else { return Vec::new() };
+fn parts(
+    queue: Option<f64>,
+    rtt: Option<f64>,
+    execute: Option<f64>,
+) -> Vec<(Cow<'static, str>, f64)> {
+    let (Some(queue), Some(rtt), Some(execute)) = (queue, rtt, execute) else { return Vec::new() };
     let rest = (execute - queue - rtt).max(0.0);
     let parts = [("queue", queue), ("network and server", rtt), ("rest of the client", rest)];
     parts.map(|(name, ms)| (Cow::Borrowed(name), ms)).into()
@@ -197,7 +201,7 @@ fn operation_row(of: &OperationRates) -> Row {
         ],
         calls_per_s: of.calls_per_s,
         ms: of.execute_ms_mean,
-        parts: parts(of),
+        parts: parts(of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean),
         is_sum: of.name.is_empty(),
         below: None,
     }
@@ -244,12 +248,12 @@ fn caches(of: &CacheRates) -> Option<String> {
         ("checks of names", of.name_share),
     ];
     let known = shares.into_iter().filter_map(|(what, share)| Some((what, share?)));
-    let mut told: Vec<String> =
+    let mut parts: Vec<String> =
         known.map(|(what, share)| format!("{:.0} % of {what}", share * 100.0)).collect();
-    let answered = (!told.is_empty()).then(|| format!("answered by caches: {}", told.join(", ")));
-    told = answered.into_iter().collect();
-    told.extend(of.getattrs_per_open.map(|each| format!("{each:.2} GETATTRs for each open")));
-    (!told.is_empty()).then(|| told.join("; "))
+    let answered = (!parts.is_empty()).then(|| format!("answered by caches: {}", parts.join(", ")));
+    parts = answered.into_iter().collect();
+    parts.extend(of.getattrs_per_open.map(|each| format!("{each:.2} GETATTRs for each open")));
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn bytes(of: &BytesRates) -> Option<String> {
@@ -330,7 +334,7 @@ fn server_notes(of: &ServerRates) -> Vec<String> {
     notes
 }
 
-/// Our server: its procedures, its clients, and its files where it tells them apart.
+/// Our server: its procedures, its clients, and its files where it counts them apart.
 pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
     let since = span(&of.span, "since it started,");
     let mut procedures = Table::new(format!("{name}: nfskit serve, {since}"), &OURS);
@@ -338,22 +342,7 @@ pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
     procedures.rows = all.map(our_row).collect();
     procedures.notes = our_notes(of);
     let mut clients = Table::new(format!("{name}: clients"), &CLIENTS);
-    clients.rows = of
-        .clients
-        .iter()
-        .map(|one| Row {
-            name: plain(&one.client),
-            cells: vec![
-                one.calls_per_s,
-                one.received_bytes_per_s,
-                one.sent_bytes_per_s,
-                one.store_mean,
-                Some(one.errors),
-            ],
-            calls_per_s: one.calls_per_s,
-            ..Row::default()
-        })
-        .collect();
+    clients.rows = of.clients.iter().map(client_row).collect();
     let mut all = vec![procedures, clients];
     if !of.files.is_empty() {
         let mut files = Table::new(format!("{name}: files"), &FILES);
@@ -361,6 +350,21 @@ pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
         all.push(files);
     }
     all
+}
+
+fn client_row(of: &OurClient) -> Row {
+    Row {
+        name: plain(&of.client),
+        cells: vec![
+            of.calls_per_s,
+            of.received_bytes_per_s,
+            of.sent_bytes_per_s,
+            of.store_mean,
+            Some(of.errors),
+        ],
+        calls_per_s: of.calls_per_s,
+        ..Row::default()
+    }
 }
 
 fn file_row(of: &OurFile) -> Row {
@@ -413,8 +417,8 @@ fn our_notes(of: &OurServer) -> Vec<String> {
         number(Some(of.replayed)),
     )];
     if of.sync_requests_per_s.is_some() {
-        let (asked, done) = (number(of.sync_requests_per_s), number(of.syncs_per_s));
-        notes.push(format!("{asked} syncs/s asked for, {done} done"));
+        let (requested, done) = (number(of.sync_requests_per_s), number(of.syncs_per_s));
+        notes.push(format!("{requested} syncs/s requested, {done} done"));
     }
     let phases = &of.total.phases_ms_mean;
     if !phases.is_empty() {
@@ -428,39 +432,7 @@ fn our_notes(of: &OurServer) -> Vec<String> {
 pub fn our_mount(of: &OurMount, name: &str) -> Vec<Table> {
     let since = span(&of.span, "since it started,");
     let mut procedures = Table::new(format!("{name}: nfskit mount, {since}"), &OPERATIONS);
-    procedures.rows = of
-        .procedures
-        .iter()
-        .map(|one| {
-            let bytes = one.sent_bytes_per_s.zip(one.received_bytes_per_s).map(|(a, b)| a + b);
-            let each = bytes.zip(one.calls_per_s).filter(|(_, calls)| *calls > 0.0);
-            let times = OperationRates {
-                queue_ms_mean: one.queue_ms_mean,
-                rtt_ms_mean: one.rtt_ms_mean,
-                execute_ms_mean: one.execute_ms_mean,
-                ..OperationRates::default()
-            };
-            Row {
-                name: plain(&one.name),
-                cells: vec![
-                    one.calls_per_s,
-                    one.sent_bytes_per_s,
-                    one.received_bytes_per_s,
-                    one.queue_ms_mean,
-                    one.rtt_ms_mean,
-                    one.execute_ms_mean,
-                    one.outstanding_mean,
-                    Some(one.retransmissions),
-                    Some(one.errors),
-                    each.map(|(bytes, calls)| bytes / calls),
-                ],
-                calls_per_s: one.calls_per_s,
-                ms: one.execute_ms_mean,
-                parts: parts(&times),
-                ..Row::default()
-            }
-        })
-        .collect();
+    procedures.rows = of.procedures.iter().map(our_mount_row).collect();
     procedures.notes.push(format!(
         "{} B not yet acknowledged, {} B not yet stable; {} WRITEs outstanding of {} that may be; \
          {} connections lost",
@@ -471,17 +443,38 @@ pub fn our_mount(of: &OurMount, name: &str) -> Vec<Table> {
         show(Some(of.reconnects), Number),
     ));
     let mut stages = Table::new(format!("{name}: written data"), &STAGES);
-    stages.rows = of
-        .stages
-        .iter()
-        .map(|one| Row {
-            name: plain(&one.stage),
-            cells: vec![Some(one.count), one.ms.mean, one.ms.p50, one.ms.p95, one.ms.p99],
-            ms: one.ms.mean,
-            ..Row::default()
-        })
-        .collect();
-    let kept = cached::table(of.cache.as_ref(), name);
-    let tables = [Some(procedures), Some(stages), kept].into_iter().flatten();
+    stages.rows = of.stages.iter().map(stage_row).collect();
+    let cache = cached::table(of.cache.as_ref(), name);
+    let tables = [Some(procedures), Some(stages), cache].into_iter().flatten();
     tables.filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn our_mount_row(of: &OurMountProcedure) -> Row {
+    let bytes = of.sent_bytes_per_s.zip(of.received_bytes_per_s).map(|(a, b)| a + b);
+    let each = bytes.zip(of.calls_per_s).filter(|(_, calls)| *calls > 0.0);
+    Row {
+        name: plain(&of.name),
+        cells: vec![
+            of.calls_per_s,
+            of.sent_bytes_per_s,
+            of.received_bytes_per_s,
+            of.queue_ms_mean,
+            of.rtt_ms_mean,
+            of.execute_ms_mean,
+            of.outstanding_mean,
+            Some(of.retransmissions),
+            Some(of.errors),
+            each.map(|(bytes, calls)| bytes / calls),
+        ],
+        calls_per_s: of.calls_per_s,
+        ms: of.execute_ms_mean,
+        parts: parts(of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean),
+        ..Row::default()
+    }
+}
+
+fn stage_row(of: &OurStage) -> Row {
+    let Percentiles { mean, p50, p95, p99 } = of.ms;
+    let cells = vec![Some(of.count), mean, p50, p95, p99];
+    Row { name: plain(&of.stage), cells, ms: mean, ..Row::default() }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::table::{Kind, Table};
 
-/// A table with its title, its rows and what is to be said besides.
+/// A table with its title, its rows and its notes.
 pub fn table(table: &Table) -> String {
     let mut text = format!("{}\n", table.title);
     if !table.rows.is_empty() {

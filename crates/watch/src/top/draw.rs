@@ -51,8 +51,8 @@ impl State {
         if area.is_empty() {
             return;
         }
-        let said = self.notes(area.width);
-        let notes = u16::try_from(said.len()).unwrap_or(NOTES_MAX).min(NOTES_MAX);
+        let lines = self.notes(area.width);
+        let notes = u16::try_from(lines.len()).unwrap_or(NOTES_MAX).min(NOTES_MAX);
         let (details, notes) = match area.height {
             DETAIL_FROM.. => (DETAIL_LINES, notes),
             10.. => (0, notes.min(1)),
@@ -75,7 +75,7 @@ impl State {
         }
         frame.render_widget(Line::styled(self.title(), bold()), title);
         self.draw_table(frame, table);
-        frame.render_widget(Paragraph::new(said), below);
+        frame.render_widget(Paragraph::new(lines), below);
         self.draw_detail(frame, detail);
         frame.render_widget(Line::raw(self.keys()), keys);
     }
@@ -164,10 +164,9 @@ impl State {
         frame.render_widget(Line::raw(format!(" -- {} {dashes}", row.name)), head);
         let samples = self.history.of(self.at, self.inside.as_deref(), &row.name);
         if let Some(samples) = samples {
-            let of = |values| frame_line(values);
-            let (line, buffer) = (of(&samples.calls_per_s), frame.buffer_mut());
-            draw_history(buffer, calls, "calls/s", Kind::Number, &line);
-            draw_history(buffer, ms, "ms", Kind::Ms, &of(&samples.ms));
+            let buffer = frame.buffer_mut();
+            draw_history(buffer, calls, "calls/s", Kind::Number, &samples.calls_per_s);
+            draw_history(buffer, ms, "ms", Kind::Ms, &samples.ms);
         }
         frame.render_widget(Line::raw(shares(&row.parts, parts.width)), parts);
     }
@@ -181,14 +180,10 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-fn frame_line(values: &VecDeque<f64>) -> Vec<f64> {
-    values.iter().copied().collect()
-}
-
 /// A line of history: what it is, the newest value, the largest, and all of them as a sparkline.
-fn draw_history(buffer: &mut Buffer, area: Rect, name: &str, kind: Kind, values: &[f64]) {
+fn draw_history(buffer: &mut Buffer, area: Rect, name: &str, kind: Kind, values: &VecDeque<f64>) {
     let most = values.iter().copied().fold(0.0, f64::max);
-    let now = show(values.last().copied(), kind);
+    let now = show(values.back().copied(), kind);
     let text = format!(" {name:<8}{now:>7}, most {:<8}", show(Some(most), kind));
     let [left, right] = Layout::horizontal([
         Constraint::Length(u16::try_from(text.len()).unwrap_or(u16::MAX)),
@@ -196,11 +191,9 @@ fn draw_history(buffer: &mut Buffer, area: Rect, name: &str, kind: Kind, values:
     ])
     .areas(area);
     Line::raw(text).render(left, buffer);
-    let kept = values.len().min(usize::from(right.width));
+    let shown = values.iter().skip(values.len().saturating_sub(usize::from(right.width)));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
-    let scaled = values[values.len() - kept..]
-        .iter()
-        .map(|value| if most > 0.0 { (value / most * 1000.0) as u64 } else { 0 });
+    let scaled = shown.map(|value| if most > 0.0 { (value / most * 1000.0) as u64 } else { 0 });
     Sparkline::default().data(scaled).max(1000).render(right, buffer);
 }
 
@@ -210,10 +203,10 @@ fn shares(parts: &[(Cow<'static, str>, f64)], width: u16) -> String {
     if parts.is_empty() || all <= 0.0 {
         return String::from(" time    no calls");
     }
-    let told =
+    let text =
         parts.iter().map(|(name, ms)| format!("{name} {}", show(Some(ms / all), Kind::Share)));
-    let told = told.collect::<Vec<_>>().join(", ");
-    let room = usize::from(width).saturating_sub(told.chars().count() + 14).min(40);
+    let text = text.collect::<Vec<_>>().join(", ");
+    let room = usize::from(width).saturating_sub(text.chars().count() + 14).min(40);
     let mut bar = String::new();
     for (name, ms) in parts {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 40")]
@@ -221,7 +214,7 @@ fn shares(parts: &[(Cow<'static, str>, f64)], width: u16) -> String {
         let letter = name.chars().next().unwrap_or(' ');
         bar.extend(std::iter::repeat_n(letter, letters));
     }
-    format!(" time    [{bar}] {told}")
+    format!(" time    [{bar}] {text}")
 }
 
 /// The columns that have room.
@@ -278,11 +271,9 @@ impl<'a> Columns<'a> {
 /// The end of a name that is too long: of paths, that says more than the beginning.
 fn cut(name: &str, width: usize) -> String {
     let letters = name.chars().count();
-    match letters > width {
-        true => {
-            let kept = name.chars().skip(letters - width.saturating_sub(1));
-            std::iter::once('~').chain(kept).take(width).collect()
-        }
-        false => name.to_owned(),
+    if letters <= width {
+        return name.to_owned();
     }
+    let end = name.chars().skip(letters - width.saturating_sub(1));
+    std::iter::once('~').chain(end).take(width).collect()
 }

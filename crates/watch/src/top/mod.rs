@@ -43,7 +43,7 @@ const FILTER_MAX: usize = 64;
 const PAGE_ROWS: usize = 10;
 
 /// Everything that is shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct State {
     /// The newest sample that was not paused away.
     tables: Vec<Table>,
@@ -80,24 +80,7 @@ struct Sort {
 
 impl State {
     pub fn new(host: impl Into<String>) -> Self {
-        Self {
-            tables: Vec::new(),
-            history: History::default(),
-            host: host.into(),
-            time: String::new(),
-            is_first: true,
-            at: 0,
-            inside: None,
-            selected: None,
-            scrolled: 0,
-            page_rows: PAGE_ROWS,
-            sort: None,
-            filter: String::new(),
-            is_typing: false,
-            is_paused: false,
-            is_help: false,
-            problems: Vec::new(),
-        }
+        Self { host: host.into(), is_first: true, page_rows: PAGE_ROWS, ..Self::default() }
     }
 
     /// A new sample. The first one counts from the beginning, and is no part of the history.
@@ -208,18 +191,20 @@ impl State {
 
     fn other_table(&mut self) {
         self.at = (self.at + 1) % self.tables.len().max(1);
-        (self.inside, self.selected, self.sort) = (None, None, None);
-        self.scrolled = 0;
+        self.show_from_top(None);
+    }
+
+    /// The first rows of a table, or of the one below a row.
+    fn show_from_top(&mut self, inside: Option<String>) {
+        (self.inside, self.selected, self.sort, self.scrolled) = (inside, None, None, 0);
         self.keep_selection();
     }
 
     fn look_inside(&mut self) {
         let selected = self.selected_row().filter(|row| row.below.is_some());
         if let Some(name) = selected.map(|row| row.name.clone()) {
-            (self.inside, self.selected, self.sort) = (Some(name), None, None);
             self.filter.clear();
-            self.scrolled = 0;
-            self.keep_selection();
+            self.show_from_top(Some(name));
         }
     }
 
