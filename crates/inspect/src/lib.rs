@@ -118,37 +118,9 @@ pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     // Before anything is read: a long capture would be read in vain.
     let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
     output::check(outs)?;
-    let mut analyzer = Analyzer::new(Filter {
-        clients: args.client.clone(),
-        servers: args.server.clone(),
-        operations: args.operation.iter().map(|name| name.to_uppercase()).collect(),
-        file: args.file.clone(),
-        from_ns: args.from.map(|time| time.as_nanos()),
-        until_ns: args.until.map(|time| time.as_nanos()),
-    });
     let (mut rows, mut seen) = match args.interface.is_empty() {
-        true => {
-            let progress = Progress::of(&args.files, verbosity);
-            let captures: Result<Vec<Capture<'_>>, Failure> =
-                args.files.iter().map(|path| open(path, &progress.read)).collect();
-            let mut merged = Merged::new(captures?).map_err(Failure::from)?;
-            let mut rows = Rows::begin(args)?;
-            let mut progress = progress;
-            while let Some(packet) = merged.next_packet().map_err(Failure::from)? {
-                rows.packet(&mut analyzer, &packet);
-                progress.show(analyzer.packets());
-            }
-            progress.bars.clear();
-            let notes = merged.notes().iter().map(ToString::to_string).collect();
-            (rows, Seen::of(analyzer, merged.read().1, args.files.clone(), notes))
-        }
-        false => {
-            let mut rows = Rows::begin(args)?;
-            let heard = live::listen(args, verbosity, |packet| rows.packet(&mut analyzer, packet))?;
-            let mut seen = Seen::of(analyzer, heard.bytes, Vec::new(), Vec::new());
-            seen.dropped = Some(heard.dropped);
-            (rows, seen)
-        }
+        true => read_files(args, verbosity)?,
+        false => read_live(args, verbosity)?,
     };
     seen.analyzer.end();
     rows.csv.take().map_or(Ok(()), csv::Csv::end)?;
@@ -157,13 +129,46 @@ pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     show(args, &seen, verbosity)
 }
 
+fn filter(args: &Trace) -> Filter {
+    Filter {
+        clients: args.client.clone(),
+        servers: args.server.clone(),
+        operations: args.operation.iter().map(|name| name.to_uppercase()).collect(),
+        file: args.file.clone(),
+        from_ns: args.from.map(|time| time.as_nanos()),
+        until_ns: args.until.map(|time| time.as_nanos()),
+    }
+}
+
+fn read_files(args: &Trace, verbosity: Verbosity) -> Result<(Rows, Seen), Failure> {
+    let mut progress = Progress::of(&args.files, verbosity);
+    let captures: Result<Vec<Capture<'_>>, Failure> =
+        args.files.iter().map(|path| open(path, &progress.read)).collect();
+    let mut merged = Merged::new(captures?).map_err(Failure::from)?;
+    let (mut rows, mut analyzer) = (Rows::begin(args)?, Analyzer::new(filter(args)));
+    while let Some(packet) = merged.next_packet().map_err(Failure::from)? {
+        rows.packet(&mut analyzer, &packet);
+        progress.show(analyzer.packets());
+    }
+    progress.bars.clear();
+    let notes = merged.notes().iter().map(ToString::to_string).collect();
+    Ok((rows, Seen::of(analyzer, merged.read().1, args.files.clone(), notes)))
+}
+
+fn read_live(args: &Trace, verbosity: Verbosity) -> Result<(Rows, Seen), Failure> {
+    let (mut rows, mut analyzer) = (Rows::begin(args)?, Analyzer::new(filter(args)));
+    let heard = live::listen(args, verbosity, |packet| rows.packet(&mut analyzer, packet))?;
+    let seen = Seen::of(analyzer, heard.bytes, Vec::new(), Vec::new());
+    Ok((rows, Seen { dropped: Some(heard.dropped), ..seen }))
+}
+
 fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> {
     for note in &read.notes {
         output::say(note);
     }
-    if let Some(dropped) = read.dropped.filter(|dropped| *dropped > 0) {
+    if let Some(count @ 1..) = read.dropped {
         output::say(format_args!(
-            "{dropped} packets passed too fast, and were dropped by the kernel"
+            "{count} packets passed too fast, and were dropped by the kernel"
         ));
     }
     let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
@@ -176,16 +181,14 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
     if let Some(path) = &args.html {
         output::write(path, &page::text(read))?;
     }
-    if let Some(path) = &args.mix {
-        let Some(found) = counts(&read.analyzer) else {
-            return Err(Failure::check(
-                "no call of NFS version 2 or 3 was found, so there is no mix",
-                "a capture of such a client, with whole packets (tcpdump -s 0)",
-            ));
-        };
-        output::write(path, &mix(&found))?;
-    }
-    Ok(())
+    let Some(path) = &args.mix else { return Ok(()) };
+    let found = counts(&read.analyzer).ok_or_else(|| {
+        Failure::check(
+            "no call of NFS version 2 or 3 was found, so there is no mix",
+            "a capture of such a client, with whole packets (tcpdump -s 0)",
+        )
+    })?;
+    output::write(path, &mix(&found))
 }
 
 /// How far the files are read, on a terminal.

@@ -7,7 +7,8 @@ use harness::records::scaled;
 use perf::units::Nanos;
 use trace::capture::Place;
 use trace::{
-    Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks, Totals,
+    Analyzer, Cause, Gap, Guards, Kind, Operation, OperationTotal, Pace, Phase, Rtt, RttOf, Spread,
+    Talk, TalkId, Talks, Totals, Usage,
 };
 
 use super::Seen;
@@ -94,9 +95,8 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
         format!("{count} {packets} of {sort}")
     });
     let others: Vec<String> = others.chain(tcp).collect();
-    let others =
-        if others.is_empty() { "there are no packets".to_owned() } else { others.join(", ") };
-    writeln!(out, "no NFS found: {others}").ok();
+    let all = if others.is_empty() { "there are no packets" } else { &others.join(", ") };
+    writeln!(out, "no NFS found: {all}").ok();
 }
 
 fn operations(out: &mut String, analyzer: &Analyzer) {
@@ -105,17 +105,10 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
     let ends: Vec<_> = talks.admitted().filter_map(|(_, talk)| talk.ends).collect();
     let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
     let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
-    writeln!(
-        out,
-        "calls       {} in {} ({:.0}/s); {}, {}, {}",
-        totals.calls(),
-        totals.span(),
-        rate(totals.calls(), totals.span()),
-        plural(clients.len(), "client"),
-        plural(servers.len(), "server"),
-        plural(ends.len(), "connection"),
-    )
-    .ok();
+    let (calls, span) = (totals.calls(), totals.span());
+    let counts = [(clients.len(), "client"), (servers.len(), "server"), (ends.len(), "connection")];
+    let counts = counts.map(|(count, what)| plural(count, what)).join(", ");
+    writeln!(out, "calls       {calls} in {span} ({:.0}/s); {counts}", rate(calls, span)).ok();
     operations_table(out, totals);
     relayed(out, talks);
     most_calls(out, analyzer, "clients", Side::Clients);
@@ -125,31 +118,10 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
 fn operations_table(out: &mut String, totals: &Totals) {
     let mut rows: Vec<_> = totals.operations().collect();
     rows.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
-    writeln!(
-        out,
-        "\n{:<16}{:>10}{:>8}{:>7}{:>11}{:>10}{:>10}{:>10}{:>10}",
-        "operation", "calls", "errors", "retr.", "data", "mean", "p50", "p99", "max"
-    )
-    .ok();
+    let heads = ["operation", "calls", "errors", "retr.", "data", "mean", "p50", "p99", "max"];
+    writeln!(out, "\n{}", operation_line(&heads.map(str::to_owned))).ok();
     for (operation, total) in rows.iter().take(ROWS_MAX) {
-        let time = |time: Nanos| match total.timed() {
-            0 => "-".to_owned(),
-            _ => time.to_string(),
-        };
-        writeln!(
-            out,
-            "{:<16}{:>10}{:>8}{:>7}{:>11}{:>10}{:>10}{:>10}{:>10}",
-            operation.to_string(),
-            total.calls,
-            total.errors,
-            total.retransmissions,
-            if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() },
-            time(total.latency_mean()),
-            time(total.latency_at(0.5)),
-            time(total.latency_at(0.99)),
-            time(Nanos::from_nanos(total.latency_ns_max)),
-        )
-        .ok();
+        writeln!(out, "{}", operation_line(&operation_cells(operation, total))).ok();
     }
     if rows.len() > ROWS_MAX {
         writeln!(out, "and {} more operations (--json)", rows.len() - ROWS_MAX).ok();
@@ -166,6 +138,32 @@ fn operations_table(out: &mut String, totals: &Totals) {
     }
 }
 
+fn operation_line(cells: &[String; 9]) -> String {
+    let [name, calls, errors, again, data, mean, p50, p99, max] = cells;
+    format!(
+        "{name:<16}{calls:>10}{errors:>8}{again:>7}{data:>11}{mean:>10}{p50:>10}{p99:>10}{max:>10}"
+    )
+}
+
+fn operation_cells(operation: &Operation, total: &OperationTotal) -> [String; 9] {
+    [
+        operation.to_string(),
+        total.calls.to_string(),
+        total.errors.to_string(),
+        total.retransmissions.to_string(),
+        if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() },
+        timed(total, total.latency_mean()),
+        timed(total, total.latency_at(0.5)),
+        timed(total, total.latency_at(0.99)),
+        timed(total, Nanos::from_nanos(total.latency_ns_max)),
+    ]
+}
+
+/// A time of an operation, if any of its calls has one.
+pub(super) fn timed(total: &OperationTotal, time: Nanos) -> String {
+    if total.timed() > 0 { time.to_string() } else { "-".to_owned() }
+}
+
 /// Calls that were seen on both sides of a relay.
 fn relayed(out: &mut String, talks: &Talks) {
     let passed: Vec<_> = talks.iter().filter(|(_, talk)| talk.passed_on > 0).collect();
@@ -179,16 +177,19 @@ fn relayed(out: &mut String, talks: &Talks) {
         talks.name(*id)
     )
     .ok();
+    behind_relay(out, talks);
+}
+
+fn behind_relay(out: &mut String, talks: &Talks) {
     let relay = talks.pairs().map(|(pair, _)| &pair.relay);
     let sum = relay.fold((0, 0, 0), |(calls, whole, behind), relay| {
         (calls + relay.added.count(), whole + relay.whole_ns, behind + relay.behind_ns)
     });
     if let (calls @ 1.., whole, behind) = sum {
+        let [behind, whole] = [behind, whole].map(|ns| Nanos::from_nanos(ns / calls));
         writeln!(
             out,
-            "            behind the relay they took {} at the mean, of {} in all",
-            Nanos::from_nanos(behind / calls),
-            Nanos::from_nanos(whole / calls)
+            "            behind the relay they took {behind} at the mean, of {whole} in all"
         )
         .ok();
     }
@@ -204,13 +205,11 @@ fn most_calls(out: &mut String, analyzer: &Analyzer, word: &str, side: Side) {
     for one in all.iter().take(FEW) {
         let total = one.tallies.total();
         let (p50, p99) = (total.latency.quantile(0.5), total.latency.quantile(0.99));
+        let (name, calls, errors, data) =
+            (&one.name, total.calls(), total.errors, bytes(total.bytes));
         writeln!(
             out,
-            "            {}: {} calls, {} errors, {}, p50 {p50}, p99 {p99}",
-            one.name,
-            total.calls(),
-            total.errors,
-            bytes(total.bytes),
+            "            {name}: {calls} calls, {errors} errors, {data}, p50 {p50}, p99 {p99}"
         )
         .ok();
     }
@@ -222,21 +221,7 @@ fn pace(out: &mut String, analyzer: &Analyzer) {
     let pace = &talk.pace;
     writeln!(out, "\npace        {}", analyzer.talks().name(id)).ok();
     let is_cut = talk.streams.cut > 0;
-    if let Some(share) = pace.stop_and_wait().filter(|_| !is_cut) {
-        let verdict = match share {
-            share if share > 0.9 => "stop-and-wait",
-            share if share > 0.5 => "mostly stop-and-wait",
-            _ => "several at once",
-        };
-        writeln!(
-            out,
-            "            {verdict}: exactly one call outstanding in {:.0} % of the busy time, at \
-             most {}",
-            share * 100.0,
-            pace.outstanding_max
-        )
-        .ok();
-    }
+    out.extend(pace.stop_and_wait().filter(|_| !is_cut).map(|one| concurrency(one, pace)));
     for (name, cycle) in [("WRITE", &pace.write_cycle), ("READ", &pace.read_cycle)] {
         if cycle.count() >= 10 {
             writeln!(out, "            {name} cycle {}", spread(cycle)).ok();
@@ -250,29 +235,37 @@ fn pace(out: &mut String, analyzer: &Analyzer) {
     }
 }
 
+/// How many calls were outstanding, by the share of the busy time with exactly one.
+fn concurrency(one: f64, pace: &Pace) -> String {
+    let verdict = match one {
+        share if share > 0.9 => "stop-and-wait",
+        share if share > 0.5 => "mostly stop-and-wait",
+        _ => "several at once",
+    };
+    let (percent, most) = (one * 100.0, pace.outstanding_max);
+    format!(
+        "            {verdict}: exactly one call outstanding in {percent:.0} % of the busy time, at \
+         most {most}\n"
+    )
+}
+
 /// The round trip, by the best clock that there is, and its jumps.
 fn round_trip(out: &mut String, analyzer: &Analyzer, rtt: &Rtt) {
-    let told = RttOf::ALL.into_iter().filter(|of| rtt.times(*of).count() > 0);
+    let clocks = RttOf::ALL.into_iter().filter(|of| rtt.times(*of).count() > 0);
     let of = |of: RttOf| {
         let times = rtt.times(of);
         format!("{} {} at least, {} at the median", of.name(), times.min(), times.quantile(0.5))
     };
-    let told: Vec<String> = told.map(of).collect();
-    if !told.is_empty() {
-        writeln!(out, "round trip  {}", told.join("; ")).ok();
+    let times: Vec<String> = clocks.map(of).collect();
+    if !times.is_empty() {
+        writeln!(out, "round trip  {}", times.join("; ")).ok();
     }
     let jumps = rtt.jumps();
     let (begin, _) = analyzer.span_ns();
     for jump in jumps.iter().take(FEW) {
-        writeln!(
-            out,
-            "            jumped at {}: {} from {} to {}",
-            Nanos::from_nanos(jump.at_ns.saturating_sub(begin)),
-            jump.of.name(),
-            Nanos::from_nanos(jump.before_ns),
-            Nanos::from_nanos(jump.after_ns)
-        )
-        .ok();
+        let times = [jump.at_ns.saturating_sub(begin), jump.before_ns, jump.after_ns];
+        let ([at, before, after], of) = (times.map(Nanos::from_nanos), jump.of.name());
+        writeln!(out, "            jumped at {at}: {of} from {before} to {after}").ok();
     }
     if jumps.len() > FEW {
         writeln!(out, "            and {} jumps more (--json)", jumps.len() - FEW).ok();
@@ -317,19 +310,21 @@ fn purposes(out: &mut String, analyzer: &Analyzer) {
     let storm = if attributes > 60.0 { " (an attribute storm)" } else { "" };
     writeln!(out, "calls for   attributes {attributes:.0} %{storm}, symbolic links {links:.0} %")
         .ok();
-    let Guards { authentication, integrity, privacy } = totals.guards;
-    if authentication + integrity + privacy > 0 {
-        let hidden = match privacy {
-            0 => "",
-            _ => ": encrypted, so that of them only times and procedures are seen",
-        };
-        writeln!(
-            out,
-            "security    calls with krb5 {authentication}, krb5i {integrity}, krb5p \
-             {privacy}{hidden}"
-        )
-        .ok();
+    security(out, totals.guards);
+}
+
+fn security(out: &mut String, guards: Guards) {
+    let Guards { authentication, integrity, privacy } = guards;
+    if authentication + integrity + privacy == 0 {
+        return;
     }
+    let hidden = match privacy {
+        0 => "",
+        _ => ": encrypted, so that of them only times and procedures are seen",
+    };
+    out.push_str(&format!(
+        "security    calls with krb5 {authentication}, krb5i {integrity}, krb5p {privacy}{hidden}\n"
+    ));
 }
 
 fn losses(out: &mut String, analyzer: &Analyzer) {
@@ -348,69 +343,70 @@ fn losses(out: &mut String, analyzer: &Analyzer) {
         sum(|talk| talk.streams.missing_bytes),
     )
     .ok();
-    let tls = sum(|talk| talk.tls);
+    unseen(out, sum(|talk| talk.tls), sum(|talk| talk.streams.cut));
+}
+
+/// What the capture has, and nobody can read.
+fn unseen(out: &mut String, tls: u64, cut: u64) {
     if tls > 0 {
+        let connections = plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection");
         writeln!(
             out,
-            "tls         {} went over to TLS (RFC 9289): their calls are encrypted",
-            plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection")
+            "tls         {connections} went over to TLS (RFC 9289): their calls are encrypted"
         )
         .ok();
     }
-    let cut = sum(|talk| talk.streams.cut);
     if cut > 0 {
-        writeln!(
-            out,
+        out.push_str(&format!(
             "cut         {cut} times a message began in what the capture does not hold of a \
              packet: calls and replies there were not seen, and calls outstanding are too many \
-             (tcpdump -s 0 captures whole packets)"
-        )
-        .ok();
+             (tcpdump -s 0 captures whole packets)\n"
+        ));
     }
 }
 
 fn gaps(out: &mut String, analyzer: &Analyzer) {
-    let mut causes: Vec<(Cause, u64, u64)> = Vec::new();
-    for (place, cause) in Cause::ALL.into_iter().enumerate() {
-        let of = analyzer.talks().admitted().map(|(_, talk)| talk.pace.by_cause[place]);
-        let (count, ns) = of.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        if count > 0 {
-            causes.push((cause, count, ns));
-        }
-    }
+    let causes = causes(analyzer);
     if causes.is_empty() {
         return;
     }
-    causes.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
-    let said: Vec<String> = causes
-        .iter()
-        .map(|(cause, count, ns)| format!("{count} {} ({})", cause.name(), Nanos::from_nanos(*ns)))
-        .collect();
-    writeln!(out, "\ngaps        {}", said.join(", ")).ok();
+    writeln!(out, "\ngaps        {}", causes.join(", ")).ok();
     let (begin, _) = analyzer.span_ns();
-    let at = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin));
     let several = analyzer.talks().admitted().nth(1).is_some();
     for (id, gap) in longest(analyzer).iter().take(FEW) {
-        let again = match gap.retransmissions {
-            0 => String::new(),
-            1 => ", a call retransmitted".to_owned(),
-            n => format!(", {n} calls retransmitted"),
-        };
-        let (span, cause) = (Nanos::from_nanos(gap.ns()), gap.cause.name());
-        let whose = match several {
-            true => format!(", {}", analyzer.talks().name(*id)),
-            false => String::new(),
-        };
-        writeln!(
-            out,
-            "            at {}: {span} of {cause}{again}{whose} (frames {} to {})",
-            at(gap.begin_ns),
-            gap.begin_frame,
-            gap.end_frame
-        )
-        .ok();
+        let name = several.then(|| format!(", {}", analyzer.talks().name(*id)));
+        out.push_str(&gap_line(gap, begin, &name.unwrap_or_default()));
     }
     phases(out, analyzer, begin);
+}
+
+/// Of all connections together, the one that took most first.
+fn causes(analyzer: &Analyzer) -> Vec<String> {
+    let total = |(place, cause): (usize, Cause)| {
+        let of = analyzer.talks().admitted().map(|(_, talk)| talk.pace.by_cause[place]);
+        let (count, ns) = of.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (count > 0).then_some((cause, count, Nanos::from_nanos(ns)))
+    };
+    let mut causes: Vec<(Cause, u64, Nanos)> =
+        Cause::ALL.into_iter().enumerate().filter_map(total).collect();
+    causes.sort_by_key(|(_, _, time)| std::cmp::Reverse(*time));
+    let text =
+        |(cause, count, time): &(Cause, u64, Nanos)| format!("{count} {} ({time})", cause.name());
+    causes.iter().map(text).collect()
+}
+
+fn gap_line(gap: &Gap, begin_ns: u64, name: &str) -> String {
+    let again = match gap.retransmissions {
+        0 => String::new(),
+        1 => ", a call retransmitted".to_owned(),
+        n => format!(", {n} calls retransmitted"),
+    };
+    let [at, span] = [gap.begin_ns.saturating_sub(begin_ns), gap.ns()].map(Nanos::from_nanos);
+    let Gap { cause, begin_frame, end_frame, .. } = gap;
+    let cause = cause.name();
+    format!(
+        "            at {at}: {span} of {cause}{again}{name} (frames {begin_frame} to {end_frame})\n"
+    )
 }
 
 /// The times between gaps in which the busiest connection did most.
@@ -459,16 +455,10 @@ fn files(out: &mut String, analyzer: &Analyzer) {
     }
     let count = analyzer.files().count();
     writeln!(out, "\nfiles       {count}; the busiest:").ok();
-    for (id, usage) in busiest {
-        writeln!(
-            out,
-            "            {}: {} calls, read {}, written {}",
-            analyzer.files().path(id),
-            usage.calls,
-            bytes(usage.read_bytes),
-            bytes(usage.written_bytes)
-        )
-        .ok();
+    for (id, Usage { calls, read_bytes, written_bytes, .. }) in busiest {
+        let (path, [read, written]) =
+            (analyzer.files().path(id), [read_bytes, written_bytes].map(bytes));
+        writeln!(out, "            {path}: {calls} calls, read {read}, written {written}").ok();
     }
 }
 
@@ -510,12 +500,8 @@ pub(super) fn busiest(analyzer: &Analyzer) -> Option<(TalkId, &Talk)> {
 }
 
 fn spread(spread: &Spread) -> String {
-    format!(
-        "{} (half of them {} to {})",
-        spread.quantile(0.5),
-        spread.quantile(0.25),
-        spread.quantile(0.75)
-    )
+    let [p25, p50, p75] = [0.25, 0.5, 0.75].map(|share| spread.quantile(share));
+    format!("{p50} (half of them {p25} to {p75})")
 }
 
 fn plural(count: usize, what: &str) -> String {

@@ -1,4 +1,4 @@
-//! The verdict in sentences: what is said is chosen by the rules of `trace::verdict`, and
+//! The verdict in sentences: which ones is chosen by the rules of `trace::verdict`, and
 //! every number in it is one of the evidence.
 
 use std::fmt::Write;
@@ -374,7 +374,7 @@ fn medians(evidence: &Evidence) -> String {
     let works = Work::ALL.into_iter().map(|work| (work, evidence.work(work)));
     let mut works: Vec<_> = works.filter(|(_, numbers)| numbers.calls > 0).collect();
     works.sort_by_key(|(work, _)| std::cmp::Reverse(evidence.waited.of(*work)));
-    let told: Vec<String> = works
+    let kinds: Vec<String> = works
         .iter()
         .take(3)
         .map(|(work, numbers)| {
@@ -384,7 +384,7 @@ fn medians(evidence: &Evidence) -> String {
             format!("{calls} {}{s}{of} in {}", name(*work), ns(numbers.median_ns))
         })
         .collect();
-    format!("at the median: {}", told.join(", "))
+    format!("at the median: {}", kinds.join(", "))
 }
 
 fn round_trip(evidence: &Evidence) -> String {

@@ -57,52 +57,86 @@ fn rate(way_us: f64, demand_us: f64, servers: f64, window: f64) -> f64 {
 /// Parameters that only together are known (such as `op` and `ser` of calls of one size) make no
 /// answer less certain that needs their sum: intervals are by all of the fit's covariance.
 pub(super) fn changes(explained: &Explained) -> Vec<Change> {
-    let found = &explained.fitted.parameters;
     let Some(group) = frequent(explained) else { return Vec::new() };
-    let is_found = |name: &str| found.iter().any(|found| found.name == name && !found.at_bound);
+    let calls = Calls { explained, group };
     let is_stable = group.work == Work::Stable;
-    let is_memory_found = is_found("op") || is_found("ser");
-    if !is_found("way") || !(is_memory_found || (is_stable && is_found("block"))) {
+    let has_demand = calls.is_memory_found() || (is_stable && calls.is_found("block"));
+    if !calls.is_found("way") || !has_demand {
         return Vec::new();
     }
-    let values = explained.fitted.values();
-    let (servers, window) = (f64::from(explained.servers), f64::from(group.outstanding));
-    let value = |values: &[f64], name: &str| {
-        found.iter().zip(values).find(|(found, _)| found.name == name).map_or(0.0, |pair| *pair.1)
-    };
-    // Without being stable, and as it is.
-    let demands = |values: &[f64]| {
-        let memory = value(values, "op") + group.kib * value(values, "ser");
-        (memory, memory + if is_stable { value(values, "block") } else { 0.0 })
-    };
-    let now = |values: &[f64]| rate(value(values, "way"), demands(values).1, servers, window);
-    let change = |name, way_share: f64, window_times: f64, without_block: bool| {
-        let factor = |values: &[f64]| {
-            let (memory, whole) = demands(values);
-            let demand = if without_block { memory } else { whole };
-            let way = value(values, "way") * way_share;
-            rate(way, demand, servers, window * window_times) / now(values)
-        };
-        // No server is faster than one that takes no time.
-        let ideal = window * window_times / (value(&values, "way") * way_share) / now(&values);
-        let most = if without_block { ideal } else { ideal.min(window_times / way_share) };
-        if without_block && !is_memory_found {
-            return Change::between(name, (1.0, ideal));
-        }
-        let answer = explained.fitted.answer(|values| Ok::<f64, Infallible>(factor(values)));
-        let Ok(Estimate { value: at, ci95 }) = answer;
-        let interval = ci95.filter(|_| at > 0.0);
-        let interval =
-            interval.map(|found| (found.lo.max(1.0).min(at), found.hi.min(most).max(at)));
-        Change { name, factor: Some(at), interval }
-    };
-    let mut changes =
-        vec![change("window_times_4", 1.0, 4.0, false), change("half_the_way", 0.5, 1.0, false)];
-    if is_stable {
-        changes.push(change("unstable_writes", 1.0, 1.0, true));
+    let known = ALTERNATIVES.iter().filter(|other| is_stable || !other.without_block);
+    known.map(|other| calls.change(other)).filter(Change::is_identified).collect()
+}
+
+/// What is changed.
+struct Alternative {
+    name: &'static str,
+    way_share: f64,
+    window_times: f64,
+    without_block: bool,
+}
+
+const ALTERNATIVES: [Alternative; 3] = [
+    Alternative { name: "window_times_4", way_share: 1.0, window_times: 4.0, without_block: false },
+    Alternative { name: "half_the_way", way_share: 0.5, window_times: 1.0, without_block: false },
+    Alternative { name: "unstable_writes", way_share: 1.0, window_times: 1.0, without_block: true },
+];
+
+/// As it is.
+const NOW: Alternative =
+    Alternative { name: "now", way_share: 1.0, window_times: 1.0, without_block: false };
+
+/// The calls of a group, with the parameters that were found.
+struct Calls<'a> {
+    explained: &'a Explained,
+    group: &'a Group,
+}
+
+impl Calls<'_> {
+    fn is_found(&self, name: &str) -> bool {
+        let mut found = self.explained.fitted.parameters.iter();
+        found.any(|found| found.name == name && !found.at_bound)
     }
-    changes.retain(Change::is_identified);
-    changes
+
+    fn is_memory_found(&self) -> bool {
+        self.is_found("op") || self.is_found("ser")
+    }
+
+    fn value(&self, values: &[f64], name: &str) -> f64 {
+        let mut found = self.explained.fitted.parameters.iter().zip(values);
+        found.find(|(found, _)| found.name == name).map_or(0.0, |(_, value)| *value)
+    }
+
+    /// Calls a second.
+    fn rate(&self, values: &[f64], of: &Alternative) -> f64 {
+        let memory = self.value(values, "op") + self.group.kib * self.value(values, "ser");
+        let has_block = self.group.work == Work::Stable && !of.without_block;
+        let block = if has_block { self.value(values, "block") } else { 0.0 };
+        let way = self.value(values, "way") * of.way_share;
+        rate(way, memory + block, f64::from(self.explained.servers), self.window(of))
+    }
+
+    fn window(&self, of: &Alternative) -> f64 {
+        f64::from(self.group.outstanding) * of.window_times
+    }
+
+    fn change(&self, of: &Alternative) -> Change {
+        let fitted = &self.explained.fitted;
+        let values = fitted.values();
+        // No server is faster than one that takes no time.
+        let fastest = self.window(of) / (self.value(&values, "way") * of.way_share);
+        let ideal = fastest / self.rate(&values, &NOW);
+        if of.without_block && !self.is_memory_found() {
+            return Change::between(of.name, (1.0, ideal));
+        }
+        let most = if of.without_block { ideal } else { ideal.min(of.window_times / of.way_share) };
+        let factor = |values: &[f64]| self.rate(values, of) / self.rate(values, &NOW);
+        let Ok(Estimate { value: at, ci95 }) =
+            fitted.answer(|values| Ok::<f64, Infallible>(factor(values)));
+        let interval = ci95.filter(|_| at > 0.0);
+        let within = |found: Interval| (found.lo.max(1.0).min(at), found.hi.min(most).max(at));
+        Change { name: of.name, factor: Some(at), interval: interval.map(within) }
+    }
 }
 
 /// The group with the most calls.

@@ -32,6 +32,48 @@ pub(super) struct Way {
     pub(super) fitted_us: Option<Interval>,
 }
 
+impl Way {
+    /// Between what it takes, in calls that take so long.
+    fn within(&self, response_us: f64) -> Interval {
+        let most_us = self.light_us.unwrap_or(f64::INFINITY).min(response_us);
+        let (lo, hi) = match (self.fitted_us, self.least_us, self.median_us) {
+            (Some(Interval { lo, hi }), ..) => (lo.min(response_us), hi.min(response_us)),
+            (None, Some(least), Some(median)) => {
+                (least.min(most_us), median.max(least).min(most_us))
+            }
+            _ => (0.0, most_us),
+        };
+        Interval { lo, hi }
+    }
+}
+
+/// A call, and when the next was sent.
+type Alone<'a> = (&'a Transaction, f64);
+
+/// Calls that were answered before the next was sent, and sent after all before were answered.
+fn alone(calls: &[Transaction]) -> Vec<Alone<'_>> {
+    let mut busy_until_us = f64::NEG_INFINITY;
+    let mut alone = Vec::new();
+    for pair in calls.windows(2) {
+        let [call, next] = pair else { continue };
+        if call.sent_us >= busy_until_us && next.sent_us >= call.answered_us {
+            alone.push((call, next.sent_us));
+        }
+        busy_until_us = busy_until_us.max(call.answered_us);
+    }
+    alone
+}
+
+/// Those of the most frequent kind and size, by powers of two.
+fn most_frequent(mut calls: Vec<Alone<'_>>) -> Option<(Work, Vec<Alone<'_>>)> {
+    let kind = |call: &Transaction| (call.work, (call.bytes + 1).ilog2());
+    let mut kinds: BTreeMap<(Work, u32), usize> = BTreeMap::new();
+    calls.iter().for_each(|(call, _)| *kinds.entry(kind(call)).or_default() += 1);
+    let (most, _) = kinds.into_iter().max_by_key(|(kind, count)| (*count, *kind))?;
+    calls.retain(|(call, _)| kind(call) == most);
+    Some((most.0, calls))
+}
+
 /// Medians of the most frequent kind of calls that were made alone; us.
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
@@ -48,24 +90,11 @@ pub(super) struct Cycle {
 impl Cycle {
     /// Of calls in the order in which they were sent. None where calls were seldom alone.
     pub(super) fn of(calls: &[Transaction], way: Way) -> Option<Self> {
-        // Answered before the next is sent, and sent after all before were answered.
-        let mut busy_until_us = f64::NEG_INFINITY;
-        let mut alone: Vec<(&Transaction, f64)> = Vec::new();
-        for pair in calls.windows(2) {
-            let [call, next] = pair else { continue };
-            if call.sent_us >= busy_until_us && next.sent_us >= call.answered_us {
-                alone.push((call, next.sent_us));
-            }
-            busy_until_us = busy_until_us.max(call.answered_us);
-        }
+        let alone = alone(calls);
         if alone.len() < CYCLES_MIN || alone.len() * 2 < calls.len() {
             return None;
         }
-        let kind = |call: &Transaction| (call.work, (call.bytes + 1).ilog2());
-        let mut kinds: BTreeMap<(Work, u32), usize> = BTreeMap::new();
-        alone.iter().for_each(|(call, _)| *kinds.entry(kind(call)).or_default() += 1);
-        let (most, _) = kinds.into_iter().max_by_key(|(kind, count)| (*count, *kind))?;
-        alone.retain(|(call, _)| kind(call) == most);
+        let (work, alone) = most_frequent(alone)?;
         if alone.len() < CYCLES_MIN {
             return None;
         }
@@ -78,24 +107,14 @@ impl Cycle {
             let bytes = call.bytes as f64;
             bytes
         });
-        let most_us = way.light_us.unwrap_or(f64::INFINITY).min(response_us.value);
-        let way_us = match (way.fitted_us, way.least_us, way.median_us) {
-            (Some(Interval { lo, hi }), ..) => {
-                Interval { lo: lo.min(response_us.value), hi: hi.min(response_us.value) }
-            }
-            (None, Some(least), Some(median)) => {
-                Interval { lo: least.min(most_us), hi: median.max(least).min(most_us) }
-            }
-            _ => Interval { lo: 0.0, hi: most_us },
-        };
         Some(Self {
             calls: alone.len(),
             kib: bytes.value / 1024.0,
-            work: most.0,
+            work,
             cycle_us: of(&|call, next_us| next_us - call.sent_us),
             client_us: of(&|call, next_us| next_us - call.answered_us),
+            way_us: way.within(response_us.value),
             response_us,
-            way_us,
         })
     }
 

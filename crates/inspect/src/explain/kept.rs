@@ -41,14 +41,12 @@ struct Timings {
 impl Kept {
     pub(crate) fn keep(&mut self, transaction: &Transaction, begin_ns: u64, talks: &Talks) {
         let operation = transaction.operation;
+        let is_of_files = operation.program.is_nfs() && operation.name() != "NULL";
         // Where the capture lost an end of it, nothing is known of its time.
-        if transaction.latency().is_none() {
+        if !is_of_files || transaction.latency().is_none() {
             return;
         }
         let Some(ends) = talks.get(transaction.talk).and_then(|talk| talk.ends) else { return };
-        if !operation.program.is_nfs() || operation.name() == "NULL" {
-            return;
-        }
         let pair = Pair { client: ends.client.ip(), server: ends.server };
         if self.pairs.len() >= PAIRS_MAX && !self.pairs.contains_key(&pair) {
             return;
@@ -58,15 +56,7 @@ impl Kept {
         if timings.first.len() >= TRANSACTIONS_MAX || self.kept >= KEPT_MAX {
             return;
         }
-        let kind = operation.kind();
-        let us = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin_ns)).as_micros_f64();
-        let is_stable = kind == Kind::Commit || (kind == Kind::Write && transaction.stable > 0);
-        let timed = Timed {
-            sent_us: us(transaction.call_ns),
-            answered_us: us(transaction.reply_ns),
-            bytes: transaction.bytes.into(),
-            work: if is_stable { Work::Stable } else { Work::Memory },
-        };
+        let timed = timed(transaction, begin_ns);
         if timed.answered_us > timed.sent_us {
             timings.first.push(timed);
             self.kept += 1;
@@ -94,6 +84,18 @@ impl Kept {
         let Pair { client, server } = pair;
         let of = format!("{client} -> {server}");
         Explanation { of, model, cycle, seen_per_s: seen_per_s(&timings.first) }
+    }
+}
+
+fn timed(transaction: &Transaction, begin_ns: u64) -> Timed {
+    let kind = transaction.operation.kind();
+    let is_stable = kind == Kind::Commit || (kind == Kind::Write && transaction.stable > 0);
+    let us = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin_ns)).as_micros_f64();
+    Timed {
+        sent_us: us(transaction.call_ns),
+        answered_us: us(transaction.reply_ns),
+        bytes: transaction.bytes.into(),
+        work: if is_stable { Work::Stable } else { Work::Memory },
     }
 }
 

@@ -7,7 +7,7 @@ use report::Numbers;
 use trace::{Analyzer, FileId, Gap, RttOf, Spread, Talk, TalkId, Usage};
 
 use super::{ms, sorted};
-use crate::screen::{bytes, longest};
+use crate::screen::{bytes, longest, timed};
 use crate::sides::{Side, sides};
 
 /// Gaps in the table.
@@ -27,41 +27,31 @@ pub(super) fn all(analyzer: &Analyzer) -> Vec<Numbers> {
 }
 
 fn operations(analyzer: &Analyzer) -> Numbers {
-    let columns =
-        ["operation", "calls", "errors", "retransmitted", "bytes", "mean", "p50", "p99", "no time"];
     let rows = sorted(analyzer).into_iter().map(|(operation, total)| {
-        let time = |time: Nanos| match total.timed() {
-            0 => "-".to_owned(),
-            _ => time.to_string(),
-        };
-        vec![
+        [
             operation.to_string(),
             total.calls.to_string(),
             total.errors.to_string(),
             total.retransmissions.to_string(),
             total.bytes.to_string(),
-            time(total.latency_mean()),
-            time(total.latency_at(0.5)),
-            time(total.latency_at(0.99)),
+            timed(total, total.latency_mean()),
+            timed(total, total.latency_at(0.5)),
+            timed(total, total.latency_at(0.99)),
             total.untimed.to_string(),
         ]
     });
-    Numbers {
-        title: "Operations".to_owned(),
-        caption:
-            "Response time from the call's last byte to the reply's last byte. No time: replies \
-                  of which the capture has lost either."
-                .to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: rows.collect(),
-    }
+    Numbers::new(
+        "Operations",
+        "Response time from the call's last byte to the reply's last byte. No time: replies of \
+         which the capture has lost either.",
+        ["operation", "calls", "errors", "retransmitted", "bytes", "mean", "p50", "p99", "no time"],
+        rows,
+    )
 }
 
 fn gaps(analyzer: &Analyzer) -> Numbers {
-    let columns =
-        ["at (ms)", "long", "cause", "outstanding", "retransmitted", "frames", "connection"];
     let row = |(id, gap): &(TalkId, Gap)| {
-        vec![
+        [
             format!("{:.3}", ms(analyzer, gap.begin_ns)),
             Nanos::from_nanos(gap.ns()).to_string(),
             gap.cause.name().to_owned(),
@@ -71,14 +61,13 @@ fn gaps(analyzer: &Analyzer) -> Numbers {
             analyzer.talks().name(*id),
         ]
     };
-    Numbers {
-        title: "Gaps".to_owned(),
-        caption: "Times in which a connection got no reply, much longer than usual: the longest \
-                  first. Frames: those of the replies before and behind, as Wireshark counts."
-            .to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: longest(analyzer).iter().take(GAPS_MAX).map(row).collect(),
-    }
+    Numbers::new(
+        "Gaps",
+        "Times in which a connection got no reply, much longer than usual: the longest first. \
+         Frames: those of the replies before and behind, as Wireshark counts.",
+        ["at (ms)", "long", "cause", "outstanding", "retransmitted", "frames", "connection"],
+        longest(analyzer).iter().take(GAPS_MAX).map(row),
+    )
 }
 
 /// Clients and servers, each with all of its connections.
@@ -87,7 +76,7 @@ fn ends(analyzer: &Analyzer) -> Numbers {
         let most = sides(analyzer, side).into_iter().take(ROWS_MAX);
         most.map(move |one| {
             let total = one.tallies.total();
-            vec![
+            [
                 format!("{word} {}", one.name),
                 one.connections.to_string(),
                 total.calls().to_string(),
@@ -98,13 +87,12 @@ fn ends(analyzer: &Analyzer) -> Numbers {
             ]
         })
     });
-    let columns = ["", "connections", "calls", "errors", "data", "p50", "p99"];
-    Numbers {
-        title: "Clients and servers".to_owned(),
-        caption: "Those with the most calls, with their response times.".to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: rows.into_iter().flatten().collect(),
-    }
+    Numbers::new(
+        "Clients and servers",
+        "Those with the most calls, with their response times.",
+        ["", "connections", "calls", "errors", "data", "p50", "p99"],
+        rows.into_iter().flatten(),
+    )
 }
 
 fn connections(analyzer: &Analyzer) -> Numbers {
@@ -114,52 +102,55 @@ fn connections(analyzer: &Analyzer) -> Numbers {
         .map(|(id, talk)| (talk.tallies.total().calls(), id, talk))
         .collect();
     talks.sort_by_key(|(calls, id, _)| (Reverse(*calls), *id));
-    let dash = || "-".to_owned();
-    let median = |spread: &Spread| match spread.count() {
-        0 => dash(),
-        _ => spread.quantile(0.5).to_string(),
-    };
-    let row = |(calls, id, talk): &(u64, TalkId, &Talk)| {
-        let one = talk.pace.stop_and_wait();
-        vec![
-            analyzer.talks().name(*id),
-            calls.to_string(),
-            one.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
-            talk.pace.outstanding_max.to_string(),
-            median(&talk.pace.write_cycle),
-            median(&talk.pace.read_cycle),
-            median(&talk.pace.think),
-            analyzer
-                .talks()
-                .round_trip(*id)
-                .map_or_else(dash, |rtt| median(rtt.times(RttOf::Server))),
-            talk.pace.by_cause.iter().map(|(count, _)| count).sum::<u64>().to_string(),
-        ]
-    };
-    let columns = [
-        "connection",
-        "calls",
-        "one outstanding",
-        "at most",
-        "WRITE cycle",
-        "READ cycle",
-        "think time",
-        "round trip",
-        "gaps",
-    ];
-    Numbers {
-        title: "Connections".to_owned(),
-        caption: "Medians. One outstanding: the share of the time with calls outstanding in which \
-                  it was exactly one. Round trip: until the server acknowledges."
-            .to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: talks.iter().take(ROWS_MAX).map(row).collect(),
-    }
+    Numbers::new(
+        "Connections",
+        "Medians. One outstanding: the share of the time with calls outstanding in which it was \
+         exactly one. Round trip: until the server acknowledges.",
+        CONNECTION_COLUMNS,
+        talks
+            .iter()
+            .take(ROWS_MAX)
+            .map(|(calls, id, talk)| connection(analyzer, *calls, *id, talk)),
+    )
+}
+
+const CONNECTION_COLUMNS: [&str; 9] = [
+    "connection",
+    "calls",
+    "one outstanding",
+    "at most",
+    "WRITE cycle",
+    "READ cycle",
+    "think time",
+    "round trip",
+    "gaps",
+];
+
+fn connection(analyzer: &Analyzer, calls: u64, id: TalkId, talk: &Talk) -> [String; 9] {
+    let pace = &talk.pace;
+    let one = pace.stop_and_wait().map(|share| format!("{:.0} %", share * 100.0));
+    let rtt = analyzer.talks().round_trip(id);
+    [
+        analyzer.talks().name(id),
+        calls.to_string(),
+        one.unwrap_or_else(|| "-".to_owned()),
+        pace.outstanding_max.to_string(),
+        median(Some(&pace.write_cycle)),
+        median(Some(&pace.read_cycle)),
+        median(Some(&pace.think)),
+        median(rtt.map(|rtt| rtt.times(RttOf::Server))),
+        pace.by_cause.iter().map(|(count, _)| count).sum::<u64>().to_string(),
+    ]
+}
+
+fn median(spread: Option<&Spread>) -> String {
+    let counted = spread.filter(|spread| spread.count() > 0);
+    counted.map_or_else(|| "-".to_owned(), |spread| spread.quantile(0.5).to_string())
 }
 
 fn files(analyzer: &Analyzer) -> Numbers {
     let row = |(id, usage): (FileId, Usage)| {
-        vec![
+        [
             analyzer.files().path(id),
             usage.calls.to_string(),
             usage.errors.to_string(),
@@ -169,13 +160,12 @@ fn files(analyzer: &Analyzer) -> Numbers {
             usage.latency_at(0.99).to_string(),
         ]
     };
-    let columns = ["file", "calls", "errors", "read", "written", "p50", "p99"];
-    Numbers {
-        title: "Files".to_owned(),
-        caption: "Those with the most data. Response times within a fifth.".to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: analyzer.files().busiest(ROWS_MAX).into_iter().map(row).collect(),
-    }
+    Numbers::new(
+        "Files",
+        "Those with the most data. Response times within a fifth.",
+        ["file", "calls", "errors", "read", "written", "p50", "p99"],
+        analyzer.files().busiest(ROWS_MAX).into_iter().map(row),
+    )
 }
 
 fn jumps(analyzer: &Analyzer) -> Numbers {
@@ -185,18 +175,10 @@ fn jumps(analyzer: &Analyzer) -> Numbers {
         .collect();
     jumps.sort_by_key(|(jump, _)| jump.at_ns);
     let rows = jumps.into_iter().take(GAPS_MAX).map(|(jump, name)| {
-        vec![
-            format!("{:.3}", ms(analyzer, jump.at_ns)),
-            name,
-            jump.of.name().to_owned(),
-            Nanos::from_nanos(jump.before_ns).to_string(),
-            Nanos::from_nanos(jump.after_ns).to_string(),
-        ]
+        let [from, to] =
+            [jump.before_ns, jump.after_ns].map(|ns| Nanos::from_nanos(ns).to_string());
+        [format!("{:.3}", ms(analyzer, jump.at_ns)), name, jump.of.name().to_owned(), from, to]
     });
-    Numbers {
-        title: "Jumps of the round trip".to_owned(),
-        caption: "Lasting changes, by half and more.".to_owned(),
-        columns: ["at (ms)", "hosts", "by", "from", "to"].map(String::from).into(),
-        rows: rows.collect(),
-    }
+    let columns = ["at (ms)", "hosts", "by", "from", "to"];
+    Numbers::new("Jumps of the round trip", "Lasting changes, by half and more.", columns, rows)
 }

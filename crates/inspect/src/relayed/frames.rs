@@ -92,7 +92,7 @@ impl Conversation {
         })
     }
 
-    /// An end says that it sends nothing more; told once.
+    /// An end sends nothing more: noted once.
     pub(super) fn end(&mut self, from: End) -> Option<Packet> {
         let is_new =
             self.next.is_some() && !std::mem::replace(&mut self.ended[from as usize], true);

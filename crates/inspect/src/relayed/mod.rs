@@ -54,7 +54,7 @@ struct Shared {
     written: AtomicU64,
     /// The file could not be written: nothing is captured any more.
     ended: AtomicBool,
-    /// What the relay's clock said at `began_1970`.
+    /// What the relay's clock had at `began_1970`.
     began: Instant,
     began_1970: Duration,
 }
@@ -80,7 +80,7 @@ struct Event {
 }
 
 impl Capture {
-    /// Makes the file. `failed` is told when it cannot be written any more.
+    /// Makes the file. `failed` is called when it cannot be written any more.
     ///
     /// # Errors
     /// The file cannot be made, or no thread be started.
@@ -118,11 +118,11 @@ impl Capture {
         Ok((Self { shared, queue, writer }, tap))
     }
 
-    /// Waits until everything is written that was told before.
+    /// Waits until everything before is written.
     pub fn end(self) -> Captured {
-        // Where the writer has given up, there is nobody to be told.
+        // Where the writer has given up, nobody receives this.
         self.queue.send(None).ok();
-        // A panic there has been told already.
+        // A panic there has been reported already.
         self.writer.join().ok();
         Captured {
             frames: self.shared.written.load(Ordering::Relaxed),
@@ -245,7 +245,7 @@ impl Write for Shelf<'_> {
     }
 }
 
-/// Writes until it is told to end.
+/// Writes until the end.
 fn write(
     file: BufWriter<File>,
     queue: &Receiver<Option<Event>>,
