@@ -38,7 +38,7 @@ fn run(args: &args::Args) -> Result<(), Failure> {
 fn command(args: &args::Args) -> Result<(), Failure> {
     match &args.command {
         args::Command::Doctor(doctor) => cmd::doctor::run(doctor, args.verbosity()),
-        args::Command::Study(study) => study::sweep::run(study, args.verbosity()),
+        args::Command::Study(study) => study::server_study::run(study, args.verbosity()),
         args::Command::Probe(probe) => study::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),

@@ -1,5 +1,5 @@
 //! How times, sizes and rates are written, wherever they are requested: in options, topologies,
-//! emulated links, disks, and changes that a model is asked about. One reader of each.
+//! emulated links, disks, and changes to predict. One reader of each.
 
 use crate::units::Nanos;
 

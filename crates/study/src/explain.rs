@@ -5,7 +5,8 @@ use harness::records::median;
 use harness::verdict::Errors;
 use load::probe::Findings;
 use load::study::{self, Configuration, Drain, Measured, Plan, Study, Subject};
-use perf::model::transaction::{Bound, Path, Prediction, Server, Term, Transfer};
+use perf::model::transaction::{Bound, Cycle, Path, Prediction, Server, Term, Transfer};
+use perf::stats::{Estimate, Interval};
 use perf::units::Nanos;
 
 use super::models::{self, Choice};
@@ -79,6 +80,13 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
+    /// By the rows of a subject, if it is one or the other; none without a row that was measured.
+    fn of(rows_as: impl Fn(Server) -> Vec<Row>) -> Option<Self> {
+        let error = |server| median(rows_as(server).iter().filter_map(Row::off_pct).collect());
+        let (stall_pct, concurrent_pct) = (error(Server::Stall), error(Server::Concurrent));
+        stall_pct.is_finite().then_some(Self { stall_pct, concurrent_pct })
+    }
+
     pub(crate) fn better(&self) -> Server {
         if self.stall_pct < self.concurrent_pct { Server::Stall } else { Server::Concurrent }
     }
@@ -109,16 +117,11 @@ impl Explanation {
                 measured.iter().filter(move |row| row.configuration.subject == subject);
             of_subject.map(move |measured| Row::of(&run, &findings.path, server, measured))
         };
-        let error_as = |subject: usize, server: Server| {
-            median(rows_as(subject, server).filter_map(|row| row.off_pct()).collect())
-        };
-        let forms_of = |(subject, known): (usize, &Option<Server>)| match known {
-            Some(_) => None,
-            None => Some(Forms {
-                stall_pct: error_as(subject, Server::Stall),
-                concurrent_pct: error_as(subject, Server::Concurrent),
-            })
-            .filter(|forms| forms.stall_pct.is_finite()),
+        let forms_of = |(subject, known): (usize, &Option<Server>)| {
+            known
+                .is_none()
+                .then(|| Forms::of(|server| rows_as(subject, server).collect()))
+                .flatten()
         };
         let forms: Vec<Option<Forms>> = known.iter().enumerate().map(forms_of).collect();
         let server = |(known, forms): (&Option<Server>, &Option<Forms>)| {
@@ -155,6 +158,15 @@ impl Explanation {
 
     pub(crate) fn row(&self, configuration: Configuration) -> Option<&Row> {
         self.rows.iter().find(|row| row.configuration == configuration)
+    }
+
+    /// Sizes of calls, in order.
+    pub(crate) fn sizes(&self) -> Vec<u32> {
+        let mut sizes: Vec<u32> =
+            self.rows.iter().map(|row| row.configuration.call_bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
     }
 
     /// The rows of one curve, in order of calls outstanding.
@@ -279,35 +291,11 @@ const DOMINATES_PCT: f64 = 50.0;
 
 /// Names the largest term in a sentence, and whether it dominates.
 pub(crate) fn sentence(row: &Row, explanation: &Explanation) -> String {
-    let cycle = row.prediction.cycle;
-    let total_us = cycle.total_us();
-    let term = |what: &str, us: f64, is: &str, then: &str| {
-        let share = 100.0 * us / total_us;
-        let of = format!("{share:.0} % of each cycle of {total_us:.0} us {is}");
-        match share >= DOMINATES_PCT {
-            true => format!("{what} dominates: {of}{then}"),
-            false => format!("no term dominates; the largest is {what}: {of}"),
-        }
-    };
     let size = bytes(row.configuration.call_bytes);
     let n = row.configuration.outstanding;
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
     let why = match explanation.choice.bound(row) {
-        Bound::Cycle(Term::Prop) => term(
-            "propagation",
-            cycle.prop_us,
-            "is the network round trip (2 T_prop)",
-            ", while link, processor and disk wait",
-        ),
-        Bound::Cycle(Term::Ser) => {
-            term("serialization", cycle.ser_us, "is the transmission of the bytes (T_ser)", "")
-        }
-        Bound::Cycle(Term::Op) => {
-            term("processing", cycle.op_us, "is spent on the call itself (T_op)", "")
-        }
-        Bound::Cycle(Term::Block) => {
-            term("storage", cycle.block_us, "is the wait for the disk (T_B)", "")
-        }
+        Bound::Cycle(term) => largest_term(&row.prediction.cycle, term),
         Bound::Capacity => {
             "the path is full: link and processing are busy all the time (T_ser)".to_owned()
         }
@@ -321,6 +309,30 @@ pub(crate) fn sentence(row: &Row, explanation: &Explanation) -> String {
             .to_owned(),
     };
     format!("With {size} calls and {calls} outstanding {why}.")
+}
+
+/// How much of a cycle its largest term is.
+fn largest_term(cycle: &Cycle, term: Term) -> String {
+    let (what, us, is) = match term {
+        Term::Prop => ("propagation", cycle.prop_us, "is the network round trip (2 T_prop)"),
+        Term::Ser => ("serialization", cycle.ser_us, "is the transmission of the bytes (T_ser)"),
+        Term::Op => ("processing", cycle.op_us, "is spent on the call itself (T_op)"),
+        Term::Block => ("storage", cycle.block_us, "is the wait for the disk (T_B)"),
+    };
+    let then = if term == Term::Prop { ", while link, processor and disk wait" } else { "" };
+    let total_us = cycle.total_us();
+    let share = 100.0 * us / total_us;
+    let of = format!("{share:.0} % of each cycle of {total_us:.0} us {is}");
+    match share >= DOMINATES_PCT {
+        true => format!("{what} dominates: {of}{then}"),
+        false => format!("no term dominates; the largest is {what}: {of}"),
+    }
+}
+
+/// Half of an estimate: one way of a round trip.
+pub(crate) fn half(estimate: Estimate) -> Estimate {
+    let half = |ci: Interval| Interval { lo: ci.lo / 2.0, hi: ci.hi / 2.0 };
+    Estimate { value: estimate.value / 2.0, ci95: estimate.ci95.map(half) }
 }
 
 /// `8 KiB`, `1 MiB`.

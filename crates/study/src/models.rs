@@ -9,7 +9,7 @@
 use harness::records::median;
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::stats::Sample;
 
 use super::explain::{PlannedRun, Row};
@@ -78,10 +78,8 @@ impl Choice {
     /// `Explained by the formula: median error 6.2 %; mean value analysis 11 %.`, or how little it
     /// is.
     pub(crate) fn sentence(&self) -> String {
-        let error = |model: Model| {
-            let found = self.errors_pct.iter().find(|(own, _)| *own == model);
-            found.map_or(f64::NAN, |(_, error)| *error)
-        };
+        let own = self.errors_pct.iter().find(|(model, _)| *model == self.best);
+        let own = own.map_or(f64::NAN, |(_, error)| *error);
         let others = self.errors_pct.iter().filter(|(model, _)| *model != self.best);
         let others: Vec<String> =
             others.map(|(model, error)| format!("{} {error:.1} %", model.name())).collect();
@@ -89,7 +87,7 @@ impl Choice {
             true => String::new(),
             false => format!("; {}", others.join(", ")),
         };
-        let (name, own) = (self.best.name(), error(self.best));
+        let name = self.best.name();
         match own {
             own if own <= EXPLAINED_PCT => {
                 format!("Explained by the {name}: median error {own:.1} %{of_others}.")

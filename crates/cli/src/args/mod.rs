@@ -49,7 +49,7 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Doctor(doctor::Doctor),
-    Study(study::sweep::args::Study),
+    Study(study::server_study::args::Study),
     Probe(study::probe::args::Probe),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),

@@ -6,7 +6,7 @@
 
 use perf::model::transaction::{Capacity, Path, Server, Transfer};
 use perf::model::whatif::Change;
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::stats::median_in_order;
 
 use super::{Found, Noise, Process, SPREAD, SPREAD_OF_BURSTS, TIME};

@@ -3,10 +3,10 @@
 
 use perf::model::curve::{Curve, Point};
 use perf::model::infer::{Given, Inferred, UNKNOWN};
-use perf::model::queue::server::FileServer;
+use perf::model::queue::file_server::FileServer;
 use perf::model::sweep::{Explained, Form, throughput};
-use perf::model::whatif::server::{Base, Method, answer};
-use perf::model::whatif::{Change, sweep};
+use perf::model::whatif::of_server::{Base, Method, answer};
+use perf::model::whatif::{Change, of_sweep};
 use perf::stats::{Estimate, Interval};
 
 use super::{Found, Noise, POINT, Process, SPREAD, SWEEP, observed};
@@ -105,8 +105,10 @@ pub(super) fn changed_sweep(noise: Noise, repeats: usize, seed: u64) -> Vec<Foun
     for (text, outstanding) in [("L+1ms", 4), ("o+50us", 4), ("o+50us", 64), ("outstanding x4", 4)]
     {
         let Ok(change) = text.parse::<Change>() else { continue };
-        let Ok([_, after]) = sweep::answer(&explained, outstanding, &[change]) else { continue };
-        let Ok((values, calls)) = sweep::changed(&SWEEP, outstanding, &[change]) else { continue };
+        let Ok([_, after]) = of_sweep::answer(&explained, outstanding, &[change]) else { continue };
+        let Ok((values, calls)) = of_sweep::changed(&SWEEP, outstanding, &[change]) else {
+            continue;
+        };
         let truth = throughput(Form::Curve, &values, calls).unwrap_or(f64::NAN);
         let times = if repeats == 1 { "once".to_owned() } else { format!("{repeats} times") };
         let name = format!("what if, sweep, {times}, {text} of {outstanding}");

@@ -2,7 +2,7 @@
 
 use perf::model::trace::{Explained, Transaction, Work};
 use perf::model::whatif::Change;
-use perf::model::whatif::trace::answer;
+use perf::model::whatif::of_trace::answer;
 use perf::stats::{Estimate, Interval};
 
 use super::{Found, Noise, Process, SPREAD, TIME};

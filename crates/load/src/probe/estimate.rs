@@ -1,9 +1,9 @@
 //! From the samples of a probe to the parameters: each the median over all portions, with its
 //! interval.
 
-use perf::model::fit::line_relative;
+use perf::model::relative_line::line_relative;
 use perf::model::transaction::{Capacity, Path, Storage};
-use perf::model::whatif::path::Spread;
+use perf::model::whatif::of_path::Spread;
 use perf::stats::{Estimate, Interval, median_in_order};
 
 use super::{BLOCK_BYTES, Bursts, Findings, Portion, Round, Trial, median};

@@ -1,7 +1,7 @@
 //! The structure of a server from its curve of response time: service time of the processor, fixed
 //! delay, cache, service time of the disks, and how many disks there are.
 //!
-//! The model is that of [`super::queue::server`], the unknowns are what is not [`Given`]. Number of
+//! The model is that of [`super::queue::file_server`], the unknowns are what is not [`Given`]. Number of
 //! disks: each of a row of numbers is tried; the range holds those whose fit is as good within 95 %
 //! (the ratio of the sums of squares, by the distribution of F with one degree of freedom, which is
 //! Student's t squared).
@@ -17,8 +17,8 @@ use super::curve::Curve;
 use super::error::ModelError;
 use super::least_squares::{FitError, Fitted, Found, Parameter, minimize_from};
 use super::queue::cache::Cache;
+use super::queue::file_server::{DiskLines, FileServer};
 use super::queue::line::Line;
-use super::queue::server::{DiskLines, FileServer};
 use crate::stats::student_t_975;
 
 /// What is known of a server before. `None`: to be found.
@@ -109,18 +109,18 @@ impl Inferred {
 
     /// Sentences on what the curve does not show, and what would.
     pub fn unidentified(&self) -> Vec<String> {
-        let mut said: Vec<String> = self.fitted.unidentified.iter().map(advice).collect();
+        let mut notes: Vec<String> = self.fitted.unidentified.iter().map(advice).collect();
         for found in self.fitted.parameters.iter().filter(|found| found.at_bound) {
-            said.push(format!("{} went to the end of what is possible: not found", found.name));
+            notes.push(format!("{} went to the end of what is possible: not found", found.name));
         }
         if self.given.disks.is_none() && self.disks.1.is_none() {
             let least = self.disks.0;
-            said.push(format!(
+            notes.push(format!(
                 "disks: {least} or more fit alike, because no call waits for them: give their \
                  number, or add load points nearer to where they would be busy"
             ));
         }
-        said
+        notes
     }
 
     /// The server with so many disks and other values of the parameters that were found, in their
@@ -323,11 +323,11 @@ mod tests {
     fn what_a_curve_does_not_show_is_stated_with_what_would() {
         // All loads fit into the cache: nothing of the disks or of the cache's size is there.
         let curve = synthetic(&FileServer::paper_raid(), 1, 40, (0.02, 0.33));
-        let said = Inferred::from(&curve, Given { disks: Some(28), ..UNKNOWN })
+        let notes = Inferred::from(&curve, Given { disks: Some(28), ..UNKNOWN })
             .unwrap()
             .unidentified()
             .join("; ");
-        assert!(said.contains("cache") && said.contains("disk"), "{said}");
+        assert!(notes.contains("cache") && notes.contains("disk"), "{notes}");
         // The number of disks, where none of 28 is ever waited for.
         let curve = synthetic(&FileServer::paper_raid(), 1, 12, (0.1, 0.95));
         let inferred =

@@ -11,7 +11,7 @@
 //!
 //! Intervals: from the curvature at the minimum (Student's t), and wider where neighbours in the
 //! caller's order err alike (`dependent.rs`). A direction in which the parameters could change by a
-//! factor of two without the data noticing is told as [`Unidentified`]: one parameter that the data
+//! factor of two without the data noticing is reported as [`Unidentified`]: one parameter that the data
 //! do not show, or several of which they show a combination.
 //!
 //! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those
@@ -47,7 +47,7 @@ pub struct Fitted {
     pub deviation: f64,
     /// Covariance of the parameters' logarithms, row by row; of parameters at a bound 0.
     pub covariance: Vec<Vec<f64>>,
-    /// The residuals hang together over the load, where that was asked: see [`Fitted::over`].
+    /// The residuals hang together over the load, where that is tested: see [`Fitted::over`].
     pub systematic: Option<Systematic>,
 }
 
@@ -123,7 +123,7 @@ const HUBER: f64 = 1.345;
 const OUTLIER: f64 = 3.5;
 /// Values that agree so closely make no outliers of others: some may be exact.
 const SCALE_MIN: f64 = 0.01;
-/// The scale that tells an outlier and the fit depend on each other: so often in turn, at most.
+/// The scale that marks an outlier and the fit depend on each other: so often in turn, at most.
 const ROBUST_ROUNDS: usize = 10;
 
 /// Of what is tolerated of chance, what is tolerated of a pattern. Guess: 10 of 15 %.

@@ -1,4 +1,4 @@
-//! A path as a run record keeps it, under `model.path`: what a probe found, to be asked later.
+//! A path as a run record keeps it, under `model.path`: what a probe found, for predictions later.
 //!
 //! All numbers are flat, named with their units, and checked when they are read: a record may have
 //! been edited.
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::transaction::{Capacity, Path, Server, Storage, Transfer};
 use super::whatif::believed::Observed;
-use super::whatif::path::{Case, Spread};
+use super::whatif::of_path::{Case, Spread};
 
 /// The name under `model`.
 pub const NAME: &str = "path";

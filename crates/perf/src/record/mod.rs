@@ -146,7 +146,7 @@ pub struct Metric {
     pub other: Map<String, Value>,
 }
 
-/// A distribution: the whole of it, encoded, and the quantiles everyone asks for.
+/// A distribution: the whole of it, encoded, and the usual quantiles.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct HistogramEntry {
     pub unit: String,
@@ -262,6 +262,14 @@ impl Run {
     /// is possible, becomes a warning where the record is written.
     pub fn metric(&mut self, name: &str, value: f64, unit: &str) -> &mut Self {
         self.add_metric(name, value, unit, None, None)
+    }
+
+    /// Adds a number that is not always known.
+    pub fn metric_if_known(&mut self, name: &str, value: Option<f64>, unit: &str) -> &mut Self {
+        match value {
+            Some(value) => self.metric(name, value, unit),
+            None => self,
+        }
     }
 
     /// Adds an estimate that rests on `n` repetitions, with its interval.

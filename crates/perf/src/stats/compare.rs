@@ -51,7 +51,7 @@ pub fn compare(first: &Sample, second: &Sample) -> Comparison {
 
 /// How many times the second sample's typical value is the first's: the ratio of their geometric
 /// means, with the interval of Welch's t on the logarithms. It takes unequal spreads and few
-/// repetitions, two each at least; with one there is no interval, and so nothing can be told.
+/// repetitions, two each at least; with one there is no interval, and so nothing is decided.
 /// `None` where a value is not above 0, for which there is no ratio.
 pub fn ratio(first: &Sample, second: &Sample) -> Option<Estimate> {
     let of = |sample: &Sample| {

@@ -70,7 +70,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// For batches of which [`mean_in_order`] is asked.
+    /// For batches for [`mean_in_order`].
     pub fn of(batches: &[Sum]) -> Self {
         let (n, alone) = (batches.len(), Self { length: 1, widening: 1.0 });
         let Some(off) = off(batches).filter(|_| n > 1) else { return alone };

@@ -27,7 +27,7 @@ pub enum StatsError {
     NotFinite { index: usize },
     #[error("{x} values of x but {y} of y")]
     Unpaired { x: usize, y: usize },
-    #[error("all x are the same: no line can be told from another")]
+    #[error("all x are the same: every line fits as well")]
     OneX,
 }
 

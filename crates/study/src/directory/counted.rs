@@ -46,8 +46,8 @@ impl Counted {
             .filter(|(_, calls)| *calls >= 0.005)
             .collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let said = all.iter().take(4).map(|(name, calls)| format!("{name} {calls:.2}"));
-        said.collect::<Vec<String>>().join(", ")
+        let first = all.iter().take(4).map(|(name, calls)| format!("{name} {calls:.2}"));
+        first.collect::<Vec<String>>().join(", ")
     }
 }
 

@@ -201,8 +201,8 @@ impl Job {
             append_time_max: Nanos::ZERO,
             drop_caches: false,
         };
-        let mut told = |share: f64| self.progress(0.7 + 0.3 * share);
-        let outcome = storage::run(&self.clock, &plan, "file", &self.stop, &mut told);
+        let mut progress = |share: f64| self.progress(0.7 + 0.3 * share);
+        let outcome = storage::run(&self.clock, &plan, "file", &self.stop, &mut progress);
         match outcome.failed {
             Some(error) => Err(error),
             None => Ok(outcome.measured),

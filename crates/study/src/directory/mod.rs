@@ -30,8 +30,8 @@ use tokio::sync::oneshot;
 
 use self::job::{Job, Measured, Plan};
 use self::outcome::Outcome;
-use crate::sweep::args::Study;
-use crate::sweep::written;
+use crate::server_study::args::Study;
+use crate::server_study::written;
 
 /// How long a run in progress may take to stop and to clean up.
 const STOP_LIMIT: Nanos = Nanos::from_secs(5);
@@ -60,37 +60,9 @@ async fn measure(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<Outco
     local::room(&dir.display().to_string(), plan.bytes_max(), free, advice)?;
     let neighbours = Neighbours::watch(clock.now());
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
-    let job = Job {
-        clock: clock.clone(),
-        dir: dir.to_owned(),
-        plan,
-        stop: Arc::clone(&stop),
-        done: Arc::clone(&done),
-    };
-    let mut answered = start(job)?;
-    let mut bars = Bars::new(verbosity);
-    let answer = loop {
-        tokio::select! {
-            biased;
-            () = interrupts.next() => {
-                bars.clear();
-                stop.store(true, Ordering::Relaxed);
-                return Err(match clock.within(STOP_LIMIT, &mut answered).await {
-                    Ok(Ok((_, None))) => Failure::interrupted(),
-                    Ok(Ok((_, Some(left)))) => Failure::interrupted().and(left),
-                    _ => Failure::interrupted().and(format!(
-                        "files may be left in {}, which does not answer", dir.display()
-                    )),
-                });
-            }
-            answer = &mut answered => break answer,
-            () = clock.sleep(STEP) => {
-                bars.show("through the directory", f64::from(done.load(Ordering::Relaxed)) / 1e3);
-            }
-        }
-    };
-    bars.clear();
-    let (measured, left) = answer.map_err(|_| Failure::interrupted())?;
+    let job = Job { clock: clock.clone(), dir: dir.to_owned(), plan, stop, done };
+    let answered = start(job.clone())?;
+    let (measured, left) = answer(&job, answered, &mut interrupts, verbosity).await?;
     let measured = match (measured.map_err(Failure::from), left) {
         (measured, None) => measured?,
         (measured, Some(left)) => {
@@ -120,6 +92,42 @@ fn start(job: Job) -> Result<oneshot::Receiver<Answer>, Failure> {
     let thread = std::thread::Builder::new().name("nfskit-study".to_owned());
     thread.spawn(run).map_err(Failure::resources)?;
     Ok(answered)
+}
+
+/// Waits for the thread, with a bar of how far it is; an interrupt ends it.
+async fn answer(
+    job: &Job,
+    mut answered: oneshot::Receiver<Answer>,
+    interrupts: &mut Interrupts,
+    verbosity: Verbosity,
+) -> Result<Answer, Failure> {
+    let mut bars = Bars::new(verbosity);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => {
+                bars.clear();
+                job.stop.store(true, Ordering::Relaxed);
+                return Err(interrupted(job, answered).await);
+            }
+            answer = &mut answered => break answer,
+            () = job.clock.sleep(STEP) => {
+                let done = job.done.load(Ordering::Relaxed);
+                bars.show("through the directory", f64::from(done) / 1e3);
+            }
+        }
+    };
+    bars.clear();
+    answer.map_err(|_| Failure::interrupted())
+}
+
+async fn interrupted(job: &Job, mut answered: oneshot::Receiver<Answer>) -> Failure {
+    match job.clock.within(STOP_LIMIT, &mut answered).await {
+        Ok(Ok((_, None))) => Failure::interrupted(),
+        Ok(Ok((_, Some(left)))) => Failure::interrupted().and(left),
+        _ => Failure::interrupted()
+            .and(format!("files may be left in {}, which does not answer", job.dir.display())),
+    }
 }
 
 /// What doctor says of the mount, from all that was counted meanwhile.

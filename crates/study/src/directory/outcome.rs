@@ -17,6 +17,7 @@ use perf::model::closed::network::{Center, Class, Kind as Serves, Network};
 use perf::stats::Sample;
 use perf::units::Nanos;
 
+use super::counted::Operation;
 use super::job::{Crowds, Measured, PROGRAMS, Plan};
 
 /// Everything that a report or a record says.
@@ -101,24 +102,25 @@ impl Outcome {
                 Part { name: "fdatasync(2)", us: (stable - written).max(0.0) },
             ];
         };
-        let total = counted.total();
-        let each = |ms: f64| ms * 1e3 / calls as f64;
+        self.counted_parts(&counted.total(), stable, calls)
+    }
+
+    /// Of a call that takes so long, by the counters of so many.
+    fn counted_parts(&self, total: &Operation, stable_us: f64, calls: usize) -> Vec<Part> {
+        let part = |name, ms: f64| Part { name, us: ms * 1e3 / calls as f64 };
         let floor_ms = self.diagnosis.as_ref().and_then(|report| report.floor);
         let network_ms = floor_ms.map(|floor| (floor.ms * total.calls as f64).min(total.rtt_ms));
         let server_ms = total.rtt_ms - network_ms.unwrap_or(0.0);
         let rest_ms = (total.execute_ms - total.queue_ms - total.rtt_ms).max(0.0);
+        let in_client_us = part("client", total.execute_ms).us;
         let mut parts = vec![
-            Part { name: "page cache", us: (stable - each(total.execute_ms)).max(0.0) },
-            Part { name: "client's queue", us: each(total.queue_ms) },
-            Part { name: "client, rest", us: each(rest_ms) },
+            Part { name: "page cache", us: (stable_us - in_client_us).max(0.0) },
+            part("client's queue", total.queue_ms),
+            part("client, rest", rest_ms),
         ];
-        match network_ms {
-            Some(network_ms) => {
-                parts.push(Part { name: "network", us: each(network_ms) });
-                parts.push(Part { name: "server", us: each(server_ms) });
-            }
-            None => parts.push(Part { name: "network or server", us: each(server_ms) }),
-        }
+        let server = if network_ms.is_some() { "server" } else { "network or server" };
+        parts.extend(network_ms.map(|ms| part("network", ms)));
+        parts.push(part(server, server_ms));
         parts
     }
 

@@ -6,7 +6,7 @@ use harness::records;
 use load::directory::Kind;
 use load::floor::storage;
 use perf::histogram::Histogram;
-use perf::record::{Run, Target};
+use perf::record::{Durability, Run, Target, Warning};
 use perf::units::Nanos;
 use serde_json::json;
 
@@ -27,39 +27,41 @@ pub(super) fn record(outcome: &Outcome) -> Run {
     let kind = outcome.file_system.kind.clone();
     run.target.other.insert("file_system".to_owned(), kind.into());
     run.workload.name = "study".to_owned();
-    records::parameters(
-        &mut run,
-        [
-            ("file_bytes", json!(outcome.measured.file_bytes)),
-            ("block_bytes", load::directory::BLOCK_BYTES.into()),
-            ("programs", PROGRAMS.to_vec().into()),
-            ("repeats", outcome.plan.repeats.into()),
-            ("stable_by", "fdatasync".into()),
-        ],
-    );
+    let parameters = [
+        ("file_bytes", json!(outcome.measured.file_bytes)),
+        ("block_bytes", load::directory::BLOCK_BYTES.into()),
+        ("programs", PROGRAMS.to_vec().into()),
+        ("repeats", outcome.plan.repeats.into()),
+        ("stable_by", "fdatasync".into()),
+    ];
+    records::parameters(&mut run, parameters);
     calls(&mut run, outcome);
     throughput(&mut run, outcome);
     files(&mut run, &outcome.measured);
     if let (Some(share), _) = outcome.memory_share() {
         run.metric("read_from_memory", share, "ratio");
     }
+    model(&mut run, outcome);
+    records::neighbours(&mut run, outcome.neighbours_share);
+    run.warnings.extend(warnings(outcome));
+    run
+}
+
+/// What the kernel counted in each step, and what doctor makes of it.
+fn model(run: &mut Run, outcome: &Outcome) {
     for (name, counted) in steps(&outcome.measured) {
         let value = counted.map_or(json!(null), of_kernel);
         run.model.insert(format!("counted_{name}"), value);
     }
-    if let Some(report) = &outcome.diagnosis {
-        let findings = report.findings.iter().map(|finding| {
-            json!({"rule": finding.rule.name, "layer": finding.layer.name(),
-                   "severity": finding.found.severity.name(), "what": finding.found.what,
-                   "try": finding.found.remedy, "gain": finding.found.gain.to_string()})
-        });
-        let findings: Vec<serde_json::Value> = findings.collect();
-        let said = json!({"verdict": report.verdict, "findings": findings});
-        run.model.insert("doctor".to_owned(), said);
-    }
-    records::neighbours(&mut run, outcome.neighbours_share);
-    run.warnings.extend(warnings(outcome));
-    run
+    let Some(report) = &outcome.diagnosis else { return };
+    let findings = report.findings.iter().map(|finding| {
+        json!({"rule": finding.rule.name, "layer": finding.layer.name(),
+               "severity": finding.found.severity.name(), "what": finding.found.what,
+               "try": finding.found.remedy, "gain": finding.found.gain.to_string()})
+    });
+    let findings: Vec<serde_json::Value> = findings.collect();
+    let doctor = json!({"verdict": report.verdict, "findings": findings});
+    run.model.insert("doctor".to_owned(), doctor);
 }
 
 /// Calls of single programs.
@@ -90,9 +92,8 @@ fn throughput(run: &mut Run, outcome: &Outcome) {
             if let Some(sample) = &point.mib_per_s {
                 records::spread(run, &format!("{name}_mib_per_s_n{n}"), sample, "MiB/s");
             }
-            if let Some(predicted) = point.predicted_mib_per_s {
-                run.metric(&format!("predicted_{name}_mib_per_s_n{n}"), predicted, "MiB/s");
-            }
+            let predicted = format!("predicted_{name}_mib_per_s_n{n}");
+            run.metric_if_known(&predicted, point.predicted_mib_per_s, "MiB/s");
         }
         if let Some((programs, gain)) = outcome.gain(kind) {
             run.metric(&format!("best_programs_{name}"), programs as f64, "programs");
@@ -113,9 +114,8 @@ fn files(run: &mut Run, measured: &Measured) {
     let at_once = records::sample(runs.iter().filter_map(|run| run.read_resident));
     let dropped = records::sample(runs.iter().filter_map(|run| run.reread_resident));
     for (name, share) in [("read_at_once", at_once), ("reread", dropped)] {
-        if let Some(share) = share {
-            run.metric(&format!("file_{name}_resident"), share.mean(), "ratio");
-        }
+        let share = share.map(|share| share.mean());
+        run.metric_if_known(&format!("file_{name}_resident"), share, "ratio");
     }
 }
 
@@ -184,25 +184,31 @@ fn of_kernel(counted: &Counted) -> serde_json::Value {
 }
 
 /// What the reader must know before trusting a number.
-pub(super) fn warnings(outcome: &Outcome) -> Vec<perf::record::Warning> {
-    use perf::record::{Durability, Warning};
-    let mut warnings = Vec::new();
+pub(super) fn warnings(outcome: &Outcome) -> impl Iterator<Item = Warning> {
+    durability_warning(outcome).into_iter().chain(memory_warning(outcome))
+}
+
+fn durability_warning(outcome: &Outcome) -> Option<Warning> {
     let kind = &outcome.file_system.kind;
     match outcome.file_system.flushed {
-        Some(Durability::Stable) => {}
-        Some(Durability::Memory | Durability::PageCache) => warnings.push(Warning::new(
+        Some(Durability::Stable) => None,
+        Some(Durability::Memory | Durability::PageCache) => Some(Warning::new(
             "memory",
             &format!("{kind} lies in memory: nothing that was measured survives a crash"),
             "a directory on a disk or a server",
         )),
-        None => warnings.push(Warning::new(
+        None => Some(Warning::new(
             "durability_unknown",
             &format!("what fdatasync(2) makes stable on {kind} cannot be seen from here"),
             "the same on what is below it",
         )),
     }
+}
+
+fn memory_warning(outcome: &Outcome) -> Option<Warning> {
+    let kind = &outcome.file_system.kind;
     match outcome.memory_share() {
-        (Some(share), how) if share > FROM_MEMORY_MAX => warnings.push(Warning::new(
+        (Some(share), how) if share > FROM_MEMORY_MAX => Some(Warning::new(
             "read_from_memory",
             &format!(
                 "{:.0} % of what was dropped from memory was read from there all the same ({how})",
@@ -211,14 +217,13 @@ pub(super) fn warnings(outcome: &Outcome) -> Vec<perf::record::Warning> {
             "as root: echo 1 > /proc/sys/vm/drop_caches; a file system that lies in memory has \
              nowhere else",
         )),
-        (None, _) => warnings.push(Warning::new(
+        (None, _) => Some(Warning::new(
             "cache_unknown",
             &format!("{kind} does not say what of a file is in memory: reads may come from there"),
             "the read rates beside those of a server that you know",
         )),
-        (Some(_), _) => {}
+        (Some(_), _) => None,
     }
-    warnings
 }
 
 /// What is read ahead of a sample of pages is not much of a file.

@@ -1,18 +1,20 @@
 //! A study of a directory as the report wants it.
 
-use load::directory::Kind;
+use load::directory::{Kind, Names};
 use perf::record::{Durability, Run};
-use perf::stats::Interval;
+use perf::stats::{Interval, Sample};
+use perf::units::Nanos;
 use report::{
     Curve, CurvePoint, Cycle, Fact, Headline, Numbers, Parameter, Step, StudyReport, Term,
     ThroughputPlot,
 };
 
-use super::counted::Counted;
+use super::counted::{Counted, Operation};
 use super::job::Measured;
 use super::outcome::{Outcome, Part};
 use super::record::{SPANS, file_rates, single, us};
-use crate::sweep::report::environment;
+use crate::server_study::report::environment;
+use crate::server_study::report::parameters::parameter;
 
 /// The whole report.
 pub(super) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
@@ -140,40 +142,28 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     const HOW: [(&str, &str); 8] = [
         ("create", "open(2) with O_CREAT and O_EXCL, and close(2), in an empty directory."),
         ("stat_known", "stat(2) of a file that was just made: from the client's memory, mostly."),
-        ("stat_absent", "stat(2) of a name that is not there, and was not asked for before."),
+        ("stat_absent", "stat(2) of a name that is not there, and was not looked up before."),
         ("remove", "unlink(2) of an empty file."),
         ("write_8k", "pwrite(2) of 8 KiB in place: into the client's memory, mostly."),
         ("write_stable_8k", "The same until fdatasync(2) has returned."),
         ("write_1m", "pwrite(2) of 1 MiB in place."),
         ("write_stable_1m", "The same until fdatasync(2) has returned."),
     ];
-    let single =
-        single(&outcome.measured).into_iter().zip(HOW).filter_map(|((name, times), how)| {
-            debug_assert_eq!(name, how.0);
-            let sample = us(times)?;
-            let estimate = sample.median_estimate();
-            Some(Parameter {
-                name: name.replace('_', " "),
-                value: estimate.value,
-                unit: "us".to_owned(),
-                ci95: estimate.ci95,
-                n: Some(sample.n() as u64),
-                how: how.1.to_owned(),
-            })
-        });
+    let measured = &outcome.measured;
+    let single = single(measured).into_iter().zip(HOW).filter_map(|((name, times), how)| {
+        debug_assert_eq!(name, how.0);
+        Some(median(name.replace('_', " "), "us", &us(times)?, how.1))
+    });
+    let how = format!("A file of {} MiB in calls of 1 MiB.", measured.file_bytes >> 20);
     let files = SPANS.into_iter().filter_map(|(name, span)| {
-        let sample = file_rates(&outcome.measured, span)?;
-        let estimate = sample.median_estimate();
-        Some(Parameter {
-            name: format!("file {}", name.replace('_', " ")),
-            value: estimate.value,
-            unit: "MiB/s".to_owned(),
-            ci95: estimate.ci95,
-            n: Some(sample.n() as u64),
-            how: format!("A file of {} MiB in calls of 1 MiB.", outcome.measured.file_bytes >> 20),
-        })
+        let name = format!("file {}", name.replace('_', " "));
+        Some(median(name, "MiB/s", &file_rates(measured, span)?, &how))
     });
     single.chain(files).collect()
+}
+
+fn median(name: String, unit: &str, sample: &Sample, how: &str) -> Parameter {
+    parameter(&name, sample.median_estimate(), (unit, sample.n()), how)
 }
 
 fn cycles(outcome: &Outcome) -> Vec<Cycle> {
@@ -194,7 +184,7 @@ fn plot(outcome: &Outcome, kind: Kind) -> ThroughputPlot {
         let sample = point.mib_per_s.as_ref();
         CurvePoint {
             n: u32::try_from(point.programs).unwrap_or(u32::MAX),
-            measured_mib_s: sample.map(perf::stats::Sample::median),
+            measured_mib_s: sample.map(Sample::median),
             spread_mib_s: sample.map(|sample| Interval { lo: sample.min(), hi: sample.max() }),
             predicted_mib_s: point.predicted_mib_per_s,
             simulated_mib_s: None,
@@ -219,90 +209,85 @@ fn step(outcome: &Outcome, kind: Kind) -> Option<Step> {
 }
 
 fn tables(outcome: &Outcome) -> Vec<Numbers> {
-    let mut tables = Vec::new();
-    if outcome.measured.mount.is_some() {
-        tables.push(counted(&outcome.measured));
-    }
-    if let Some(report) = &outcome.diagnosis {
-        let rows = report.findings.iter().map(|finding| {
-            let found = &finding.found;
-            vec![
-                finding.rule.name.to_owned(),
-                finding.layer.name().to_owned(),
-                found.severity.name().to_owned(),
-                found.what.clone(),
-                found.remedy.clone(),
-                found.gain.to_string(),
-            ]
-        });
-        tables.push(Numbers {
-            title: "What doctor says of the mount".to_owned(),
-            caption: report.fine.join("; "),
-            columns: ["rule", "layer", "severity", "finding", "to try", "gain"]
-                .map(str::to_owned)
-                .into(),
-            rows: rows.collect(),
-        });
-    }
-    tables
+    let counted = outcome.measured.mount.as_ref().map(|_| counted(&outcome.measured));
+    counted.into_iter().chain(outcome.diagnosis.as_ref().map(diagnosis)).collect()
+}
+
+fn diagnosis(report: &doctor::Report) -> Numbers {
+    let rows = report.findings.iter().map(|finding| {
+        let found = &finding.found;
+        [
+            finding.rule.name.to_owned(),
+            finding.layer.name().to_owned(),
+            found.severity.name().to_owned(),
+            found.what.clone(),
+            found.remedy.clone(),
+            found.gain.to_string(),
+        ]
+    });
+    let columns = ["rule", "layer", "severity", "finding", "to try", "gain"];
+    Numbers::new("What doctor says of the mount", &report.fine.join("; "), columns, rows)
 }
 
 /// The kernel's calls of each step, beside those of the program.
 fn counted(measured: &Measured) -> Numbers {
-    let row = |name: &str, calls: usize, program_us: f64, counted: Option<&Counted>| {
-        let mut row = vec![name.to_owned(), calls.to_string(), format!("{program_us:.0}")];
-        let Some(counted) = counted else {
-            row.extend(["-"; 4].map(str::to_owned));
-            return row;
-        };
-        let total = counted.total();
-        let mean = |ms: f64| format!("{:.3}", ms / (total.calls as f64).max(1.0));
-        row.push(counted.for_each(calls));
-        row.extend([total.queue_ms, total.rtt_ms, total.execute_ms].map(mean));
-        row
-    };
-    let mean = |times: &[perf::units::Nanos]| us(times).map_or(0.0, |sample| sample.mean());
-    let names = &measured.names.of;
-    let all_names: Vec<perf::units::Nanos> =
-        [&names.created, &names.known, &names.absent, &names.removed]
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
     let (small, large) = (&measured.small, &measured.large);
     let mut rows = vec![
-        row("names", all_names.len(), mean(&all_names), measured.names.counted.as_ref()),
-        row("8 KiB stable", small.of.stable.len(), mean(&small.of.stable), small.counted.as_ref()),
-        row("1 MiB stable", large.of.stable.len(), mean(&large.of.stable), large.counted.as_ref()),
+        counted_step("names", &all_names(&measured.names.of), measured.names.counted.as_ref()),
+        counted_step("8 KiB stable", &small.of.stable, small.counted.as_ref()),
+        counted_step("1 MiB stable", &large.of.stable, large.counted.as_ref()),
     ];
     for crowds in &measured.crowds {
-        let times: Vec<perf::units::Nanos> =
-            crowds.runs.iter().flat_map(|run| run.calls.iter().copied()).collect();
-        let name = match crowds.kind {
-            Kind::Write => format!("8 KiB stable, {} programs", crowds.programs),
-            Kind::Read => format!("8 KiB read, {} programs", crowds.programs),
-        };
-        rows.push(row(&name, times.len(), mean(&times), crowds.counted.as_ref()));
+        let times: Vec<Nanos> = crowds.runs.iter().flat_map(|run| run.calls.clone()).collect();
+        let what = if crowds.kind == Kind::Write { "stable" } else { "read" };
+        let name = format!("8 KiB {what}, {} programs", crowds.programs);
+        rows.push(counted_step(&name, &times, crowds.counted.as_ref()));
     }
-    Numbers {
-        title: "What the kernel's client counted".to_owned(),
-        caption: "Of each step: the calls of programs with their mean time, the calls of NFS for \
-                  each of them, and the means of those. A call that is not counted was answered \
-                  from memory; one more than the program's may be for several."
-            .to_owned(),
-        columns: [
-            "step",
-            "program's calls",
-            "us each",
-            "calls of NFS for each",
-            "queue ms",
-            "rtt ms",
-            "execute ms",
-        ]
-        .map(str::to_owned)
-        .into(),
+    Numbers::new(
+        "What the kernel's client counted",
+        "Of each step: the calls of programs with their mean time, the calls of NFS for each of \
+         them, and the means of those. A call that is not counted was answered from memory; one \
+         more than the program's may be for several.",
+        COUNTED_COLUMNS,
         rows,
-    }
+    )
+}
+
+const COUNTED_COLUMNS: [&str; 7] = [
+    "step",
+    "program's calls",
+    "us each",
+    "calls of NFS for each",
+    "queue ms",
+    "rtt ms",
+    "execute ms",
+];
+
+fn all_names(names: &Names) -> Vec<Nanos> {
+    [&names.created, &names.known, &names.absent, &names.removed]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// The calls of a program in a step, and what the kernel counted for them.
+fn counted_step(name: &str, times: &[Nanos], counted: Option<&Counted>) -> [String; 7] {
+    let mean_us = us(times).map_or(0.0, |sample| sample.mean());
+    let (calls, mean_us) = (times.len().to_string(), format!("{mean_us:.0}"));
+    let for_each = counted.map(|counted| counted.for_each(times.len()));
+    let total = counted.map(Counted::total);
+    let mean = |of: fn(&Operation) -> f64| {
+        let mean = total.map(|total| format!("{:.3}", of(&total) / (total.calls as f64).max(1.0)));
+        or_dash(mean)
+    };
+    let (queue, rtt, execute) =
+        (mean(|total| total.queue_ms), mean(|total| total.rtt_ms), mean(|total| total.execute_ms));
+    [name.to_owned(), calls, mean_us, or_dash(for_each), queue, rtt, execute]
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
 }
 
 fn method(outcome: &Outcome) -> Vec<String> {
@@ -331,7 +316,12 @@ fn method(outcome: &Outcome) -> Vec<String> {
          queue D gives the rest. A server that makes several writes stable at once beats it."
             .to_owned(),
     ];
-    paragraphs.push(match &outcome.measured.mount {
+    paragraphs.push(counting(outcome));
+    paragraphs
+}
+
+fn counting(outcome: &Outcome) -> String {
+    match &outcome.measured.mount {
         Some(mount) => format!(
             "The directory is on {mount}: its counters were read before and after each step, and \
              whatever else used the mount then is in them. The network's part is TCP's smallest \
@@ -341,6 +331,5 @@ fn method(outcome: &Outcome) -> Vec<String> {
             "The kernel counts no calls for {}: what is below the system calls was not seen.",
             outcome.file_system.kind
         ),
-    });
-    paragraphs
+    }
 }

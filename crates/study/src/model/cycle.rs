@@ -1,7 +1,5 @@
 //! `nfskit model cycle`: the transaction cycle under the given conditions.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
@@ -16,11 +14,11 @@ use perf::model::error::ModelError;
 use perf::model::transaction::{Capacity, Cycle, Path, Server, Storage, Transfer};
 use world::simulate::values::Span;
 
-use super::span;
 use super::whatif::bound;
+use super::{Page, span};
 use crate::model::args::cycle::{Cycle as Args, RaidLevel};
 
-/// One surrounding: its name, the time of a call, the time between two, and what limits.
+/// One case: its name, the time of a call, the time between two, and what limits.
 struct Row {
     key: &'static str,
     name: String,
@@ -36,23 +34,20 @@ const HEADERS_BYTES: u64 = 150;
 pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let (rows, notes) = rows(args)
         .map_err(|error| Failure::usage(error, "nfskit model cycle --help shows examples"))?;
-    let mut record = super::record("cycle", None);
-    let mut text = String::new();
-    writeln!(text, "calls of {}", scaled(args.size as f64)).ok();
+    let mut page = Page::new("cycle", None);
+    page.line(format_args!("calls of {}", scaled(args.size as f64)));
     let mut table =
         Table::new([left(""), right("call"), right("spacing"), right("Mbit/s"), left("bound by")]);
     for Row { key, name, call_us, spacing_us, by } in &rows {
         let rate = mbit_per_s(args.size as f64, *spacing_us);
-        let (call, spacing, rate_said) = (span(*call_us), span(*spacing_us), format!("{rate:.2}"));
-        table.row([name.to_string(), call, spacing, rate_said, by.to_string()]);
-        record.metric(&format!("{key}/call_us"), *call_us, "us");
-        record.metric(&format!("{key}/mbit_per_s"), rate, "Mbit/s");
+        let (call, spacing, rate_text) = (span(*call_us), span(*spacing_us), format!("{rate:.2}"));
+        table.row([name.to_string(), call, spacing, rate_text, by.to_string()]);
+        page.record.metric(&format!("{key}/call_us"), *call_us, "us");
+        page.record.metric(&format!("{key}/mbit_per_s"), rate, "Mbit/s");
     }
-    text.push_str(&table.text());
-    for note in notes {
-        writeln!(text, "note: {note}").ok();
-    }
-    super::show(&text, &record, args.json.as_deref(), verbosity)
+    page.text.push_str(&table.text());
+    notes.iter().for_each(|note| page.line(format_args!("note: {note}")));
+    page.show(args.json.as_deref(), verbosity)
 }
 
 fn us(span: Span) -> f64 {
@@ -73,34 +68,40 @@ fn rows(args: &Args) -> Result<(Vec<Row>, Vec<String>), ModelError> {
     let mut rows = vec![alone("sequential", "one call after the other".to_owned(), &cycle)];
     let side_by_side = format!("{} outstanding, network and disk side by side", args.outstanding);
     rows.push(overlapped("concurrent", side_by_side, args, &cycle));
-    if cycle.op_us + cycle.block_us > 0.0 {
-        let loopback = Loopback::new(cycle.op_us, cycle.block_us)?;
-        let (one, side) = (loopback.sequential_us(), loopback.concurrent_us());
-        let row = |key, name: &str, spacing_us| Row {
-            key,
-            name: name.to_owned(),
-            call_us: one,
-            spacing_us,
-            by: if cycle.op_us > cycle.block_us { "processing (T_op)" } else { "storage (T_B)" },
-        };
-        rows.push(row("loopback", "loopback, one after the other", one));
-        rows.push(row("loopback_concurrent", "loopback, processing and disk side by side", side));
-    }
-    if let Some(number) = args.daemons {
-        let (spacing_us, limit) = daemons::spacing_us(&cycle, args.outstanding, number)?;
-        let by = match limit {
-            Limit::Cycle => "the cycle: too few calls outstanding",
-            Limit::Daemons => "the daemons, always busy",
-            Limit::Disk => "storage, always busy",
-        };
-        let name = format!("{number} daemons, {} outstanding", args.outstanding);
-        rows.push(Row { key: "daemons", name, call_us: cycle.total_us(), spacing_us, by });
-    }
-    let mut notes = Vec::new();
+    loopback(&cycle, &mut rows)?;
+    with_daemons(args, &cycle, &mut rows)?;
     raid(args, &cycle, &mut rows)?;
     cascade(args, &cycle, &mut rows)?;
+    let mut notes = Vec::new();
     datagrams(args, &cycle, &mut rows, &mut notes)?;
     Ok((rows, notes))
+}
+
+fn loopback(cycle: &Cycle, rows: &mut Vec<Row>) -> Result<(), ModelError> {
+    if cycle.op_us + cycle.block_us <= 0.0 {
+        return Ok(());
+    }
+    let loopback = Loopback::new(cycle.op_us, cycle.block_us)?;
+    let (call_us, side_us) = (loopback.sequential_us(), loopback.concurrent_us());
+    let by = if cycle.op_us > cycle.block_us { "processing (T_op)" } else { "storage (T_B)" };
+    let row =
+        |key, name: &str, spacing_us| Row { key, name: name.to_owned(), call_us, spacing_us, by };
+    rows.push(row("loopback", "loopback, one after the other", call_us));
+    rows.push(row("loopback_concurrent", "loopback, processing and disk side by side", side_us));
+    Ok(())
+}
+
+fn with_daemons(args: &Args, cycle: &Cycle, rows: &mut Vec<Row>) -> Result<(), ModelError> {
+    let Some(number) = args.daemons else { return Ok(()) };
+    let (spacing_us, limit) = daemons::spacing_us(cycle, args.outstanding, number)?;
+    let by = match limit {
+        Limit::Cycle => "the cycle: too few calls outstanding",
+        Limit::Daemons => "the daemons, always busy",
+        Limit::Disk => "storage, always busy",
+    };
+    let name = format!("{number} daemons, {} outstanding", args.outstanding);
+    rows.push(Row { key: "daemons", name, call_us: cycle.total_us(), spacing_us, by });
+    Ok(())
 }
 
 /// Each call waits for the one before.
@@ -136,7 +137,7 @@ fn overlapped(key: &'static str, name: String, args: &Args, cycle: &Cycle) -> Ro
 
 fn raid(args: &Args, cycle: &Cycle, rows: &mut Vec<Row>) -> Result<(), ModelError> {
     let Some((level, disks)) = args.raid.zip(args.disks) else { return Ok(()) };
-    let (level, said) = match level {
+    let (level, number) = match level {
         RaidLevel::Zero => (Level::Raid0, 0),
         RaidLevel::Five => (Level::Raid5, 5),
         RaidLevel::Ten => (Level::Raid10, 10),
@@ -151,7 +152,7 @@ fn raid(args: &Args, cycle: &Cycle, rows: &mut Vec<Row>) -> Result<(), ModelErro
     let synced = args.sync_size.unwrap_or(args.size);
     let array = Array::new(level, disks, args.unit)?.storage(&disk, synced);
     let striped = Cycle { block_us: array.us_per_kib * kib, ..*cycle };
-    let name = |what: &str| format!("RAID {said} of {disks} disks, {what}");
+    let name = |what: &str| format!("RAID {number} of {disks} disks, {what}");
     rows.push(alone("raid", name("one call after the other"), &striped));
     let outstanding = format!("{} outstanding", args.outstanding);
     rows.push(overlapped("raid_concurrent", name(&outstanding), args, &striped));
@@ -162,7 +163,24 @@ fn cascade(args: &Args, cycle: &Cycle, rows: &mut Vec<Row>) -> Result<(), ModelE
     if args.hop.is_empty() {
         return Ok(());
     }
-    let kib = args.size as f64 / 1024.0;
+    let hops = hops(args, cycle);
+    let servers = hops.len();
+    let cascade = Cascade::new(hops, cycle.block_us / (args.size as f64 / 1024.0))?;
+    let row = |key, what: &str, forward, by| Row {
+        key,
+        name: format!("{servers} servers, {what}"),
+        call_us: cascade.response_us(forward),
+        spacing_us: args.size as f64 / cascade.bytes_per_s(forward) * 1e6,
+        by,
+    };
+    let (through, behind) = ("each answers when the next has", "each answers at once");
+    rows.push(row("cascade", through, Forward::Through, "the way through all, or the disk"));
+    rows.push(row("cascade_behind", behind, Forward::Behind, "the slowest of them, or the disk"));
+    Ok(())
+}
+
+/// The first server, and those behind it.
+fn hops(args: &Args, cycle: &Cycle) -> Vec<Hop> {
     let first = Hop {
         round_trip_us: cycle.prop_us,
         ser_us_per_kib: us(args.ser),
@@ -177,25 +195,7 @@ fn cascade(args: &Args, cycle: &Cycle, rows: &mut Vec<Row>) -> Result<(), ModelE
         call_bytes: hop.size.unwrap_or(args.size),
         outstanding: hop.outstanding.unwrap_or(args.outstanding),
     });
-    let hops: Vec<Hop> = std::iter::once(first).chain(further).collect();
-    let servers = hops.len();
-    let cascade = Cascade::new(hops, cycle.block_us / kib)?;
-    for (key, what, forward) in [
-        ("cascade", "each answers when the next has", Forward::Through),
-        ("cascade_behind", "each answers at once", Forward::Behind),
-    ] {
-        rows.push(Row {
-            key,
-            name: format!("{servers} servers, {what}"),
-            call_us: cascade.response_us(forward),
-            spacing_us: args.size as f64 / cascade.bytes_per_s(forward) * 1e6,
-            by: match forward {
-                Forward::Through => "the way through all, or the disk",
-                Forward::Behind => "the slowest of them, or the disk",
-            },
-        });
-    }
-    Ok(())
+    std::iter::once(first).chain(further).collect()
 }
 
 fn datagrams(
@@ -207,7 +207,7 @@ fn datagrams(
     let Some(mtu) = args.mtu else { return Ok(()) };
     let way = Datagrams::new(mtu, args.loss, us(args.timeout))?;
     let (call, reply) = (args.size + HEADERS_BYTES, HEADERS_BYTES);
-    // T_ser was told for the data; on the wire are the headers of all fragments as well.
+    // T_ser was given for the data; on the wire are the headers of all fragments as well.
     let wire = way.wire_bytes(call) as f64 / args.size as f64;
     let cycle = Cycle { ser_us: cycle.ser_us * wire, ..*cycle };
     let response_us = way.response_us(cycle.total_us(), call, reply);
@@ -223,7 +223,12 @@ fn datagrams(
     rows.push(row("datagrams", name("one by one"), response_us));
     let outstanding = format!("{} outstanding", args.outstanding);
     rows.push(row("datagrams_concurrent", name(&outstanding), 1e6 / per_s));
-    notes.push(format!(
+    notes.push(fragments(&way, call, reply));
+    Ok(())
+}
+
+fn fragments(way: &Datagrams, call: u64, reply: u64) -> String {
+    format!(
         "a call is {} fragments and its reply {}; {:.3} % of tries fail, so {:.4} are needed, and \
          retransmission timers add {} to a call",
         way.fragments(call),
@@ -231,6 +236,5 @@ fn datagrams(
         100.0 * way.failure(call, reply),
         way.tries(call, reply),
         span(way.timeouts_us(call, reply))
-    ));
-    Ok(())
+    )
 }

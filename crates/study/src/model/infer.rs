@@ -10,55 +10,57 @@ use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::infer::Inferred;
 use perf::model::least_squares::{FitError, Found};
-use perf::model::whatif::server::{Base, Outlook, answer};
+use perf::model::whatif::of_server::{Base, Outlook, answer};
 use perf::record::Run as Record;
 
 use super::known::Facts;
 use super::source::Source;
-use super::{span, whatif};
+use super::{Page, span, whatif};
 use crate::model::args::estimate::Infer;
 
 /// Runs the command.
 pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
-    let Source::Curve(curve, told) = Source::read(&args.curve, "infer", args.of.as_deref())? else {
+    let Source::Curve(curve, facts) = Source::read(&args.curve, "infer", args.of.as_deref())?
+    else {
         return Err(Failure::usage(
             format!("{}: a server is inferred from a curve of response time", args.curve.display()),
             "nfskit model fit explains sweeps and traces",
         ));
     };
-    explain(&curve, &args.curve, &args.known.or_before(&told), args.json.as_deref(), verbosity)
+    explain(&curve, &args.curve, &args.known.or_before(&facts), args.json.as_deref(), verbosity)
 }
 
 /// A curve explained.
 pub(super) fn explain(
     curve: &Curve,
     path: &Path,
-    told: &Facts,
+    facts: &Facts,
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let inferred = infer(curve, path, told)?;
-    let mut record = super::record("infer", Some(path));
-    let mut measured = "throughput_per_s response_us\n".to_owned();
-    for point in curve.points() {
-        writeln!(measured, "{} {}", point.per_s, point.response_us).ok();
-    }
-    super::source::keep(&mut record.model, &measured);
-    told.write(&mut record.model);
-    record.metric("overall_response_us", curve.overall_response_us(), "us");
+    let inferred = infer(curve, path, facts)?;
+    let mut page = Page::new("infer", Some(path));
+    super::source::keep(&mut page.record.model, &measured(curve));
+    facts.write(&mut page.record.model);
+    page.record.metric("overall_response_us", curve.overall_response_us(), "us");
     let as_it_is = as_it_is(curve, &inferred)?;
-    parameters(&mut record, &inferred, &as_it_is);
-    for said in inferred.unidentified() {
-        record.warn("not-identified", &said, "");
-    }
-    let mut text = text(curve, &inferred, &as_it_is);
-    super::pattern(&inferred.fitted, &mut text, &mut record);
-    super::show(&text, &record, json, verbosity)
+    parameters(&mut page.record, &inferred, &as_it_is);
+    page.text = text(curve, &inferred, &as_it_is);
+    page.unidentified(inferred.unidentified());
+    page.systematic(&inferred.fitted);
+    page.show(json, verbosity)
+}
+
+/// As it is read again.
+fn measured(curve: &Curve) -> String {
+    let rows =
+        curve.points().iter().map(|point| format!("{} {}\n", point.per_s, point.response_us));
+    rows.fold("throughput_per_s response_us\n".to_owned(), |text, row| text + &row)
 }
 
 /// The server that a file's curve shows.
-pub(super) fn infer(curve: &Curve, path: &Path, told: &Facts) -> Result<Inferred, Failure> {
-    Inferred::from(curve, told.given()).map_err(|error| failure(path, &error, Fitted::Curve))
+pub(super) fn infer(curve: &Curve, path: &Path, facts: &Facts) -> Result<Inferred, Failure> {
+    Inferred::from(curve, facts.given()).map_err(|error| failure(path, &error, Fitted::Curve))
 }
 
 /// The server without a change, with what explains the curve as well: where it saturates, and by
@@ -115,9 +117,7 @@ fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &Outlook) {
         record.estimate(found.name, &found.estimate, found.unit, n);
     }
     record.metric("disks/least", f64::from(inferred.disks.0), "disks");
-    if let Some(most) = inferred.disks.1 {
-        record.metric("disks/most", f64::from(most), "disks");
-    }
+    record.metric_if_known("disks/most", inferred.disks.1.map(f64::from), "disks");
     record.metric("typical_error", inferred.fitted.deviation, "1");
     record.estimate("saturation_per_s", &as_it_is.saturation_per_s, "1/s", n);
 }
@@ -128,15 +128,25 @@ fn text(curve: &Curve, inferred: &Inferred, as_it_is: &Outlook) -> String {
     writeln!(text, "{:<22}{overall}", "overall response time").ok();
     writeln!(text, "{:<22}{}", "saturation", whatif::saturation(as_it_is)).ok();
     let mut found = found(&inferred.fitted.parameters);
+    found.row(disks(inferred));
+    writeln!(text, "\n{}", found.text()).ok();
+    text.push_str(&points(curve, inferred).text());
+    let percent = inferred.fitted.deviation * 100.0;
+    writeln!(text, "typical error {percent:.1} %").ok();
+    text
+}
+
+fn disks(inferred: &Inferred) -> [String; 3] {
     let servers = inferred.server.disks.servers();
     let (disks, range) = match (inferred.given.disks, inferred.disks) {
-        (Some(disks), _) => (disks.to_string(), "given".to_owned()),
-        (None, (least, Some(most))) => (servers.to_string(), format!("{least} to {most}")),
-        (None, (least, None)) => (servers.to_string(), format!("{least} or more")),
+        (Some(disks), _) => (disks, "given".to_owned()),
+        (None, (least, Some(most))) => (servers, format!("{least} to {most}")),
+        (None, (least, None)) => (servers, format!("{least} or more")),
     };
-    found.row(["disks".to_owned(), disks, range]);
-    writeln!(text, "\n{}", found.text()).ok();
+    ["disks".to_owned(), disks.to_string(), range]
+}
 
+fn points(curve: &Curve, inferred: &Inferred) -> Table {
     let mut points =
         Table::new([right("calls/s"), right("measured"), right("model"), right("error")]);
     for (point, residual) in curve.points().iter().zip(&inferred.fitted.residuals) {
@@ -147,28 +157,17 @@ fn text(curve: &Curve, inferred: &Inferred, as_it_is: &Outlook) -> String {
             format!("{:+.1} %", residual.exp_m1() * 100.0),
         ]);
     }
-    text.push_str(&points.text());
-    let percent = inferred.fitted.deviation * 100.0;
-    writeln!(text, "typical error {percent:.1} %").ok();
-    for said in inferred.unidentified() {
-        writeln!(text, "note: {said}").ok();
-    }
-    text
+    points
 }
 
 /// Parameters with their intervals, in the units that read best.
 pub(super) fn found(parameters: &[Found]) -> Table {
     let mut table = Table::new([left("parameter"), right("value"), left("95 % interval")]);
     for found in parameters {
-        let said = |value: f64| match found.unit {
-            "bytes" => scaled(value),
-            _ => span(value),
-        };
-        let interval = match found.estimate.ci95 {
-            Some(interval) => format!("{} to {}", said(interval.lo), said(interval.hi)),
-            None => "none".to_owned(),
-        };
-        table.row([found.name.to_owned(), said(found.estimate.value), interval]);
+        let text = |value: f64| if found.unit == "bytes" { scaled(value) } else { span(value) };
+        let interval = found.estimate.ci95.map(|ci| format!("{} to {}", text(ci.lo), text(ci.hi)));
+        let interval = interval.unwrap_or_else(|| "none".to_owned());
+        table.row([found.name.to_owned(), text(found.estimate.value), interval]);
     }
     table
 }

@@ -1,44 +1,40 @@
 //! `nfskit model interim`: the thesis's interim model, fitted to some points and refuted by others.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::cycle::interim::{Interim, Observed, parse};
 use perf::record::Run as Record;
 
-use super::source;
+use super::{Page, source};
 use crate::model::args::cycle::Interim as Args;
 
 /// Runs the command.
 pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
-    let unreadable =
-        |cause: &dyn std::fmt::Display| super::unreadable(&args.file, "interim", cause);
-    let text = source::text(&args.file).map_err(|cause| unreadable(&cause))?;
-    let observed = parse(&text).map_err(|cause| unreadable(&cause))?;
+    let observed = source::text(&args.file)
+        .and_then(|text| parse(&text).map_err(|error| error.to_string()))
+        .map_err(|cause| super::unreadable(&args.file, "interim", &cause))?;
     let (fitted, model) = fit(args, &observed)?;
     let tolerance = f64::from(args.tolerance) / 100.0;
     let refuted = model.refuted_by(&observed[fitted..], tolerance);
 
-    let mut record = super::record("interim", Some(&args.file));
-    record.metric("alpha_us_per_byte", model.alpha_us_per_byte, "us/B");
-    record.metric("fixed_us", model.fixed_us, "us");
-    let mut out = String::new();
+    let mut page = Page::new("interim", Some(&args.file));
     let Interim { alpha_us_per_byte, fixed_us } = model;
-    writeln!(out, "T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us").ok();
-    write!(out, "\n{}", points(&model, &observed, fitted, &mut record)).ok();
+    page.record.metric("alpha_us_per_byte", alpha_us_per_byte, "us/B");
+    page.record.metric("fixed_us", fixed_us, "us");
+    page.line(format_args!("T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us\n"));
+    page.text.push_str(&points(&model, &observed, fitted, &mut page.record));
     match refuted {
         Some((Observed { mtu_bytes, .. }, error)) => {
             let percent = error * 100.0;
-            writeln!(out, "refuted: at an MTU of {mtu_bytes} it is {percent:+.1} % off").ok();
-            record.warn("refuted", &format!("at an MTU of {mtu_bytes} by {percent:+.1} %"), "");
+            page.line(format_args!("refuted: at an MTU of {mtu_bytes} it is {percent:+.1} % off"));
+            let text = format!("at an MTU of {mtu_bytes} by {percent:+.1} %");
+            page.record.warn("refuted", &text, "");
         }
-        None => {
-            writeln!(out, "not refuted: what was predicted is within {} %", args.tolerance).ok();
-        }
+        None => page
+            .line(format_args!("not refuted: what was predicted is within {} %", args.tolerance)),
     }
-    super::show(&out, &record, args.json.as_deref(), verbosity)
+    page.show(args.json.as_deref(), verbosity)
 }
 
 /// How many of the measurements the model is fitted to, and the model.

@@ -1,17 +1,17 @@
-//! From what is told on the command line, or was told when a record was made, to what models take.
+//! From the command line's options, or those of the run that made a record, to what models take.
 
 use perf::model::error::ModelError;
 use perf::model::infer::{Given, UNKNOWN};
 use perf::model::queue::cache::Cache;
+use perf::model::queue::file_server::{Bottleneck, DiskLines, FileServer};
 use perf::model::queue::line::Line;
-use perf::model::queue::server::{Bottleneck, DiskLines, FileServer};
 use perf::units::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::args::estimate::Known;
 
-/// What was told of a server, as a record of it keeps it.
+/// What was given of a server, as its record has it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub(super) struct Facts {
@@ -36,10 +36,10 @@ const NAME: &str = "told";
 const ACCESSED_BYTES: u64 = 1 << 20;
 
 impl Facts {
-    /// What a record keeps. What cannot be read was not told.
+    /// What a record has. What cannot be read was not given.
     pub(super) fn of_record(model: &Map<String, Value>) -> Self {
-        let told = model.get(NAME).cloned();
-        told.and_then(|told| serde_json::from_value(told).ok()).unwrap_or_default()
+        let value = model.get(NAME).cloned();
+        value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default()
     }
 
     pub(super) fn write(&self, model: &mut Map<String, Value>) {
@@ -69,7 +69,7 @@ fn lines(each: bool) -> DiskLines {
 }
 
 impl Known {
-    /// This, and where it says nothing, what was told before.
+    /// This, and what it leaves open as it was given before.
     pub(super) fn or_before(&self, before: &Facts) -> Facts {
         Facts {
             cpus: self.cpus.or(before.cpus),
@@ -81,7 +81,7 @@ impl Known {
         }
     }
 
-    /// A server of these parameters. What is not told of disks and cache is taken as not there: a
+    /// A server of these parameters. What is not given of disks and cache is taken as not there: a
     /// cache without end.
     pub(super) fn server(&self, cpu: Nanos, delay: Nanos) -> Result<FileServer, ModelError> {
         let disk = self.disk.unwrap_or(Nanos::from_millis(10));
@@ -122,8 +122,8 @@ mod tests {
             let words = std::iter::once(&"model").chain(words);
             Arguments::parse_from(words).known.or_before(&Facts::default()).given()
         };
-        let told = given(&["--cache", "1M", "--accessed", "1M"]);
-        assert_eq!(told.cache_bytes, Some(told.accessed_bytes_per_op_s));
-        assert_eq!(given(&[]).accessed_bytes_per_op_s, told.accessed_bytes_per_op_s);
+        let value = given(&["--cache", "1M", "--accessed", "1M"]);
+        assert_eq!(value.cache_bytes, Some(value.accessed_bytes_per_op_s));
+        assert_eq!(given(&[]).accessed_bytes_per_op_s, value.accessed_bytes_per_op_s);
     }
 }

@@ -14,7 +14,7 @@ mod source;
 mod whatif;
 mod worlds;
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::path::Path;
 
 use harness::exit::Failure;
@@ -41,40 +41,56 @@ pub fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
     }
 }
 
-/// A record of something computed, from a file or from parameters.
-fn record(name: &str, from: Option<&Path>) -> Record {
-    let mut record = records::computed(records::now());
-    let path = from.map(|path| path.display().to_string());
-    record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
-    record.workload = Workload { name: name.to_owned(), ..Workload::default() };
-    record
+/// What a command computes, from a file or from parameters: for the terminal, and as a record.
+struct Page {
+    text: String,
+    record: Record,
 }
 
-/// Says where a fit is off in a pattern: what follows from it is not as sure as it looks.
-fn pattern(fitted: &Fitted, text: &mut String, record: &mut Record) {
-    if let Some(systematic) = &fitted.systematic {
-        writeln!(text, "warning: {systematic}").ok();
+impl Page {
+    fn new(name: &str, from: Option<&Path>) -> Self {
+        let mut record = records::computed(records::now());
+        let path = from.map(|path| path.display().to_string());
+        record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
+        record.workload = Workload { name: name.to_owned(), ..Workload::default() };
+        Self { text: String::new(), record }
+    }
+
+    fn line(&mut self, line: impl Display) {
+        writeln!(self.text, "{line}").ok();
+    }
+
+    /// A line that is a warning of the record, too.
+    fn note(&mut self, code: &str, note: &str, advice: &str) {
+        self.line(format_args!("note: {note}"));
+        self.record.warn(code, note, advice);
+    }
+
+    /// Parameters that the data do not show.
+    fn unidentified(&mut self, notes: impl IntoIterator<Item = String>) {
+        notes.into_iter().for_each(|note| self.note("not-identified", &note, ""));
+    }
+
+    /// Where a fit is off in a pattern: what follows from it is not as sure as it looks.
+    fn systematic(&mut self, fitted: &Fitted) {
+        let Some(systematic) = &fitted.systematic else { return };
+        self.line(format_args!("warning: {systematic}"));
         let advice = "the rows that are off; fewer loads, of one kind; another model";
-        record.warn("systematic-residuals", &systematic.to_string(), advice);
+        self.record.warn("systematic-residuals", &systematic.to_string(), advice);
+    }
+
+    /// The text on the terminal, the record where it was requested.
+    fn show(&self, json: Option<&Path>, verbosity: Verbosity) -> Result<(), Failure> {
+        let out = json.map(Path::to_owned);
+        output::check([&out])?;
+        if output::prints_text(verbosity, [&out]) {
+            output::print(&self.text)?;
+        }
+        json.map_or(Ok(()), |json| output::write(json, &self.record.to_json_pretty()))
     }
 }
 
-/// The text on the terminal, the record where it was requested.
-fn show(
-    text: &str,
-    record: &Record,
-    json: Option<&Path>,
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
-    let out = json.map(Path::to_owned);
-    output::check([&out])?;
-    if output::prints_text(verbosity, [&out]) {
-        output::print(text)?;
-    }
-    json.map_or(Ok(()), |json| output::write(json, &record.to_json_pretty()))
-}
-
-fn unreadable(path: &Path, verb: &str, cause: &dyn std::fmt::Display) -> Failure {
+fn unreadable(path: &Path, verb: &str, cause: &dyn Display) -> Failure {
     let what = format!("{}: {cause}", path.display());
     if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
         return Failure::environment(what, "a file that is there, and that this user may read");

@@ -1,18 +1,17 @@
 //! `nfskit model network`: a closed network of queues, solved exactly and approximately.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::closed::approximate::ERROR_MAX;
+use perf::model::closed::bounds::Bounds;
 use perf::model::closed::network::{Center, Class, Kind, Network, Solution};
 use perf::model::error::ModelError;
 use perf::record::Run as Record;
 use serde::Deserialize;
 use world::simulate::values::Span;
 
-use super::{source, span};
+use super::{Page, source, span};
 use crate::model::args::cycle::Network as Args;
 
 /// As the file has it.
@@ -89,29 +88,21 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let exact = network.solve();
     let approximate = network.approximate().map_err(|cause| unreadable(&cause))?;
 
-    let mut record = super::record("network", Some(&args.file));
-    let mut out = String::new();
-    out.push_str(&classes(&file, exact.as_ref().ok(), &approximate, &mut record));
-    let solution = exact.as_ref().unwrap_or(&approximate);
-    centers(&network, solution, &mut out);
-    for (center, at) in network.centers().iter().zip(&solution.centers) {
-        record.metric(&format!("center/{}/utilization", center.name), at.utilization, "1");
-    }
+    let mut page = Page::new("network", Some(&args.file));
+    page.text = classes(&file, exact.as_ref().ok(), &approximate, &mut page.record);
+    centers(&network, exact.as_ref().unwrap_or(&approximate), &mut page);
     if let Err(why) = &exact {
-        let note = format!("not solved exactly: {why}");
-        writeln!(out, "note: {note}").ok();
-        record.warn("not-exact", &note, "fewer callers, or fewer centers with several servers");
+        let advice = "fewer callers, or fewer centers with several servers";
+        page.note("not-exact", &format!("not solved exactly: {why}"), advice);
     }
-    writeln!(out, "note: {}", accuracy(&network, exact.as_ref().ok(), &approximate)).ok();
-    if let Some(bounds) = network.bounds() {
-        writeln!(
-            out,
-            "bounds: {:.2} to {:.2} a second; full from {:.1} callers on",
-            bounds.least_per_s, bounds.most_per_s, bounds.knee
-        )
-        .ok();
+    let accuracy = accuracy(&network, exact.as_ref().ok(), &approximate);
+    page.line(format_args!("note: {accuracy}"));
+    if let Some(Bounds { least_per_s, most_per_s, knee }) = network.bounds() {
+        page.line(format_args!(
+            "bounds: {least_per_s:.2} to {most_per_s:.2} a second; full from {knee:.1} callers on"
+        ));
     }
-    super::show(&out, &record, args.json.as_deref(), verbosity)
+    page.show(args.json.as_deref(), verbosity)
 }
 
 /// How far the approximation is off here, or at the worst that was found.
@@ -158,7 +149,7 @@ fn classes(
     classes.text()
 }
 
-fn centers(network: &Network, solution: &Solution, out: &mut String) {
+fn centers(network: &Network, solution: &Solution, page: &mut Page) {
     let mut table = Table::new([
         left("center"),
         right("calls"),
@@ -172,10 +163,12 @@ fn centers(network: &Network, solution: &Solution, out: &mut String) {
         };
         let times: Vec<String> = at.residence_us.iter().map(|us| span(*us)).collect();
         table.row([center.name.clone(), format!("{:.3}", at.calls), busy, times.join(", ")]);
+        let name = format!("center/{}/utilization", center.name);
+        page.record.metric(&name, at.utilization, "1");
     }
-    write!(out, "\n{}", table.text()).ok();
+    page.text.push_str(&format!("\n{}", table.text()));
     if let Some(center) = network.bottleneck(solution) {
-        writeln!(out, "bottleneck: {}", center.name).ok();
+        page.line(format_args!("bottleneck: {}", center.name));
     }
 }
 

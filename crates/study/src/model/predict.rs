@@ -1,15 +1,14 @@
 //! `nfskit model predict`: a curve from parameters, open and closed side by side.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
-use perf::model::closed::server::ClosedServer;
+use perf::model::closed::closed_server::ClosedServer;
 use perf::model::error::ModelError;
+use perf::model::queue::file_server::FileServer;
 
 use super::known::name;
-use super::span;
+use super::{Page, span};
 use crate::model::args::estimate::Predict;
 
 /// Load points, in percent of the open model's saturation.
@@ -24,30 +23,33 @@ pub(super) fn run(args: &Predict, verbosity: Verbosity) -> Result<(), Failure> {
     let closed = closed.transpose().map_err(wrong)?;
     let (saturation, bottleneck) = server.saturation();
 
-    let mut record = super::record("predict", None);
-    let mut text = String::new();
-    writeln!(text, "saturation {saturation:.1} calls/s, by {}", name(bottleneck)).ok();
-    record.metric("open/saturation_per_s", saturation, "1/s");
+    let mut page = Page::new("predict", None);
+    page.line(format_args!("saturation {saturation:.1} calls/s, by {}", name(bottleneck)));
+    page.record.metric("open/saturation_per_s", saturation, "1/s");
     if let Some((per_s, by)) = closed.and_then(|closed| closed.saturation()) {
-        let callers = closed.map_or(0, |closed| closed.callers());
-        writeln!(text, "with {callers} callers {per_s:.1} calls/s, busiest is {}", name(by)).ok();
-        record.metric("closed/saturation_per_s", per_s, "1/s");
+        let (callers, by) = (closed.map_or(0, |closed| closed.callers()), name(by));
+        page.line(format_args!("with {callers} callers {per_s:.1} calls/s, busiest is {by}"));
+        page.record.metric("closed/saturation_per_s", per_s, "1/s");
     }
     let mut table = Table::new(["calls/s", "open", "closed", "cpu", "disks"].map(right));
     for percent in PERCENTS {
         let per_s = saturation * f64::from(percent) / 100.0;
-        let open = server.response_us(per_s);
         let closed = closed.and_then(|closed| closed.response_us(per_s));
-        let (cpu, disks) = server.utilization(per_s);
-        let said = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), span);
-        let busy = |share: f64| format!("{:.0} %", share * 100.0);
-        table.row([format!("{per_s:.1}"), said(open), said(closed), busy(cpu), busy(disks)]);
-        for (method, us) in [("open", open), ("closed", closed)] {
-            if let Some(us) = us {
-                record.metric(&format!("{method}/response_us/{percent}pct"), us, "us");
-            }
+        let times = [server.response_us(per_s), closed];
+        table.row(row(&server, per_s, times));
+        for (method, us) in ["open", "closed"].into_iter().zip(times) {
+            let name = format!("{method}/response_us/{percent}pct");
+            page.record.metric_if_known(&name, us, "us");
         }
     }
-    write!(text, "\n{}", table.text()).ok();
-    super::show(&text, &record, args.json.as_deref(), verbosity)
+    page.text.push_str(&format!("\n{}", table.text()));
+    page.show(args.json.as_deref(), verbosity)
+}
+
+/// A load point, with its response time by the open model and the closed one.
+fn row(server: &FileServer, per_s: f64, times: [Option<f64>; 2]) -> [String; 5] {
+    let [open, closed] = times.map(|us| us.map_or_else(|| "-".to_owned(), span));
+    let (cpu, disks) = server.utilization(per_s);
+    let [cpu, disks] = [cpu, disks].map(|share| format!("{:.0} %", share * 100.0));
+    [format!("{per_s:.1}"), open, closed, cpu, disks]
 }

@@ -1,11 +1,10 @@
 //! `nfskit model sensitivity`: what L, o and G do to a server that was measured.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
 use perf::model::error::ModelError;
+use perf::model::queue::file_server::{Bottleneck, FileServer};
 use perf::model::saved::SavedPath;
 use perf::model::sensitivity::{
     Mix, Packets, base_per_latency, gap_threshold_us_per_kib, saturation_per_s,
@@ -15,7 +14,7 @@ use perf::model::{sweep, trace, whatif};
 
 use super::infer::{self, Fitted};
 use super::source::Source;
-use super::{record, show, span};
+use super::{Page, span};
 use crate::model::args::cycle::Sensitivity as Args;
 
 /// What a fit says of the server: all that the relations need.
@@ -43,96 +42,113 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let data = u32::try_from(args.data).unwrap_or(u32::MAX);
     let (reads, writes) = (f64::from(args.reads) / 100.0, f64::from(args.writes) / 100.0);
     let mix = Mix::of_data(reads, writes, data).map_err(wrong)?;
-    let packets = match (args.mtu, args.tcp) {
-        (None, _) => Packets::Whole,
-        (Some(mtu_bytes), true) => Packets::Tcp { mtu_bytes },
-        (Some(mtu_bytes), false) => Packets::Udp { mtu_bytes },
-    };
-    let k = mix.messages_per_op(packets.check().map_err(wrong)?);
-    let slope = base_per_latency(args.round_trips);
+    let k = mix.messages_per_op(packets(args).check().map_err(wrong)?);
 
-    let mut record = record("sensitivity", Some(&args.file));
-    let mut text = String::new();
-    writeln!(text, "from {}", seen.model).ok();
-    let base = span(seen.base_us);
-    writeln!(text, "d(base)/dL      {slope:.2}: each us of L one way adds so many to {base}").ok();
-    record.metric("base_us", seen.base_us, "us");
-    record.metric("d_base_d_latency", slope, "1");
-    writeln!(text, "saturation(o)   {} / ({} + {k:.2} o)", seen.servers, span(seen.service_us))
-        .ok();
-    record.metric("messages_per_op", k, "1");
-    let mut table = Table::new(["o added", "calls/s", "of now"].map(right));
-    let mut now_per_s = 0.0;
-    for added_us in ADDED_US {
-        let per_s = saturation_per_s(seen.service_us, seen.servers, k, added_us).map_err(wrong)?;
-        let per_s = per_s.min(seen.other_per_s);
-        if added_us == 0.0 {
-            now_per_s = per_s;
-        }
-        let percent = 100.0 * per_s / now_per_s;
-        table.row([span(added_us), format!("{per_s:.1}"), format!("{percent:.0} %")]);
-        record.metric(&format!("saturation_per_s/o+{added_us}us"), per_s, "1/s");
-    }
-    write!(text, "\n{}", table.text()).ok();
+    let mut page = Page::new("sensitivity", Some(&args.file));
+    page.line(format_args!("from {}", seen.model));
+    base(&seen, base_per_latency(args.round_trips), &mut page);
+    let now_per_s = saturation(&seen, k, &mut page).map_err(wrong)?;
     let per_s = args.rate.unwrap_or(now_per_s);
-    let threshold = gap_threshold_us_per_kib(&mix, per_s);
     // us per KiB to bits a second.
-    let mbit = 8192.0 / threshold;
-    writeln!(
-        text,
+    let mbit = 8192.0 / gap_threshold_us_per_kib(&mix, per_s);
+    page.line(format_args!(
         "\nG threshold     {mbit:.1} Mbit/s ({:.2} MB/s): with less, {per_s:.0} calls a second of \
          this mix fill the link",
         mbit / 8.0
-    )
-    .ok();
-    record.metric("gap_threshold_mbit_per_s", mbit, "Mbit/s");
-    show(&text, &record, args.json.as_deref(), verbosity)
+    ));
+    page.record.metric("gap_threshold_mbit_per_s", mbit, "Mbit/s");
+    page.show(args.json.as_deref(), verbosity)
+}
+
+fn packets(args: &Args) -> Packets {
+    match (args.mtu, args.tcp) {
+        (None, _) => Packets::Whole,
+        (Some(mtu_bytes), true) => Packets::Tcp { mtu_bytes },
+        (Some(mtu_bytes), false) => Packets::Udp { mtu_bytes },
+    }
+}
+
+fn base(seen: &Seen, slope: f64, page: &mut Page) {
+    let base = span(seen.base_us);
+    page.line(format_args!(
+        "d(base)/dL      {slope:.2}: each us of L one way adds so many to {base}"
+    ));
+    page.record.metric("base_us", seen.base_us, "us");
+    page.record.metric("d_base_d_latency", slope, "1");
+}
+
+/// The saturation over an o that is added to each message; gives what it is without one.
+fn saturation(seen: &Seen, k: f64, page: &mut Page) -> Result<f64, ModelError> {
+    let Seen { service_us, servers, other_per_s, .. } = *seen;
+    page.line(format_args!("saturation(o)   {servers} / ({} + {k:.2} o)\n", span(service_us)));
+    page.record.metric("messages_per_op", k, "1");
+    let per_s =
+        |added_us: f64| Ok(saturation_per_s(service_us, servers, k, added_us)?.min(other_per_s));
+    let now_per_s = per_s(0.0)?;
+    let mut table = Table::new(["o added", "calls/s", "of now"].map(right));
+    for added_us in ADDED_US {
+        let per_s = per_s(added_us)?;
+        let percent = 100.0 * per_s / now_per_s;
+        table.row([span(added_us), format!("{per_s:.1}"), format!("{percent:.0} %")]);
+        page.record.metric(&format!("saturation_per_s/o+{added_us}us"), per_s, "1/s");
+    }
+    page.text.push_str(&table.text());
+    Ok(now_per_s)
 }
 
 fn seen(args: &Args) -> Result<Seen, Failure> {
     let path = &args.file;
     let fit = |to| move |error| infer::failure(path, &error, to);
     Ok(match Source::read(path, "sensitivity", args.of.as_deref())? {
-        Source::Curve(curve, told) => {
-            let inferred = infer::infer(&curve, path, &args.known.or_before(&told))?;
-            let server = inferred.server;
-            let first_per_s = curve.points()[0].per_s.min(0.9 * server.saturation().0);
-            Seen {
-                model: "a curve: the processor's S, the disks beside it",
-                base_us: server.response_us(first_per_s).unwrap_or(f64::NAN),
-                service_us: server.cpu.service_us(),
-                servers: server.cpu.servers(),
-                other_per_s: match server.saturation() {
-                    (per_s, perf::model::queue::server::Bottleneck::Disks) => per_s,
-                    _ => f64::INFINITY,
-                },
-            }
+        Source::Curve(curve, facts) => {
+            let inferred = infer::infer(&curve, path, &args.known.or_before(&facts))?;
+            of_curve(&inferred.server, curve.points()[0].per_s)
         }
         Source::Sweep(observed) => {
             let (best, _) = sweep::Explained::best(&observed).map_err(fit(Fitted::Sweep))?;
-            let value = |name| best.fitted.value(name).unwrap_or(f64::NAN);
-            Seen {
-                model: "a sweep: T of one call, S of its slowest stage",
-                base_us: value("cycle"),
-                service_us: value("stage"),
-                servers: 1,
-                other_per_s: f64::INFINITY,
-            }
+            of_sweep(&best)
         }
         Source::Trace(transactions) => {
             let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
-            let [now, _] = whatif::trace::answer(&explained, None, &[])
+            let [now, _] = whatif::of_trace::answer(&explained, None, &[])
                 .map_err(|error| super::unreadable(path, "sensitivity", &error))?;
-            Seen {
-                model: "a trace: way and demand of its average call",
-                base_us: now.case.way_us + now.case.demand_us(),
-                service_us: now.case.demand_us(),
-                servers: now.case.servers,
-                other_per_s: f64::INFINITY,
-            }
+            of_trace(&now.case)
         }
         Source::Path(saved) => of_path(&saved),
     })
+}
+
+fn of_curve(server: &FileServer, first_per_s: f64) -> Seen {
+    let (saturation_per_s, bottleneck) = server.saturation();
+    let is_disks = bottleneck == Bottleneck::Disks;
+    Seen {
+        model: "a curve: the processor's S, the disks beside it",
+        base_us: server.response_us(first_per_s.min(0.9 * saturation_per_s)).unwrap_or(f64::NAN),
+        service_us: server.cpu.service_us(),
+        servers: server.cpu.servers(),
+        other_per_s: if is_disks { saturation_per_s } else { f64::INFINITY },
+    }
+}
+
+fn of_sweep(explained: &sweep::Explained) -> Seen {
+    let value = |name| explained.fitted.value(name).unwrap_or(f64::NAN);
+    Seen {
+        model: "a sweep: T of one call, S of its slowest stage",
+        base_us: value("cycle"),
+        service_us: value("stage"),
+        servers: 1,
+        other_per_s: f64::INFINITY,
+    }
+}
+
+fn of_trace(case: &whatif::of_trace::Case) -> Seen {
+    Seen {
+        model: "a trace: way and demand of its average call",
+        base_us: case.way_us + case.demand_us(),
+        service_us: case.demand_us(),
+        servers: case.servers,
+        other_per_s: f64::INFINITY,
+    }
 }
 
 /// Of a probe: the stage that is full first takes the o of a call and its reply.

@@ -16,9 +16,9 @@
 use load::mix::Mix;
 use load::mix::Operation::{self, Getattr, Read};
 use load::mix::table::Sureness;
-use perf::model::queue::server::{DiskLines, FileServer};
+use perf::model::queue::file_server::{DiskLines, FileServer};
 use perf::model::sweep::Explained as Sweep;
-use perf::model::whatif::trace::Case;
+use perf::model::whatif::of_trace::Case;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, Topology};
 

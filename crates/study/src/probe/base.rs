@@ -1,7 +1,7 @@
 //! Throughput of the path as it is, to which what a change would give is held.
 //!
 //! The sweep's runs are short. Where a server writes back early, or a cache takes what its disk
-//! will not, a transfer of seconds has another throughput. So the windows that are asked about
+//! will not, a transfer of seconds has another throughput. So the windows to predict
 //! most are run for longer; where those show something else, so are others, and the sweep's points
 //! are left out.
 

@@ -2,9 +2,9 @@
 
 pub mod args;
 mod base;
+mod notes;
 mod page;
 mod record;
-mod said;
 mod screen;
 
 use client::url::Target;
@@ -25,12 +25,12 @@ use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::saved::SavedPath;
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use self::base::Base;
-use crate::explain::{Explanation, PlannedRun, sentence};
+use crate::explain::{Explanation, PlannedRun, half, sentence};
 use crate::probe::args::Probe;
 
 /// Everything that was found, and how.
@@ -251,11 +251,6 @@ impl Outcome {
 
     /// 2 T_prop, halved.
     fn t_prop(&self) -> Estimate {
-        let Estimate { value, ci95 } = self.findings.round_trip;
-        let half = |interval: perf::stats::Interval| perf::stats::Interval {
-            lo: interval.lo / 2.0,
-            hi: interval.hi / 2.0,
-        };
-        Estimate { value: value / 2.0, ci95: ci95.map(half) }
+        half(self.findings.round_trip)
     }
 }

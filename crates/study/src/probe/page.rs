@@ -3,8 +3,8 @@
 use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
-use super::screen::parameters;
-use super::{Outcome, said};
+use super::screen::{Parameter, parameters};
+use super::{Outcome, notes};
 use crate::explain::{Row, bytes, sentence};
 
 pub(super) fn html(outcome: &Outcome) -> String {
@@ -14,31 +14,30 @@ pub(super) fn html(outcome: &Outcome) -> String {
         ("Link".to_owned(), outcome.link.to_string()),
         ("Made".to_owned(), outcome.started.clone()),
     ];
-    for parameter in parameters(outcome) {
-        let interval = match (parameter.estimate.at_most(), parameter.estimate.ci95) {
-            (Some(most), _) => format!(" (at most {most:.3})"),
-            (None, Some(ci95)) => format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi),
-            (None, None) => String::new(),
-        };
-        let least = if parameter.at_least { "at least " } else { "" };
-        let value = format!("{least}{:.3} {}{interval}", parameter.estimate.value, parameter.unit);
-        facts.push((parameter.name.to_owned(), value));
-    }
+    facts.extend(parameters(outcome).iter().map(fact));
     let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
-    let form = Some(said::form(outcome)).filter(|form| !form.is_empty());
-    let notes = said::unidentified(outcome).into_iter().map(|(_, said)| said);
-    let mut sizes: Vec<u32> =
-        explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let form = Some(notes::form(outcome)).filter(|form| !form.is_empty());
+    let notes = notes::unidentified(outcome).into_iter().map(|(_, note)| note);
+    let sizes = explanation.sizes().into_iter();
     page(&CurvesReport {
         title: "A server, seen from its client".to_owned(),
         facts,
         findings: first.into_iter().chain(form).chain(notes).collect(),
-        plots: sizes.into_iter().map(|size| plot(outcome, size)).collect(),
+        plots: sizes.map(|size| plot(outcome, size)).collect(),
         method: METHOD.map(str::to_owned).into(),
         command: shell::own(),
     })
+}
+
+fn fact(parameter: &Parameter) -> (String, String) {
+    let Parameter { name, estimate, unit, at_least, .. } = parameter;
+    let interval = match (estimate.at_most(), estimate.ci95) {
+        (Some(most), _) => format!(" (at most {most:.3})"),
+        (None, Some(ci95)) => format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi),
+        (None, None) => String::new(),
+    };
+    let least = if *at_least { "at least " } else { "" };
+    ((*name).to_owned(), format!("{least}{:.3} {unit}{interval}", estimate.value))
 }
 
 const METHOD: [&str; 2] = [
@@ -58,6 +57,14 @@ fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
     };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let line = |name: &str, is_line, points| Line { name: name.to_owned(), is_line, points };
+    let cells = |row: &&Row| {
+        vec![
+            row.configuration.outstanding.to_string(),
+            format!("{:.1}", row.prediction.mib_per_s),
+            or_none(row.measured_mib_per_s.map(|measured| format!("{measured:.1}"))),
+            or_none(row.error_pct().map(|error| format!("{error:+.1} %"))),
+        ]
+    };
     CurvesPlot {
         title: format!("WRITEs of {}", bytes(size)),
         caption: String::new(),
@@ -69,16 +76,6 @@ fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
             line("measured", false, points(&|row| row.measured_mib_per_s)),
         ],
         columns: ["outstanding", "predicted", "measured", "error"].map(str::to_owned).into(),
-        rows: rows
-            .iter()
-            .map(|row| {
-                vec![
-                    row.configuration.outstanding.to_string(),
-                    format!("{:.1}", row.prediction.mib_per_s),
-                    or_none(row.measured_mib_per_s.map(|measured| format!("{measured:.1}"))),
-                    or_none(row.error_pct().map(|error| format!("{error:+.1} %"))),
-                ]
-            })
-            .collect(),
+        rows: rows.iter().map(cells).collect(),
     }
 }

@@ -5,7 +5,7 @@ use perf::record::{Run as Record, Target, Warning};
 use serde_json::json;
 
 use super::screen::parameters;
-use super::{Outcome, said};
+use super::{Outcome, notes};
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let mut record = records::begin(outcome.started.clone());
@@ -26,8 +26,8 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("repeats", outcome.repeats as f64, "");
     outcome.saved().write(&mut record.model);
     records::neighbours(&mut record, outcome.neighbours_share);
-    for (code, said) in said::unidentified(outcome) {
-        record.warnings.push(Warning::new(&format!("not-identified-{code}"), &said, ""));
+    for (code, notes) in notes::unidentified(outcome) {
+        record.warnings.push(Warning::new(&format!("not-identified-{code}"), &notes, ""));
     }
     record.to_json_pretty()
 }
@@ -36,9 +36,8 @@ pub(super) fn json(outcome: &Outcome) -> String {
 fn path(record: &mut Record, outcome: &Outcome) {
     for parameter in parameters(outcome) {
         record.estimate(parameter.key, &parameter.estimate, parameter.unit, parameter.n);
-        if let Some(most) = parameter.estimate.at_most() {
-            record.metric(&format!("{}_at_most", parameter.key), most, parameter.unit);
-        }
+        let name = format!("{}_at_most", parameter.key);
+        record.metric_if_known(&name, parameter.estimate.at_most(), parameter.unit);
         if parameter.at_least {
             record.metric(&format!("{}_at_least", parameter.key), 1.0, "");
         }
@@ -55,9 +54,7 @@ fn sweep(record: &mut Record, outcome: &Outcome) {
     for row in &explanation.rows {
         let (size, n) = (row.configuration.call_bytes, row.configuration.outstanding);
         let name = |what: &str| format!("{what}_mib_per_s_{size}b_n{n}");
-        if let Some(measured) = row.measured_mib_per_s {
-            record.metric(&name("throughput"), measured, "MiB/s");
-        }
+        record.metric_if_known(&name("throughput"), row.measured_mib_per_s, "MiB/s");
         record.metric(&name("predicted"), row.prediction.mib_per_s, "MiB/s");
     }
     record.metric("best_window", explanation.after.outstanding as f64, "calls");

@@ -7,35 +7,35 @@ use harness::table::{Table, left, right};
 use load::probe::concurrency::Servers;
 use perf::stats::Estimate;
 
-use super::{Outcome, said};
-use crate::explain::{bytes, sentence};
+use super::{Outcome, notes};
+use crate::explain::{Row, bytes, sentence};
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
     let Outcome { url, link, took, .. } = outcome;
     writeln!(text, "{url}, link {link}; {:.0} s\n", took.as_secs_f64()).ok();
-    let mut table = Table::new([
-        left("parameter"),
-        right("value"),
-        left("unit"),
-        left("95 % interval"),
-        right("n"),
-    ]);
-    parameters(outcome).iter().for_each(|parameter| table.row(row(parameter)));
-    text.push_str(&table.text());
+    text.push_str(&table(outcome).text());
     let explanation = &outcome.explanation;
     let after = explanation.after;
     let (size, calls) = (bytes(after.call_bytes), after.outstanding);
     writeln!(text, "\nBest: calls of {size}, {calls} outstanding{}.", gain(outcome)).ok();
-    writeln!(text, "{}", said::form(outcome)).ok();
+    writeln!(text, "{}", notes::form(outcome)).ok();
     if let Some(row) = explanation.row(explanation.before) {
         writeln!(text, "{}", sentence(row, explanation)).ok();
     }
     text.push_str(&curve(outcome));
-    for (_, said) in said::unidentified(outcome) {
-        writeln!(text, "note: {said}").ok();
+    for (_, note) in notes::unidentified(outcome) {
+        writeln!(text, "note: {note}").ok();
     }
     text
+}
+
+fn table(outcome: &Outcome) -> Table {
+    let interval = left("95 % interval");
+    let mut table =
+        Table::new([left("parameter"), right("value"), left("unit"), interval, right("n")]);
+    parameters(outcome).iter().for_each(|parameter| table.row(row(parameter)));
+    table
 }
 
 /// What the best window should gain, and what it gained in the sweep.
@@ -91,7 +91,7 @@ pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
         let at_least = at_least.is_some();
         Some(Parameter { name, key, estimate: count, unit: "", n: full, at_least })
     };
-    let shown = said::Shown::of(outcome);
+    let shown = notes::Shown::of(outcome);
     all.extend(counted("servers", "servers", concurrency.servers.filter(|_| shown.operation)));
     let stable = concurrency.stable_servers.filter(|_| shown.block);
     all.extend(counted("stable together", "stable_servers", stable));
@@ -112,14 +112,19 @@ fn row(parameter: &Parameter) -> [String; 5] {
     [(*name).to_owned(), value, (*unit).to_owned(), interval, n.to_string()]
 }
 
+fn cells(row: &Row) -> String {
+    let predicted = row.prediction.mib_per_s;
+    match row.measured_mib_per_s.zip(row.error_pct()) {
+        Some((measured, error)) => format!("{predicted:>11.1}{measured:>11.1}{error:>+6.0} %"),
+        None => format!("{predicted:>11.1}{:>11}{:>8}", "-", "-"),
+    }
+}
+
 /// Throughput over calls outstanding: by the model, and measured.
 fn curve(outcome: &Outcome) -> String {
     let mut text = String::new();
     let explanation = &outcome.explanation;
-    let mut sizes: Vec<u32> =
-        explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes = explanation.sizes();
     write!(text, "\n{:<12}", "outstanding").ok();
     for &size in &sizes {
         write!(text, "{:>30}", format!("{} (MiB/s)", bytes(size))).ok();
@@ -133,12 +138,7 @@ fn curve(outcome: &Outcome) -> String {
         for &size in &sizes {
             let row =
                 explanation.curve(0, size).find(|row| row.configuration.outstanding == window);
-            let Some(row) = row else { continue };
-            write!(text, "{:>11.1}", row.prediction.mib_per_s).ok();
-            match row.measured_mib_per_s.zip(row.error_pct()) {
-                Some((measured, error)) => write!(text, "{measured:>11.1}{error:>+6.0} %").ok(),
-                None => write!(text, "{:>11}{:>8}", "-", "-").ok(),
-            };
+            text.extend(row.map(cells));
         }
     }
     writeln!(text, "\nerror {}", explanation.errors.sentence()).ok();

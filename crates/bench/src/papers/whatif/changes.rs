@@ -2,7 +2,7 @@
 
 use net::shape::profile::Profile;
 use perf::model::transaction::{Path, Server, Transfer};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 

@@ -17,7 +17,7 @@ use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::Path;
 use perf::model::whatif::believed::{Held, Model, believed};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;

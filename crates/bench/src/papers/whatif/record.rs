@@ -2,7 +2,7 @@
 
 use harness::records;
 use perf::model::saved::SavedPath;
-use perf::model::whatif::path::Spread;
+use perf::model::whatif::of_path::Spread;
 use perf::record::{Run, Target, Workload};
 
 use super::{AIMS_PCT, Outcome};

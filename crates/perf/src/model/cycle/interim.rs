@@ -12,7 +12,7 @@
 //! Source: Boumenot 2002, chapter 5 (the model), chapters 6 and 8 (its end).
 
 use crate::model::curve::{self, CurveError};
-use crate::model::fit::line_relative;
+use crate::model::relative_line::line_relative;
 
 /// alpha (us per byte) and T_0 (us).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,7 +10,7 @@
 //!
 //! The calls are replayed, at the moments of the trace, to m servers with one line before them,
 //! and the parameters are those with which they are answered as they were. So a call that waited
-//! for others tells `op` from `way`, which a call alone cannot. When the calls before it were done
+//! for others distinguishes `op` from `way`, which a call alone cannot. When the calls before it were done
 //! the trace says (answered - way / 2): taken from the model instead, an error of one call's would
 //! be passed on to all that wait behind it, and no call's error would be its own.
 //!
@@ -41,7 +41,7 @@ use super::error::{ModelError, not_negative};
 use super::least_squares::{FitError, Fitted, Found, Parameter, Unidentified, minimize_from};
 use crate::stats::{Sample, student_t_975};
 
-/// What a call asks for, as far as its time depends on it.
+/// What a call requests, as far as its time depends on it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Work {
     /// READs, UNSTABLE WRITEs, and everything without data: nothing waits for a disk, or what does
@@ -206,17 +206,17 @@ impl Explained {
 
     /// Sentences on what the trace does not show, and what would.
     pub fn unidentified(&self) -> Vec<String> {
-        let mut said: Vec<String> = self.fitted.unidentified.iter().map(advice).collect();
+        let mut notes: Vec<String> = self.fitted.unidentified.iter().map(advice).collect();
         for found in self.fitted.parameters.iter().filter(|found| found.at_bound) {
-            said.push(format!("{} went to the end of what is possible: not found", found.name));
+            notes.push(format!("{} went to the end of what is possible: not found", found.name));
         }
         if self.servers_range.1.is_none() {
             let least = self.servers_range.0;
-            said.push(format!(
+            notes.push(format!(
                 "servers: {least} or more fit alike: add a run with more calls outstanding"
             ));
         }
-        said
+        notes
     }
 
     /// Calls a second of this kind that the servers can answer at most.
@@ -536,16 +536,16 @@ mod tests {
 
     #[test]
     fn what_a_trace_does_not_show_is_stated_with_what_would() {
-        let said =
+        let notes =
             |trace: &[Transaction]| Explained::from(trace).unwrap().unidentified().join("; ");
         // One call at a time: the way and the server are one.
-        let alone = said(&traced(TRUTH, 2, &[1, 1, 1, 1], 1));
+        let alone = notes(&traced(TRUTH, 2, &[1, 1, 1, 1], 1));
         assert!(alone.contains("op"), "{alone}");
         assert!(alone.contains("more calls outstanding"), "{alone}");
-        // Everything is stable: nothing tells the disk from the rest.
+        // Everything is stable: nothing distinguishes the disk from the rest.
         let mut stable = traced(TRUTH, 2, &[1, 2, 4, 8], 1);
         stable.retain(|transaction| transaction.work == Work::Stable);
-        let stable = said(&stable);
+        let stable = notes(&stable);
         assert!(stable.contains("block") && stable.contains("unstable"), "{stable}");
     }
 

@@ -1,4 +1,4 @@
-//! Which model to believe of a change to a path, said before the change is measured: the one that
+//! Which model to believe of a change to a path, chosen before the change is measured: the one that
 //! has the better of what was measured of the path as it is.
 //!
 //! The formula says most, and has parameters that a world has not; so a world is believed only if

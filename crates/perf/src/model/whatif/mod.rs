@@ -7,19 +7,19 @@
 //! write-log=sim:nvram  write-log=95us,both=130us,rate=1.2GB/s  write-log=nvme
 //! ```
 //!
-//! A change sets (`=`), adds (`+`) or multiplies (`x`). Which model understands which change is
-//! said by [`server`] (a file server inferred from a curve), [`path`] (one client's transfer, as
-//! the probes find it), [`sweep`] and [`trace`]. One that a model does not contain is refused: no
+//! A change sets (`=`), adds (`+`) or multiplies (`x`). Which model understands which change is in
+//! [`of_server`] (a file server inferred from a curve), [`of_path`] (one client's transfer, as the
+//! probes find it), [`of_sweep`] and [`of_trace`]. One that a model does not contain is refused: no
 //! answer is better than "no effect".
 //!
-//! Times and rates are said as those of an emulated link are ([`crate::words`]); sizes have powers
+//! Times and rates are written as those of an emulated link are ([`crate::words`]); sizes have powers
 //! of 1,024 (K, M, G, T), rates powers of 1,000.
 
 pub mod believed;
-pub mod path;
-pub mod server;
-pub mod sweep;
-pub mod trace;
+pub mod of_path;
+pub mod of_server;
+pub mod of_sweep;
+pub mod of_trace;
 
 use std::str::FromStr;
 
@@ -54,7 +54,7 @@ pub enum What {
     Latency,
     /// o, for each message at one end, us.
     Overhead,
-    /// G, us per KiB; said as a rate.
+    /// G, us per KiB; printed as a rate.
     Gap,
     /// Service time of the processor, us.
     Cpu,

@@ -9,7 +9,9 @@ use harness::exit::Failure;
 use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, Form, Observed};
+use perf::record::Run as Record;
 
+use super::Page;
 use super::infer::{Fitted, failure, found};
 use super::source::{Source, keep};
 use crate::model::args::estimate::Fit;
@@ -18,9 +20,13 @@ use crate::model::args::estimate::Fit;
 pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
     let json = args.json.as_deref();
     match Source::read(&args.file, "fit", args.of.as_deref())? {
-        Source::Curve(curve, told) => {
-            super::infer::explain(&curve, &args.file, &args.known.or_before(&told), json, verbosity)
-        }
+        Source::Curve(curve, facts) => super::infer::explain(
+            &curve,
+            &args.file,
+            &args.known.or_before(&facts),
+            json,
+            verbosity,
+        ),
         Source::Sweep(observed) => explain(&observed, &args.file, json, verbosity),
         Source::Trace(transactions) => trace::explain(&transactions, &args.file, json, verbosity),
         Source::Path(_) => Err(Failure::usage(
@@ -38,27 +44,31 @@ fn explain(
 ) -> Result<(), Failure> {
     let (best, other) =
         Explained::best(observed).map_err(|error| failure(file, &error, Fitted::Sweep))?;
-    let mut record = super::record("fit", Some(file));
-    let mut text = "outstanding throughput_per_s\n".to_owned();
-    for Observed { outstanding, per_s } in observed {
-        writeln!(text, "{outstanding} {per_s}").ok();
-    }
-    keep(&mut record.model, &text);
+    let mut page = Page::new("fit", Some(file));
+    keep(&mut page.record.model, &measured(observed));
     for explained in [Some(&best), other.as_ref()].into_iter().flatten() {
-        let form = name(explained.form);
-        for found in &explained.fitted.parameters {
-            let n = observed.len() as u64;
-            record.estimate(&format!("{form}/{}", found.name), &found.estimate, found.unit, n);
-        }
-        record.metric(&format!("{form}/typical_error"), explained.fitted.deviation, "1");
-        record.metric(&format!("{form}/saturation_per_s"), explained.saturation_per_s(), "1/s");
+        parameters(&mut page.record, explained, observed.len() as u64);
     }
-    for said in best.unidentified() {
-        record.warn("not-identified", &said, "");
+    page.text = screen(observed, &best, other.as_ref());
+    page.unidentified(best.unidentified());
+    page.systematic(&best.fitted);
+    page.show(json, verbosity)
+}
+
+/// As it is read again.
+fn measured(observed: &[Observed]) -> String {
+    let rows =
+        observed.iter().map(|Observed { outstanding, per_s }| format!("{outstanding} {per_s}\n"));
+    rows.fold("outstanding throughput_per_s\n".to_owned(), |text, row| text + &row)
+}
+
+fn parameters(record: &mut Record, explained: &Explained, n: u64) {
+    let form = name(explained.form);
+    for found in &explained.fitted.parameters {
+        record.estimate(&format!("{form}/{}", found.name), &found.estimate, found.unit, n);
     }
-    let mut text = screen(observed, &best, other.as_ref());
-    super::pattern(&best.fitted, &mut text, &mut record);
-    super::show(&text, &record, json, verbosity)
+    record.metric(&format!("{form}/typical_error"), explained.fitted.deviation, "1");
+    record.metric(&format!("{form}/saturation_per_s"), explained.saturation_per_s(), "1/s");
 }
 
 pub(super) fn name(form: Form) -> &'static str {
@@ -80,8 +90,11 @@ fn screen(observed: &[Observed], best: &Explained, other: Option<&Explained>) ->
     write!(text, "\n\n{}", found(&best.fitted.parameters).text()).ok();
     let saturation = best.saturation_per_s();
     writeln!(text, "\nsaturation {saturation:.0} calls/s from {:.0} calls on", best.knee()).ok();
-    let mut points =
-        Table::new([right("outstanding"), right("measured"), right("model"), right("error")]);
+    text + &format!("\n{}", points(observed, best).text())
+}
+
+fn points(observed: &[Observed], best: &Explained) -> Table {
+    let mut points = Table::new(["outstanding", "measured", "model", "error"].map(right));
     for (point, residual) in observed.iter().zip(&best.fitted.residuals) {
         let (model, percent) = (point.per_s * residual.exp(), residual.exp_m1() * 100.0);
         let Observed { outstanding, per_s } = point;
@@ -92,9 +105,5 @@ fn screen(observed: &[Observed], best: &Explained, other: Option<&Explained>) ->
             format!("{percent:+.1} %"),
         ]);
     }
-    write!(text, "\n{}", points.text()).ok();
-    for said in best.unidentified() {
-        writeln!(text, "note: {said}").ok();
-    }
-    text
+    points
 }

@@ -11,7 +11,7 @@ use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
 
 use crate::model::infer::{Fitted, failure, found};
 use crate::model::source::keep;
-use crate::model::{record, show, span};
+use crate::model::{Page, span};
 
 pub(super) fn explain(
     transactions: &[Transaction],
@@ -21,22 +21,21 @@ pub(super) fn explain(
 ) -> Result<(), Failure> {
     let explained =
         Explained::from(transactions).map_err(|error| failure(file, &error, Fitted::Trace))?;
-    let mut record = record("fit", Some(file));
-    keep(&mut record.model, &measured(transactions));
+    let mut page = Page::new("fit", Some(file));
+    keep(&mut page.record.model, &measured(transactions));
     let n = explained.transactions as u64;
     for found in &explained.fitted.parameters {
-        record.estimate(&format!("trace/{}", found.name), &found.estimate, found.unit, n);
+        page.record.estimate(&format!("trace/{}", found.name), &found.estimate, found.unit, n);
     }
-    record.metric("trace/servers", f64::from(explained.servers), "");
-    record.metric("trace/typical_error", explained.fitted.deviation, "1");
-    for said in explained.unidentified() {
-        record.warn("not-identified", &said, "");
-    }
+    page.record.metric("trace/servers", f64::from(explained.servers), "");
+    page.record.metric("trace/typical_error", explained.fitted.deviation, "1");
+    page.text = screen(&explained, transactions.len());
+    page.unidentified(explained.unidentified());
     if transactions.len() > TRANSACTIONS_MAX {
         let text = format!("of {} transactions the first {n} were looked at", transactions.len());
-        record.warn("truncated", &text, "");
+        page.record.warn("truncated", &text, "");
     }
-    show(&screen(&explained, transactions.len()), &record, json, verbosity)
+    page.show(json, verbosity)
 }
 
 /// As it is read again.
@@ -66,9 +65,14 @@ fn screen(explained: &Explained, transactions: usize) -> String {
         most.map_or_else(|| format!("{least} or more"), |most| format!("{least} to {most}"));
     found.row(["servers".to_owned(), explained.servers.to_string(), range]);
     writeln!(text, "\n{}", found.text()).ok();
+    text + &groups(explained).text()
+}
+
+/// The calls of one kind and size with so many outstanding, measured and by the model.
+fn groups(explained: &Explained) -> Table {
     let names = ["size", "outstanding", "calls", "measured", "model", "error"];
     let mut groups = Table::new([left("")].into_iter().chain(names.map(right)));
-    let mean = looked as f64 / explained.groups.len().max(1) as f64;
+    let mean = explained.transactions as f64 / explained.groups.len().max(1) as f64;
     for (group, residual) in explained.groups.iter().zip(&explained.fitted.residuals) {
         let kind = if group.work == Work::Stable { "stable" } else { "" };
         let residual = residual / (group.calls as f64 / mean).sqrt();
@@ -82,9 +86,5 @@ fn screen(explained: &Explained, transactions: usize) -> String {
             format!("{:+.1} %", residual.exp_m1() * 100.0),
         ]);
     }
-    text.push_str(&groups.text());
-    for said in explained.unidentified() {
-        writeln!(text, "note: {said}").ok();
-    }
-    text
+    groups
 }

@@ -31,7 +31,7 @@ struct Simulated {
 
 /// Response time at a rate.
 struct LoadPoint {
-    asked_per_s: f64,
+    offered_per_s: f64,
     per_s: f64,
     mean: Nanos,
     p95: Nanos,
@@ -87,15 +87,15 @@ fn read(args: &Simulate) -> Result<Topology, Failure> {
 /// The same world at rates up to what it does when nobody waits.
 fn curve(topology: &Topology, most_per_s: f64) -> Result<Vec<LoadPoint>, Failure> {
     let point = |percent: f64| {
-        let asked_per_s = most_per_s * percent / 100.0;
+        let offered_per_s = most_per_s * percent / 100.0;
         let mut topology = topology.clone();
-        topology.workload.rate = Some(asked_per_s);
+        topology.workload.rate = Some(offered_per_s);
         let outcome = simulate::run(&topology).map_err(failure)?;
         let servers = outcome.servers.len().max(1) as f64;
         let mean =
             |of: fn(&ServerOutcome) -> f64| outcome.servers.iter().map(of).sum::<f64>() / servers;
         Ok(LoadPoint {
-            asked_per_s,
+            offered_per_s,
             per_s: outcome.per_s,
             mean: outcome.response_time.mean(),
             p95: outcome.response_time.quantile(0.95),

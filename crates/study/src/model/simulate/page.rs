@@ -2,6 +2,7 @@
 
 use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
+use world::simulate::Outcome;
 
 use super::{LoadPoint, Simulated, screen};
 
@@ -13,29 +14,13 @@ pub(super) fn html(simulated: &Simulated) -> String {
         .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
         .chain([("made".to_owned(), started.clone())])
         .collect();
-    let mut findings = vec![format!(
-        "{:.1} operations a second, {} at the mean, {} for 95 of 100.",
-        outcome.per_s,
-        outcome.response_time.mean(),
-        outcome.response_time.quantile(0.95)
-    )];
-    findings.extend(outcome.servers.iter().enumerate().map(|(number, server)| {
-        format!(
-            "Server {}: processor {:.0} %, disk {:.0} % busy.",
-            number + 1,
-            100.0 * server.processor_utilization,
-            100.0 * server.disk_utilization
-        )
-    }));
-    let mut plots = vec![utilization(simulated)];
-    if !simulated.curve.is_empty() {
-        plots.push(curve(&simulated.curve));
-    }
+    let has_curve = !simulated.curve.is_empty();
+    let curve = has_curve.then(|| curve(&simulated.curve));
     page(&CurvesReport {
         title: "Simulated system".to_owned(),
         facts,
-        findings,
-        plots,
+        findings: findings(outcome),
+        plots: std::iter::once(utilization(simulated)).chain(curve).collect(),
         method: vec![
             "The client and the server of this program in virtual time; links, processors and \
              disks take the time that the topology states, and code takes none."
@@ -43,6 +28,18 @@ pub(super) fn html(simulated: &Simulated) -> String {
         ],
         command: shell::own(),
     })
+}
+
+fn findings(outcome: &Outcome) -> Vec<String> {
+    let (mean, p95) = (outcome.response_time.mean(), outcome.response_time.quantile(0.95));
+    let per_s = outcome.per_s;
+    let all = format!("{per_s:.1} operations a second, {mean} at the mean, {p95} for 95 of 100.");
+    let servers = outcome.servers.iter().enumerate().map(|(at, server)| {
+        let shares = [server.processor_utilization, server.disk_utilization];
+        let [processor, disk] = shares.map(|share| 100.0 * share);
+        format!("Server {}: processor {processor:.0} %, disk {disk:.0} % busy.", at + 1)
+    });
+    std::iter::once(all).chain(servers).collect()
 }
 
 fn utilization(simulated: &Simulated) -> CurvesPlot {
@@ -97,18 +94,14 @@ fn curve(points: &[LoadPoint]) -> CurvesPlot {
         columns: ["offered (1/s)", "achieved (1/s)", "mean", "95 of 100", "processor", "disk"]
             .map(str::to_owned)
             .into(),
-        rows: points
-            .iter()
-            .map(|point| {
-                vec![
-                    format!("{:.1}", point.asked_per_s),
-                    format!("{:.1}", point.per_s),
-                    point.mean.to_string(),
-                    point.p95.to_string(),
-                    format!("{:.0} %", 100.0 * point.processor),
-                    format!("{:.0} %", 100.0 * point.disk),
-                ]
-            })
-            .collect(),
+        rows: points.iter().map(cells).collect(),
     }
+}
+
+fn cells(point: &LoadPoint) -> Vec<String> {
+    let [offered, achieved] = [point.offered_per_s, point.per_s].map(|rate| format!("{rate:.1}"));
+    let [mean, p95] = [point.mean, point.p95].map(|time| time.to_string());
+    let busy = [point.processor, point.disk];
+    let [processor, disk] = busy.map(|share| format!("{:.0} %", 100.0 * share));
+    vec![offered, achieved, mean, p95, processor, disk]
 }

@@ -23,12 +23,11 @@ pub(super) fn json(simulated: &Simulated) -> String {
     record.metric("messages", outcome.digest.messages as f64, "messages");
     record.metric("simulator/time_s", simulated.took.as_secs_f64(), "s");
     record.metric("simulator/polls", outcome.polls as f64, "polls");
-    if let Some(bytes) = simulated.memory_bytes_max {
-        record.metric("simulator/memory_bytes_max", bytes as f64, "B");
-    }
+    let memory_bytes_max = simulated.memory_bytes_max.map(|bytes| bytes as f64);
+    record.metric_if_known("simulator/memory_bytes_max", memory_bytes_max, "B");
     servers(&mut record, simulated);
     for point in &simulated.curve {
-        let name = |what: &str| format!("curve/{:.1}/{what}", point.asked_per_s);
+        let name = |what: &str| format!("curve/{:.1}/{what}", point.offered_per_s);
         record.metric(&name("per_s"), point.per_s, "1/s");
         record.metric(&name("response_us"), point.mean.as_micros_f64(), "us");
         record.metric(&name("response_us_p95"), point.p95.as_micros_f64(), "us");

@@ -24,8 +24,8 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
         Source::Path(saved) => {
             return Topology::parse(&of_path(&saved)).map_err(|error| about(&error));
         }
-        Source::Curve(curve, told) => {
-            let inferred = infer::infer(&curve, path, &told)?;
+        Source::Curve(curve, facts) => {
+            let inferred = infer::infer(&curve, path, &facts)?;
             let per_s = curve.peak_per_s() / 2.0;
             worlds::file_server(&inferred.server, per_s, Load::Rate(per_s))
         }
@@ -42,7 +42,7 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
         Source::Trace(transactions) => {
             let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
             let [before, _] =
-                whatif::trace::answer(&explained, None, &[]).map_err(|error| about(&error))?;
+                whatif::of_trace::answer(&explained, None, &[]).map_err(|error| about(&error))?;
             Stage::of_trace(&before.case).topology()
         }
     };

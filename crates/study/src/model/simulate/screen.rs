@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use harness::records::bytes;
 use perf::histogram::Histogram;
-use world::simulate::ServerOutcome;
 use world::simulate::topology::Topology;
+use world::simulate::{Outcome, ServerOutcome};
 
 use super::Simulated;
 
@@ -20,26 +20,17 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     let Simulated { topology, outcome, .. } = simulated;
     writeln!(text, "{}", setting(topology))?;
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    let [read, written] = [outcome.read_bytes_per_s, outcome.written_bytes_per_s].map(mib);
     writeln!(
         text,
-        "\nthroughput    {:.1} operations/s, read {:.2} MiB/s, written {:.2} MiB/s",
-        outcome.per_s,
-        mib(outcome.read_bytes_per_s),
-        mib(outcome.written_bytes_per_s),
+        "\nthroughput    {:.1} operations/s, read {read:.2} MiB/s, written {written:.2} MiB/s",
+        outcome.per_s
     )?;
     if outcome.failed > 0 {
         let first = outcome.first_failure.as_deref().unwrap_or_default();
         writeln!(text, "failed        {} operations, the first: {first}", outcome.failed)?;
     }
-    writeln!(
-        text,
-        "\n{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}",
-        "response time", "mean", "p50", "p95", "p99", "max"
-    )?;
-    row(text, "all", &outcome.response_time)?;
-    for (operation, times) in &outcome.of_operation {
-        row(text, operation.name(), times)?;
-    }
+    response_times(text, outcome)?;
     writeln!(text, "\n{:<14}{:>10}   ", "resource", "busy")?;
     for (number, server) in outcome.servers.iter().enumerate() {
         server_rows(text, number + 1, server)?;
@@ -48,6 +39,21 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     let client = &outcome.client;
     let share = format!("{:.1} %", client.utilization * 100.0);
     writeln!(text, "{:<14}{share:>10}   the busiest client's processor", "client")?;
+    cost(text, simulated)
+}
+
+fn response_times(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let columns = ["mean", "p50", "p95", "p99", "max"].map(str::to_owned);
+    text.push('\n');
+    row(text, "response time", &columns)?;
+    row(text, "all", &times(&outcome.response_time))?;
+    let mut each = outcome.of_operation.iter();
+    each.try_for_each(|(operation, of)| row(text, operation.name(), &times(of)))
+}
+
+/// Of the run: its messages, and what it took of this machine.
+fn cost(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
+    let Simulated { topology, outcome, .. } = simulated;
     writeln!(
         text,
         "\ndigest        {} (seed {}, {} messages, {} of virtual time)",
@@ -116,52 +122,39 @@ fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
         writeln!(
             text,
             "{:<14.1}{:>10.1}{mean:>10}{p95:>10}{cpu:>6.0} %{disk:>6.0} %",
-            point.asked_per_s, point.per_s
+            point.offered_per_s, point.per_s
         )?;
     }
     Ok(())
 }
 
-fn row(text: &mut String, name: &str, times: &Histogram) -> std::fmt::Result {
+fn times(times: &Histogram) -> [String; 5] {
     let at = |q: f64| times.quantile(q).to_string();
-    let columns = [times.mean().to_string(), at(0.5), at(0.95), at(0.99), times.max().to_string()];
+    [times.mean().to_string(), at(0.5), at(0.95), at(0.99), times.max().to_string()]
+}
+
+fn row(text: &mut String, name: &str, columns: &[String; 5]) -> std::fmt::Result {
     write!(text, "{name:<14}")?;
     columns.iter().try_for_each(|column| write!(text, "{column:>10}"))?;
     writeln!(text)
 }
 
 fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std::fmt::Result {
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let name = |what: &str| format!("server {number} {what}");
-    writeln!(
-        text,
-        "{:<14}{:>10}   {}, a piece of work waits {}",
-        name("cpu"),
-        percent(server.processor_utilization),
-        cores(server.cores),
-        server.processor_wait
-    )?;
+    let mut resource = |what: &str, share: f64, about: String| {
+        let (name, busy) = (format!("server {number} {what}"), format!("{:.1} %", share * 100.0));
+        writeln!(text, "{name:<14}{busy:>10}   {about}")
+    };
+    let work = format!("{}, a piece of work waits {}", cores(server.cores), server.processor_wait);
+    resource("cpu", server.processor_utilization, work)?;
     let disk = &server.disk;
-    writeln!(
-        text,
-        "{:<14}{:>10}   {} reads, {} writes, {} syncs, {} seeks",
-        name("disk"),
-        percent(server.disk_utilization),
-        disk.reads,
-        disk.writes,
-        disk.syncs,
-        disk.seeks
-    )?;
+    let (reads, writes, syncs, seeks) = (disk.reads, disk.writes, disk.syncs, disk.seeks);
+    let work = format!("{reads} reads, {writes} writes, {syncs} syncs, {seeks} seeks");
+    resource("disk", server.disk_utilization, work)?;
     let looks = server.cache_hits + server.cache_misses;
     let hits = server.cache_hits as f64 / looks.max(1) as f64;
-    writeln!(
-        text,
-        "{:<14}{:>10}   of {looks} pages found in the cache",
-        name("mem"),
-        percent(hits)
-    )?;
+    resource("mem", hits, format!("of {looks} pages found in the cache"))?;
     if server.lives > 1 {
-        writeln!(text, "{}: {}", name("restarts"), server.lives - 1)?;
+        writeln!(text, "server {number} restarts: {}", server.lives - 1)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a file of measurements is: told by its heading, or a record that keeps what it rests on.
+//! What a file of measurements is: recognized by its heading, or a record that keeps what it rests on.
 //!
 //! | file | is |
 //! |---|---|
@@ -33,7 +33,7 @@ use super::known::Facts;
 /// Measurements, read.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// With what was told of its server, if it is from a record of `model infer`.
+    /// With what was given of its server, if it is from a record of `model infer`.
     Curve(Curve, Facts),
     Sweep(Vec<Observed>),
     Trace(Vec<Transaction>),
@@ -68,14 +68,14 @@ impl Source {
         if transactions::is_csv(text) {
             return transactions::of_csv(text, of).map(Self::Trace);
         }
-        let said = |error: perf::model::curve::CurveError| error.to_string();
+        let reason = |error: perf::model::curve::CurveError| error.to_string();
         if trace::is_trace(text) {
-            return trace::parse(text).map(Self::Trace).map_err(said);
+            return trace::parse(text).map(Self::Trace).map_err(reason);
         }
         if is_sweep(text) {
-            return sweep::parse(text).map(Self::Sweep).map_err(said);
+            return sweep::parse(text).map(Self::Sweep).map_err(reason);
         }
-        Curve::parse(text).map(Self::curve).map_err(said)
+        Curve::parse(text).map(Self::curve).map_err(reason)
     }
 
     fn curve(curve: Curve) -> Self {
@@ -214,14 +214,14 @@ mod tests {
         assert_eq!(choose("records", &names[..1], None), Ok(0));
         assert_eq!(choose("records", &names, Some("//a")), Ok(0));
         assert_eq!(choose("records", &names, Some("nfs://b/x")), Ok(1));
-        let said = choose("records", &names, None).unwrap_err();
+        let reason = choose("records", &names, None).unwrap_err();
         assert_eq!(
-            said,
+            reason,
             "there are 3 records: choose with --of, of nfs://a/x, nfs://b/x, nfs://b/xy"
         );
-        let said = choose("records", &names, Some("//b")).unwrap_err();
+        let reason = choose("records", &names, Some("//b")).unwrap_err();
         assert_eq!(
-            said,
+            reason,
             "2 of 3 records are called \"//b\": choose with --of, of nfs://b/x, nfs://b/xy"
         );
         assert!(choose("records", &names, Some("c")).unwrap_err().contains("of nfs://a/x"));
@@ -233,14 +233,14 @@ mod tests {
 
     #[test]
     fn what_is_no_measurement_is_reported_so() {
-        let said = |text: &str| Source::of_text(text, None).unwrap_err();
-        assert!(said("{").contains("line 1"), "{}", said("{"));
-        assert!(said("{}").contains("not a run record"));
-        assert!(said("[]").contains("0 records"));
+        let reason = |text: &str| Source::of_text(text, None).unwrap_err();
+        assert!(reason("{").contains("line 1"), "{}", reason("{"));
+        assert!(reason("{}").contains("not a run record"));
+        assert!(reason("[]").contains("0 records"));
         assert!(is_json("\n [\n {}]") && !is_json("[server]") && !is_json("[[clients]]"));
-        assert!(said("{\"capture\": {}}").contains("give its --csv"));
+        assert!(reason("{\"capture\": {}}").contains("give its --csv"));
         let empty = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"}, "started": "",
             "workload": {"name": "seqwrite"}}"#;
-        assert!(said(empty).contains("a record of \"seqwrite\" has nothing to explain"));
+        assert!(reason(empty).contains("a record of \"seqwrite\" has nothing to explain"));
     }
 }

@@ -29,45 +29,62 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Vec<Transaction>, S
     let mut rows = csv::rows(text);
     let columns = csv::columns(rows.next(), COLUMNS)?;
     let mut connections = Names::default();
-    let mut found: Vec<(usize, u64, u64, u64, Work)> = Vec::new();
+    let mut found: Vec<(usize, Call)> = Vec::new();
     for fields in rows.take(LINES_MAX) {
         let fields = fields?;
-        let row = fields.0;
-        let [call, reply, latency, client, port, server, operation, bytes, stable] =
-            csv::picked(&fields, columns)?;
-        // Other programs have a point in their name. Without a latency the times are not known.
-        if operation == "NULL" || operation.contains('.') || latency.is_empty() {
+        let Some((connection, call)) = call(fields.0, csv::picked(&fields, columns)?)? else {
             continue;
-        }
-        let (sent, answered) = (nanos(row, "call_s", call)?, nanos(row, "reply_s", reply)?);
-        if answered <= sent {
-            return Err(format!("row {row}: the reply is not after the call"));
-        }
-        let whole = |name: &str, text: &str| -> Result<u64, String> {
-            text.parse().map_err(|_| {
-                let text: String = text.chars().take(30).collect();
-                format!("row {row}: {name} is {text:?}: it has to be a whole number")
-            })
         };
-        let (bytes, stable) = (whole("bytes", bytes)?, whole("stable", stable)?);
-        let is_stable = operation == "COMMIT" || (operation == "WRITE" && stable > 0);
-        let work = if is_stable { Work::Stable } else { Work::Memory };
-        let own = connections.number(format!("{} to {server}", end(client, port)));
-        found.push((own, sent, answered, bytes, work));
+        found.push((connections.number(connection), call));
     }
     let own = choose("connections", &connections.names, of)?;
-    found.retain(|(connection, ..)| *connection == own);
-    let begin = found.iter().map(|(_, sent, ..)| *sent).min().unwrap_or_default();
+    found.retain(|(connection, _)| *connection == own);
+    let begin = found.iter().map(|(_, call)| call.sent).min().unwrap_or_default();
     let us = |nanos: u64| (nanos - begin) as f64 / 1e3;
-    Ok(found
-        .into_iter()
-        .map(|(_, sent, answered, bytes, work)| Transaction {
-            sent_us: us(sent),
-            answered_us: us(answered),
-            bytes,
-            work,
-        })
-        .collect())
+    let transaction = |(_, Call { sent, answered, bytes, work }): (usize, Call)| Transaction {
+        sent_us: us(sent),
+        answered_us: us(answered),
+        bytes,
+        work,
+    };
+    Ok(found.into_iter().map(transaction).collect())
+}
+
+/// A transaction, in nanoseconds since 1970.
+struct Call {
+    sent: u64,
+    answered: u64,
+    bytes: u64,
+    work: Work,
+}
+
+/// A row with the name of its connection; none for what is left out.
+fn call(
+    row: usize,
+    [call, reply, latency, client, port, server, operation, bytes, stable]: [&str; 9],
+) -> Result<Option<(String, Call)>, String> {
+    // Other programs have a point in their name. Without a latency the times are not known.
+    if operation == "NULL" || operation.contains('.') || latency.is_empty() {
+        return Ok(None);
+    }
+    let (sent, answered) = (nanos(row, "call_s", call)?, nanos(row, "reply_s", reply)?);
+    if answered <= sent {
+        return Err(format!("row {row}: the reply is not after the call"));
+    }
+    let (bytes, stable) = (whole(row, "bytes", bytes)?, whole(row, "stable", stable)?);
+    let is_stable = operation == "COMMIT" || (operation == "WRITE" && stable > 0);
+    let work = if is_stable { Work::Stable } else { Work::Memory };
+    let connection = format!("{} to {server}", end(client, port));
+    Ok(Some((connection, Call { sent, answered, bytes, work })))
+}
+
+fn whole(row: usize, name: &str, text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| wrong(row, name, text, "a whole number"))
+}
+
+fn wrong(row: usize, name: &str, text: &str, what: &str) -> String {
+    let text: String = text.chars().take(30).collect();
+    format!("row {row}: {name} is {text:?}: it has to be {what}")
 }
 
 /// An address with its port.
@@ -77,10 +94,7 @@ fn end(address: &str, port: &str) -> String {
 
 /// Seconds since 1970 to the nanosecond, of which a float would lose hundreds.
 fn nanos(row: usize, name: &str, text: &str) -> Result<u64, String> {
-    let wrong = || {
-        let text: String = text.chars().take(30).collect();
-        format!("row {row}: {name} is {text:?}: it has to be a number of seconds")
-    };
+    let wrong = || wrong(row, name, text, "a number of seconds");
     let (secs, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_digits(fraction) || fraction.len() > 9 {

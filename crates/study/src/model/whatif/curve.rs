@@ -1,14 +1,12 @@
 //! A change of a server that a curve shows: by the open formula, with callers by mean value
 //! analysis, and by a world.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
-use perf::model::queue::server::FileServer;
-use perf::model::whatif::server::{Answer, Base, Method, Outlook, answer};
+use perf::model::queue::file_server::FileServer;
+use perf::model::whatif::of_server::{Answer, Base, Method, Outlook, answer};
 use perf::record::Run as Record;
 use perf::units::Nanos;
 use world::simulate::Outcome;
@@ -17,16 +15,16 @@ use super::{added_latency, interval, refused};
 use crate::model::args::estimate::WhatIf;
 use crate::model::known::{Facts, name};
 use crate::model::worlds::{self, Load};
-use crate::model::{infer, record, show, span};
+use crate::model::{Page, infer, span};
 
 /// Runs the command.
 pub(super) fn run(
     args: &WhatIf,
     curve: &Curve,
-    told: &Facts,
+    facts: &Facts,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let inferred = infer::infer(curve, &args.file, &args.known.or_before(told))?;
+    let inferred = infer::infer(curve, &args.file, &args.known.or_before(facts))?;
     let base = Base {
         per_s: args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0),
         callers: args.callers,
@@ -36,8 +34,7 @@ pub(super) fn run(
     };
     let answers = answer(&inferred, &base, &args.changes).map_err(refused)?;
 
-    let mut record = record("whatif", Some(&args.file));
-    let mut text = String::new();
+    let mut page = Page::new("whatif", Some(&args.file));
     let mut table = Table::new([
         left(""),
         left(""),
@@ -45,70 +42,57 @@ pub(super) fn run(
         left("response time"),
         left("saturation"),
     ]);
-    for Answer { method, before, after } in &answers {
-        let method = match method {
-            Method::Open => "open",
-            Method::Closed => "closed",
-        };
-        for (when, outlook) in [("before", before), ("after", after)] {
-            table.row(row(method, when, outlook));
-            let n = curve.points().len() as u64;
-            let name = |what: &str| format!("{method}/{when}/{what}");
-            if let Some(us) = &outlook.response_us {
-                record.estimate(&name("response_us"), us, "us", n);
-            }
-            record.estimate(&name("saturation_per_s"), &outlook.saturation_per_s, "1/s", n);
-        }
+    for answer in &answers {
+        formula(answer, curve.points().len() as u64, &mut table, &mut page.record);
     }
     if let Some(Answer { before, after, .. }) = answers.first() {
-        for (when, outlook) in [("before", before), ("after", after)] {
-            simulated(when, outlook, &mut table, &mut text, &mut record);
-        }
+        simulated("before", before, &mut table, &mut page);
+        simulated("after", after, &mut table, &mut page);
     }
-    text.insert_str(0, &table.text());
+    page.text.insert_str(0, &table.text());
     if base.latency_us == 0.0 {
-        text.push_str(&added_latency(&args.changes, "D", &mut record));
+        added_latency(&args.changes, "D", &mut page);
     }
-    crate::model::pattern(&inferred.fitted, &mut text, &mut record);
-    for said in inferred.unidentified() {
-        writeln!(text, "note: {said}").ok();
-        record.warn("not-identified", &said, "");
+    page.systematic(&inferred.fitted);
+    page.unidentified(inferred.unidentified());
+    page.show(args.json.as_deref(), verbosity)
+}
+
+/// Before and after, by one of the methods.
+fn formula(answer: &Answer, n: u64, table: &mut Table, record: &mut Record) {
+    let method = match answer.method {
+        Method::Open => "open",
+        Method::Closed => "closed",
+    };
+    for (when, outlook) in [("before", &answer.before), ("after", &answer.after)] {
+        table.row(row(method, when, outlook));
+        let name = |what: &str| format!("{method}/{when}/{what}");
+        if let Some(us) = &outlook.response_us {
+            record.estimate(&name("response_us"), us, "us", n);
+        }
+        record.estimate(&name("saturation_per_s"), &outlook.saturation_per_s, "1/s", n);
     }
-    show(&text, &record, args.json.as_deref(), verbosity)
 }
 
 /// The same in a world: at the rate, and with nobody waiting.
-fn simulated(
-    when: &str,
-    outlook: &Outlook,
-    table: &mut Table,
-    text: &mut String,
-    record: &mut Record,
-) {
+fn simulated(when: &str, outlook: &Outlook, table: &mut Table, page: &mut Page) {
     let Outlook { server, per_s, callers, .. } = *outlook;
     let saturation_per_s = outlook.saturation_per_s.value;
-    let mut missing = |what: &str, why: &str| {
-        let note = format!("no simulation {when} the change, {what}: {why}");
-        record.warn("no-simulation", &note, "");
-        writeln!(text, "note: {note}").ok();
+    let mut run = |load: Load, per_s: f64, what: &str| {
+        let run = world(&server, per_s, load);
+        let note = |why: &String| format!("no simulation {when} the change, {what}: {why}");
+        run.map_err(|why| page.note("no-simulation", &note(&why), "")).ok()
     };
-    let at_rate = match per_s < FULL * saturation_per_s {
-        true => world(&server, per_s, Load::Rate(per_s))
-            .map(|outcome| worlds::response(&outcome))
-            .map_err(|why| missing("at the rate", &why))
-            .ok(),
-        false => None,
-    };
+    let is_below = per_s < FULL * saturation_per_s;
+    let at_rate = is_below.then(|| run(Load::Rate(per_s), per_s, "at the rate")).flatten();
     let callers = callers.unwrap_or_else(|| enough(&server, saturation_per_s));
-    let full = world(&server, saturation_per_s, Load::Callers(callers))
-        .map(|outcome| outcome.per_s)
-        .map_err(|why| missing("at the saturation", &why))
-        .ok();
-    if let Some(us) = at_rate {
-        record.metric(&format!("simulation/{when}/response_us"), us, "us");
-    }
-    if let Some(per_s) = full {
-        record.metric(&format!("simulation/{when}/saturation_per_s"), per_s, "1/s");
+    let full = run(Load::Callers(callers), saturation_per_s, "at the saturation");
+    let (at_rate, full) =
+        (at_rate.map(|world| worlds::response(&world)), full.map(|world| world.per_s));
+    let values = [("response_us", at_rate, "us"), ("saturation_per_s", full, "1/s")];
+    for (name, value, unit) in values {
+        let name = format!("simulation/{when}/{name}");
+        page.record.metric_if_known(&name, value, unit);
     }
     let response = at_rate.map_or_else(|| "not reached".to_owned(), span);
     let saturation = full.map_or_else(|| "-".to_owned(), |per_s| format!("{per_s:.0}"));

@@ -1,22 +1,20 @@
 //! Stable WRITEs and COMMITs without a write log and with it, of a path that a probe found: by the
 //! loop of the model, and by a world.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
 use perf::model::saved::SavedPath;
 use perf::model::transaction::Server;
-use perf::model::whatif::path::{Case, StableOutlook};
+use perf::model::whatif::of_path::{Case, StableOutlook};
 use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
 use perf::record::Run as Record;
 
 use super::{interval, refused};
 use crate::model::args::estimate::WhatIf;
-use crate::model::span;
+use crate::model::{Page, span};
 
-/// Calls outstanding that are asked about, beside those of the probe.
+/// Calls outstanding that are predicted, beside those of the probe.
 const OUTSTANDING: [u32; 3] = [1, 16, 64];
 
 /// COMMITs of so many bytes: a small file, and a large one.
@@ -27,8 +25,7 @@ pub(super) fn write(
     args: &WhatIf,
     before: &Case,
     saved: &SavedPath,
-    text: &mut String,
-    record: &mut Record,
+    page: &mut Page,
 ) -> Result<(), Failure> {
     let Some(log) = args.changes.iter().rev().find_map(|change| change.log) else {
         return Ok(());
@@ -49,27 +46,24 @@ pub(super) fn write(
     ]);
     let mut notes = Vec::new();
     if stops {
-        record.warn("server-stops", STOPS, "probe a server with --commit-mode concurrent");
-        writeln!(text, "\nnote: {STOPS}").ok();
+        page.line("");
+        page.note("server-stops", STOPS, "probe a server with --commit-mode concurrent");
     }
     for calls in stable_writes(before) {
         let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
         let Some(pair) = answers else { continue };
         let world = simulated(before, &after, &log, &calls);
         let world = world.map_err(|why| notes.push(format!("no simulation: {why}"))).ok();
-        record_pair(record, &calls, &pair, world);
+        record_pair(&mut page.record, &calls, &pair, world);
         table.row(row(&calls, &pair, world));
     }
-    write!(text, "\n{}", table.text()).ok();
-    writeln!(text, "{}", commits(before, &after, &log, record)).ok();
-    writeln!(text, "{}", device(&log)).ok();
+    page.text.push_str(&format!("\n{}", table.text()));
+    let commits = commits(before, &after, &log, &mut page.record);
+    page.line(format_args!("{commits}\n{}", device(&log)));
     if let Some(lasting) = lasting(&after, &log) {
-        writeln!(text, "note: {lasting}").ok();
+        page.line(format_args!("note: {lasting}"));
     }
-    for note in notes {
-        writeln!(text, "note: {note}").ok();
-        record.warn("no-simulation", &note, "");
-    }
+    notes.iter().for_each(|note| page.note("no-simulation", note, ""));
     Ok(())
 }
 
@@ -85,10 +79,10 @@ fn stable_writes(before: &Case) -> Vec<Stable> {
     let own = before.transfer;
     let outstanding = own.outstanding.min(OUTSTANDING_MAX);
     let bytes = if own.call_bytes <= LOGGED_BYTES_MAX { own.call_bytes } else { SMALL_BYTES };
-    let mut asked: Vec<Stable> = small.into_iter().chain([Stable { bytes, outstanding }]).collect();
-    asked.sort_unstable_by_key(|calls| (calls.bytes, calls.outstanding));
-    asked.dedup();
-    asked
+    let mut all: Vec<Stable> = small.into_iter().chain([Stable { bytes, outstanding }]).collect();
+    all.sort_unstable_by_key(|calls| (calls.bytes, calls.outstanding));
+    all.dedup();
+    all
 }
 
 const SMALL_BYTES: u64 = 8 << 10;
@@ -132,14 +126,14 @@ fn record_pair(
 fn row(calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) -> [String; 8] {
     let [without, with] = pair;
     let per_s = |value: f64| format!("{value:.0}");
-    let said = |of: &StableOutlook| format!("{:.0}{}", of.per_s.value, interval(&of.per_s, &per_s));
+    let rate = |of: &StableOutlook| format!("{:.0}{}", of.per_s.value, interval(&of.per_s, &per_s));
     let ratio = |with: f64, without: f64| format!("{:.2} x", with / without);
     let response_us = [without, with].map(|of| span(of.outlook.response_us));
     [
         format!("of {}", scaled(calls.bytes as f64)),
         calls.outstanding.to_string(),
-        said(without),
-        said(with),
+        rate(without),
+        rate(with),
         format!("{:.1}", with.outlook.turns.together),
         ratio(with.per_s.value, without.per_s.value),
         world.map_or_else(|| "-".to_owned(), |[without, with]| ratio(with, without)),
@@ -149,7 +143,7 @@ fn row(calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) -> [S
 
 /// Which the log answers where they are of little.
 fn commits(before: &Case, after: &Case, log: &LogDevice, record: &mut Record) -> String {
-    let said = COMMIT_BYTES.map(|bytes| {
+    let times = COMMIT_BYTES.map(|bytes| {
         let without_us = commit_us(&before.path, before.server, None, bytes);
         let with_us = commit_us(&after.path, after.server, Some(log), bytes);
         record.metric(&format!("commit/{bytes}/without/response_us"), without_us, "us");
@@ -160,7 +154,7 @@ fn commits(before: &Case, after: &Case, log: &LogDevice, record: &mut Record) ->
     format!(
         "COMMITs of up to 64 KiB come from the log where that is sooner; others sync the file as \
          without one, and wait for the log where it has WRITEs of the file: {}",
-        said.join(", ")
+        times.join(", ")
     )
 }
 

@@ -10,18 +10,18 @@ mod trace;
 use harness::exit::Failure;
 use harness::verbosity::Verbosity;
 use perf::model::whatif::{Change, How, What, WhatIfError};
-use perf::record::Run as Record;
 use perf::stats::Estimate;
 
 pub(super) use self::curve::saturation;
 pub(super) use self::path::bound;
+use super::Page;
 use super::source::Source;
 use crate::model::args::estimate::WhatIf;
 
 /// Runs the command.
 pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
     match Source::read(&args.file, "whatif", args.of.as_deref())? {
-        Source::Curve(curve, told) => curve::run(args, &curve, &told, verbosity),
+        Source::Curve(curve, facts) => curve::run(args, &curve, &facts, verbosity),
         Source::Path(saved) => path::run(args, &saved, verbosity),
         Source::Sweep(observed) => sweep::run(args, &observed, verbosity),
         Source::Trace(transactions) => trace::run(args, &transactions, verbosity),
@@ -33,19 +33,23 @@ pub(super) fn refused(error: WhatIfError) -> Failure {
 }
 
 /// Says that L= is added to `what`, in which no L is known that it could replace.
-fn added_latency(changes: &[Change], what: &str, record: &mut Record) -> String {
+fn added_latency(changes: &[Change], what: &str, page: &mut Page) {
     let sets = |change: &Change| change.what == What::Latency && change.how == How::Set;
     if !changes.iter().any(sets) {
-        return String::new();
+        return;
     }
     let note = format!("no L is known, so that of L= is added to the {what} that was found");
     let advice = "--latency TIME, if a part of it is L that the change replaces";
-    record.warn("latency-added", &note, advice);
-    format!("note: {note}: {advice}\n")
+    page.record.warn("latency-added", &note, advice);
+    page.line(format_args!("note: {note}: {advice}"));
 }
 
-fn interval(estimate: &Estimate, said: &dyn Fn(f64) -> String) -> String {
-    estimate.ci95.map_or_else(String::new, |interval| {
-        format!(" ({} to {})", said(interval.lo), said(interval.hi))
-    })
+fn interval(estimate: &Estimate, text: &dyn Fn(f64) -> String) -> String {
+    let ci95 = estimate.ci95.map(|ci| format!(" ({} to {})", text(ci.lo), text(ci.hi)));
+    ci95.unwrap_or_default()
+}
+
+/// What a world has no answer for.
+fn no_simulation(page: &mut Page, when: &str, why: &str) {
+    page.note("no-simulation", &format!("no simulation {when} the change: {why}"), "");
 }

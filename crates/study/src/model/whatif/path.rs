@@ -1,8 +1,6 @@
 //! A change of the path that a probe found: by the formula of the transaction cycle, by mean value
 //! analysis, and by a world.
 
-use std::fmt::Write;
-
 use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
@@ -11,13 +9,12 @@ use harness::verdict::HELD_PCT;
 use perf::model::saved::SavedPath;
 use perf::model::transaction::{Bound, Term, Transfer};
 use perf::model::whatif::believed::{Believed, Held, Model, Observed, Why, believed, observed};
-use perf::model::whatif::path::{Case, Outlook};
-use perf::record::Run as Record;
+use perf::model::whatif::of_path::{Case, Outlook};
 use perf::units::Nanos;
 
 use super::{added_latency, interval, logged, refused};
 use crate::model::args::estimate::WhatIf;
-use crate::model::{record, show, span};
+use crate::model::{Page, span};
 
 pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Result<(), Failure> {
     let mut found = saved.case();
@@ -32,48 +29,40 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
     let measured = seen(&found);
     let before = measured.map_or(found, |mib_per_s| found.calibrated(mib_per_s));
     let after = before.changed(&args.changes).map_err(refused)?;
-    let mut page = Page {
-        record: record("whatif", Some(&args.file)),
-        text: String::new(),
-        table: table(),
-        notes: Vec::new(),
-    };
+    let page = Page::new("whatif", Some(&args.file));
+    let mut compared = Compared { page, table: table(), notes: Vec::new() };
     // Of a change of calls alone, the record may have the answer itself.
     let is_path = after.path == before.path && after.server == before.server;
-    let base_answer = page.answer("before", &before, saved, seen(&before))?;
-    let answer = page.answer("after", &after, saved, seen(&after).filter(|_| is_path))?;
-    page.gain(&base_answer, &answer);
+    let base_answer = compared.answer("before", &before, saved, seen(&before))?;
+    let answer = compared.answer("after", &after, saved, seen(&after).filter(|_| is_path))?;
+    compared.gain(&base_answer, &answer);
     let held = held(&found, &saved.measured);
     // Where something else limits than the models have, neither is believed.
     if measured.is_none() || is_held(&found, measured) {
-        page.believe(&base_answer, &answer, &held, measured);
+        compared.believe(&base_answer, &answer, &held, measured);
     }
-    let Page { mut record, mut text, notes, .. } = page;
-    logged::write(args, &before, saved, &mut text, &mut record)?;
-    writeln!(text, "{}", base(&found, measured)).ok();
+    let Compared { mut page, notes, .. } = compared;
+    logged::write(args, &before, saved, &mut page)?;
+    page.line(base(&found, measured));
     if let Some(differ_pct) = saved.runs_differ_pct.filter(|_| measured.is_some()) {
-        steadiness(differ_pct, &mut text, &mut record);
+        steadiness(differ_pct, &mut page);
     }
-    writeln!(text, "the cycle after the change: {}", cycle(&after)).ok();
-    for note in notes {
-        writeln!(text, "note: {note}").ok();
-        record.warn("no-simulation", &note, "");
-    }
+    page.line(format_args!("the cycle after the change: {}", cycle(&after)));
+    notes.iter().for_each(|note| page.note("no-simulation", note, ""));
     if found.latency_us == 0.0 {
-        text.push_str(&added_latency(&args.changes, "2 T_prop", &mut record));
+        added_latency(&args.changes, "2 T_prop", &mut page);
     }
-    show(&text, &record, args.json.as_deref(), verbosity)
+    page.show(args.json.as_deref(), verbosity)
 }
 
-/// What is shown and recorded, so far.
-struct Page {
-    record: Record,
-    text: String,
+/// Before and after, so far.
+struct Compared {
+    page: Page,
     table: Table,
     notes: Vec<String>,
 }
 
-impl Page {
+impl Compared {
     /// All models of one case, with a row of the table.
     fn answer(
         &mut self,
@@ -87,13 +76,11 @@ impl Page {
             world(case).map_err(|why| self.notes.push(format!("no simulation {when}: {why}")));
         let answer = Answer { outlook, world: world.ok() };
         self.table.row(row(when, case, &answer, measured));
-        let record = &mut self.record;
+        let record = &mut self.page.record;
         record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
         record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
         for (name, value) in [("simulation", answer.world), ("measured", measured)] {
-            if let Some(value) = value {
-                record.metric(&format!("{name}/{when}/mib_per_s"), value, "MiB/s");
-            }
+            record.metric_if_known(&format!("{name}/{when}/mib_per_s"), value, "MiB/s");
         }
         Ok(answer)
     }
@@ -107,8 +94,8 @@ impl Page {
         let world = world.map_or_else(|| "-".to_owned(), times);
         let none = String::new;
         self.table.row(["gain".to_owned(), none(), none(), times(formula), times(closed), world]);
-        self.text.push_str(&self.table.text());
-        self.record.metric("formula/gain", formula, "ratio");
+        self.page.text.push_str(&self.table.text());
+        self.page.record.metric("formula/gain", formula, "ratio");
     }
 
     /// The answer of the model that is nearer to what was measured.
@@ -119,23 +106,23 @@ impl Page {
             Model::Simulation => base.world,
         };
         let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
-        writeln!(self.text, "\n{}", sentence(&believed, held.len(), gain)).ok();
-        self.record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
-        self.record.metric("believed/gain", gain, "ratio");
-        self.record.model.insert("believed".to_owned(), believed.model.name().into());
+        self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain)));
+        let record = &mut self.page.record;
+        record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
+        record.metric("believed/gain", gain, "ratio");
+        record.model.insert("believed".to_owned(), believed.model.name().into());
     }
 }
 
 /// How far the runs that changes are held to agree among themselves.
-fn steadiness(differ_pct: f64, text: &mut String, record: &mut Record) {
-    record.metric("base/runs_differ_pct", differ_pct, "%");
+fn steadiness(differ_pct: f64, page: &mut Page) {
+    page.record.metric("base/runs_differ_pct", differ_pct, "%");
     if differ_pct > HELD_PCT {
         let note = format!(
             "the runs that changes are held to differ by {differ_pct:.0} % among themselves, and \
              no level here is surer than that"
         );
-        writeln!(text, "note: {note}").ok();
-        record.warn("unsteady-base", &note, "probe again when client and server are quiet");
+        page.note("unsteady-base", &note, "probe again when client and server are quiet");
     }
 }
 

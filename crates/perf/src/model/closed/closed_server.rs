@@ -16,7 +16,7 @@
 
 use super::network::{CALLERS_MAX, Center, Class, Kind, Network, Solution};
 use crate::model::error::{ModelError, within};
-use crate::model::queue::server::{Bottleneck, DiskLines, FileServer};
+use crate::model::queue::file_server::{Bottleneck, DiskLines, FileServer};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, PartialEq)]

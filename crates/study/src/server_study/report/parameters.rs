@@ -4,7 +4,7 @@ use load::probe::Findings;
 use perf::stats::Estimate;
 use report::Parameter;
 
-use crate::sweep::outcome::Outcome;
+use crate::server_study::outcome::Outcome;
 
 pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     let findings = &outcome.findings;
@@ -21,7 +21,12 @@ pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     parameters
 }
 
-fn parameter(name: &str, estimate: Estimate, (unit, n): (&str, usize), how: &str) -> Parameter {
+pub(crate) fn parameter(
+    name: &str,
+    estimate: Estimate,
+    (unit, n): (&str, usize),
+    how: &str,
+) -> Parameter {
     Parameter {
         name: name.to_owned(),
         value: estimate.value,

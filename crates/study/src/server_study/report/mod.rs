@@ -1,7 +1,7 @@
 //! A study as the report wants it.
 
 mod method;
-mod parameters;
+pub(crate) mod parameters;
 mod plots;
 
 use harness::compared::is_wide;
@@ -21,14 +21,7 @@ pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
         title: "nfskit study".to_owned(),
         generated_at: outcome.started.clone(),
         command: outcome.command.clone(),
-        target: outcome
-            .target
-            .url
-            .clone()
-            .or_else(|| {
-                outcome.target.path.as_ref().map(|path| format!("embedded server on {path}"))
-            })
-            .unwrap_or_default(),
+        target: target(outcome),
         durability: Some(outcome.target.durability),
         link: format!("link {}", outcome.target.link),
         environment: environment(run),
@@ -44,6 +37,11 @@ pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
         method: method::method(outcome),
         raw_data: "run.json and calls.csv".to_owned(),
     }
+}
+
+fn target(outcome: &Outcome) -> String {
+    let path = || outcome.target.path.as_ref().map(|path| format!("embedded server on {path}"));
+    outcome.target.url.clone().or_else(path).unwrap_or_default()
 }
 
 pub(crate) fn environment(run: &Run) -> Vec<(String, String)> {
@@ -83,54 +81,53 @@ fn headline(outcome: &Outcome) -> Headline {
     let gained = gained(plots::before_and_after(outcome).as_slice());
     let gain = gain_sentence(&change, outcome.predicted_gain(), gained);
     let verdict = outcome.gain().sentence();
+    let log = outcome.logged.as_ref().map(|log| format!(" {}", log.sentence()));
+    let (choice, log) = (choice.sentence(), log.unwrap_or_default());
+    Headline {
+        sentence: format!("{gain} The prediction was {verdict}. {first} {choice}{log}"),
+        facts: facts(outcome, gained),
+    }
+}
+
+fn facts(outcome: &Outcome, gained: Option<Estimate>) -> Vec<Fact> {
+    let fact =
+        |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
+    let (after, errors) = (outcome.explanation.after, &outcome.explanation.errors);
+    let gain = outcome.gain();
+    let gain_error = format!("{:.1} %, {}", gain.error_pct().abs(), gain.verdict());
+    let held = format!("held: within {:.0} %", harness::verdict::HELD_PCT);
+    let recommended = recommended(after, &outcome.measured);
+    let limit = format!("{:.1} MiB/s", outcome.limit_mib_per_s());
+    let reached = format!("{:.0} %", 100.0 * outcome.efficiency_of_limit());
+    let of_limit = "of the limit, with the recommended window".to_owned();
+    vec![
+        fact("predicted gain", format!("{:.2} x", gain.predicted), String::new()),
+        fact("measured gain", format!("{:.2} x", gain.measured), rates(outcome, gained)),
+        fact("error of the gain", gain_error, held),
+        fact("recommended window", after.outstanding.to_string(), recommended),
+        fact("limit", limit, limited_by(outcome)),
+        fact("reached", reached, of_limit),
+        fact("model error", errors.headline(), errors.sentence()),
+    ]
+}
+
+/// Before and after, with the interval of the gain.
+fn rates(outcome: &Outcome, gained: Option<Estimate>) -> String {
+    let (before, after) = (outcome.before_mib_per_s(), outcome.after_mib_per_s());
+    let sureness = match gained.and_then(|gained| gained.ci95) {
+        Some(ci) if is_wide(&ci) => "its runs differ much".to_owned(),
+        Some(ci) => format!("95 %: {:.2} to {:.2} x", ci.lo, ci.hi),
+        None => "of one run each".to_owned(),
+    };
+    format!("{before:.1} to {after:.1} MiB/s; {sureness}")
+}
+
+fn limited_by(outcome: &Outcome) -> String {
     let (storage, link) = (outcome.storage_mib_per_s(), outcome.link_mib_per_s());
-    let limited_by = match storage.partial_cmp(&link) {
+    match storage.partial_cmp(&link) {
         Some(std::cmp::Ordering::Less) => format!("storage; the link has {link:.0} MiB/s"),
         _ if storage.is_finite() => format!("the link; storage has {storage:.0} MiB/s"),
         _ => "the link; no limit of storage was seen".to_owned(),
-    };
-    let fact =
-        |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
-    Headline {
-        sentence: format!(
-            "{gain} The prediction was {verdict}. {first} {}{}",
-            choice.sentence(),
-            outcome.logged.as_ref().map_or_else(String::new, |log| format!(" {}", log.sentence()))
-        ),
-        facts: vec![
-            fact("predicted gain", format!("{:.2} x", outcome.predicted_gain()), String::new()),
-            fact(
-                "measured gain",
-                format!("{:.2} x", outcome.measured_gain()),
-                format!(
-                    "{:.1} to {:.1} MiB/s{}",
-                    outcome.before_mib_per_s(),
-                    outcome.after_mib_per_s(),
-                    match gained.and_then(|gained| gained.ci95) {
-                        Some(ci) if is_wide(&ci) => "; its runs differ much".to_owned(),
-                        Some(ci) => format!("; 95 %: {:.2} to {:.2} x", ci.lo, ci.hi),
-                        None => "; of one run each".to_owned(),
-                    }
-                ),
-            ),
-            fact(
-                "error of the gain",
-                format!("{:.1} %, {}", outcome.gain().error_pct().abs(), outcome.gain().verdict()),
-                format!("held: within {:.0} %", harness::verdict::HELD_PCT),
-            ),
-            fact(
-                "recommended window",
-                after.outstanding.to_string(),
-                recommended(after, &outcome.measured),
-            ),
-            fact("limit", format!("{:.1} MiB/s", outcome.limit_mib_per_s()), limited_by),
-            fact(
-                "reached",
-                format!("{:.0} %", 100.0 * outcome.efficiency_of_limit()),
-                "of the limit, with the recommended window".to_owned(),
-            ),
-            fact("model error", explanation.errors.headline(), explanation.errors.sentence()),
-        ],
     }
 }
 
@@ -156,7 +153,7 @@ fn gain_sentence(change: &str, predicted: f64, gained: Option<Estimate>) -> Stri
              that this says little."
         ),
         Some(ci) if ci.contains(1.0) => format!(
-            "{promised}; measured {:.2} to {:.2} times (95 %), which cannot be told from no gain.",
+            "{promised}; measured {:.2} to {:.2} times (95 %), which may be no gain at all.",
             ci.lo, ci.hi
         ),
         Some(ci) if ci.hi < 1.0 => format!(
@@ -210,7 +207,7 @@ mod tests {
         let begins = "1 MiB calls should give 3.0 times as much";
         let gained = said(2.9, Some((2.7, 3.1)));
         assert_eq!(gained, format!("{begins}; measured 2.9 times (95 %: 2.7 to 3.1)."));
-        assert!(said(1.1, Some((0.8, 1.5))).contains("which cannot be told from no gain"));
+        assert!(said(1.1, Some((0.8, 1.5))).contains("which may be no gain at all"));
         assert!(said(0.7, Some((0.6, 0.8))).contains("and gave less than before"));
         assert!(said(2.9, Some((0.0, 4e8))).ends_with("that this says little."));
         assert!(said(2.9, None).ends_with("measured 2.9 times, of one run each."));

@@ -329,97 +329,83 @@ fn step_name(step: Step) -> &'static str {
 
 /// What is to be known of a study's numbers.
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |code: &str, text: String, try_: &str| {
-        warnings.push(Warning::new(code, &text, try_));
+    let all = [
+        no_durability,
+        few_repeats,
+        unanswered_runs,
+        busy_machine,
+        model_error,
+        late_timers,
+        below_limit,
+    ];
+    all.iter().filter_map(|warning| warning(outcome)).collect()
+}
+
+fn no_durability(outcome: &Outcome) -> Option<Warning> {
+    let (code, text, advice) = match outcome.local {
+        Some(_) => (
+            "memory",
+            "the directory lies in memory: nothing that was measured survives a crash",
+            "--store DIR on a disk",
+        ),
+        None => (
+            "free_commits",
+            "making data stable costs this server nothing: it keeps them in memory, or its storage \
+             has a stable cache; durability is recorded as memory",
+            "the server's export options (async) and where its files lie",
+        ),
     };
-    warn_of_conditions(outcome, &mut warn);
-    warn_of_results(outcome, &mut warn);
-    warnings
+    let is_memory = outcome.target.durability == Durability::Memory;
+    is_memory.then(|| Warning::new(code, text, advice))
 }
 
-/// Takes a warning's code, its text, and what to try.
-type Warn<'w> = &'w mut dyn FnMut(&str, String, &str);
-
-fn warn_of_conditions(outcome: &Outcome, warn: Warn<'_>) {
-    if outcome.target.durability == Durability::Memory {
-        match outcome.local {
-            Some(_) => warn(
-                "memory",
-                "the directory lies in memory: nothing that was measured survives a crash"
-                    .to_owned(),
-                "--store DIR on a disk",
-            ),
-            None => warn(
-                "free_commits",
-                "making data stable costs this server nothing: it keeps them in memory, or its \
-                 storage has a stable cache; durability is recorded as memory"
-                    .to_owned(),
-                "the server's export options (async) and where its files lie",
-            ),
-        }
-    }
+fn few_repeats(outcome: &Outcome) -> Option<Warning> {
     let repeats = outcome.repeats();
-    if repeats < 3 {
-        warn(
-            "few_repeats",
-            format!("each configuration ran {repeats} time(s): there is little spread to see"),
-            "without --quick",
-        );
-    }
-    let unanswered: usize = outcome.measured.iter().map(Measured::unanswered).sum();
-    if unanswered > 0 {
-        warn(
-            "unanswered_runs",
-            format!(
-                "in {unanswered} of {} runs no COMMIT was answered in time: they count as 0 MiB/s",
-                outcome.measured.iter().map(|measured| measured.mib_per_s.len()).sum::<usize>()
-            ),
-            "without --quick; look for what the server's disk is busy with",
-        );
-    }
-    if let Some(share) = outcome.neighbours_share
-        && share > harness::records::NEIGHBOURS_SHARE_MAX
-        && !outcome.target.is_on_this_host
-    {
-        warn(
-            "busy_machine",
-            format!("others used {:.0} % of the processors during the run", 100.0 * share),
-            "again when the machine is quiet",
-        );
-    }
+    let text = format!("each configuration ran {repeats} time(s): there is little spread to see");
+    (repeats < 3).then(|| Warning::new("few_repeats", &text, "without --quick"))
 }
 
-fn warn_of_results(outcome: &Outcome, warn: Warn<'_>) {
+fn unanswered_runs(outcome: &Outcome) -> Option<Warning> {
+    let unanswered: usize = outcome.measured.iter().map(Measured::unanswered).sum();
+    let runs: usize = outcome.measured.iter().map(|measured| measured.mib_per_s.len()).sum();
+    let text = format!(
+        "in {unanswered} of {runs} runs no COMMIT was answered in time: they count as 0 MiB/s"
+    );
+    let advice = "without --quick; look for what the server's disk is busy with";
+    (unanswered > 0).then(|| Warning::new("unanswered_runs", &text, advice))
+}
+
+fn busy_machine(outcome: &Outcome) -> Option<Warning> {
+    let is_alone = !outcome.target.is_on_this_host;
+    let busy = |share: &f64| *share > harness::records::NEIGHBOURS_SHARE_MAX && is_alone;
+    let percent = 100.0 * outcome.neighbours_share.filter(busy)?;
+    let text = format!("others used {percent:.0} % of the processors during the run");
+    Some(Warning::new("busy_machine", &text, "again when the machine is quiet"))
+}
+
+fn model_error(outcome: &Outcome) -> Option<Warning> {
     let (gain, errors) = (outcome.gain(), &outcome.explanation.errors);
     let below = harness::records::median(errors.below.clone());
-    if gain.verdict() == "missed" || below > 10.0 {
-        warn(
-            "model_error",
-            format!(
-                "the gain predicted is {}, and the model {}: something is not in it, or changed \
-                 during the run",
-                gain.sentence(),
-                errors.sentence()
-            ),
-            "again on a quieter machine; look for the windows that are off in the report",
-        );
-    }
-    if let Some(emulator) = outcome.emulator
-        && !emulator.is_good()
-    {
-        warn(
-            "late_timers",
-            format!("the emulated link's {emulator}"),
-            "a quieter machine, or one with more processors",
-        );
-    }
+    let text = format!(
+        "the gain predicted is {}, and the model {}: something is not in it, or changed during the \
+         run",
+        gain.sentence(),
+        errors.sentence()
+    );
+    let advice = "again on a quieter machine; look for the windows that are off in the report";
+    let is_off = gain.verdict() == "missed" || below > 10.0;
+    is_off.then(|| Warning::new("model_error", &text, advice))
+}
+
+fn late_timers(outcome: &Outcome) -> Option<Warning> {
+    let emulator = outcome.emulator.filter(|emulator| !emulator.is_good())?;
+    let text = format!("the emulated link's {emulator}");
+    Some(Warning::new("late_timers", &text, "a quieter machine, or one with more processors"))
+}
+
+fn below_limit(outcome: &Outcome) -> Option<Warning> {
     let efficiency = outcome.efficiency_of_limit();
-    if efficiency < 0.9 {
-        warn(
-            "below_limit",
-            format!("the best window reached {:.0} % of the limit", 100.0 * efficiency),
-            "the parameters in the report: which stage is full before the limit is reached",
-        );
-    }
+    let text = format!("the best window reached {:.0} % of the limit", 100.0 * efficiency);
+    let advice = "the parameters in the report: which stage is full before the limit is reached";
+    (efficiency < 0.9).then(|| Warning::new("below_limit", &text, advice))
 }

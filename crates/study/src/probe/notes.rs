@@ -1,4 +1,4 @@
-//! What these measurements cannot tell apart, in sentences, with what would.
+//! Notes on what these measurements do not separate, in sentences, with what would.
 
 use load::probe::concurrency::AtLeast;
 use perf::model::transaction::{Bound, Server};
@@ -7,7 +7,7 @@ use perf::stats::Estimate;
 use super::{Outcome, base};
 use crate::explain::Forms;
 
-/// How the server treats its disk, as far as that can be told: by the form that fits the sweep
+/// How the server treats its disk, as far as it shows: by the form that fits the sweep
 /// better.
 pub(super) fn form(outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;
@@ -42,8 +42,8 @@ pub(super) fn form(outcome: &Outcome) -> String {
     }
 }
 
-/// Which parameters these measurements show. Whoever tells of one asks here, so that no sentence
-/// rests on what another says is not known.
+/// Which parameters these measurements show. All sentences about one go by this, so that none
+/// rests on what another calls not known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Shown {
     /// T_op of the server.
@@ -84,13 +84,13 @@ impl Shown {
 /// Each curve has a highest point: more points than curves near to it are a limit.
 const CURVES_MAX: usize = 2;
 
-/// What it says of a parameter: a code for the record, and a sentence.
-type Said = (&'static str, String);
+/// A note on a parameter: a code for the record, and a sentence.
+type Note = (&'static str, String);
 
 /// Each with a code for the record.
-pub(super) fn unidentified(outcome: &Outcome) -> Vec<Said> {
+pub(super) fn unidentified(outcome: &Outcome) -> Vec<Note> {
     let shown = Shown::of(outcome);
-    let told = [
+    let all = [
         stability(outcome, &shown),
         operation(outcome, &shown),
         overhead(outcome),
@@ -100,10 +100,10 @@ pub(super) fn unidentified(outcome: &Outcome) -> Vec<Said> {
         saturation(outcome, &shown),
         Some(("way", way(outcome))),
     ];
-    told.into_iter().flatten().collect()
+    all.into_iter().flatten().collect()
 }
 
-fn stability(outcome: &Outcome, shown: &Shown) -> Option<Said> {
+fn stability(outcome: &Outcome, shown: &Shown) -> Option<Note> {
     if outcome.version == 2 {
         let text = "T_op and T_B cannot be told apart: every WRITE of version 2 is stable, and T_B \
                     is in T_op here; version=3 in the URL tells them apart";
@@ -120,7 +120,7 @@ fn stability(outcome: &Outcome, shown: &Shown) -> Option<Said> {
     (!shown.block).then(|| ("small-stability", text.to_owned()))
 }
 
-fn operation(outcome: &Outcome, shown: &Shown) -> Option<Said> {
+fn operation(outcome: &Outcome, shown: &Shown) -> Option<Note> {
     let excess_us = outcome.findings.null_excess_us;
     let text = match excess_us > 0.0 {
         true => format!(
@@ -128,14 +128,14 @@ fn operation(outcome: &Outcome, shown: &Shown) -> Option<Said> {
              {excess_us:.1} us sooner than a NULL call is, so NULL is no measure of the way here, \
              and 2 T_prop is that of the WRITEs"
         ),
-        false => "T_op of the server is not told from 0: a WRITE without data takes hardly longer \
+        false => "T_op of the server may be 0: a WRITE without data takes hardly longer \
                   than a NULL call, and what both take is in 2 T_prop"
             .to_owned(),
     };
     (!shown.operation).then_some(("operation", text))
 }
 
-fn overhead(outcome: &Outcome) -> Option<Said> {
+fn overhead(outcome: &Outcome) -> Option<Note> {
     let findings = &outcome.findings;
     let counted_us = findings.path.overhead_us;
     let text = || {
@@ -148,7 +148,7 @@ fn overhead(outcome: &Outcome) -> Option<Said> {
     (findings.overhead_us.value > counted_us).then(|| ("overhead", text()))
 }
 
-fn servers(outcome: &Outcome) -> Option<Said> {
+fn servers(outcome: &Outcome) -> Option<Note> {
     let at_least = outcome.concurrency.servers.and_then(|servers| servers.at_least)?;
     let why = match at_least {
         AtLeast::NullIsNoFaster => "NULL calls come no faster than WRITEs",
@@ -161,7 +161,7 @@ fn servers(outcome: &Outcome) -> Option<Said> {
     Some(("servers", text))
 }
 
-fn unmeasured(outcome: &Outcome) -> Option<Said> {
+fn unmeasured(outcome: &Outcome) -> Option<Note> {
     let (unanswered, runs) = outcome.unanswered;
     let windows = outcome.unmeasured();
     let of_windows = match windows {
@@ -183,7 +183,7 @@ fn unmeasured(outcome: &Outcome) -> Option<Said> {
 }
 
 /// Which of two throughputs a change is held to.
-fn held(outcome: &Outcome) -> Option<Said> {
+fn held(outcome: &Outcome) -> Option<Note> {
     let pct = outcome.base.differs_pct?;
     let than = if pct < 0.0 { "less" } else { "more" };
     let text = format!(
@@ -195,7 +195,7 @@ fn held(outcome: &Outcome) -> Option<Said> {
     Some(("base", text))
 }
 
-fn saturation(outcome: &Outcome, shown: &Shown) -> Option<Said> {
+fn saturation(outcome: &Outcome, shown: &Shown) -> Option<Note> {
     let is_measured = outcome.unmeasured() < outcome.explanation.rows.len();
     let text = "no window of the sweep fills the way: what limits in the end was seen in bursts \
                 only";
@@ -237,7 +237,7 @@ mod tests {
     use crate::probe::base::Base;
     use crate::probe::screen::text;
 
-    fn told(value: f64) -> Estimate {
+    fn all(value: f64) -> Estimate {
         Estimate { value, ci95: Some(Interval { lo: 0.9 * value, hi: 1.1 * value }) }
     }
 
@@ -262,23 +262,23 @@ mod tests {
         };
         let findings = Findings {
             null_us: vec![200.0; 9],
-            round_trip: told(200.0),
-            ser_us_per_kib: told(9.0),
-            op_us: told(60.0),
+            round_trip: all(200.0),
+            ser_us_per_kib: all(9.0),
+            op_us: all(60.0),
             null_excess_us: 0.0,
-            block_us: told(540.0),
+            block_us: all(540.0),
             writes_us: Vec::new(),
             bursts: 6,
             commit_probe_bytes: 8 << 20,
-            commit_us: told(40_000.0),
-            commit_early_us: told(40_000.0),
-            overhead_us: told(1.0),
-            gap_us: told(5.0),
-            gap_us_per_kib: told(8.0),
+            commit_us: all(40_000.0),
+            commit_early_us: all(40_000.0),
+            overhead_us: all(1.0),
+            gap_us: all(5.0),
+            gap_us_per_kib: all(8.0),
             rounds: 8,
             path,
         };
-        let counted = Some(Servers { count: told(3.0), at_least: None });
+        let counted = Some(Servers { count: all(3.0), at_least: None });
         let configuration = Configuration { subject: 0, call_bytes: 8192, outstanding: 1 };
         Outcome {
             url: "nfs://server/export".to_owned(),
@@ -290,10 +290,10 @@ mod tests {
             findings,
             concurrency: Concurrency {
                 rounds: 6,
-                null_us: told(5.0),
-                small_us: told(20.0),
-                stable_us: told(180.0),
-                client_us: Some(told(4.0)),
+                null_us: all(5.0),
+                small_us: all(20.0),
+                stable_us: all(180.0),
+                client_us: Some(all(4.0)),
                 servers: counted,
                 stable_servers: counted,
             },
@@ -324,13 +324,13 @@ mod tests {
 
     #[test]
     fn what_shows_is_reported_without_a_note_that_takes_it_back() {
-        let said = text(&outcome());
+        let printed = text(&outcome());
         for part in ["T_op, server", "servers", "stable together", "The server stops for its disk"]
         {
-            assert!(said.contains(part), "no {part:?} in {said}");
+            assert!(printed.contains(part), "no {part:?} in {printed}");
         }
-        for part in ["does not show", "not told", "least number", "no window of the sweep"] {
-            assert!(!said.contains(part), "{part:?} in {said}");
+        for part in ["does not show", "may be 0", "least number", "no window of the sweep"] {
+            assert!(!printed.contains(part), "{part:?} in {printed}");
         }
     }
 
@@ -339,63 +339,68 @@ mod tests {
         let mut memory = outcome();
         memory.findings.block_us = untold(3.0);
         memory.findings.commit_us = untold(10.0);
-        let said = text(&memory);
-        assert!(said.contains("T_B does not show"), "{said}");
+        let printed = text(&memory);
+        assert!(printed.contains("T_B does not show"), "{printed}");
         for part in ["The server stops", "works on while", "stable together"] {
-            assert!(!said.contains(part), "{part:?} in {said}");
+            assert!(!printed.contains(part), "{part:?} in {printed}");
         }
         // One form fits better, but by less than it is off itself.
         let mut near = outcome();
         near.explanation.forms = vec![Some(Forms { stall_pct: 2.2, concurrent_pct: 3.0 })];
-        let said = text(&near);
-        assert!(said.contains("works on cannot be told: the forms for either are off by 2.2 and"));
-        assert!(!said.contains("The server stops"), "{said}");
+        let printed = text(&near);
+        assert!(
+            printed.contains("works on cannot be told: the forms for either are off by 2.2 and")
+        );
+        assert!(!printed.contains("The server stops"), "{printed}");
         let mut slow_commits = outcome();
         slow_commits.findings.block_us = untold(3.0);
-        let said = text(&slow_commits);
-        assert!(said.contains("T_B of 8 KiB does not show"), "{said}");
-        assert!(!said.contains("keeps data in memory"), "{said}");
-        assert!(said.contains("The server stops for its disk"), "{said}");
+        let printed = text(&slow_commits);
+        assert!(printed.contains("T_B of 8 KiB does not show"), "{printed}");
+        assert!(!printed.contains("keeps data in memory"), "{printed}");
+        assert!(printed.contains("The server stops for its disk"), "{printed}");
     }
 
     #[test]
     fn an_operation_is_not_distinguished_from_nothing_exactly_where_its_interval_says_so() {
         let mut small = outcome();
         // Small beside the way, and known.
-        small.findings.op_us = told(5.0);
-        assert!(!text(&small).contains("not told from 0"), "{}", text(&small));
+        small.findings.op_us = all(5.0);
+        assert!(!text(&small).contains("may be 0"), "{}", text(&small));
         let mut nothing = outcome();
         nothing.findings.op_us = untold(4.0);
-        let said = text(&nothing);
-        assert!(said.contains("T_op of the server is not told from 0"), "{said}");
-        assert!(!said.lines().any(|line| line.starts_with("servers ")), "{said}");
-        // NULL takes 19 us longer: no time is negative, and it is said why.
+        let printed = text(&nothing);
+        assert!(printed.contains("T_op of the server may be 0"), "{printed}");
+        assert!(!printed.lines().any(|line| line.starts_with("servers ")), "{printed}");
+        // NULL takes 19 us longer: no time is negative, and the reason is given.
         nothing.findings.null_excess_us = 19.0;
         nothing.findings.op_us = Estimate { value: -19.0, ci95: None }.not_negative();
-        let said = text(&nothing);
-        assert!(said.contains("19.0 us sooner than a NULL call"), "{said}");
-        assert!(!said.contains("-1"), "{said}");
+        let printed = text(&nothing);
+        assert!(printed.contains("19.0 us sooner than a NULL call"), "{printed}");
+        assert!(!printed.contains("-1"), "{printed}");
     }
 
     #[test]
     fn version_2_and_an_emulated_link_are_known_by_what_they_leave_open() {
-        let said = text(&Outcome { version: 2, ..outcome() });
-        assert!(said.contains("T_op + T_B") && !said.contains("T_B, 8 KiB"), "{said}");
-        assert!(!said.contains("stable together"), "{said}");
+        let printed = text(&Outcome { version: 2, ..outcome() });
+        assert!(printed.contains("T_op + T_B") && !printed.contains("T_B, 8 KiB"), "{printed}");
+        assert!(!printed.contains("stable together"), "{printed}");
         let link = "L=80us".parse().unwrap();
-        let said = text(&Outcome { link, ..outcome() });
-        assert!(said.contains("160 us are those of the emulated link; the other 40 us"), "{said}");
-        assert!(!said.contains("a run behind a link with a known L"), "{said}");
+        let printed = text(&Outcome { link, ..outcome() });
+        assert!(
+            printed.contains("160 us are those of the emulated link; the other 40 us"),
+            "{printed}"
+        );
+        assert!(!printed.contains("a run behind a link with a known L"), "{printed}");
     }
 
     #[test]
     fn an_o_that_the_model_does_not_take_whole_is_reported_with_what_it_takes() {
         let mut outcome = outcome();
         outcome.findings.path.overhead_us = 44.8;
-        outcome.findings.overhead_us = told(120.0);
-        let said = text(&outcome);
-        assert!(said.contains("the model takes 44.8 us of it"), "{said}");
-        outcome.findings.overhead_us = told(44.8);
+        outcome.findings.overhead_us = all(120.0);
+        let printed = text(&outcome);
+        assert!(printed.contains("the model takes 44.8 us of it"), "{printed}");
+        outcome.findings.overhead_us = all(44.8);
         assert!(!text(&outcome).contains("the model takes"));
     }
 
@@ -403,7 +408,7 @@ mod tests {
     fn a_least_number_of_servers_has_its_own_reason() {
         let mut least = outcome();
         let with = |least: &mut Outcome, why| {
-            let servers = Servers { count: told(3.0), at_least: Some(why) };
+            let servers = Servers { count: all(3.0), at_least: Some(why) };
             least.concurrency.servers = Some(servers);
             text(least)
         };

@@ -65,21 +65,25 @@ pub(crate) async fn measure(
         pair.log_us().map(|(write_us, both_us)| LogDevice { write_us, both_us, us_per_kib: 0.0 });
     let mut points = Vec::new();
     for outstanding in WINDOWS {
-        let calls = Stable { bytes: CALL_BYTES.into(), outstanding };
-        let of = |log| outlook(path, Server::Concurrent, log, &calls).turns.per_s;
-        let predicted = [Some(of(None)), device.as_ref().map(|device| of(Some(device)))];
         let mut measured = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
             for (side, rates) in sides.iter().zip(&mut measured) {
                 rates.push(side.per_s(outstanding, time).await?);
             }
         }
+        let predicted = Point::predicted(path, device.as_ref(), outstanding);
         points.push(Point { outstanding, measured, predicted });
     }
     Ok(Logged { device, time, points })
 }
 
 impl Point {
+    fn predicted(path: &NfsPath, log: Option<&LogDevice>, outstanding: u32) -> [Option<f64>; 2] {
+        let calls = Stable { bytes: CALL_BYTES.into(), outstanding };
+        let per_s = |log| outlook(path, Server::Concurrent, log, &calls).turns.per_s;
+        [Some(per_s(None)), log.map(|log| per_s(Some(log)))]
+    }
+
     /// The medians.
     fn per_s(&self) -> [f64; 2] {
         let median = |rates: &Vec<f64>| {
@@ -123,7 +127,7 @@ impl Logged {
             ["outstanding", "without, 1/s", "with, 1/s", "gain", "predicted", "difference"];
         let row = |point: &Point| {
             let ([without, with], (gain, predicted)) = (point.per_s(), point.gains());
-            vec![
+            [
                 point.outstanding.to_string(),
                 format!("{without:.0}"),
                 format!("{with:.0}"),
@@ -134,17 +138,14 @@ impl Logged {
                 }),
             ]
         };
-        Numbers {
-            title: "With a write log and without".to_owned(),
-            caption: format!(
-                "FILE_SYNC WRITEs of 8 KiB to one file of each of two servers on one disk, \
-                 {ROUNDS} runs of {} in alternation, medians. {}",
-                self.time,
-                self.basis()
-            ),
-            columns: columns.map(str::to_owned).into(),
-            rows: self.points.iter().map(row).collect(),
-        }
+        let caption = format!(
+            "FILE_SYNC WRITEs of 8 KiB to one file of each of two servers on one disk, {ROUNDS} \
+             runs of {} in alternation, medians. {}",
+            self.time,
+            self.basis()
+        );
+        let rows = self.points.iter().map(row);
+        Numbers::new("With a write log and without", &caption, columns, rows)
     }
 
     /// What the predictions are made from.
@@ -182,9 +183,7 @@ impl Logged {
             run.metric(&name("without_per_s"), without, "1/s");
             run.metric(&name("with_per_s"), with, "1/s");
             run.metric(&name("gain"), gain, "ratio");
-            if let Some(predicted) = predicted {
-                run.metric(&name("gain_predicted"), predicted, "ratio");
-            }
+            run.metric_if_known(&name("gain_predicted"), predicted, "ratio");
         }
     }
 }

@@ -18,11 +18,11 @@
 use std::cell::Cell;
 
 use super::{Change, How, What, WhatIfError};
-use crate::model::closed::server::ClosedServer;
+use crate::model::closed::closed_server::ClosedServer;
 use crate::model::infer::Inferred;
 use crate::model::least_squares::Fitted;
+use crate::model::queue::file_server::{Bottleneck, FileServer};
 use crate::model::queue::line::Line;
-use crate::model::queue::server::{Bottleneck, FileServer};
 use crate::stats::Estimate;
 
 /// What the question is about.

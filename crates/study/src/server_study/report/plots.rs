@@ -9,9 +9,9 @@ use report::{
 };
 
 use crate::explain::{self, bytes};
-use crate::sweep::logged::Logged;
-use crate::sweep::outcome::Outcome;
-use crate::sweep::record;
+use crate::server_study::logged::Logged;
+use crate::server_study::outcome::Outcome;
+use crate::server_study::record;
 
 /// Points kept of what is drawn.
 const POINTS_MAX: usize = 1_500;
@@ -38,29 +38,23 @@ pub(super) fn cycles(outcome: &Outcome) -> Vec<Cycle> {
 }
 
 pub(super) fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
-    let mut sizes: Vec<u32> =
-        outcome.measured.iter().map(|measured| measured.configuration.call_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let mut ceilings =
-        vec![Ceiling { label: "storage".to_owned(), mib_s: outcome.storage_mib_per_s() }];
-    ceilings.push(Ceiling { label: "link".to_owned(), mib_s: outcome.link_mib_per_s() });
-    ceilings.retain(|ceiling| ceiling.mib_s.is_finite());
-    let swept = sizes.into_iter().map(|call_bytes| ThroughputPlot {
+    let explanation = &outcome.explanation;
+    let curve = |subject: usize, call_bytes: u32| Curve {
+        name: outcome.target.subjects[subject].to_owned(),
+        points: explanation.curve(subject, call_bytes).map(|row| point(outcome, row)).collect(),
+    };
+    let swept = explanation.sizes().into_iter().map(|call_bytes| ThroughputPlot {
         title: format!("{} writes", bytes(call_bytes)),
-        curves: (0..outcome.target.subjects.len())
-            .map(|subject| Curve {
-                name: outcome.target.subjects[subject].to_owned(),
-                points: outcome
-                    .explanation
-                    .curve(subject, call_bytes)
-                    .map(|row| point(outcome, row))
-                    .collect(),
-            })
-            .collect(),
-        ceilings: ceilings.clone(),
+        curves: (0..outcome.target.subjects.len()).map(|of| curve(of, call_bytes)).collect(),
+        ceilings: ceilings(outcome),
     });
     swept.chain(outcome.logged.iter().map(Logged::plot)).collect()
+}
+
+fn ceilings(outcome: &Outcome) -> Vec<Ceiling> {
+    let all = [("storage", outcome.storage_mib_per_s()), ("link", outcome.link_mib_per_s())];
+    let known = all.into_iter().filter(|(_, mib_s)| mib_s.is_finite());
+    known.map(|(label, mib_s)| Ceiling { label: label.to_owned(), mib_s }).collect()
 }
 
 fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {

@@ -13,6 +13,7 @@ use perf::units::{Instant, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::outcome::Outcome;
+use crate::explain::{Row, half};
 
 /// Points kept of each series; the calls themselves are in calls.csv.
 const SERIES_POINTS_MAX: usize = 1_000;
@@ -82,10 +83,6 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
     let findings = &outcome.findings;
     let null = findings.null_us.len() as u64;
     let rounds = findings.rounds as u64;
-    let half = |estimate: perf::stats::Estimate| perf::stats::Estimate {
-        value: estimate.value / 2.0,
-        ci95: estimate.ci95.map(|ci| perf::stats::Interval { lo: ci.lo / 2.0, hi: ci.hi / 2.0 }),
-    };
     run.estimate("t_prop_us", &half(findings.round_trip), "us", null);
     run.estimate("rtt_us_median", &findings.round_trip, "us", null);
     if let Ok(sample) = perf::stats::Sample::new(findings.null_us.clone()) {
@@ -119,21 +116,25 @@ fn throughput(run: &mut Run, outcome: &Outcome) {
         let suffix = suffix(outcome, row.configuration);
         if let Some(measured) = outcome.measured(row.configuration) {
             measured_throughput(run, &suffix, measured);
-            let calls = measured.typical.events.len().max(1) as f64;
-            let cpu = measured.typical.cpu;
-            let client = cpu.thread.as_micros_f64() / calls;
-            let all = cpu.process.as_micros_f64() / calls;
-            run.metric(&format!("client_cpu_us_per_call_{suffix}"), client, "us");
-            run.metric(&format!("process_cpu_us_per_call_{suffix}"), all, "us");
+            processor_time(run, &suffix, measured);
         }
-        let predicted = row.prediction.mib_per_s;
-        run.metric(&format!("predicted_mib_per_s_{suffix}"), predicted, "MiB/s");
-        if let Some(closed) = row.closed_mib_per_s {
-            run.metric(&format!("mva_mib_per_s_{suffix}"), closed, "MiB/s");
+        let models = [
+            ("predicted", Some(row.prediction.mib_per_s)),
+            ("mva", row.closed_mib_per_s),
+            ("simulated", row.simulated_mib_per_s),
+        ];
+        for (model, mib_per_s) in models {
+            let name = format!("{model}_mib_per_s_{suffix}");
+            run.metric_if_known(&name, mib_per_s, "MiB/s");
         }
-        if let Some(simulated) = row.simulated_mib_per_s {
-            run.metric(&format!("simulated_mib_per_s_{suffix}"), simulated, "MiB/s");
-        }
+    }
+}
+
+fn processor_time(run: &mut Run, suffix: &str, measured: &Measured) {
+    let calls = measured.typical.events.len().max(1) as f64;
+    let cpu = measured.typical.cpu;
+    for (of, time) in [("client", cpu.thread), ("process", cpu.process)] {
+        run.metric(&format!("{of}_cpu_us_per_call_{suffix}"), time.as_micros_f64() / calls, "us");
     }
 }
 
@@ -149,6 +150,18 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     let explanation = &outcome.explanation;
     run.metric("best_window", explanation.after.outstanding as f64, "calls");
     run.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
+    model_errors(run, outcome);
+    run.metric("gain_error_pct", outcome.gain().error_pct(), "%");
+    limits(run, outcome);
+    run.metric("before_mib_per_s", outcome.before_mib_per_s(), "MiB/s");
+    run.metric("after_mib_per_s", outcome.after_mib_per_s(), "MiB/s");
+    run.metric_if_known("other_cpu_share", outcome.neighbours_share, "ratio");
+    run.metric("predicted_gain", outcome.predicted_gain(), "ratio");
+    run.metric("measured_gain", outcome.measured_gain(), "ratio");
+}
+
+fn model_errors(run: &mut Run, outcome: &Outcome) {
+    let explanation = &outcome.explanation;
     let main: Vec<f64> = outcome
         .main_curve()
         .filter_map(|configuration| explanation.row(configuration))
@@ -156,16 +169,17 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
         .collect();
     run.metric("model_error_pct_median_n1_n64", records::median(main), "%");
     run.metric("model_error_pct_median", explanation.error_pct_median, "%");
-    if let Some(noise_pct) = explanation.choice.noise_pct {
-        run.metric("repetitions_differ_pct", noise_pct, "%");
-    }
+    run.metric_if_known("repetitions_differ_pct", explanation.choice.noise_pct, "%");
     for (model, error) in &explanation.choice.errors_pct {
         let name = model.name().replace(' ', "_");
         run.metric(&format!("error_pct_median_{name}"), *error, "%");
     }
     run.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
     records::errors(run, &explanation.errors);
-    run.metric("gain_error_pct", outcome.gain().error_pct(), "%");
+}
+
+/// Of link and storage.
+fn limits(run: &mut Run, outcome: &Outcome) {
     run.metric("link_mib_per_s", outcome.link_mib_per_s(), "MiB/s");
     match &outcome.local {
         Some(local) => {
@@ -179,13 +193,6 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     }
     run.metric("limit_mib_per_s", outcome.limit_mib_per_s(), "MiB/s");
     run.metric("efficiency_of_limit", outcome.efficiency_of_limit(), "ratio");
-    run.metric("before_mib_per_s", outcome.before_mib_per_s(), "MiB/s");
-    run.metric("after_mib_per_s", outcome.after_mib_per_s(), "MiB/s");
-    if let Some(share) = outcome.neighbours_share {
-        run.metric("other_cpu_share", share, "ratio");
-    }
-    run.metric("predicted_gain", outcome.predicted_gain(), "ratio");
-    run.metric("measured_gain", outcome.measured_gain(), "ratio");
 }
 
 fn calls(run: &mut Run, outcome: &Outcome) {
@@ -233,28 +240,8 @@ fn model(outcome: &Outcome) -> Map<String, Value> {
         .zip(&outcome.explanation.servers)
         .map(|(name, server)| ((*name).to_owned(), Value::from(server_name(*server))))
         .collect();
-    let rows: Vec<Value> = outcome
-        .explanation
-        .rows
-        .iter()
-        .map(|row| {
-            let cycle = row.prediction.cycle;
-            let mut said = json!({
-                "configuration": suffix(outcome, row.configuration),
-                "predicted_mib_per_s": row.prediction.mib_per_s,
-                "bound": format!("{:?}", row.prediction.bound),
-                "cycle_us": {
-                    "prop": cycle.prop_us, "ser": cycle.ser_us,
-                    "op": cycle.op_us, "block": cycle.block_us,
-                },
-            });
-            if let Some((measured, error)) = row.measured_mib_per_s.zip(row.error_pct()) {
-                said["measured_mib_per_s"] = measured.into();
-                said["error_pct"] = error.into();
-            }
-            said
-        })
-        .collect();
+    let rows: Vec<Value> =
+        outcome.explanation.rows.iter().map(|row| model_row(outcome, row)).collect();
     let model = json!({
         "name": "transaction cycle",
         "parameters": {
@@ -276,6 +263,24 @@ fn model(outcome: &Outcome) -> Map<String, Value> {
         Value::Object(model) => model,
         _ => Map::new(),
     }
+}
+
+fn model_row(outcome: &Outcome, row: &Row) -> Value {
+    let cycle = row.prediction.cycle;
+    let mut value = json!({
+        "configuration": suffix(outcome, row.configuration),
+        "predicted_mib_per_s": row.prediction.mib_per_s,
+        "bound": format!("{:?}", row.prediction.bound),
+        "cycle_us": {
+            "prop": cycle.prop_us, "ser": cycle.ser_us,
+            "op": cycle.op_us, "block": cycle.block_us,
+        },
+    });
+    if let Some((measured, error)) = row.measured_mib_per_s.zip(row.error_pct()) {
+        value["measured_mib_per_s"] = measured.into();
+        value["error_pct"] = error.into();
+    }
+    value
 }
 
 /// `8k_stall_n1`

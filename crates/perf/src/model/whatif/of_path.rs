@@ -195,7 +195,7 @@ impl Case {
     }
 
     /// Another link. Where what the old one took is not known, it is taken for the slowest stage of
-    /// the pipe: then a slower one can be asked about, and no faster one, behind which some other
+    /// the pipe: then a slower one can be predicted, and no faster one, behind which some other
     /// stage would show.
     fn relink(&mut self, us_per_kib: f64) -> Result<(), WhatIfError> {
         let path = &mut self.path;
@@ -517,7 +517,7 @@ mod tests {
         assert!(after.per_s.value > 5.0 * before.per_s.value, "{before:?} {after:?}");
         let interval = before.per_s.ci95.unwrap();
         assert!((interval.hi / before.per_s.value - 1.1).abs() < 0.02, "{before:?}");
-        // What the log takes is told, and so the disk's interval is none of its own.
+        // What the log takes is given, and so the disk's interval is none of its own.
         assert_eq!(after.per_s.ci95, None);
         assert_eq!(case.stable(&["L+1ms".parse().unwrap()], &calls, &spread).unwrap(), None);
         assert!(case.changed(&["write-log x2".parse().unwrap()]).is_err());
