@@ -133,7 +133,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if !arguments.live.is_empty() {
         return run_live(arguments);
     }
-    // A panic is a failure of the plan, and told with it.
+    // A panic is a failure of the plan, and reported with it.
     std::panic::set_hook(Box::new(|_| {}));
     let options = Options { planted: None, is_verbose: arguments.verbose };
     if let Some(path) = &arguments.plan {

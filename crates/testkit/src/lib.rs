@@ -32,7 +32,6 @@ use perf::units::Nanos;
 use server::Replies;
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
-use server::types::Caller;
 use server::{
     CommitMode, Engine, EngineConfig, Export, Exported, Exports, Peer, Rule, ServiceCost, Squash,
     Transport,
@@ -42,6 +41,7 @@ use wire::record::Message;
 use wire::rpc::CallHeader;
 use wire::xdr::{Decode, Reader};
 use world::machine::{time_of_day, times};
+use world::server::{everyone_is_root, service};
 
 use crate::lies::{Liar, Lie};
 use crate::outage::Outage;
@@ -86,7 +86,7 @@ impl<S: Store> Site<S> {
             CommitMode::Stall => 1,
             CommitMode::Concurrent => 256,
         };
-        let exports = Exports::one(Export::ruled(rule()), store);
+        let exports = Exports::one(Export::ruled(everyone_is_root()), store);
         let replies = Replies::in_memory(REPLIES_MAX, times(clock));
         let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
         Self {
@@ -101,12 +101,12 @@ impl<S: Store> Site<S> {
 
     /// From now on changes are refused.
     pub fn become_read_only(&self) {
-        self.rule(Rule { read_only: true, ..rule() });
+        self.rule(Rule { read_only: true, ..everyone_is_root() });
     }
 
     /// From now on callers are who they say.
     pub fn believe_callers(&self) {
-        self.rule(Rule { squash: Squash::None, ..rule() });
+        self.rule(Rule { squash: Squash::None, ..everyone_is_root() });
     }
 
     /// From now on this is what clients may do.
@@ -184,12 +184,7 @@ impl<S: Store> Site<S> {
 
     /// Serves the other end of a connection.
     fn serve(&self, theirs: impl net::transport::Transport + 'static) {
-        let engine = Arc::clone(&self.engine);
-        let service = move |peer: serve::Peer, record: Bytes| {
-            let engine = Arc::clone(&engine);
-            let peer = Peer::at(peer.address, Transport::Stream);
-            async move { engine.call(peer, record).await.reply() }
-        };
+        let service = service(&self.engine, Transport::Stream);
         let host = self.host.clone();
         self.clock.spawn(async move {
             host.connection(theirs, service).await.ok();
@@ -216,12 +211,7 @@ impl<S: Store> Site<S> {
     pub fn datagrams(&self, shared: &SharedImpairments, options: &call::Options) -> Rpc {
         let (ours, theirs) =
             lossy::pair_under(&self.clock, shared).expect("a world never runs out of timers");
-        let engine = Arc::clone(&self.engine);
-        let service = move |peer: serve::Peer, record: Bytes| {
-            let engine = Arc::clone(&engine);
-            let peer = Peer::at(peer.address, Transport::Datagram);
-            async move { engine.call(peer, record).await.reply() }
-        };
+        let service = service(&self.engine, Transport::Datagram);
         let host = self.host.clone();
         self.clock.spawn(async move { host.listen_datagrams(theirs, service).await });
         let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
@@ -268,15 +258,6 @@ impl<S: Store> Site<S> {
     }
 }
 
-/// Everybody is root.
-fn rule() -> Rule {
-    Rule {
-        squash: Squash::All,
-        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-        ..Rule::default()
-    }
-}
-
 impl<S: Store> Subject for Site<S> {
     fn server(&self) -> Option<Server> {
         Some(match self.commit_mode {
@@ -290,7 +271,7 @@ impl<S: Store> Subject for Site<S> {
     }
 }
 
-/// An empty memory store that tells the world's time.
+/// An empty memory store with the world's time.
 pub fn memory_store(clock: &Clock) -> MemStore {
     memory_store_of(MemOptions::default(), clock)
 }

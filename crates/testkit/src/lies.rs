@@ -1,4 +1,4 @@
-//! Servers that answer what they should not: the replies of a real one, told otherwise.
+//! Servers that answer what they should not: the replies of a real one, falsified.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use wire::nfs3::{
 use wire::rpc::{CallHeader, ReplyHeader};
 use wire::xdr::{Decode, Encode, List, Reader, from_bytes};
 
-/// What the server tells.
+/// What the server answers falsely.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Lie {
     /// Listings go round in a circle of two pages.
@@ -29,7 +29,7 @@ pub enum Lie {
     NoDtpref,
     /// Every WRITE is unstable, whatever was requested, and every reply has another verifier.
     NeverKept,
-    /// The verifier is another one with each reply; who asks for stable storage gets it.
+    /// The verifier is another one with each reply; stable WRITEs are answered as such.
     NewVerifiers,
     /// READ gives nothing, and the file goes on.
     ReadsNothing,
@@ -39,7 +39,7 @@ pub enum Lie {
     WritesNothing,
     /// WRITE takes more than it was given.
     WritesMore,
-    /// READ, WRITE, COMMIT and GETATTR are to be asked again later, for ever.
+    /// READ, WRITE, COMMIT and GETATTR are to be tried again later, for ever (JUKEBOX).
     AlwaysLater,
     /// No name may have any length, and no file a link.
     NoNames,
@@ -81,7 +81,7 @@ impl Liar {
         Self { lie, replies: Arc::default() }
     }
 
-    /// The reply to `call`, both whole records, as it is told.
+    /// The reply to `call`, both whole records, as falsified.
     ///
     /// # Panics
     /// They are no call and no reply to it.
@@ -93,9 +93,9 @@ impl Liar {
         let Some(results) = reply.strip_prefix(&head[..]).filter(|_| is_ours) else {
             return reply;
         };
-        let told = Procedure::from_code(header.procedure)
+        let falsified = Procedure::from_code(header.procedure)
             .and_then(|procedure| self.results(procedure, &mut args, results));
-        told.map_or_else(|| reply.clone(), |told| [head, told].concat())
+        falsified.map_or_else(|| reply.clone(), |falsified| [head, falsified].concat())
     }
 
     /// Other results than the true ones; none where those are sent.
@@ -189,16 +189,16 @@ impl Liar {
     }
 
     /// The page behind `asked`.
-    fn listing(&self, asked: u64, plus: bool) -> Option<Vec<u8>> {
+    fn listing(&self, cookie: u64, plus: bool) -> Option<Vec<u8>> {
         let page: Vec<(String, u64)> = match self.lie {
             Lie::CookiesRepeat => {
-                let first = if asked == 3 { 4 } else { 1 };
+                let first = if cookie == 3 { 4 } else { 1 };
                 (first..first + 3).map(|cookie| (format!("name-{cookie}"), cookie)).collect()
             }
-            Lie::OneCookie => (1..4).map(|number| (format!("name-{number}"), asked + 7)).collect(),
+            Lie::OneCookie => (1..4).map(|number| (format!("name-{number}"), cookie + 7)).collect(),
             Lie::EmptyPages => Vec::new(),
             Lie::SameNames => {
-                (1..4).map(|number| (format!("name-{number}"), asked + number)).collect()
+                (1..4).map(|number| (format!("name-{number}"), cookie + number)).collect()
             }
             _ => return None,
         };

@@ -23,7 +23,7 @@ use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::loggp::Link;
 use perf::model::transaction::{Path, Server, Storage, Transfer};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::model::write_log::{LogDevice, Stable};
 use perf::units::Nanos;
 use server::store::sim::{LogSpec, SimOptions, WriteBack};
@@ -201,7 +201,7 @@ fn link(path: &Path) -> Profile {
     }
 }
 
-/// Whether a world of the case writes back before a COMMIT asks for it.
+/// Whether a world of the case writes back before a COMMIT comes.
 pub fn writes_back_early(case: &Case) -> bool {
     is_early(&case.path, case.server)
 }

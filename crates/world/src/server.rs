@@ -23,6 +23,7 @@ use net::transport::memory;
 use parking_lot::Mutex;
 use perf::model::disk::Counts;
 use perf::units::Nanos;
+use server::store::Store;
 use server::store::sim::{Faults, SimOptions, SimStore, Stats};
 use server::types::Caller;
 use server::{
@@ -283,18 +284,26 @@ fn together(first: &Stats, second: Stats) -> Stats {
     }
 }
 
-/// The store for everyone, who is root there.
 fn exports(store: &Arc<SimStore>) -> Exports<SimStore> {
-    let rule = Rule {
-        squash: Squash::All,
-        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-        ..Rule::default()
-    };
-    let exported = Exported { export: Export::ruled(rule), store: Arc::clone(store) };
+    let export = Export::ruled(everyone_is_root());
+    let exported = Exported { export, store: Arc::clone(store) };
     Exports::new(vec![exported]).expect("one export has nothing in common with another")
 }
 
-fn service(engine: &Arc<Engine<SimStore>>, carrier: Carrier) -> impl serve::Service + Sync + use<> {
+/// The rule of an export on which every caller is root.
+pub fn everyone_is_root() -> Rule {
+    Rule {
+        squash: Squash::All,
+        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+        ..Rule::default()
+    }
+}
+
+/// An engine as a host serves it, to connections or to datagrams.
+pub fn service<S: Store>(
+    engine: &Arc<Engine<S>>,
+    carrier: Carrier,
+) -> impl serve::Service + Sync + use<S> {
     let engine = Arc::clone(engine);
     move |peer: serve::Peer, record: Bytes| {
         let engine = Arc::clone(&engine);

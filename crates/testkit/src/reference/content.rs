@@ -62,7 +62,7 @@ impl Content {
         self.pending.push(Pending { range, value, by: None });
     }
 
-    /// What is not stable may be there or not: its writer has gone, or was told of an error.
+    /// What is not stable may be there or not: its writer has gone, or got an error.
     pub fn doubt_all(&mut self) {
         self.pending.iter_mut().for_each(|pending| pending.by = None);
     }

@@ -62,7 +62,7 @@ impl Sessions {
 
 impl Sessions {
     /// Whether there may be no such file, or only one that is stale, from `began` to `ended`. That
-    /// it is missing may be remembered for `patience` by who has asked before.
+    /// it is missing may be remembered for `patience` by who has looked before.
     ///
     /// # Errors
     /// It is there.

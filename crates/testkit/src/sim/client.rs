@@ -12,10 +12,10 @@ use net::clock::{Clock, Group};
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
+use super::access::{Access, Means};
 use super::data::Stopped;
 use super::expected::{Expected, type_of};
 use super::fate::Wires;
-use super::hands::{Grip, Hands};
 use super::public::Places;
 use super::{Failure, Stage, on_disk};
 use crate::plan::{By, Level, Op, Plan};
@@ -41,7 +41,7 @@ const TRAITS: Traits = Traits {
 pub(crate) struct Actor {
     pub(super) number: usize,
     pub(super) stage: Stage,
-    pub(super) hands: Hands,
+    pub(super) access: Access,
     pub(super) places: Places,
     pub(super) expected: Expected,
     wires: Wires,
@@ -55,18 +55,18 @@ impl Actor {
     pub(crate) async fn enter(stage: &Stage, plan: &Plan, number: usize) -> Result<Self, Failure> {
         let (clock, session, wires) = mounted(stage, plan, number).await?;
         let (places, home) = Places::make(&session, plan.clients.len(), number).await?;
-        let grip = match plan.clients[number].level {
-            Level::Calls => Grip::Calls(session),
+        let means = match plan.clients[number].level {
+            Level::Calls => Means::Calls(session),
             Level::Files => {
                 let disk = number.is_multiple_of(2).then(|| on_disk(&Memory::default()));
                 let files = Files::on_disk(&clock, session, files::Options::default(), disk);
-                Grip::Files { files, opens: Default::default() }
+                Means::Files { files, opens: Default::default() }
             }
         };
         Ok(Self {
             number,
             stage: stage.clone(),
-            hands: Hands { home, grip },
+            access: Access { home, means },
             places,
             expected: Expected::new(),
             wires,
@@ -126,11 +126,11 @@ impl Actor {
         let client = self.number;
         self.note(|| format!("{client} leaves"));
         for (number, file) in self.expected.unsettled() {
-            if self.expected.has_name(number) || self.hands.is_open(&file) {
+            if self.expected.has_name(number) || self.access.is_open(&file) {
                 self.commit(number, file).await?;
             }
         }
-        for file in self.hands.opens() {
+        for file in self.access.opens() {
             if let Some(number) = self.expected.number_of(&file) {
                 self.read_and_check(number, file, 0, 1 << 20).await?;
                 self.close(number, file).await?;
@@ -138,7 +138,7 @@ impl Actor {
         }
         self.commit_part().await?;
         self.leave_places().await?;
-        if let Grip::Files { files, .. } = &self.hands.grip {
+        if let Means::Files { files, .. } = &self.access.means {
             let lost = files.shut_down().await;
             if let Some(loss) = lost.first().filter(|_| !self.stage.history.was_troubled()) {
                 return Err(Failure::new("loss at the end", loss.error.to_string()));
@@ -200,7 +200,7 @@ impl Actor {
                     self.read_and_check(number, file, *at, *bytes).await
                 }
                 Some((Thing::Link(_, text), link)) => {
-                    let seen = self.hands.readlink(link).await.map_err(no_reply("readlink"))?;
+                    let seen = self.access.readlink(link).await.map_err(no_reply("readlink"))?;
                     match seen == text.as_bytes() {
                         true => Ok(()),
                         false => Err(Failure::new("readlink", format!("{seen:?}, not {text}"))),
@@ -224,14 +224,14 @@ impl Actor {
 
     async fn change(&mut self, number: u32, change: &Change) -> Result<(), Failure> {
         let change = match change {
-            Change::Create(path, How::Guarded) if self.hands.is_files() => {
+            Change::Create(path, How::Guarded) if self.access.is_files() => {
                 Change::Create(path.clone(), How::Exclusive)
             }
             other => other.clone(),
         };
         self.close_what_goes(&change).await?;
         let since = self.stage.clock.now();
-        let result = self.hands.change(&change, number).await;
+        let result = self.access.change(&change, number).await;
         let doubt = self.doubt(since);
         let (seen, handle) = match result {
             Ok(handle) => (Ok(()), handle),
@@ -250,7 +250,7 @@ impl Actor {
         }
         for number in self.expected.files_at(path) {
             if let Some(file) = self.expected.handle_of(number)
-                && self.hands.is_open(&file)
+                && self.access.is_open(&file)
             {
                 self.commit(number, file).await?;
                 self.close(number, file).await?;
@@ -264,7 +264,7 @@ impl Actor {
         &mut self,
         path: &str,
     ) -> Result<Option<(Thing, FileHandle)>, Failure> {
-        let seen = match self.hands.find(path).await {
+        let seen = match self.access.find(path).await {
             Ok(handle) => Ok(handle),
             Err(error) => Err(status(&error)?),
         };
@@ -272,7 +272,7 @@ impl Actor {
         self.expected.looked_up(path, seen)?;
         let Ok(handle) = seen else { return Ok(None) };
         if self.expected.is_ambiguous(path) {
-            let seen = self.hands.getattr(handle).await.map_err(no_reply("getattr"))?;
+            let seen = self.access.getattr(handle).await.map_err(no_reply("getattr"))?;
             self.expected.is_a(path, seen.ftype)?;
         }
         Ok(Some((self.expected.thing_at(path, handle)?, handle)))
@@ -288,7 +288,7 @@ impl Actor {
     async fn look(&mut self, path: &str) -> Result<(), Failure> {
         let Some((thing, handle)) = self.resolve(path).await? else { return Ok(()) };
         let before = self.losses();
-        let seen = self.hands.getattr(handle).await.map_err(no_reply("getattr"))?;
+        let seen = self.access.getattr(handle).await.map_err(no_reply("getattr"))?;
         let losses = if self.losses() == before { before } else { UNSURE };
         if seen.ftype != type_of(&thing) {
             return Err(Failure::new("type", format!("{path} is a {}", seen.ftype)));
@@ -300,7 +300,7 @@ impl Actor {
                 return Err(Failure::new("size", what));
             }
             let names = self.expected.names_of(number);
-            let may_be_hidden = self.hands.is_open(&handle) || self.expected.may_leave_hidden;
+            let may_be_hidden = self.access.is_open(&handle) || self.expected.may_leave_hidden;
             if !names.contains(&seen.nlink) && !may_be_hidden {
                 let what = format!("{path} has {} names, not {names:?}", seen.nlink);
                 return Err(Failure::new("names", what));
@@ -311,7 +311,7 @@ impl Actor {
 
     async fn list(&mut self, path: &str) -> Result<(), Failure> {
         let Some((Thing::Dir, dir)) = self.resolve(path).await? else { return Ok(()) };
-        let mut seen = self.hands.list(dir).await.map_err(no_reply("list"))?;
+        let mut seen = self.access.list(dir).await.map_err(no_reply("list"))?;
         self.expected.crashed(self.stage.history.crashes());
         seen.retain(|name| !name.starts_with(".nfs"));
         seen.sort();
@@ -325,8 +325,8 @@ impl Actor {
 
     /// How often something was lost, for bytes that are not kept by the client itself.
     pub(super) fn losses(&self) -> u64 {
-        match self.hands.is_files() {
-            // An error that was not told yet: what it was for is given up.
+        match self.access.is_files() {
+            // An error that was not reported yet: what it was for is given up.
             true if self.stage.history.was_troubled() => UNSURE,
             true => NEVER,
             false => self.stage.history.losses(),
@@ -345,8 +345,8 @@ impl Actor {
     pub(super) fn excused(&self, verb: &str, error: &Error, since: Instant) -> Result<(), Stopped> {
         let status = status(error)?;
         let doubt = self.doubt(since);
-        // What is written behind fails before it is told.
-        let late = self.hands.is_files() && self.stage.history.was_troubled();
+        // What is written behind fails before that is reported.
+        let late = self.access.is_files() && self.stage.history.was_troubled();
         let is_excused = match status {
             NfsStat3::Io => doubt.failed || late,
             NfsStat3::NoSpc => doubt.full || late,
@@ -401,7 +401,7 @@ async fn unless_killed<T>(group: &Group, work: impl Future<Output = T>) -> Optio
     }
 }
 
-/// The status that the server told; anything else is a failure of the run.
+/// The status in the reply; anything else is a failure of the run.
 pub(super) fn status(error: &Error) -> Result<NfsStat3, Failure> {
     error.status().ok_or_else(|| Failure::new("no reply", error.to_string()))
 }

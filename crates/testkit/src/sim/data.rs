@@ -5,8 +5,8 @@ use perf::units::Nanos;
 use wire::nfs3::{FileHandle, NfsStat3, StableHow};
 
 use super::Failure;
+use super::access::Taken;
 use super::client::{Actor, NEVER, UNSURE, no_reply};
-use super::hands::Taken;
 use crate::reference::content::{Content, Written};
 
 /// COMMITs in a row, each of which finds that the server has lost something again.
@@ -26,13 +26,13 @@ impl Actor {
         let piece = bytes.div_ceil(pieces.max(1)).max(1);
         let starts = (at..at + bytes).step_by(piece as usize);
         let ranges: Vec<_> = starts.map(|from| from..(from + piece).min(at + bytes)).collect();
-        if let Err(error) = self.hands.open(file).await {
+        if let Err(error) = self.access.open(file).await {
             return self.excuse("open", &error, since);
         }
-        let hands = &self.hands;
+        let access = &self.access;
         let writes = ranges.iter().map(|range| {
             let range = u64::from(range.start)..u64::from(range.end);
-            hands.write(file, range, value, stable)
+            access.write(file, range, value, stable)
         });
         let written = join_all(writes).await;
         for (range, written) in ranges.into_iter().zip(written) {
@@ -44,7 +44,7 @@ impl Actor {
                 }
                 Err(error) => {
                     self.excuse("write", &error, since)?;
-                    let is_files = self.hands.is_files();
+                    let is_files = self.access.is_files();
                     let content = self.expected.content(number);
                     if is_files {
                         content.doubt_all();
@@ -83,7 +83,7 @@ impl Actor {
     ) -> Result<(), Stopped> {
         for _ in 0..COMMITS_MAX {
             let since = self.stage.clock.now();
-            let verifier = match self.hands.commit(file).await {
+            let verifier = match self.access.commit(file).await {
                 Ok(Some(verifier)) => verifier,
                 Ok(None) => {
                     content.flushed();
@@ -91,7 +91,7 @@ impl Actor {
                 }
                 Err(error) => {
                     self.excused("commit", &error, since)?;
-                    if self.hands.is_files() {
+                    if self.access.is_files() {
                         content.doubt_all();
                         return Ok(());
                     }
@@ -107,7 +107,7 @@ impl Actor {
             for (range, value) in lost {
                 let (since, losses) = (self.stage.clock.now(), self.losses());
                 let place = offset + range.start as u64..offset + range.end as u64;
-                match self.hands.write(file, place, value, StableHow::Unstable).await {
+                match self.access.write(file, place, value, StableHow::Unstable).await {
                     Ok(taken) => {
                         take(content, range, value, StableHow::Unstable, losses, taken)?;
                     }
@@ -128,7 +128,7 @@ impl Actor {
 
     pub(super) async fn close(&mut self, number: u32, file: FileHandle) -> Result<(), Failure> {
         let since = self.stage.clock.now();
-        if let Err(error) = self.hands.close(file).await {
+        if let Err(error) = self.access.close(file).await {
             if error.status() == Some(NfsStat3::Stale) && self.may_be_gone(number) {
                 return Ok(());
             }
@@ -145,7 +145,7 @@ impl Actor {
         bytes: u32,
     ) -> Result<(), Failure> {
         let since = self.stage.clock.now();
-        match self.hands.resize(file, u64::from(bytes)).await {
+        match self.access.resize(file, u64::from(bytes)).await {
             Ok(()) => self.expected.content(number).resized(bytes as usize),
             Err(error) => {
                 self.excuse("resize", &error, since)?;
@@ -163,7 +163,7 @@ impl Actor {
         bytes: u32,
     ) -> Result<(), Failure> {
         let before = self.losses();
-        let got = match self.hands.read(file, u64::from(at), bytes).await {
+        let got = match self.access.read(file, u64::from(at), bytes).await {
             Err(error) if error.status() == Some(NfsStat3::Stale) && self.may_be_gone(number) => {
                 return Ok(());
             }
@@ -189,7 +189,7 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// A write was taken: notes it, and checks that it is as stable as was asked.
+/// A write was taken: notes it, and checks that it is as stable as requested.
 pub(super) fn take(
     content: &mut Content,
     range: std::ops::Range<usize>,
@@ -205,7 +205,8 @@ pub(super) fn take(
         }
         Taken::Answered { bytes, committed, verifier } => {
             if committed < stable || bytes > range.len() {
-                let what = format!("{committed:?} and {bytes} bytes, where {stable:?} was asked");
+                let what =
+                    format!("{committed:?} and {bytes} bytes, where {stable:?} was requested");
                 return Err(Failure::new("stability", what));
             }
             let by = Written { verifier, losses };

@@ -69,16 +69,16 @@ impl Expected {
         seen: Outcome,
         handle: Option<FileHandle>,
     ) -> Result<(), Failure> {
-        let mut told = BTreeSet::new();
+        let mut possible = BTreeSet::new();
         let mut trees = BTreeSet::new();
         for (outcome, tree) in self.trees.iter().flat_map(|t| t.outcomes(change, number, doubt)) {
-            told.insert(format!("{outcome:?}"));
+            possible.insert(format!("{outcome:?}"));
             if outcome == seen {
                 trees.insert(tree);
             }
         }
         if trees.is_empty() || trees.len() > TREES_MAX {
-            let what = format!("{seen:?}, not {told:?}, in {}", self.any());
+            let what = format!("{seen:?}, not {possible:?}, in {}", self.any());
             return Err(Failure::new(format!("outcome of {}", verb(change)), what));
         }
         self.may_leave_hidden |= doubt != Doubt::default();
@@ -94,7 +94,7 @@ impl Expected {
                 Change::Create(path, _) | Change::Mkdir(path) | Change::Symlink(path),
                 Some(handle),
             ) => {
-                // It tells a file that was there from a new one, where both were possible.
+                // It distinguishes a file that was there from a new one, where both were possible.
                 let is_like =
                     |tree: &&Tree| tree.find(path).is_ok_and(|thing| self.is_like(thing, handle));
                 let like: BTreeSet<Tree> = self.trees.iter().filter(is_like).cloned().collect();

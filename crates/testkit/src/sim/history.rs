@@ -54,7 +54,7 @@ impl History {
         }
     }
 
-    /// Some trouble is over; what failed until now may be told a little later.
+    /// Some trouble is over; an error until now may be reported a little later.
     pub(crate) fn ends(&self) {
         self.0.lock().losses += 1;
     }

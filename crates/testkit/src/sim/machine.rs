@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use client::error::Error;
 use client::session::{Credential, Session};
 use net::call::{self, Rpc};
 use net::clock::{Clock, Group, Task};
 use net::error::ConnectError;
-use net::serve::{self, Host, Limits};
+use net::serve::{Host, Limits};
 use net::shape::{LinkPair, Shaped};
 use net::transport::datagram::{Datagram, Datagrams, Route};
 use net::transport::lossy::{self, Impairments, Lossy, SharedImpairments};
@@ -21,12 +20,13 @@ use perf::model::loggp::Link;
 use perf::units::Nanos;
 use server::store::mem::MemOptions;
 use server::store::sim::{AfterFailedSync, SimOptions, SimStore, WriteBack};
-use server::types::{Caller, Time};
-use server::{Engine, EngineConfig, Export, Exported, Exports, Peer, Replies, Rule, Squash};
+use server::types::Time;
+use server::{Engine, EngineConfig, Export, Exported, Exports, Replies};
 use server::{TimeOfDay, Times, Transport};
 use wire::nfs3::FileHandle;
 use wire::record::Message;
 use world::machine::{Timed, time_of_day, times};
+use world::server::{everyone_is_root, service};
 
 use super::history::History;
 use super::{Failure, Planted};
@@ -318,12 +318,7 @@ fn options(plan: &Plan) -> SimOptions {
 }
 
 fn exported(store: Arc<SimStore>) -> Exported<SimStore> {
-    let rule = Rule {
-        squash: Squash::All,
-        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-        ..Rule::default()
-    };
-    Exported { export: Export::ruled(rule), store }
+    Exported { export: Export::ruled(everyone_is_root()), store }
 }
 
 /// The time, as far off as somebody has set it.
@@ -337,7 +332,7 @@ fn jumping_time(clock: &Clock, jump_secs: &Arc<AtomicI64>) -> TimeOfDay {
 
 impl Running {
     fn serve(&self, theirs: Memory) {
-        let service = self.service(Transport::Stream);
+        let service = service(&self.engine, Transport::Stream);
         let host = self.host.clone();
         self.clock.spawn(async move {
             host.connection(theirs, service).await.ok();
@@ -345,25 +340,11 @@ impl Running {
     }
 
     fn listen(&self, port: &Port) {
-        let (service, port) = (self.service(Transport::Datagram), port.clone());
+        let (service, port) = (service(&self.engine, Transport::Datagram), port.clone());
         let host = self.host.clone();
         self.clock.spawn(async move { host.listen_datagrams(port, service).await });
     }
-
-    fn service(
-        &self,
-        transport: Transport,
-    ) -> impl Fn(serve::Peer, Bytes) -> BoxedReply + Clone + Send + Sync + 'static + use<> {
-        let engine = Arc::clone(&self.engine);
-        move |peer: serve::Peer, record: Bytes| {
-            let engine = Arc::clone(&engine);
-            let peer = Peer::at(peer.address, transport);
-            Box::pin(async move { engine.call(peer, record).await.reply() })
-        }
-    }
 }
-
-type BoxedReply = std::pin::Pin<Box<dyn Future<Output = Option<Message>> + Send>>;
 
 /// The server's end of a client's datagrams, which outlives the server.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! reference beside them.
 //!
 //! ```text
-//!   plan --> clients (client.rs, data.rs, public.rs; hands.rs) --links--> machine.rs: the server
+//!   plan --> clients (client.rs, data.rs, public.rs; access.rs) --links--> machine.rs: the server
 //!              |  every outcome                                     ^
 //!              v                                                    | fate.rs: faults
 //!            reference            history.rs: what went wrong, when-'
@@ -15,12 +15,12 @@
 //!
 //! The first outcome that the reference does not allow ends the run.
 
+mod access;
 mod client;
 pub mod contest;
 mod data;
 mod expected;
 mod fate;
-mod hands;
 pub mod history;
 mod machine;
 mod public;

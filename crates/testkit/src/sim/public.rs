@@ -94,7 +94,7 @@ impl Actor {
         let size = (style != Style::InPlace).then_some(0);
         let shared = self.places.shared;
         let since = self.stage.clock.now();
-        let made = self.hands.create(shared, begin.as_bytes(), How::Unchecked, size, step).await;
+        let made = self.access.create(shared, begin.as_bytes(), How::Unchecked, size, step).await;
         let Some(file) = self.or_excused("create", made, since)? else { return Ok(false) };
         let Some(file) = file else { return Err(Failure::new("create", "no handle")) };
         // From the second half to the first, so that there is a hole meanwhile.
@@ -103,7 +103,7 @@ impl Actor {
             while !range.is_empty() {
                 let (since, losses) = (self.stage.clock.now(), self.losses());
                 let place = u64::from(range.start)..u64::from(range.end);
-                let written = self.hands.write(file, place, number, StableHow::Unstable).await;
+                let written = self.access.write(file, place, number, StableHow::Unstable).await;
                 let Some(taken) = self.or_excused("write", written, since)? else {
                     return Ok(false);
                 };
@@ -114,7 +114,7 @@ impl Actor {
         }
         if style == Style::InPlace {
             let since = self.stage.clock.now();
-            let cut = self.hands.resize(file, u64::from(bytes)).await;
+            let cut = self.access.resize(file, u64::from(bytes)).await;
             if self.or_excused("resize", cut, since)?.is_none() {
                 return Ok(false);
             }
@@ -124,7 +124,7 @@ impl Actor {
         if style == Style::Replaced {
             let since = self.stage.clock.now();
             let (from, to) = ((shared, new.as_bytes()), (shared, name.as_bytes()));
-            match self.hands.rename(from, to).await {
+            match self.access.rename(from, to).await {
                 // It was done, and the reply lost with the server's memory.
                 Err(error)
                     if error.status() == Some(NfsStat3::NoEnt) && self.doubt(since).forgot => {}
@@ -136,7 +136,7 @@ impl Actor {
             }
         }
         let since = self.stage.clock.now();
-        let closed = self.hands.close(file).await;
+        let closed = self.access.close(file).await;
         Ok(self.or_excused("close", closed, since)?.is_some() && is_stable)
     }
 
@@ -171,22 +171,22 @@ impl Actor {
         let ended = self.stage.clock.now();
         let public = self.stage.public.lock();
         let sessions = &public[of];
-        let told = match &seen {
+        let checked = match &seen {
             Ok(seen) => sessions.check(began, ended, seen),
             Err(status) => {
-                let patience = if self.hands.is_files() { MISSING_MAX } else { Nanos::ZERO };
+                let patience = if self.access.is_files() { MISSING_MAX } else { Nanos::ZERO };
                 sessions.check_missing(*status, began, ended, patience)
             }
         };
         drop(public);
         let (number, bytes) = (seen.as_ref().ok().and_then(|seen| seen.first()), seen.iter().len());
         self.note(|| format!("  {number:?} {bytes}"));
-        told.map_err(|what| Failure::new("close-to-open", format!("s{of}: {what}")))
+        checked.map_err(|what| Failure::new("close-to-open", format!("s{of}: {what}")))
     }
 
     async fn peek_once(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let file = self.hands.lookup(self.places.shared, name).await?;
-        self.hands.read_anew(file, 1 << 20).await
+        let file = self.access.lookup(self.places.shared, name).await?;
+        self.access.read_anew(file, 1 << 20).await
     }
 
     pub(super) async fn write_part(
@@ -199,12 +199,12 @@ impl Actor {
         let (since, losses) = (self.stage.clock.now(), self.losses());
         let from = self.part_at() + u64::from(at);
         let place = from..from + u64::from(bytes);
-        let written = self.hands.write(self.places.parts, place, value, stable).await;
+        let written = self.access.write(self.places.parts, place, value, stable).await;
         let range = at as usize..(at + bytes) as usize;
         match self.or_excused("write", written, since)? {
             Some(taken) => take(&mut self.expected.part, range, value, stable, losses, taken),
             None => {
-                if self.hands.is_files() {
+                if self.access.is_files() {
                     self.expected.part.doubt_all();
                 }
                 self.expected.part.doubted(range, value);
@@ -222,7 +222,7 @@ impl Actor {
 
     pub(super) async fn read_part(&mut self) -> Result<(), Failure> {
         let before = self.losses();
-        let got = self.hands.read(self.places.parts, self.part_at(), PART_BYTES).await;
+        let got = self.access.read(self.places.parts, self.part_at(), PART_BYTES).await;
         let got = got.map_err(no_reply("read"))?;
         let losses = if self.losses() == before { before } else { UNSURE };
         let checked = self.expected.part.check(0, PART_BYTES as usize, &got, losses);
@@ -235,9 +235,9 @@ impl Actor {
 
     /// Closes what is shared.
     pub(super) async fn leave_places(&mut self) -> Result<(), Failure> {
-        for file in self.hands.opens() {
+        for file in self.access.opens() {
             let since = self.stage.clock.now();
-            let closed = self.hands.close(file).await;
+            let closed = self.access.close(file).await;
             self.or_excused("close", closed, since)?;
         }
         Ok(())

@@ -36,7 +36,7 @@ pub(crate) async fn compare(
             path.strip_prefix(&below).map(|path| (path.to_owned(), found.clone()))
         });
         // What the client keeps itself is nowhere else: it is gone, and all else is stable.
-        let losses = if actor.hands.is_files() { u64::MAX } else { losses };
+        let losses = if actor.access.is_files() { u64::MAX } else { losses };
         actor.expected.crashed(stage.history.crashes());
         actor.expected.compare(&own.collect(), losses).map_err(in_words)?;
 

@@ -298,7 +298,7 @@ fn check(sessions: &[Session], began: Instant, ended: Instant, seen: Option<&[u8
 }
 
 /// Replies come late, or by another way than the next: who opens in between finds a state that no
-/// reply has told yet.
+/// reply has shown yet.
 #[test]
 fn a_change_of_ours_that_is_not_answered_is_nobody_elses() {
     let world = World::new();

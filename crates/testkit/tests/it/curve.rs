@@ -259,7 +259,7 @@ impl Gather for Pair {
     }
 }
 
-/// The same curve, told by each of two processes.
+/// The same curve, from each of two processes.
 fn pair(settings: &Settings, alone_gone: bool) -> [Measured; 2] {
     let world = World::new();
     let (clock, settings) = (world.clock(), settings.clone());

@@ -15,17 +15,17 @@ use net::call::{Rpc, Target};
 use net::clock::Clock;
 use net::clock::world::World;
 use net::error::CallError;
-use net::serve::{self, Host, Limits};
+use net::serve::{Host, Limits};
 use net::transport::datagram::Datagrams;
 use net::transport::lossy::{self, Impairments};
 use net::transport::udp::Udp;
 use perf::units::Nanos;
-use server::types::Caller;
-use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Transport};
 use wire::nfs3::StableHow;
 use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
 use wire::xdr::Encode;
+use world::server::{everyone_is_root, service};
 
 const NULL: Target = Target { program: 100_003, version: 3, procedure: 0 };
 const MS: Nanos = Nanos::from_millis(1);
@@ -116,18 +116,9 @@ fn a_call_into_the_void_fails_at_its_limit() {
 fn serve(clock: &Clock) -> SocketAddr {
     let socket = Udp::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = socket.local_addr().unwrap();
-    let rule = Rule {
-        squash: Squash::All,
-        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-        ..Rule::default()
-    };
-    let exports = Exports::one(Export::ruled(rule), testkit::memory_store(clock));
+    let exports = Exports::one(Export::ruled(everyone_is_root()), testkit::memory_store(clock));
     let engine = Arc::new(Engine::new(exports, EngineConfig::default()));
-    let service = move |peer: serve::Peer, record: Bytes| {
-        let engine = Arc::clone(&engine);
-        let peer = Peer::at(peer.address, Transport::Datagram);
-        async move { engine.call(peer, record).await.reply() }
-    };
+    let service = service(&engine, Transport::Datagram);
     let host = Host::new(clock, Limits::default());
     clock.spawn(async move { host.listen_datagrams(socket, service).await });
     address

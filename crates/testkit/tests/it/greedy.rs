@@ -58,7 +58,7 @@ fn target(bytes: usize) -> Target {
     Target { program: 100_003, version: 3, procedure: u32::try_from(bytes).unwrap() }
 }
 
-/// A connection to the host, and where it is said how it ended.
+/// A connection to the host, and how it ended.
 fn connect(clock: &Clock, host: &Host, from: Ipv4Addr, port: u16) -> (Memory, Ended) {
     connect_to(Reader::default(), clock, host, from, port)
 }

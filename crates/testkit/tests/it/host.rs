@@ -106,7 +106,7 @@ fn a_connection_that_asks_for_nothing_is_closed_and_one_that_waits_is_not() {
             let rpc = connect(&clock, &host, 1, after(&clock, Nanos::from_secs(900)));
             let waited = call(&rpc, 0).await;
             let begun = clock.now();
-            // Reads, and asks for nothing.
+            // Reads, and requests nothing.
             while host.counts().served_now > 0 {
                 clock.sleep(MS * 1000).await;
             }
@@ -290,7 +290,7 @@ fn a_service_learns_when_the_last_byte_of_a_reply_has_left() {
                 host.connection(theirs, service).await.ok();
             });
             // The way holds 4 MiB, so the fifth reply has to wait, and the sixth call with it. The
-            // tag 0 is not told.
+            // tag 0 is not reported.
             for xid in 0..6_u32 {
                 ours.send(Message::new([xid.to_be_bytes(), [0; 4]].concat()));
             }

@@ -34,7 +34,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// The calls since this was asked last.
+    /// The calls since the last look.
     fn take_calls(&self) -> Vec<(&'static str, u32)> {
         std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
     }

@@ -91,7 +91,7 @@ async fn wait(clock: &Clock, seconds: u64) {
 async fn with_tree(site: &Site<MemStore>, clock: &Clock) -> (Files, Memory) {
     let theirs = mounted(site, clock, None).await;
     planted(&theirs).await;
-    // What has changed later tells how the server's clock goes.
+    // What has changed later shows the server's clock.
     let later = dir(&theirs, "later").await;
     wait(clock, 1).await;
     write_in(&theirs, later, b"f").await;
@@ -107,12 +107,12 @@ fn after_a_restart_a_tree_needs_no_lookup_no_listing_and_no_readlink() {
         let seen = walk(&ours).await;
         let first = calls(&ours, Procedure::ALL);
         wait(&clock, 10).await;
-        // It has crashed: nobody has told it to end.
+        // It has crashed: it was not ended.
         std::mem::forget(ours);
         let restarted = mounted(&site, &clock, Some(&memory)).await;
         assert_eq!(walk(&restarted).await, seen);
         let by_name = NAMES.map(|procedure| calls(&restarted, &[procedure]));
-        // One listing tells the attributes of all files of a directory.
+        // One listing has the attributes of all files of a directory.
         assert_eq!(by_name, [0, 0, DIRS as u64, 0]);
         let again = calls(&restarted, Procedure::ALL);
         assert!(again < first, "{again} {first}");

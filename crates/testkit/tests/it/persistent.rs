@@ -31,7 +31,7 @@ async fn call(rpc: &Rpc) -> Result<Nanos, CallError> {
     answer.map(|answer| answer.response_time())
 }
 
-/// What a client was told, in words, and the listener that notes it.
+/// The events of a client, in words, and the listener that notes it.
 fn listener() -> (Arc<Mutex<Vec<&'static str>>>, Events) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let own = Arc::clone(&told);
@@ -446,7 +446,7 @@ fn every_call_is_answered_in_the_end_whatever_a_server_does_in_between() {
             .run(async move {
                 let own = clock.clone();
                 let serve = move |number: u32, theirs| {
-                    // The first tells that it is a server at all.
+                    // The first shows that it is a server at all.
                     let behaves = number == 0;
                     let (clock, number) = (own.clone(), u64::from(number));
                     let seed = if behaves { 0 } else { seed };

@@ -8,15 +8,15 @@ use client::mount::{self, Options, Persistence};
 use client::session::{Credential, Session};
 use client::url::Target as Url;
 use net::clock::{Clock, Task};
-use net::serve::{self, Host, Limits};
+use net::serve::{Host, Limits};
 use net::transport::{RECORD_BYTES_MAX, tcp};
 use parking_lot::Mutex;
 use perf::units::Nanos;
 use server::store::mem::MemStore;
-use server::types::Caller;
-use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Transport};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, StableHow};
+use world::server::{everyone_is_root, service};
 
 const PIECES: u64 = 200;
 const PIECE_BYTES: usize = 32 << 10;
@@ -31,12 +31,7 @@ struct Server {
 
 impl Server {
     fn start(clock: &Clock) -> Self {
-        let rule = Rule {
-            squash: Squash::All,
-            anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-            ..Rule::default()
-        };
-        let exports = Exports::one(Export::ruled(rule), testkit::memory_store(clock));
+        let exports = Exports::one(Export::ruled(everyone_is_root()), testkit::memory_store(clock));
         let engine = Arc::new(Engine::new(exports, EngineConfig::default()));
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut server = Self { clock: clock.clone(), engine, address, tasks: Arc::default() };
@@ -53,11 +48,7 @@ impl Server {
             let host = Host::new(&clock, Limits::default());
             while let Ok(connection) = listener.accept().await {
                 let (host, engine) = (host.clone(), Arc::clone(&engine));
-                let service = move |peer: serve::Peer, record: Bytes| {
-                    let engine = Arc::clone(&engine);
-                    let peer = Peer::at(peer.address, Transport::Stream);
-                    async move { engine.call(peer, record).await.reply() }
-                };
+                let service = service(&engine, Transport::Stream);
                 let served = clock.spawn(async move {
                     host.connection(connection, service).await.ok();
                 });

@@ -13,18 +13,18 @@ use client::url::{Protocol, Target as Url, Version};
 use net::call::Target;
 use net::clock::Clock;
 use net::clock::world::World;
-use net::serve::{self, Host, Limits};
+use net::serve::{Host, Limits};
 use net::transport::udp::Udp;
 use net::transport::{RECORD_BYTES_MAX, tcp};
 use perf::units::Nanos;
-use server::types::Caller;
-use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{CommitMode, Engine, EngineConfig, Export, Exports, Transport};
 use testkit::Site;
 use wire::mount::{DirPath, MntReply1};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FType, FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, StableHow, access, mknod};
 use wire::rpc::OpaqueAuth;
 use wire::xdr::{Encode, from_bytes};
+use world::server::{everyone_is_root, service};
 
 fn credential() -> Credential {
     Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }
@@ -93,8 +93,8 @@ fn files_are_written_in_pieces_of_8_kib_and_read_back() {
     });
 }
 
-/// Version 2 tells no attributes of directories, so that names are soon forgotten, and what RENAME
-/// and REMOVE do to the file that they lead to is not told either.
+/// Version 2 has no attributes of directories, so that names are soon forgotten, and what RENAME
+/// and REMOVE do to the file that they lead to is not replied either.
 #[test]
 fn our_own_changes_of_names_are_not_taken_for_somebody_elses() {
     in_world(|clock| async move {
@@ -282,23 +282,11 @@ fn serve(clock: &Clock) -> SocketAddr {
     let listener = tcp::Listener::bind(([127, 0, 0, 1], 0).into(), RECORD_BYTES_MAX).unwrap();
     let address = listener.local_addr().unwrap();
     let socket = Udp::bind(address).unwrap();
-    let rule = Rule {
-        squash: Squash::All,
-        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-        ..Rule::default()
-    };
-    let exports = Exports::one(Export::ruled(rule), testkit::memory_store(clock));
+    let exports = Exports::one(Export::ruled(everyone_is_root()), testkit::memory_store(clock));
     let engine = Arc::new(Engine::new(exports, EngineConfig::default()));
     let host = Host::new(clock, Limits::default());
-    let service = move |transport| {
-        let engine = Arc::clone(&engine);
-        move |peer: serve::Peer, record: Bytes| {
-            let engine = Arc::clone(&engine);
-            let peer = Peer::at(peer.address, transport);
-            async move { engine.call(peer, record).await.reply() }
-        }
-    };
-    let (streams, datagrams) = (service(Transport::Stream), service(Transport::Datagram));
+    let streams = service(&engine, Transport::Stream);
+    let datagrams = service(&engine, Transport::Datagram);
     let own = host.clone();
     clock.spawn(async move { own.listen_datagrams(socket, datagrams).await });
     let own = clock.clone();

@@ -8,7 +8,7 @@ use load::scratch::Scratch;
 use load::study::{Plan, Study, Subject};
 use net::shape::profile::Profile;
 use perf::model::transaction::{Server as Kind, Transfer};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use world::{Client, ClientSpec, Server, ServerSpec, World};
 
 pub(crate) struct Far {

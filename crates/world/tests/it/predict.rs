@@ -7,7 +7,7 @@ use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use perf::model::informed::{Form, Informed, Seen};
 use perf::model::transaction::{Capacity, Path, Server, Storage, Transfer};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::units::Nanos;
 use server::store::sim::SimOptions;
 use wire::nfs3::{Procedure, StableHow};

@@ -233,7 +233,7 @@ fn an_fsync_for_every_page_is_the_verdict_and_one_for_every_megabyte_is_not() {
     is_not(&small_writes(MIB), Suspect::SmallSyncs);
 }
 
-/// One client writes and commits to a slow disk, another asks for attributes.
+/// One client writes and commits to a slow disk, another sends GETATTRs.
 fn two_clients(stalls: bool) -> Diagnosis {
     verdict(move |stage, tape| async move {
         let spec = server("rate=20MB/s,seek=0", 50);
@@ -262,7 +262,7 @@ fn a_server_that_stands_still_for_both_clients_is_the_verdict_and_a_slow_disk_al
     is_not(&two_clients(false), Suspect::Stalls);
 }
 
-/// A client that asks for attributes so often for each READ.
+/// A client that sends so many GETATTRs for each READ.
 fn asks(attributes: u32) -> Diagnosis {
     verdict(move |stage, tape| async move {
         let server = stage.server(server(QUICK_DISK, 100));

@@ -8,7 +8,7 @@ use load::seqwrite::{self, Workload};
 use net::shape::profile::Profile;
 use perf::model::transaction::{Server as Kind, Transfer};
 use perf::model::whatif::believed::{Believed, Held, believed};
-use perf::model::whatif::path::Case;
+use perf::model::whatif::of_path::Case;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};

@@ -9,7 +9,7 @@ use load::seqwrite::{self, Workload};
 use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::transaction::Transfer;
-use perf::model::whatif::path::{Case, Spread};
+use perf::model::whatif::of_path::{Case, Spread};
 use perf::model::write_log::{LogDevice, Stable};
 use perf::units::Nanos;
 use server::store::sim::{LogSpec, SimOptions, Stats};

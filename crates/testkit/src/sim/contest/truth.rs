@@ -18,7 +18,7 @@ const REMEMBERED: Nanos = Nanos::from_secs(60);
 pub(super) enum Bound {
     Nothing,
     File(FileHandle),
-    /// A file whose handle nobody was told.
+    /// A file whose handle no reply has had.
     Some,
 }
 
@@ -169,7 +169,7 @@ impl Truth {
         self.file(file).places[place as usize].end(ticket, now);
     }
 
-    /// What was written and not heard of: nobody was told of an error.
+    /// What was written without a reply: no error was reported.
     pub(super) fn are_there(&mut self, unheard: Vec<Unheard>) {
         for Unheard { file, tickets, stable } in unheard {
             for (place, ticket) in tickets {

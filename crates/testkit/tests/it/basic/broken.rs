@@ -44,7 +44,7 @@ pub(super) enum Fault {
     SpaceIsFreeBeyondAll,
     /// Names that lead nowhere are answered with NFS3ERR_ACCES.
     NowhereIsDenied,
-    /// The directory of CREATE and REMOVE is told as it was before.
+    /// The directory of CREATE and REMOVE is replied as it was before.
     DirIsToldAsBefore,
     /// The same of RENAME.
     RenameTellsDirAsBefore,

@@ -64,7 +64,7 @@ fn what_was_read_once_costs_no_read_also_after_a_restart_and_a_change_is_seen() 
         let (memory, outage) = (Memory::default(), Outage::default());
         let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
         let direct = origin.session(origin.rpc()).await.unwrap();
-        // The first time the state has just been told; the second it is settled.
+        // The first time the state has just been learnt; the second it is settled.
         for _ in 0..2 {
             assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 1));
             clock.sleep(Nanos::from_secs(10)).await;

@@ -47,7 +47,7 @@ fn every_lie_ends_in_an_answer_and_most_are_told_to_be_faults() {
                 return;
             }
             let proxy = proxy_on(&clock, remote_over(&clock, lying, None).await);
-            // What this client mounts is what the origin tells.
+            // What this client mounts is what the origin answers.
             let Ok(session) = proxy.session(proxy.rpc()).await else { return };
             let how = CreateHow::Unchecked(Sattr3::default());
             let file = session.create(session.root(), b"file", how).await.unwrap().obj.unwrap();

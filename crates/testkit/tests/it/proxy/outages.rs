@@ -1,5 +1,5 @@
 //! The connection to the origin breaks, or the origin is away: what is in doubt is done once, and
-//! clients wait or are told to come back.
+//! clients wait, or get JUKEBOX.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn behind_a_soft_mount_a_client_is_told_to_come_back_or_that_nobody_knows() {
         assert_eq!(removed.status(), Some(NfsStat3::Io), "it may have been removed");
         assert_eq!(reading(&proxy, "nfskit_proxy_away_total"), 2.0);
         outage.end();
-        // As a client does that is told to come back.
+        // As a client does that gets JUKEBOX.
         while let Err(error) = session.getattr(root).await {
             assert_eq!(error.status(), Some(NfsStat3::Jukebox));
             assert!(clock.now().since(begun) < Nanos::from_secs(120));

@@ -1,4 +1,4 @@
-//! What is said to be stable is stable at the origin, and what is lost there is told by its
+//! What a reply calls stable is stable at the origin, and what is lost there shows in its
 //! verifier: whoever crashes, the origin or the proxy.
 
 use bytes::Bytes;

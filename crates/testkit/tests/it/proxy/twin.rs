@@ -182,7 +182,7 @@ async fn list(session: &Session, dir: FileHandle, plus: bool, bytes: u32) -> Str
             Err(error) => return told::<()>(Err(error)),
         };
         for DirEntry { fileid, name, cookie: at, attributes, handle } in &page.entries {
-            // What is above is told by LOOKUP alone.
+            // What is above is answered to LOOKUP alone.
             let known = (name != b"..").then_some((attributes, handle.is_some()));
             all += &format!("{fileid} {} {at} {known:?}\n", name.escape_ascii());
             cookie = *at;

@@ -89,7 +89,7 @@ impl Fake {
         self.state.lock().refused_bytes
     }
 
-    /// From now on it does what it is asked.
+    /// From now on it serves.
     pub(super) fn behave(&self) {
         self.state.lock().whims = Whims { keeps: true, ..Whims::default() };
     }

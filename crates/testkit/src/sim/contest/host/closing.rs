@@ -56,7 +56,7 @@ impl Host {
                 open.close().await;
                 Ok(flushed?)
             }
-            // What close(2) says is not told by std; what it has lost shows in the end.
+            // std does not return what close(2) does; what it has lost shows in the end.
             Descriptor::File(file) => match &self.kind {
                 Kind::Folder(folder) if folder.syncs => Ok(file.sync_all()?),
                 _ => Ok(()),
@@ -135,8 +135,8 @@ impl Host {
         }
     }
 
-    /// The end; gives an error that nobody was told before, and what must be there because nobody
-    /// was told of an error.
+    /// The end; gives an error that was not reported before, and what must be there because no
+    /// error was reported.
     pub(in crate::sim::contest) async fn leave(&self) -> (Option<Error>, Vec<Unheard>) {
         let Kind::Files { files, silent, .. } = &self.kind else { return (None, Vec::new()) };
         let lost = files.now().shut_down().await;

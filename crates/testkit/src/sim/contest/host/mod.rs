@@ -1,7 +1,7 @@
 //! A host of a contest: by single calls, with a mounted file system and a kernel above it, or the
 //! real thing, a folder that the kernel has mounted.
 //!
-//! The kernel is as simple as it can be and still believe what `nfskit mount` tells one: it keeps a
+//! The kernel is as simple as it can be and still believe the replies of `nfskit mount`: it keeps a
 //! file's size and pages for as long as the file has the version with which it was found, and
 //! writes go to both. What it keeps and should not shows in what programs read.
 
@@ -452,7 +452,7 @@ impl Host {
         Ok(Some(data))
     }
 
-    /// The names in the directory, asked for in portions.
+    /// The names in the directory, listed in portions.
     pub(super) async fn list(&self, wait: Nanos) -> Result<Vec<String>, Refused> {
         let mut names = Vec::new();
         let listing = match &self.kind {
@@ -473,7 +473,7 @@ impl Host {
                 }
                 _ => return Ok(names),
             };
-            // The kernel takes what it has room for, and the rest when somebody asks for it.
+            // The kernel takes what it has room for, and the rest with the next request.
             self.clock.sleep(wait).await;
             for entry in &page.entries {
                 names.push(String::from_utf8_lossy(&entry.name).into_owned());

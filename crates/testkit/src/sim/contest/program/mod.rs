@@ -50,18 +50,21 @@ impl<'h> Program<'h> {
             self.host.begins();
             let acted = self.act(step, &act).await;
             self.host.ended(open, self.kept.len());
-            acted.map_err(|Failure { way, what }| {
-                let (from, to) = (since.since(begun), clock.now().since(begun));
-                let (client, number) = (self.client, self.number);
-                let what = format!("{client}.{number}, `{act}`, from {from} to {to}: {what}");
-                Failure { way, what }
-            })?;
+            let span = (since.since(begun), clock.now().since(begun));
+            acted.map_err(|failure| self.located(&act, span, failure))?;
         }
         for (_, opened) in std::mem::take(&mut self.kept) {
             let closed = self.host.close(opened).await;
             self.unless_disk_failed(closed)?;
         }
         Ok(())
+    }
+
+    /// A failure with whose it is, and of which act.
+    fn located(&self, act: &Act, (from, to): (Nanos, Nanos), failure: Failure) -> Failure {
+        let Failure { way, what } = failure;
+        let (client, number) = (self.client, self.number);
+        Failure { way, what: format!("{client}.{number}, `{act}`, from {from} to {to}: {what}") }
     }
 
     pub(super) async fn act(&mut self, step: u32, act: &Act) -> Result<(), Failure> {
@@ -260,7 +263,7 @@ impl<'h> Program<'h> {
     }
 
     /// Writes places of an open file, or cuts it, waits, and closes it. None if the file is gone,
-    /// else whether all is there now. The file is open from when the server was asked, which may
+    /// else whether all is there now. The file is open from when the request was sent, which may
     /// have answered at any moment since.
     async fn fill(
         &self,

@@ -1,4 +1,4 @@
-//! What a program writes and does not hear of: where nobody is told of an error, not even in the
+//! What a program writes without a reply: where no error is reported, not even in the
 //! end, it must be there.
 
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl Program<'_> {
         self.host.begin_unheard(&opened, tickets);
         let data = vec![value; PLACE_BYTES as usize];
         let at = |place: u32| u64::from(place) * u64::from(self.scene.stride);
-        let told = match by {
+        let result = match by {
             Unheard::Interrupted => {
                 let write = |place| self.host.write(&opened, at(place), &data);
                 let written = join_all(places.map(write)).await.into_iter().collect();
@@ -49,9 +49,9 @@ impl Program<'_> {
             }
         };
         self.scene.truth.lock().closed(file, session, self.now());
-        match told {
+        match result {
             Err(error) if error.status()? == NfsStat3::Stale => self.may_be_gone(name, begun),
-            told => self.unless_disk_failed(told).map(drop),
+            result => self.unless_disk_failed(result).map(drop),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a client does with its hands: by single calls, or with a mounted file system.
+//! How a client does it: by single calls, or with a mounted file system.
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ const READ: Mode = Mode { read: true, write: false, truncate: false };
 
 /// See the module's head. Paths are below `home`.
 #[derive(Debug)]
-pub(crate) struct Hands {
+pub(crate) struct Access {
     pub(crate) home: FileHandle,
-    pub(crate) grip: Grip,
+    pub(crate) means: Means,
 }
 
 #[derive(Debug)]
-pub(crate) enum Grip {
+pub(crate) enum Means {
     Calls(Session),
     Files { files: Files, opens: Mutex<Vec<Open>> },
 }
@@ -51,15 +51,15 @@ impl Taken {
     }
 }
 
-impl Hands {
+impl Access {
     pub(crate) fn is_files(&self) -> bool {
-        matches!(self.grip, Grip::Files { .. })
+        matches!(self.means, Means::Files { .. })
     }
 
     pub(crate) async fn lookup(&self, dir: FileHandle, name: &str) -> Result<FileHandle, Error> {
-        match &self.grip {
-            Grip::Calls(session) => Ok(session.lookup(dir, name.as_bytes()).await?.object),
-            Grip::Files { files, .. } => {
+        match &self.means {
+            Means::Calls(session) => Ok(session.lookup(dir, name.as_bytes()).await?.object),
+            Means::Files { files, .. } => {
                 Ok(files.lookup(&me(), dir, name.as_bytes()).await?.handle)
             }
         }
@@ -78,7 +78,7 @@ impl Hands {
         Ok((self.find(parent(path)).await?, last(path).as_bytes()))
     }
 
-    /// Changes names; gives the handle of what was made, if it was told.
+    /// Changes names; gives the handle of what was made, if the reply has it.
     pub(crate) async fn change(
         &self,
         change: &Change,
@@ -93,18 +93,20 @@ impl Hands {
             Change::Symlink(path) => self.symlink(path).await,
             Change::Remove(path) => {
                 let (dir, name) = self.split(path).await?;
-                match &self.grip {
-                    Grip::Calls(session) => session.remove(dir, name).await.map(|_| None),
-                    Grip::Files { files, .. } => {
+                match &self.means {
+                    Means::Calls(session) => session.remove(dir, name).await.map(|_| None),
+                    Means::Files { files, .. } => {
                         files.remove(&me(), dir, name).await.map(|()| None)
                     }
                 }
             }
             Change::Rmdir(path) => {
                 let (dir, name) = self.split(path).await?;
-                match &self.grip {
-                    Grip::Calls(session) => session.rmdir(dir, name).await.map(|_| None),
-                    Grip::Files { files, .. } => files.rmdir(&me(), dir, name).await.map(|()| None),
+                match &self.means {
+                    Means::Calls(session) => session.rmdir(dir, name).await.map(|_| None),
+                    Means::Files { files, .. } => {
+                        files.rmdir(&me(), dir, name).await.map(|()| None)
+                    }
                 }
             }
             Change::Rename(from, to) => {
@@ -114,9 +116,9 @@ impl Hands {
             Change::Link(file, link) => {
                 let file = self.find(file).await?;
                 let (dir, name) = self.split(link).await?;
-                match &self.grip {
-                    Grip::Calls(session) => session.link(file, dir, name).await.map(|_| None),
-                    Grip::Files { files, .. } => {
+                match &self.means {
+                    Means::Calls(session) => session.link(file, dir, name).await.map(|_| None),
+                    Means::Files { files, .. } => {
                         files.link(&me(), file, dir, name).await.map(|_| None)
                     }
                 }
@@ -126,9 +128,9 @@ impl Hands {
 
     async fn mkdir(&self, path: &str) -> Result<Option<FileHandle>, Error> {
         let (dir, name) = self.split(path).await?;
-        match &self.grip {
-            Grip::Calls(session) => Ok(session.mkdir(dir, name, mode(0o755)).await?.obj),
-            Grip::Files { files, .. } => {
+        match &self.means {
+            Means::Calls(session) => Ok(session.mkdir(dir, name, mode(0o755)).await?.obj),
+            Means::Files { files, .. } => {
                 Ok(Some(files.mkdir(&me(), dir, name, mode(0o755)).await?.handle))
             }
         }
@@ -136,9 +138,9 @@ impl Hands {
 
     async fn symlink(&self, path: &str) -> Result<Option<FileHandle>, Error> {
         let ((dir, name), text) = (self.split(path).await?, path.as_bytes());
-        match &self.grip {
-            Grip::Calls(session) => Ok(session.symlink(dir, name, mode(0o777), text).await?.obj),
-            Grip::Files { files, .. } => {
+        match &self.means {
+            Means::Calls(session) => Ok(session.symlink(dir, name, mode(0o777), text).await?.obj),
+            Means::Files { files, .. } => {
                 Ok(Some(files.symlink(&me(), dir, name, mode(0o777), text).await?.handle))
             }
         }
@@ -153,8 +155,8 @@ impl Hands {
         number: u32,
     ) -> Result<Option<FileHandle>, Error> {
         let attributes = Sattr3 { size, ..mode(0o644) };
-        match &self.grip {
-            Grip::Calls(session) => {
+        match &self.means {
+            Means::Calls(session) => {
                 let how = match how {
                     How::Unchecked => CreateHow::Unchecked(attributes),
                     How::Guarded => CreateHow::Guarded(attributes),
@@ -162,7 +164,7 @@ impl Hands {
                 };
                 Ok(session.create(dir, name, how).await?.obj)
             }
-            Grip::Files { files, .. } => {
+            Means::Files { files, .. } => {
                 let is_new = how != How::Unchecked;
                 let (made, open) = files.create_open(&me(), dir, name, attributes, is_new).await?;
                 close(open).await?;
@@ -176,15 +178,15 @@ impl Hands {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<(), Error> {
-        match &self.grip {
-            Grip::Calls(session) => session.rename(from, to).await.map(drop),
-            Grip::Files { files, .. } => files.rename(&me(), from, to).await,
+        match &self.means {
+            Means::Calls(session) => session.rename(from, to).await.map(drop),
+            Means::Files { files, .. } => files.rename(&me(), from, to).await,
         }
     }
 
     /// The file, open; opened if it is not.
     pub(crate) async fn open(&self, file: FileHandle) -> Result<Option<Open>, Error> {
-        let Grip::Files { files, opens } = &self.grip else { return Ok(None) };
+        let Means::Files { files, opens } = &self.means else { return Ok(None) };
         let found = opens.lock().iter().find(|open| open.file() == file).cloned();
         if found.is_some() {
             return Ok(found);
@@ -195,9 +197,9 @@ impl Hands {
     }
 
     pub(crate) fn is_open(&self, file: &FileHandle) -> bool {
-        match &self.grip {
-            Grip::Calls(_) => false,
-            Grip::Files { opens, .. } => opens.lock().iter().any(|open| open.file() == *file),
+        match &self.means {
+            Means::Calls(_) => false,
+            Means::Files { opens, .. } => opens.lock().iter().any(|open| open.file() == *file),
         }
     }
 
@@ -209,8 +211,8 @@ impl Hands {
         stable: StableHow,
     ) -> Result<Taken, Error> {
         let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        match &self.grip {
-            Grip::Calls(session) => {
+        match &self.means {
+            Means::Calls(session) => {
                 // A server takes no more in one call over datagrams.
                 let bytes = bytes.min(session.sizes_now().write_bytes_max as usize);
                 let data = Bytes::from(vec![value; bytes]);
@@ -218,7 +220,7 @@ impl Hands {
                 let (committed, verifier) = (reply.committed, reply.verf);
                 Ok(Taken::Answered { bytes: reply.count as usize, committed, verifier })
             }
-            Grip::Files { .. } => {
+            Means::Files { .. } => {
                 if let Some(open) = self.open(file).await? {
                     open.write(range.start, &vec![value; bytes]).await?;
                 }
@@ -229,9 +231,9 @@ impl Hands {
 
     /// COMMIT of everything, and its verifier; or all that was kept is stable.
     pub(crate) async fn commit(&self, file: FileHandle) -> Result<Option<Verifier>, Error> {
-        match &self.grip {
-            Grip::Calls(session) => Ok(Some(session.commit(file, 0, 0).await?.reply.verf)),
-            Grip::Files { .. } => {
+        match &self.means {
+            Means::Calls(session) => Ok(Some(session.commit(file, 0, 0).await?.reply.verf)),
+            Means::Files { .. } => {
                 if let Some(open) = self.open(file).await? {
                     open.flush().await?;
                 }
@@ -242,7 +244,7 @@ impl Hands {
 
     /// Closes the file, which was committed.
     pub(crate) async fn close(&self, file: FileHandle) -> Result<(), Error> {
-        let Grip::Files { opens, .. } = &self.grip else { return Ok(()) };
+        let Means::Files { opens, .. } = &self.means else { return Ok(()) };
         let open = {
             let mut opens = opens.lock();
             let at = opens.iter().position(|open| open.file() == file);
@@ -254,17 +256,17 @@ impl Hands {
 
     /// Files that are open.
     pub(crate) fn opens(&self) -> Vec<FileHandle> {
-        match &self.grip {
-            Grip::Calls(_) => Vec::new(),
-            Grip::Files { opens, .. } => opens.lock().iter().map(Open::file).collect(),
+        match &self.means {
+            Means::Calls(_) => Vec::new(),
+            Means::Files { opens, .. } => opens.lock().iter().map(Open::file).collect(),
         }
     }
 
     pub(crate) async fn resize(&self, file: FileHandle, bytes: u64) -> Result<(), Error> {
         let size = Sattr3 { size: Some(bytes), ..Sattr3::default() };
-        match &self.grip {
-            Grip::Calls(session) => session.setattr(file, size, None).await.map(drop),
-            Grip::Files { files, .. } => files.setattr(&me(), file, size).await.map(drop),
+        match &self.means {
+            Means::Calls(session) => session.setattr(file, size, None).await.map(drop),
+            Means::Files { files, .. } => files.setattr(&me(), file, size).await.map(drop),
         }
     }
 
@@ -275,8 +277,8 @@ impl Hands {
         at: u64,
         count: u32,
     ) -> Result<Vec<u8>, Error> {
-        match &self.grip {
-            Grip::Calls(session) => {
+        match &self.means {
+            Means::Calls(session) => {
                 let mut got = Vec::new();
                 while got.len() < count as usize {
                     let want = count - u32::try_from(got.len()).unwrap_or(count);
@@ -289,7 +291,7 @@ impl Hands {
                 }
                 Ok(got)
             }
-            Grip::Files { .. } => match self.open(file).await? {
+            Means::Files { .. } => match self.open(file).await? {
                 Some(open) => Ok(open.read(at, count).await?.to_vec()),
                 None => Ok(Vec::new()),
             },
@@ -298,7 +300,7 @@ impl Hands {
 
     /// Reads from an open of its own: what somebody else may have written and closed.
     pub(crate) async fn read_anew(&self, file: FileHandle, count: u32) -> Result<Vec<u8>, Error> {
-        let Grip::Files { files, .. } = &self.grip else {
+        let Means::Files { files, .. } = &self.means else {
             return self.read(file, 0, count).await;
         };
         let open = files.open(&me(), file, READ).await?;
@@ -308,31 +310,31 @@ impl Hands {
     }
 
     pub(crate) async fn getattr(&self, file: FileHandle) -> Result<Fattr3, Error> {
-        match &self.grip {
-            Grip::Calls(session) => session.getattr(file).await,
-            Grip::Files { files, .. } => files.getattr(&me(), file).await,
+        match &self.means {
+            Means::Calls(session) => session.getattr(file).await,
+            Means::Files { files, .. } => files.getattr(&me(), file).await,
         }
     }
 
     /// Text of a link.
     pub(crate) async fn readlink(&self, link: FileHandle) -> Result<Vec<u8>, Error> {
-        match &self.grip {
-            Grip::Calls(session) => session.readlink(link).await.map(|(text, _)| text),
-            Grip::Files { files, .. } => files.readlink(&me(), link).await,
+        match &self.means {
+            Means::Calls(session) => session.readlink(link).await.map(|(text, _)| text),
+            Means::Files { files, .. } => files.readlink(&me(), link).await,
         }
     }
 
     /// The names in a directory.
     pub(crate) async fn list(&self, dir: FileHandle) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
-        let listing = match &self.grip {
-            Grip::Calls(_) => None,
-            Grip::Files { files, .. } => Some(files.listing(&me(), dir)),
+        let listing = match &self.means {
+            Means::Calls(_) => None,
+            Means::Files { files, .. } => Some(files.listing(&me(), dir)),
         };
         let (mut cookie, mut verifier) = (0, [0; 8]);
         loop {
-            let page = match (&self.grip, &listing) {
-                (Grip::Calls(session), _) => session.readdir(dir, cookie, verifier, 512).await?,
+            let page = match (&self.means, &listing) {
+                (Means::Calls(session), _) => session.readdir(dir, cookie, verifier, 512).await?,
                 (_, Some(listing)) => listing.page(cookie).await?,
                 (_, None) => return Ok(names),
             };
