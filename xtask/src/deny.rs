@@ -2,7 +2,7 @@
 //! cargo knows of them. It needs no network and no other tool, so that it is always checked.
 //!
 //! cargo-deny checks the same and more (advisories of today); of advisories [`crate::tidy`] has a
-//! snapshot, whose age is told.
+//! snapshot, whose age is printed.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,9 +47,9 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
 /// What cargo knows of all crates that are built here: of others it may not have the manifests.
 fn metadata(root: &Path) -> Result<Json, String> {
     let rustc = Command::new("rustc").arg("-vV").output();
-    let told = rustc.map_err(|error| format!("rustc does not start: {error}"))?.stdout;
-    let told = String::from_utf8_lossy(&told);
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let version = rustc.map_err(|error| format!("rustc does not start: {error}"))?.stdout;
+    let version = String::from_utf8_lossy(&version);
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let mut command = Command::new(crate::check::cargo_program());
     command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
     command.args(["--filter-platform", host.ok_or("rustc names no host")?]);
@@ -101,8 +101,8 @@ fn findings(metadata: &Json, allowed: &[String]) -> Result<Vec<String>, String> 
 
 /// Whether an expression of SPDX holds with these licences; `/` is how `OR` was written before.
 fn fits(expression: &str, allowed: &[String]) -> bool {
-    let is_allowed = |asked: &LicenseReq| {
-        let license = asked.license.id();
+    let is_allowed = |required: &LicenseReq| {
+        let license = required.license.id();
         license.is_some_and(|license| allowed.iter().any(|one| one == license.name))
     };
     // An exception permits more than the licence alone.

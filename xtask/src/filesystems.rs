@@ -29,7 +29,7 @@ struct Exception {
     rule: u32,
     test: &'static str,
     why: &'static str,
-    /// Whether it is tried all the same, and said when it passes.
+    /// Whether it is tried all the same, and reported when it passes.
     is_tried: bool,
 }
 
@@ -87,7 +87,7 @@ const NOT_ON_FUSE: &[Exception] = &[
     cannot(
         41,
         "reference::the_engine_over_a_directory_is_like_a_map_of_paths",
-        "each name of a file has attributes of its own: the number of links is told late",
+        "each name of a file has attributes of its own: the number of links is stale",
     ),
     cannot(
         46,

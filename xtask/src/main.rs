@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the root manifest, from what cargo tells the programs that it runs.
+/// The folder of the root manifest, from cargo's environment for the programs that it runs.
 fn workspace_root() -> Result<PathBuf, String> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     package

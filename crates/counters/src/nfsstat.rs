@@ -2,7 +2,7 @@
 //! people keep and paste.
 //!
 //! - SunOS and its successors: `Server nfs:` or `nfs:`, a line `calls badcalls` with its numbers,
-//!   then names and below them `count percent%`; Solaris tells versions apart by `Version 3: (12
+//!   then names and below them `count percent%`; Solaris separates versions by `Version 3: (12
 //!   calls)`.
 //! - Linux: `Client nfs v3:`, then the same without the line of calls.
 //! - Linux with `-l`: `nfs v3 client getattr: 123`.

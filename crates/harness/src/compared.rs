@@ -2,7 +2,7 @@
 //!
 //! What was repeated is compared by the ratio of its typical values with its interval of 95 %
 //! ([`perf::stats::ratio`]): where 1 lies in that, or where nothing was repeated, the two cannot be
-//! told apart.
+//! distinguished.
 
 use perf::stats::{Estimate, Interval, Sample, ratio};
 

@@ -30,7 +30,7 @@ pub fn look(root: &Path) -> Files {
 const TASKS_MAX: usize = 65_536;
 
 /// Tasks that cannot be interrupted, by where in the kernel they wait. What they are called and of
-/// whom they are is nobody's business.
+/// whom they are is not recorded.
 fn waits(root: &Path) -> String {
     let threads = |process: PathBuf| processes(&process.join("task"));
     let tasks = processes(&root.join("proc")).flat_map(threads).take(TASKS_MAX);

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use ::csv::{ErrorKind, Writer, WriterBuilder};
 use serde::Serialize;
 
-/// Rows are many: they are handed over in pieces of this size.
+/// Rows are many: they are written in pieces of this size.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Rows with a field for each column. [`Rows::end`] has the first failure.

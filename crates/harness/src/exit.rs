@@ -3,7 +3,7 @@
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | done; of what runs until it is asked to end: ended in order |
+//! | 0 | done; of what runs until a signal ends it: ended in order |
 //! | 1 | a check or goal failed, or data was lost |
 //! | 2 | usage |
 //! | 3 | the target or the environment failed |
@@ -31,7 +31,7 @@ const USAGE: u8 = 2;
 const ENVIRONMENT: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
-/// A command that did not do what it was asked to.
+/// A command that failed.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
@@ -198,7 +198,7 @@ fn advice(error: &ClientError) -> String {
         ClientError::Status { status, .. } => status_advice(*status).to_owned(),
         ClientError::Nonsense { .. } => {
             "another version of NFS (vers=2, vers=3) or another server; a capture of the traffic \
-             (nfskit trace) shows the server's maker what it said"
+             (nfskit trace) shows the server's maker what it replied"
                 .to_owned()
         }
     }

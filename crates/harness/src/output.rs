@@ -116,7 +116,7 @@ pub fn prints_text<'a>(
     verbosity > Verbosity::Quiet && !is_taken
 }
 
-/// Whether what will be measured can be written there, asked before anything is measured: at most
+/// Whether what will be measured can be written there, checked before anything is measured: at most
 /// one to standard output. Nothing is left of a file that was not there; a pipe or a device is left
 /// alone.
 pub fn check<'a>(

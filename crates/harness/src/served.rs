@@ -78,7 +78,7 @@ impl Options {
 }
 
 /// How a directory is served. A server that stalls for its disk is one of 2002: it does not begin
-/// to write before it is asked to commit.
+/// to write before a COMMIT comes.
 pub fn dir_options(commit_mode: CommitMode) -> DirOptions {
     DirOptions {
         identity: Identity::Best,
@@ -141,7 +141,7 @@ fn mem_options(clock: &Clock, bytes_max: u64) -> MemOptions {
 }
 
 /// An empty store behind an emulated disk, with an emulated write log if one is given. As
-/// [`dir_options`] has it, a server that stalls does not write before it is asked to.
+/// [`dir_options`] has it, a server that stalls does not write before a COMMIT comes.
 pub fn emulated(
     clock: &Clock,
     bytes_max: u64,
@@ -280,7 +280,7 @@ pub fn start<S: Store>(
     Running { engine, host }
 }
 
-/// Lets the stores give back what nobody asks for, as long as there is the engine.
+/// Lets the stores release what is idle, as long as there is the engine.
 fn tend<S: Store>(engine: &Arc<Engine<S>>, clock: &Clock) {
     let (engine, own) = (Arc::downgrade(engine), clock.clone());
     clock.spawn(async move {

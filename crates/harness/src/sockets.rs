@@ -12,7 +12,7 @@ use server::Endpoint;
 /// Times that a free port is looked for which both protocols have free.
 const ATTEMPTS: usize = 16;
 
-/// Sockets that are bound, and what the portmapper tells of them.
+/// Sockets that are bound, and what the portmapper answers about them.
 #[derive(Debug)]
 pub struct Sockets {
     pub listeners: Vec<Listener>,
@@ -34,7 +34,7 @@ pub struct Refused {
 }
 
 impl Sockets {
-    /// For NFS and MOUNT, over TCP and if asked UDP, on the same port.
+    /// For NFS and MOUNT, over TCP and, as an option, UDP, on the same port.
     pub fn bind(listen: SocketAddr, udp: bool) -> Result<Self, Refused> {
         let (listener, datagrams) = match udp {
             true => bind_both(listen)?,
@@ -45,7 +45,7 @@ impl Sockets {
         Ok(Self {
             listeners: vec![listener],
             datagrams: datagrams.into_iter().collect(),
-            // Without a portmapper of its own the port tells about itself.
+            // Without a portmapper of its own the port answers about itself.
             portmap_endpoints: endpoints.clone(),
             endpoints,
             address,

@@ -58,7 +58,7 @@ pub fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error| format!("{error}\n  the form is {FORM}"))
 }
 
-/// Reads a value and keeps its words: what is wrong is said with the option's name.
+/// Reads a value and keeps its words: the error has the option's name.
 pub fn read<T>(
     parse: impl Fn(&str) -> Result<T, String> + Clone,
 ) -> impl Fn(&str) -> Result<String, String> + Clone {

@@ -1,4 +1,4 @@
-//! How much a command tells: `-q`, `-v`.
+//! How much a command prints: `-q`, `-v`.
 
 /// From nothing but errors to everything.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

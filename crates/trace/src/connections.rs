@@ -46,7 +46,7 @@ pub(super) struct Connections {
     by_ends: HashMap<Key, u32, RandomState>,
     slots: Vec<Option<Connection>>,
     free: Vec<u32>,
-    /// The one that was requested last, which is often asked for again.
+    /// The one that was requested last, which is often requested again.
     last: Option<(Key, u32)>,
     pub(super) buffered: usize,
     pub(super) forgotten: u64,

@@ -151,7 +151,7 @@ impl Files {
         id
     }
 
-    /// A call has told that this handle is `name` in `parent`.
+    /// A call has shown that this handle is `name` in `parent`.
     pub(super) fn learn(&mut self, parent: FileId, name: &[u8], handle: &[u8]) {
         if name.is_empty() || handle.is_empty() || matches!(name, b"." | b"..") {
             return;

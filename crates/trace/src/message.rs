@@ -72,7 +72,7 @@ pub(super) struct ReplyHead {
     pub(super) starts_tls: bool,
 }
 
-/// What the RPC layer said.
+/// The RPC layer's status.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RpcVerdict {
     Success,

@@ -1,4 +1,4 @@
-//! What a call asks for, as a small number with a name.
+//! What a call requests, as a small number with a name.
 
 use std::fmt;
 

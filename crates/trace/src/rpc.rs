@@ -297,7 +297,7 @@ impl Rpc {
         }
     }
 
-    /// What a call asks for.
+    /// What a call requests.
     fn arguments<'a>(
         &mut self,
         record: &Record<'a>,

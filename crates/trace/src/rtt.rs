@@ -99,7 +99,7 @@ impl Rtt {
         &self.clocks[of as usize].times
     }
 
-    /// From one end to the other and back, at least; 0 where nothing tells it.
+    /// From one end to the other and back, at least; 0 where nothing shows it.
     pub(super) fn least_ns(&self) -> u64 {
         let least = |of: RttOf| {
             let times = self.times(of);
@@ -178,7 +178,7 @@ impl Stopwatch {
         self.running = None;
     }
 
-    /// Everything before `ack` has come; by a packet that has data or not. The time, if it tells
+    /// Everything before `ack` has come; by a packet that has data or not. The time, if it shows
     /// one.
     pub(super) fn acknowledged(&mut self, now: u64, ack: u32, has_data: bool) -> Option<u64> {
         let (end, at) = self.running?;

@@ -35,11 +35,11 @@ pub struct Transaction {
     pub status: Option<u32>,
     pub file: FileId,
     pub offset: u64,
-    /// Bytes that were asked to be read or written.
+    /// Bytes that were requested to be read or written.
     pub count: u32,
     /// Bytes that were.
     pub bytes: u32,
-    /// `stable_how` that a WRITE asked for.
+    /// `stable_how` of a WRITE.
     pub stable: u8,
     pub call_len: u32,
     pub reply_len: u32,

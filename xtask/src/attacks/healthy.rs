@@ -14,7 +14,7 @@ use wire::nfs3::{self, FileHandle, Procedure as P};
 
 use super::calls::{Connection, MIB};
 
-/// What it asks for, in turn.
+/// What it requests, in turn.
 pub(super) const KINDS: [&str; 4] =
     ["NULL, over a new connection", "READ of 1 MiB", "READ of 32 KiB", "GETATTR"];
 
@@ -37,10 +37,10 @@ pub(super) struct Seen {
 impl Healthy {
     pub(super) fn start(server: SocketAddr, file: FileHandle) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             super::be_nice(-20);
-            work(server, file, &asked)
+            work(server, file, &stopped)
         });
         Self { stop, thread }
     }

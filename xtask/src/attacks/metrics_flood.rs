@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 pub(super) const ATTACK: Attack = Attack {
     name: "metrics-flood",
-    about: "/metrics is asked for 500 times a second beside 200 connections that ask for nothing",
+    about: "/metrics is requested 500 times a second beside 200 connections that request nothing",
     tree: None,
     options: &[],
     begin,

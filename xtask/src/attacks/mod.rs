@@ -77,7 +77,7 @@ pub(crate) struct Attack {
     about: &'static str,
     /// Fills a folder that is served; without it, memory is.
     tree: Option<fn(&Path) -> io::Result<()>>,
-    /// What the server is told besides.
+    /// The server's further options.
     options: &'static [&'static str],
     /// Begins; it ends when what this gives is dropped.
     begin: fn(&Scene) -> io::Result<Box<dyn Any + Send>>,
@@ -165,11 +165,11 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     let mut options = vec!["--metrics", "127.0.0.1:0", "--grace", &grace];
     options.extend(attack.options);
     let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
-    let told = |error: io::Error| format!("attacks: {}: {error}", attack.name);
+    let failed = |error: io::Error| format!("attacks: {}: {error}", attack.name);
     let tree = attack.tree.map(Tree::make).transpose()?;
     let served = tree.as_ref().map_or_else(|| Path::new("mem:"), |tree| tree.0.path());
     let server = Server::start_with(nfskit, served, &options)?;
-    let scene = Scene::of(&server).map_err(told)?;
+    let scene = Scene::of(&server).map_err(failed)?;
     let healthy = Healthy::start(scene.address, scene.file);
     let begin = Instant::now();
     let mut most_mib = 0;
@@ -182,7 +182,7 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     };
     watch(phase);
     let attacked = Instant::now();
-    let under_way = attack.begin(&scene).map_err(told)?;
+    let under_way = attack.begin(&scene).map_err(failed)?;
     watch((attacked + phase).saturating_duration_since(Instant::now()));
     drop(under_way);
     let left = Instant::now();
@@ -190,12 +190,12 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     let end = Instant::now();
     let after_mib = resident_mib(server.pid()).unwrap_or(0);
     let seen = healthy.stop();
-    // Once more, and now it is asked to end.
-    let under_way = attack.begin(&scene).map_err(told)?;
+    // Once more, and now it gets SIGTERM.
+    let under_way = attack.begin(&scene).map_err(failed)?;
     std::thread::sleep(Duration::from_secs(1));
-    let asked = Instant::now();
+    let begun = Instant::now();
     server.stop()?;
-    let took = asked.elapsed();
+    let took = begun.elapsed();
     drop(under_way);
     Ok(Row {
         attack,
@@ -374,7 +374,7 @@ mod tests {
         assert!(row(2, 6, 0).is_held());
         assert!(!row(2, 7, 0).is_held() && !row(2, 2, 1).is_held());
         assert!(!Row { end: Duration::from_millis(1100), ..row(2, 2, 0) }.is_held());
-        assert!(row(0, 1, 0).is_held(), "below the floor nothing is told apart");
+        assert!(row(0, 1, 0).is_held(), "below the floor nothing is distinguished");
     }
 
     #[test]

@@ -31,9 +31,9 @@ impl Repeated {
     /// Does `work` again and again.
     pub(super) fn start(mut work: impl FnMut() + Send + 'static, pause: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            while !asked.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 work();
                 thread::sleep(pause);
             }

@@ -27,8 +27,8 @@ pub(super) struct Row {
 
 type Rows = BTreeMap<String, Row>;
 
-/// tshark as it has to be asked to find all that there is. A port of a client may be one that it
-/// knows for something else (802 for TLS, 873 for rsync): it is to look first at what is said
+/// The options with which tshark finds all that there is. A port of a client may be one that it
+/// knows for something else (802 for TLS, 873 for rsync): it is to look first at what is sent
 /// there.
 pub(super) fn tshark() -> Command {
     let mut command = Command::new("tshark");
@@ -45,7 +45,7 @@ pub(super) fn tshark() -> Command {
 fn by_tshark(capture: &Path, version: u32) -> Result<Rows, String> {
     let mut command = tshark();
     command.args(["-q", "-r"]).arg(capture);
-    // It counts replies that come twice, too, if it is not told otherwise.
+    // It counts replies that come twice, too, by default.
     command.args(["-z", &format!("rpc,srt,100003,{version},not rpc.dup")]);
     Ok(table(&timed(&mut command)?.0))
 }

@@ -215,30 +215,30 @@ fn one_look<W: Write>(
     file: u32,
 ) -> io::Result<()> {
     let file = handle(file);
-    let mut asked;
+    let mut message;
     let mut answered = reply(xid);
     match xid / 64 % 3 {
         0 => {
-            asked = call(xid, nfs3::Procedure::Getattr);
-            getattr::Args { object: file }.encode(&mut asked);
+            message = call(xid, nfs3::Procedure::Getattr);
+            getattr::Args { object: file }.encode(&mut message);
             // NFS3_OK and a fattr3
             answered.extend([0; 4 + 84]);
         }
         1 => {
-            asked = call(xid, nfs3::Procedure::Lookup);
+            message = call(xid, nfs3::Procedure::Lookup);
             let name = b"a-file-of-no-name.txt";
-            lookup::Args { what: nfs3::DirOp { dir: file, name } }.encode(&mut asked);
+            lookup::Args { what: nfs3::DirOp { dir: file, name } }.encode(&mut message);
             answered.extend(nfs3::NfsStat3::NoEnt.code().to_be_bytes());
             answered.extend([0; 4]);
         }
         _ => {
-            asked = call(xid, nfs3::Procedure::Access);
-            access::Args { object: file, access: 0x1f }.encode(&mut asked);
+            message = call(xid, nfs3::Procedure::Access);
+            access::Args { object: file, access: 0x1f }.encode(&mut message);
             answered.extend([0; 8]);
             answered.extend(0x1f_u32.to_be_bytes());
         }
     }
-    writer.record(line, 0, &Message::new(asked))?;
+    writer.record(line, 0, &Message::new(message))?;
     answer(writer, line, answered)
 }
 

@@ -171,7 +171,7 @@ impl Stage<'_> {
             self.impairments(None)?;
             let gave_up = match (scene.client, outcome) {
                 (_, Ok(())) => String::new(),
-                // UDP may be given up. What was said until then is compared.
+                // UDP may be given up. What was sent until then is compared.
                 (Client::Ours(more), Err(why)) if scene.is_lossy && !more.is_empty() => {
                     let why = why.lines().find(|line| line.starts_with("nfskit:"));
                     format!("; then the client gave up: {}", why.unwrap_or_default())

@@ -59,7 +59,7 @@ fn speed(nfskit: &Path, file: &Path, made: Made, least: Speed) -> Result<String,
         megapackets: made.packets as f64 / 1e6 / seconds,
         tsharks: theirs / seconds,
     };
-    let said = format!(
+    let sizes = format!(
         "{:.2} GB/s, {:.2} M packets/s, {:.1} times tshark's speed ({theirs:.1} s)",
         found.gigabytes, found.megapackets, found.tsharks
     );
@@ -67,8 +67,8 @@ fn speed(nfskit: &Path, file: &Path, made: Made, least: Speed) -> Result<String,
         && found.megapackets >= least.megapackets
         && found.tsharks >= least.tsharks;
     match is_enough {
-        true => Ok(said),
-        false => Err(said),
+        true => Ok(sizes),
+        false => Err(sizes),
     }
 }
 
@@ -93,10 +93,10 @@ fn memory(nfskit: &Path) -> Result<String, String> {
     let seconds = started.elapsed().as_secs_f64();
     let mib = peak_kib / 1024;
     let (packets, calls) = (made.packets, made.calls);
-    let said = format!("{packets} packets, {calls} calls: {mib} MiB at most, {seconds:.0} s");
+    let sizes = format!("{packets} packets, {calls} calls: {mib} MiB at most, {seconds:.0} s");
     match outcome.success() && mib > 0 && mib <= MEMORY_MIB_MAX {
-        true => Ok(said),
-        false => Err(said),
+        true => Ok(sizes),
+        false => Err(sizes),
     }
 }
 

@@ -118,7 +118,7 @@ fn compared(root: &Path, size: &str, kernelvm: Option<&Path>) -> Result<(), Stri
     // Made out here, where there is a network.
     let guest = match crate::guest::missing() {
         Some(why) => Err(why),
-        None if [ONLY_LARGE, ONLY_VERDICTS].contains(&size) => Err("not asked for".to_owned()),
+        None if [ONLY_LARGE, ONLY_VERDICTS].contains(&size) => Err("not requested".to_owned()),
         None => Image::provide(root, kernelvm),
     };
     let guest = match &guest {

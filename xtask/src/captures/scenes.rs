@@ -86,7 +86,7 @@ impl Scene<'_> {
         let words = ["--udp", "--pcap", &path, "1ms/1g,loss=1%,duplicate=1%,reorder=1%:2ms,seed=7"];
         let link = Link::start(self.nfskit, server.address.nfs_port, &words)?;
         let through = Address { nfs_port: link.port, mount_port: link.port, ..server.address };
-        // A client may give up on such a link; what was said until then is compared.
+        // A client may give up on such a link; what was sent until then is compared.
         let outcome = self.basic(&format!("{}&proto=udp", through.url("")));
         let ports = [link.port, server.address.nfs_port];
         link.stop()?;

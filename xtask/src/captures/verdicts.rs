@@ -78,7 +78,7 @@ struct Scene {
     at: At,
     /// What is served, and how.
     serve: &'static [&'static str],
-    /// What the router does, as a shell is told, and how that is undone.
+    /// What the router does, as a shell command, and how that is undone.
     router: [&'static str; 2],
     /// What `nfskit` does at the client, before and behind the server's URL.
     client: (&'static [&'static str], &'static [&'static str]),
@@ -91,7 +91,7 @@ enum Besides {
     Nothing,
     /// The client reaches the server through a relay with this link.
     Relay(&'static str),
-    /// A second client asks for what needs no disk.
+    /// A second client requests what needs no disk.
     SecondClient,
     /// Client and server have `scripts/far.py` between them, with these arguments.
     Far([&'static str; 2]),
@@ -301,7 +301,7 @@ impl Scene {
     fn judged(&self, found: &Value) -> Result<String, String> {
         let verdict = &found["verdict"];
         let (one, certainty) = (&verdict["verdict"], verdict["certainty"].as_str());
-        let said = one["sentence"].as_str().unwrap_or_default();
+        let sentence = one["sentence"].as_str().unwrap_or_default();
         let copies = found["capture"]["copied_packets"].as_u64().unwrap_or(0);
         if one["suspect"] != self.verdict {
             return Err(format!("{} was to be found, but: {verdict:#}", self.verdict));
@@ -309,9 +309,9 @@ impl Scene {
         let is_relayed = matches!(self.besides, Besides::Relay(_));
         let is_twice = [At::Both, At::Between].contains(&self.at) && !is_relayed;
         if is_twice != (copies > 0) {
-            return Err(format!("{copies} packets are told to be copies"));
+            return Err(format!("{copies} packets are reported as copies"));
         }
-        Ok(format!("{said} ({})", certainty.unwrap_or_default()))
+        Ok(format!("{sentence} ({})", certainty.unwrap_or_default()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What doctor has said, out of its JSON.
+//! What doctor has found, out of its JSON.
 
 use serde_json::Value;
 

@@ -250,7 +250,7 @@ pub(super) fn play(outcome: &mut Outcome, stage: &mut Stage<'_>, options: &Optio
 
 fn played(stage: &mut Stage<'_>, scene: &Scene) -> Result<Fault, String> {
     let before = stage.play(&scene.setup)?;
-    let answer = answer::first(&before.said);
+    let answer = answer::first(&before.report);
     let gain = match scene.remedied {
         Some((remedy, setup)) => {
             let after = stage.play(&setup)?;

@@ -48,7 +48,7 @@ pub(super) fn play(outcome: &mut Outcome, stage: &mut Stage<'_>, options: &Optio
     for Workload { name, serve, load } in ALL.iter().filter(|one| options.wants(one.name)) {
         let setup = Setup { serve, load: *load, ..HEALTHY };
         match stage.play(&setup) {
-            Ok(played) => outcome.healthy(name, answer::high(&played.said)),
+            Ok(played) => outcome.healthy(name, answer::high(&played.report)),
             Err(why) => outcome.failed(name, &why),
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Options {
     /// Writes the tables into docs/doctor.md; wants all faults.
     #[arg(long, conflicts_with = "only")]
     pub(super) record: bool,
-    /// Keeps what doctor has said of each client's fault in this folder.
+    /// Keeps doctor's report of each client's fault in this folder.
     #[arg(long, value_name = "DIR")]
     pub(super) keep: Option<PathBuf>,
     /// Names all, and plays none.

@@ -1,4 +1,4 @@
-//! What was staged, what doctor said, what was predicted and what measured; and whether that is
+//! What was staged, what doctor found, what was predicted and what measured; and whether that is
 //! good enough.
 
 use std::path::Path;
@@ -58,7 +58,7 @@ impl Fault {
     fn row(&self) -> String {
         let Staged { name, about, layer, causes } = self.staged;
         let (has_layer, has_cause) = self.is_right();
-        let said = self.answer.as_ref().map_or_else(
+        let verdict = self.answer.as_ref().map_or_else(
             || "nothing".to_owned(),
             |answer| format!("{}: {}", answer.layer, answer.cause),
         );
@@ -68,7 +68,7 @@ impl Fault {
             (false, _) => "NO",
         };
         let cause = causes.first().copied().unwrap_or_default();
-        format!("| {name} | {about} | {layer}: {cause} | {said} | {right} |\n")
+        format!("| {name} | {about} | {layer}: {cause} | {verdict} | {right} |\n")
     }
 
     fn json(&self) -> Value {

@@ -1,4 +1,4 @@
-//! Faults between a client and a server that is not mounted: the guest's server, asked from a host
+//! Faults between a client and a server that is not mounted: the guest's server, checked from a host
 //! behind a router, phase by phase.
 //!
 //! ```text
@@ -147,12 +147,12 @@ fn played(stage: &mut Stage<'_>, scene: &Scene) -> Result<Option<Answer>, String
     doctor.args(["netns", "exec", "c"]).arg(stage.nfskit).arg("doctor");
     doctor.arg(format!("nfs://{GUEST}{}", scene.export));
     doctor.args(["--write", "--limit", "1s", "-q", "--json", "-"]);
-    // Its exit code tells what it has found; its limit is its own.
-    let said = doctor.output().map_err(|cause| format!("doctor does not start: {cause}"));
+    // Its exit code is what it has found; its limit is its own.
+    let output = doctor.output().map_err(|cause| format!("doctor does not start: {cause}"));
     here(scene.router[1])?;
     stage.guest(&format!("{}\ntrue", scene.guest[1]))?;
-    let said = said?;
-    let json = serde_json::from_slice(&said.stdout)
-        .map_err(|cause| format!("{cause}: {}", text(&said.stderr[..])))?;
+    let output = output?;
+    let json = serde_json::from_slice(&output.stdout)
+        .map_err(|cause| format!("{cause}: {}", text(&output.stderr[..])))?;
     Ok(answer::of_phases(&json))
 }

@@ -133,8 +133,8 @@ pub(super) fn play(
     for scene in FAULTS.iter().filter(|scene| options.wants(scene.staged.name)) {
         let staged = scene.staged;
         match played(stage, scene) {
-            Ok(said) => {
-                let answer = answer::first(&said);
+            Ok(report) => {
+                let answer = answer::first(&report);
                 outcome.fault(Fault { staged, answer, gain: None });
             }
             Err(why) => outcome.failed(staged.name, &why),
@@ -142,7 +142,7 @@ pub(super) fn play(
     }
     for scene in HEALTHY.iter().filter(|scene| options.wants(scene.staged.name)) {
         match played(stage, scene) {
-            Ok(said) => outcome.healthy(scene.staged.name, answer::high(&said)),
+            Ok(report) => outcome.healthy(scene.staged.name, answer::high(&report)),
             Err(why) => outcome.failed(scene.staged.name, &why),
         }
     }
@@ -200,11 +200,11 @@ fn played(stage: &mut Stage<'_>, scene: &Scene) -> Result<serde_json::Value, Str
     command.args(*bench);
     let load = Service::start(&mut command)?;
     let nfskit = stage.nfskit.display();
-    let said = stage
+    let report = stage
         .guest(&format!("sleep 2; /host{nfskit} doctor --for {LOOK_S}s -q --json -; [ $? -le 1 ]"));
     let ended = load.wait(WITHIN);
     stage.guest(&format!("{undo}\ntrue"))?;
     ended?;
-    let said = said?;
-    serde_json::from_str(&said).map_err(|cause| format!("{cause}: {said}"))
+    let report = report?;
+    serde_json::from_str(&report).map_err(|cause| format!("{cause}: {report}"))
 }

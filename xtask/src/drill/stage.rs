@@ -27,7 +27,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// How long the load goes on, and how long doctor looks at it, from its second second on.
 const LOAD_S: u32 = 7;
 const LOOK_S: u32 = 4;
-/// Files by which the guest tells that doctor begins and has ended.
+/// Files by which the guest signals that doctor begins and has ended.
 const LOOKS: &str = "looks";
 const HAS_LOOKED: &str = "has-looked";
 
@@ -40,10 +40,10 @@ pub(super) struct Stage<'a> {
     played: usize,
 }
 
-/// What was done in a second, and what doctor said meanwhile.
+/// What was done in a second, and what doctor found meanwhile.
 pub(super) struct Played {
     pub(super) rate: f64,
-    pub(super) said: Value,
+    pub(super) report: Value,
 }
 
 /// Gives the network, in which we are alone, its name.
@@ -100,15 +100,16 @@ impl<'a> Stage<'a> {
         let played = self.played(setup, &server);
         server.stop(STOP_WITHIN)?;
         let played = played?;
-        self.keep(&setup.load, &played.said)?;
+        self.keep(&setup.load, &played.report)?;
         Ok(played)
     }
 
-    fn keep(&mut self, load: &Load, said: &Value) -> Result<(), String> {
+    fn keep(&mut self, load: &Load, report: &Value) -> Result<(), String> {
         let Some(folder) = self.keep else { return Ok(()) };
         self.played += 1;
         let path = folder.join(format!("{:02}-{}.json", self.played, load.kind));
-        std::fs::write(&path, said.to_string()).map_err(|why| format!("{}: {why}", path.display()))
+        std::fs::write(&path, report.to_string())
+            .map_err(|why| format!("{}: {why}", path.display()))
     }
 
     fn played(&mut self, setup: &Setup, server: &Service) -> Result<Played, String> {
@@ -193,12 +194,12 @@ fn mount(options: &str) -> String {
 
 /// The rate that the load has printed, and the JSON behind it.
 fn read(log: &str) -> Result<Played, String> {
-    let begin = log.find('{').ok_or_else(|| format!("doctor said nothing: {log}"))?;
+    let begin = log.find('{').ok_or_else(|| format!("doctor printed nothing: {log}"))?;
     let (before, json) = log.split_at(begin);
     let rate = before.lines().find_map(|line| line.strip_prefix("rate ")?.parse().ok());
     let rate = rate.ok_or_else(|| format!("the load has failed: {before}"))?;
-    let said = serde_json::from_str(json).map_err(|cause| format!("{cause}: {json}"))?;
-    Ok(Played { rate, said })
+    let report = serde_json::from_str(json).map_err(|cause| format!("{cause}: {json}"))?;
+    Ok(Played { rate, report })
 }
 
 #[cfg(test)]
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn the_rate_stands_before_the_json() {
         let played = read("rate 12.500\n{\"reports\": []}\n").unwrap();
-        assert!((played.rate - 12.5).abs() < 1e-9 && played.said["reports"].is_array());
+        assert!((played.rate - 12.5).abs() < 1e-9 && played.report["reports"].is_array());
         assert!(read("Traceback\n").is_err() && read("Traceback\n{}").is_err());
     }
 }

@@ -31,14 +31,14 @@ impl Counters {
     }
 
     pub(super) fn read(&self, work: Work) -> Result<Counted, String> {
-        let told = |error: std::io::Error| format!("metrics of {}: {error}", self.address);
-        let mut stream = TcpStream::connect(&self.address).map_err(told)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(told)?;
+        let failed = |error: std::io::Error| format!("metrics of {}: {error}", self.address);
+        let mut stream = TcpStream::connect(&self.address).map_err(failed)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(failed)?;
         let host = &self.address;
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
-            .map_err(told)?;
+            .map_err(failed)?;
         let mut page = String::new();
-        stream.read_to_string(&mut page).map_err(told)?;
+        stream.read_to_string(&mut page).map_err(failed)?;
         Ok(counted(&page, work.procedure()))
     }
 }

@@ -2,7 +2,7 @@
 //! beside libnfs (GETATTR) and fio's nfs engine (READ of 8 KiB), and how many GETATTRs it makes.
 //!
 //! All of them call one server that answers from memory, one after the other in each round, so that
-//! what the machine does in the meantime concerns all alike. Neither is asked how fast it was: in
+//! what the machine does in the meantime concerns all alike. Neither reports how fast it was: in
 //! the midst of a run the kernel says how much processor time the program has used, the server how
 //! many calls it has answered, and a second later again.
 
@@ -29,7 +29,7 @@ const RUN_SECONDS: u32 = 6;
 const BEGIN_WITHIN: Duration = Duration::from_secs(20);
 /// So many calls are a run in its midst, and not its preparations.
 const MIDST_CALLS: u64 = 10_000;
-/// What is asked of the generator: GETATTRs a second.
+/// The load on the generator: GETATTRs a second.
 const RATE_MIN: f64 = 150_000.0;
 /// And its processor time for an operation over that of the peer.
 const RATIO_MAX: f64 = 0.5;

@@ -15,8 +15,8 @@ pub(crate) fn release(
     build(root, command, &["--package", package, "--bin", bin, "--release"])
 }
 
-/// Builds an example as `cargo test --workspace` does: asked for by its package, it and all below
-/// it would be compiled again, with the features that this package alone asks for.
+/// Builds an example as `cargo test --workspace` does: built by its package alone, it and all below
+/// it would be compiled again, with the features of this package alone.
 pub(crate) fn tested_example(root: &Path, command: &str, name: &str) -> Result<PathBuf, String> {
     build(root, command, &["--workspace", "--example", name])
 }

@@ -148,9 +148,9 @@ impl Service {
 
     /// Asks it to end, and fails when it does not, or not with 0.
     pub(crate) fn stop(self, within: Duration) -> Result<(), String> {
-        let asked = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(asked, rustix::process::Signal::TERM)
-            .map_err(|error| format!("{} cannot be asked to end: {error}", self.name))?;
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM)
+            .map_err(|error| format!("SIGTERM does not reach {}: {error}", self.name))?;
         self.wait(within)
     }
 
@@ -166,7 +166,7 @@ impl Service {
                 let lines = self.lines();
                 Err(format!("{} ended with {status}; it printed: {lines:?}", self.name))
             }
-            None => Err(format!("{} did not end when asked; killed", self.name)),
+            None => Err(format!("{} did not end on SIGTERM; killed", self.name)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a process has started: fio's nfs engine forks, whatever fio is told, and what it forked
+//! What a process has started: fio's nfs engine forks, with every option, and what it forked
 //! goes on when fio is killed, with a core of its own.
 
 use std::fs;

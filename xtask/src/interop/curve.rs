@@ -1,7 +1,7 @@
 //! `nfskit bench curve` of NFS-Ganesha and of our server in one report.
 //!
 //! Whether a point holds the rules is for a quiet machine to say; that there are points up to the
-//! saturation of both must be so on any. At ours nothing may fail on the way; of a peer it is told
+//! saturation of both must be so on any. At ours nothing may fail on the way; of a peer it is reported
 //! what did.
 
 use std::path::Path;
@@ -53,7 +53,7 @@ fn curves(json: &str) -> Result<String, String> {
     let records = records.ok_or("there are not two records")?;
     let (ours, peer) = (curve(&records[0])?, curve(&records[1])?);
     match &ours.failed[..] {
-        [] => Ok(format!("{}; {}", ours.said(), peer.said())),
+        [] => Ok(format!("{}; {}", ours.summary(), peer.summary())),
         failed => Err(format!("at our server: {}", failed.join("; "))),
     }
 }
@@ -69,7 +69,7 @@ struct Curve {
 }
 
 impl Curve {
-    fn said(&self) -> String {
+    fn summary(&self) -> String {
         let Self { base_us, highest_per_s, failed } = self;
         let failed: String = failed.iter().map(|failed| format!(", failed {failed}")).collect();
         match base_us.zip(*highest_per_s) {
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn both_have_all_points_and_at_ours_nothing_failed() {
         let curves = |ours: Value, peer: Value| curves(&json!([ours, peer]).to_string());
-        let said = curves(record(6, &[]), record(6, &[]));
-        assert_eq!(said.unwrap(), "base 70 us, up to 9000/s; base 70 us, up to 9000/s");
+        let summary = curves(record(6, &[]), record(6, &[]));
+        assert_eq!(summary.unwrap(), "base 70 us, up to 9000/s; base 70 us, up to 9000/s");
         assert!(curves(record(6, &[]), record(5, &[])).is_err());
         assert!(curves(record(6, &["1 of 100"]), record(6, &[])).unwrap_err().contains("1 of 100"));
-        let said = curves(record(6, &[]), record(6, &["1 of 100"]));
-        assert!(said.unwrap().ends_with("failed \"1 of 100\""));
+        let summary = curves(record(6, &[]), record(6, &["1 of 100"]));
+        assert!(summary.unwrap().ends_with("failed \"1 of 100\""));
         assert!(super::curves(&json!([record(6, &[])]).to_string()).is_err());
     }
 }

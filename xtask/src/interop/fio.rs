@@ -6,7 +6,7 @@
 //! the file is first written with one call at a time, and last read so; between, whatever came of
 //! such calls, each block must be whole. And having given up calls, libnfs sometimes never ends its
 //! unmount: it connects to the mount service, is answered, and sends nothing more. Such a run is
-//! made again; that it happened is told.
+//! made again; that it happened is reported.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -115,12 +115,12 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
             Ok(if attempts == 1 { rates } else { format!("{rates}, attempt {attempts}") })
         });
     }
-    report.check(PEER, "nfskit serve stops when asked", || server.stop().map(|()| String::new()));
+    report.check(PEER, "nfskit serve ends on SIGTERM", || server.stop().map(|()| String::new()));
     // The next checks need the room.
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// What was read and written how fast, from fio's own account; fails if it tells of an error.
+/// What was read and written how fast, from fio's own account; fails if it reports an error.
 fn rates(json: &str) -> Result<String, String> {
     // Notes of the engine may stand before it.
     let start = json.find('{').ok_or("fio wrote no result")?;

@@ -39,17 +39,17 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
     for host in ["127.0.0.1", "::1"] {
         report.check(PEER, format!("rpcinfo -p {host}"), || ports(&ask("rpcinfo", &["-p", host])?));
         report.check(PEER, format!("rpcinfo {host} (rpcbind version 4)"), || {
-            let told = ask("rpcinfo", &[host])?;
+            let output = ask("rpcinfo", &[host])?;
             SERVED.iter().try_for_each(|(program, version)| {
                 ["tcp", "tcp6", "udp", "udp6"]
                     .iter()
-                    .try_for_each(|netid| line(&told, &[program, version, netid]))
+                    .try_for_each(|netid| line(&output, &[program, version, netid]))
             })?;
             Ok(String::new())
         });
         report.check(PEER, format!("showmount -e {host}"), || {
-            let told = ask("showmount", &["-e", host])?;
-            line(&told, &["/data", "127.0.0.0/8,::1"]).map(|()| String::new())
+            let output = ask("showmount", &["-e", host])?;
+            line(&output, &["/data", "127.0.0.0/8,::1"]).map(|()| String::new())
         });
         report.check(PEER, format!("showmount -a and -d {host}"), || {
             ask("showmount", &["-a", host])?;
@@ -59,8 +59,8 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         for transport in ["udp", "tcp"].map(|name| format!("{name}{six}")) {
             report.check(PEER, format!("NULL over {transport}"), || {
                 SERVED.iter().try_for_each(|(program, version)| {
-                    let told = ask("rpcinfo", &["-T", &transport, host, program, version])?;
-                    line(&told, &["ready", "and", "waiting"])
+                    let output = ask("rpcinfo", &["-T", &transport, host, program, version])?;
+                    line(&output, &["ready", "and", "waiting"])
                 })?;
                 Ok(String::new())
             });
@@ -84,15 +84,15 @@ fn register(report: &mut Report, nfskit: &Path, folder: &Path) {
             std::thread::sleep(Duration::from_millis(50));
         }
         let server = start(nfskit, folder, "--register")?;
-        let known = ask("rpcinfo", &["-p", "127.0.0.1"]).and_then(|told| ports(&told));
+        let known = ask("rpcinfo", &["-p", "127.0.0.1"]).and_then(|output| ports(&output));
         server.stop(STOP_WITHIN)?;
         known
     });
     let Some(rpcbind) = rpcbind else { return };
     report.check(PEER, "and forgets it at its end", || {
-        let told = ask("rpcinfo", &["-p", "127.0.0.1"])?;
-        match told.contains(PORT) {
-            true => Err(told),
+        let output = ask("rpcinfo", &["-p", "127.0.0.1"])?;
+        match output.contains(PORT) {
+            true => Err(output),
             false => Ok(String::new()),
         }
     });
@@ -120,24 +120,24 @@ fn ask(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// All programs in all versions over both transports, as `rpcinfo -p` lists them.
-fn ports(told: &str) -> Result<String, String> {
+fn ports(output: &str) -> Result<String, String> {
     SERVED.iter().try_for_each(|(program, version)| {
         ["tcp", "udp"]
             .iter()
-            .try_for_each(|transport| line(told, &[program, version, transport, PORT]))
+            .try_for_each(|transport| line(output, &[program, version, transport, PORT]))
     })?;
     Ok(String::new())
 }
 
 /// Some line has these words, one after the other.
-fn line(told: &str, words: &[&str]) -> Result<(), String> {
+fn line(output: &str, words: &[&str]) -> Result<(), String> {
     let has = |line: &str| {
         let found: Vec<&str> = line.split_whitespace().collect();
         found.windows(words.len()).any(|part| part == words)
     };
-    match told.lines().any(has) {
+    match output.lines().any(has) {
         true => Ok(()),
-        false => Err(format!("no line with {}: {told}", words.join(" "))),
+        false => Err(format!("no line with {}: {output}", words.join(" "))),
     }
 }
 

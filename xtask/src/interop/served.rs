@@ -12,11 +12,11 @@ use crate::host::report::Report;
 use crate::host::tools;
 
 const PEER: &str = "libnfs";
-/// Many pages of a directory, whatever size of page a client asks for.
+/// Many pages of a directory, whatever size of page a client requests.
 const FILES: usize = 10_000;
 const LARGE_MIB: u64 = 1024;
 /// Where the large files are. libnfs mounts the folder of what it copies; for a file at the top it
-/// mounts the empty path, and gives up on its own when it then asks for exports below that.
+/// mounts the empty path, and gives up on its own when it then mounts exports below that.
 const COPIES: &str = "copies";
 const SEED: u64 = 19_890_101;
 /// Far above what a slow machine needs, far below what a person waits.
@@ -72,7 +72,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         remove(&written)?;
         Ok(rate(&copied))
     });
-    report.check(PEER, "nfskit serve stops when asked", || server.stop().map(|()| String::new()));
+    report.check(PEER, "nfskit serve ends on SIGTERM", || server.stop().map(|()| String::new()));
     // The next checks need the room, and nobody the result: the scratch folder goes anyway.
     let _ = std::fs::remove_dir_all(&folder);
 }

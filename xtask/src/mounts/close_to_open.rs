@@ -109,12 +109,12 @@ impl Play {
     fn story(&self) -> String {
         let mut words = self.log.last().map(|step| step.split(' ')).into_iter().flatten();
         let file = words.find(|word| word.starts_with("file")).unwrap_or_default();
-        let told = self.log.iter().filter(|step| step.contains(file));
-        let told: Vec<&str> = told.map(String::as_str).collect();
-        told[told.len().saturating_sub(SHOWN)..].join("; ")
+        let steps = self.log.iter().filter(|step| step.contains(file));
+        let steps: Vec<&str> = steps.map(String::as_str).collect();
+        steps[steps.len().saturating_sub(SHOWN)..].join("; ")
     }
 
-    /// Adds to what is told of the newest step.
+    /// Adds to the report of the newest step.
     fn note(&mut self, what: impl Display) {
         if let Some(step) = self.log.last_mut() {
             write!(step, " {what}").ok();
@@ -145,7 +145,7 @@ impl Play {
         }
     }
 
-    /// Opens what is there, and tells which file that is; `None` when the name leads nowhere, and
+    /// Opens what is there, and gives which file that is; `None` when the name leads nowhere, and
     /// may do so.
     fn open(
         &mut self,
@@ -224,7 +224,7 @@ impl Play {
         let Some(content) = self.files.get_mut(&inode) else { return Ok(()) };
         let done = match sort {
             52..62 => {
-                // Neither size nor name tells that anything happened.
+                // Neither size nor name shows that anything happened.
                 *content = bytes(rng, content.len());
                 file.write_all(content)
             }

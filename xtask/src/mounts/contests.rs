@@ -55,16 +55,16 @@ pub(super) fn play(stage: &Stage<'_>) -> Result<String, String> {
         Kind::Local => &[Trouble::None][..],
         _ => &[Trouble::None, Trouble::Killed, Trouble::Full],
     };
-    let said = troubles.iter().map(|&trouble| {
-        play_with(stage, trouble).map_err(|why| format!("{trouble:?}: {why}")).map(|said| {
+    let summary = troubles.iter().map(|&trouble| {
+        play_with(stage, trouble).map_err(|why| format!("{trouble:?}: {why}")).map(|summary| {
             match trouble {
-                Trouble::None => said,
-                Trouble::Killed => format!("killed: {said}"),
-                Trouble::Full => format!("full: {said}"),
+                Trouble::None => summary,
+                Trouble::Killed => format!("killed: {summary}"),
+                Trouble::Full => format!("full: {summary}"),
             }
         })
     });
-    Ok(said.collect::<Result<Vec<_>, _>>()?.join("; "))
+    Ok(summary.collect::<Result<Vec<_>, _>>()?.join("; "))
 }
 
 fn play_with(stage: &Stage<'_>, trouble: Trouble) -> Result<String, String> {
@@ -121,15 +121,15 @@ fn play_with(stage: &Stage<'_>, trouble: Trouble) -> Result<String, String> {
             troubles += 1;
         }
         let played = playing.join().map_err(|_| "the player panicked".to_owned())??;
-        let said = played.value.lines().last().unwrap_or_default().replace("live: ", "");
+        let summary = played.value.lines().last().unwrap_or_default().replace("live: ", "");
         Ok::<_, String>(match trouble {
-            Trouble::None => said,
-            _ => format!("{said}, {troubles} times"),
+            Trouble::None => summary,
+            _ => format!("{summary}, {troubles} times"),
         })
     })?;
     for mounted in mounts {
         let how = mounted.end(UNMOUNT_WITHIN)?;
-        // Whoever did not ask what became of its bytes is not told before.
+        // A program that did not sync its bytes gets no error before.
         if trouble != Trouble::Full {
             how.map_err(|why| format!("one of its mounts: {why}"))?;
         }

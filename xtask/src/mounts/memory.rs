@@ -30,13 +30,13 @@ pub(super) fn play(stage: &Stage<'_>) -> Result<String, String> {
     loop {
         let now = mounted.resident_mib()?;
         let took = begin.elapsed();
-        let told = format!("{before} MiB before {size_mib} MiB both ways, {loaded} after, {now}");
+        let sizes = format!("{before} MiB before {size_mib} MiB both ways, {loaded} after, {now}");
         if now <= before + LEFT_MIB_MAX && took >= Duration::from_secs(6) {
             mounted.stop()?;
-            return Ok(format!("{told} {:.0} s later", took.as_secs_f64()));
+            return Ok(format!("{sizes} {:.0} s later", took.as_secs_f64()));
         }
         if took > WITHIN {
-            return Err(format!("{told} still"));
+            return Err(format!("{sizes} still"));
         }
         std::thread::sleep(Duration::from_millis(200));
     }

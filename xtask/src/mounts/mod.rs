@@ -155,9 +155,9 @@ fn on(kind: Kind, report: &mut Report, scratch: &Path, nfskit: &Path, options: &
         let stage = Stage { kind, nfskit, material: &material, scratch, options, place, url };
         for (name, step) in wanted() {
             report.check(peer, *name, || {
-                let said = || mounted.as_ref().map(Mounted::complaints).unwrap_or_default();
-                let before = said().len();
-                step(&stage).map_err(|why| match said().get(before..) {
+                let complaints = || mounted.as_ref().map(Mounted::complaints).unwrap_or_default();
+                let before = complaints().len();
+                step(&stage).map_err(|why| match complaints().get(before..) {
                     None | Some([]) => why,
                     Some(lines) => format!("{why}; the mount says {lines:?}"),
                 })
@@ -165,10 +165,10 @@ fn on(kind: Kind, report: &mut Report, scratch: &Path, nfskit: &Path, options: &
         }
     }
     if let Some(mounted) = mounted {
-        report.check(peer, "unmounts when asked", || mounted.stop().map(|()| String::new()));
+        report.check(peer, "unmounts on SIGTERM", || mounted.stop().map(|()| String::new()));
     }
     if let Some(served) = served {
-        report.check(peer, "ends when asked", || served.stop().map(|()| String::new()));
+        report.check(peer, "ends on SIGTERM", || served.stop().map(|()| String::new()));
     }
     // The next server needs the room.
     let _ = fs::remove_dir_all(scratch.join(format!("export-{peer}")));

@@ -67,7 +67,7 @@ impl Mounted {
         self.end(UNMOUNT_WITHIN).and_then(|how| how)
     }
 
-    /// Asks it to end. The outer error: it did not unmount; the inner one: it said that it failed.
+    /// Ends it. The outer error: it did not unmount; the inner one: it reported a failure.
     pub(super) fn end(mut self, within: Duration) -> Result<Result<(), String>, String> {
         let Some(service) = self.service.take() else { return Ok(Ok(())) };
         let ended = service.stop(within);
@@ -90,7 +90,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether the mount table has `dir`. The folder itself is not asked: it may not answer.
+/// Whether the mount table has `dir`. The folder itself is not touched: it may not answer.
 pub(super) fn is_mounted(dir: &Path) -> bool {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let dir = dir.display().to_string();

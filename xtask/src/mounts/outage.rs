@@ -117,7 +117,7 @@ impl Place<'_> {
         mounted
             .wait_for(Duration::from_secs(30), says)
             .map_err(|why| format!("it does not say that the server is gone: {why}"))?;
-        let said = began.elapsed().as_secs_f64();
+        let reported_s = began.elapsed().as_secs_f64();
         if !copy.is_running()? {
             return Err("the copy ended although the mount is hard".to_owned());
         }
@@ -134,9 +134,9 @@ impl Place<'_> {
         let stopped = stopping.elapsed().as_secs_f64();
         drop(dead);
         match how {
-            Ok(()) => Err("1 MiB was lost at the end, and nothing was said".to_owned()),
+            Ok(()) => Err("1 MiB was lost at the end, and nothing was reported".to_owned()),
             Err(_) => Ok(format!(
-                "said after {said:.1} s, Ctrl-C {took:.1} s, unmounted {stopped:.1} s, loss told"
+                "reported after {reported_s:.1} s, Ctrl-C {took:.1} s, unmounted {stopped:.1} s, loss reported"
             )),
         }
     }

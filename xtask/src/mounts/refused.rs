@@ -41,13 +41,13 @@ fn all(scratch: &Path, nfskit: &Path) -> Result<String, String> {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\" 2>&1 >/dev/null; echo exit $?", "sh"]).arg(nfskit);
         shell.args(["mount", url]).arg(dir).args(options);
-        let said = finish(&mut shell, WITHIN, text).map_err(|why| format!("{what}: {why}"))?;
-        let said = said.value;
-        if !said.trim_end().ends_with(&format!("exit {code}")) {
-            return Err(format!("{what}: exit {code} expected: {said}"));
+        let output = finish(&mut shell, WITHIN, text).map_err(|why| format!("{what}: {why}"))?;
+        let output = output.value;
+        if !output.trim_end().ends_with(&format!("exit {code}")) {
+            return Err(format!("{what}: exit {code} expected: {output}"));
         }
-        if said.lines().count() < 2 || said.contains("panicked") {
-            return Err(format!("{what}: no clear message: {said}"));
+        if output.lines().count() < 2 || output.contains("panicked") {
+            return Err(format!("{what}: no clear message: {output}"));
         }
         if is_mounted(dir) {
             return Err(format!("{what}: something is mounted"));

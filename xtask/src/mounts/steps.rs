@@ -218,7 +218,7 @@ fn fsx(stage: &Stage<'_>) -> Result<String, String> {
         Ok::<_, String>(done.value.lines().last().unwrap_or_default().replace("fsx: ", ""))
     };
     let small = run("1", "256K", seconds / 2)?;
-    // NFS-Ganesha 4.3 now and then tells the size that a file had before; what the mount makes of
+    // NFS-Ganesha 4.3 now and then replies the size that a file had before; what the mount makes of
     // it is a size that is wrong, in about one run of ten. A full run shows it.
     if stage.is_quick() && stage.kind == Kind::Ganesha {
         return Ok(small);

@@ -1,5 +1,5 @@
 //! What a server does before it says that something is stable: its sync calls, as strace sees
-//! them, beside the calls that were asked of it.
+//! them, beside the calls that it got.
 //!
 //! Sync operations of an io_uring are no system calls, and not seen.
 
@@ -28,11 +28,11 @@ const DSYNC: u32 = 0o10_000;
 const WINDOW: usize = 16;
 const MIB: u64 = 1 << 20;
 
-/// What was asked, how often, and the syncs that it led to.
+/// What was called, how often, and the syncs that it led to.
 #[derive(Debug)]
 pub(crate) struct Syncs {
     server: &'static str,
-    asked: &'static str,
+    requests: &'static str,
     calls: u64,
     by_name: BTreeMap<String, u64>,
 }
@@ -42,12 +42,12 @@ impl Syncs {
         let counts: Vec<String> =
             self.by_name.iter().map(|(name, count)| format!("{count} {name}")).collect();
         let counts = if counts.is_empty() { "no sync".to_owned() } else { counts.join(", ") };
-        format!("{:<14} {:<32} {:>4} calls: {counts}", self.server, self.asked, self.calls)
+        format!("{:<14} {:<32} {:>4} calls: {counts}", self.server, self.requests, self.calls)
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let Self { server, asked, calls, by_name } = self;
-        json!({ "server": server, "asked": asked, "calls": calls, "syncs": by_name })
+        let Self { server, requests, calls, by_name } = self;
+        json!({ "server": server, "asked": requests, "calls": calls, "syncs": by_name })
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn watch(peer: &Peer, site: &mut Site, scratch: &Path) -> Result<Vec<
     // All blocks are there, so that a stable write has its data to sync and little else.
     write_whole(&mut site.pipeline, file, span(64 << 10, StableHow::Unstable), WINDOW)?;
     let mut found = Vec::new();
-    let mut see = |asked, work: &mut dyn FnMut(&mut Site) -> Result<u64, String>| {
+    let mut see = |requests, work: &mut dyn FnMut(&mut Site) -> Result<u64, String>| {
         let log = scratch.join("strace.log");
         let mut command = Command::new(&strace);
         command.args(["-f", "-e", WATCHED, "-o"]).arg(&log).args(["-p", &peer.pid.to_string()]);
@@ -72,7 +72,7 @@ pub(crate) fn watch(peer: &Peer, site: &mut Site, scratch: &Path) -> Result<Vec<
         let _ = service.stop(STOP_WITHIN);
         let text = fs::read_to_string(&log).map_err(|error| format!("strace: {error}"))?;
         let by_name = counts(&text, &synced_descriptors(peer.pid));
-        found.push(Syncs { server: peer.name.label(), asked, calls, by_name });
+        found.push(Syncs { server: peer.name.label(), requests, calls, by_name });
         Ok::<_, String>(())
     };
     see("WRITE 4 KiB FILE_SYNC x16", &mut |site| {

@@ -1,4 +1,4 @@
-//! The files that every server is asked about, and their handles.
+//! The files that every server serves, and their handles.
 
 use std::fs;
 use std::io;

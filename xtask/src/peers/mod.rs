@@ -4,7 +4,7 @@
 //! on one after the other before the next row begins, and who is first changes from round to
 //! round. So what the machine does in the meantime concerns all alike. The main figure has
 //! client and servers on one and the same core; beside it stand two cores, and two connections.
-//! docs/benchmarks.md tells how to read what comes out.
+//! docs/benchmarks.md explains how to read what comes out.
 
 mod client;
 mod cpu;

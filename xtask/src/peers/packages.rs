@@ -12,7 +12,7 @@ use crate::host::{ganesha, tools};
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
-/// Installs what is missing. What cannot be installed is said later, by who needs it.
+/// Installs what is missing. What cannot be installed is reported later, by who needs it.
 pub(crate) fn install() -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("peers: needs root, for namespaces, packages and handles of files".to_owned());

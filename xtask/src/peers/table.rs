@@ -80,7 +80,7 @@ impl View<'_> {
         let of_plain = self.compare(Name::Ours, Figure::Rate);
         let rate = self.see(self.ours, Figure::Rate);
         let p50 = self.compare(Name::Ganesha, Figure::P50);
-        // What a memory store is to reach is said for one core.
+        // The aim of a memory store is stated for one core.
         let on_one = |wanted: Option<f64>| wanted.filter(|_| self.mode == Mode::Pinned);
         let mut verdict = self.verdict();
         verdict.at_least("throughput", by, wanted, "");

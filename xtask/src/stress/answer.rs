@@ -27,9 +27,9 @@ pub(super) type Complaint = (Violation, String);
 #[derive(Debug)]
 pub(super) enum Outcome {
     Done,
-    /// To be asked once more, as another call.
+    /// To be called once more, as another call.
     Later,
-    /// To be asked next, with the locks that the model holds for it.
+    /// To be called next, with the locks that the model holds for it.
     Then(Operation),
 }
 

@@ -118,7 +118,7 @@ impl<'a> Client<'a> {
         root.map(|ok| ok.fhandle).map_err(|status| format!("MNT /: {status}"))
     }
 
-    /// Keeps calls outstanding until it is told to stop, then waits for the last answers.
+    /// Keeps calls outstanding until it is stopped, then waits for the last answers.
     pub(super) fn run(&mut self, outstanding: usize) -> Result<(), String> {
         loop {
             while self.pending.len() < outstanding && !self.shared.stop.load(Ordering::Relaxed) {

@@ -48,7 +48,7 @@ const NOBODY: u32 = 65_534;
 #[derive(Debug, Default)]
 struct Ends {
     killed: u64,
-    asked: u64,
+    terminated: u64,
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
@@ -89,9 +89,9 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     });
     let stopped = server.stop().err();
     println!(
-        "\nstress: {} processes killed, {} asked to end, {} verifiers seen, slowest start {} ms",
+        "\nstress: {} processes killed, {} ended by SIGTERM, {} verifiers seen, slowest start {} ms",
         ends.killed,
-        ends.asked,
+        ends.terminated,
         shared.verifiers.count(),
         server.slowest_start.as_millis()
     );
@@ -137,7 +137,7 @@ fn harass(
         }
         if rng.u64(..ASKED_ONE_IN) == 0 {
             server.stop()?;
-            ends.asked += 1;
+            ends.terminated += 1;
         } else {
             server.kill()?;
             ends.killed += 1;

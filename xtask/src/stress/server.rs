@@ -103,19 +103,19 @@ impl Server {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-            .map_err(|error| format!("the server cannot be asked to end: {error}"))?;
-        let asked = Instant::now();
-        while asked.elapsed() < STOP_WITHIN {
+            .map_err(|error| format!("SIGTERM does not reach the server: {error}"))?;
+        let begun = Instant::now();
+        while begun.elapsed() < STOP_WITHIN {
             match child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => {
-                    return Err(format!("asked to end: {status}: {}", self.last_words()));
+                    return Err(format!("after SIGTERM: {status}: {}", self.last_words()));
                 }
                 _ => thread::sleep(POLL),
             }
         }
         let _ = child.kill().and_then(|()| child.wait());
-        Err("the server does not end when asked".to_owned())
+        Err("the server does not end on SIGTERM".to_owned())
     }
 
     /// What it printed last.

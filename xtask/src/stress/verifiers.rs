@@ -15,7 +15,7 @@ pub(super) struct Verifiers {
 }
 
 impl Verifiers {
-    /// Notes what a process said; the first to notice something wrong says so.
+    /// Notes the verifiers of a process; the first to notice something wrong reports it.
     pub(super) fn check(&self, generation: u64, verifier: [u8; 8]) -> Result<(), Complaint> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(&generation) {

@@ -22,7 +22,7 @@ pub(crate) struct File {
 }
 
 impl Tree {
-    /// Reads what git tracks or would track: ignored files are nobody's business.
+    /// Reads what git tracks or would track: ignored files are not checked.
     pub(super) fn read(root: &Path) -> Result<Self, String> {
         let listing = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -31,7 +31,7 @@ impl Tree {
             .map_err(|error| format!("tidy asks git for the files, and git failed: {error}"))?;
         if !listing.status.success() {
             let complaint = String::from_utf8_lossy(&listing.stderr);
-            return Err(format!("tidy asks git for the files, and git said: {complaint}"));
+            return Err(format!("git does not list the files: {complaint}"));
         }
         let paths: BTreeSet<String> =
             String::from_utf8_lossy(&listing.stdout).split('\0').map(str::to_owned).collect();

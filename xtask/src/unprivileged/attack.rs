@@ -2,7 +2,7 @@
 //! attacker would. It runs as that user, in a process of its own, until its input ends.
 //!
 //! What it does it prints, a line each: `looks N` at the end, `connected` once it has seen that the
-//! victim has open connections, `tried TCP PORT` once it has asked there, and `got in PLACE: WHAT`
+//! victim has open connections, `tried TCP PORT` once it has connected there, and `got in PLACE: WHAT`
 //! for everything that it should not have got.
 
 use std::collections::BTreeSet;
@@ -59,8 +59,8 @@ fn say(line: &str) {
 struct Attacker {
     victim: u32,
     looks: u64,
-    /// What has been told already.
-    said: BTreeSet<String>,
+    /// What has been printed already.
+    printed: BTreeSet<String>,
 }
 
 impl Attacker {
@@ -85,7 +85,7 @@ impl Attacker {
     }
 
     fn tell(&mut self, line: String) {
-        if self.said.insert(line.clone()) {
+        if self.printed.insert(line.clone()) {
             say(&line);
         }
     }

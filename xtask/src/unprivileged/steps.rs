@@ -66,7 +66,7 @@ impl Stage {
         report.check("serve", "insecure: the attack itself works", || self.serves_everybody());
         report.check("serve", "root's directory, attacked", || self.root_serves());
         report.check("link", "attacked", || self.links_for_its_user_alone());
-        report.check("serve", "a stranger is told why", || self.a_stranger_is_told());
+        report.check("serve", "a stranger gets the reason", || self.a_stranger_is_told());
         match self.serve(&[]) {
             Err(why) => drop(report.check("serve", "for its user", || Err(why))),
             Ok((service, url, _)) => {
@@ -104,21 +104,21 @@ impl Stage {
     fn study(&self) -> Result<String, String> {
         let attack = self.attack(self.owner.uid)?;
         let done = self.works("study --quick --out studied")?;
-        let told = self.survived(attack, CONNECTED)?;
+        let outcome = self.survived(attack, CONNECTED)?;
         let report = self.owner.home.join("studied/report.html");
         let html = fs::read_to_string(report).map_err(|error| format!("report.html: {error}"))?;
         match html.contains("<svg") {
-            true => Ok(format!("{done}, {told}")),
+            true => Ok(format!("{done}, {outcome}")),
             false => Err("a report without a figure".to_owned()),
         }
     }
 
-    /// Attacked until it has done what it was asked.
+    /// Attacked until it has ended.
     fn embedded(&self, words: &str) -> Result<String, String> {
         let attack = self.attack(self.owner.uid)?;
         let done = self.works(words)?;
-        let told = self.survived(attack, CONNECTED)?;
-        Ok(format!("{done}, {told}"))
+        let outcome = self.survived(attack, CONNECTED)?;
+        Ok(format!("{done}, {outcome}"))
     }
 
     /// A server of the owner's on a new directory, its URL and the directory.
@@ -150,11 +150,11 @@ impl Stage {
         let (service, url, dir) = self.serve(options)?;
         let attack = self.attack(self.owner.uid)?;
         let done = self.works(&format!("bench seqwrite --wire --size 1M --target {url}"))?;
-        let told = self.survived(tried(attack, &url)?, TRIED)?;
+        let outcome = self.survived(tried(attack, &url)?, TRIED)?;
         service.stop(START_WITHIN)?;
         match dir.join(set_uid()).exists() {
             true => Err("there is a set-uid file".to_owned()),
-            false => Ok(format!("its user: {done}; {told}")),
+            false => Ok(format!("its user: {done}; {outcome}")),
         }
     }
 
@@ -164,12 +164,12 @@ impl Stage {
         let (link, through) = self.relay(&url, "link --udp --to")?;
         let attack = self.attack(self.owner.uid)?;
         let done = self.works(&format!("bench seqwrite --wire --size 1M --target {through}"))?;
-        let told = self.survived(tried(attack, &through)?, TRIED)?;
+        let outcome = self.survived(tried(attack, &through)?, TRIED)?;
         link.stop(START_WITHIN)?;
         service.stop(START_WITHIN)?;
         match dir.join(set_uid()).exists() {
             true => Err("there is a set-uid file".to_owned()),
-            false => Ok(format!("its user: {done}; {told}")),
+            false => Ok(format!("its user: {done}; {outcome}")),
         }
     }
 
@@ -182,7 +182,7 @@ impl Stage {
         Ok((link, format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}")))
     }
 
-    /// What the attack is worth: it gets in where everybody is asked in.
+    /// What the attack is worth: it gets in where everybody may.
     fn serves_everybody(&self) -> Result<String, String> {
         if self.stranger.is_none() {
             return Ok("nobody attacks".to_owned());
@@ -192,12 +192,12 @@ impl Stage {
         let got_in = |lines: &[String]| {
             lines.iter().find(|line| line.contains("a set-uid file made")).cloned()
         };
-        let told = attack.wait_for(START_WITHIN, got_in)?;
+        let outcome = attack.wait_for(START_WITHIN, got_in)?;
         let made = fs::metadata(dir.join(set_uid())).map_err(|error| error.to_string())?;
         drop(attack);
         service.stop(START_WITHIN)?;
         match (made.mode() & 0o4000, made.uid() == self.owner.uid) {
-            (0o4000, true) => Ok(told),
+            (0o4000, true) => Ok(outcome),
             _ => Err(format!("mode {:o}, uid {}", made.mode(), made.uid())),
         }
     }
@@ -215,7 +215,7 @@ impl Stage {
         let mut own = Command::new(&self.nfskit);
         own.args(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &url]);
         let own = finish(&mut own, WITHIN, text);
-        let told = self.survived(tried(attack, &url)?, TRIED)?;
+        let outcome = self.survived(tried(attack, &url)?, TRIED)?;
         service.stop(START_WITHIN)?;
         if dir.join(set_uid()).exists() {
             return Err("there is a set-uid file".to_owned());
@@ -223,7 +223,7 @@ impl Stage {
         // The directory is root's, and root of a client is nobody.
         match own {
             Err(why) if why.contains("NFS3ERR_ACCES") && why.contains("no_root_squash") => {
-                Ok(format!("root is nobody; {told}"))
+                Ok(format!("root is nobody; {outcome}"))
             }
             other => Err(format!("root's own client: {other:?}")),
         }
@@ -263,16 +263,16 @@ impl Stage {
             let is_told = |line: &&String| line.contains("mounted on") || line.contains("try: ");
             lines.iter().find(is_told).cloned()
         };
-        let told = mount.wait_for(START_WITHIN, mounted)?;
-        if told.contains("try: ") {
-            return Ok(format!("said why not: {}", mount.lines().join(" ")));
+        let outcome = mount.wait_for(START_WITHIN, mounted)?;
+        if outcome.contains("try: ") {
+            return Ok(format!("the reason is given: {}", mount.lines().join(" ")));
         }
         let mut write = self.owner.command("/bin/sh".as_ref());
         write.args(["-c", "echo through > mnt/file && cat mnt/file && ls -l mnt"]);
         let written = finish(&mut write, WITHIN, text);
         mount.stop(START_WITHIN)?;
         match written?.value.starts_with("through") {
-            true => Ok(told),
+            true => Ok(outcome),
             false => Err("what was read is not what was written".to_owned()),
         }
     }
@@ -316,7 +316,7 @@ impl Stage {
     }
 }
 
-/// Waits until the attacker has asked at the server of this URL.
+/// Waits until the attacker has connected to the server of this URL.
 fn tried(attack: Option<Service>, url: &str) -> Result<Option<Service>, String> {
     let Some(mut attack) = attack else { return Ok(None) };
     let port = port(url).ok_or_else(|| format!("{url} has no port"))?;

@@ -38,7 +38,7 @@ impl User {
         let mut command = Command::new(program);
         command.current_dir(&self.home).env_clear().env("HOME", &self.home);
         command.env("TMPDIR", &self.home).env("PATH", "/usr/bin:/bin");
-        // Whether this machine's timers are exact enough for a link is not what is asked here.
+        // Whether this machine's timers are exact enough for a link is not tested here.
         command.env("NFSKIT_UNCALIBRATED", "1");
         if !self.is_this {
             // Clears the groups, too.

@@ -32,7 +32,7 @@ pub enum Event {
     SillyRename,
     ShortRead,
     ShortWrite,
-    /// The server asked to wait (JUKEBOX).
+    /// The server answered JUKEBOX: wait.
     Delay,
     PnfsRead,
     PnfsWrite,
@@ -68,7 +68,7 @@ impl Events {
     }
 }
 
-/// Bytes of applications and of the wire. What the wire has more than the applications asked for
+/// Bytes of applications and of the wire. What the wire has more than the applications requested
 /// are maps and reading ahead.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Bytes {

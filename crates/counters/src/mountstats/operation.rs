@@ -13,7 +13,7 @@ pub struct Operation {
     pub calls: u64,
     /// With retransmissions.
     pub transmissions: u64,
-    /// Calls that gave up, or said so, after all their tries.
+    /// Calls that gave up, or reported that, after all their tries.
     pub major_timeouts: u64,
     /// With the headers of RPC.
     pub sent_bytes: u64,

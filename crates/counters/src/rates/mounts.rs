@@ -419,9 +419,9 @@ fn caches(
         found.map(|one| one.calls)
     };
     let event = |event| events.and_then(|events| events.of(event));
-    let spared = |asked: Option<u64>, called: Option<u64>| {
-        let (asked, called) = asked.zip(called)?;
-        share(asked.saturating_sub(called), asked)
+    let spared = |requested: Option<u64>, called: Option<u64>| {
+        let (requested, called) = requested.zip(called)?;
+        share(requested.saturating_sub(called), requested)
     };
     // New names take a LOOKUP each, and are no checks.
     let checks_called =

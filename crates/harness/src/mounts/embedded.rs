@@ -156,7 +156,7 @@ impl Serving {
     fn answer(&mut self, limit: Duration) -> Result<String, Failure> {
         let limit = Timespec::try_from(limit).map_err(|_| silent())?;
         let (mut answer, mut byte) = (Vec::new(), [0]);
-        // A line at a time is asked and answered: nothing stands behind its end.
+        // A request and a reply are a line each: nothing stands behind its end.
         while !answer.ends_with(b"\n") && answer.len() < ANSWER_BYTES_MAX {
             match poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&limit)) {
                 Err(rustix::io::Errno::INTR) => continue,

@@ -44,10 +44,10 @@ pub fn not_mounted(error: &MountError) -> Failure {
         MountError::NoPermission => {
             "run as root, or install fuse3, whose fusermount3 mounts for everybody"
         }
-        MountError::Helper(said) if said.contains("user_allow_other") => {
+        MountError::Helper(message) if message.contains("user_allow_other") => {
             "without allow_other, or user_allow_other in /etc/fuse.conf"
         }
-        MountError::Helper(said) if said.contains("/dev/fuse") => {
+        MountError::Helper(message) if message.contains("/dev/fuse") => {
             "let everybody open the device (chmod 666 /dev/fuse), or run as root"
         }
         MountError::Helper(_) => "a directory of your own, or run as root",

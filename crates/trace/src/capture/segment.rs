@@ -45,7 +45,7 @@ impl fmt::Debug for End {
     }
 }
 
-/// Where a packet was captured: what tells two captures of the same packet apart.
+/// Where a packet was captured: what distinguishes two captures of the same packet.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Place {
     /// Of several files which, from 0.

@@ -32,7 +32,7 @@ pub const EARLY_MAX: usize = 8 << 10;
 /// A hole that is filled sooner was none: segments overtook each other. As Wireshark has it.
 const REORDERED_NS_MAX: u64 = 3_000_000;
 /// Acknowledgements alike behind the first that ask for what is missing.
-const ASKS: u32 = 3;
+const REQUESTS: u32 = 3;
 
 /// A record, or what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub struct StreamCounts {
     pub again: u64,
     /// Segments that came before what stands before them.
     pub early: u64,
-    /// Holes that were filled long after they were seen, or when the receiver had asked for the
+    /// Holes that were filled long after they were seen, or when the receiver had requested the
     /// bytes: they were lost before the capture, and retransmitted.
     pub filled: u64,
     pub filled_bytes: u64,
@@ -92,9 +92,9 @@ pub(super) struct Stream {
     early_bytes: usize,
     /// When the first segment behind the first hole came.
     hole_ns: u64,
-    /// The receiver has asked for what is missing: three acknowledgements alike (RFC 5681
+    /// The receiver has requested what is missing: three acknowledgements alike (RFC 5681
     /// section 3.2).
-    asked: bool,
+    requested: bool,
     /// The last acknowledgement without data, and how often it was repeated.
     last_ack: (u32, u32),
     /// The bytes that are read now were never seen.
@@ -203,7 +203,7 @@ impl Stream {
         self.unseen = false;
     }
 
-    /// The other end has acknowledged without data. True when it asks for what is missing, once for
+    /// The other end has acknowledged without data. True when it requests what is missing, once for
     /// each time: whoever captures near the sender sees nothing else of a loss until it is mended.
     pub(super) fn requests_again(&mut self, ack: u32) -> bool {
         let (last, times) = self.last_ack;
@@ -211,9 +211,9 @@ impl Stream {
         self.last_ack = (ack, times);
         // Who has everything does not ask, but says that it is alive, or that its window grows.
         let has_more = self.next.is_some_and(|next| after(ack, next) > 0) || self.has_hole();
-        let asks = times == ASKS && has_more;
-        self.asked |= times >= ASKS && self.has_hole();
-        asks
+        let is_request = times == REQUESTS && has_more;
+        self.requested |= times >= REQUESTS && self.has_hole();
+        is_request
     }
 
     /// Takes a segment. `take` gets each record that becomes complete, and says whether it was
@@ -261,7 +261,7 @@ impl Stream {
             let had_hole = self.has_hole();
             self.overlapping(now, seq, payload, len, take);
             let fills = had_hole && self.next != Some(next);
-            if fills && (self.asked || now.saturating_sub(self.hole_ns) > REORDERED_NS_MAX) {
+            if fills && (self.requested || now.saturating_sub(self.hole_ns) > REORDERED_NS_MAX) {
                 self.counts.filled += 1;
                 self.counts.filled_bytes += u64::from(len);
             }
@@ -352,7 +352,7 @@ impl Stream {
                 self.consume(now, bytes, early.len - known, take);
             }
         }
-        self.asked = false;
+        self.requested = false;
     }
 
     /// Goes on behind the first hole.

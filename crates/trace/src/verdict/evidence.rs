@@ -9,7 +9,7 @@ use crate::service::{Service, Stalls};
 use crate::talks::Talks;
 use crate::work::{WORKS, Work};
 
-/// How long kernels wait for something to send with an acknowledgement: it tells nothing of the
+/// How long kernels wait for something to send with an acknowledgement: it shows nothing of the
 /// network then (Linux: 40 ms).
 const DELAYED_ACK_NS: Range<u64> = 30_000_000..50_000_000;
 

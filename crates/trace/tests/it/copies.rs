@@ -1,5 +1,5 @@
 //! One conversation captured at two places: each packet counts once, and what was retransmitted is
-//! still told.
+//! still reported.
 
 use trace::verdict::{Evidence, Suspect, judge};
 

@@ -87,7 +87,7 @@ struct Run {
     early: BTreeMap<usize, usize>,
     answered: usize,
     said: usize,
-    /// What the client has of what the server said.
+    /// What the client has of what the server sent.
     heard: usize,
 }
 

@@ -84,7 +84,7 @@ fn a_filter_makes_no_lost_calls_of_what_it_leaves_out() {
         let said = format!("{filter:?}");
         assert_eq!(counts(&filtered(&packets, filter)), (calls, 0, 0), "{said}");
     }
-    // What is lost indeed is told, of the operation that was requested.
+    // What is lost indeed is reported, of the operation that was requested.
     packets.retain(|(at, packet)| !(*at > 30 * MS && packet[15] == 3));
     let lost = |operation: &str| {
         let filter = Filter { operations: vec![operation.into()], ..server("10.0.0.3") };
@@ -163,7 +163,7 @@ fn a_hole_that_is_filled_is_recovery_while_others_stay_open() {
     let part = |from: usize, to: usize| {
         ipv4(6, true, &tcp(true, number(begin + from), number(reply), &call[from..to]))
     };
-    // Of six parts the first, the third and the fifth are missing; the server asks for the first.
+    // Of six parts the first, the third and the fifth are missing; the server requests the first.
     let parts: Vec<usize> = (0..=6).map(|part| call.len() * part / 6).collect();
     for at in [1, 3, 5] {
         packets.push((end + MS, part(parts[at], parts[at + 1])));

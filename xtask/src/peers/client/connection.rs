@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 
 /// Ports that root may take, from the top; a server may insist on one.
 const PRIVILEGED: std::ops::RangeInclusive<u16> = 600..=1023;
-/// A server that says nothing for so long is broken; the slowest thing asked for is a COMMIT.
+/// A server that says nothing for so long is broken; the slowest call is a COMMIT.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Connects to a port of the loopback.

@@ -59,7 +59,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// `sequence` tells connections apart for servers that remember calls by transaction id.
+    /// `sequence` distinguishes connections for servers that remember calls by transaction id.
     pub(crate) fn new(stream: TcpStream, sequence: u32) -> Self {
         Self { stream, replies: Replies::new(), sequence, out: Vec::new() }
     }

@@ -11,7 +11,7 @@ use wire::xdr::{Decode, Reader};
 
 /// Room for the largest reply (READ of 1 MiB) and what comes with it.
 const BUFFER_BYTES: usize = 3 << 20;
-/// Bytes asked for at once while no longer reply has begun.
+/// Bytes read at once while no longer reply has begun.
 const CHUNK_BYTES: usize = 128 << 10;
 /// A reply as it always is: REPLY, MSG_ACCEPTED, no verifier, SUCCESS.
 const USUAL: [u8; 20] = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

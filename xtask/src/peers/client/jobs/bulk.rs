@@ -18,8 +18,8 @@ pub(crate) struct Read {
     calls: Vec<Vec<u8>>,
     block_bytes: u32,
     next: usize,
-    /// The block that each slot asked for.
-    asked: [usize; SLOTS_MAX],
+    /// The block that each slot requested.
+    requested: [usize; SLOTS_MAX],
     done: u64,
 }
 
@@ -32,7 +32,7 @@ impl Read {
             call(Procedure::Nfs3(nfs3::Procedure::Read), |out| args.encode(out), 0)
         };
         let calls = (0..file_bytes / u64::from(block_bytes)).map(of).collect();
-        Self { calls, block_bytes, next: 0, asked: [0; SLOTS_MAX], done: 0 }
+        Self { calls, block_bytes, next: 0, requested: [0; SLOTS_MAX], done: 0 }
     }
 
     fn check(&self, block: usize, data: &[u8]) -> Result<(), String> {
@@ -53,7 +53,7 @@ impl Read {
 impl Job for Read {
     fn next(&mut self, slot: usize, xid: u32, out: &mut Vec<u8>) -> bool {
         put_call(out, &self.calls[self.next], xid);
-        self.asked[slot] = self.next;
+        self.requested[slot] = self.next;
         self.next = (self.next + 1) % self.calls.len();
         true
     }
@@ -62,7 +62,7 @@ impl Job for Read {
         let reply: read::Reply<'_> =
             from_bytes(results(reply)?).map_err(|error| format!("READ: {error}"))?;
         let ok = reply.map_err(|failure| format!("READ: {}", failure.status))?;
-        self.check(self.asked[slot], ok.data)?;
+        self.check(self.requested[slot], ok.data)?;
         self.done += 1;
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Job for Write {
         }
         if ok.committed < self.span.stable {
             return Err(format!(
-                "WRITE: only {:?} where {:?} was asked",
+                "WRITE: only {:?} where {:?} was requested",
                 ok.committed, self.span.stable
             ));
         }

@@ -8,7 +8,7 @@ use crate::peers::client::pipeline::Job;
 use crate::peers::client::replies::results;
 use crate::peers::client::{call, put_call};
 
-/// Bytes of a page: what a client with a few pages of memory for directories asks for.
+/// Bytes of a page: what a client with a few pages of memory for directories requests.
 const PAGE_BYTES: u32 = 64 << 10;
 
 /// Lists a directory, once or over and over; one call at a time, as a cookie leads to the next.

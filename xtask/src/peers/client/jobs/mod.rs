@@ -1,4 +1,4 @@
-//! What is asked of a server, one file for each kind of call.
+//! The calls to a server, one file for each kind of call.
 
 pub(crate) mod bulk;
 pub(crate) mod commit;
@@ -6,7 +6,7 @@ pub(crate) mod listing;
 pub(crate) mod names;
 pub(crate) mod small;
 
-/// Bytes whose place can be told from them: the word at a multiple of 8 is made of its offset.
+/// Bytes that show their place: the word at a multiple of 8 is made of its offset.
 pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     let words = (offset / 8)..;
     words.take(len.div_ceil(8)).flat_map(word).take(len).collect()

@@ -21,8 +21,8 @@ pub(crate) struct CreateRemove {
     digits_at: (usize, usize),
     /// The number of the file that a slot has created and must remove.
     made: [Option<u32>; SLOTS_MAX],
-    /// What was asked last in a slot.
-    asked: [Option<u32>; SLOTS_MAX],
+    /// The last request of a slot.
+    requested: [Option<u32>; SLOTS_MAX],
     names: u32,
     is_ending: bool,
     done: u64,
@@ -42,7 +42,7 @@ impl CreateRemove {
             remove,
             digits_at,
             made: [None; SLOTS_MAX],
-            asked: [None; SLOTS_MAX],
+            requested: [None; SLOTS_MAX],
             names: 0,
             is_ending: false,
             done: 0,
@@ -61,7 +61,7 @@ impl Job for CreateRemove {
         if let Some(number) = self.made[slot] {
             put_call(out, &self.remove, xid);
             put_digits(&mut out[at + self.digits_at.1..], number);
-            self.asked[slot] = None;
+            self.requested[slot] = None;
             return true;
         }
         if self.is_ending {
@@ -69,14 +69,14 @@ impl Job for CreateRemove {
         }
         put_call(out, &self.create, xid);
         put_digits(&mut out[at + self.digits_at.0..], self.names);
-        self.asked[slot] = Some(self.names);
+        self.requested[slot] = Some(self.names);
         self.names += 1;
         true
     }
 
     fn reply(&mut self, slot: usize, reply: &[u8]) -> Result<(), String> {
         let results = results(reply)?;
-        match self.asked[slot] {
+        match self.requested[slot] {
             Some(_) => {
                 let reply: create::Reply =
                     from_bytes(results).map_err(|error| format!("CREATE: {error}"))?;
@@ -91,7 +91,7 @@ impl Job for CreateRemove {
                 reply.map_err(|failure| format!("REMOVE: {}", failure.status))?;
             }
         }
-        self.made[slot] = self.asked[slot];
+        self.made[slot] = self.requested[slot];
         self.done += 1;
         Ok(())
     }
@@ -129,12 +129,12 @@ mod tests {
             let mut out = Vec::new();
             assert!(job.next(3, 9, &mut out));
             names.push(name_of(&out));
-            job.made[3] = job.asked[3];
+            job.made[3] = job.requested[3];
         }
         assert_eq!(names, ["created-00000000", "created-00000000", "created-00000001"]);
         job.end();
         assert!(job.next(3, 9, &mut Vec::new()), "what was created is still removed");
-        job.made[3] = job.asked[3];
+        job.made[3] = job.requested[3];
         assert!(!job.next(3, 9, &mut Vec::new()));
     }
 }

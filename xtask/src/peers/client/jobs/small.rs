@@ -63,7 +63,7 @@ impl Small {
                 let attributes = reply.map_err(|failure| failed(failure.status))?.obj_attributes;
                 match attributes.ftype {
                     nfs3::FType::Reg => Ok(()),
-                    other => Err(format!("a file is said to be {other:?}")),
+                    other => Err(format!("a file is replied as {other:?}")),
                 }
             }
             Kind::Access => {
