@@ -244,8 +244,8 @@ fn concurrency(one: f64, pace: &Pace) -> String {
     };
     let (percent, most) = (one * 100.0, pace.outstanding_max);
     format!(
-        "            {verdict}: exactly one call outstanding in {percent:.0} % of the busy time, at \
-         most {most}\n"
+        "            {verdict}: exactly one call outstanding in {percent:.0} % of the busy time, \
+         at most {most}\n"
     )
 }
 
@@ -405,7 +405,8 @@ fn gap_line(gap: &Gap, begin_ns: u64, name: &str) -> String {
     let Gap { cause, begin_frame, end_frame, .. } = gap;
     let cause = cause.name();
     format!(
-        "            at {at}: {span} of {cause}{again}{name} (frames {begin_frame} to {end_frame})\n"
+        "            at {at}: {span} of {cause}{again}{name} (frames {begin_frame} to \
+         {end_frame})\n"
     )
 }
 

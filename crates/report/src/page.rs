@@ -112,7 +112,10 @@ pub(super) fn method(paragraphs: &[String], command: &str) -> Option<Markup> {
 /// The command that makes the report again, or nothing.
 fn again(command: &str) -> Markup {
     html! {
-        @if let Some(command) = code(command) { p { "The command that makes this report:" } (command) }
+        @if let Some(command) = code(command) {
+            p { "The command that makes this report:" }
+            (command)
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Explains a path: `server_study` measures it in order, `probe` its parameters alone; `explain` says
-//! where the time goes, with the formula and the simulation of `models` side by side; `model`
+//! Explains a path: `server_study` measures it in order, `probe` its parameters alone; `explain`
+//! says where the time goes, with the formula and the simulation of `models` side by side; `model`
 //! computes without measuring. `directory` is the study through a mount.
 
 mod directory;

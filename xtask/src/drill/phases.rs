@@ -1,5 +1,5 @@
-//! Faults between a client and a server that is not mounted: the guest's server, checked from a host
-//! behind a router, phase by phase.
+//! Faults between a client and a server that is not mounted: the guest's server, checked phase by
+//! phase from a host behind a router.
 //!
 //! ```text
 //!   c0, doctor ── c1, a router, tap0 ── guest

@@ -1,8 +1,8 @@
 //! `nfskit bench curve` of NFS-Ganesha and of our server in one report.
 //!
 //! Whether a point holds the rules is for a quiet machine to say; that there are points up to the
-//! saturation of both must be so on any. At ours nothing may fail on the way; of a peer it is reported
-//! what did.
+//! saturation of both must be so on any. At ours nothing may fail on the way; of a peer the report
+//! says what did.
 
 use std::path::Path;
 use std::process::Command;

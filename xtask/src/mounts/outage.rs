@@ -136,7 +136,8 @@ impl Place<'_> {
         match how {
             Ok(()) => Err("1 MiB was lost at the end, and nothing was reported".to_owned()),
             Err(_) => Ok(format!(
-                "reported after {reported_s:.1} s, Ctrl-C {took:.1} s, unmounted {stopped:.1} s, loss reported"
+                "reported after {reported_s:.1} s, Ctrl-C {took:.1} s, unmounted {stopped:.1} s, \
+                 loss reported"
             )),
         }
     }

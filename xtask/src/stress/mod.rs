@@ -89,7 +89,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     });
     let stopped = server.stop().err();
     println!(
-        "\nstress: {} processes killed, {} ended by SIGTERM, {} verifiers seen, slowest start {} ms",
+        "\nstress: {} killed, {} ended by SIGTERM, {} verifiers seen, slowest start {} ms",
         ends.killed,
         ends.terminated,
         shared.verifiers.count(),

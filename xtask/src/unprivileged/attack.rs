@@ -2,8 +2,8 @@
 //! attacker would. It runs as that user, in a process of its own, until its input ends.
 //!
 //! What it does it prints, a line each: `looks N` at the end, `connected` once it has seen that the
-//! victim has open connections, `tried TCP PORT` once it has connected there, and `got in PLACE: WHAT`
-//! for everything that it should not have got.
+//! victim has open connections, `tried TCP PORT` once it has connected there, and `got in PLACE:
+//! WHAT` for everything that it should not have got.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};

@@ -1,8 +1,8 @@
 //! The structure of a server from its curve of response time: service time of the processor, fixed
 //! delay, cache, service time of the disks, and how many disks there are.
 //!
-//! The model is that of [`super::queue::file_server`], the unknowns are what is not [`Given`]. Number of
-//! disks: each of a row of numbers is tried; the range holds those whose fit is as good within 95 %
+//! The model is that of [`super::queue::file_server`], the unknowns are what is not [`Given`].
+//! Disks: each of a row of numbers is tried; the range holds those whose fit is as good within 95 %
 //! (the ratio of the sums of squares, by the distribution of F with one degree of freedom, which is
 //! Student's t squared).
 //!

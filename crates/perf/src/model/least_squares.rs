@@ -11,7 +11,7 @@
 //!
 //! Intervals: from the curvature at the minimum (Student's t), and wider where neighbours in the
 //! caller's order err alike (`dependent.rs`). A direction in which the parameters could change by a
-//! factor of two without the data noticing is reported as [`Unidentified`]: one parameter that the data
+//! factor of two without the data noticing is [`Unidentified`]: one parameter that the data
 //! do not show, or several of which they show a combination.
 //!
 //! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those

@@ -10,9 +10,9 @@
 //!
 //! The calls are replayed, at the moments of the trace, to m servers with one line before them,
 //! and the parameters are those with which they are answered as they were. So a call that waited
-//! for others distinguishes `op` from `way`, which a call alone cannot. When the calls before it were done
-//! the trace says (answered - way / 2): taken from the model instead, an error of one call's would
-//! be passed on to all that wait behind it, and no call's error would be its own.
+//! for others shows `op` apart from `way`, which a call alone cannot. When the calls before it were
+//! done the trace says (answered - way / 2): taken from the model instead, an error of one call's
+//! would be passed on to all that wait behind it, and no call's error would be its own.
 //!
 //! Single calls scatter widely, so they are put in groups (kind, size, how many were outstanding
 //! when they were sent, both within a factor of two), and a group's residual is the mean of its

@@ -12,7 +12,7 @@
 //! probes find it), [`of_sweep`] and [`of_trace`]. One that a model does not contain is refused: no
 //! answer is better than "no effect".
 //!
-//! Times and rates are written as those of an emulated link are ([`crate::words`]); sizes have powers
+//! Times and rates are written as those of an emulated link ([`crate::words`]); sizes have powers
 //! of 1,024 (K, M, G, T), rates powers of 1,000.
 
 pub mod believed;

@@ -85,7 +85,7 @@ pub struct Infer {
 /// Explains measurements by a model's parameters, each with its interval.
 ///
 /// A sweep of outstanding calls by a cycle and a slowest stage, a trace by the path and the servers
-/// at its end, a curve of response time as `infer` does; the file's heading distinguishes them. Says
+/// at its end, a curve of response time as `infer` does; the file's heading shows which. Says
 /// what the data do not show, and refuses what the model does not explain.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:

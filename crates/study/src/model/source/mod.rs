@@ -1,4 +1,4 @@
-//! What a file of measurements is: recognized by its heading, or a record that keeps what it rests on.
+//! What a file of measurements is: recognized by its heading, or a record with what it rests on.
 //!
 //! | file | is |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! A process of its own that locks a file as fcntl(2) does: such locks are a process's, so that
 //! programs that are threads of one would all have what one has.
 //!
-//! It takes requests line by line: `lock`, `read AT`, `write AT NUMBER`, `unlock`; each is answered by a
+//! Its input are lines: `lock`, `read AT`, `write AT NUMBER`, `unlock`; each is answered by a
 //! number, or by `error` and errno. It ends with its input.
 
 use std::fs::{File, OpenOptions};
