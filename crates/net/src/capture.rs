@@ -35,7 +35,7 @@ mod option {
     use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
 
     sockopt_impl!(
-        /// Packets since it was last asked for.
+        /// Packets since it was last read.
         Statistics,
         GetOnly,
         libc::SOL_PACKET,

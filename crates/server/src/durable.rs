@@ -32,7 +32,7 @@ impl Durable {
     /// if it is not known. Also for stores with a log of their own.
     ///
     /// # Errors
-    /// What was told.
+    /// The outcome.
     pub fn after_log<E>(told: Result<(), E>, verifier: Verifier) -> Result<Self, E> {
         told.map(|()| Self { verifier })
     }

@@ -19,7 +19,7 @@ use super::timer::Timer;
 use super::transfer_size::TransferSize;
 use super::xids::Xids;
 use super::{
-    Answer, BATCH_MAX, Bulk, Event, Events, Options, Shared, Submission, Traits, answer_of,
+    Answer, BATCH_MAX, Bulk, CallState, Event, Events, Options, Submission, Traits, answer_of,
 };
 use crate::error::CallError;
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagrams, Route};
@@ -28,7 +28,7 @@ pub(super) struct Driver<D> {
     socket: D,
     server: Route,
     submissions: mpsc::Receiver<Submission>,
-    shared: Arc<Shared>,
+    shared: Arc<CallState>,
     waiting: Xids<Waiting>,
     retransmit: Retransmit,
     /// Calls to be sent as soon as the socket takes them; each at most once.
@@ -40,7 +40,7 @@ pub(super) struct Driver<D> {
     events: Events,
     /// Something has come from there.
     is_alive: bool,
-    /// It was said that nothing comes any more.
+    /// The end was reported.
     is_silent: bool,
 }
 
@@ -58,7 +58,7 @@ impl<D: Datagrams> Driver<D> {
         socket: D,
         server: SocketAddr,
         submissions: mpsc::Receiver<Submission>,
-        shared: Arc<Shared>,
+        shared: Arc<CallState>,
         options: &Options,
         rules: Rules,
     ) -> Self {

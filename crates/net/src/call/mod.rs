@@ -105,11 +105,11 @@ impl Answer {
 #[derive(Clone, Debug)]
 pub struct Rpc {
     submit: mpsc::Sender<Submission>,
-    shared: Arc<Shared>,
+    shared: Arc<CallState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct CallState {
     clock: Clock,
     next_xid: AtomicU32,
     /// Guards what is counted; held for a few additions.
@@ -122,7 +122,7 @@ struct Shared {
     write_bytes: AtomicU32,
 }
 
-impl Shared {
+impl CallState {
     fn new(clock: &Clock, reply_limit: Nanos, first_xid: u32) -> Arc<Self> {
         Arc::new(Self {
             clock: clock.clone(),
@@ -173,7 +173,7 @@ impl Rpc {
         first_xid: u32,
     ) -> Self {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Shared::new(clock, reply_limit, first_xid);
+        let shared = CallState::new(clock, reply_limit, first_xid);
         shared.counters.lock().transport.connects = 1;
         clock.spawn(plain::Driver::new(transport, submissions, Arc::clone(&shared)).run());
         Self { submit, shared }
@@ -214,7 +214,7 @@ impl Rpc {
             Err(cause) => return Err(cause),
         };
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Shared::new(clock, options.major_timeout(), options.first_xid);
+        let shared = CallState::new(clock, options.major_timeout(), options.first_xid);
         let own = Arc::clone(&shared);
         let connect = Box::new(move || Box::pin(connect()) as persistent::Connecting<T>);
         clock.spawn(persistent::Driver::new(first, connect, submissions, own, options).run());
@@ -239,7 +239,7 @@ impl Rpc {
         rules: Rules,
     ) -> Self {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Shared::new(clock, rules.major_timeout(), options.first_xid);
+        let shared = CallState::new(clock, rules.major_timeout(), options.first_xid);
         let own = Arc::clone(&shared);
         let driver = datagrams::Driver::new(socket, server, submissions, own, options, rules);
         clock.spawn(driver.run());

@@ -17,14 +17,14 @@ use super::counters::Times;
 use super::handed::Handed;
 use super::timer::Timer;
 use super::xids::Xids;
-use super::{Answer, BATCH_MAX, Shared, Submission, UNASKED_MAX, answer_of};
+use super::{Answer, BATCH_MAX, CallState, Submission, UNASKED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 
 pub(super) struct Driver<T> {
     transport: T,
     submissions: mpsc::Receiver<Submission>,
-    shared: Arc<Shared>,
+    shared: Arc<CallState>,
     waiting: Xids<Waiting>,
     /// In order, because every call has the same limit.
     deadlines: VecDeque<(Instant, u32)>,
@@ -44,7 +44,7 @@ impl<T: Transport> Driver<T> {
     pub(super) fn new(
         transport: T,
         submissions: mpsc::Receiver<Submission>,
-        shared: Arc<Shared>,
+        shared: Arc<CallState>,
     ) -> Self {
         Self {
             transport,

@@ -5,7 +5,7 @@
 //! moment (by the lateness that this machine showed when it was calibrated) and spends the rest
 //! awake, yielding to other tasks of its thread between looks at the clock.
 //!
-//! The price is processor time: up to `lead` per wait. It is paid only by what asked for exactness.
+//! The price is processor time: up to `lead` per wait. It is paid only by what requested exactness.
 
 use std::io;
 use std::task::{Context, Poll};

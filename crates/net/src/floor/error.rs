@@ -35,7 +35,7 @@ pub enum FloorError {
     Call { address: SocketAddr, cause: CallError },
     #[error("the system gives no socket, thread or timer: {0}")]
     System(io::Error),
-    /// The caller asked for it.
+    /// The caller requested it.
     #[error("stopped")]
     Stopped,
 }

@@ -2,9 +2,10 @@
 //!
 //! Anybody may connect, so everything has an end: [`CONNECTIONS_MAX`] connections, one more is
 //! closed at once; [`HELLO_MAX`] until a request has come; one run at a time, another is told that
-//! we are busy; a run lasts no longer than it said, and [`GRACE`]; a peer that sends nothing for
-//! [`IDLE_MAX`] is left. Datagrams that belong to no run, or come from another host than the one
-//! that asked, are dropped; calls of the spray program (see `spray_service.rs`) are always taken.
+//! we are busy; a run lasts no longer than it announced, and [`GRACE`]; a peer that sends nothing
+//! for [`IDLE_MAX`] is left. Datagrams that belong to no run, or come from another host than the
+//! one that requested it, are dropped; calls of the spray program (see `spray_service.rs`) are
+//! always taken.
 //!
 //! Replies leave from the address that the system chooses: on a host with several addresses,
 //! listen on the one that is asked.
@@ -25,11 +26,11 @@ use crate::clock::Clock;
 use crate::transport::udp;
 
 pub const CONNECTIONS_MAX: usize = 16;
-/// Until a peer has said what it wants.
+/// Until a peer has sent its request.
 pub const HELLO_MAX: Nanos = Nanos::from_secs(5);
 /// A run without a byte.
 pub const IDLE_MAX: Nanos = Nanos::from_secs(10);
-/// What a run may take beside the time that it asked for.
+/// What a run may take beside the time that it requested.
 pub const GRACE: Nanos = Nanos::from_secs(15);
 /// Times that a port is looked for which both protocols have free.
 const BIND_ATTEMPTS: usize = 16;
@@ -47,7 +48,7 @@ pub struct Far {
 
 /// What connections and datagrams share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct FarState {
     pub(super) clock: Clock,
     /// Processor time of this process.
     pub(super) cpu: fn() -> Nanos,
@@ -92,7 +93,7 @@ impl Far {
     /// # Errors
     /// The system gives no thread.
     pub fn serve(self, clock: &Clock, cpu: fn() -> Nanos) -> io::Result<()> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FarState {
             clock: clock.clone(),
             cpu,
             hello_max: self.hello_max,
@@ -125,10 +126,10 @@ impl Far {
 }
 
 /// One of the connections, until dropped.
-struct Place(Arc<Shared>);
+struct Place(Arc<FarState>);
 
 impl Place {
-    fn take(shared: &Arc<Shared>) -> Self {
+    fn take(shared: &Arc<FarState>) -> Self {
         shared.connections.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(shared))
     }
@@ -140,7 +141,7 @@ impl Drop for Place {
     }
 }
 
-impl Shared {
+impl FarState {
     fn converse(&self, mut stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(duration(IDLE_MAX)))?;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use perf::units::{Instant, Nanos};
 
 use super::arrivals::Tally;
-use super::far::Shared;
+use super::far::FarState;
 use super::kernel_counts::{self, Host};
 use super::lines::{is_passing, read_words, write_words};
 use super::mark::{Header, sentinel};
@@ -30,7 +30,7 @@ pub(super) struct DatagramRun {
     transfer: u32,
 }
 
-impl Shared {
+impl FarState {
     /// Lets the peer's datagrams in until it goes, and reports when it asks.
     pub(super) fn datagrams(
         &self,
@@ -162,7 +162,7 @@ impl DatagramRun {
 }
 
 /// Ends a run with datagrams when dropped.
-struct End<'a>(&'a Shared);
+struct End<'a>(&'a FarState);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {

@@ -79,7 +79,7 @@ pub(super) fn reply_bytes(mark: [u8; 4]) -> io::Result<usize> {
 }
 
 impl<'a> NullCalls<'a> {
-    /// Connects; over UDP nobody is asked yet.
+    /// Connects; over UDP no call is made yet.
     ///
     /// # Errors
     /// [`FloorError`].
@@ -120,7 +120,7 @@ impl<'a> NullCalls<'a> {
         }
     }
 
-    /// What the server said instead of a reply, the last time.
+    /// What the server answered instead of a reply, the last time.
     pub fn is_refused(&self) -> Option<Refusal> {
         self.refused
     }

@@ -11,7 +11,7 @@ use crate::shape::lane::{Fate, Lost};
 /// Why a message did not arrive.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Loss {
-    /// The link lost it, as it was asked to.
+    /// The link lost it, as requested.
     Chance,
     /// The link was cut.
     Partition,

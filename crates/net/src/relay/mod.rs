@@ -169,9 +169,9 @@ pub type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// See the module's head; clones share everything.
 #[derive(Clone)]
-pub struct Relay(Arc<Shared>);
+pub struct Relay(Arc<RelayState>);
 
-struct Shared {
+struct RelayState {
     clock: Clock,
     limits: Limits,
     budget: Budget,
@@ -241,7 +241,7 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// `events` is told what happens; `tap` sees what passes.
+    /// `events` hears what happens; `tap` sees what passes.
     pub fn new(
         clock: &Clock,
         shape: Shape,
@@ -249,7 +249,7 @@ impl Relay {
         events: Events,
         tap: Option<Tap>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(RelayState {
             clock: clock.clone(),
             limits,
             budget: Budget::new(limits.bytes_max),

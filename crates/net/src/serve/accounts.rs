@@ -67,7 +67,7 @@ impl Budgets {
             || self.small.is_waited_for()
     }
 
-    /// Most that was used since this was last asked.
+    /// Most that was used since it was last read.
     pub(crate) fn take_peak_bytes(&self) -> usize {
         self.large.take_peak_bytes()
     }

@@ -6,7 +6,7 @@
 //!
 //! Who holds nothing gets one record before all who hold something. When there is not enough it
 //! waits in line. Nobody in line holds anything back from others: who can be served is, although
-//! somebody who asked for more came first, but not more than [`PASSED_MAX`] times. The last quarter
+//! somebody who requested more came first, but not more than [`PASSED_MAX`] times. The last quarter
 //! is for hosts that hold nothing.
 //!
 //! Bytes are counted in units of 1 KiB, and taken and given back for a batch of calls at a time.
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 /// One permit stands for so many bytes.
 pub(super) const PERMIT_BYTES: usize = 1024;
 
-/// How often others may be served before one who asked for more than there was.
+/// How often others may be served before one who requested more than there was.
 const PASSED_MAX: u32 = 64;
 
 /// Less than this at once is not worth remembering.
@@ -29,13 +29,13 @@ const PEAK_PERMITS_MIN: u32 = 16 << 10;
 
 /// All there is; clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<Shared>);
+pub(crate) struct Budget(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetState {
     permits_max: u32,
     free: AtomicU32,
-    /// Most that was used since it was last asked for, when that was much.
+    /// Most that was used since it was last read, when that was much.
     peak: AtomicU32,
     /// Whether somebody is in line. Written by who has the lock of it.
     waited_for: AtomicBool,
@@ -75,7 +75,7 @@ struct PlaceState {
 impl Budget {
     pub(crate) fn new(bytes_max: usize) -> Self {
         let permits_max = u32::try_from((bytes_max / PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
-        Self(Arc::new(Shared {
+        Self(Arc::new(BudgetState {
             permits_max,
             free: AtomicU32::new(permits_max),
             peak: AtomicU32::new(0),
@@ -113,7 +113,7 @@ impl Budget {
         self.0.permits_max as usize * PERMIT_BYTES
     }
 
-    /// Most that was used since this was last asked; 0 if that was little.
+    /// Most that was used since it was last read; 0 if that was little.
     pub(crate) fn take_peak_bytes(&self) -> usize {
         self.0.peak.swap(0, Ordering::Relaxed) as usize * PERMIT_BYTES
     }

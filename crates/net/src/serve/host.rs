@@ -35,10 +35,10 @@ const ACCEPTED_IN_A_ROW_MAX: u32 = 16;
 
 /// See the module's head; clones share everything.
 #[derive(Clone, Debug)]
-pub struct Host(Arc<Shared>);
+pub struct Host(Arc<HostState>);
 
 #[derive(Debug)]
-struct Shared {
+struct HostState {
     clock: Clock,
     limits: Limits,
     budgets: Budgets,
@@ -125,7 +125,7 @@ pub struct Drained {
 
 impl Host {
     pub fn new(clock: &Clock, limits: Limits) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(HostState {
             clock: clock.clone(),
             limits,
             budgets: Budgets::new(limits.bytes_in_flight_max),
@@ -252,7 +252,7 @@ impl Host {
         denied
     }
 
-    /// Most bytes that were in flight since this was last asked; 0 if they were few.
+    /// Most bytes that were in flight since it was last read; 0 if they were few.
     pub fn take_peak_bytes(&self) -> u64 {
         self.0.budgets.take_peak_bytes() as u64
     }

@@ -30,10 +30,10 @@ pub enum Side {
 
 /// See the module's head.
 #[derive(Clone, Debug)]
-pub struct Shape(Arc<Shared>);
+pub struct Shape(Arc<ShapeState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ShapeState {
     /// Guards the profile and when it came into force; held while conditions are copied.
     now: Mutex<(Profile, Instant)>,
     /// How often the profile was replaced: looked at for each message.
@@ -55,7 +55,7 @@ pub struct Follower {
 impl Shape {
     /// Schedules count from `now`.
     pub fn new(profile: Profile, now: Instant) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ShapeState {
             now: Mutex::new((profile, now)),
             version: AtomicU64::new(0),
             lanes: AtomicU64::new(0),

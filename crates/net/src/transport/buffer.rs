@@ -36,17 +36,17 @@ const FREE_MAX: usize = 64;
 
 /// The slabs of a process or server; clones share them.
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolState>);
 
 #[derive(Debug)]
-struct Shared {
+struct PoolState {
     large_bytes: usize,
     first: Mutex<Vec<Vec<u8>>>,
     small: Mutex<Vec<Vec<u8>>>,
     large: Mutex<Vec<Vec<u8>>>,
     allocated: AtomicU64,
     copied_bytes: AtomicU64,
-    /// Bytes of the slabs that somebody has, and the most since they were last asked for.
+    /// Bytes of the slabs that somebody has, and the most since they were last read.
     taken_bytes: AtomicU64,
     peak_bytes: AtomicU64,
 }
@@ -63,7 +63,7 @@ pub struct Costs {
 impl Pool {
     /// For records of at most `record_bytes_max`.
     pub fn new(record_bytes_max: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolState {
             large_bytes: record_bytes_max.max(SMALL_BYTES) + PEEK_BYTES,
             first: Mutex::default(),
             small: Mutex::default(),
@@ -87,7 +87,7 @@ impl Pool {
         self.0.taken_bytes.load(Ordering::Relaxed)
     }
 
-    /// The most that it was since this was last asked.
+    /// The most that it was since it was last read.
     pub fn take_peak_bytes(&self) -> u64 {
         self.0.peak_bytes.swap(self.taken_bytes(), Ordering::Relaxed)
     }
@@ -132,7 +132,7 @@ enum Size {
     Once(usize),
 }
 
-impl Shared {
+impl PoolState {
     fn list(&self, size: Size) -> Option<&Mutex<Vec<Vec<u8>>>> {
         match size {
             Size::First => Some(&self.first),

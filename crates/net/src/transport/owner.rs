@@ -1,7 +1,7 @@
 //! Whose program is at the other end of a connection from this same host.
 //!
 //! The kernel knows the owner of every socket, and tells anybody (sock_diag(7), as ss(8) asks it).
-//! It is asked for the one connection, whatever number of others there are. Only a connection that
+//! It is requested the one connection, whatever number of others there are. Only a connection that
 //! is still open says something: what is left of a socket that was closed belongs to nobody, and is
 //! listed as root's.
 

@@ -52,9 +52,9 @@ pub(super) struct Slots {
 #[derive(Debug)]
 pub(super) struct Slot(usize);
 
-/// What a slot said at the start.
+/// What a slot held at the start.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct SlotRecord {
     sequence: u64,
     slot: usize,
     pub(super) key: Key,
@@ -65,7 +65,7 @@ pub(super) struct Kept {
 
 impl Slots {
     /// Opens or makes the file and gives what it holds, oldest first.
-    pub(super) fn open(path: &Path, count: usize) -> io::Result<(Self, Vec<Kept>)> {
+    pub(super) fn open(path: &Path, count: usize) -> io::Result<(Self, Vec<SlotRecord>)> {
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -74,7 +74,7 @@ impl Slots {
         for at in 0..count {
             let mut slot = [0; SLOT_BYTES];
             file.read_exact_at(&mut slot, offset(at))?;
-            kept.extend(Kept::read(&slot, at));
+            kept.extend(SlotRecord::read(&slot, at));
         }
         kept.sort_unstable_by_key(|kept| kept.sequence);
         let sequence = kept.last().map_or(0, |last| last.sequence + 1);
@@ -175,7 +175,7 @@ fn encode(
     Some(len)
 }
 
-impl Kept {
+impl SlotRecord {
     fn read(bytes: &[u8; SLOT_BYTES], slot: usize) -> Option<Self> {
         let (seal, rest) = bytes.split_first_chunk::<8>()?;
         let reply_len = usize::from(u16::from_le_bytes([rest[9], rest[10]]));

@@ -29,7 +29,7 @@ pub(super) struct Lane<T> {
     pub(super) unasked: u32,
     /// When something last came.
     pub(super) heard: Instant,
-    /// It was said that it broke.
+    /// It was reported as broken.
     pub(super) is_told: bool,
 }
 

@@ -35,7 +35,7 @@ use super::options::{Event, NCONNECT_MAX, Options};
 use super::retransmit::{Retransmit, Rules};
 use super::timer::Timer;
 use super::xids::Xids;
-use super::{Answer, BATCH_MAX, Shared, Submission, UNASKED_MAX, answer_of};
+use super::{Answer, BATCH_MAX, CallState, Submission, UNASKED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 
@@ -43,7 +43,7 @@ use crate::transport::Transport;
 pub(super) struct Driver<T> {
     connect: Connect<T>,
     submissions: mpsc::Receiver<Submission>,
-    shared: Arc<Shared>,
+    shared: Arc<CallState>,
     options: Options,
     lanes: Vec<Lane<T>>,
     calls: Xids<Call>,
@@ -58,7 +58,7 @@ pub(super) struct Driver<T> {
     reaped: Instant,
     /// The server has answered once.
     is_proven: bool,
-    /// It was said that it does not respond.
+    /// It was reported as not responding.
     is_silent: bool,
 }
 
@@ -78,7 +78,7 @@ impl<T: Transport> Driver<T> {
         first: Option<T>,
         connect: Connect<T>,
         submissions: mpsc::Receiver<Submission>,
-        shared: Arc<Shared>,
+        shared: Arc<CallState>,
         options: Options,
     ) -> Self {
         let now = shared.clock.now();

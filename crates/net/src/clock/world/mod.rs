@@ -58,7 +58,7 @@ pub enum Stuck {
 /// A way into a world, and the group to which belongs what is spawned through it.
 #[derive(Clone)]
 pub(super) struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<WorldState>,
     group: GroupId,
 }
 
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Handle {
 }
 
 #[derive(Default)]
-struct Shared {
+struct WorldState {
     /// Changed under the lock of `state`, read without.
     now_ns: AtomicU64,
     state: Mutex<State>, // guards tasks and timers; no task runs, is woken or dropped under it
@@ -86,7 +86,7 @@ struct State {
 struct TaskWaker {
     id: TaskId,
     queued: AtomicBool,
-    world: Weak<Shared>,
+    world: Weak<WorldState>,
 }
 
 impl Wake for TaskWaker {

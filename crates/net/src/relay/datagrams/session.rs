@@ -92,7 +92,7 @@ pub(super) struct Session<F, D> {
     /// Until it is looked whether anything has passed.
     idle: Option<Timer>,
     active: bool,
-    /// The server's host has said that nobody listens, and nothing has come since.
+    /// The server's host has reported that nobody listens, and nothing has come since.
     is_unreachable: bool,
     /// Held to tell of one datagram.
     eye: Arc<Mutex<Eye>>,

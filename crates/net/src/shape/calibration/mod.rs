@@ -1,4 +1,4 @@
-//! What this machine can do of the links that are asked of it.
+//! What this machine can do of the links that are requested.
 //!
 //! An emulated delay is as good as the timer that ends it, so an emulator that does not know its
 //! own error reports nothing. Before it is used it sends messages through a [`Direction`] of its
@@ -42,7 +42,7 @@ pub const REFUSED: u64 = 2;
 pub const ROUNDS: usize = 8;
 const PAUSE: Nanos = Nanos::from_millis(100);
 
-/// Messages at the latency asked for, so far apart that each waits for a timer of its own.
+/// Messages at the latency requested, so far apart that each waits for a timer of its own.
 const TRIALS: usize = 100;
 const APART: Nanos = Nanos::from_micros(400);
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::inode::Body;
-use super::tree::{FileId, ROOT, Tree};
+use super::inodes::{FileId, Inodes, ROOT};
 
-impl Tree {
+impl Inodes {
     /// Compares what the tree says of itself with what a walk over everything finds.
     pub(super) fn audit(&self) -> Result<(), &'static str> {
         let used = self.inodes().map(|(_, inode)| inode.used()).sum();
@@ -46,14 +46,14 @@ fn ensure(holds: bool, what: &'static str) -> Result<(), &'static str> {
 mod tests {
     use super::*;
     use crate::store::mem::inode::tests::{directory, file};
-    use crate::store::mem::tree::Limits;
+    use crate::store::mem::inodes::Limits;
 
     #[test]
     fn a_file_that_no_name_leads_to_is_noticed() {
         let limits = Limits { bytes_max: 1 << 20, files_max: 10 };
         let mut root = directory(0o755, 0, 0);
         root.links = 2;
-        let mut tree = Tree::new(1, limits, root);
+        let mut tree = Inodes::new(1, limits, root);
         assert_eq!(tree.audit(), Ok(()));
         let id = tree.add(file(0o644, 0, 0)).unwrap();
         assert_eq!(tree.audit(), Err("a file's links"));

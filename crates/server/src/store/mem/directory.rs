@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::tree::FileId;
+use super::inodes::FileId;
 
 /// Cookies 1 and 2 belong to `.` and `..`, which are not stored.
 const COOKIE_FIRST: u64 = 3;

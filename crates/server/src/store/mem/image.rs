@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use crate::types::{Attr, Handle, Status};
 
 use super::chunks::Prepared;
-use super::tree::Limits;
+use super::inodes::Limits;
 use super::{MemOptions, MemStore, TimeSource};
 
 impl MemStore {

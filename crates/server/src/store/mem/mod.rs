@@ -26,9 +26,9 @@ mod chunks;
 mod directory;
 mod image;
 mod inode;
+mod inodes;
 mod names;
 mod permission;
-mod tree;
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ use crate::types::{
 use self::chunks::Prepared;
 use self::directory::Directory;
 use self::inode::{Body, Inode};
+use self::inodes::{FileId, Inodes, Limits, ROOT};
 use self::names::{New, Spot};
-use self::tree::{FileId, Limits, ROOT, Tree};
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -94,7 +94,7 @@ impl Default for MemOptions {
 pub struct MemStore {
     options: MemOptions,
     time: TimeSource,
-    tree: RwLock<Tree>, // guards all files
+    tree: RwLock<Inodes>, // guards all files
 }
 
 impl fmt::Debug for MemStore {
@@ -119,7 +119,7 @@ impl MemStore {
             body: Body::Directory(Directory::new(ROOT)),
         };
         let limits = Limits { bytes_max: options.bytes_max, files_max: options.files_max };
-        Self { options, time, tree: RwLock::new(Tree::new(options.instance, limits, root)) }
+        Self { options, time, tree: RwLock::new(Inodes::new(options.instance, limits, root)) }
     }
 
     /// Checks the store's books: every file has as many names as it says, every directory its
@@ -140,7 +140,7 @@ impl MemStore {
     fn look<T>(
         &self,
         handle: &Handle,
-        look: impl FnOnce(&Tree, FileId) -> Result<T, Status>,
+        look: impl FnOnce(&Inodes, FileId) -> Result<T, Status>,
     ) -> Looked<T> {
         let tree = self.tree.read();
         match tree.resolve(handle) {
@@ -153,7 +153,7 @@ impl MemStore {
     fn change<T>(
         &self,
         handle: &Handle,
-        change: impl FnOnce(&mut Tree, FileId, Time) -> Result<T, Status>,
+        change: impl FnOnce(&mut Inodes, FileId, Time) -> Result<T, Status>,
     ) -> Changed<T> {
         let now = self.now();
         let mut tree = self.tree.write();
@@ -200,7 +200,7 @@ impl MemStore {
     }
 }
 
-fn before(tree: &Tree, id: FileId) -> Option<Before> {
+fn before(tree: &Inodes, id: FileId) -> Option<Before> {
     tree.attr(id).ok().as_ref().map(Before::from)
 }
 

@@ -7,8 +7,8 @@ use crate::types::{Caller, CreateHow, FileKind, SetAttr, Status, Time};
 
 use super::directory::Directory;
 use super::inode::{Body, Inode};
+use super::inodes::{FileId, Inodes, ROOT};
 use super::permission::{self, EXECUTE, READ, SET_GID, WRITE};
-use super::tree::{FileId, ROOT, Tree};
 use super::{LINKS_MAX, chunks::Chunks};
 
 /// Cookies of the two entries that are not stored.
@@ -34,7 +34,7 @@ pub(super) struct Spot<'n> {
     pub(super) name: &'n [u8],
 }
 
-impl Tree {
+impl Inodes {
     pub(super) fn node(&self, id: FileId) -> Result<Node, Status> {
         Ok(Node { handle: self.handle(id), attr: self.attr(id)? })
     }
@@ -402,24 +402,24 @@ fn initial(caller: &Caller, child: &Inode, attrs: SetAttr) -> SetAttr {
 mod tests {
     use super::*;
     use crate::store::mem::inode::tests::directory;
-    use crate::store::mem::tree::Limits;
+    use crate::store::mem::inodes::Limits;
 
     const NOW: Time = Time { secs: 1, nanos: 0 };
 
     const ROOT_USER: Caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
 
-    fn tree() -> Tree {
+    fn tree() -> Inodes {
         let limits = Limits { bytes_max: 1 << 20, files_max: 10 };
         let mut root = directory(0o777, 0, 0);
         root.links = 2;
-        Tree::new(1, limits, root)
+        Inodes::new(1, limits, root)
     }
 
     fn at(name: &[u8]) -> Spot<'_> {
         Spot { dir: ROOT, name }
     }
 
-    fn make(tree: &mut Tree, spot: Spot<'_>, body: Body) -> Result<FileId, Status> {
+    fn make(tree: &mut Inodes, spot: Spot<'_>, body: Body) -> Result<FileId, Status> {
         let new = New { body, attrs: SetAttr::default(), create_verifier: None };
         tree.make(&ROOT_USER, spot, new, NOW)
     }

@@ -16,15 +16,15 @@ pub struct Switches {
     /// So many of the next READs that need the disk fail.
     pub failing_reads: u32,
     /// So many of the next syncs fail, for all whom they cover: the write verifier changes. A
-    /// change of names that such a sync should have made stable is told as failed, stays, and is
-    /// tried again with the next.
+    /// change of names that such a sync should have made stable is reported as failed, stays, and
+    /// is tried again with the next.
     pub failing_syncs: u32,
     /// Nothing new has room: no name, and no byte behind the end of a file.
     pub full: bool,
     /// Everything takes so many percent of its time; 0 is as it should be.
     pub slow_percent: u64,
     /// The drive says that it has synced and has not: what it was given last is only in its own
-    /// memory ([`DRIVE_CACHE_BYTES`]), and a crash loses it although it was said to be stable.
+    /// memory ([`DRIVE_CACHE_BYTES`]), and a crash loses it although it was reported as stable.
     pub lying: bool,
     /// COMMITs and stable WRITEs are answered when their data start for the disk, not when they
     /// are there: a server that does not wait for its fsync.

@@ -418,7 +418,7 @@ impl Layer for SimStore {
         };
         let committed = match answered {
             Answered::WithRoom(room) => {
-                // Whatever becomes of it is told to who commits.
+                // The outcome goes to who commits.
                 if let Some(room) = room {
                     self.wait(room).await.ok();
                 }

@@ -94,7 +94,7 @@ struct Flight {
 
 /// What a crash has to do again, if its frame is there and its file not past it.
 #[derive(Debug)]
-struct Kept {
+struct LogRecord {
     sequence: u64,
     key: Key,
     entry: Entry,
@@ -110,7 +110,7 @@ pub(super) struct WriteLog {
     flights: VecDeque<Flight>,
     buffer: Vec<u8>,
     /// Only where crashes are requested; at most what fits in the log.
-    kept: Option<VecDeque<Kept>>,
+    kept: Option<VecDeque<LogRecord>>,
     leaving: Vec<Leaving>,
     /// Records that files are past as soon as a frame says so; only where some are kept.
     passing: Vec<Passing>,
@@ -178,7 +178,7 @@ impl WriteLog {
         let (key, stamps) = (key(file), (stamp(attr.modified), stamp(attr.changed)));
         let sequence = self.journal.submit(key, offset, stamps, data, ticket.clone());
         if let Some(kept) = &mut self.kept {
-            kept.push_back(Kept { sequence, key, entry: entry(), ticket: ticket.clone() });
+            kept.push_back(LogRecord { sequence, key, entry: entry(), ticket: ticket.clone() });
         }
         self.begin(now);
         ticket
@@ -308,7 +308,7 @@ impl WriteLog {
     /// `is_there` says of one after the other, up to the first that is not.
     pub(super) fn replayed(&self, mut is_there: impl FnMut() -> bool) -> Vec<&Entry> {
         let kept = self.kept.iter().flatten();
-        let answered = |kept: &&Kept| matches!(kept.ticket.outcome(), Some(Ok(())));
+        let answered = |kept: &&LogRecord| matches!(kept.ticket.outcome(), Some(Ok(())));
         kept.take_while(|kept| answered(kept) || is_there()).map(|kept| &kept.entry).collect()
     }
 }

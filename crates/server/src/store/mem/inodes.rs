@@ -41,7 +41,7 @@ pub(super) struct Limits {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub(super) struct Inodes {
     instance: u64,
     pub(super) limits: Limits,
     slots: Vec<Slot>,
@@ -56,7 +56,7 @@ struct Slot {
     inode: Option<Box<Inode>>,
 }
 
-impl Tree {
+impl Inodes {
     /// A tree with the root alone, which `limits` do not bound.
     pub(super) fn new(instance: u64, limits: Limits, root: Inode) -> Self {
         let slot = |inode| Slot { generation: 0, inode };
@@ -197,9 +197,9 @@ mod tests {
     use super::*;
     use crate::store::mem::inode::tests::{directory, file};
 
-    fn tree() -> Tree {
+    fn tree() -> Inodes {
         let limits = Limits { bytes_max: 10_000, files_max: 3 };
-        Tree::new(77, limits, directory(0o755, 0, 0))
+        Inodes::new(77, limits, directory(0o755, 0, 0))
     }
 
     #[test]
