@@ -23,7 +23,7 @@ pub enum Error {
         procedure: &'static str,
         server: SocketAddr,
         status: NfsStat3,
-        /// What the server said of the files all the same.
+        /// What the server answered of the files all the same.
         detail: Box<Detail>,
     },
     #[error("mounting {path:?} from {server}: {status}")]

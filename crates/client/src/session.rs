@@ -43,7 +43,7 @@ impl Credential {
     }
 }
 
-/// What the server said it can do (FSINFO).
+/// What the server answered it can do (FSINFO).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Sizes {
     /// Most bytes of a READ.
@@ -65,7 +65,7 @@ pub struct Session {
     complaints: Complaints,
 }
 
-/// How a server is treated that asks to be asked later.
+/// How a server is treated that asks for a retry later.
 #[derive(Clone, Debug)]
 struct Patience {
     clock: Clock,
@@ -185,7 +185,7 @@ impl Session {
         self.root
     }
 
-    /// The same, waiting when the server asks to be asked later (NFS3ERR_JUKEBOX) instead of
+    /// The same, waiting when the server asks for a retry later (NFS3ERR_JUKEBOX) instead of
     /// failing with it: up to `limit`, or as long as it takes.
     #[must_use]
     pub fn patient(&self, clock: &Clock, limit: Option<Nanos>) -> Self {
@@ -205,7 +205,7 @@ impl Session {
         error
     }
 
-    /// The server has asked to be asked later, again.
+    /// The server has asked for a retry later, again.
     pub(crate) fn is_put_off(&self, procedure: &'static str) {
         let (server, status) = (self.server, NfsStat3::Jukebox);
         self.complaints.report(&Error::Status {
@@ -250,7 +250,7 @@ impl Session {
         self
     }
 
-    /// What FSINFO said.
+    /// The reply to FSINFO.
     pub fn sizes(&self) -> Sizes {
         self.sizes
     }

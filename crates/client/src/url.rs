@@ -23,9 +23,9 @@ pub struct Target {
     pub host: String,
     /// Begins with a slash, percent-decoded, no trailing slash but for the root.
     pub path: Vec<u8>,
-    /// Where the NFS program listens; asked of the portmapper when absent.
+    /// Where the NFS program listens; from the portmapper when absent.
     pub nfs_port: Option<u16>,
-    /// Where the MOUNT program listens; asked of the portmapper when absent.
+    /// Where the MOUNT program listens; from the portmapper when absent.
     pub mount_port: Option<u16>,
     pub version: Version,
     /// What carries the calls.

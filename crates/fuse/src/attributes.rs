@@ -21,8 +21,7 @@ const S_IFSOCK: u32 = 0o140_000;
 /// a kernel that writes back says its own time instead.
 const NOW: Duration = Duration::from_secs(1);
 
-/// Attributes as the kernel takes them. `blksize`: what programs are told to read and write at a
-/// time.
+/// Attributes as the kernel takes them. `blksize`: what programs should read and write at a time.
 pub(crate) fn attr(attributes: &Fattr3, blksize: u32) -> Attr {
     Attr {
         ino: attributes.fileid,

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-/// Pages of a file that are asked about.
+/// Pages of a file that are looked up.
 const SAMPLED_PAGES: u64 = 256;
 const PAGE_BYTES: u64 = 4 << 10;
 

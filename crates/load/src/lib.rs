@@ -22,7 +22,7 @@
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
-//! - [`suite13`]: the thirteen tests of a paper on caching, with what each asked of a server.
+//! - [`suite13`]: the thirteen tests of a paper on caching, with the calls of each.
 //! - [`tasks`]: parallel writers.
 
 pub mod basic;

@@ -2,7 +2,7 @@
 //!
 //! As with the Linux client (nfs(5)): attributes are good for `acregmin` (files) or `acdirmin`
 //! (directories); each time they are found unchanged, for twice as long, up to `acregmax` and
-//! `acdirmax`; a change begins again at the least. That counts from when they were asked for: a
+//! `acdirmax`; a change begins again at the least. That counts from when they were requested: a
 //! reply may have been on its way for long, and what it tells is no newer than the call.
 //!
 //! Each file has a version, which is another after somebody else has changed its data. What was
@@ -89,16 +89,16 @@ pub struct Attributes {
 #[derive(Debug)]
 struct File {
     attributes: Fattr3,
-    /// When the reply came that told them, and since when they are known: the latest call that has
-    /// told them was sent then.
+    /// When the reply came that returned them, and since when they are known: the latest call that
+    /// has returned them was sent then.
     told: Instant,
     known_since: Instant,
     good_for: Nanos,
     /// Since when they are good for so long.
     good_since: Instant,
     version: Version,
-    /// When this state was first told, and the call sent by which others' changes were last looked
-    /// for.
+    /// When this state was first returned, and the call sent by which others' changes were last
+    /// looked for.
     seen: Instant,
     looked: Instant,
     ours: Ours,
@@ -114,7 +114,7 @@ struct File {
     is_moved: bool,
 }
 
-/// Where attributes were told.
+/// Where attributes were returned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Told {
     /// When the call was sent: what it tells is no older.
@@ -159,7 +159,7 @@ impl Attributes {
         self.files.peek(file).is_some_and(|known| now.since(known.known_since) < span)
     }
 
-    /// The attributes last told, good or not.
+    /// The attributes last returned, good or not.
     pub fn last(&self, file: &FileHandle) -> Option<Fattr3> {
         self.files.peek(file).map(|known| known.attributes)
     }
@@ -169,8 +169,8 @@ impl Attributes {
         self.files.peek(file).map(|known| known.version)
     }
 
-    /// The same, if all that was told since is known to be ours. While calls of ours are under way
-    /// nobody can say so of other states, and what was cached is not to be used.
+    /// The same, if all that was returned since is known to be ours. While calls of ours are under
+    /// way nobody can say so of other states, and what was cached is not to be used.
     pub fn sure_version(&self, file: &FileHandle) -> Option<Version> {
         let known = self.files.peek(file)?;
         let is_sure =
@@ -178,14 +178,14 @@ impl Attributes {
         is_sure.then_some(known.version)
     }
 
-    /// The attributes last told, if the file's data are of exactly this state: all changes are
+    /// The attributes last returned, if the file's data are of exactly this state: all changes are
     /// known, and no call of ours that changes it is under way.
     pub fn sure(&self, file: &FileHandle) -> Option<Fattr3> {
         self.sure_version(file)?;
         self.files.peek(file).filter(|known| known.changing == 0).map(|known| known.attributes)
     }
 
-    /// Whether what is asked for now shows this state, or another one that can be told from it.
+    /// Whether what is requested now shows this state, or another one that can be told from it.
     /// `wall`: what time it is, as far as we know.
     pub fn is_settled(&self, file: &FileHandle, now: Instant, wall: Time) -> bool {
         self.files.peek(file).is_some_and(|known| {
@@ -206,8 +206,9 @@ impl Attributes {
         self.told_apart == Some(of.fsid)
     }
 
-    /// The attributes last told, if the file's data are of exactly this state, and whatever anybody
-    /// has done to it since then has left others. By what is known of the server's clock by now.
+    /// The attributes last returned, if the file's data are of exactly this state, and whatever
+    /// anybody has done to it since then has left others. By what is known of the server's clock by
+    /// now.
     pub fn closed(&self, file: &FileHandle, then: Instant, wall: Time) -> Option<Fattr3> {
         let attributes = self.sure(file)?;
         let is_closed = self.tells_apart(&attributes) || self.is_settled(file, then, wall);
@@ -221,7 +222,7 @@ impl Attributes {
         }
     }
 
-    /// The attributes last told, if nobody but us has changed the file since
+    /// The attributes last returned, if nobody but us has changed the file since
     /// [`Attributes::begin_own`], and whatever anybody does to it now leaves others.
     pub fn own(&self, file: &FileHandle, now: Instant, wall: Time) -> Option<Fattr3> {
         let attributes = self.closed(file, now, wall)?;
@@ -229,7 +230,7 @@ impl Attributes {
         self.files.peek(file)?.ours.is_certain(tells_apart).then_some(attributes)
     }
 
-    /// Attributes that a reply told, not of a change of ours.
+    /// Attributes that a reply returned, not of a change of ours.
     pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
         self.server_time.told(time_of(attributes.ctime), steady_ns(told.now));
         let Some(known) = self.files.get_mut(file) else {
@@ -357,7 +358,7 @@ impl Attributes {
         }
     }
 
-    /// As [`Attributes::expire`], of whichever file it was: those of several names are asked for
+    /// As [`Attributes::expire`], of whichever file it was: those of several names are requested
     /// again, and of any the time of change may be another.
     pub fn expire_renamed(&mut self, now: Instant) {
         self.renamed = Some(now);
@@ -417,7 +418,7 @@ impl Attributes {
 }
 
 impl File {
-    /// Whether nothing has been told of it since.
+    /// Whether nothing has been learned of it since.
     fn is_before(&self, time: Option<Instant>) -> bool {
         time.is_some_and(|time| self.told <= time)
     }
@@ -442,7 +443,7 @@ impl File {
         if self.is_moved { self.ours.knows_data(state) } else { self.ours.knows(state) }
     }
 
-    /// Whether what we know is newer than `attributes`, which were asked for at `asked`.
+    /// Whether what we know is newer than `attributes`, which were requested at `asked`.
     fn is_newer_than(&self, attributes: &Fattr3, asked: Instant) -> bool {
         let has_moved_on = attributes.ctime < self.attributes.ctime;
         // The clocks of file systems tick in milliseconds: two states may have one time.
@@ -556,7 +557,7 @@ pub(super) mod tests {
         // Another client may have changed the file at 2 s.
         attributes.told(&file, &state, told(1, 50));
         assert_eq!(attributes.good(&file, seconds(52)), None);
-        // One that was asked for before, and comes later, does not make them older.
+        // One that was requested before, and comes later, does not make them older.
         attributes.told(&file, &state, told(60, 61));
         attributes.told(&file, &state, told(55, 62));
         assert_eq!(attributes.good_for(&file, seconds(62)), Some((state, Nanos::from_secs(4))));

@@ -3,8 +3,8 @@
 //! - [`attributes`]: attributes by handle, how long they are good, and whether somebody else has
 //!   changed a file since; [`ours`] tells our own changes from those of others.
 //! - [`names`]: which name leads to which handle, or to nothing.
-//! - [`rights`]: what a caller may do, as the server said (ACCESS).
-//! - [`singly`]: directories whose names are asked for one by one, and are listed instead.
+//! - [`rights`]: what a caller may do, as the server answered (ACCESS).
+//! - [`singly`]: directories whose names are requested one by one, and are listed instead.
 //! - [`state`]: a file's state, as a cache on a disk has it.
 //!
 //! Each has a stated maximum; when it is full, what was used longest ago is forgotten, which costs

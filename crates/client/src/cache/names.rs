@@ -19,7 +19,7 @@ pub enum Target {
     Nothing,
 }
 
-/// Directories of which all names are known; of more, those that were asked for the longest time
+/// Directories of which all names are known; of more, those that were requested the longest time
 /// ago are like others.
 const WHOLE_MAX: usize = 4096;
 

@@ -8,7 +8,7 @@
 //!
 //! Servers are to tell the state before only where nothing can come between it and the change, and
 //! many do not keep to that: of two WRITEs that they carry out at the same time, the state before
-//! the one may be one in the middle of the other, which no reply tells. So what was asked while
+//! the one may be one in the middle of the other, which no reply shows. So what was asked while
 //! another change of ours was under way accuses nobody at once, where the caller says so: for
 //! files. It may be somebody else's all the same, and whoever opens the file next is promised to
 //! see what was written before: then it counts.
@@ -44,7 +44,7 @@ pub struct Ours {
     answered: Instant,
 }
 
-/// When a change of ours was asked for, and answered.
+/// When a change of ours was requested, and answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub asked: Instant,
@@ -157,7 +157,7 @@ impl Ours {
         self.overflowed || !self.unexplained.is_empty()
     }
 
-    /// Whether somebody else may have changed it since this was last asked: what was excused is
+    /// Whether somebody else may have changed it since it was last read: what was excused is
     /// counted, once.
     pub fn others_may_have_been_here(&mut self) -> bool {
         let was_excused = !std::mem::take(&mut self.excused).is_empty();

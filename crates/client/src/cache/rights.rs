@@ -1,4 +1,4 @@
-//! What a caller may do with a file, as the server said to ACCESS.
+//! What a caller may do with a file, as the server answered ACCESS.
 //!
 //! Good as long as the file's attributes are good and its time of change is what it was.
 
@@ -29,7 +29,7 @@ impl Rights {
         Self { rights: LruCache::new(at_least_one(max)) }
     }
 
-    /// Which of the rights `asked` for are granted, if all of them are known.
+    /// Which of the rights `asked` are granted, if all of them are known.
     pub fn find(
         &mut self,
         file: &FileHandle,

@@ -15,7 +15,7 @@ use crate::cache::attributes::Version;
 /// for the first time, and every other client of NFS would ask.
 const ABSENT_FOR: Nanos = Nanos::from_secs(1);
 
-/// File systems whose names were asked about; of more, every name is asked for.
+/// File systems whose names were asked about; of more, every name is requested.
 const FILE_SYSTEMS_MAX: usize = 256;
 
 /// Whether a name leads nowhere if none of the same bytes was made. Servers have directories that
@@ -56,7 +56,7 @@ impl Files {
     /// A directory has just been made.
     pub(super) fn begins_empty(&self, made: &Found, has_exact_names: bool) {
         let mut state = self.inner.state.lock();
-        // Another client may have made something there before these attributes were told.
+        // Another client may have made something there before these attributes were returned.
         let is_new = made.attributes.atime == made.attributes.mtime;
         let is_known = state.attributes.version(&made.handle) == Some(made.version);
         if is_new && is_known && has_exact_names {

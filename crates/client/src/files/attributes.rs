@@ -157,7 +157,7 @@ impl Files {
         self.inner.write_behind.settle(file).await;
     }
 
-    /// Which of the rights `asked` for (`ACCESS3_*`) the caller has.
+    /// Which of the rights `asked` (`ACCESS3_*`) the caller has.
     ///
     /// # Errors
     /// As the server says.

@@ -4,7 +4,7 @@
 //! What is here is good as in [`crate::cache::names`], as long as nobody else has changed the
 //! directory. What is written to the disk is used as long as the directory looks as it did, however
 //! long that is. So it is written only if whatever anybody may have done to the directory since any
-//! of it was asked for has left the directory in a state that looks different.
+//! of it was requested has left the directory in a state that looks different.
 //!
 //! Bounded: [`NAMES_MAX`] names, some 300 bytes each, and [`LINKS_MAX`] links; of a directory with
 //! more than a catalog has nothing is kept.
@@ -52,7 +52,7 @@ pub(super) struct Catalogs {
 struct Dir {
     /// Of which names they are.
     version: Version,
-    /// When the first was asked for of what the disk has not told.
+    /// When the first was requested of what the disk has not told.
     asked: Option<At>,
     names: BTreeMap<Box<[u8]>, Known>,
     /// All names in the server's order, each with its cookie, and the verifier of those.
@@ -60,7 +60,7 @@ struct Dir {
     /// The disk does not know all of it.
     has_news: bool,
     tries: u8,
-    /// The disk was asked for what it has of this version.
+    /// The disk was read for what it has of this version.
     was_asked: bool,
     /// It was listed without asking: the attributes of its files may be those of long ago.
     is_bare: bool,
@@ -87,7 +87,7 @@ struct Known {
 struct There {
     fileid: u64,
     handle: Option<FileHandle>,
-    /// As they were told last, by this or another process.
+    /// As they were returned last, by this or another process.
     attributes: Option<Fattr3>,
 }
 
@@ -155,12 +155,12 @@ impl Catalogs {
         known
     }
 
-    /// Whether the disk is to be asked for what it has of the directory: once for each version.
+    /// Whether the disk is to be read for what it has of the directory: once for each version.
     pub(super) fn asks(&mut self, dir: &FileHandle, version: Version) -> bool {
         !std::mem::replace(&mut self.begin(dir, version).was_asked, true)
     }
 
-    /// Where a name leads has been asked for.
+    /// Where a name leads has been requested.
     pub(super) fn learn(
         &mut self,
         dir: &FileHandle,
@@ -323,7 +323,7 @@ impl Catalogs {
         Some(cookie.map_or((0, [0; 8]), |(cookie, _)| (*cookie, *verifier)))
     }
 
-    /// The attributes of its files were asked for to the end, or cannot be asked for together.
+    /// The attributes of its files were requested to the end, or cannot be requested together.
     pub(super) fn is_not_bare(&mut self, dir: &FileHandle) {
         if let Some(known) = self.dirs.peek_mut(dir) {
             known.is_bare = false;
@@ -354,7 +354,7 @@ impl Catalogs {
         self.dirs.peek_lru().filter(|_| is_full).map(|(dir, _)| *dir)
     }
 
-    /// When the first was asked for of what is known of a directory.
+    /// When the first was requested of what is known of a directory.
     pub(super) fn asked(&self, dir: &FileHandle) -> Option<At> {
         self.dirs.peek(dir)?.asked
     }

@@ -18,7 +18,7 @@ use crate::ops::{DirEntry, DirPage};
 use crate::session::Credential;
 use crate::walk::Walk;
 
-/// Bytes of names and cookies, and of everything, asked for with each call.
+/// Bytes of names and cookies, and of everything, requested with each call.
 pub(super) const DIR_COUNT: u32 = 32 << 10;
 pub(super) const MAX_COUNT: u32 = 256 << 10;
 

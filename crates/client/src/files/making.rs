@@ -49,7 +49,7 @@ pub(super) struct Making {
 #[derive(Debug)]
 struct Made {
     who: Credential,
-    /// What the server has not been told.
+    /// What the server does not know yet.
     new: Sattr3,
     since: Instant,
     is_sending: bool,

@@ -69,7 +69,7 @@ pub struct Options {
     pub write: write_behind::Options,
     /// Whether every write waits for stable storage (`sync`).
     pub sync: bool,
-    /// How long a server is waited for that asks to be asked later (NFS3ERR_JUKEBOX); none for as
+    /// How long a server is waited for that asks for a retry later (NFS3ERR_JUKEBOX); none for as
     /// long as it takes.
     pub put_off_max: Option<Nanos>,
     /// None, but where tests are tested.
@@ -249,7 +249,7 @@ impl Files {
         self.inner.state.lock().attributes.version(file)
     }
 
-    /// The attributes that were last told of the file, good or not.
+    /// The attributes that were last returned for the file, good or not.
     pub fn last(&self, file: &FileHandle) -> Option<Fattr3> {
         self.inner.state.lock().attributes.last(file)
     }
@@ -303,8 +303,8 @@ impl Files {
         Told { asked, now: self.now(), is_dirty: self.is_dirty(file), is_open: false }
     }
 
-    /// A reply told attributes of a file that the call did not change. Gives what is known of the
-    /// file then, which is newer if the reply was overtaken by another.
+    /// A reply returned attributes of a file that the call did not change. Gives what is known of
+    /// the file then, which is newer if the reply was overtaken by another.
     fn note(&self, file: &FileHandle, attributes: PostOpAttr, asked: Instant) -> Option<Found> {
         self.note_told(file, &attributes?, self.told(file, asked))
     }

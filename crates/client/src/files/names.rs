@@ -15,7 +15,7 @@ use crate::cache::state::token;
 use crate::error::{Detail, Error};
 use crate::session::Credential;
 
-/// When a name was asked for, in terms of what may make the answer old.
+/// When a name was requested, in terms of what may make the answer old.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamesThen {
     pub(super) renames: u64,
@@ -131,7 +131,7 @@ impl Files {
         NamesThen { renames: state.renames, version: state.attributes.version(dir), at }
     }
 
-    /// Remembers where a name leads, unless names have been changed since it was asked for: by us,
+    /// Remembers where a name leads, unless names have been changed since it was requested: by us,
     /// or in this directory by others, as another reply has told meanwhile. Of a directory that
     /// nothing was known of, nobody can tell.
     pub(super) fn remember(

@@ -37,11 +37,11 @@ struct OpenInner {
     reading: Mutex<Reading>,
     changes: Arc<AtomicU64>,
     heard: Heard,
-    /// Where the next append goes, if one was asked for.
+    /// Where the next append goes, if one was requested.
     end: AtomicU64,
 }
 
-/// No append was asked for.
+/// No append was requested.
 const NO_END: u64 = u64::MAX;
 
 impl Files {
@@ -157,7 +157,7 @@ impl Open {
     }
 
     /// As [`Open::write_bytes`], of bytes that a cache has kept and that no program waits for: it
-    /// is told of no error of before, which stays for a flush.
+    /// gets no earlier error, which stays for a flush.
     ///
     /// # Errors
     /// The bytes were not taken.
@@ -201,7 +201,7 @@ impl Open {
     }
 
     /// As [`Open::flush`], for close(2) before it returns: who has the same descriptor open besides
-    /// is told of errors, too.
+    /// gets errors, too.
     ///
     /// # Errors
     /// As [`Open::flush`].
@@ -244,8 +244,8 @@ impl Open {
         self.inner.files.inner.state.lock().busy.settled(&self.inner.file);
     }
 
-    /// Where the file ends, for who appends there next. The server is asked until something of ours
-    /// that is not stable stands at the end: another client may have appended before.
+    /// Where the file ends, for who appends there next. The server is queried until something of
+    /// ours that is not stable stands at the end: another client may have appended before.
     ///
     /// # Errors
     /// As the server says.
@@ -278,7 +278,7 @@ impl Open {
     }
 
     /// Nobody uses it any more; a name that stood for the file goes. What was written and not
-    /// flushed is written all the same, but nobody is told of errors.
+    /// flushed is written all the same, but errors are not reported.
     pub async fn close(&self) {
         if self.inner.is_closed.swap(true, Ordering::AcqRel) {
             return;

@@ -199,7 +199,7 @@ impl Open {
         Ok(data.slice(skipped..end))
     }
 
-    /// Reads from the server; gives whether all replies told that the file was in this state.
+    /// Reads from the server; gives whether all replies reported that the file was in this state.
     async fn read_server(
         &self,
         acting: &Acting,

@@ -27,7 +27,7 @@ impl State {
         let Some(version) = self.attributes.sure_version(dir) else {
             return self.catalogs.forget_dir(dir);
         };
-        // Nobody has changed the directory since any of it was asked for, and not just so that it
+        // Nobody has changed the directory since any of it was requested, and not just so that it
         // looks the same.
         let asked = self.catalogs.asked(dir);
         let closed = asked.and_then(|At { now, wall }| self.attributes.closed(dir, now, wall));
@@ -49,7 +49,7 @@ impl State {
 }
 
 impl Files {
-    /// Where a name was found to lead, in a directory that has not changed since it was asked for.
+    /// Where a name was found to lead, in a directory that has not changed since it was requested.
     pub(super) fn learn_name(
         &self,
         dir: &FileHandle,
@@ -136,8 +136,8 @@ impl Files {
         is_same
     }
 
-    /// The file that a name is known to lead to: its attributes are asked for, in place of the
-    /// name. None where the name has to be asked for.
+    /// The file that a name is known to lead to: its attributes are requested, in place of the
+    /// name. None where the name has to be requested.
     pub(super) async fn confirm(
         &self,
         acting: &Acting,

@@ -11,7 +11,7 @@
 //! | READDIRPLUS | READDIR |
 //! | WRITE unstable, COMMIT | every WRITE is stable; the verifier never changes |
 //! | attributes before and after | after, where version 2 gives them; never before |
-//! | FSINFO, PATHCONF | the protocol's own limits, the server is not asked |
+//! | FSINFO, PATHCONF | the protocol's own limits, the server is not queried |
 //!
 //! Sizes and offsets have 32 bits: what lies beyond is NFS3ERR_FBIG, without a call.
 

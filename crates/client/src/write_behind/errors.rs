@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    /// Whether bytes of a file were given up since this was asked last.
+    /// Whether bytes of a file were given up since it was last read.
     pub(super) fn take_given_up(&self, handle: FileHandle) -> bool {
         let take = |file: Arc<File>| std::mem::take(&mut file.state.lock().has_given_up);
         self.known(handle).is_some_and(take)

@@ -78,7 +78,7 @@ pub struct Options {
     pub outstanding_max: u32,
     /// Time the stages.
     pub timing: bool,
-    /// How long a WRITE or COMMIT waits for a server that asks to be asked later; then it has
+    /// How long a WRITE or COMMIT waits for a server that asks for a retry later; then it has
     /// failed. None: as long as it takes.
     pub put_off_max: Option<Nanos>,
 }
@@ -151,7 +151,7 @@ pub struct Counters {
     pub forced_flushes: u64,
     /// WRITEs that took only a part.
     pub short_writes: u64,
-    /// Answers that asked to come back later.
+    /// Answers that asked for a retry later.
     pub jukebox_waits: u64,
     /// Bytes that the server lost after it had acknowledged them; they were written again.
     pub lost_bytes: u64,
@@ -224,8 +224,8 @@ impl WriteBehind {
         self.engine.tell_anybody(file)
     }
 
-    /// Whether bytes of the file were given up since this was asked last: copies of them that
-    /// somebody has for reading are of data that the file does not have.
+    /// Whether bytes of the file were given up since it was last read: copies of them that somebody
+    /// has for reading are of data that the file does not have.
     pub fn take_given_up(&self, file: FileHandle) -> bool {
         self.engine.take_given_up(file)
     }
@@ -353,7 +353,7 @@ impl WriteBehind {
         self.engine.counters()
     }
 
-    /// The most that was held since this was last asked, and what is now: bytes.
+    /// The most that was held since it was last read, and what is now: bytes.
     pub fn take_peak_bytes(&self) -> (u64, u64) {
         self.engine.take_peak_bytes()
     }

@@ -16,7 +16,7 @@ pub(super) struct Room {
     /// Below this nobody waits.
     free_until: u64,
     held_bytes: u64,
-    /// The most that it was since it was last asked for.
+    /// The most that it was since it was last read.
     peak_bytes: u64,
     /// What may be let in beyond `free_until`.
     tokens: u64,
@@ -100,7 +100,7 @@ impl Room {
         self.held_bytes = held.saturating_add_signed(became);
     }
 
-    /// The most that was held since this was last asked, and what is now.
+    /// The most that was held since it was last read, and what is now.
     pub(super) fn take_peak_bytes(&mut self) -> (u64, u64) {
         (std::mem::replace(&mut self.peak_bytes, self.held_bytes), self.held_bytes)
     }

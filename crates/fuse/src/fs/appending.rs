@@ -3,12 +3,11 @@
 //!
 //! A kernel appends where it takes the end of the file to be, and it is right as long as it is
 //! ours. Once everything of ours is stable, another client may have appended: so before the first
-//! append after an open, an fsync or a close the server is asked, whatever other programs here have
-//! written in place meanwhile. A kernel that writes back asks us
-//! by a GETATTR that names the open file, if it has no attributes that are good. That may as well
-//! be an lseek(2) long before the append, so its answer is good for [`END_VALID`] until data come.
-//! A kernel that does not write back sends each write, which then goes to the end that the server
-//! knows of.
+//! append after an open, an fsync or a close the server is queried, whatever other programs here
+//! have written in place meanwhile. A kernel that writes back asks us by a GETATTR that names the
+//! open file, if it has no attributes that are good. That may as well be an lseek(2) long before
+//! the append, so its answer is good for [`END_VALID`] until data come. A kernel that does not
+//! write back sends each write, which then goes to the end that the server knows of.
 
 use std::time::Duration;
 

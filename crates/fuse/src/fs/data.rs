@@ -272,8 +272,8 @@ impl FileSystem {
         }
     }
 
-    /// Sets the time that the kernel has given the file. As the server has its own, and may not
-    /// let this user set it, nobody is told when it fails.
+    /// Sets the time that the kernel has given the file. As the server has its own, and may not let
+    /// this user set it, a failure is not reported.
     async fn send_time(&self, file: &OpenFile) {
         let time = {
             let mut nodes = self.nodes.lock();

@@ -39,7 +39,7 @@ use crate::nodes::{Named, Nodes};
 use crate::notify::Notifier;
 use crate::opens::Opens;
 
-/// What programs are told to read and write at a time, where the kernel gathers for them.
+/// What programs should read and write at a time, where the kernel gathers for them.
 const BLKSIZE: u32 = 64 << 10;
 
 /// See the module's head.

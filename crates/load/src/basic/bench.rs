@@ -44,7 +44,7 @@ pub struct Outcome {
     pub left: Vec<Test>,
 }
 
-/// What an observer is told.
+/// What an observer sees.
 #[derive(Debug)]
 pub enum Event<'a> {
     Begins(Test),

@@ -35,7 +35,7 @@ pub enum Ended {
         /// It answers, all the same: what was made can be removed.
         is_alive: bool,
     },
-    /// It was asked to stop.
+    /// It was stopped.
     Stopped,
 }
 

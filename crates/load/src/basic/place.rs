@@ -17,7 +17,7 @@ pub struct Stat {
     pub links: u64,
     pub size: u64,
     pub fileid: u64,
-    /// Seconds and nanoseconds of the last change of its data, as they are told.
+    /// Seconds and nanoseconds of the last change of its data, as they are reported.
     pub modified: (i64, u32),
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What an operation gave, and what its reply told of the object besides. A system call tells
+/// What an operation gave, and what its reply had on the object besides. A system call tells
 /// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct WithAttributes<T> {
@@ -72,7 +72,7 @@ pub enum Listing {
     WithAttributes,
 }
 
-/// A change of a directory: what its reply told of the directory afterwards, and what the directory
+/// A change of a directory: what its reply had on the directory afterwards, and what the directory
 /// says when it is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {

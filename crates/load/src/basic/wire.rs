@@ -12,7 +12,7 @@ use super::place::{
     WithAttributes,
 };
 
-/// Bytes asked for with each READDIR, and of READDIRPLUS: as a kernel of a page asks, so that a
+/// Bytes requested with each READDIR, and of READDIRPLUS: as a kernel of a page asks, so that a
 /// directory of 200 files takes several.
 const DIR_COUNT: u32 = 4096;
 

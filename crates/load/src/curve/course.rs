@@ -88,7 +88,7 @@ impl From<GatherError> for Stop {
     }
 }
 
-/// Measures the curves of these servers. `told` hears before each step.
+/// Measures the curves of these servers. `told` is called before each step.
 ///
 /// # Errors
 /// Another process is gone. What happens to servers is part of the result.

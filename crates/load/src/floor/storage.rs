@@ -270,7 +270,7 @@ mod tests {
     fn a_stop_and_a_failure_keep_what_there_is_and_remove_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let stop = AtomicBool::new(false);
-        // At the first repetition's read we are asked to stop.
+        // At the first repetition's read we are stopped.
         let mut told = |share| stop.store(share > 0.1, Ordering::Relaxed);
         let outcome = run(&Clock::real(), &plan(dir.path()), "t", &stop, &mut told);
         assert!(matches!(outcome.failed, Some(Error::Floor(FloorError::Stopped))));

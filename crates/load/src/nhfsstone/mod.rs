@@ -116,7 +116,7 @@ pub async fn prepare(
     Ok(Prepared { tasks })
 }
 
-/// Runs it, and gives the tasks' files back. `told` hears of every call's end.
+/// Runs it, and gives the tasks' files back. `told` is called at every call's end.
 ///
 /// # Errors
 /// No timer. A call without an answer ends the run, and stands in the outcome.

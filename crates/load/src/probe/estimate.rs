@@ -320,7 +320,7 @@ mod tests {
             let at_most = found.overhead_us.at_most().unwrap();
             assert!(at_most > 1.0 && at_most < 50.0, "{gain_us}: {at_most}");
         }
-        // Two at a time take longer than twice as long: what was measured is told, and the model
+        // Two at a time take longer than twice as long: what was measured is printed, and the model
         // takes no more than a call.
         let worse = findings(&portions(-200.0, 4.0), 64 << 10, 8 << 20).unwrap();
         assert!((worse.overhead_us.value - 200.0).abs() < 10.0, "{:?}", worse.overhead_us);

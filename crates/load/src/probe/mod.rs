@@ -139,7 +139,7 @@ pub struct Findings {
     pub bursts: usize,
     /// What each COMMIT covered whose time was taken.
     pub commit_probe_bytes: u64,
-    /// Time of those COMMITs, less 2 T_prop, on a server that writes when it is asked to.
+    /// Time of those COMMITs, less 2 T_prop, on a server that writes on request.
     pub commit_us: Estimate,
     /// The same on the server that was probed, which may have begun to write before.
     pub commit_early_us: Estimate,

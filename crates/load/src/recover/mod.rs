@@ -201,7 +201,7 @@ impl Side {
                 burst_time: Nanos::from_millis(20),
             },
             burst_bytes_max: u64::MAX,
-            // Nothing about storage is asked.
+            // Nothing about storage is needed.
             commit_bytes: u64::MAX,
             commit_probe_bytes: u64::from(CALL_BYTES_MAX),
             single_file_bytes: FILE_BYTES,

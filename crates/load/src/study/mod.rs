@@ -174,7 +174,7 @@ impl<'a, S: Subject> Study<'a, S> {
         self.workspace.sweep_bytes
     }
 
-    /// Most bytes of a READ and of a WRITE, as the last subject said.
+    /// Most bytes of a READ and of a WRITE, as the last subject reported.
     pub fn transfer_bytes_max(&self) -> (u32, u32) {
         let sizes = self.sessions.last().map(Session::sizes);
         sizes.map_or((0, 0), |sizes| (sizes.read_bytes_max, sizes.write_bytes_max))

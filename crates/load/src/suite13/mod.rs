@@ -1,6 +1,6 @@
 //! The thirteen tests of a paper on caching files on the client's disk (Badros, *An Enhanced
 //! Disk-Caching NFS*, 1997, "Benchmarks and Results"): each alone, then four copies at once, with
-//! elapsed time and what each asked of the server.
+//! elapsed time and the calls of each.
 //!
 //! What it stresses: what a client remembers. Names and attributes (1 to 3, 5, 7), data that are
 //! read again (4, 9), data that are not (8, 10, 11), and writes that a client may collect or not

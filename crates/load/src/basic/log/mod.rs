@@ -42,7 +42,7 @@ pub struct Run {
     pub directory: Option<String>,
     /// What the suite was called with: `-t`, `-f`.
     pub argument: Option<String>,
-    /// What it said of itself at its end.
+    /// What it reported of itself at its end.
     pub passed: Option<bool>,
     pub tests: Vec<Test>,
 }
