@@ -180,6 +180,16 @@ impl Found {
     }
 
     #[must_use]
+    pub fn evidence_if(self, stands: bool, line: impl FnOnce() -> String) -> Self {
+        if stands { self.evidence(line()) } else { self }
+    }
+
+    #[must_use]
+    pub fn against_if(self, stands: bool, line: &str) -> Self {
+        if stands { self.against(line) } else { self }
+    }
+
+    #[must_use]
     pub fn against(mut self, line: impl Into<String>) -> Self {
         self.against.push(line.into());
         self
@@ -189,6 +199,12 @@ impl Found {
     pub fn gain(mut self, gain: Gain) -> Self {
         self.gain = gain;
         self
+    }
+
+    /// There is no prediction, and this is why.
+    #[must_use]
+    pub fn unpredicted(self, why: &str) -> Self {
+        self.gain(Gain::unpredicted(why))
     }
 }
 
@@ -206,19 +222,26 @@ impl Missing {
 }
 
 /// What a rule says of a case.
+pub type Judged = Result<Found, NoFinding>;
+
+/// Why a rule has no finding.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Judged {
-    /// It is not about this.
-    Quiet,
+pub enum NoFinding {
+    NotApplicable,
     /// It has looked, and all is well: with the number that shows it.
     Fine(String),
     Missing(Missing),
-    Found(Box<Found>),
+}
+
+impl NoFinding {
+    pub fn missing(what: impl Into<String>, run: impl Into<String>) -> Self {
+        Self::Missing(Missing::new(what, run))
+    }
 }
 
 impl From<Found> for Judged {
     fn from(found: Found) -> Self {
-        Self::Found(Box::new(found))
+        Ok(found)
     }
 }
 

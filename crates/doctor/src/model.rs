@@ -110,28 +110,11 @@ pub fn without_share(share: f64, gone: (f64, f64)) -> Gain {
 /// `share` of the time of all. Answered from a fast log, what they take is the floor, which is
 /// between these, and the log's write.
 pub fn logged(share: f64, stable_ms: f64, floor_ms: (f64, f64), on_way: f64) -> Gain {
-    let gone = |floor_ms: f64, log_us: f64, callers: f64| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 256")]
-        let calls = Stable { bytes: SMALL_BYTES, outstanding: callers.clamp(1.0, 256.0) as u32 };
-        let floor_us = floor_ms.clamp(0.0, stable_ms) * 1e3;
-        let response_us = |sync_us: f64, log: Option<&LogDevice>| {
-            outlook(&small(floor_us, sync_us), Server::Concurrent, log, &calls).response_us
-        };
-        // The sync with which the calls take what was measured, halved in.
-        let (mut low_us, mut high_us) = (0.0, stable_ms * 1e3);
-        for _ in 0..SYNC_STEPS {
-            let middle = f64::midpoint(low_us, high_us);
-            let is_more = response_us(middle, None) > stable_ms * 1e3;
-            if is_more { high_us = middle } else { low_us = middle }
-        }
-        let log = LogDevice::of_sync(log_us);
-        let (without, with) = (response_us(high_us, None), response_us(high_us, Some(&log)));
-        (1.0 - with / without).max(0.0)
-    };
     let all = [floor_ms.0, floor_ms.1].into_iter().flat_map(|floor_ms| {
         let devices = [LOG_US.0, LOG_US.1].into_iter();
         devices.flat_map(move |log_us| {
-            [on_way.floor(), on_way.ceil()].map(|callers| gone(floor_ms, log_us, callers))
+            [on_way.floor(), on_way.ceil()]
+                .map(|callers| gone(stable_ms, floor_ms, log_us, callers))
         })
     });
     let (least, most) =
@@ -140,6 +123,26 @@ pub fn logged(share: f64, stable_ms: f64, floor_ms: (f64, f64), on_way: f64) -> 
         Gain::Faster { of, least, most, .. } => Gain::Faster { of, least, most, model: LOGGED },
         unpredicted @ Gain::Unpredicted(_) => unpredicted,
     }
+}
+
+/// The share of a stable call's time that a log takes away.
+fn gone(stable_ms: f64, floor_ms: f64, log_us: f64, callers: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 256")]
+    let calls = Stable { bytes: SMALL_BYTES, outstanding: callers.clamp(1.0, 256.0) as u32 };
+    let floor_us = floor_ms.clamp(0.0, stable_ms) * 1e3;
+    let response_us = |sync_us: f64, log: Option<&LogDevice>| {
+        outlook(&small(floor_us, sync_us), Server::Concurrent, log, &calls).response_us
+    };
+    // The sync with which the calls take what was measured, halved in.
+    let (mut low_us, mut high_us) = (0.0, stable_ms * 1e3);
+    for _ in 0..SYNC_STEPS {
+        let middle = f64::midpoint(low_us, high_us);
+        let is_more = response_us(middle, None) > stable_ms * 1e3;
+        if is_more { high_us = middle } else { low_us = middle }
+    }
+    let log = LogDevice::of_sync(log_us);
+    let (without, with) = (response_us(high_us, None), response_us(high_us, Some(&log)));
+    (1.0 - with / without).max(0.0)
 }
 
 /// A WRITE as programs make it that want it to be stable.

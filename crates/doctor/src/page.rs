@@ -4,7 +4,7 @@ use report::doctor::{DoctorReport, Subject};
 use report::{Cycle, Numbers, Term};
 
 use crate::finding::Finding;
-use crate::screen::{certainty, floor, nothing_of_nfs, shares, title};
+use crate::screen::{floor, missing, nothing_of_nfs, shares, title, verdict};
 use crate::{Evidence, Report};
 
 pub fn text(evidence: &Evidence, reports: &[Report], command: String) -> String {
@@ -22,26 +22,30 @@ pub fn text(evidence: &Evidence, reports: &[Report], command: String) -> String 
 }
 
 fn subject(report: &Report) -> Subject {
-    let mut facts: Vec<(String, String)> = report.facts.clone();
-    let mut say = |name: &str, value: String| facts.push((name.to_owned(), value));
-    say("time", shares(report));
-    say("floor", floor(report));
-    if let Some(first) = report.findings.first() {
-        say("evidence", first.found.evidence.join("; "));
-        say("against", first.found.against.join("; "));
-        say("try first", first.found.remedy.clone());
-        say("gain", first.found.gain.to_string());
-    }
-    let missing = report.missing.iter().map(|one| format!("{} (run: {})", one.what, one.run));
     Subject {
         title: title(report),
-        verdict: format!("{} ({})", report.verdict, certainty(report)),
-        facts,
+        verdict: verdict(report),
+        facts: facts(report),
         findings: findings(report),
         contradictions: report.contradictions.clone(),
         fine: report.fine.clone(),
-        missing: missing.collect(),
+        missing: missing(report).collect(),
     }
+}
+
+/// What it is, where its time goes, and the first finding.
+fn facts(report: &Report) -> Vec<(String, String)> {
+    let times = vec![("time", shares(report)), ("floor", floor(report))];
+    let first = report.findings.first().map_or_else(Vec::new, |Finding { found, .. }| {
+        vec![
+            ("evidence", found.evidence.join("; ")),
+            ("against", found.against.join("; ")),
+            ("try first", found.remedy.clone()),
+            ("gain", found.gain.to_string()),
+        ]
+    });
+    let named = times.into_iter().chain(first).map(|(name, value)| (name.to_owned(), value));
+    report.facts.iter().cloned().chain(named).collect()
 }
 
 fn findings(report: &Report) -> Numbers {

@@ -6,17 +6,17 @@ use counters::rates::{Since, Span};
 use super::case::Case;
 use super::collect::OURS;
 use super::evidence::{ALL_MOUNTS, Evidence};
-use super::finding::{Basis, Certainty, Finding, Judged, Missing, Severity};
+use super::finding::{Basis, Certainty, Finding, Found, Layer, Missing, NoFinding, Severity};
 use super::floor::Floor;
 use super::limits::Limits;
 use super::rules::{
-    ALL, About, Captured, OurMounted, OurServed, Recorded, capture, our_mount, our_server,
+    ALL, About, Captured, OurMounted, OurServed, Recorded, Rule, capture, our_mount, our_server,
     run_record,
 };
 use super::shares::{self, Shares};
 use super::subject::{Hosted, Mounted, Served};
 
-/// What is said of one mount, server or host.
+/// The findings of one mount, server or host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     pub about: About,
@@ -54,9 +54,9 @@ impl Report {
     }
 }
 
-/// What rules have said of one subject.
+/// What the rules found of one subject.
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct Judgements {
     findings: Vec<Finding>,
     fine: Vec<String>,
     missing: Vec<Missing>,
@@ -68,69 +68,72 @@ pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
     let (mounts, server) = (Mounted::all(evidence), Served::of(evidence));
     let host = Hosted::of(evidence);
     let case = Case { evidence, limits, host: &host, mount: None, server: None };
-    let mut of_host = said(&case, About::Host, host.is_lifetime);
+    let mut of_host = judgements(&case, About::Host, host.is_lifetime);
     // The kernel's server listens, too, and has counters.
     let has_threads = server.as_ref().is_some_and(|server| server.rates.threads != Some(0));
     let listener = evidence.last.listener.as_deref().filter(|_| !has_threads);
     let count = mounts.len() + usize::from(server.is_some()) + usize::from(listener.is_some());
     let is_alone = count == 1;
-    let mut reports = Vec::new();
-    for mount in &mounts {
-        let case = Case { mount: Some(mount), ..case };
-        let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
-        reports.push(of_mount(&case, mount, with));
-    }
-    if let Some(server) = &server {
-        let case = Case { server: Some(server), ..case };
-        let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
-        reports.push(of_server(&case, server, with));
-    }
-    if let Some(program) = listener {
-        let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
-        reports.push(of_listener(&case, program, with));
-    }
+    let mut with = || if is_alone { std::mem::take(&mut of_host) } else { Judgements::default() };
+    let mut reports: Vec<Report> = Vec::new();
+    reports.extend(
+        mounts.iter().map(|mount| of_mount(&Case { mount: Some(mount), ..case }, mount, with())),
+    );
+    reports.extend(
+        server
+            .iter()
+            .map(|server| of_server(&Case { server: Some(server), ..case }, server, with())),
+    );
+    reports.extend(listener.map(|program| of_listener(&case, program, with())));
     reports.extend(uncounted(evidence));
     let has_host = !of_host.findings.is_empty() || !of_host.fine.is_empty();
     if !is_alone && has_host {
         let report = of_the_host(&case, of_host);
         // What is wrong with the host may be behind what is wrong with its mounts.
-        match report.findings.is_empty() {
-            true => reports.push(report),
-            false => reports.insert(0, report),
-        }
+        let at = if report.findings.is_empty() { reports.len() } else { 0 };
+        reports.insert(at, report);
     }
     reports
 }
 
-fn said(case: &Case<'_>, about: About, is_lifetime: bool) -> Said {
-    let mut said = Said::default();
-    let is_untimed = case.mount.is_some_and(|mount| !mount.has_times);
+fn judgements(case: &Case<'_>, about: About, is_lifetime: bool) -> Judgements {
+    let mut all = Judgements::default();
     for rule in ALL.iter().copied().filter(|rule| rule.about == about) {
         match (rule.judge)(case) {
-            Judged::Quiet => {}
-            Judged::Fine(number) => said.fine.push(number),
-            Judged::Missing(what) => said.missing.push(what),
-            Judged::Found(mut found) => {
-                if is_idle(case) && found.basis == Basis::Settings {
-                    found.severity = found.severity.weaker();
-                }
-                if is_lifetime && found.basis == Basis::Counters {
-                    // Of all mounts together there is no more to come: what is medium stays.
-                    if !(case.evidence.last.counts_only && found.severity == Severity::Medium) {
-                        found.severity = found.severity.weaker();
-                    }
-                    found.certainty = less(found.certainty);
-                }
-                if is_untimed && found.basis == Basis::Settings {
-                    // How much it costs is not known, and so it may be much.
-                    found.severity = found.severity.max(rule.severity.weaker());
-                }
-                let (layer, found, below) = (rule.layer, *found, Vec::new());
-                said.findings.push(Finding { rule, layer, found, below });
+            Err(NoFinding::NotApplicable) => {}
+            Err(NoFinding::Fine(number)) => all.fine.push(number),
+            Err(NoFinding::Missing(what)) => all.missing.push(what),
+            Ok(found) => {
+                let found = weighed(case, rule, found, is_lifetime);
+                all.findings.push(finding(rule, rule.layer, found));
             }
         }
     }
-    said
+    all
+}
+
+fn finding(rule: &'static Rule, layer: Layer, found: Found) -> Finding {
+    Finding { rule, layer, found, below: Vec::new() }
+}
+
+/// As severe and sure as a finding is by how long and how its counters were seen.
+fn weighed(case: &Case<'_>, rule: &Rule, mut found: Found, is_lifetime: bool) -> Found {
+    let is_untimed = case.mount.is_some_and(|mount| !mount.has_times);
+    if is_idle(case) && found.basis == Basis::Settings {
+        found.severity = found.severity.weaker();
+    }
+    if is_lifetime && found.basis == Basis::Counters {
+        // Of all mounts together there is no more to come: what is medium stays.
+        if !(case.evidence.last.counts_only && found.severity == Severity::Medium) {
+            found.severity = found.severity.weaker();
+        }
+        found.certainty = less(found.certainty);
+    }
+    if is_untimed && found.basis == Basis::Settings {
+        // How much it costs is not known, and so it may be much.
+        found.severity = found.severity.max(rule.severity.weaker());
+    }
+    found
 }
 
 /// Nobody waited for the mount in the time between the samples: what is configured costs little
@@ -149,7 +152,7 @@ fn less(certainty: Certainty) -> Certainty {
     }
 }
 
-fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
+fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Judgements) -> Report {
     let now = mount.now;
     let version = now.option("vers").map(str::to_owned);
     let version = version.or_else(|| now.version().map(|version| version.to_string()));
@@ -163,7 +166,7 @@ fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
         ("numbers", rates_of(case.evidence)),
         ("kernel", case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned()),
     ];
-    let said = joined(said(case, About::Mount, mount.is_lifetime()), with);
+    let said = joined(judgements(case, About::Mount, mount.is_lifetime()), with);
     let well = well_of(mount);
     let report = Report {
         span: mount.rates.span,
@@ -190,7 +193,7 @@ fn rates_of(evidence: &Evidence) -> String {
     evidence.last.rates_of.map(of).unwrap_or_default()
 }
 
-fn of_server(case: &Case<'_>, server: &Served, with: Said) -> Report {
+fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> Report {
     let setting = |path: &str| case.evidence.setting(path).unwrap_or("").to_owned();
     let facts = [
         ("server", "the kernel's (knfsd)".to_owned()),
@@ -198,7 +201,7 @@ fn of_server(case: &Case<'_>, server: &Served, with: Said) -> Report {
         ("threads", server.rates.threads.map_or(String::new(), |threads| threads.to_string())),
         ("kernel", setting("proc/sys/kernel/osrelease")),
     ];
-    let said = joined(said(case, About::Server, server.is_lifetime()), with);
+    let said = joined(judgements(case, About::Server, server.is_lifetime()), with);
     let well = match server.rates.calls_per_s {
         Some(rate) => format!("{rate:.1} calls/s served"),
         None => format!("{} calls served", server.all_calls()),
@@ -212,7 +215,7 @@ fn of_server(case: &Case<'_>, server: &Served, with: Said) -> Report {
 }
 
 /// A server in user space, which the kernel counts nothing of.
-fn of_listener(case: &Case<'_>, program: &str, with: Said) -> Report {
+fn of_listener(case: &Case<'_>, program: &str, with: Judgements) -> Report {
     let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
     let facts = [("server", format!("{program} on port 2049")), ("kernel", kernel)];
     let report = Report {
@@ -263,9 +266,9 @@ pub fn of_our_server(served: &OurServed, span: Span) -> Report {
         span,
         ..blank(About::Server, format!("nfskit serve ({})", served.address), &facts)
     };
-    let mut said = Said::default();
+    let mut said = Judgements::default();
     if let Some((layer, found)) = our_server::found(served) {
-        said.findings.push(Finding { rule: our_server::rule(), layer, found, below: Vec::new() });
+        said.findings.push(finding(our_server::rule(), layer, found));
     }
     report = finished(report, said, &our_server::well(served));
     (report.certainty, report.shares) = (Certainty::Likely, our_server::shares(served));
@@ -280,9 +283,9 @@ pub fn of_our_mount(mounted: &OurMounted, span: Span) -> Report {
         span,
         ..blank(About::Mount, mounted.point.clone(), &facts)
     };
-    let mut said = Said::default();
+    let mut said = Judgements::default();
     if let Some((layer, found)) = our_mount::found(mounted) {
-        said.findings.push(Finding { rule: our_mount::rule(), layer, found, below: Vec::new() });
+        said.findings.push(finding(our_mount::rule(), layer, found));
     }
     report = finished(report, said, &our_mount::well(mounted));
     report.shares = our_mount::shares(mounted);
@@ -296,8 +299,7 @@ pub fn of_record(name: &str, recorded: &Recorded) -> Report {
     match run_record::found(recorded) {
         Some((layer, found)) => {
             (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
-            let rule = run_record::rule();
-            report.findings.push(Finding { rule, layer, found, below: Vec::new() });
+            report.findings.push(finding(run_record::rule(), layer, found));
         }
         None => {
             report.verdict = "it has no parts of a call's time in it".to_owned();
@@ -308,7 +310,7 @@ pub fn of_record(name: &str, recorded: &Recorded) -> Report {
     report
 }
 
-fn of_the_host(case: &Case<'_>, said: Said) -> Report {
+fn of_the_host(case: &Case<'_>, said: Judgements) -> Report {
     let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
     let report = Report {
         span: case.host.span(),
@@ -333,8 +335,8 @@ pub fn of_capture(name: &str, seconds: Option<f64>, seen: Result<&Captured, Stri
         Ok(captured) => {
             let found = capture::found(captured);
             (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
-            let (rule, layer) = (capture::rule(), capture::layer(captured.suspect));
-            report.findings.push(Finding { rule, layer, found, below: Vec::new() });
+            let layer = capture::layer(captured.suspect);
+            report.findings.push(finding(capture::rule(), layer, found));
         }
         Err(why) => report.verdict = why,
     }
@@ -360,7 +362,7 @@ fn blank(about: About, name: String, facts: &[(&str, String)]) -> Report {
     }
 }
 
-fn joined(mut said: Said, with: Said) -> Said {
+fn joined(mut said: Judgements, with: Judgements) -> Judgements {
     said.findings.extend(with.findings);
     said.fine.extend(with.fine);
     said.missing.extend(with.missing);
@@ -383,8 +385,8 @@ fn well_of(mount: &Mounted<'_>) -> String {
     )
 }
 
-fn finished(mut report: Report, said: Said, well: &str) -> Report {
-    let Said { findings, fine, mut missing } = said;
+fn finished(mut report: Report, said: Judgements, well: &str) -> Report {
+    let Judgements { findings, fine, mut missing } = said;
     missing.sort();
     missing.dedup();
     report.findings = ordered(findings);

@@ -31,7 +31,7 @@ pub fn text(reports: &[Report], has_colour: bool) -> String {
     begin + &shown.collect::<Vec<String>>().join("\n")
 }
 
-/// What is said first where only the host could be judged.
+/// The first sentence where only the host could be judged.
 pub fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
     let is_host = |report: &Report| report.about == About::Host;
     reports.iter().all(is_host).then_some(
@@ -46,21 +46,22 @@ pub fn title(report: &Report) -> String {
         let found = report.facts.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     };
-    let mut parts: Vec<String> = fact("server").into_iter().map(str::to_owned).collect();
-    match report.about {
-        About::Mount => {
-            parts.extend(fact("version").map(|version| format!("NFS v{version}")));
-            let several = fact("connections").filter(|count| !matches!(*count, "0" | "1"));
-            parts.extend(several.map(|count| format!("{count} connections")));
-            parts.extend(fact("numbers").map(str::to_owned));
-        }
-        About::Server => {
-            parts.extend(fact("version").map(|versions| format!("versions {versions}")));
-            parts.extend(fact("threads").map(|threads| format!("{threads} threads")));
-        }
-        About::Host | About::Capture | About::Record => {}
-    }
-    parts.extend(fact("kernel").map(|kernel| format!("Linux {kernel}")));
+    let several = || fact("connections").filter(|count| !matches!(*count, "0" | "1"));
+    let of_kind = match report.about {
+        About::Mount => vec![
+            fact("version").map(|version| format!("NFS v{version}")),
+            several().map(|count| format!("{count} connections")),
+            fact("numbers").map(str::to_owned),
+        ],
+        About::Server => vec![
+            fact("version").map(|versions| format!("versions {versions}")),
+            fact("threads").map(|threads| format!("{threads} threads")),
+        ],
+        About::Host | About::Capture | About::Record => Vec::new(),
+    };
+    let server = [fact("server").map(str::to_owned)];
+    let kernel = [fact("kernel").map(|kernel| format!("Linux {kernel}"))];
+    let parts: Vec<String> = server.into_iter().chain(of_kind).chain(kernel).flatten().collect();
     match parts.is_empty() {
         true => report.name.clone(),
         false => format!("{}: {}", report.name, parts.join(", ")),
@@ -72,93 +73,98 @@ pub fn certainty(report: &Report) -> String {
     let over = match (report.span.seconds, report.is_lifetime) {
         (Some(seconds), false) => format!("; in {seconds:.0} s"),
         (_, false) => String::new(),
-        (_, true) => match report.about {
-            About::Mount => "; an average since the mount",
-            About::Server if report.name != "server" => "; since it was started",
-            About::Server | About::Host | About::Capture | About::Record => "; since the boot",
-        }
-        .to_owned(),
+        (_, true) => since(report).to_owned(),
     };
     format!("{}{over}", report.certainty.name())
 }
 
+fn since(report: &Report) -> &'static str {
+    match report.about {
+        About::Mount => "; an average since the mount",
+        About::Server if report.name != "server" => "; since it was started",
+        About::Server | About::Host | About::Capture | About::Record => "; since the boot",
+    }
+}
+
 /// A mount that is well, in a line or two.
 fn short(report: &Report, has_colour: bool) -> String {
-    let mut out = Out { text: String::new(), has_colour };
-    out.bold(&title(report));
-    out.line("verdict", &format!("{} ({})", report.verdict, certainty(report)));
+    let mut out = Out::titled(report, has_colour);
+    out.line("verdict", &verdict(report));
     out.text
 }
 
 fn whole(report: &Report, has_colour: bool) -> String {
-    let mut out = Out { text: String::new(), has_colour };
-    out.bold(&title(report));
+    let mut out = Out::titled(report, has_colour);
     let options = report.facts.iter().find(|(name, _)| name == "options");
     out.line("options", options.map_or("", |(_, options)| options));
     out.verdict(report);
     out.line("time", &shares(report));
     let weighs = |finding: &&Finding| finding.found.severity > Severity::Low;
     let first = report.findings.first().filter(weighs);
-    if let Some(first) = first {
-        out.line("evidence", &first.found.evidence.join("; "));
-        out.line("against", &first.found.against.join("; "));
+    if let Some(Finding { found, .. }) = first {
+        out.line("evidence", &found.evidence.join("; "));
+        out.line("against", &found.against.join("; "));
     }
     out.line("floor", &floor(report));
-    if let Some(first) = first {
-        out.line("try first", &first.found.remedy);
-        out.line("gain", &first.found.gain.to_string());
-        for below in &first.below {
-            out.line("explains", &below.found.what);
-        }
+    if let Some(Finding { found, below, .. }) = first {
+        out.line("try first", &found.remedy);
+        out.line("gain", &found.gain.to_string());
+        below.iter().for_each(|below| out.line("explains", &below.found.what));
     }
-    let others = report.findings.iter().skip(usize::from(first.is_some()));
-    let left = others.clone().count().saturating_sub(OTHERS_MAX);
-    for (at, other) in others.take(OTHERS_MAX).enumerate() {
-        let (layer, severity) = (other.layer.name(), other.found.severity.name());
-        let head = if at == 0 { "besides" } else { "" };
-        let what =
-            format!("{} ({layer}, {severity}); try: {}", other.found.what, other.found.remedy);
-        out.line(head, &what);
-    }
-    if left > 0 {
-        out.line("", &format!("and {left} more, in --json"));
-    }
-    for (at, contradiction) in report.contradictions.iter().enumerate() {
-        out.line(if at == 0 { "but" } else { "" }, contradiction);
-    }
+    out.lines("besides", besides(&report.findings[usize::from(first.is_some())..]));
+    out.lines("but", report.contradictions.iter().cloned());
     out.line("well", &well(report));
-    for (at, missing) in report.missing.iter().enumerate() {
-        let head = if at == 0 { "not seen" } else { "" };
-        out.line(head, &format!("{} (run: {})", missing.what, missing.run));
-    }
+    out.lines("not seen", missing(report));
     out.text
+}
+
+/// Findings below the first.
+fn besides(others: &[Finding]) -> impl Iterator<Item = String> {
+    let left = others.len().saturating_sub(OTHERS_MAX);
+    let more = (left > 0).then(|| format!("and {left} more, in --json"));
+    others.iter().take(OTHERS_MAX).map(besides_one).chain(more)
+}
+
+fn besides_one(Finding { layer, found, .. }: &Finding) -> String {
+    let (layer, severity) = (layer.name(), found.severity.name());
+    format!("{} ({layer}, {severity}); try: {}", found.what, found.remedy)
+}
+
+/// What could not be seen, and the command that shows it.
+pub(crate) fn missing(report: &Report) -> impl Iterator<Item = String> {
+    report.missing.iter().map(|one| format!("{} (run: {})", one.what, one.run))
 }
 
 /// What was looked at and is well, as much as fits a few lines.
 fn well(report: &Report) -> String {
     const CHARACTERS_MAX: usize = 250;
-    let mut said = String::new();
+    let mut text = String::new();
     for (at, fine) in report.fine.iter().enumerate() {
-        if said.len() + fine.len() > CHARACTERS_MAX {
-            return format!("{said}; and {} more", report.fine.len() - at);
+        if text.len() + fine.len() > CHARACTERS_MAX {
+            return format!("{text}; and {} more", report.fine.len() - at);
         }
-        said.push_str(if at == 0 { "" } else { "; " });
-        said.push_str(fine);
+        text.push_str(if at == 0 { "" } else { "; " });
+        text.push_str(fine);
     }
-    said
+    text
+}
+
+/// The verdict and how sure it is.
+pub fn verdict(report: &Report) -> String {
+    format!("{} ({})", report.verdict, certainty(report))
 }
 
 /// Shares of the calls' time.
 pub fn shares(report: &Report) -> String {
     let Some(shares) = &report.shares else { return String::new() };
     let parts = shares.of_calls.iter();
-    let mut said: Vec<String> =
+    let mut text: Vec<String> =
         parts.map(|(place, share)| format!("{} {:.0} %", place.name(), share * 100.0)).collect();
     if let Some(application) = shares.application {
         let name = Layer::Application.name();
-        said.push(format!("{name} alone at least {:.0} % of all time", application * 100.0));
+        text.push(format!("{name} alone at least {:.0} % of all time", application * 100.0));
     }
-    said.join(", ")
+    text.join(", ")
 }
 
 pub fn floor(report: &Report) -> String {
@@ -173,12 +179,20 @@ struct Out {
 }
 
 impl Out {
-    fn bold(&mut self, title: &str) {
-        match self.has_colour {
-            true => writeln!(self.text, "\x1b[1m{title}\x1b[0m"),
-            false => writeln!(self.text, "{title}"),
+    fn titled(report: &Report, has_colour: bool) -> Self {
+        let title = title(report);
+        let text = match has_colour {
+            true => format!("\x1b[1m{title}\x1b[0m\n"),
+            false => format!("{title}\n"),
+        };
+        Self { text, has_colour }
+    }
+
+    /// Several texts, of which only the first has the head.
+    fn lines(&mut self, head: &str, texts: impl Iterator<Item = String>) {
+        for (at, text) in texts.enumerate() {
+            self.line(if at == 0 { head } else { "" }, &text);
         }
-        .ok();
     }
 
     fn verdict(&mut self, report: &Report) {
@@ -188,7 +202,7 @@ impl Out {
             Some(Severity::Low) | None => "32",
         };
         let begin = self.text.len();
-        self.line("verdict", &format!("{} ({})", report.verdict, certainty(report)));
+        self.line("verdict", &verdict(report));
         if self.has_colour {
             self.text.insert_str(begin, &format!("\x1b[{colour}m"));
             self.text.insert_str(self.text.trim_end().len(), "\x1b[0m");

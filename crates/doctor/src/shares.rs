@@ -9,7 +9,7 @@
 //!
 //! The network is the round trip of TCP for each call, and no more than the whole of its time; the
 //! storage what calls that must be stable take beyond the cheapest call. Both are differences of
-//! means, and said only where their parts are known.
+//! means, and given only where their parts are known.
 
 use super::finding::Layer;
 use super::floor;

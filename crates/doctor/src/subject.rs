@@ -21,7 +21,7 @@ use super::evidence::{Evidence, Sample};
 pub struct Mounted<'a> {
     pub now: &'a Mount,
     pub rates: MountRates,
-    /// Its connections, where ss was asked.
+    /// Its connections, where ss was run.
     pub connections: Vec<&'a Connection>,
     /// Otherwise its calls were counted, and nothing else.
     pub has_times: bool,
@@ -274,52 +274,43 @@ pub struct Hosted {
 }
 
 impl Hosted {
+    /// The processors' idle share, of which waiting for disks is a part.
+    pub fn idle(&self) -> Option<f64> {
+        self.processors.and_then(|all| all.share(all.idle + all.io_wait))
+    }
+
     pub fn of(evidence: &Evidence) -> Self {
-        let last = &evidence.last;
-        let softnet =
-            |sample: &Sample| (!sample.softnet.is_empty()).then(|| Softnet::sum(&sample.softnet));
-        let Some((first, seconds)) = evidence.first.as_ref().zip(evidence.between_s()) else {
-            return Self {
-                seconds: last.uptime_s,
-                is_lifetime: true,
-                protocols: last.protocols.clone(),
-                devices: last.devices.clone(),
-                softnet: softnet(last),
-                processors: last.processors,
-                disks: last.disks.clone(),
-                pages: last.pages.clone(),
-                protocols_v6: last.protocols_v6.clone(),
-            };
-        };
-        let named = |now: &Option<Named>, before: &Option<Named>| {
-            now.as_ref().zip(before.as_ref()).map(|(now, before)| now.since(before))
-        };
-        let both = |now: &Protocols, before: &Protocols| now.since(before);
-        let device = |now: &Device| {
-            let before = first.devices.iter().find(|one| one.name == now.name);
-            before.map_or_else(|| now.clone(), |before| now.since(before))
-        };
-        let disk = |now: &Disk| {
-            let before = first.disks.iter().find(|one| one.name == now.name);
-            before.map_or_else(|| now.clone(), |before| now.since(before))
-        };
+        match evidence.first.as_ref().zip(evidence.between_s()) {
+            Some((first, seconds)) => Self::between(first, &evidence.last, seconds),
+            None => Self::since_the_boot(&evidence.last),
+        }
+    }
+
+    fn since_the_boot(last: &Sample) -> Self {
+        Self {
+            seconds: last.uptime_s,
+            is_lifetime: true,
+            protocols: last.protocols.clone(),
+            devices: last.devices.clone(),
+            softnet: softnet(last),
+            processors: last.processors,
+            disks: last.disks.clone(),
+            pages: last.pages.clone(),
+            protocols_v6: last.protocols_v6.clone(),
+        }
+    }
+
+    fn between(first: &Sample, last: &Sample, seconds: f64) -> Self {
         Self {
             seconds: Some(seconds),
             is_lifetime: false,
-            protocols: last
-                .protocols
-                .as_ref()
-                .zip(first.protocols.as_ref())
-                .map(|(now, before)| both(now, before)),
-            devices: last.devices.iter().map(device).collect(),
-            softnet: softnet(last).zip(softnet(first)).map(|(now, before)| now.since(&before)),
-            processors: last
-                .processors
-                .zip(first.processors)
-                .map(|(now, before)| now.since(&before)),
-            disks: last.disks.iter().map(disk).collect(),
-            pages: named(&last.pages, &first.pages),
-            protocols_v6: named(&last.protocols_v6, &first.protocols_v6),
+            protocols: both(&last.protocols, &first.protocols, Protocols::since),
+            devices: each(&last.devices, &first.devices, |one| &one.name, Device::since),
+            softnet: both(&softnet(last), &softnet(first), Softnet::since),
+            processors: both(&last.processors, &first.processors, Processors::since),
+            disks: each(&last.disks, &first.disks, |one| &one.name, Disk::since),
+            pages: both(&last.pages, &first.pages, Named::since),
+            protocols_v6: both(&last.protocols_v6, &first.protocols_v6, Named::since),
         }
     }
 
@@ -330,6 +321,29 @@ impl Hosted {
             (_, seconds) => Span::beginning(seconds),
         }
     }
+}
+
+fn softnet(sample: &Sample) -> Option<Softnet> {
+    (!sample.softnet.is_empty()).then(|| Softnet::sum(&sample.softnet))
+}
+
+/// What was counted between two samples that have it.
+fn both<T>(now: &Option<T>, before: &Option<T>, since: fn(&T, &T) -> T) -> Option<T> {
+    Some(since(now.as_ref()?, before.as_ref()?))
+}
+
+/// The same of each device; one that is new has counted all since then.
+fn each<T: Clone>(
+    now: &[T],
+    before: &[T],
+    name: fn(&T) -> &String,
+    since: fn(&T, &T) -> T,
+) -> Vec<T> {
+    let difference = |now: &T| {
+        let before = before.iter().find(|one| name(one) == name(now));
+        before.map_or_else(|| now.clone(), |before| since(now, before))
+    };
+    now.iter().map(difference).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::collect::Files;
 use super::evidence::Evidence;
-use super::finding::{Found, Judged};
+use super::finding::{Found, Judged, NoFinding};
 use super::limits::Limits;
 use super::rules::Rule;
 use super::subject::{Hosted, Mounted, Served};
@@ -64,28 +64,25 @@ pub(crate) fn judged(rule: &Rule, evidence: &Evidence) -> Judged {
 
 /// The same, which must be a finding.
 pub(crate) fn found(rule: &Rule, evidence: &Evidence) -> Found {
-    match judged(rule, evidence) {
-        Judged::Found(found) => *found,
-        other => panic!("{}: {other:?}", rule.name),
-    }
+    judged(rule, evidence).unwrap_or_else(|other| panic!("{}: {other:?}", rule.name))
 }
 
 /// All is well, by a number.
 pub(crate) fn is_fine(rule: &Rule, evidence: &Evidence) {
     let judged = judged(rule, evidence);
-    assert!(matches!(judged, Judged::Fine(_)), "{}: {judged:?}", rule.name);
+    assert!(matches!(judged, Err(NoFinding::Fine(_))), "{}: {judged:?}", rule.name);
 }
 
 /// It is not about this.
 pub(crate) fn is_quiet(rule: &Rule, evidence: &Evidence) {
     let judged = judged(rule, evidence);
-    assert!(matches!(judged, Judged::Quiet), "{}: {judged:?}", rule.name);
+    assert!(matches!(judged, Err(NoFinding::NotApplicable)), "{}: {judged:?}", rule.name);
 }
 
 /// It wants more to judge by.
 pub(crate) fn wants_more(rule: &Rule, evidence: &Evidence) {
     let judged = judged(rule, evidence);
-    assert!(matches!(judged, Judged::Missing(_)), "{}: {judged:?}", rule.name);
+    assert!(matches!(judged, Err(NoFinding::Missing(_))), "{}: {judged:?}", rule.name);
 }
 
 /// A server whose counters have these lines, and these files besides.

@@ -72,29 +72,36 @@ fn entries(name: &str, from: impl Read) -> Files {
         }
     };
     for (count, entry) in listed.enumerate() {
-        let taken = entry.and_then(|mut entry| {
-            let is_file = entry.header().entry_type().is_file();
-            let path = entry.path()?.to_string_lossy().into_owned();
-            let path = canonical(path.trim_start_matches("./"));
-            if is_file && allowance.takes(&path, entry.size()) {
-                let mut text = Vec::new();
-                entry.read_to_end(&mut text)?;
-                files.put_once(path, text);
-            } else if is_file {
-                files.note(path, format!("{} bytes are too many for counters", entry.size()));
-            }
-            Ok(())
-        });
-        if let Err(cause) = taken {
-            files.note(name, format!("ends too early, or is broken: {cause}"));
-            break;
-        }
-        if count >= ENTRIES_MAX {
-            files.note(name, "has too many files; the rest is left out");
-            break;
-        }
+        let taken = entry.and_then(|entry| take(&mut files, &mut allowance, entry));
+        let ends = match taken {
+            Err(cause) => format!("ends too early, or is broken: {cause}"),
+            Ok(()) if count >= ENTRIES_MAX => "has too many files; the rest is left out".to_owned(),
+            Ok(()) => continue,
+        };
+        files.note(name, ends);
+        break;
     }
     files
+}
+
+fn take(
+    files: &mut Files,
+    allowance: &mut Allowance,
+    mut entry: tar::Entry<'_, impl Read>,
+) -> io::Result<()> {
+    if !entry.header().entry_type().is_file() {
+        return Ok(());
+    }
+    let path = entry.path()?.to_string_lossy().into_owned();
+    let path = canonical(path.trim_start_matches("./"));
+    if !allowance.takes(&path, entry.size()) {
+        files.note(path, format!("{} bytes are too many for counters", entry.size()));
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    entry.read_to_end(&mut text)?;
+    files.put_once(path, text);
+    Ok(())
 }
 
 /// Writes an archive of these files, packed with gzip.

@@ -275,22 +275,26 @@ pub fn live_settings(root: &Path) -> Files {
         }
     }
     let backings = backings(files.text("proc/self/mountinfo").unwrap_or_default());
-    let devices = std::fs::read_dir(root.join(DEVICES)).into_iter().flatten().flatten();
-    let devices = devices.filter_map(|entry| entry.file_name().into_string().ok());
-    let of_devices = devices.take(DEVICES_MAX).flat_map(|name| {
-        let statistics = OF_STATISTICS.map(|what| format!("{DEVICES}{name}/statistics/{what}"));
-        let settings = OF_DEVICE.map(|what| format!("{DEVICES}{name}/{what}"));
-        settings.into_iter().chain(statistics)
-    });
     let of_backings =
         backings.iter().flat_map(|name| OF_BACKING.map(|what| format!("{BACKINGS}{name}/{what}")));
-    for path in of_devices.chain(of_backings).collect::<Vec<String>>() {
+    for path in of_devices(root).chain(of_backings) {
         // A device without a link has no speed, and says so with an error.
         if let Ok(text) = read(&root.join(&path)) {
             files.put(path, text);
         }
     }
     files
+}
+
+/// Settings and statistics of network devices.
+fn of_devices(root: &Path) -> impl Iterator<Item = String> {
+    let devices = std::fs::read_dir(root.join(DEVICES)).into_iter().flatten().flatten();
+    let devices = devices.filter_map(|entry| entry.file_name().into_string().ok());
+    devices.take(DEVICES_MAX).flat_map(|name| {
+        let statistics = OF_STATISTICS.map(|what| format!("{DEVICES}{name}/statistics/{what}"));
+        let settings = OF_DEVICE.map(|what| format!("{DEVICES}{name}/{what}"));
+        settings.into_iter().chain(statistics)
+    })
 }
 
 /// Network devices, at most.

@@ -34,62 +34,92 @@ pub(super) fn canonical(path: &str) -> String {
 /// # Errors
 /// The path itself cannot be read; what is below it and cannot is noted.
 pub fn saved(path: &Path) -> io::Result<Files> {
-    const STANDARD_INPUT: &str = "/dev/stdin";
-    let mut files = Files::default();
-    let is_piped = path.as_os_str() == "-";
-    if is_piped || !fs::metadata(path)?.is_dir() {
-        let name = path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
-        let mut file = fs::File::open(if is_piped { Path::new(STANDARD_INPUT) } else { path })?;
-        let mut head = Vec::new();
-        file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
-        if let Some(packing) = archive::packing(&head) {
-            return Ok(archive::unpacked(&name, head.chain(file), packing));
-        }
-        match archive::other(&head) {
-            Some(why) => files.note(name, why),
-            // A pipe can be read once.
-            None => files.put(name, beginning(head.chain(file))?),
-        }
-        return Ok(files);
+    if path.as_os_str() == "-" {
+        return one("-", fs::File::open("/dev/stdin")?);
     }
-    let mut folders = vec![PathBuf::new()];
-    let (mut entries, mut allowance) = (0, Allowance::default());
-    while let Some(folder) = folders.pop() {
-        let listed = match fs::read_dir(path.join(&folder)) {
-            Ok(listed) => listed,
-            Err(cause) if folder.as_os_str().is_empty() => return Err(cause),
-            Err(cause) => {
-                files.note(folder.to_string_lossy(), cause.to_string());
-                continue;
-            }
-        };
-        for entry in listed.flatten() {
-            entries += 1;
-            let inside = folder.join(entry.file_name());
-            let name = canonical(&inside.to_string_lossy());
-            if entries > ENTRIES_MAX {
-                files.note(name, "and what follows it: there is too much in this folder");
-                return Ok(files);
-            }
-            // Links are not followed: they lead out of what was saved.
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(inside),
-                Ok(kind) if kind.is_file() => {
-                    let len = entry.metadata().map_or(0, |found| found.len());
-                    if !allowance.takes(&name, len) {
-                        files.note(name, format!("{len} bytes are too many for counters"));
-                        continue;
-                    }
-                    match read(&entry.path()) {
-                        Ok(text) => files.put_once(name, text),
-                        Err(cause) => files.note(name, cause.to_string()),
-                    }
-                }
-                _ => {}
-            }
-        }
+    if fs::metadata(path)?.is_dir() {
+        return Folder::new(path).all();
+    }
+    let name = path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
+    one(&name, fs::File::open(path)?)
+}
+
+/// A file, which may be an archive.
+fn one(name: &str, mut file: fs::File) -> io::Result<Files> {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
+    if let Some(packing) = archive::packing(&head) {
+        return Ok(archive::unpacked(name, head.chain(file), packing));
+    }
+    let mut files = Files::default();
+    match archive::other(&head) {
+        Some(why) => files.note(name, why),
+        // A pipe can be read once.
+        None => files.put(name, beginning(head.chain(file))?),
     }
     Ok(files)
+}
+
+/// A folder that is being read.
+struct Folder<'a> {
+    path: &'a Path,
+    files: Files,
+    /// Folders below it that are still to be read.
+    left: Vec<PathBuf>,
+    entries: usize,
+    allowance: Allowance,
+}
+
+impl<'a> Folder<'a> {
+    fn new(path: &'a Path) -> Self {
+        let (files, left) = (Files::default(), vec![PathBuf::new()]);
+        Self { path, files, left, entries: 0, allowance: Allowance::default() }
+    }
+
+    fn all(mut self) -> io::Result<Files> {
+        while let Some(folder) = self.left.pop() {
+            let listed = match fs::read_dir(self.path.join(&folder)) {
+                Ok(listed) => listed,
+                Err(cause) if folder.as_os_str().is_empty() => return Err(cause),
+                Err(cause) => {
+                    self.files.note(folder.to_string_lossy(), cause.to_string());
+                    continue;
+                }
+            };
+            for entry in listed.flatten() {
+                self.entries += 1;
+                let inside = folder.join(entry.file_name());
+                let name = canonical(&inside.to_string_lossy());
+                if self.entries > ENTRIES_MAX {
+                    let why = "and what follows it: there is too much in this folder";
+                    self.files.note(name, why);
+                    return Ok(self.files);
+                }
+                self.take(&entry, inside, name);
+            }
+        }
+        Ok(self.files)
+    }
+
+    /// Links are not followed: they lead out of what was saved.
+    fn take(&mut self, entry: &fs::DirEntry, inside: PathBuf, name: String) {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => self.left.push(inside),
+            Ok(kind) if kind.is_file() => self.read(entry, name),
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, entry: &fs::DirEntry, name: String) {
+        let len = entry.metadata().map_or(0, |found| found.len());
+        if !self.allowance.takes(&name, len) {
+            return self.files.note(name, format!("{len} bytes are too many for counters"));
+        }
+        match read(&entry.path()) {
+            Ok(text) => self.files.put_once(name, text),
+            Err(cause) => self.files.note(name, cause.to_string()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use counters::mounted;
 use counters::mountstats::{self, Mount, printed};
 use counters::nfsiostat;
 use counters::nfsstat::{self, Section, Side};
-use counters::procedures::Version;
+use counters::procedures::{Procedures, Version};
 use counters::server::{self, ReplyCache, Server};
 use counters::{Partial, Problem, partial, pools, socket};
 
@@ -282,22 +282,33 @@ fn is_disks(head: &str) -> bool {
     })
 }
 
-/// What nfsstat has said of both sides, as their files have it.
-fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
-    let of = |side: Side| sections.iter().filter(move |section| section.side == Some(side));
-    let value = |side: Side, title: &str, name: &str| {
-        let mut titled = of(side).filter(|section| section.title.to_lowercase().contains(title));
+/// What nfsstat has printed of both sides.
+struct Printed<'a>(&'a [Section]);
+
+impl Printed<'_> {
+    fn of(&self, side: Side) -> impl Iterator<Item = &Section> {
+        self.0.iter().filter(move |section| section.side == Some(side))
+    }
+
+    fn value(&self, side: Side, title: &str, name: &str) -> Option<u64> {
+        let mut titled = self.of(side).filter(|one| one.title.to_lowercase().contains(title));
         titled.find_map(|section| section.value(name))
-    };
-    let is_v4 = |section: &&Section| {
-        section.version == Some(Version::V4) && section.value("compound").is_none()
-    };
-    let procedures = |side: Side, version: Version| {
-        of(side).filter_map(Section::procedures).find(|found| found.version == version)
-    };
-    if sample.client.is_none() && of(Side::Client).next().is_some() {
-        let rpc = |name| value(Side::Client, "rpc", name);
-        sample.client = Some(Client {
+    }
+
+    fn procedures(&self, side: Side, version: Version) -> Option<Procedures> {
+        self.of(side).filter_map(Section::procedures).find(|found| found.version == version)
+    }
+
+    /// The operations of version 4.
+    fn v4(&self, side: Side) -> Option<&Section> {
+        self.of(side).find(|section| {
+            section.version == Some(Version::V4) && section.value("compound").is_none()
+        })
+    }
+
+    fn client(&self) -> Client {
+        let rpc = |name| self.value(Side::Client, "rpc", name);
+        Client {
             net: None,
             rpc: rpc("calls").map(|calls| client::Rpc {
                 calls,
@@ -307,14 +318,15 @@ fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
                 bad_xids: rpc("badxid"),
                 timeouts: rpc("timeout").or_else(|| rpc("timeouts")),
             }),
-            v2: procedures(Side::Client, Version::V2),
-            v3: procedures(Side::Client, Version::V3),
-            v4: of(Side::Client).find(is_v4).map(all_mounts::v4_of),
-        });
+            v2: self.procedures(Side::Client, Version::V2),
+            v3: self.procedures(Side::Client, Version::V3),
+            v4: self.v4(Side::Client).map(all_mounts::v4_of),
+        }
     }
-    if sample.server.is_none() && of(Side::Server).next().is_some() {
-        let rpc = |name| value(Side::Server, "rpc", name);
-        sample.server = Some(Server {
+
+    fn server(&self) -> Server {
+        let rpc = |name| self.value(Side::Server, "rpc", name);
+        Server {
             rpc: rpc("calls").map(|calls| server::Rpc {
                 calls,
                 bad: rpc("badcalls").unwrap_or(0),
@@ -322,16 +334,35 @@ fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
                 bad_authentication: rpc("badauth").unwrap_or(0),
                 bad_client: rpc("badclnt").unwrap_or(0),
             }),
-            reply_cache: value(Side::Server, "reply cache", "hits").map(|hits| {
-                let of = |name| value(Side::Server, "reply cache", name).unwrap_or(0);
-                ReplyCache { hits, misses: of("misses"), uncached: of("nocache") }
-            }),
-            stale_handles: value(Side::Server, "file handle cache", "stale"),
-            v2: procedures(Side::Server, Version::V2),
-            v3: procedures(Side::Server, Version::V3),
-            v4_operations: of(Side::Server).find(is_v4).map(subject::v4_operations),
+            reply_cache: self.reply_cache(),
+            stale_handles: self.value(Side::Server, "file handle cache", "stale"),
+            v2: self.procedures(Side::Server, Version::V2),
+            v3: self.procedures(Side::Server, Version::V3),
+            v4_operations: self.v4(Side::Server).map(subject::v4_operations),
             ..Server::default()
-        });
+        }
+    }
+
+    fn reply_cache(&self) -> Option<ReplyCache> {
+        let of = |name| self.value(Side::Server, "reply cache", name);
+        let count = |name| of(name).unwrap_or(0);
+        of("hits").map(|hits| ReplyCache {
+            hits,
+            misses: count("misses"),
+            uncached: count("nocache"),
+        })
+    }
+}
+
+/// What nfsstat has printed of a side that nothing else is known of.
+fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
+    let printed = Printed(sections);
+    let has = |side| printed.of(side).next().is_some();
+    if sample.client.is_none() && has(Side::Client) {
+        sample.client = Some(printed.client());
+    }
+    if sample.server.is_none() && has(Side::Server) {
+        sample.server = Some(printed.server());
     }
 }
 

@@ -42,7 +42,7 @@ pub enum Fault {
     Server,
     /// The server asks to come again later: JUKEBOX.
     Later,
-    /// Anything else that was said.
+    /// Any other error.
     Other,
 }
 
@@ -80,7 +80,7 @@ pub struct Known {
     pub is_local: bool,
     /// Calls come from a port that only root has.
     pub is_privileged: bool,
-    /// The exports that it lists; none if it lists none, or was not asked.
+    /// The exports that it lists; none if it lists none, or was not queried.
     pub exports: Option<Vec<String>>,
     /// The path of the MOUNT call.
     pub path: String,

@@ -2,7 +2,7 @@
 
 use super::{About, LOOKS, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -51,10 +51,10 @@ fn offending(case: &Case<'_>) -> Vec<&'static str> {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let options = offending(case);
     if options.is_empty() {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let (looks, total) = (mount.group(&LOOKS), mount.total());
     let share = looks.time_share_of(&total);

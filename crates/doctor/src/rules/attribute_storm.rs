@@ -2,7 +2,7 @@
 
 use super::{About, LOOKS, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -29,10 +29,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, total, means) = match case.counted(&RULE) {
-        Ok(used) => used,
-        Err(judged) => return judged,
-    };
+    let (mount, total, means) = case.counted(&RULE)?;
     let looks = mount.group(&LOOKS);
     let (share, time) = (looks.share_of(&total), means.map(|_| looks.time_share_of(&total)));
     let of_time = time.map(|time| format!(", {:.0} % of the time", time * 100.0));
@@ -43,7 +40,7 @@ fn judge(case: &Case<'_>) -> Judged {
     );
     let is_little = time.is_some_and(|time| time <= case.limit(&RULE, "time_share"));
     if share <= case.limit(&RULE, "share") || is_little {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let mut found = Found::new(
         &RULE,
@@ -60,7 +57,7 @@ fn judge(case: &Case<'_>) -> Judged {
         found =
             found.evidence(format!("{opens:.1} GETATTRs for each open(2); consistency costs 1"));
     }
-    found.into()
+    Ok(found)
 }
 
 #[cfg(test)]

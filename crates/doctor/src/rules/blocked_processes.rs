@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -27,11 +27,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(load) = case.evidence.last.load else { return Judged::Quiet };
-    let Some(all) = case.host.processors.filter(|_| !case.host.is_lifetime) else {
-        return Judged::Quiet;
-    };
-    let Some(idle) = all.share(all.idle.saturating_add(all.io_wait)) else { return Judged::Quiet };
+    let load = case.evidence.last.load.ok_or(NoFinding::NotApplicable)?;
+    let all = case.processors()?;
+    let idle = all.share(all.idle.saturating_add(all.io_wait)).ok_or(NoFinding::NotApplicable)?;
     let busy = (1.0 - idle) * all.count as f64;
     let blocked = (load.one - busy).max(0.0);
     let numbers = format!("a load of {:.1}, with {busy:.1} processors busy", load.one);
@@ -47,9 +45,9 @@ fn judge(case: &Case<'_>) -> Judged {
         )
         .certainty(Certainty::Possible)
         .against("the load is a mean of a minute, the processors' time is of the samples")
-        .gain(Gain::unpredicted("for what they wait is not counted"))
+        .unpredicted("for what they wait is not counted")
         .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

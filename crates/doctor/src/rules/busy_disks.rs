@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -28,9 +28,8 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let used: Vec<_> =
         case.evidence.last.disk_uses.iter().filter(|disk| disk.per_s > 0.0).collect();
-    let Some(most) = used.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
-        return Judged::Quiet;
-    };
+    let most =
+        used.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)).ok_or(NoFinding::NotApplicable)?;
     let numbers = format!(
         "disk {} is busy {:.0} %, a request takes {:.1} ms",
         most.name,
@@ -38,7 +37,7 @@ fn judge(case: &Case<'_>) -> Judged {
         most.wait_ms
     );
     if most.busy < case.limit(&RULE, "busy") || most.wait_ms < case.limit(&RULE, "wait_ms") {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let mean = used.iter().map(|disk| disk.busy).sum::<f64>() / used.len() as f64;
     let skew = most.busy / mean.max(f64::MIN_POSITIVE);
@@ -48,9 +47,9 @@ fn judge(case: &Case<'_>) -> Judged {
             .evidence(format!("{skew:.1} times the mean of {} disks", used.len()))
             .gain(Gain::faster("disk requests", (1.0, skew), "an even load"))
             .into(),
-        false => found
-            .gain(Gain::unpredicted("what faster storage takes for these requests is not known"))
-            .into(),
+        false => {
+            found.unpredicted("what faster storage takes for these requests is not known").into()
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -28,21 +28,21 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     // Of a server there is another rule.
     if case.evidence.last.server.is_some() {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let host = case.host;
-    let Some(all) = host.processors.filter(|_| !host.is_lifetime) else { return Judged::Quiet };
+    let all = host.processors.filter(|_| !host.is_lifetime).ok_or(NoFinding::NotApplicable)?;
     let (idle, stolen) = (all.share(all.idle + all.io_wait), all.share(all.stolen));
-    let Some((idle, stolen)) = idle.zip(stolen) else { return Judged::Quiet };
+    let (idle, stolen) = idle.zip(stolen).ok_or(NoFinding::NotApplicable)?;
     let numbers =
         format!("processors busy {:.0} %, stolen {:.0} %", (1.0 - idle) * 100.0, stolen * 100.0);
     match idle < case.limit(&RULE, "idle") || stolen > case.limit(&RULE, "stolen") {
         true => Found::new(&RULE, numbers, "top; perf top")
             .evidence(format!("{} processors", all.count))
             .against("the times of calls have the wait for a processor in them")
-            .gain(Gain::unpredicted("how long replies waited for a processor is not counted"))
+            .unpredicted("how long replies waited for a processor is not counted")
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -26,21 +26,20 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
-    let Some((bytes, share)) = mount.rates.bytes.zip(mount.rates.caches.read_share) else {
-        return Judged::Quiet;
-    };
+    let mount = case.mount()?;
+    let (bytes, share) =
+        mount.rates.bytes.zip(mount.rates.caches.read_share).ok_or(NoFinding::NotApplicable)?;
     let read = bytes.bytes.normal_read;
     if (read as f64) < case.limit(&RULE, "bytes_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let numbers = format!("{:.0} % of the bytes that were read came from memory", share * 100.0);
     match share < case.limit(&RULE, "share") {
         true => Found::new(&RULE, numbers, "free -m: is there memory for what is read again?")
             .against("data that are read once are in no cache")
-            .gain(crate::finding::Gain::unpredicted("whether bytes are read again is not counted"))
+            .unpredicted("whether bytes are read again is not counted")
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

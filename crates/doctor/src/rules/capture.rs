@@ -3,7 +3,7 @@
 use trace::verdict::Suspect;
 
 use super::{About, Rule};
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Layer, NoFinding, Severity};
 
 /// The finding is made of a verdict ([`found`]), not of counters.
 pub(super) static RULE: Rule = Rule {
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     remedy: "As the verdict says.",
     gain: "Cannot be predicted here: `nfskit trace FILE --explain` fits a model.",
     explained_by: &[],
-    judge: |_| Judged::Quiet,
+    judge: |_| Err(NoFinding::NotApplicable),
 };
 
 /// A verdict with its sentences.
@@ -66,7 +66,7 @@ pub(crate) fn found(captured: &Captured) -> Found {
     let mut found = Found::new(&RULE, &*captured.what, &*captured.remedy)
         .severity(severity)
         .certainty(captured.certainty)
-        .gain(Gain::unpredicted("nfskit trace FILE --explain fits a model to it"));
+        .unpredicted("nfskit trace FILE --explain fits a model to it");
     (found.evidence, found.against) = (captured.evidence.clone(), captured.against.clone());
     found
 }

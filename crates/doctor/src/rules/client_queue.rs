@@ -2,9 +2,10 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
+use crate::subject::{Means, Mounted};
 
 pub(super) static RULE: Rule = Rule {
     name: "client-queue",
@@ -40,31 +41,42 @@ fn buffer_bytes(case: &Case<'_>) -> Option<f64> {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, total, means) = match case.used(&RULE) {
-        Ok(used) => used,
-        Err(judged) => return judged,
-    };
-    let share = means.queue_ms / means.execute_ms.max(means.queue_ms).max(f64::MIN_POSITIVE);
-    let is_long = means.queue_ms > case.limit(&RULE, "queue_ms")
-        && share > case.limit(&RULE, "share")
-        || means.queue_ms > means.rtt_ms && means.queue_ms >= 1.0;
-    let numbers = format!(
-        "a call waits {:.1} ms in the client and {:.1} ms for its reply",
-        means.queue_ms, means.rtt_ms
-    );
+    let (mount, total, means) = case.used(&RULE)?;
+    let Means { queue_ms, rtt_ms, execute_ms } = means;
+    let share = queue_ms / execute_ms.max(queue_ms).max(f64::MIN_POSITIVE);
+    let is_long = queue_ms > case.limit(&RULE, "queue_ms") && share > case.limit(&RULE, "share")
+        || queue_ms > rtt_ms && queue_ms >= 1.0;
+    let numbers =
+        format!("a call waits {queue_ms:.1} ms in the client and {rtt_ms:.1} ms for its reply");
     if !is_long {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let what = format!(
-        "calls wait in the client: {:.1} of {:.1} ms ({:.0} %) before they are sent",
-        means.queue_ms,
-        means.execute_ms,
+        "calls wait in the client: {queue_ms:.1} of {execute_ms:.1} ms ({:.0} %) before they are \
+         sent",
         share * 100.0
     );
-    let on_way = mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0);
-    let floor_ms = case.floor().map(|floor| floor.ms);
+    let floor_ms = case.floor_ms();
     let connections = mount.now.transports.len().max(1);
-    let remedy = match connections {
+    let gain = model::more_outstanding(on_way(mount), rtt_ms, queue_ms, floor_ms);
+    Found::new(&RULE, what, remedy(case, connections))
+        .severity(severity(case, &gain))
+        .evidence(numbers)
+        .evidence(format!("{} calls, {connections} connections", total.calls))
+        .gain(gain)
+        .against_if(
+            floor_ms.is_none(),
+            "how much of the reply's time is the network is not known (ss -tino)",
+        )
+        .into()
+}
+
+fn on_way(mount: &Mounted<'_>) -> f64 {
+    mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0)
+}
+
+fn remedy(case: &Case<'_>, connections: usize) -> String {
+    match connections {
         _ if buffer_bytes(case).is_some_and(|bytes| bytes < BUFFER_BYTES_MIN) => {
             "sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304', then mount again".to_owned()
         }
@@ -73,26 +85,15 @@ fn judge(case: &Case<'_>) -> Judged {
             "{connections} connections are in use: sysctl sunrpc.tcp_max_slot_table_entries, and \
              fewer bytes at once: sysctl -w vm.dirty_bytes=31457280"
         ),
-    };
-    let gain = model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms);
-    // WRITEs of one burst wait for each other, and nobody for each of them: where the server is
-    // never idle, calls that are sent at once wait there instead. So it may be where the gain can
-    // be anything.
-    let pays = matches!(gain, Gain::Faster { least, .. } if least >= case.limit(&RULE, "gain"));
-    let severity = match !pays && floor_ms.is_some() {
-        true => Severity::Medium,
-        false => Severity::High,
-    };
-    let mut found = Found::new(&RULE, what, remedy)
-        .severity(severity)
-        .evidence(numbers)
-        .evidence(format!("{} calls, {connections} connections", total.calls))
-        .gain(gain);
-    if floor_ms.is_none() {
-        found =
-            found.against("how much of the reply's time is the network is not known (ss -tino)");
     }
-    found.into()
+}
+
+/// WRITEs of one burst wait for each other, and nobody for each of them: where the server is never
+/// idle, calls that are sent at once wait there instead. So it may be where the gain can be
+/// anything.
+fn severity(case: &Case<'_>, gain: &Gain) -> Severity {
+    let pays = matches!(gain, Gain::Faster { least, .. } if *least >= case.limit(&RULE, "gain"));
+    if !pays && case.floor().is_some() { Severity::Medium } else { Severity::High }
 }
 
 #[cfg(test)]

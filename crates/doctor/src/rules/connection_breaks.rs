@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -28,11 +28,10 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let known: Vec<u64> = mount.rates.transports.iter().filter_map(|one| one.reconnects).collect();
-    let Some(seconds) = mount.rates.span.seconds.filter(|_| !known.is_empty()) else {
-        return Judged::Quiet;
-    };
+    let seconds =
+        mount.rates.span.seconds.filter(|_| !known.is_empty()).ok_or(NoFinding::NotApplicable)?;
     let breaks: u64 = known.iter().sum();
     let each_h = breaks as f64 / known.len() as f64 / seconds * 3600.0;
     let numbers = format!("{breaks} connections made anew in {seconds:.0} s");
@@ -40,12 +39,12 @@ fn judge(case: &Case<'_>) -> Judged {
     let is_often = each_h > case.limit(&RULE, "per_h") && (breaks > 1 || !mount.is_lifetime());
     match is_often {
         true => Found::new(&RULE, numbers, "dmesg | grep -i 'nfs: server'; then what is between")
-            .gain(Gain::unpredicted("a call that a break has delayed is not counted apart"))
+            .unpredicted("a call that a break has delayed is not counted apart")
             .against(
                 "an idle connection is closed by client or server after minutes, and costs little",
             )
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

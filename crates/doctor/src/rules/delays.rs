@@ -4,7 +4,7 @@ use counters::mountstats::Event;
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -26,15 +26,17 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let delays = mount.rates.events.as_ref().and_then(|events| events.of(Event::Delay));
-    let (Some(delays), calls) = (delays, mount.rates.total.calls) else { return Judged::Quiet };
+    let (Some(delays), calls) = (delays, mount.rates.total.calls) else {
+        return Err(NoFinding::NotApplicable);
+    };
     if delays as f64 <= case.limit(&RULE, "share") * (calls as f64).max(1.0) {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let what = format!("the server asked {delays} times in {calls} calls to come again later");
     Found::new(&RULE, what, "on the server: cat /proc/net/rpc/nfsd, and its log")
-        .gain(Gain::unpredicted("how long a delay takes is not counted"))
+        .unpredicted("how long a delay takes is not counted")
         .into()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
+    let server = case.server()?;
     let (opens, returned) = (server.calls("OPEN"), server.calls("DELEGRETURN"));
     let getattrs = server.delegation_getattrs.unwrap_or(0);
     let share = getattrs as f64 / (server.all_calls() as f64).max(1.0);
@@ -38,12 +38,16 @@ fn judge(case: &Case<'_>) -> Judged {
     let is_high = is_enough && each > case.limit(&RULE, "returned");
     let numbers = format!("{returned} delegations returned for {opens} OPENs");
     if !is_high && share <= case.limit(&RULE, "getattrs") {
-        return if is_enough { Judged::Fine(numbers) } else { Judged::Quiet };
+        return if is_enough {
+            Err(NoFinding::Fine(numbers))
+        } else {
+            Err(NoFinding::NotApplicable)
+        };
     }
     Found::new(&RULE, numbers, "find out who shares files; sysctl fs.leases-enable=0 to compare")
         .evidence(format!("{getattrs} GETATTRs of files that another client writes"))
         .against("a client also returns what it does not need any more")
-        .gain(Gain::unpredicted("how long a recall takes is not counted"))
+        .unpredicted("how long a recall takes is not counted")
         .into()
 }
 

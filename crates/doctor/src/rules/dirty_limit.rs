@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Missing, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -40,22 +40,22 @@ fn limit_bytes(case: &Case<'_>) -> Option<f64> {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let writes = mount.group(&["WRITE"]);
-    let Some(means) = writes.means() else { return Judged::Quiet };
+    let means = writes.means().ok_or(NoFinding::NotApplicable)?;
     if (writes.calls as f64) < case.limit(&RULE, "writes_min")
         || means.execute_ms < case.limit(&RULE, "write_ms")
     {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let Some(limit) = limit_bytes(case) else {
         let what = format!("a WRITE takes {:.0} ms, and what may be kept back", means.execute_ms);
-        return Judged::Missing(Missing::new(what, "sysctl vm.dirty_ratio vm.dirty_bytes; free"));
+        return Err(NoFinding::missing(what, "sysctl vm.dirty_ratio vm.dirty_bytes; free"));
     };
     let rate = mount.rates.bytes.and_then(|bytes| bytes.server_write_bytes_per_s).unwrap_or(0.0);
     let seconds = limit / rate.max(1.0);
     if rate > 0.0 && seconds < case.limit(&RULE, "limit_s") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let what = format!(
         "{:.0} MB may be kept back, and a WRITE takes {:.1} s, {:.1} s of it before it is sent",
@@ -67,11 +67,11 @@ fn judge(case: &Case<'_>) -> Judged {
     let remedy =
         format!("sysctl -w vm.dirty_bytes={bytes:.0} vm.dirty_background_bytes={:.0}", bytes / 5.0);
     let mut found = Found::new(&RULE, what, remedy)
-        .gain(Gain::unpredicted("the rate stays; a WRITE takes about a second instead"));
+        .unpredicted("the rate stays; a WRITE takes about a second instead");
     if rate > 0.0 {
         found = found.evidence(format!("at {:.1} MB/s that is {seconds:.0} s", rate / 1e6));
     }
-    found.into()
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,19 +29,19 @@ fn judge(case: &Case<'_>) -> Judged {
     // What can never be written has no room to lose.
     let kept = spaces.filter(|one| !one.device.contains("loop") && one.device != "/dev/sr0");
     let fullest = kept.max_by(|a, b| a.used.total_cmp(&b.used));
-    let Some(fullest) = fullest else { return Judged::Quiet };
+    let fullest = fullest.ok_or(NoFinding::NotApplicable)?;
     let of = if fullest.is_of_inodes { "of its inodes" } else { "of its room" };
     let numbers =
         format!("{} ({}) uses {:.0} % {of}", fullest.point, fullest.device, fullest.used * 100.0);
     if fullest.used < case.limit(&RULE, "used") {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let is_full = fullest.used >= case.limit(&RULE, "full");
     Found::new(&RULE, numbers, format!("make room below {}, or more of it", fullest.point))
         .of_settings()
         .severity(if is_full { Severity::High } else { Severity::Medium })
         .against("what lies there may be no export")
-        .gain(Gain::unpredicted("it depends on how the free blocks lie"))
+        .unpredicted("it depends on how the free blocks lie")
         .into()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::floor::Floor;
 use crate::limits::Threshold;
 use crate::model;
@@ -36,40 +36,31 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount.filter(|mount| !mount.is_lifetime()) else { return Judged::Quiet };
-    let Some((floor, now_ms)) = case.floor().and_then(|floor| standing(case, mount, floor)) else {
-        return Judged::Quiet;
-    };
-    let (total, seconds) = (mount.total(), mount.rates.span.seconds.unwrap_or(0.0));
-    let bytes_per_s = total.sent_bytes.max(total.received_bytes) as f64 / seconds.max(0.001);
+    let mount = case.mount_now()?;
+    let stands = case.floor().and_then(|floor| standing(case, mount, floor));
+    let (floor, now_ms) = stands.ok_or(NoFinding::NotApplicable)?;
+    let flow = Flow::of(mount);
     let queue_ms = now_ms - floor.ms;
-    if bytes_per_s * queue_ms / 1e3 < case.limit(&RULE, "bytes") {
-        return Judged::Quiet;
+    if flow.bytes_per_s() * queue_ms / 1e3 < case.limit(&RULE, "bytes") {
+        return Err(NoFinding::NotApplicable);
     }
     let numbers = format!(
         "TCP's round trip is {now_ms:.1} ms and was {:.2} ms at least, at {:.1} MB/s",
         floor.ms,
-        bytes_per_s / 1e6
+        flow.bytes_per_s() / 1e6
     );
     let stands =
         queue_ms > case.limit(&RULE, "queue_ms") && now_ms > case.limit(&RULE, "times") * floor.ms;
     if !stands {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     // Packets that wait for a processor, or for a peer that does not read, wait as long.
-    let idle = case.host.processors.filter(|_| !case.host.is_lifetime);
-    let idle = idle.and_then(|all| all.share(all.idle + all.io_wait));
-    let peer = mount.connections.iter().filter_map(|one| one.peer_limited).fold(0.0, f64::max);
-    let delivered = mount.connections.iter().filter_map(|one| one.delivery_bits_per_s);
-    let delivered = delivered.reduce(|sum, one| sum + one);
-    // What is sent comes in bursts, far below what the path can: somebody else holds it up.
-    let sent_bits_per_s = total.sent_bytes as f64 * 8.0 / seconds.max(0.001);
-    let is_sending = total.sent_bytes > total.received_bytes;
-    let has_room = delivered
-        .is_some_and(|rate| is_sending && sent_bits_per_s < case.limit(&RULE, "delivered") * rate);
+    let idle = case.processors().ok().and_then(|all| all.share(all.idle + all.io_wait));
     let is_busy = idle.is_some_and(|idle| idle < case.limit(&RULE, "idle"));
-    if is_busy || has_room || peer > case.limit(&RULE, "peer") {
-        return Judged::Quiet;
+    let peer = mount.connections.iter().filter_map(|one| one.peer_limited).fold(0.0, f64::max);
+    let delivered = delivered(mount);
+    if is_busy || flow.has_room(case, delivered) || peer > case.limit(&RULE, "peer") {
+        return Err(NoFinding::NotApplicable);
     }
     let host = mount.host();
     let mut found = Found::new(
@@ -78,13 +69,42 @@ fn judge(case: &Case<'_>) -> Judged {
         format!("nfskit probe nfs://{host}/ for the rate; ethtool, the switch, the cloud's limits"),
     )
     .gain(gain(mount, floor));
-    if let Some(idle) = idle {
-        found = found.evidence(format!("processors idle {:.0} %", idle * 100.0));
+    let idle = idle.map(|idle| format!("processors idle {:.0} %", idle * 100.0));
+    let delivered = delivered.map(|rate| format!("TCP delivers {:.1} Mbit/s", rate / 1e6));
+    found.evidence.extend([idle, delivered].into_iter().flatten());
+    Ok(found)
+}
+
+/// What TCP delivers on all connections of the mount, bits/s.
+fn delivered(mount: &Mounted<'_>) -> Option<f64> {
+    let known = mount.connections.iter().filter_map(|one| one.delivery_bits_per_s);
+    known.reduce(|sum, one| sum + one)
+}
+
+/// The mount's bytes between the samples, a second.
+struct Flow {
+    sent: f64,
+    received: f64,
+}
+
+impl Flow {
+    fn of(mount: &Mounted<'_>) -> Self {
+        let total = mount.total();
+        let seconds = mount.rates.span.seconds.unwrap_or(0.0).max(0.001);
+        let per_s = |bytes: u64| bytes as f64 / seconds;
+        Self { sent: per_s(total.sent_bytes), received: per_s(total.received_bytes) }
     }
-    if let Some(rate) = delivered {
-        found = found.evidence(format!("TCP delivers {:.1} Mbit/s", rate / 1e6));
+
+    fn bytes_per_s(&self) -> f64 {
+        self.sent.max(self.received)
     }
-    found.into()
+
+    /// Whether bursts are sent far below what the path can: somebody else holds it up.
+    fn has_room(&self, case: &Case<'_>, delivered: Option<f64>) -> bool {
+        let limit = case.limit(&RULE, "delivered");
+        let is_below = |rate: f64| self.sent > self.received && self.sent * 8.0 < limit * rate;
+        delivered.is_some_and(is_below)
+    }
 }
 
 /// Of a path that is twice as fast.

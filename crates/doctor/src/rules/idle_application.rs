@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -26,11 +26,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount.filter(|mount| !mount.is_lifetime()) else { return Judged::Quiet };
+    let mount = case.mount_now()?;
     let total = &mount.rates.total;
-    let Some(busy) = total.in_system_mean else { return Judged::Quiet };
+    let busy = total.in_system_mean.ok_or(NoFinding::NotApplicable)?;
     if (total.calls as f64) < case.limit(&RULE, "calls_min") || busy >= case.limit(&RULE, "busy") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let what = format!(
         "in at least {:.0} % of the time no call was under way: nobody waited for this mount",

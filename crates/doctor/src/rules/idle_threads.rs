@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,14 +30,13 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
-    let Some(threads) = server.rates.threads.filter(|threads| *threads > 0) else {
-        return Judged::Quiet;
-    };
+    let server = case.server()?;
+    let threads =
+        server.rates.threads.filter(|threads| *threads > 0).ok_or(NoFinding::NotApplicable)?;
     let hours = server.rates.span.seconds.map_or(0.0, |seconds| seconds / 3600.0);
     let timed_out: u64 = server.rates.pools.iter().filter_map(|pool| pool.timed_out).sum();
     if hours < case.limit(&RULE, "hours") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let idle = timed_out as f64 / hours;
     let numbers =
@@ -45,10 +44,10 @@ fn judge(case: &Case<'_>) -> Judged {
     match idle > case.limit(&RULE, "share") * threads as f64 {
         true => {
             Found::new(&RULE, numbers, "threads=N in [nfsd] of /etc/nfs.conf, if memory is short")
-                .gain(Gain::unpredicted("none in speed: it is memory"))
+                .unpredicted("none in speed: it is memory")
                 .into()
         }
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 
@@ -68,7 +67,7 @@ mod tests {
     #[test]
     fn threads_that_nobody_needs_are_found() {
         let judged = judged(&RULE, &evidence(60, "36000 1\n"));
-        let Judged::Found(found) = judged else { panic!("{judged:?}") };
+        let Ok(found) = judged else { panic!("{judged:?}") };
         assert!(found.what.starts_with("6.0 of 8 threads"), "{found:?}");
     }
 

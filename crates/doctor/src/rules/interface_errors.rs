@@ -1,8 +1,12 @@
 //! Network interfaces report errors, drops, or half a duplex.
 
+use std::fmt;
+
+use counters::host::device::Device;
+
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,11 +33,89 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-struct Worst {
-    weight: f64,
-    what: String,
-    is_bad: bool,
-    kinds: Vec<String>,
+/// An interface with enough packets to judge it by.
+struct Interface<'a> {
+    name: &'a str,
+    packets: u64,
+    /// Errors and drops.
+    bad: u64,
+    collisions: u64,
+    /// Of the packets that it sent.
+    collided: f64,
+    is_half_duplex: bool,
+}
+
+impl<'a> Interface<'a> {
+    fn of(case: &Case<'_>, device: &'a Device) -> Option<Self> {
+        let Device { name, received, sent, collisions, .. } = device;
+        let packets = received.packets.saturating_add(sent.packets);
+        let duplex = case.evidence.setting(&format!("sys/class/net/{name}/duplex"));
+        let is_used = name != "lo" && packets as f64 >= case.limit(&RULE, "packets_min");
+        is_used.then(|| Self {
+            name,
+            packets,
+            bad: received.errors + received.drops + received.overruns + sent.errors + sent.drops,
+            collisions: *collisions,
+            collided: *collisions as f64 / (sent.packets as f64).max(1.0),
+            is_half_duplex: duplex == Some("half"),
+        })
+    }
+
+    fn share(&self) -> f64 {
+        self.bad as f64 / self.packets as f64
+    }
+
+    fn is_bad(&self, case: &Case<'_>) -> bool {
+        let is_chance = (self.bad as f64) < case.limit(&RULE, "events_min");
+        self.share() > case.limit(&RULE, "share") && !is_chance
+            || self.collided > case.limit(&RULE, "collisions")
+            || self.is_half_duplex
+    }
+
+    fn severity(&self, case: &Case<'_>) -> Severity {
+        let is_high = self.share() > HIGH_SHARE
+            || self.is_half_duplex
+            || self.collided > case.limit(&RULE, "collisions_high");
+        if is_high { Severity::High } else { Severity::Medium }
+    }
+
+    fn weight(&self) -> f64 {
+        self.share() + self.collided + if self.is_half_duplex { 1.0 } else { 0.0 }
+    }
+}
+
+impl fmt::Display for Interface<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, packets, bad, collisions, .. } = self;
+        let percent = self.share() * 100.0;
+        write!(f, "{name}: {bad} errors and drops in {packets} packets ({percent:.3} %)")?;
+        if *collisions > 0 {
+            let percent = self.collided * 100.0;
+            write!(f, "; {collisions} collisions ({percent:.1} % of what it sent)")?;
+        }
+        f.write_str(if self.is_half_duplex { "; half duplex" } else { "" })
+    }
+}
+
+fn judge(case: &Case<'_>) -> Judged {
+    let used: Vec<_> =
+        case.host.devices.iter().filter_map(|device| Interface::of(case, device)).collect();
+    let bad = used.iter().filter(|interface| interface.is_bad(case));
+    // Of two that are as bad, the first.
+    let worst = bad.reduce(|worst, one| if one.weight() > worst.weight() { one } else { worst });
+    let Some(worst) = worst else {
+        return Err(match used.len() {
+            0 => NoFinding::NotApplicable,
+            count => NoFinding::Fine(format!("{count} interfaces without errors")),
+        });
+    };
+    let kinds = kinds(case, worst.name);
+    Found::new(&RULE, worst.to_string(), "ethtool -S DEVICE; ethtool DEVICE; another cable")
+        .evidence_if(!kinds.is_empty(), || format!("since the boot: {}", kinds.join(", ")))
+        .severity(worst.severity(case))
+        .against("drops of packets that nobody wanted (multicast, VLANs) count, too")
+        .unpredicted("what a lost packet costs depends on where it is lost")
+        .into()
 }
 
 /// Which errors the kernel tells apart, of those that there have been.
@@ -57,66 +139,6 @@ fn kinds(case: &Case<'_>, device: &str) -> Vec<String> {
 
 /// Errors and drops among the packets, from which it is high: a guess.
 const HIGH_SHARE: f64 = 0.01;
-
-fn judge(case: &Case<'_>) -> Judged {
-    let setting =
-        |name: &str, what: &str| case.evidence.setting(&format!("sys/class/net/{name}/{what}"));
-    let mut worst: Option<Worst> = None;
-    let mut seen = 0;
-    for device in case.host.devices.iter().filter(|device| device.name != "lo") {
-        let (received, sent) = (device.received, device.sent);
-        let packets = received.packets.saturating_add(sent.packets);
-        if (packets as f64) < case.limit(&RULE, "packets_min") {
-            continue;
-        }
-        seen += 1;
-        let bad = received.errors + received.drops + received.overruns + sent.errors + sent.drops;
-        let share = bad as f64 / packets as f64;
-        let collisions = device.collisions as f64 / (sent.packets as f64).max(1.0);
-        let is_half = setting(&device.name, "duplex") == Some("half");
-        let is_chance = (bad as f64) < case.limit(&RULE, "events_min");
-        if share > case.limit(&RULE, "share") && !is_chance
-            || collisions > case.limit(&RULE, "collisions")
-            || is_half
-        {
-            let half = if is_half { "; half duplex" } else { "" };
-            let collided = match device.collisions {
-                0 => String::new(),
-                count => {
-                    format!("; {count} collisions ({:.1} % of what it sent)", collisions * 100.0)
-                }
-            };
-            let what = format!(
-                "{}: {bad} errors and drops in {packets} packets ({:.3} %){collided}{half}",
-                device.name,
-                share * 100.0
-            );
-            let is_bad =
-                share > HIGH_SHARE || is_half || collisions > case.limit(&RULE, "collisions_high");
-            let weight = share + collisions + if is_half { 1.0 } else { 0.0 };
-            if worst.as_ref().is_none_or(|other| weight > other.weight) {
-                let kinds = kinds(case, &device.name);
-                worst = Some(Worst { weight, what, is_bad, kinds });
-            }
-        }
-    }
-    match worst {
-        Some(Worst { what, is_bad, kinds, .. }) => {
-            let found = Found::new(&RULE, what, "ethtool -S DEVICE; ethtool DEVICE; another cable");
-            let found = match kinds.is_empty() {
-                true => found,
-                false => found.evidence(format!("since the boot: {}", kinds.join(", "))),
-            };
-            found
-                .severity(if is_bad { Severity::High } else { Severity::Medium })
-                .against("drops of packets that nobody wanted (multicast, VLANs) count, too")
-                .gain(Gain::unpredicted("what a lost packet costs depends on where it is lost"))
-                .into()
-        }
-        None if seen > 0 => Judged::Fine(format!("{seen} interfaces without errors")),
-        None => Judged::Quiet,
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "kerberos",
@@ -22,10 +22,12 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
-    let Some(kind) = mount.now.option("sec").filter(|sec| matches!(*sec, "krb5i" | "krb5p")) else {
-        return Judged::Quiet;
-    };
+    let mount = case.mount()?;
+    let kind = mount
+        .now
+        .option("sec")
+        .filter(|sec| matches!(*sec, "krb5i" | "krb5p"))
+        .ok_or(NoFinding::NotApplicable)?;
     let connections = mount.now.transports.len();
     let does = if kind == "krb5p" { "encrypted" } else { "signed" };
     let what = format!("every byte is {does} (sec={kind})");
@@ -34,7 +36,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .of_settings()
         .severity(severity)
         .evidence(format!("{connections} connections share the context"))
-        .gain(Gain::unpredicted("the time of the cryptography is not counted apart"))
+        .unpredicted("the time of the cryptography is not counted apart")
         .into()
 }
 

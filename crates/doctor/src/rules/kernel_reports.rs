@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "kernel-reports",
@@ -35,11 +35,10 @@ fn release(text: &str) -> Option<Release> {
 
 fn judge(case: &Case<'_>) -> Judged {
     let text = case.evidence.setting("proc/sys/kernel/osrelease").filter(|_| case.mount.is_some());
-    let Some((text, release)) = text.and_then(|text| Some((text, release(text)?))) else {
-        return Judged::Quiet;
-    };
+    let (text, release) =
+        text.and_then(|text| Some((text, release(text)?))).ok_or(NoFinding::NotApplicable)?;
     let reported = REPORTS.iter().find(|(from, before, _)| *from <= release && release < *before);
-    let Some((_, _, report)) = reported else { return Judged::Quiet };
+    let (_, _, report) = reported.ok_or(NoFinding::NotApplicable)?;
     Found::new(
         &RULE,
         format!("others report of Linux {}.{}: {report}", release.0, release.1),
@@ -49,7 +48,7 @@ fn judge(case: &Case<'_>) -> Judged {
     .certainty(Certainty::Possible)
     .evidence(format!("this host runs {text}"))
     .against("one report, of another machine")
-    .gain(Gain::unpredicted("it is another machine's"))
+    .unpredicted("it is another machine's")
     .into()
 }
 

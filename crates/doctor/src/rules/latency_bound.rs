@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Missing, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -30,15 +30,12 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, total, means) = match case.used(&RULE) {
-        Ok(used) => used,
-        Err(judged) => return judged,
-    };
+    let (mount, total, means) = case.used(&RULE)?;
     let Some(floor) = case.floor() else {
         let what = "how much of a call's time is the network".to_owned();
         return match mount.is_udp() {
-            true => Judged::Missing(Missing::new(what, "nfskit bench rtt --target URL")),
-            false => Judged::Missing(Missing::new(what, "ss -tino, saved beside the counters")),
+            true => Err(NoFinding::missing(what, "nfskit bench rtt --target URL")),
+            false => Err(NoFinding::missing(what, "ss -tino, saved beside the counters")),
         };
     };
     let share = (floor.ms / means.execute_ms).min(1.0);
@@ -49,7 +46,7 @@ fn judge(case: &Case<'_>) -> Judged {
         share * 100.0
     );
     if share <= case.limit(&RULE, "share") {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let is_far = floor.ms >= case.limit(&RULE, "floor_ms");
     let outstanding = mount.rates.total.outstanding_mean;
@@ -64,7 +61,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if let Some(outstanding) = outstanding.filter(|_| !mount.is_lifetime()) {
         found = found.evidence(format!("{outstanding:.1} calls outstanding on average"));
     }
-    found.into()
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,11 +30,10 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let last = &case.evidence.last;
-    let Some(memory) = &last.memory else { return Judged::Quiet };
+    let memory = last.memory.as_ref().ok_or(NoFinding::NotApplicable)?;
     let of = |name| memory.bytes_of(name);
-    let Some((available, total)) = of("MemAvailable").zip(of("MemTotal")) else {
-        return Judged::Quiet;
-    };
+    let (available, total) =
+        of("MemAvailable").zip(of("MemTotal")).ok_or(NoFinding::NotApplicable)?;
     let share = available as f64 / (total as f64).max(1.0);
     let stalled = last.pressures.memory.map_or(0.0, |pressure| pressure.some_10s);
     let numbers =
@@ -44,9 +43,9 @@ fn judge(case: &Case<'_>) -> Judged {
         true => Found::new(&RULE, numbers, "ps -eo rss,comm --sort -rss | head")
             .evidence(format!("programs stalled for memory {stalled:.1} % of the last 10 s"))
             .severity(if stalled > 20.0 { Severity::High } else { Severity::Medium })
-            .gain(Gain::unpredicted("what a larger cache would hit is not counted"))
+            .unpredicted("what a larger cache would hit is not counted")
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -23,11 +23,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let total = mount.total();
     let timeouts = total.major_timeouts;
     if timeouts as f64 <= case.limit(&RULE, "timeouts") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let what = format!("the server did not answer: {timeouts} major timeouts");
     let gives_up = mount.now.option("soft").is_some() || mount.now.option("softerr").is_some();
@@ -38,7 +38,7 @@ fn judge(case: &Case<'_>) -> Judged {
             true => "the mount is soft: programs got errors",
             false => "the mount is hard: programs waited",
         })
-        .gain(Gain::unpredicted("calls without a reply have no time"))
+        .unpredicted("calls without a reply have no time")
         .into()
 }
 

@@ -84,7 +84,7 @@ pub enum About {
     Record,
 }
 
-/// One rule. Nothing in it is decided outside of its file.
+/// One rule. NoFinding in it is decided outside of its file.
 #[derive(Debug)]
 pub struct Rule {
     /// Words with hyphens, for programs and for `--set`.

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,19 +29,18 @@ pub(super) static RULE: Rule = Rule {
 const HEADERS: f64 = 52.0;
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let local = |one: &str| one.starts_with("127.") || one == "::1";
     let mut away = mount.connections.iter().filter(|one| !local(one.peer_address()));
-    let Some(connection) = away.next() else { return Judged::Quiet };
+    let connection = away.next().ok_or(NoFinding::NotApplicable)?;
     let mtus = case.evidence.settings.iter().filter_map(|(path, text)| {
         let name = path.strip_prefix("sys/class/net/")?.strip_suffix("/mtu")?;
         let mtu: f64 = text.trim().parse().ok()?;
         (name != "lo").then_some((name, mtu))
     });
-    let Some((name, mtu)) = mtus.max_by(|a, b| a.1.total_cmp(&b.1)) else { return Judged::Quiet };
-    let Some(segment) = connection.segment_bytes.map(|bytes| bytes as f64) else {
-        return Judged::Quiet;
-    };
+    let (name, mtu) = mtus.max_by(|a, b| a.1.total_cmp(&b.1)).ok_or(NoFinding::NotApplicable)?;
+    let segment =
+        connection.segment_bytes.map(|bytes| bytes as f64).ok_or(NoFinding::NotApplicable)?;
     let retransmitted = connection.retransmitted.unwrap_or(0) as f64;
     let lost = retransmitted / (connection.segments_sent.unwrap_or(0) as f64).max(1.0);
     let numbers = format!("segments of {segment:.0} bytes, {name} has an MTU of {mtu:.0}");
@@ -49,7 +48,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let is_small = segment + 2.0 * HEADERS < mtu;
     let is_lossy = lost > case.limit(&RULE, "lost");
     if !is_jumbo || !(is_small || is_lossy) {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let remedy = format!(
         "ping -M do -s {:.0} {} shows whether the way takes them; else ip link set {name} mtu 1500",
@@ -62,7 +61,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .severity(if is_lossy { Severity::Medium } else { Severity::Low })
         .evidence(format!("{:.2} % of its segments were retransmitted", lost * 100.0))
         .against("another interface than this may lead there")
-        .gain(Gain::unpredicted("for the size alone -1.5 to +12 % (Boumenot); losses not"))
+        .unpredicted("for the size alone -1.5 to +12 % (Boumenot); losses not")
         .into()
 }
 

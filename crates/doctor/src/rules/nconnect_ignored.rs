@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "nconnect-ignored",
@@ -22,15 +22,13 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let is_known = !mount.now.transports.is_empty() && !mount.now.is_printed();
-    let Some(wanted) = mount.number("nconnect").filter(|_| is_known) else {
-        return Judged::Quiet;
-    };
+    let wanted = mount.number("nconnect").filter(|_| is_known).ok_or(NoFinding::NotApplicable)?;
     let there_are = mount.now.transports.len();
     let numbers = format!("{there_are} connections of nconnect={wanted:.0}");
     if there_are as f64 >= wanted {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let others = case.evidence.last.mounts.iter();
     let of_server = others.filter(|other| other.device.starts_with(&format!("{}:", mount.host())));
@@ -45,7 +43,7 @@ fn judge(case: &Case<'_>) -> Judged {
         ),
     )
     .of_settings()
-    .gain(Gain::unpredicted("whether calls wait for a connection is what client-queue says"))
+    .unpredicted("whether calls wait for a connection is what client-queue says")
     .into()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount.filter(|mount| !mount.is_lifetime()) else { return Judged::Quiet };
+    let mount = case.mount_now()?;
     let sum = |of: &dyn Fn(&counters::mountstats::Transport) -> Option<u64>| -> u64 {
         mount.now.transports.iter().filter_map(of).sum()
     };
@@ -32,12 +32,11 @@ fn judge(case: &Case<'_>) -> Judged {
     let received: u64 = mount.rates.transports.iter().filter_map(|one| one.receives).sum();
     let seconds = mount.rates.span.seconds.unwrap_or(0.0);
     if outstanding == 0 || received > 0 || seconds < case.limit(&RULE, "seconds_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let retransmitted: u64 = mount.now.operations.iter().map(|one| one.retransmissions()).sum();
-    let Some((who, certainty)) = who_waits(case, outstanding > retransmitted) else {
-        return Judged::Quiet;
-    };
+    let (who, certainty) =
+        who_waits(case, outstanding > retransmitted).ok_or(NoFinding::NotApplicable)?;
     let host = mount.host();
     let what = format!("no reply in {seconds:.0} s, and at least one call waits for one");
     Found::new(&RULE, what, format!("ping {host}; rpcinfo -T tcp {host} nfs; dmesg | tail"))
@@ -48,7 +47,7 @@ fn judge(case: &Case<'_>) -> Judged {
         ))
         .evidence(who)
         .against("a call that takes this long (a lock, a tape) looks the same")
-        .gain(Gain::unpredicted("calls without a reply have no time"))
+        .unpredicted("calls without a reply have no time")
         .into()
 }
 

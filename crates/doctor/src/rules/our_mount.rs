@@ -1,7 +1,7 @@
 //! Where the time of a call goes in our own mount, by its metrics.
 
 use super::{About, Rule};
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Layer, NoFinding, Severity};
 use crate::model;
 use crate::shares::{Shares, Where};
 
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
              doctor with the server as its subject, which tells network and server apart.",
     gain: "By a closed model of the calls that wait and those that are outstanding.",
     explained_by: &[],
-    judge: |_| Judged::Quiet,
+    judge: |_| Err(NoFinding::NotApplicable),
 };
 
 pub(crate) fn rule() -> &'static Rule {
@@ -42,7 +42,7 @@ pub struct OurMounted {
     pub execute_ms: f64,
     /// Between sending and reply, on average.
     pub outstanding: Option<f64>,
-    /// Under way when it was asked.
+    /// Under way at the last sample.
     pub in_flight: Option<f64>,
     pub retransmissions: f64,
     pub major_timeouts: f64,
@@ -56,52 +56,60 @@ fn is_stuck(mounted: &OurMounted) -> bool {
 
 /// What takes most of a call's time, if calls take long; or that nothing is answered.
 pub(crate) fn found(mounted: &OurMounted) -> Option<(Layer, Found)> {
-    let ask = format!("nfskit doctor {}", mounted.source);
-    let unpredicted = Gain::unpredicted("calls without a reply have no time");
-    if is_stuck(mounted) || mounted.major_timeouts > 0.0 {
-        let (in_flight, timeouts) = (mounted.in_flight.unwrap_or(0.0), mounted.major_timeouts);
-        let what = format!("the server does not answer: {in_flight:.0} calls wait for a reply");
-        let found = Found::new(&RULE, what, ask)
-            .severity(Severity::High)
-            .evidence(format!("{timeouts:.0} major timeouts, {} calls ended", mounted.calls))
-            .gain(unpredicted);
-        return Some((Layer::Server, found));
-    }
-    if mounted.retransmissions > 0.01 * mounted.calls {
-        let share = 100.0 * mounted.retransmissions / mounted.calls.max(1.0);
-        let what = format!(
-            "{:.0} of {:.0} calls retransmitted ({share:.2} %)",
-            mounted.retransmissions, mounted.calls
-        );
-        let found = Found::new(&RULE, what, format!("proto=tcp, if it is UDP; {ask}"))
-            .severity(if share > 5.0 { Severity::High } else { Severity::Medium })
-            .gain(unpredicted);
-        return Some((Layer::Network, found));
-    }
-    if mounted.outstanding.is_some_and(|calls| calls < 0.05) {
-        return None;
-    }
-    let (queue, rtt) = (mounted.queue_ms, mounted.rtt_ms);
-    let share = queue / mounted.execute_ms.max(queue).max(f64::MIN_POSITIVE);
-    if queue > 10.0 && share > 0.25 || queue > rtt && queue >= 1.0 {
-        let what = format!(
-            "calls wait in the client: {queue:.1} of {:.1} ms before they are sent",
-            mounted.execute_ms
-        );
-        let on_way = mounted.outstanding.unwrap_or(1.0).max(1.0);
-        let found = Found::new(&RULE, what, "mount again with -o nconnect=4")
-            .evidence(format!("the reply takes {rtt:.1} ms"))
-            .gain(model::more_outstanding(on_way, rtt, queue, None));
-        return Some((Layer::Client, found));
-    }
-    (rtt > 2.0).then(|| {
-        let what = format!("replies take {rtt:.1} of the {:.1} ms of a call", mounted.execute_ms);
-        let found = Found::new(&RULE, what, ask)
-            .certainty(Certainty::Possible)
-            .against("network and server cannot be told apart from here")
-            .gain(Gain::unpredicted("what the replies wait for is not known here"));
-        (Layer::Server, found)
-    })
+    let is_idle = mounted.outstanding.is_some_and(|calls| calls < 0.05);
+    unanswered(mounted)
+        .or_else(|| retransmitted(mounted))
+        .or_else(|| queued(mounted).filter(|_| !is_idle))
+        .or_else(|| slow_replies(mounted).filter(|_| !is_idle))
+}
+
+fn ask(mounted: &OurMounted) -> String {
+    format!("nfskit doctor {}", mounted.source)
+}
+
+const UNTIMED: &str = "calls without a reply have no time";
+
+fn unanswered(mounted: &OurMounted) -> Option<(Layer, Found)> {
+    let (in_flight, timeouts) = (mounted.in_flight.unwrap_or(0.0), mounted.major_timeouts);
+    let what = format!("the server does not answer: {in_flight:.0} calls wait for a reply");
+    let found = Found::new(&RULE, what, ask(mounted))
+        .severity(Severity::High)
+        .evidence(format!("{timeouts:.0} major timeouts, {} calls ended", mounted.calls))
+        .unpredicted(UNTIMED);
+    (is_stuck(mounted) || timeouts > 0.0).then_some((Layer::Server, found))
+}
+
+fn retransmitted(mounted: &OurMounted) -> Option<(Layer, Found)> {
+    let (calls, again) = (mounted.calls, mounted.retransmissions);
+    let share = 100.0 * again / calls.max(1.0);
+    let what = format!("{again:.0} of {calls:.0} calls retransmitted ({share:.2} %)");
+    let found = Found::new(&RULE, what, format!("proto=tcp, if it is UDP; {}", ask(mounted)))
+        .severity(if share > 5.0 { Severity::High } else { Severity::Medium })
+        .unpredicted(UNTIMED);
+    (again > 0.01 * calls).then_some((Layer::Network, found))
+}
+
+fn queued(mounted: &OurMounted) -> Option<(Layer, Found)> {
+    let OurMounted { queue_ms: queue, rtt_ms: rtt, execute_ms: execute, .. } = *mounted;
+    let share = queue / execute.max(queue).max(f64::MIN_POSITIVE);
+    let is_long = queue > 10.0 && share > 0.25 || queue > rtt && queue >= 1.0;
+    let what =
+        format!("calls wait in the client: {queue:.1} of {execute:.1} ms before they are sent");
+    let on_way = mounted.outstanding.unwrap_or(1.0).max(1.0);
+    let found = Found::new(&RULE, what, "mount again with -o nconnect=4")
+        .evidence(format!("the reply takes {rtt:.1} ms"))
+        .gain(model::more_outstanding(on_way, rtt, queue, None));
+    is_long.then_some((Layer::Client, found))
+}
+
+fn slow_replies(mounted: &OurMounted) -> Option<(Layer, Found)> {
+    let OurMounted { rtt_ms: rtt, execute_ms: execute, .. } = *mounted;
+    let what = format!("replies take {rtt:.1} of the {execute:.1} ms of a call");
+    let found = Found::new(&RULE, what, ask(mounted))
+        .certainty(Certainty::Possible)
+        .against("network and server cannot be told apart from here")
+        .unpredicted("what the replies wait for is not known here");
+    (rtt > 2.0).then_some((Layer::Server, found))
 }
 
 /// Where the time of a mean call goes.

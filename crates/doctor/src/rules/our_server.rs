@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{About, Rule};
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Gain, Layer, NoFinding, Severity};
 use crate::model;
 use crate::shares::{Shares, Where};
 
@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     gain: "The share of the time that the phase takes, where half to all of it goes away. Of a \
            write log: the model of nfskit model whatif write-log=DEVICE.",
     explained_by: &[],
-    judge: |_| Judged::Quiet,
+    judge: |_| Err(NoFinding::NotApplicable),
 };
 
 /// What a page of metrics says, or what came between two.
@@ -82,35 +82,70 @@ pub(crate) fn found(served: &OurServed) -> Option<(Layer, Found)> {
     let (_, layer, what, remedy) = PHASES.iter().find(|(known, ..)| known == name)?;
     let share = ms / all;
     let is_idle = served.in_service.is_some_and(|busy| busy < 0.05);
-    let retransmitted = served.replayed / served.calls.max(1.0);
     if is_idle || all < 1.0 || share < 0.5 {
         return None;
     }
-    let mut found = Found::new(
-        &RULE,
-        format!("{what} takes {:.0} % of the {all:.1} ms of a call", share * 100.0),
-        *remedy,
-    )
-    .severity(if all > 20.0 { Severity::High } else { Severity::Medium })
-    .certainty(Certainty::Likely)
-    .gain(Gain::faster(
-        "work",
-        (1.0 / (1.0 - share / 2.0), 1.0 / (1.0 - share).max(0.1)),
-        "half of this phase to all of it goes away",
-    ));
-    for (name, ms) in &served.phases_ms {
-        found = found.evidence(format!("{name} {ms:.2} ms"));
-    }
+    let what = format!("{what} takes {:.0} % of the {all:.1} ms of a call", share * 100.0);
+    let gain = (1.0 / (1.0 - share / 2.0), 1.0 / (1.0 - share).max(0.1));
+    let mut found = Found::new(&RULE, what, *remedy)
+        .severity(if all > 20.0 { Severity::High } else { Severity::Medium })
+        .certainty(Certainty::Likely)
+        .gain(Gain::faster("work", gain, "half of this phase to all of it goes away"));
+    found.evidence.extend(served.phases_ms.iter().map(|(name, ms)| format!("{name} {ms:.2} ms")));
     if *name == "sync_wait" {
         found = stored(served, found, (share, *ms, all));
     }
-    if let Some(log) = &served.write_log {
-        found = found.evidence(log.to_string());
+    found.evidence.extend(served.write_log.map(|log| log.to_string()));
+    let is_retransmitted = served.replayed / served.calls.max(1.0) > 0.0005;
+    let replayed = || format!("{:.0} calls came a second time", served.replayed);
+    Some((*layer, found.evidence_if(is_retransmitted, replayed)))
+}
+
+/// Storage that is waited for: with a write log or without.
+fn stored(served: &OurServed, found: Found, (share, wait_ms, all_ms): (f64, f64, f64)) -> Found {
+    let writes = served.waiting_writes.unwrap_or(0.0);
+    let found = found.evidence(format!("{:.0} % of that are WRITEs", 100.0 * writes));
+    match &served.write_log {
+        None if writes >= WRITES_MIN => {
+            // All but the wait stays, and each call waits by itself.
+            let callers = served.in_service.unwrap_or(1.0);
+            let floor_ms = all_ms - wait_ms;
+            let gain = model::logged(share * writes, all_ms, (floor_ms, floor_ms), callers);
+            let remedy = "nfskit serve --write-log FILE, on a device that is stable quickly";
+            Found { remedy: remedy.to_owned(), ..found }.gain(gain)
+        }
+        None => Found { remedy: WITHOUT_LOG.to_owned(), ..found },
+        Some(log) => Found { remedy: log.remedy(writes), ..found },
     }
-    if retransmitted > 0.0005 {
-        found = found.evidence(format!("{:.0} calls came a second time", served.replayed));
+}
+
+const WITHOUT_LOG: &str = "faster stable storage: names and COMMITs of more than 64 KiB are synced \
+                           in their place, also with --write-log";
+const WITH_LOG: &str = "faster storage for the directory: names and COMMITs of more than 64 KiB \
+                        are synced there, also with a write log";
+
+impl OurLog {
+    /// What to do where storage is waited for; `writes` is the share of WRITEs in that.
+    fn remedy(&self, writes: f64) -> String {
+        let Self { records, refused, .. } = self;
+        if self.has_failed {
+            return "another device for the write log: this one has failed, and files are synced as \
+                    without"
+                .to_owned();
+        }
+        if *refused > REFUSED * records {
+            return format!(
+                "a larger log (--write-log-size; it has {:.0} MiB), or fewer WRITEs of more than \
+                 256 KiB: {refused:.0} WRITEs were synced in their file instead",
+                self.size_bytes.unwrap_or(0.0) / 1_048_576.0
+            );
+        }
+        match self.write_us {
+            _ if writes < WRITES_MIN => WITH_LOG.to_owned(),
+            Some(us) => format!("a faster device for the write log: this one takes {us:.0} us"),
+            None => "a faster device for the write log".to_owned(),
+        }
     }
-    Some((*layer, found))
 }
 
 /// Where the time of a mean call goes.
@@ -127,51 +162,6 @@ pub(crate) fn shares(served: &OurServed) -> Option<Shares> {
         call_ms: all,
         application: None,
     })
-}
-
-/// Storage that is waited for: with a write log or without.
-fn stored(served: &OurServed, found: Found, (share, wait_ms, all_ms): (f64, f64, f64)) -> Found {
-    let writes = served.waiting_writes.unwrap_or(0.0);
-    let of_writes = format!("{:.0} % of that are WRITEs", 100.0 * writes);
-    let remedy = match &served.write_log {
-        None if writes < WRITES_MIN => {
-            "faster stable storage: names and COMMITs of more than 64 KiB are synced in their \
-             place, also with --write-log"
-                .to_owned()
-        }
-        None => {
-            // All but the wait stays, and each call waits by itself.
-            let callers = served.in_service.unwrap_or(1.0);
-            let floor_ms = all_ms - wait_ms;
-            let gain = model::logged(share * writes, all_ms, (floor_ms, floor_ms), callers);
-            let remedy = "nfskit serve --write-log FILE, on a device that is stable quickly";
-            return Found { remedy: remedy.to_owned(), ..found.evidence(of_writes).gain(gain) };
-        }
-        Some(log) if log.has_failed => {
-            "another device for the write log: this one has failed, and files are synced as \
-             without"
-                .to_owned()
-        }
-        Some(log) if log.refused > REFUSED * log.records => {
-            let bytes = log.size_bytes.unwrap_or(0.0);
-            format!(
-                "a larger log (--write-log-size; it has {:.0} MiB), or fewer WRITEs of more than \
-                 256 KiB: {:.0} WRITEs were synced in their file instead",
-                bytes / 1_048_576.0,
-                log.refused
-            )
-        }
-        Some(log) if writes >= WRITES_MIN => match log.write_us {
-            Some(us) => format!("a faster device for the write log: this one takes {us:.0} us"),
-            None => "a faster device for the write log".to_owned(),
-        },
-        Some(_) => {
-            "faster storage for the directory: names and COMMITs of more than 64 KiB are synced \
-             there, also with a write log"
-                .to_owned()
-        }
-    };
-    Found { remedy, ..found.evidence(of_writes) }
 }
 
 /// A write log answers WRITEs: they have to be so much of the wait.

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,23 +30,25 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(softnet) = case.host.softnet.filter(|softnet| softnet.processed > 0) else {
-        return Judged::Quiet;
-    };
+    let softnet = case
+        .host
+        .softnet
+        .filter(|softnet| softnet.processed > 0)
+        .ok_or(NoFinding::NotApplicable)?;
     let (dropped, squeezed) = (softnet.dropped, softnet.squeezed);
     let numbers =
         format!("{dropped} packets dropped, {squeezed} turns squeezed of {}", softnet.processed);
     let drops = dropped as f64 > case.limit(&RULE, "dropped");
     let squeezes = squeezed as f64 / softnet.processed as f64 > case.limit(&RULE, "squeezed");
     match (drops, squeezes) {
-        (false, false) => Judged::Fine(numbers),
+        (false, false) => Err(NoFinding::Fine(numbers)),
         (drops, _) => Found::new(
             &RULE,
             format!("the host does not keep up with packets: {numbers}"),
             "sysctl -w net.core.netdev_max_backlog=10000 net.core.netdev_budget=600",
         )
         .severity(if drops { Severity::Medium } else { Severity::Low })
-        .gain(Gain::unpredicted("what a dropped packet costs depends on where it is dropped"))
+        .unpredicted("what a dropped packet costs depends on where it is dropped")
         .into(),
     }
 }

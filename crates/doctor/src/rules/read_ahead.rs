@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Missing, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -37,15 +37,15 @@ fn device(case: &Case<'_>) -> Option<String> {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let (reads, total) = (mount.group(&["READ"]), mount.total());
     let (Some(rsize), Some(means)) = (mount.number("rsize"), reads.means()) else {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     };
     let is_used = reads.calls as f64 >= case.limit(&RULE, "reads_min")
         && reads.time_share_of(&total) > case.limit(&RULE, "time_share");
     if !is_used || rsize < case.limit(&RULE, "rsize") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let known = device(case).and_then(|device| {
         let path = format!("sys/class/bdi/{device}/read_ahead_kb");
@@ -53,14 +53,14 @@ fn judge(case: &Case<'_>) -> Judged {
     });
     let Some((kib, path)) = known else {
         let what = format!("how far {} reads ahead", mount.now.point);
-        return Judged::Missing(Missing::new(what, "cat /sys/class/bdi/*/read_ahead_kb"));
+        return Err(NoFinding::missing(what, "cat /sys/class/bdi/*/read_ahead_kb"));
     };
     let numbers = format!("{kib:.0} KiB are read ahead, rsize is {:.0} KiB", rsize / 1024.0);
     let bytes = reads.received_bytes as f64 / reads.calls as f64;
     // Programs that read here and there, in small pieces, do not use what there is.
     let is_filled = bytes >= 0.4 * kib * 1024.0;
     if kib > case.limit(&RULE, "kib") || kib * 1024.0 >= 2.0 * rsize || !is_filled {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let fixed =
         case.cheapest_ms().map(|most| (case.floor().map_or(most / 2.0, |floor| floor.ms), most));

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
+    let server = case.server()?;
     let (Some(refused), Some(calls)) = (server.rates.refused, server.rates.calls) else {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     };
     let share = refused.all as f64 / (calls as f64).max(1.0);
     let numbers = format!("{} of {calls} calls refused", refused.all);
@@ -34,9 +34,9 @@ fn judge(case: &Case<'_>) -> Judged {
                 "format {}, authentication {}, client {}",
                 refused.bad_format, refused.bad_authentication, refused.bad_client
             ))
-            .gain(Gain::unpredicted("calls that are refused take no time of others"))
+            .unpredicted("calls that are refused take no time of others")
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -22,18 +22,18 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
-    let Some(cache) = server.rates.reply_cache else { return Judged::Quiet };
+    let server = case.server()?;
+    let cache = server.rates.reply_cache.ok_or(NoFinding::NotApplicable)?;
     let all = cache.hits.saturating_add(cache.misses).saturating_add(cache.uncached);
     let share = cache.hits as f64 / (all as f64).max(1.0);
     let numbers = format!("{} of {all} calls came a second time", cache.hits);
     match share > case.limit(&RULE, "share") {
         true => {
             Found::new(&RULE, numbers, "nfskit doctor on a client; nstat -az TcpRetransSegs here")
-                .gain(Gain::unpredicted("clients know how long they waited"))
+                .unpredicted("clients know how long they waited")
                 .into()
         }
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::subject::Mounted;
 
@@ -40,10 +40,10 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let total = mount.total();
     if (total.calls as f64) < case.limit(&RULE, "calls_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let (calls, again) = (total.calls, total.retransmissions);
     let share = again as f64 / calls as f64;
@@ -52,20 +52,42 @@ fn judge(case: &Case<'_>) -> Judged {
     // Calls under way when a sample was taken are sent, and not yet counted.
     let under_way = mount.rates.total.in_system_mean.unwrap_or(0.0).ceil();
     if share <= case.limit(&RULE, limit) || (again as f64) <= under_way {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
-    let known: Vec<u64> = mount.rates.transports.iter().filter_map(|one| one.bad_xids).collect();
-    let bad_xids = (!known.is_empty()).then(|| known.iter().sum::<u64>());
-    let is_slow = bad_xids.map(|late| late as f64 > case.limit(&RULE, "late_share") * again as f64);
-    let cause = match (is_slow, mount.is_tcp()) {
+    let late = bad_xids(mount);
+    let is_slow = late.map(|late| late as f64 > case.limit(&RULE, "late_share") * again as f64);
+    let is_high = share > case.limit(&RULE, "high_share");
+    let cause = cause(is_slow, mount.is_tcp());
+    let found = Found::new(&RULE, format!("{numbers}; {cause}"), remedy(is_slow, mount))
+        .severity(if is_high { Severity::High } else { Severity::Medium })
+        .unpredicted("the wait before a retransmission is in no time of a call");
+    let found = match late {
+        Some(late) => found.evidence(format!("{late} replies that nobody waited for any more")),
+        None => found.against("bad XIDs, which tell these apart, are not counted here"),
+    };
+    Ok(together(case, mount).into_iter().fold(found, Found::evidence))
+}
+
+/// Replies whose call had been given up, where they are counted.
+fn bad_xids(mount: &Mounted<'_>) -> Option<u64> {
+    let known = mount.rates.transports.iter().filter_map(|one| one.bad_xids);
+    known.reduce(|sum, one| sum + one)
+}
+
+/// `is_slow`: replies come late.
+fn cause(is_slow: Option<bool>, is_tcp: bool) -> &'static str {
+    match (is_slow, is_tcp) {
         (Some(true), _) => "replies come too late: the server is slow, or timeo too short",
         (Some(false), true) => "replies do not come: the network loses, or connections break",
         (Some(false), false) => {
             "replies do not come: the network loses, or transfers are too large for it"
         }
         (None, _) => "the server is slow, or the network loses",
-    };
-    let remedy = match (is_slow, mount.is_udp(), mount.is_tcp()) {
+    }
+}
+
+fn remedy(is_slow: Option<bool>, mount: &Mounted<'_>) -> &'static str {
+    match (is_slow, mount.is_udp(), mount.is_tcp()) {
         (Some(true), _, false) => {
             "nfskit doctor on the server: its threads, processors and disks; then a longer timeo"
         }
@@ -78,24 +100,7 @@ fn judge(case: &Case<'_>) -> Judged {
         _ => {
             "netstat -i and netstat -s on both ends; proto=tcp, or over UDP smaller rsize and wsize"
         }
-    };
-    let severity = match share > case.limit(&RULE, "high_share") {
-        true => Severity::High,
-        false => Severity::Medium,
-    };
-    let mut found = Found::new(&RULE, format!("{numbers}; {cause}"), remedy)
-        .severity(severity)
-        .gain(Gain::unpredicted("the wait before a retransmission is in no time of a call"));
-    match bad_xids {
-        Some(late) => {
-            found = found.evidence(format!("{late} replies that nobody waited for any more"));
-        }
-        None => found = found.against("bad XIDs, which tell these apart, are not counted here"),
     }
-    for line in together(case, mount) {
-        found = found.evidence(line);
-    }
-    found.into()
 }
 
 /// What nfsstat of SunOS and its successors says besides, of all mounts.

@@ -1,7 +1,7 @@
 //! What a run record of ours says: where the time of a call went when it was measured.
 
 use super::{About, Rule};
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Gain, Layer, NoFinding, Severity};
 
 /// The finding is made of a record ([`found`]), not of counters.
 pub(super) static RULE: Rule = Rule {
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     remedy: "As the part says.",
     gain: "What the record's own study has predicted and measured, where it has.",
     explained_by: &[],
-    judge: |_| Judged::Quiet,
+    judge: |_| Err(NoFinding::NotApplicable),
 };
 
 /// A part of a call's time.
@@ -68,7 +68,7 @@ pub(crate) fn found(recorded: &Recorded) -> Option<(Layer, Found)> {
                 "more at once: {predicted:.1} times predicted, {measured:.1} measured"
             ))
             .gain(Gain::faster("bytes", (predicted, measured), "the record's own study")),
-        None => found.gain(Gain::unpredicted("the record has no study of a change")),
+        None => found.unpredicted("the record has no study of a change"),
     };
     for part in &recorded.parts {
         found = found.evidence(format!("{} {:.0} us", part.name, part.us));

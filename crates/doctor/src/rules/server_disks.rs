@@ -1,8 +1,10 @@
 //! The server's disks are busy.
 
+use counters::host::disk::Disk;
+
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -26,56 +28,60 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-fn judge(case: &Case<'_>) -> Judged {
-    if case.server.is_none() || case.host.is_lifetime {
-        return Judged::Quiet;
-    }
-    let Some(seconds) = case.host.seconds else { return Judged::Quiet };
-    // Parts of disks, and what lies on others, would count twice; RAM and loops are none.
-    let is_disk = |name: &str| {
-        let virtual_ones = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"];
-        let is_part = name.starts_with("sd") && name.ends_with(|one: char| one.is_ascii_digit())
-            || name.starts_with("nvme") && name.contains('p');
-        !is_part && !virtual_ones.iter().any(|begin| name.starts_with(begin))
-    };
-    let disks = case.host.disks.iter().filter(|disk| is_disk(&disk.name));
-    let busy: Vec<(f64, &str, f64)> = disks
-        .filter(|disk| disk.reads + disk.writes > 0)
-        .map(|disk| {
-            let share = disk.busy_ms as f64 / 1e3 / seconds;
-            (share, disk.name.as_str(), disk.wait_ms().unwrap_or(0.0))
-        })
-        .collect();
-    let Some((share, name, wait_ms)) = busy.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))
-    else {
-        return Judged::Quiet;
-    };
-    let share = share.min(1.0);
-    let numbers =
-        format!("disk {name} is busy {:.0} %, a request takes {wait_ms:.1} ms", share * 100.0);
-    if share < case.limit(&RULE, "busy") || wait_ms < case.limit(&RULE, "wait_ms") {
-        return Judged::Fine(numbers);
-    }
-    let mean = busy.iter().map(|(share, _, _)| share.min(1.0)).sum::<f64>() / busy.len() as f64;
-    let skew = share / mean;
-    let is_skewed = busy.len() > 1 && skew > case.limit(&RULE, "skew");
-    let remedy = match is_skewed {
-        true => "spread the exported data over the disks (iostat -x 1 shows the idle ones)",
-        false => "iostat -x 1: reads want memory, writes a log on fast stable storage",
-    };
-    let gain = match is_skewed {
-        true => Gain::faster("disk requests", (1.0, skew), "an even load"),
-        false => Gain::unpredicted("what faster storage takes for these requests is not known"),
-    };
-    let mut found = Found::new(&RULE, numbers, remedy).gain(gain);
-    if is_skewed {
-        found = found.evidence(format!("{skew:.1} times the mean of {} disks", busy.len()));
-    }
-    if let Some(wait) = case.host.processors.and_then(|all| all.share(all.io_wait)) {
-        found = found.evidence(format!("processors wait for disks {:.0} %", wait * 100.0));
-    }
-    found.into()
+/// Parts of disks, and what lies on others, would count twice; RAM and loops are none.
+fn is_disk(name: &str) -> bool {
+    let virtual_ones = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"];
+    let is_part = name.starts_with("sd") && name.ends_with(|one: char| one.is_ascii_digit())
+        || name.starts_with("nvme") && name.contains('p');
+    !is_part && !virtual_ones.iter().any(|begin| name.starts_with(begin))
 }
+
+/// The disks that did anything, each with its share of the time, of 1.
+fn used<'a>(case: &Case<'a>) -> Result<Vec<(f64, &'a Disk)>, NoFinding> {
+    case.server()?;
+    let seconds = case.host.seconds.filter(|_| !case.host.is_lifetime);
+    let seconds = seconds.ok_or(NoFinding::NotApplicable)?;
+    let disks = case.host.disks.iter().filter(|disk| is_disk(&disk.name));
+    let used = disks.filter(|disk| disk.reads + disk.writes > 0);
+    Ok(used.map(|disk| (disk.busy_ms as f64 / 1e3 / seconds, disk)).collect())
+}
+
+/// How many times busier the busiest is than the mean, if that is a skew.
+fn skew(case: &Case<'_>, used: &[(f64, &Disk)], busiest: f64) -> Option<f64> {
+    let mean = used.iter().map(|(share, _)| share.min(1.0)).sum::<f64>() / used.len() as f64;
+    let skew = busiest / mean;
+    (used.len() > 1 && skew > case.limit(&RULE, "skew")).then_some(skew)
+}
+
+fn judge(case: &Case<'_>) -> Judged {
+    let used = used(case)?;
+    let busiest = used.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0));
+    let (share, disk) = busiest.ok_or(NoFinding::NotApplicable)?;
+    let (share, wait_ms) = (share.min(1.0), disk.wait_ms().unwrap_or(0.0));
+    let numbers = format!(
+        "disk {} is busy {:.0} %, a request takes {wait_ms:.1} ms",
+        disk.name,
+        share * 100.0
+    );
+    if share < case.limit(&RULE, "busy") || wait_ms < case.limit(&RULE, "wait_ms") {
+        return Err(NoFinding::Fine(numbers));
+    }
+    let mut found = match skew(case, &used, share) {
+        Some(skew) => Found::new(&RULE, numbers, SPREAD)
+            .gain(Gain::faster("disk requests", (1.0, skew), "an even load"))
+            .evidence(format!("{skew:.1} times the mean of {} disks", used.len())),
+        None => Found::new(&RULE, numbers, FASTER)
+            .unpredicted("what faster storage takes for these requests is not known"),
+    };
+    let wait = case.host.processors.and_then(|all| all.share(all.io_wait));
+    found
+        .evidence
+        .extend(wait.map(|wait| format!("processors wait for disks {:.0} %", wait * 100.0)));
+    Ok(found)
+}
+
+const SPREAD: &str = "spread the exported data over the disks (iostat -x 1 shows the idle ones)";
+const FASTER: &str = "iostat -x 1: reads want memory, writes a log on fast stable storage";
 
 #[cfg(test)]
 mod tests {

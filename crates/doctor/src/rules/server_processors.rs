@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -23,15 +23,13 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     if case.server.is_none() {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
-    let Some(all) = case.host.processors.filter(|_| !case.host.is_lifetime) else {
-        return Judged::Quiet;
-    };
-    let Some(idle) = all.share(all.idle + all.io_wait) else { return Judged::Quiet };
+    let all = case.processors()?;
+    let idle = all.share(all.idle + all.io_wait).ok_or(NoFinding::NotApplicable)?;
     let numbers = format!("the processors are busy {:.0} %", (1.0 - idle) * 100.0);
     if idle >= case.limit(&RULE, "idle") {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let part = |part: u64| all.share(part).unwrap_or(0.0) * 100.0;
     // nfsd works in the kernel: what programs use is not the server's.
@@ -49,7 +47,7 @@ fn judge(case: &Case<'_>) -> Judged {
         found = found.against("most of it are programs, and the server works in the kernel");
         found.severity = Severity::Medium;
     }
-    found.into()
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Calls find no idle thread of the server.
 
+use counters::rates::server::PoolRates;
+
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Missing, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
+use crate::subject::Served;
 
 pub(super) static RULE: Rule = Rule {
     name: "server-threads",
@@ -28,50 +31,51 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
+fn sum(server: &Served, of: fn(&PoolRates) -> Option<u64>) -> Option<u64> {
+    server.rates.pools.iter().filter_map(of).reduce(|sum, one| sum + one)
+}
+
+/// Messages that arrived, those of them that found no idle thread, and the threshold for these.
+///
+/// Where every message is enqueued, those that waited woke no thread; but a thread that is about to
+/// sleep takes the next one without being woken, too: one call at a time, for eight threads of one
+/// processor, woke none in half of all cases.
+fn waited(server: &Served) -> Option<(u64, u64, &'static str)> {
+    let arrived = sum(server, |pool| pool.arrived)?;
+    let enqueued = sum(server, |pool| pool.enqueued)?;
+    let woken = sum(server, |pool| pool.woken).filter(|_| enqueued >= arrived);
+    Some(match woken {
+        Some(woken) => (arrived, arrived.saturating_sub(woken), "woke_none"),
+        None => (arrived, enqueued, "share"),
+    })
+}
+
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
-    let sum = |of: fn(&counters::rates::server::PoolRates) -> Option<u64>| -> Option<u64> {
-        let known: Vec<u64> = server.rates.pools.iter().filter_map(of).collect();
-        (!known.is_empty()).then(|| known.iter().sum())
-    };
-    let (arrived, enqueued) = (sum(|pool| pool.arrived), sum(|pool| pool.enqueued));
-    let Some((arrived, enqueued)) = arrived.zip(enqueued) else {
+    let server = case.server()?;
+    let Some((arrived, waited, limit)) = waited(server) else {
         let what = "whether calls find an idle thread";
-        return Judged::Missing(Missing::new(what, "cat /proc/fs/nfsd/pool_stats"));
+        return Err(NoFinding::missing(what, "cat /proc/fs/nfsd/pool_stats"));
     };
     if (arrived as f64) < case.limit(&RULE, "arrived_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
-    // Where every message is enqueued, those that waited woke no thread; but a thread that is about
-    // to sleep takes the next one without being woken, too: one call at a time, for eight threads
-    // of one processor, woke none in half of all cases.
-    let (enqueued, limit) = match sum(|pool| pool.woken).filter(|_| enqueued >= arrived) {
-        Some(woken) => (arrived.saturating_sub(woken), "woke_none"),
-        None => (enqueued, "share"),
-    };
-    let share = enqueued as f64 / arrived as f64;
+    let share = waited as f64 / arrived as f64;
     let threads = server.rates.threads.unwrap_or(0);
     let numbers = format!("{:.1} % of the calls found no idle thread of {threads}", share * 100.0);
     if share <= case.limit(&RULE, limit) {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let more = (threads * 4).clamp(32, 1024);
-    let mut found =
-        Found::new(&RULE, numbers, format!("rpc.nfsd {more} (threads={more} in nfs.conf)"))
-            .evidence(format!("{enqueued} of {arrived} messages"))
-            .gain(Gain::unpredicted("how long calls waited for a thread is not counted"));
-    let idle = case.host.processors.and_then(|all| all.share(all.idle + all.io_wait));
-    match idle {
-        Some(idle) if idle < case.limit(&RULE, "idle") => {
-            found = found.against("the processors have no idle time: more threads do not help");
-            found.severity = Severity::Medium;
-        }
-        Some(idle) => {
-            found = found.evidence(format!("the processors are idle {:.0} %", idle * 100.0));
-        }
-        None => {}
-    }
-    found.into()
+    let found = Found::new(&RULE, numbers, format!("rpc.nfsd {more} (threads={more} in nfs.conf)"))
+        .evidence(format!("{waited} of {arrived} messages"))
+        .unpredicted("how long calls waited for a thread is not counted");
+    Ok(match case.host.idle() {
+        Some(idle) if idle < case.limit(&RULE, "idle") => found
+            .against("the processors have no idle time: more threads do not help")
+            .severity(Severity::Medium),
+        Some(idle) => found.evidence(format!("the processors are idle {:.0} %", idle * 100.0)),
+        None => found,
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -37,16 +37,16 @@ const CHANGES: [&str; 11] = [
 ];
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
+    let server = case.server()?;
     let all = server.all_calls();
     if (all as f64) < case.limit(&RULE, "calls_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let changes: u64 = CHANGES.iter().map(|name| server.calls(name)).sum();
     let share = changes as f64 / all as f64;
     let numbers = format!("{:.1} % of the calls change something", share * 100.0);
     if share < case.limit(&RULE, "low_share") {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let is_async = case.evidence.setting("etc/exports").is_some_and(|text| {
         text.lines().any(|line| !line.starts_with('#') && line.contains("async"))
@@ -69,7 +69,7 @@ fn judge(case: &Case<'_>) -> Judged {
         found =
             found.against("an export is async: it does not wait, and loses data when it crashes");
     }
-    found.into()
+    Ok(found)
 }
 
 /// Of the calls that must be stable, by what a flush takes of the disk that has most of them.

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -22,18 +22,17 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount.filter(|mount| mount.is_tcp()) else { return Judged::Quiet };
+    let mount = case.mount.filter(|mount| mount.is_tcp()).ok_or(NoFinding::NotApplicable)?;
     let limit = case.limit(&RULE, "tenths_of_s");
-    let Some(timeo) = mount.number("timeo").filter(|timeo| *timeo < limit) else {
-        return Judged::Quiet;
-    };
+    let timeo =
+        mount.number("timeo").filter(|timeo| *timeo < limit).ok_or(NoFinding::NotApplicable)?;
     let again = mount.total().retransmissions;
     let what = format!("a call is retransmitted after {:.1} s (timeo={timeo:.0})", timeo / 10.0);
     Found::new(&RULE, what, "mount again with timeo=600")
         .of_settings()
         .severity(if again > 0 { Severity::Medium } else { Severity::Low })
         .evidence(format!("{again} retransmissions"))
-        .gain(Gain::unpredicted("it is in the time of calls that are retransmitted only"))
+        .unpredicted("it is in the time of calls that are retransmitted only")
         .into()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -32,24 +32,25 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount.filter(|mount| mount.is_tcp() && !mount.is_lifetime()) else {
-        return Judged::Quiet;
-    };
+    let mount = case
+        .mount
+        .filter(|mount| mount.is_tcp() && !mount.is_lifetime())
+        .ok_or(NoFinding::NotApplicable)?;
     let has_others = mount.now.is_printed() && mount.number("nconnect").is_some();
     if mount.now.transports.len() != 1 || has_others {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let total = &mount.rates.total;
     let both = total.sent_bytes_per_s.zip(total.received_bytes_per_s);
     let (Some((sent, received)), Some(outstanding)) = (both, total.outstanding_mean) else {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     };
     let rate = sent.max(received);
     let numbers = format!("one connection carries {:.0} MB/s", rate / 1e6);
     let is_full =
         rate >= case.limit(&RULE, "bytes_per_s") && outstanding >= case.limit(&RULE, "outstanding");
     if !is_full {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     Found::new(
         &RULE,

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -29,45 +29,40 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, _, means) = match case.used(&RULE) {
-        Ok(used) => used,
-        Err(judged) => return judged,
-    };
+    let (mount, _, means) = case.used(&RULE)?;
     let transports = &mount.rates.transports;
     let slots = transports.iter().filter_map(|one| one.slots_max).max();
     let backlog: f64 = transports.iter().filter_map(|one| one.backlog_mean).sum();
     let outstanding: f64 = transports.iter().filter_map(|one| one.outstanding_mean).sum();
-    let Some(slots) = slots else { return Judged::Quiet };
+    let slots = slots.ok_or(NoFinding::NotApplicable)? as f64;
     let numbers =
         format!("{backlog:.1} calls wait for a slot when one is sent, of at most {slots}");
     if backlog <= case.limit(&RULE, "backlog") {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let name = if mount.is_udp() { "udp_slot_table_entries" } else { "tcp_max_slot_table_entries" };
     let limit = case.evidence.number(&format!("proc/sys/sunrpc/{name}"));
-    let is_reached = limit.is_some_and(|limit| slots as f64 >= limit);
-    if !is_reached && limit.is_some() {
-        return Judged::Quiet;
+    if limit.is_some_and(|limit| slots < limit) {
+        return Err(NoFinding::NotApplicable);
     }
     let times = ((outstanding + backlog) / outstanding.max(1.0)).ceil().clamp(2.0, 8.0);
     let remedy = match mount.is_udp() {
         true => "mount again with proto=tcp,nconnect=4".to_owned(),
         false => format!(
             "sysctl -w sunrpc.{name}={:.0}, then mount again; or nconnect={times:.0}",
-            (slots as f64 * times).clamp(64.0, 128.0)
+            (slots * times).clamp(64.0, 128.0)
         ),
     };
     let on_way = mount.rates.total.outstanding_mean.unwrap_or(outstanding).max(1.0);
-    let floor_ms = case.floor().map(|floor| floor.ms);
-    let mut found = Found::new(&RULE, numbers, remedy)
+    let found = Found::new(&RULE, numbers, remedy)
         .evidence(format!("{outstanding:.1} calls outstanding when one is sent"))
-        .gain(model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms));
-    if limit.is_none() {
-        found = found
+        .gain(model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, case.floor_ms()));
+    Ok(match limit {
+        Some(_) => found,
+        None => found
             .against(format!("the limit is not known (sysctl sunrpc.{name})"))
-            .severity(Severity::Medium);
-    }
-    found.into()
+            .severity(Severity::Medium),
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "slow-clock",
@@ -33,10 +33,10 @@ fn judge(case: &Case<'_>) -> Judged {
             "dmesg | grep -i clocksource says why",
         )
         .of_settings()
-        .gain(Gain::unpredicted("looks at the clock are not counted"))
+        .unpredicted("looks at the clock are not counted")
         .into(),
-        Some(clock) => Judged::Fine(format!("clock {clock}")),
-        None => Judged::Quiet,
+        Some(clock) => Err(NoFinding::Fine(format!("clock {clock}"))),
+        None => Err(NoFinding::NotApplicable),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
@@ -52,45 +52,45 @@ fn is_stable(mount: &Mounted<'_>) -> bool {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let names: Vec<&str> = STABLE.into_iter().chain(is_stable(mount).then_some("WRITE")).collect();
     let (stable, total) = (mount.group(&names), mount.total());
-    let known = floor::cheapest_call_ms(mount);
-    let (Some(means), Some(cheap)) = (stable.means(), case.cheapest_ms()) else {
-        return Judged::Quiet;
-    };
+    let times = stable.means().zip(case.cheapest_ms());
+    let (means, cheap) = times.ok_or(NoFinding::NotApplicable)?;
     if (stable.calls as f64) < case.limit(&RULE, "calls_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
-    let share = stable.time_share_of(&total);
+    let (share, ms) = (stable.time_share_of(&total), means.rtt_ms);
     let numbers = format!(
-        "what must be stable takes {:.1} ms a call ({:.0} % of all time), the least {cheap:.2} ms",
-        means.rtt_ms,
+        "what must be stable takes {ms:.1} ms a call ({:.0} % of all time), the least {cheap:.2} \
+         ms",
         share * 100.0
     );
-    let is_slow =
-        means.rtt_ms > case.limit(&RULE, "ms") && means.rtt_ms > case.limit(&RULE, "times") * cheap;
-    if !is_slow {
-        return Judged::Fine(numbers);
+    if ms <= case.limit(&RULE, "ms") || ms <= case.limit(&RULE, "times") * cheap {
+        return Err(NoFinding::Fine(numbers));
     }
-    // By Little's law; counters since the beginning have all the time in them in which nobody
-    // asked.
-    let seconds = mount.rates.span.seconds.filter(|_| !mount.is_lifetime());
-    let on_way = seconds.map_or(1.0, |seconds| stable.calls as f64 / seconds * means.rtt_ms / 1e3);
-    let gain = match (share > 0.02, known) {
-        // What it does besides takes as long as one of the cheapest calls, or as two (0.9 and 1.7
-        // were measured with the drill's memory).
-        (true, Some(_)) => model::logged(share, means.rtt_ms, (cheap, 2.0 * cheap), on_way),
-        (true, None) => Gain::unpredicted("no call shows what the server takes without its disk"),
-        (false, _) => Gain::unpredicted("it takes little of the time now"),
-    };
     let is_much = share > case.limit(&RULE, "share");
     Found::new(&RULE, numbers, remedy(mount, &stable))
         .severity(if is_much { Severity::High } else { Severity::Low })
         .evidence(format!("{} calls that must be stable of {}", stable.calls, total.calls))
         .against("WRITEs that wait for the disk under memory pressure look the same")
-        .gain(gain)
+        .gain(gain(mount, &stable, share, (ms, cheap)))
         .into()
+}
+
+/// Of a write log: `times` are of a stable call and of the cheapest one, ms.
+fn gain(mount: &Mounted<'_>, stable: &Group, share: f64, (ms, cheap): (f64, f64)) -> Gain {
+    // By Little's law; counters since the beginning have all the time in them in which nobody
+    // asked.
+    let seconds = mount.rates.span.seconds.filter(|_| !mount.is_lifetime());
+    let on_way = seconds.map_or(1.0, |seconds| stable.calls as f64 / seconds * ms / 1e3);
+    match (share > 0.02, floor::cheapest_call_ms(mount)) {
+        // What it does besides takes as long as one of the cheapest calls, or as two (0.9 and 1.7
+        // were measured with the drill's memory).
+        (true, Some(_)) => model::logged(share, ms, (cheap, 2.0 * cheap), on_way),
+        (true, None) => Gain::unpredicted("no call shows what the server takes without its disk"),
+        (false, _) => Gain::unpredicted("it takes little of the time now"),
+    }
 }
 
 /// What to do on the server; where WRITEs are stable, also what ours has for them.

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -26,9 +26,10 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let host = case.host;
-    let Some(seconds) = host.seconds.filter(|seconds| !host.is_lifetime && *seconds > 0.0) else {
-        return Judged::Quiet;
-    };
+    let seconds = host
+        .seconds
+        .filter(|seconds| !host.is_lifetime && *seconds > 0.0)
+        .ok_or(NoFinding::NotApplicable)?;
     let mut fullest: Option<(f64, f64, &str)> = None;
     for device in &host.devices {
         let path = format!("sys/class/net/{}/speed", device.name);
@@ -39,14 +40,14 @@ fn judge(case: &Case<'_>) -> Judged {
             fullest = Some((share, mbit, &device.name));
         }
     }
-    let Some((share, mbit, name)) = fullest else { return Judged::Quiet };
+    let (share, mbit, name) = fullest.ok_or(NoFinding::NotApplicable)?;
     let numbers = format!("{name} uses {:.0} % of {mbit:.0} Mbit/s", share.min(1.0) * 100.0);
     let is_slow = mbit <= case.limit(&RULE, "mbit") && share > 0.3;
     match share > case.limit(&RULE, "busy") || is_slow {
         true => Found::new(&RULE, numbers, format!("ethtool {name}; a faster link between"))
             .gain(Gain::faster("bytes", (1.0, 2.0), "a link twice as fast, until another limits"))
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

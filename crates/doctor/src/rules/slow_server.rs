@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::floor;
 use crate::limits::Threshold;
 use crate::subject::Mounted;
@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
-    let Some(cheap) = floor::cheapest_call_ms(mount) else { return Judged::Quiet };
+    let mount = case.mount()?;
+    let cheap = floor::cheapest_call_ms(mount).ok_or(NoFinding::NotApplicable)?;
     let Some(floor) = case.floor() else {
         let what = format!("the cheapest call takes {cheap:.1} ms, and the way is not known");
         return match cheap > case.limit(&RULE, "blind_ms") {
@@ -42,9 +42,9 @@ fn judge(case: &Case<'_>) -> Judged {
                 .severity(Severity::Medium)
                 .certainty(crate::Certainty::Possible)
                 .against("a long way takes as long: ping, or ss -tino, tells them apart")
-                .gain(Gain::unpredicted("what is waited for is on the server"))
+                .unpredicted("what is waited for is on the server")
                 .into(),
-            false => Judged::Quiet,
+            false => Err(NoFinding::NotApplicable),
         };
     };
     let numbers =
@@ -54,16 +54,16 @@ fn judge(case: &Case<'_>) -> Judged {
     let part = (cheap - ahead_ms(mount, calls)) / calls;
     let is_slow = part > case.limit(&RULE, "ms") && part > case.limit(&RULE, "times") * floor.ms;
     if !is_slow {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let mut found = Found::new(&RULE, format!("{numbers}: the server lets calls wait"), REMEDY)
-        .gain(Gain::unpredicted("what is waited for is on the server"));
+        .unpredicted("what is waited for is on the server");
     if let Some(now) = floor.now_ms.filter(|now| *now > 2.0 * floor.ms && *now > cheap / 2.0) {
         found = found
             .against(format!("TCP's round trip is {now:.2} ms now: queues in the network"))
             .certainty(crate::Certainty::Possible);
     }
-    found.into()
+    Ok(found)
 }
 
 /// What the bytes of the mount's own READs and WRITEs take that are outstanding: as long as the

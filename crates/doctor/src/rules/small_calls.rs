@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -28,21 +28,21 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let (writes, total) = (mount.group(&["WRITE"]), mount.total());
     let (Some(means), Some(wsize)) = (writes.means(), mount.number("wsize")) else {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     };
     let share = writes.time_share_of(&total);
     let bytes = writes.sent_bytes as f64 / writes.calls as f64;
     if (writes.calls as f64) < case.limit(&RULE, "calls_min")
         || share < case.limit(&RULE, "time_share")
     {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let numbers = format!("a WRITE carries {:.1} KiB of {:.0}", bytes / 1024.0, wsize / 1024.0);
     if bytes >= case.limit(&RULE, "bytes") || bytes * 4.0 > wsize {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
     let gain = match case.cheapest_ms() {
         Some(cheap) => {
@@ -57,7 +57,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if let Some(direct) = mount.rates.bytes.map(|bytes| bytes.bytes.direct_write) {
         found = found.evidence(format!("{:.0} MB of them with O_DIRECT", direct as f64 / 1e6));
     }
-    found.into()
+    Ok(found)
 }
 
 #[cfg(test)]

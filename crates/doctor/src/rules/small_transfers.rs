@@ -2,9 +2,10 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
+use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {
     name: "small-transfers",
@@ -30,43 +31,51 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
-    let sizes = [("READ", "rsize"), ("WRITE", "wsize")];
-    let known: Vec<(&str, &str, f64)> = sizes
-        .into_iter()
-        .filter_map(|(name, option)| Some((name, option, mount.number(option)?)))
-        .filter(|(_, _, size)| *size > 0.0)
-        .collect();
+/// An operation, its option, and the bytes that this allows.
+type Size = (&'static str, &'static str, f64);
+
+fn sizes(mount: &Mounted<'_>) -> Vec<Size> {
+    let sizes = [("READ", "rsize"), ("WRITE", "wsize")].into_iter();
+    let known = sizes.filter_map(|(name, option)| Some((name, option, mount.number(option)?)));
+    known.filter(|(_, _, size)| *size > 0.0).collect()
+}
+
+fn listed(sizes: &[Size], one: impl Fn(&str, f64) -> String) -> String {
+    let each = sizes.iter().map(|(_, option, size)| one(option, *size));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The sizes below the threshold.
+fn small(case: &Case<'_>) -> Result<Vec<Size>, NoFinding> {
+    let known = sizes(case.mount()?);
     let limit = case.limit(&RULE, "bytes");
-    let small: Vec<&(&str, &str, f64)> =
-        known.iter().filter(|(_, _, size)| *size < limit).collect();
-    if small.is_empty() {
-        let said =
-            known.iter().map(|(_, option, size)| format!("{option} {:.0} KiB", size / 1024.0));
-        return match known.is_empty() {
-            true => Judged::Quiet,
-            false => Judged::Fine(said.collect::<Vec<_>>().join(", ")),
-        };
+    let small: Vec<Size> = known.iter().copied().filter(|(_, _, size)| *size < limit).collect();
+    match (small.is_empty(), known.is_empty()) {
+        (true, true) => Err(NoFinding::NotApplicable),
+        (true, false) => Err(NoFinding::Fine(listed(&known, |option, size| {
+            format!("{option} {:.0} KiB", size / 1024.0)
+        }))),
+        (false, _) => Ok(small),
     }
-    let total = mount.total();
-    let names: Vec<&str> = small.iter().map(|(name, _, _)| *name).collect();
-    let moved = mount.group(&names);
-    let share = moved.time_share_of(&total);
-    let least = small.iter().map(|(_, _, size)| *size).fold(f64::INFINITY, f64::min);
-    let said = small.iter().map(|(_, option, size)| format!("{option}={size:.0}"));
-    let what = format!(
-        "transfers are small ({}){}",
-        said.collect::<Vec<_>>().join(", "),
-        mount.of_time(share)
-    );
-    let gain = match (moved.means(), case.cheapest_ms()) {
-        (Some(means), Some(cheap)) => {
+}
+
+fn gain(case: &Case<'_>, moved: &Group, least: f64) -> Gain {
+    match moved.means().zip(case.cheapest_ms()) {
+        Some((means, cheap)) => {
             let fixed = (cheap.min(means.rtt_ms) * 0.7, cheap.min(means.rtt_ms));
             model::larger_transfers(means.rtt_ms, least, 262_144.0, fixed)
         }
-        _ => Gain::unpredicted("no small calls to fit the part that does not depend on bytes"),
-    };
+        None => Gain::unpredicted("no small calls to fit the part that does not depend on bytes"),
+    }
+}
+
+fn judge(case: &Case<'_>) -> Judged {
+    let (mount, small) = (case.mount()?, small(case)?);
+    let names: Vec<&str> = small.iter().map(|(name, _, _)| *name).collect();
+    let (moved, total) = (mount.group(&names), mount.total());
+    let share = moved.time_share_of(&total);
+    let least = small.iter().map(|(_, _, size)| *size).fold(f64::INFINITY, f64::min);
+    let gain = gain(case, &moved, least);
     let bytes = moved.sent_bytes.max(moved.received_bytes) as f64;
     let bytes_of_call = bytes / (moved.calls as f64).max(1.0);
     // Where nobody counts bytes, they may be.
@@ -77,24 +86,22 @@ fn judge(case: &Case<'_>) -> Judged {
         true if pays => Severity::Medium,
         _ => Severity::Low,
     };
-    let mut found = Found::new(
-        &RULE,
-        what,
-        "mount again without rsize and wsize, or with rsize=1048576,wsize=1048576",
-    )
-    .of_settings()
-    .severity(severity)
-    .evidence(format!("{} READs and WRITEs of {} calls", moved.calls, total.calls))
-    .against("some servers offer no more: the kernel takes the smaller of both")
-    .gain(gain);
-    if bytes > 0.0 {
-        found = found.evidence(format!("{:.1} KiB in each, with headers", bytes_of_call / 1024.0));
-    }
-    if !is_full {
-        found = found.against("calls carry less than they may: the program makes them small");
-    }
-    found.into()
+    let sizes = listed(&small, |option, size| format!("{option}={size:.0}"));
+    let what = format!("transfers are small ({sizes}){}", mount.of_time(share));
+    Found::new(&RULE, what, REMEDY)
+        .of_settings()
+        .severity(severity)
+        .evidence(format!("{} READs and WRITEs of {} calls", moved.calls, total.calls))
+        .against("some servers offer no more: the kernel takes the smaller of both")
+        .gain(gain)
+        .evidence_if(bytes > 0.0, || {
+            format!("{:.1} KiB in each, with headers", bytes_of_call / 1024.0)
+        })
+        .against_if(!is_full, "calls carry less than they may: the program makes them small")
+        .into()
 }
+
+const REMEDY: &str = "mount again without rsize and wsize, or with rsize=1048576,wsize=1048576";
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,14 +30,16 @@ fn judge(case: &Case<'_>) -> Judged {
     let limits = case.evidence.setting("proc/sys/net/ipv4/tcp_mem").unwrap_or("");
     let limits: Vec<f64> =
         limits.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-    let (Some(used), &[_, pressure, most]) = (used, &limits[..]) else { return Judged::Quiet };
+    let (Some(used), &[_, pressure, most]) = (used, &limits[..]) else {
+        return Err(NoFinding::NotApplicable);
+    };
     let numbers = format!("TCP holds {used} pages, and shrinks windows from {pressure:.0} on");
     match used as f64 >= case.limit(&RULE, "share") * pressure {
         true => Found::new(&RULE, numbers, "ss -tm; sysctl net.ipv4.tcp_mem")
             .severity(if used as f64 >= most { Severity::High } else { Severity::Medium })
-            .gain(Gain::unpredicted("which connection lost how much is not counted"))
+            .unpredicted("which connection lost how much is not counted")
             .into(),
-        false => Judged::Fine(format!("TCP holds {used} of {pressure:.0} pages")),
+        false => Err(NoFinding::Fine(format!("TCP holds {used} of {pressure:.0} pages"))),
     }
 }
 

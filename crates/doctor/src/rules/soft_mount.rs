@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "soft-mount",
@@ -21,10 +21,10 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let is_soft = mount.now.option("soft").is_some();
     if !is_soft || mount.now.option("ro").is_some() {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let writes = mount.group(&["WRITE"]).calls;
     let what = "the mount is soft: what a server does not answer in time is an error (EIO)";
@@ -32,7 +32,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .of_settings()
         .severity(if writes > 0 { Severity::Medium } else { Severity::Low })
         .evidence(format!("{writes} WRITEs; timeo={}", mount.now.option("timeo").unwrap_or("?")))
-        .gain(Gain::unpredicted("it is about safety, not speed"))
+        .unpredicted("it is about safety, not speed")
         .into()
 }
 

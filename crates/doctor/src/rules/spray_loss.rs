@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let worst = case.evidence.last.sprays.iter().max_by(|a, b| a.share().total_cmp(&b.share()));
-    let Some(worst) = worst else { return Judged::Quiet };
+    let worst = worst.ok_or(NoFinding::NotApplicable)?;
     let numbers = format!(
         "{} dropped {} of {} packets of {} bytes ({:.1} %)",
         worst.host,
@@ -41,9 +41,9 @@ fn judge(case: &Case<'_>) -> Judged {
     match worst.share() > case.limit(&RULE, "share") {
         true => Found::new(&RULE, numbers, "ethtool -G there; mount with proto=tcp")
             .against("spray does not say where a packet was lost: here, on the way or there")
-            .gain(Gain::unpredicted("NFS over TCP does not send so"))
+            .unpredicted("NFS over TCP does not send so")
             .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

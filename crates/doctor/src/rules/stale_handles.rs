@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(server) = case.server else { return Judged::Quiet };
+    let server = case.server()?;
     let (Some(stale), Some(calls)) = (server.rates.stale_handles, server.rates.calls) else {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     };
     match stale as f64 > case.limit(&RULE, "share") * (calls as f64).max(1.0) {
         true => Found::new(
@@ -32,9 +32,9 @@ fn judge(case: &Case<'_>) -> Judged {
             format!("{stale} stale handles in {calls} calls"),
             "exportfs -v: was an export replaced? mount it again on its clients",
         )
-        .gain(Gain::unpredicted("it is an error, not a delay"))
+        .unpredicted("it is an error, not a delay")
         .into(),
-        false => Judged::Fine(format!("{stale} stale handles")),
+        false => Err(NoFinding::Fine(format!("{stale} stale handles"))),
     }
 }
 

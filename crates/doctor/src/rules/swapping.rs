@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -28,16 +28,16 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let host = case.host;
     let both = host.pages.as_ref().zip(host.seconds.filter(|seconds| *seconds > 0.0));
-    let Some((pages, seconds)) = both.filter(|_| !host.is_lifetime) else { return Judged::Quiet };
+    let (pages, seconds) = both.filter(|_| !host.is_lifetime).ok_or(NoFinding::NotApplicable)?;
     let of = |name| pages.of(name).unwrap_or(0);
     let (back, out) = (of("pswpin"), of("pswpout"));
     let rate = back.saturating_add(out) as f64 / seconds;
     let numbers = format!("{rate:.0} pages/s swapped ({back} in, {out} out)");
     match rate > case.limit(&RULE, "pages_per_s") {
         true => Found::new(&RULE, numbers, "ps -eo rss,comm --sort -rss | head")
-            .gain(Gain::unpredicted("who waits for which page is not counted"))
+            .unpredicted("who waits for which page is not counted")
             .into(),
-        false => Judged::Fine("no swapping".to_owned()),
+        false => Err(NoFinding::Fine("no swapping".to_owned())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -26,10 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let (mount, total, means) = match case.counted(&RULE) {
-        Ok(used) => used,
-        Err(judged) => return judged,
-    };
+    let (mount, total, means) = case.counted(&RULE)?;
     let links = mount.group(&["READLINK"]);
     let (share, time) = (links.share_of(&total), links.time_share_of(&total));
     // The link's own name is looked up before it is read.
@@ -50,7 +47,7 @@ fn judge(case: &Case<'_>) -> Judged {
             None => Gain::unpredicted("the times of calls are not known"),
         })
         .into(),
-        false => Judged::Fine(numbers),
+        false => Err(NoFinding::Fine(numbers)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -24,9 +24,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     if mount.now.option("sync").is_none() || mount.now.option("noac").is_some() {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let (writes, total) = (mount.group(&["WRITE"]), mount.total());
     let share = writes.time_share_of(&total);

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Missing, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -32,45 +32,44 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
+/// Segments retransmitted and sent, of NFS's connections; none where there are none.
+fn of_nfs(case: &Case<'_>) -> Option<(u64, u64)> {
+    let connections = case.evidence.last.connections.iter();
+    let nfs =
+        connections.filter(|one| one.peer_port() == Some(2049) || one.local.ends_with(":2049"));
+    let counted = nfs.filter_map(|one| Some((one.retransmitted?, one.segments_sent?)));
+    counted.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
 fn judge(case: &Case<'_>) -> Judged {
     let Some(protocols) = &case.host.protocols else {
         let what = "whether the network loses segments";
-        return Judged::Missing(Missing::new(what, "cat /proc/net/snmp /proc/net/netstat"));
+        return Err(NoFinding::missing(what, "cat /proc/net/snmp /proc/net/netstat"));
     };
     let of = |name| protocols.of("Tcp", name);
-    let Some((again, sent)) = of("RetransSegs").zip(of("OutSegs")) else { return Judged::Quiet };
-    let connections = case.evidence.last.connections.iter();
-    let nfs: Vec<(u64, u64)> = connections
-        .filter(|one| one.peer_port() == Some(2049) || one.local.ends_with(":2049"))
-        .filter_map(|one| Some((one.retransmitted?, one.segments_sent?)))
-        .collect();
+    let (again, sent) = of("RetransSegs").zip(of("OutSegs")).ok_or(NoFinding::NotApplicable)?;
     if (sent as f64) < case.limit(&RULE, "segments_min") {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let share = again as f64 / sent as f64;
     let numbers = format!("{again} of {sent} TCP segments retransmitted ({:.2} %)", share * 100.0);
     let is_chance = (again as f64) < case.limit(&RULE, "events_min");
     if share <= case.limit(&RULE, "share") || is_chance {
-        return Judged::Fine(numbers);
+        return Err(NoFinding::Fine(numbers));
     }
-    let mut found = Found::new(&RULE, numbers, "ip -s link; ethtool -S DEVICE; then the switch")
-        .severity(match share > case.limit(&RULE, "high_share") {
-            true => Severity::High,
-            false => Severity::Medium,
-        })
-        .gain(Gain::unpredicted("what a loss costs depends on where in a message it is"));
-    let (lost, all) = nfs.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    match (nfs.is_empty(), lost) {
-        (true, _) => found.against.push("it is of all connections of this host".to_owned()),
-        (false, 0) => {
-            found = found.against("no segment of NFS's connections was: others lose");
-            found.severity = Severity::Low;
+    let is_high = share > case.limit(&RULE, "high_share");
+    let found = Found::new(&RULE, numbers, "ip -s link; ethtool -S DEVICE; then the switch")
+        .severity(if is_high { Severity::High } else { Severity::Medium })
+        .unpredicted("what a loss costs depends on where in a message it is");
+    Ok(match of_nfs(case) {
+        None => found.against("it is of all connections of this host"),
+        Some((0, _)) => found
+            .against("no segment of NFS's connections was: others lose")
+            .severity(Severity::Low),
+        Some((lost, all)) => {
+            found.evidence(format!("{lost} of {all} segments of NFS's connections"))
         }
-        (false, lost) => {
-            found = found.evidence(format!("{lost} of {all} segments of NFS's connections"));
-        }
-    }
-    found.into()
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 use crate::limits::Threshold;
 use crate::subject::Served;
 
@@ -48,7 +48,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .any(|mount| mount.transports.iter().any(|transport| transport.kind == "udp"));
     let is_used = is_mounted || comes_to_server;
     if lost == 0 || lost as f64 <= case.limit(&RULE, "share") * (came.max(lost) as f64) {
-        return Judged::Quiet;
+        return Err(NoFinding::NotApplicable);
     }
     let what = format!("{lost} datagrams lost in this host, of {came} that came");
     Found::new(&RULE, what, "mount with proto=tcp; else sysctl -w net.core.rmem_max=8388608")
@@ -58,7 +58,7 @@ fn judge(case: &Case<'_>) -> Judged {
             true => "other programs use UDP, too",
             false => "no mount and no server here uses UDP: it is other programs'",
         })
-        .gain(Gain::unpredicted("it is the wait before a retransmission"))
+        .unpredicted("it is the wait before a retransmission")
         .into()
 }
 

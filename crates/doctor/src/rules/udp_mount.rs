@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "udp-mount",
@@ -22,13 +22,13 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
+    let mount = case.mount()?;
     let is_old = mount.now.version() == Some(2);
     let what = match (mount.is_udp(), is_old) {
         (true, true) => "version 2 over UDP",
         (true, false) => "NFS over UDP",
         (false, true) => "version 2 (8 KiB a transfer, every WRITE stable)",
-        (false, false) => return Judged::Quiet,
+        (false, false) => return Err(NoFinding::NotApplicable),
     };
     let total = mount.total();
     let again = total.retransmissions;
@@ -43,7 +43,7 @@ fn judge(case: &Case<'_>) -> Judged {
         true => Severity::High,
         false => Severity::Medium,
     })
-    .gain(Gain::unpredicted("the wait before a retransmission is in no time of a call"))
+    .unpredicted("the wait before a retransmission is in no time of a call")
     .into()
 }
 
