@@ -9,7 +9,7 @@ use load::scratch::Scratch;
 use perf::units::Instant;
 use wire::nfs3::{FType, FileHandle, StableHow};
 
-use crate::walk::{Ended, Walk};
+use crate::walk::{Ended, Walk, Wrong};
 use crate::{Difference, fault};
 
 /// Bytes that are read and written: more than a packet takes, so that a way that loses full
@@ -32,9 +32,7 @@ impl Walk<'_> {
         let begin = self.clock.now();
         let session = match self.steps.session(ports).await {
             Ok(session) => session.with_root(root),
-            Err(error) => {
-                return self.failed_call(Phase::Fsinfo, begin, &error);
-            }
+            Err(error) => return self.answered(Phase::Fsinfo, begin, Err(error)),
         };
         self.attributes(&session, root).await?;
         self.go_on(is_stopped)?;
@@ -57,9 +55,8 @@ impl Walk<'_> {
         let pathconf = pathconf.map(|found| format!("names of up to {} bytes", found.name_max));
         self.answered(Phase::Pathconf, begin, pathconf)?;
         let begin = self.clock.now();
-        let getattr = session
-            .getattr(root)
-            .await
+        let getattr = session.getattr(root).await;
+        let getattr = getattr
             .map(|found| format!("mode {:o}, owner {}:{}", found.mode, found.uid, found.gid));
         self.answered(Phase::Getattr, begin, getattr)
     }
@@ -70,36 +67,21 @@ impl Walk<'_> {
         begin: Instant,
         answer: Result<String, Error>,
     ) -> Result<(), Ended> {
-        match answer {
-            Ok(what) => {
-                self.done(phase, begin, what);
-                Ok(())
-            }
-            Err(error) => self.failed_call(phase, begin, &error),
-        }
+        let tried = answer.map(|what| ((), what)).map_err(|error| Wrong::of(&error));
+        self.settle(phase, begin, tried).map(drop)
     }
 
-    /// The largest of the first files that there are.
     async fn read(&mut self, session: &Session, root: FileHandle) -> Result<(), Ended> {
         let begin = self.clock.now();
-        let read = async {
-            let Some((name, file)) = largest(session, root).await? else { return Ok(None) };
-            let count = BYTES.min(session.sizes().read_bytes_max.max(BYTES));
-            let read = session.read(file, 0, count).await?;
-            Ok(Some((name, read.data.len())))
-        };
-        let read: Result<_, Error> = read.await;
-        match read {
-            Ok(Some((name, bytes))) => {
-                self.done(Phase::Read, begin, format!("{bytes} bytes of {name:?}"));
-                Ok(())
-            }
+        let answer = match read_largest(session, root).await {
+            Ok(Some((name, bytes))) => Ok(format!("{bytes} bytes of {name:?}")),
             Ok(None) => {
                 self.skip(Phase::Read, "there is no file in the directory itself");
-                Ok(())
+                return Ok(());
             }
-            Err(error) => self.failed_call(Phase::Read, begin, &error),
-        }
+            Err(error) => Err(error),
+        };
+        self.answered(Phase::Read, begin, answer)
     }
 
     /// In a directory of its own, which is removed however it goes.
@@ -107,7 +89,22 @@ impl Walk<'_> {
         let begin = self.clock.now();
         let tag = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
         let name = Scratch::name_for(&tag);
-        let written = match Scratch::create(session, &name).await {
+        let written = match self.written(session, &name).await {
+            Ok(difference) => {
+                self.checked.clock = Some(difference);
+                Ok(((), format!("{BYTES} bytes, stable, and read back; {name} was removed")))
+            }
+            Err(error) => {
+                let what = format!("{error} (in {name})");
+                Err(Wrong { fault: fault::of(&error), what })
+            }
+        };
+        self.settle(Phase::Write, begin, written).map(drop)
+    }
+
+    /// Makes the directory, writes there, and removes it.
+    async fn written(&self, session: &Session, name: &str) -> Result<Difference, Error> {
+        match Scratch::create(session, name).await {
             Ok(scratch) => {
                 let written = self.write_in(session, &scratch).await;
                 let removed = scratch.remove(session).await;
@@ -115,22 +112,10 @@ impl Walk<'_> {
             }
             Err(error) => {
                 // It may have been made, and the answer lost.
-                if let Ok(Some(scratch)) = Scratch::find(session, &name).await {
+                if let Ok(Some(scratch)) = Scratch::find(session, name).await {
                     scratch.remove(session).await.ok();
                 }
                 Err(error)
-            }
-        };
-        match written {
-            Ok(difference) => {
-                self.checked.clock = Some(difference);
-                let what = format!("{BYTES} bytes, stable, and read back; {name} was removed");
-                self.done(Phase::Write, begin, what);
-                Ok(())
-            }
-            Err(error) => {
-                let what = format!("{error} (in {name})");
-                self.failed(Phase::Write, begin, fault::of(&error), what)
             }
         }
     }
@@ -153,11 +138,17 @@ impl Walk<'_> {
             return Err(session.nonsense("READ", "other bytes than were written"));
         }
         let theirs = f64::from(mtime.seconds) + f64::from(mtime.nseconds) * 1e-9;
-        let (before, after) = (before.as_secs_f64(), after.as_secs_f64());
-        Ok(Difference {
+        Ok(Difference::between(theirs, before.as_secs_f64(), after.as_secs_f64()))
+    }
+}
+
+impl Difference {
+    /// By the server's time of a change that was made between two times of ours.
+    fn between(theirs: f64, before: f64, after: f64) -> Self {
+        Self {
             ahead_ms: (theirs - f64::midpoint(before, after)) * 1e3,
             error_ms: (after - before) / 2.0 * 1e3 + TICK_MS,
-        })
+        }
     }
 }
 
@@ -173,6 +164,17 @@ async fn read_back(session: &Session, file: FileHandle, len: usize) -> Result<Ve
     Ok(read)
 }
 
+/// Reads the beginning of the largest of the first files that there are.
+async fn read_largest(
+    session: &Session,
+    root: FileHandle,
+) -> Result<Option<(String, usize)>, Error> {
+    let Some((name, file)) = largest(session, root).await? else { return Ok(None) };
+    let count = BYTES.min(session.sizes().read_bytes_max.max(BYTES));
+    let read = session.read(file, 0, count).await?;
+    Ok(Some((name, read.data.len())))
+}
+
 /// A file in a directory, by what the first page of its listing says.
 async fn largest(
     session: &Session,
@@ -183,10 +185,8 @@ async fn largest(
         page => page?,
     };
     let mut best: Option<(u64, String, FileHandle)> = None;
-    for entry in page.entries.into_iter().take(ENTRIES_MAX) {
-        if entry.name == b"." || entry.name == b".." {
-            continue;
-        }
+    let names = page.entries.into_iter().take(ENTRIES_MAX);
+    for entry in names.filter(|entry| entry.name != b"." && entry.name != b"..") {
         let (handle, attributes) = match (entry.handle, entry.attributes) {
             (Some(handle), Some(attributes)) => (handle, attributes),
             _ => {

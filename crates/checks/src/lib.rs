@@ -155,33 +155,41 @@ impl Checked {
     /// The likeliest cause of the phase that failed; else of one that a mount can do without, if
     /// it is in the network; else a server that is slow; else clocks that differ.
     fn to_look_at(&self) -> Option<First> {
-        let failures = || {
-            self.steps.iter().filter_map(|step| match &step.outcome {
-                Outcome::Failed(failed) => Some((step.phase, failed.causes.first()?, failed)),
-                _ => None,
-            })
-        };
-        let of = |(phase, cause, _): (Phase, &Cause, &Failed)| First {
-            layer: cause.layer,
-            cause: phase.name(),
-            what: cause.what.clone(),
-        };
-        let needed = failures().find(|(_, _, failed)| !failed.is_optional);
-        let in_network = || failures().find(|(_, cause, _)| cause.layer == Layer::Network);
-        let of_server =
-            |cause, what: &str| First { layer: Layer::Server, cause, what: what.into() };
-        let slow = || {
-            (self.answering == Answering::SlowServer).then(|| {
-                of_server("slow server", "the server takes its time for a call that does nothing")
-            })
-        };
-        let clock = || {
-            let is_much = |clock: &Difference| clock.ahead_ms.abs() > CLOCK_MS_MIN + clock.error_ms;
-            let seen = self.clock.filter(is_much)?;
-            let what = format!("the server's clock is ahead by {:.0} ms", seen.ahead_ms);
-            Some(of_server("clock", &what))
-        };
-        needed.or_else(in_network).map(of).or_else(slow).or_else(clock)
+        let needed = self.failures().find(|(_, _, failed)| !failed.is_optional);
+        let in_network = || self.failures().find(|(_, cause, _)| cause.layer == Layer::Network);
+        let failure = needed.or_else(in_network);
+        failure.map(First::of).or_else(|| self.slow_server()).or_else(|| self.odd_clock())
+    }
+
+    /// The phases that failed, each with its likeliest cause.
+    fn failures(&self) -> impl Iterator<Item = (Phase, &Cause, &Failed)> {
+        self.steps.iter().filter_map(|step| match &step.outcome {
+            Outcome::Failed(failed) => Some((step.phase, failed.causes.first()?, failed)),
+            _ => None,
+        })
+    }
+
+    fn slow_server(&self) -> Option<First> {
+        let what = "the server takes its time for a call that does nothing";
+        let is_slow = self.answering == Answering::SlowServer;
+        is_slow.then(|| First::of_server("slow server", what.to_owned()))
+    }
+
+    fn odd_clock(&self) -> Option<First> {
+        let is_much = |clock: &Difference| clock.ahead_ms.abs() > CLOCK_MS_MIN + clock.error_ms;
+        let seen = self.clock.filter(is_much)?;
+        let what = format!("the server's clock is ahead by {:.0} ms", seen.ahead_ms);
+        Some(First::of_server("clock", what))
+    }
+}
+
+impl First {
+    fn of((phase, cause, _): (Phase, &Cause, &Failed)) -> Self {
+        Self { layer: cause.layer, cause: phase.name(), what: cause.what.clone() }
+    }
+
+    fn of_server(cause: &'static str, what: String) -> Self {
+        Self { layer: Layer::Server, cause, what }
     }
 }
 

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use client::error::{Error, Service};
-use client::mount::steps::Steps;
+use client::mount::steps::{Exported, Steps};
 use client::mount::{MOUNT_PORT, NFS_PORT, Ports};
 use client::url::{Protocol, Target};
 use doctor::reach::{Fault, Known, Phase, answering, causes};
 use net::clock::Clock;
+use net::error::ConnectError;
 use net::path_mtu::{self, Passed};
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
@@ -32,7 +33,7 @@ const ECHO_LIMIT: Nanos = Nanos::from_secs(1);
 /// Exports that are named.
 const EXPORTS_SHOWN: usize = 8;
 
-/// Walks the phases, and ends at the first that fails and is needed. `is_stopped` is asked between
+/// Walks the phases, and ends at the first that fails and is needed. `is_stopped` is called between
 /// phases.
 pub async fn walk(
     clock: &Clock,
@@ -79,21 +80,23 @@ impl<'a> Walk<'a> {
 
     async fn all(&mut self, is_stopped: &impl Fn() -> bool) {
         let ended = self.in_order(is_stopped).await.is_err();
-        let has_failed = self.checked.failed().is_some();
-        let why = match (ended, has_failed) {
-            (_, true) => AFTER_A_FAILURE,
-            (true, false) => "interrupted, or no time was left",
-            (false, false) => "there was nothing to try it on",
-        };
         for phase in Phase::ALL {
             if !self.checked.steps.iter().any(|step| step.phase == phase) {
-                let why = match phase {
-                    Phase::Write if !has_failed && !self.options.writes => "without --write",
-                    _ if !has_failed && !self.options.has_path => "no export was given",
-                    _ => why,
-                };
-                self.skip(phase, why);
+                self.skip(phase, self.why_left(phase, ended));
             }
+        }
+    }
+
+    /// Why a phase was not tried.
+    fn why_left(&self, phase: Phase, ended: bool) -> &'static str {
+        if self.checked.failed().is_some() {
+            return AFTER_A_FAILURE;
+        }
+        match phase {
+            Phase::Write if !self.options.writes => "without --write",
+            _ if !self.options.has_path => "no export was given",
+            _ if ended => "interrupted, or no time was left",
+            _ => "there was nothing to try it on",
         }
     }
 
@@ -129,48 +132,40 @@ impl<'a> Walk<'a> {
         if is_late || is_stopped() { Err(Ended) } else { Ok(()) }
     }
 
-    pub(crate) fn done(&mut self, phase: Phase, since: Instant, what: impl Into<String>) {
+    /// A phase that began at `since`, however it went.
+    fn ended(&mut self, phase: Phase, since: Instant, outcome: Outcome) {
         let ms = Some(self.clock.now().since(since).as_secs_f64() * 1e3);
-        self.checked.steps.push(Step { phase, ms, outcome: Outcome::Done(what.into()) });
+        self.checked.steps.push(Step { phase, ms, outcome });
+    }
+
+    fn done(&mut self, phase: Phase, since: Instant, what: impl Into<String>) {
+        self.ended(phase, since, Outcome::Done(what.into()));
     }
 
     pub(crate) fn skip(&mut self, phase: Phase, why: impl Into<String>) {
         self.checked.steps.push(Step { phase, ms: None, outcome: Outcome::Skipped(why.into()) });
     }
 
-    /// A phase that failed; the walk goes on only if a mount can do without it.
-    pub(crate) fn failed(
+    /// What came of a phase; the walk goes on without it only if a mount can do that.
+    pub(crate) fn settle<T>(
         &mut self,
         phase: Phase,
         since: Instant,
-        fault: Fault,
-        what: impl Into<String>,
-    ) -> Result<(), Ended> {
-        self.failed_where(phase, since, fault, what, phase.is_optional())
+        tried: Result<(T, String), Wrong>,
+    ) -> Result<Option<T>, Ended> {
+        match tried {
+            Ok((found, what)) => {
+                self.done(phase, since, what);
+                Ok(Some(found))
+            }
+            Err(wrong) => self.failed(phase, since, wrong).map(|()| None),
+        }
     }
 
-    /// The same of a call, by what it failed with.
-    pub(crate) fn failed_call(
-        &mut self,
-        phase: Phase,
-        since: Instant,
-        error: &Error,
-    ) -> Result<(), Ended> {
-        self.failed(phase, since, fault::of(error), error.to_string())
-    }
-
-    fn failed_where(
-        &mut self,
-        phase: Phase,
-        since: Instant,
-        fault: Fault,
-        what: impl Into<String>,
-        is_optional: bool,
-    ) -> Result<(), Ended> {
-        let ms = Some(self.clock.now().since(since).as_secs_f64() * 1e3);
-        let causes = causes(phase, fault, &self.known);
-        let outcome = Outcome::Failed(Failed { what: what.into(), causes, is_optional });
-        self.checked.steps.push(Step { phase, ms, outcome });
+    fn failed(&mut self, phase: Phase, since: Instant, wrong: Wrong) -> Result<(), Ended> {
+        let Wrong { fault, what } = wrong;
+        let (causes, is_optional) = (causes(phase, fault, &self.known), phase.is_optional());
+        self.ended(phase, since, Outcome::Failed(Failed { what, causes, is_optional }));
         // Whoever says no is there.
         let is_answer = !matches!(fault, Fault::Silent | Fault::Unresolved | Fault::Unreachable);
         self.known.is_alive |= is_answer;
@@ -179,33 +174,16 @@ impl<'a> Walk<'a> {
 
     async fn name(&mut self) -> Result<SocketAddr, Ended> {
         let begin = self.clock.now();
-        let found = tcp::resolve(self.clock, &self.target.host, NFS_PORT, self.options.limit).await;
-        let found = found.map_err(|error| (fault::of_connect(&error), error.to_string()));
-        let found = found.and_then(|all| {
-            let none = || (Fault::Unresolved, format!("{} has no address", self.target.host));
-            // As mounts choose: IPv4 first.
-            let ipv4 = all.iter().find(|address| address.is_ipv4());
-            ipv4.or_else(|| all.first()).map(|chosen| (*chosen, all.len())).ok_or_else(none)
-        });
-        match found {
-            Ok((address, count)) => {
-                let others = match count - 1 {
-                    0 => String::new(),
-                    others => format!(", and {others} more"),
-                };
-                self.done(Phase::Name, begin, format!("{}{others}", address.ip()));
-                Ok(address)
-            }
-            Err((fault, what)) => {
-                self.failed(Phase::Name, begin, fault, what)?;
-                Err(Ended)
-            }
-        }
+        let host = &self.target.host;
+        let found = tcp::resolve(self.clock, host, NFS_PORT, self.options.limit).await;
+        let found = found.map_err(|error| Wrong::of_connect(&error));
+        let found = found.and_then(|all| chosen(&all).ok_or_else(|| Wrong::unresolved(host)));
+        self.settle(Phase::Name, begin, found)?.ok_or(Ended)
     }
 
     async fn route(&mut self, host: SocketAddr) -> Result<(), Ended> {
         let begin = self.clock.now();
-        match way::find(host.ip()) {
+        let found = match way::find(host.ip()) {
             Ok(found) => {
                 self.known.is_local = found.local == host.ip();
                 self.checked.mtu_bytes = found.mtu_bytes;
@@ -213,14 +191,14 @@ impl<'a> Walk<'a> {
                     (Some(mtu), IpAddr::V4(address)) => self.packets(address, mtu).await,
                     _ => String::new(),
                 };
-                self.done(Phase::Route, begin, format!("from {}{mtu}", found.local));
-                Ok(())
+                Ok(((), format!("from {}{mtu}", found.local)))
             }
             Err(cause) => {
                 let what = format!("no way to {}: {cause}", host.ip());
-                self.failed(Phase::Route, begin, Fault::Unreachable, what)
+                Err(Wrong { fault: Fault::Unreachable, what })
             }
-        }
+        };
+        self.settle(Phase::Route, begin, found).map(drop)
     }
 
     /// What passes, beside what the kernel believes.
@@ -233,11 +211,9 @@ impl<'a> Walk<'a> {
         }
         match passed {
             // No packet has more than 65,535 bytes, whatever a loopback's MTU is.
-            Ok(Passed::Bytes(bytes)) if bytes < mtu.min(u32::from(u16::MAX)) => {
-                format!(
-                    ", packets of {bytes} bytes pass, and none of {mtu}, as the kernel believes"
-                )
-            }
+            Ok(Passed::Bytes(bytes)) if bytes < mtu.min(u32::from(u16::MAX)) => format!(
+                ", packets of {bytes} bytes pass, and none of {mtu}, as the kernel believes"
+            ),
             Ok(Passed::Bytes(bytes)) => format!(", packets of {bytes} bytes pass"),
             Ok(Passed::Silence) => {
                 format!(", packets of up to {mtu} bytes by the kernel (no echo came)")
@@ -254,22 +230,19 @@ impl<'a> Walk<'a> {
         let begin = self.clock.now();
         let address = SocketAddr::new(host.ip(), portmap::PORT);
         self.known.port = Some(portmap::PORT);
-        match self.steps.registered(address, Service::Nfs, self.target.version).await {
+        let registered = self.steps.registered(address, Service::Nfs, self.target.version).await;
+        let found = match registered {
             Ok(Some(port)) => {
                 self.known.is_alive = true;
-                self.done(Phase::Portmapper, begin, format!("NFS is on port {port}"));
-                Ok(Some(port))
+                Ok((port, format!("NFS is on port {port}")))
             }
             Ok(None) => {
                 let what = format!("it knows no NFS version {}", self.target.version.number());
-                self.failed(Phase::Portmapper, begin, Fault::NotRegistered, what)?;
-                Ok(None)
+                Err(Wrong { fault: Fault::NotRegistered, what })
             }
-            Err(error) => {
-                self.failed_call(Phase::Portmapper, begin, &error)?;
-                Ok(None)
-            }
-        }
+            Err(error) => Err(Wrong::of(&error)),
+        };
+        self.settle(Phase::Portmapper, begin, found)
     }
 
     /// Several connections, one after the other: the kernel of the server answers them alone.
@@ -280,6 +253,17 @@ impl<'a> Walk<'a> {
             self.skip(Phase::Connect, "UDP connects nothing");
             return Ok(());
         }
+        let connected = self.connects(nfs).await.map(|times| {
+            self.known.is_alive = true;
+            self.checked.connect_ms = median_ms(times);
+            let ms = self.checked.connect_ms.unwrap_or_default();
+            ((), format!("TCP port {}, {ms:.3} ms (median)", nfs.port()))
+        });
+        self.settle(Phase::Connect, begin, connected).map(drop)
+    }
+
+    /// The times of some connections, at least of one.
+    async fn connects(&self, nfs: SocketAddr) -> Result<Vec<Nanos>, Wrong> {
         let mut times = Vec::new();
         for _ in 0..CONNECTS {
             let (at, pool) = (self.clock.now(), Pool::new(RECORD_BYTES_MAX));
@@ -287,41 +271,28 @@ impl<'a> Walk<'a> {
             match tcp::connect(self.clock, nfs, limit, &pool, RECORD_BYTES_MAX).await {
                 Ok(_connection) => times.push(self.clock.now().since(at)),
                 Err(_) if !times.is_empty() => break,
-                Err(cause) => {
-                    let fault = fault::of_connect(&cause);
-                    return self.failed(Phase::Connect, begin, fault, cause.to_string());
-                }
+                Err(cause) => return Err(Wrong::of_connect(&cause)),
             }
         }
-        self.known.is_alive = true;
-        self.checked.connect_ms = median_ms(times);
-        let ms = self.checked.connect_ms.unwrap_or_default();
-        self.done(Phase::Connect, begin, format!("TCP port {}, {ms:.3} ms (median)", nfs.port()));
-        Ok(())
+        Ok(times)
     }
 
     async fn null(&mut self, nfs: SocketAddr) -> Result<(), Ended> {
         let begin = self.clock.now();
         let (version, protocol) = (self.target.version, self.target.protocol);
         let ports = Ports { nfs, mount: nfs, protocol, version };
-        let timed = self.nulls(&ports).await;
-        match timed {
-            Ok(times) => {
-                self.checked.null_ms = median_ms(times);
-                let ms = self.checked.null_ms.unwrap_or_default();
-                let what = format!("version {}, {ms:.3} ms (median)", version.number());
-                self.done(Phase::Null, begin, what);
-                self.others(nfs).await;
-                Ok(())
-            }
-            Err(error) => {
-                let fault = fault::of(&error);
-                if matches!(fault, Fault::NoProgram | Fault::NoVersion { .. }) {
-                    self.others(nfs).await;
-                }
-                self.failed(Phase::Null, begin, fault, error.to_string())
-            }
+        let timed = self.nulls(&ports).await.map(|times| {
+            self.checked.null_ms = median_ms(times);
+            let ms = self.checked.null_ms.unwrap_or_default();
+            ((), format!("version {}, {ms:.3} ms (median)", version.number()))
+        });
+        let timed = timed.map_err(|error| Wrong::of(&error));
+        if timed.as_ref().is_err_and(Wrong::is_of_version) {
+            self.others(nfs).await;
         }
+        self.settle(Phase::Null, begin, timed)?;
+        self.others(nfs).await;
+        Ok(())
     }
 
     async fn nulls(&self, ports: &Ports) -> Result<Vec<Nanos>, Error> {
@@ -360,25 +331,27 @@ impl<'a> Walk<'a> {
         nfs: SocketAddr,
     ) -> Result<SocketAddr, Ended> {
         let begin = self.clock.now();
-        let version = self.target.version;
+        let found = self.mount_at(host, nfs).await;
+        let found = found.map(|address| (address, format!("port {}", address.port())));
+        self.settle(Phase::MountProgram, begin, found)?.ok_or(Ended)
+    }
+
+    async fn mount_at(&mut self, host: SocketAddr, nfs: SocketAddr) -> Result<SocketAddr, Wrong> {
         let mut why = None;
         for port in self.mount_ports(host, nfs).await {
             let address = SocketAddr::new(host.ip(), port);
-            match self.steps.null_of_mount(address, version).await {
+            match self.steps.null_of_mount(address, self.target.version).await {
                 Ok(()) => {
                     self.known.port = Some(port);
-                    self.done(Phase::MountProgram, begin, format!("port {port}"));
                     return Ok(address);
                 }
                 // The error of the first place means more than that the usual port is closed.
-                Err(error) => drop(why.get_or_insert((port, error))),
+                Err(error) => drop(why.get_or_insert_with(|| (port, Wrong::of(&error)))),
             }
         }
-        if let Some((port, error)) = why {
-            self.known.port = Some(port);
-            self.failed_call(Phase::MountProgram, begin, &error)?;
-        }
-        Err(Ended)
+        let (port, wrong) = why.expect("there is a port at least");
+        self.known.port = Some(port);
+        Err(wrong)
     }
 
     /// Where MOUNT may be: as given, else as registered, else where NFS is, else its usual port.
@@ -400,77 +373,121 @@ impl<'a> Walk<'a> {
 
     async fn exports(&mut self, mount: SocketAddr) -> Result<(), Ended> {
         let begin = self.clock.now();
-        match self.steps.exports(mount, self.target.version).await {
-            Ok(exports) => {
-                let shown = exports.iter().take(EXPORTS_SHOWN).map(|one| match one.groups.len() {
-                    0 => one.path.clone(),
-                    _ => format!("{} ({})", one.path, one.groups.join(" ")),
-                });
-                let mut what = shown.collect::<Vec<_>>().join(", ");
-                match exports.len() {
-                    0 => what.push_str("none that it shows"),
-                    all if all > EXPORTS_SHOWN => what.push_str(&format!(" .. ({all} in all)")),
-                    _ => {}
-                }
-                self.known.exports = Some(exports.into_iter().map(|one| one.path).collect());
-                self.done(Phase::Exports, begin, what);
-                Ok(())
-            }
-            Err(error) => self.failed_call(Phase::Exports, begin, &error),
-        }
+        let exports = self.steps.exports(mount, self.target.version).await;
+        let listed = exports.map_err(|error| Wrong::of(&error)).map(|exports| {
+            let text = listed(&exports);
+            self.known.exports = Some(exports.into_iter().map(|one| one.path).collect());
+            ((), text)
+        });
+        self.settle(Phase::Exports, begin, listed).map(drop)
     }
 
-    /// The longest part of the path that is an export, and the way inside of it.
     async fn permission(&mut self, ports: &Ports) -> Result<FileHandle, Ended> {
         let begin = self.clock.now();
-        let path = self.target.path.as_slice();
-        let mut export = path;
+        let found = match self.export(ports).await {
+            Ok((root, export_len)) => self.inside(ports, root, export_len).await,
+            Err(wrong) => Err(wrong),
+        };
+        self.settle(Phase::Permission, begin, found)?.ok_or(Ended)
+    }
+
+    /// The root and the length of the longest part of the path that is an export.
+    async fn export(&self, ports: &Ports) -> Result<(FileHandle, usize), Wrong> {
+        let mut export = self.target.path.as_slice();
         let mut first = None;
         loop {
             let error = match self.steps.mnt(ports.mount, ports.version, export).await {
-                Ok(root) => return self.inside(ports, root, export.len(), begin).await,
+                Ok(root) => return Ok((root, export.len())),
                 Err(error) => error,
             };
             let may_be_inside = matches!(fault::of(&error), Fault::Absent | Fault::Denied);
             let error = first.get_or_insert(error);
             let slash = export.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             if !may_be_inside || export == b"/" {
-                self.failed_call(Phase::Permission, begin, error)?;
-                return Err(Ended);
+                return Err(Wrong::of(error));
             }
             export = if slash == 0 { b"/" } else { &export[..slash] };
         }
     }
 
+    /// The way from an export to the directory inside of it.
     async fn inside(
         &mut self,
         ports: &Ports,
-        mut root: FileHandle,
+        root: FileHandle,
         export_len: usize,
-        begin: Instant,
-    ) -> Result<FileHandle, Ended> {
+    ) -> Result<(FileHandle, String), Wrong> {
         let (export, below) = self.target.path.split_at(export_len);
-        let names = below.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        let found = async {
-            let session = self.steps.session(ports).await?;
-            for name in names {
-                root = session.lookup(root, name).await?.object;
-            }
-            Ok(root)
-        };
-        let found: Result<FileHandle, Error> = found.await;
-        match found {
-            Ok(root) => {
-                let what = format!("{} is exported to us", String::from_utf8_lossy(export));
-                self.done(Phase::Permission, begin, what);
-                Ok(root)
-            }
+        let export = String::from_utf8_lossy(export);
+        match self.lookups(ports, root, below).await {
+            Ok(root) => Ok((root, format!("{export} is exported to us"))),
             Err(error) => {
-                self.known.inside_of = Some(String::from_utf8_lossy(export).into_owned());
-                self.failed_call(Phase::Permission, begin, &error)?;
-                Err(Ended)
+                self.known.inside_of = Some(export.into_owned());
+                Err(Wrong::of(&error))
             }
         }
+    }
+
+    async fn lookups(
+        &self,
+        ports: &Ports,
+        mut dir: FileHandle,
+        path: &[u8],
+    ) -> Result<FileHandle, Error> {
+        let session = self.steps.session(ports).await?;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            dir = session.lookup(dir, name).await?.object;
+        }
+        Ok(dir)
+    }
+}
+
+/// What a phase failed with.
+pub(crate) struct Wrong {
+    pub(crate) fault: Fault,
+    pub(crate) what: String,
+}
+
+impl Wrong {
+    pub(crate) fn of(error: &Error) -> Self {
+        Self { fault: fault::of(error), what: error.to_string() }
+    }
+
+    fn of_connect(error: &ConnectError) -> Self {
+        Self { fault: fault::of_connect(error), what: error.to_string() }
+    }
+
+    fn unresolved(host: &str) -> Self {
+        Self { fault: Fault::Unresolved, what: format!("{host} has no address") }
+    }
+
+    /// The server answers, and has another version or program.
+    fn is_of_version(&self) -> bool {
+        matches!(self.fault, Fault::NoProgram | Fault::NoVersion { .. })
+    }
+}
+
+/// The address that mounts choose, IPv4 first, and what there is.
+fn chosen(all: &[SocketAddr]) -> Option<(SocketAddr, String)> {
+    let chosen = all.iter().find(|address| address.is_ipv4()).or_else(|| all.first())?;
+    let others = match all.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} more"),
+    };
+    Some((*chosen, format!("{}{others}", chosen.ip())))
+}
+
+/// The exports, and to whom each is exported.
+fn listed(exports: &[Exported]) -> String {
+    let each = exports.iter().take(EXPORTS_SHOWN).map(|one| match one.groups.len() {
+        0 => one.path.clone(),
+        _ => format!("{} ({})", one.path, one.groups.join(" ")),
+    });
+    let each = each.collect::<Vec<_>>().join(", ");
+    match exports.len() {
+        0 => "none that it shows".to_owned(),
+        all if all > EXPORTS_SHOWN => format!("{each} .. ({all} in all)"),
+        _ => each,
     }
 }
 
