@@ -51,8 +51,8 @@ pub(crate) struct Place<'a> {
 /// A store that answers from its log.
 pub(crate) struct Opened {
     pub(crate) store: WriteBack<Remote>,
-    /// What the banner says.
-    pub(crate) said: String,
+    /// For the banner.
+    pub(crate) summary: String,
 }
 
 fn beside(log: &Path, suffix: &str) -> PathBuf {
@@ -79,16 +79,8 @@ pub(crate) async fn open(
     everyone: Option<Caller>,
 ) -> Result<Opened, Failure> {
     let Place { log: path, bytes, state } = *place;
-    let Some(state) = state else {
-        return Err(Failure::environment(
-            "--write-back needs a state directory, by which files keep their names",
-            "--state DIR, and a port that is the same at each start",
-        ));
-    };
-    if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
-        let what = format!("--write-back {}: a log on a device is not there yet", path.display());
-        return Err(Failure::usage(what, "a file"));
-    }
+    let state = state.ok_or_else(without_state)?;
+    check_is_file(path)?;
     let name = origin::name(&settings.target);
     let alone = Alone::open_or_make(path, bytes, &owner_name(&name)).map_err(unusable)?;
     let (id, boot, size) = (alone.set().id, alone.boot(), alone.set().all_bytes());
@@ -112,8 +104,26 @@ pub(crate) async fn open(
         0 => "nothing was on its way".to_owned(),
         changes => format!("{changes} changes that it held are on their way again"),
     };
-    let said = format!("{}, {} MiB: {held}", path.display(), size >> 20);
-    Ok(Opened { store, said })
+    let summary = format!("{}, {} MiB: {held}", path.display(), size >> 20);
+    Ok(Opened { store, summary })
+}
+
+fn without_state() -> Failure {
+    Failure::environment(
+        "--write-back needs a state directory, by which files keep their names",
+        "--state DIR, and a port that is the same at each start",
+    )
+}
+
+fn check_is_file(log: &Path) -> Result<(), Failure> {
+    match fs::metadata(log).is_ok_and(|found| found.file_type().is_block_device()) {
+        true => {
+            let what =
+                format!("--write-back {}: a log on a device is not there yet", log.display());
+            Err(Failure::usage(what, "a file"))
+        }
+        false => Ok(()),
+    }
 }
 
 fn patience(settings: &Settings) -> Nanos {
@@ -177,16 +187,19 @@ fn remember_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failur
             "the same --state and port as before",
         ));
     }
-    let new = beside(log, ".state.new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(wrong(error)),
+    replace(&path, &beside(log, ".state.new"), state.as_os_str().as_bytes()).map_err(wrong)
+}
+
+/// Writes a file anew, under another name until it is whole.
+fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    match fs::remove_file(new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file =
-        File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(wrong)?;
-    file.write_all(state.as_os_str().as_bytes()).map_err(wrong)?;
-    file.sync_all().map_err(wrong)?;
-    fs::rename(&new, &path).map_err(wrong)
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(new, path)
 }
 
 fn no_link() -> i32 {
@@ -327,19 +340,23 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
         let oldest = rfc3339_of(Duration::from_secs(oldest));
         text += &format!("           {}; the oldest of {oldest}\n", kinds.join(", "));
     }
+    output::print(&(text + &conflicts(log)?))
+}
+
+/// How many conflicts there were, and the last ones.
+fn conflicts(log: &Path) -> Result<String, Failure> {
     let path = beside(log, ".conflicts");
     // One line may be begun below the maximum and end above it.
     let lines = read_beside(&path, 2 * CONFLICTS_BYTES_MAX)?.unwrap_or_default();
     let lines = String::from_utf8_lossy(&lines);
     let lines: Vec<_> = lines.lines().collect();
-    text += &format!("conflicts  {}\n", lines.len());
-    for line in lines.iter().rev().take(CONFLICTS_SHOWN) {
-        text += &format!("           {line}\n");
-    }
-    if !lines.is_empty() {
-        text += &format!("           all in {}: remove it when they are seen to\n", path.display());
-    }
-    output::print(&text)
+    let shown = lines.iter().rev().take(CONFLICTS_SHOWN);
+    let shown: String = shown.map(|line| format!("           {line}\n")).collect();
+    let all = match lines.is_empty() {
+        true => String::new(),
+        false => format!("           all in {}: remove it when they are seen to\n", path.display()),
+    };
+    Ok(format!("conflicts  {}\n{shown}{all}", lines.len()))
 }
 
 fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {

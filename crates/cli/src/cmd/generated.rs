@@ -107,7 +107,7 @@ fn list(page: &mut dyn Write, section: &str, words: &[(&str, &str)]) -> io::Resu
     roff.to_writer(page)
 }
 
-/// What follows a command's help: lines to be typed, which stay lines.
+/// What follows a command's help: commands, a line each.
 fn examples(page: &mut dyn Write, help: &str) -> io::Result<()> {
     let mut roff = Roff::default();
     roff.control("SH", ["EXAMPLES"]).control("nf", []);

@@ -125,31 +125,17 @@ async fn sampled(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
 
 /// What two copies tell, or one.
 fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
-    let advice = "a copy of /proc/self/mountstats, of /proc/net/rpc/nfs or /proc/net/rpc/nfsd, or \
-                  a directory with such files";
     if args.interval.is_some() {
         let what = "two --from and an interval: they are apart as they are";
         return Err(Failure::usage(what, "one --from, which is read each time, or no interval"));
     }
-    let (paths, after) = match &args.from[..] {
-        [only] => (vec![only], None),
-        [before, after] => (vec![before, after], Some(after)),
-        _ => return Err(Failure::usage("more than two --from", "one, or the older and the newer")),
-    };
-    let mut samples = Vec::new();
-    for path in paths {
-        let (mut sample, ignored) = place::Place::Saved(path.clone()).read();
-        crate::samples::keep(&mut sample, &args.mount);
-        if sample.is_empty() {
-            let why = ignored.first().map_or_else(String::new, ToString::to_string);
-            return Err(Failure::environment(why, advice));
+    let rates = match &args.from[..] {
+        [only] => read(only, args)?.rates(None),
+        [before, after] => {
+            let (before, now) = (read(before, args)?, read(after, args)?);
+            now.rates(Some((&before, apart(&before, &now, after)?)))
         }
-        ignored.iter().for_each(|one| output::say(format_args!("passed over {one}")));
-        samples.push(sample);
-    }
-    let rates = match (&samples[..], after) {
-        ([before, now], Some(path)) => now.rates(Some((before, apart(before, now, path)?))),
-        (samples, _) => samples[0].rates(None),
+        _ => return Err(Failure::usage("more than two --from", "one, or the older and the newer")),
     };
     let taken = Taken::of_rates(load::environment::rfc3339(&Clock::real()), rates);
     if taken.is_nothing() {
@@ -158,6 +144,48 @@ fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
     let mut out = Out::open(args, verbosity)?;
     out.put(&taken)?;
     out.end()
+}
+
+/// A copy of the counters.
+fn read(path: &Path, args: &Stat) -> Result<Sample, Failure> {
+    let (mut sample, ignored) = place::Place::Saved(path.to_owned()).read();
+    crate::samples::keep(&mut sample, &args.mount);
+    if sample.is_empty() {
+        let why = ignored.first().map_or_else(String::new, ToString::to_string);
+        return Err(Failure::environment(
+            why,
+            "a copy of /proc/self/mountstats, of /proc/net/rpc/nfs or /proc/net/rpc/nfsd, or a \
+             directory with such files",
+        ));
+    }
+    ignored.iter().for_each(|one| output::say(format_args!("passed over {one}")));
+    Ok(sample)
+}
+
+/// A sample as text.
+fn shown(taken: &Taken) -> String {
+    let of_kernel = taken.rates.iter().flat_map(kernel_tables);
+    let ours = taken.ours.iter();
+    let ours = ours.flat_map(|(address, ours)| crate::samples::tables_of(ours, address));
+    let tables = of_kernel.chain(ours).map(|table| text::table(&table) + "\n");
+    format!("== {}\n{}", taken.time, tables.collect::<String>())
+}
+
+/// Mounts without a call are named in a line.
+fn kernel_tables(rates: &Rates) -> Vec<Table> {
+    let mounts = rates.mounts.iter().flat_map(|mounts| &mounts.mounts);
+    let (busy, idle): (Vec<_>, Vec<_>) = mounts.partition(|mount| mount.total.calls > 0);
+    let mut rest = tables::of_kernel(rates, tables::Depth::Mounts);
+    if let Some(first) = rest.iter_mut().find(|table| table.title == "mounts") {
+        // Their rows are in the tables above.
+        first.rows.clear();
+        let all = busy.len() + idle.len();
+        first.title = format!("{all} mount{}", if all == 1 { "" } else { "s" });
+        let idle: Vec<_> = idle.iter().map(|mount| watch::table::plain(&mount.point)).collect();
+        first.notes.extend((!idle.is_empty()).then(|| format!("no calls on {}", idle.join(", "))));
+    }
+    rest.retain(|table| !table.rows.is_empty() || !table.notes.is_empty());
+    busy.into_iter().map(tables::mount).chain(rest).collect()
 }
 
 fn apart(before: &Sample, now: &Sample, path: &Path) -> Result<f64, Failure> {
@@ -182,40 +210,6 @@ fn nothing(args: &Stat) -> Failure {
         ),
     };
     Failure::environment(what, advice)
-}
-
-/// A sample as text. Mounts without a call are named in a line.
-fn shown(taken: &Taken) -> String {
-    let mut all = format!("== {}\n", taken.time);
-    let mut put = |table: &Table| {
-        all.push_str(&text::table(table));
-        all.push('\n');
-    };
-    if let Some(rates) = &taken.rates {
-        let mounts = rates.mounts.iter().flat_map(|mounts| &mounts.mounts);
-        let (busy, idle): (Vec<_>, Vec<_>) = mounts.partition(|mount| mount.total.calls > 0);
-        busy.iter().for_each(|mount| put(&tables::mount(mount)));
-        let mut rest = tables::of_kernel(rates, tables::Depth::Mounts);
-        if let Some(first) = rest.iter_mut().find(|table| table.title == "mounts") {
-            // What its rows say has been said above.
-            first.rows.clear();
-            let all = busy.len() + idle.len();
-            first.title = format!("{all} mount{}", if all == 1 { "" } else { "s" });
-            let idle: Vec<_> = idle.iter().map(|mount| watch::table::plain(&mount.point)).collect();
-            if !idle.is_empty() {
-                first.notes.push(format!("no calls on {}", idle.join(", ")));
-            }
-        }
-        let says = |table: &&Table| !table.rows.is_empty() || !table.notes.is_empty();
-        rest.iter().filter(says).for_each(put);
-    }
-    for (address, ours) in &taken.ours {
-        crate::samples::tables_of(ours, address).iter().for_each(|table| {
-            all.push_str(&text::table(table));
-            all.push('\n');
-        });
-    }
-    all
 }
 
 fn record(taken: &Taken) -> String {

@@ -62,7 +62,7 @@ async fn watch(args: &Top) -> Result<(), Failure> {
     let mut interrupts = Interrupts::catch()?;
     let mut source = Source::new(&clock, &args.metrics, args.from.as_ref(), &[]);
     let mut state = State::new(format!("every {}", args.interval));
-    // What is wrong at once is told on a terminal that is as it was.
+    // What is wrong at once is shown on a terminal that is as it was.
     let first = source.take().await?;
     state.update(first.tables(), &first.time, first.problems);
     let mut taken = Taken::take().map_err(|cause| no_terminal(&cause))?;
@@ -114,25 +114,31 @@ fn inputs() -> Result<mpsc::Receiver<Input>, Failure> {
 /// What a key means; Ctrl-C is one while the terminal is ours.
 fn input(key: KeyEvent) -> Option<Input> {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    Some(Input::Key(match key.code {
-        KeyCode::Char('c') if is_control => return Some(Input::End),
-        KeyCode::Char(_) if is_control => return None,
-        KeyCode::Char(letter) => Key::Char(letter),
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Down => Key::Down,
-        KeyCode::End => Key::End,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Home => Key::Home,
-        KeyCode::Left => Key::Left,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::Right => Key::Right,
-        KeyCode::Tab => Key::Tab,
-        KeyCode::Up => Key::Up,
-        _ => return None,
-    }))
+    match key.code {
+        KeyCode::Char('c') if is_control => Some(Input::End),
+        KeyCode::Char(_) if is_control => None,
+        KeyCode::Char(letter) => Some(Input::Key(Key::Char(letter))),
+        code => {
+            let named = KEYS.iter().find(|(known, _)| *known == code);
+            named.map(|(_, key)| Input::Key(*key))
+        }
+    }
 }
+
+const KEYS: [(KeyCode, Key); 12] = [
+    (KeyCode::Backspace, Key::Backspace),
+    (KeyCode::Down, Key::Down),
+    (KeyCode::End, Key::End),
+    (KeyCode::Enter, Key::Enter),
+    (KeyCode::Esc, Key::Escape),
+    (KeyCode::Home, Key::Home),
+    (KeyCode::Left, Key::Left),
+    (KeyCode::PageDown, Key::PageDown),
+    (KeyCode::PageUp, Key::PageUp),
+    (KeyCode::Right, Key::Right),
+    (KeyCode::Tab, Key::Tab),
+    (KeyCode::Up, Key::Up),
+];
 
 fn no_terminal(cause: &io::Error) -> Failure {
     let what = format!("the terminal cannot be used: {cause}");

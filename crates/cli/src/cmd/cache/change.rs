@@ -51,25 +51,19 @@ fn done(dir: &Path, found: &Found, order: Order) -> Result<String, Failure> {
     match carry_out(dir, &found.folder, order) {
         Ok(Filled { bytes, files }) => {
             let (name, mib) = (name(found), mib(bytes));
-            return Ok(format!("{name}: {files} local files of {mib} MiB removed\n"));
+            Ok(format!("{name}: {files} local files of {mib} MiB removed\n"))
         }
-        Err(OpenError::Busy { .. }) => {}
-        Err(error) => return Err(unusable(error)),
+        Err(OpenError::Busy { .. }) => ordered(found, order),
+        Err(error) => Err(unusable(error)),
     }
+}
+
+/// Leaves an order to the mount that has the cache, and waits until it is carried out.
+fn ordered(found: &Found, order: Order) -> Result<String, Failure> {
     let number = format!("{}-{:016x}", std::process::id(), distinct(found, order));
     let failed = |errno: rustix::io::Errno| unreadable(found, &errno.into());
     orders::leave(found.dir(), &number, order).map_err(failed)?;
-    let is_done = net::runtime::block_on(async {
-        let clock = Clock::real();
-        for _ in 0..LOOKS_MAX {
-            if orders::is_done(found.dir(), &number) {
-                return true;
-            }
-            clock.sleep(LOOK).await;
-        }
-        false
-    });
-    match is_done {
+    match net::runtime::block_on(is_done(found, &number)) {
         Ok(true) => Ok(format!("{}: done by the mount that has it\n", name(found))),
         Ok(false) => Err(Failure::environment(
             format!("{}: the mount that has it has not done it within 10 s", name(found)),
@@ -77,6 +71,17 @@ fn done(dir: &Path, found: &Found, order: Order) -> Result<String, Failure> {
         )),
         Err(cause) => Err(Failure::resources(cause)),
     }
+}
+
+async fn is_done(found: &Found, number: &str) -> bool {
+    let clock = Clock::real();
+    for _ in 0..LOOKS_MAX {
+        if orders::is_done(found.dir(), number) {
+            return true;
+        }
+        clock.sleep(LOOK).await;
+    }
+    false
 }
 
 /// Tells two orders of one process apart.
@@ -89,28 +94,8 @@ pub(super) fn pin(args: &Files, is_pinned: bool) -> Result<(), Failure> {
     let mut count = 0;
     for found in origins(&args.dir)? {
         let files = files(&found, &args.paths)?;
-        if files.is_empty() {
-            continue;
-        }
-        let failed = |errno: rustix::io::Errno| match errno {
-            rustix::io::Errno::NOSPC => Failure::environment(
-                format!(
-                    "more than {} files cannot be pinned, or the disk is full",
-                    orders::PINS_MAX
-                ),
-                "unpin others",
-            ),
-            errno => unreadable(&found, &errno.into()),
-        };
-        let mut pins = orders::pins(found.dir()).map_err(failed)?;
         count += files.len();
-        for file in files {
-            match is_pinned {
-                true => pins.insert(file),
-                false => pins.remove(&file),
-            };
-        }
-        orders::set_pins(found.dir(), &pins).map_err(failed)?;
+        set_pins(&found, files, is_pinned).map_err(|errno| not_pinned(&found, errno))?;
     }
     if count == 0 {
         return Err(Failure::environment(
@@ -120,6 +105,30 @@ pub(super) fn pin(args: &Files, is_pinned: bool) -> Result<(), Failure> {
     }
     let how = if is_pinned { "pinned" } else { "not pinned any more" };
     output::print(&format!("{count} files are {how}\n"))
+}
+
+fn set_pins(found: &Found, files: BTreeSet<FileHash>, is_pinned: bool) -> rustix::io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut pins = orders::pins(found.dir())?;
+    for file in files {
+        match is_pinned {
+            true => pins.insert(file),
+            false => pins.remove(&file),
+        };
+    }
+    orders::set_pins(found.dir(), &pins)
+}
+
+fn not_pinned(found: &Found, errno: rustix::io::Errno) -> Failure {
+    match errno {
+        rustix::io::Errno::NOSPC => Failure::environment(
+            format!("more than {} files cannot be pinned, or the disk is full", orders::PINS_MAX),
+            "unpin others",
+        ),
+        errno => unreadable(found, &errno.into()),
+    }
 }
 
 /// The files of an export that these paths name, as far as anything is stored of them.

@@ -49,9 +49,9 @@ fn name(found: &Found) -> String {
     identity.map_or_else(|| "(damaged identity)".to_owned(), |known| known.origin.name.clone())
 }
 
-/// What is stored of a file.
+/// What is stored of a file, or of several.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct Stored {
     segments: u64,
     data_bytes: u64,
     file_bytes: u64,
@@ -59,7 +59,7 @@ struct Kept {
     used: Used,
 }
 
-impl Kept {
+impl Stored {
     fn add(&mut self, header: &Header) {
         let Used { hits, hit_bytes, cold, damaged } = header.used;
         self.segments += 1;
@@ -84,6 +84,62 @@ impl Kept {
     }
 }
 
+/// What is stored of an export.
+#[derive(Default)]
+struct Totals {
+    disk_bytes: u64,
+    all: Stored,
+    unusable: u64,
+    directories: u64,
+    names: usize,
+    files: BTreeMap<FileHash, Stored>,
+}
+
+impl Totals {
+    fn of(found: &Found, tells_files_apart: bool) -> Result<Self, Failure> {
+        let mut totals = Self::default();
+        let walked = found.walk(false, &mut |looked| totals.add(looked, tells_files_apart));
+        walked.map_err(|cause| unreadable(found, &cause))?;
+        Ok(totals)
+    }
+
+    fn add(&mut self, looked: Looked, tells_files_apart: bool) {
+        self.disk_bytes += looked.disk_bytes;
+        match (looked.header, looked.catalog) {
+            (_, Some(catalog)) => {
+                self.directories += 1;
+                self.names += catalog.entries.len();
+            }
+            (Ok(header), None) => {
+                self.all.add(&header);
+                if tells_files_apart {
+                    self.files.entry(looked.name.file).or_default().add(&header);
+                }
+            }
+            (Err(_), None) => self.unusable += 1,
+        }
+    }
+
+    fn row(&self, found: &Found) -> [String; 12] {
+        let Self { all: Stored { segments, data_bytes, used, .. }, unusable, .. } = self;
+        let pins = orders::pins(found.dir()).unwrap_or_default();
+        [
+            name(found),
+            if found.is_used { "a process" } else { "nobody" }.to_owned(),
+            (segments + unusable).to_string(),
+            mib(self.disk_bytes),
+            mib(*data_bytes),
+            used.hits.to_string(),
+            mib(used.hit_bytes),
+            used.cold.to_string(),
+            (used.damaged + unusable).to_string(),
+            pins.len().to_string(),
+            self.directories.to_string(),
+            self.names.to_string(),
+        ]
+    }
+}
+
 fn status(args: &Status) -> Result<(), Failure> {
     let mut table = Table::new([
         left("export"),
@@ -101,54 +157,20 @@ fn status(args: &Status) -> Result<(), Failure> {
     ]);
     let mut text = String::new();
     for found in origins(&args.dir)? {
-        let (mut disk_bytes, mut all, mut unusable) = (0, Kept::default(), 0_u64);
-        let (mut dirs, mut names) = (0_u64, 0);
-        let mut files: BTreeMap<FileHash, Kept> = BTreeMap::new();
-        found
-            .walk(false, &mut |Looked { name, disk_bytes: bytes, header, catalog, .. }| {
-                disk_bytes += bytes;
-                match (header, catalog) {
-                    (_, Some(catalog)) => {
-                        dirs += 1;
-                        names += catalog.entries.len();
-                    }
-                    (Ok(header), None) => {
-                        all.add(&header);
-                        if args.files > 0 {
-                            files.entry(name.file).or_default().add(&header);
-                        }
-                    }
-                    (Err(_), None) => unusable += 1,
-                }
-            })
-            .map_err(|cause| unreadable(&found, &cause))?;
-        let pins = orders::pins(found.dir()).unwrap_or_default();
-        table.row([
-            name(&found),
-            if found.is_used { "a process" } else { "nobody" }.to_owned(),
-            (all.segments + unusable).to_string(),
-            mib(disk_bytes),
-            mib(all.data_bytes),
-            all.used.hits.to_string(),
-            mib(all.used.hit_bytes),
-            all.used.cold.to_string(),
-            (all.used.damaged + unusable).to_string(),
-            pins.len().to_string(),
-            dirs.to_string(),
-            names.to_string(),
-        ]);
-        text += &most_used(files, args.files, &name(&found));
+        let totals = Totals::of(&found, args.files > 0)?;
+        table.row(totals.row(&found));
+        text += &most_used(totals.files, args.files, &name(&found));
     }
     output::print(&format!("{}{text}", table.text()))
 }
 
 /// The files whose reads have saved most.
-fn most_used(files: BTreeMap<FileHash, Kept>, count: usize, export: &str) -> String {
+fn most_used(files: BTreeMap<FileHash, Stored>, count: usize, export: &str) -> String {
     if count == 0 {
         return String::new();
     }
     let mut files: Vec<_> = files.into_iter().collect();
-    files.sort_by_key(|(_, kept)| std::cmp::Reverse(kept.used.hit_bytes));
+    files.sort_by_key(|(_, stored)| std::cmp::Reverse(stored.used.hit_bytes));
     let mut table = Table::new([
         left("file"),
         right("fileid"),
@@ -158,15 +180,15 @@ fn most_used(files: BTreeMap<FileHash, Kept>, count: usize, export: &str) -> Str
         right("hit MiB"),
         right("hit ratio"),
     ]);
-    for (hash, kept) in files.iter().take(count) {
+    for (hash, stored) in files.iter().take(count) {
         table.row([
             hash.to_string(),
-            kept.fileid.to_string(),
-            mib(kept.data_bytes),
-            mib(kept.file_bytes),
-            kept.used.hits.to_string(),
-            mib(kept.used.hit_bytes),
-            kept.hit_ratio(),
+            stored.fileid.to_string(),
+            mib(stored.data_bytes),
+            mib(stored.file_bytes),
+            stored.used.hits.to_string(),
+            mib(stored.used.hit_bytes),
+            stored.hit_ratio(),
         ]);
     }
     format!("\n{export}\n{}", table.text())
@@ -200,33 +222,15 @@ fn seen(path: &Path) -> Result<Seen, Failure> {
 fn why(args: &Why) -> Result<(), Failure> {
     let seen = seen(&args.path)?;
     let mut text = String::new();
-    let mut is_there = false;
     for found in origins(&args.dir)? {
-        let pins = orders::pins(found.dir()).unwrap_or_default();
-        let mut lines = Vec::new();
-        found
-            .walk(true, &mut |looked| {
-                if let Some(catalog) = &looked.catalog
-                    && catalog.token.fileid == seen.fileid
-                {
-                    lines.push((0, told_of_dir(catalog, &seen)));
-                }
-                if let Ok(header) = &looked.header
-                    && header.token.fileid == seen.fileid
-                {
-                    let is_pinned = pins.contains(&looked.name.file);
-                    lines.push((looked.name.segment, told(header, &looked, &seen, is_pinned)));
-                }
-            })
-            .map_err(|cause| unreadable(&found, &cause))?;
+        let mut lines = lines_of(&found, &seen)?;
+        lines.sort();
         if !lines.is_empty() {
-            is_there = true;
-            lines.sort();
             text += &format!("{}\n", name(&found));
-            text.extend(lines.into_iter().map(|(_, line)| line));
         }
+        text.extend(lines.into_iter().map(|(_, line)| line));
     }
-    if !is_there {
+    if text.is_empty() {
         text = format!(
             "nothing is stored of {}: it was never read through a mount with this cache, had to \
              make room, or is younger than what the server's clock tells apart\n",
@@ -236,8 +240,26 @@ fn why(args: &Why) -> Result<(), Failure> {
     output::print(&text)
 }
 
+/// A line for all that an export has of a file, with the segment's number.
+fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
+    let pins = orders::pins(found.dir()).unwrap_or_default();
+    let mut lines = Vec::new();
+    let walked = found.walk(true, &mut |looked| {
+        let catalog = looked.catalog.as_ref();
+        let catalog = catalog.filter(|catalog| catalog.token.fileid == seen.fileid);
+        lines.extend(catalog.map(|catalog| (0, directory_line(catalog, seen))));
+        let header = looked.header.as_ref().ok();
+        if let Some(header) = header.filter(|header| header.token.fileid == seen.fileid) {
+            let is_pinned = pins.contains(&looked.name.file);
+            lines.push((looked.name.segment, segment_line(header, &looked, seen, is_pinned)));
+        }
+    });
+    walked.map_err(|cause| unreadable(found, &cause))?;
+    Ok(lines)
+}
+
 /// What of a directory a catalog has, and whether it is used.
-fn told_of_dir(catalog: &Catalog, seen: &Seen) -> String {
+fn directory_line(catalog: &Catalog, seen: &Seen) -> String {
     let Catalog { token, whole, entries, .. } = catalog;
     let absent = entries.iter().filter(|entry| !entry.is_there).count();
     let links = entries.iter().filter(|entry| !entry.link.is_empty()).count();
@@ -257,7 +279,7 @@ fn told_of_dir(catalog: &Catalog, seen: &Seen) -> String {
 }
 
 /// What of a file a segment has, and whether it is used.
-fn told(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) -> String {
+fn segment_line(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) -> String {
     let start = u64::from(header.segment) * header.geometry.segment_bytes();
     let blocks = header.blocks().count();
     let token = header.token;
@@ -282,41 +304,55 @@ fn told(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) -> Strin
     )
 }
 
-fn verify(args: &Verify) -> Result<(), Failure> {
-    let (mut files, mut blocks, mut bytes, mut wrong) = (0_u64, 0_u64, 0_u64, Vec::new());
-    let mut dirs = 0_u64;
-    for found in origins(&args.dir)? {
-        found
-            .walk(true, &mut |Looked { name, header, catalog, wrong: damaged, .. }| {
-                files += u64::from(catalog.is_none());
-                match (header, catalog) {
-                    (_, Some(_)) => dirs += 1,
-                    (Ok(header), None) => {
-                        blocks += header.blocks().count() as u64;
-                        bytes += header.data_bytes();
-                        if !damaged.is_empty() {
-                            let count = damaged.len();
-                            wrong.push(format!("{}-{:x}: {count} blocks", name.file, name.segment));
-                        }
-                    }
-                    (Err(error), None) => {
-                        wrong.push(format!("{}-{:x}: {error}", name.file, name.segment))
-                    }
-                }
-            })
-            .map_err(|cause| unreadable(&found, &cause))?;
+/// What a verification has seen.
+#[derive(Default)]
+struct Verified {
+    files: u64,
+    directories: u64,
+    blocks: u64,
+    bytes: u64,
+    /// Damaged files, with what is wrong.
+    damaged: Vec<String>,
+}
+
+impl Verified {
+    fn add(&mut self, Looked { name, header, catalog, wrong, .. }: Looked) {
+        if catalog.is_some() {
+            self.directories += 1;
+            return;
+        }
+        self.files += 1;
+        let wrong = match header {
+            Ok(header) => {
+                self.blocks += header.blocks().count() as u64;
+                self.bytes += header.data_bytes();
+                (!wrong.is_empty()).then(|| format!("{} blocks", wrong.len()))
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        self.damaged
+            .extend(wrong.map(|wrong| format!("{}-{:x}: {wrong}", name.file, name.segment)));
     }
-    if wrong.is_empty() {
-        let text = format!(
-            "whole: {files} local files, {blocks} blocks of {bytes} bytes, {dirs} directories\n"
-        );
-        return output::print(&text);
+}
+
+fn verify(args: &Verify) -> Result<(), Failure> {
+    let mut verified = Verified::default();
+    for found in origins(&args.dir)? {
+        let walked = found.walk(true, &mut |looked| verified.add(looked));
+        walked.map_err(|cause| unreadable(&found, &cause))?;
+    }
+    let Verified { files, directories, blocks, bytes, damaged } = verified;
+    if damaged.is_empty() {
+        return output::print(&format!(
+            "whole: {files} local files, {blocks} blocks of {bytes} bytes, {directories} \
+             directories\n"
+        ));
     }
     /// Of damaged files named.
     const NAMED_MAX: usize = 20;
-    let named: Vec<&str> = wrong.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let named: Vec<&str> = damaged.iter().take(NAMED_MAX).map(String::as_str).collect();
     Err(Failure::check(
-        format!("{} of {files} local files are damaged: {}", wrong.len(), named.join(", ")),
+        format!("{} of {files} local files are damaged: {}", damaged.len(), named.join(", ")),
         "nothing need be done: they are missed, and replaced when they are read; look at the disk",
     ))
 }

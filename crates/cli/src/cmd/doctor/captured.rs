@@ -4,6 +4,7 @@ use doctor::Report;
 use doctor::collect::Files;
 use doctor::reason::of_capture;
 use doctor::rules::Captured;
+use inspect::verdict::Verdict;
 
 /// How pcap, in both orders of bytes, with nanoseconds or not, and pcapng begin.
 const MAGICS: [[u8; 4]; 5] = [
@@ -21,25 +22,23 @@ pub(super) fn reports(files: &mut Files) -> Vec<Report> {
     let mut reports = Vec::new();
     for (path, text) in captures {
         match inspect::verdict_of(&path, &text) {
-            Ok(seen) => {
-                let captured = seen.verdict.map(|found| Captured {
-                    of: seen.of,
-                    suspect: found.suspect,
-                    share: found.share,
-                    certainty: found.certainty,
-                    what: found.sentence,
-                    evidence: found.evidence,
-                    against: found.against,
-                    remedy: found.advice.to_owned(),
-                });
-                reports.push(of_capture(
-                    &path,
-                    seen.seconds,
-                    captured.as_ref().map_err(String::clone),
-                ));
-            }
+            Ok(seen) => reports.push(report(&path, seen)),
             Err(error) => files.note(path, error.to_string()),
         }
     }
     reports
+}
+
+fn report(path: &str, seen: Verdict) -> Report {
+    let captured = seen.verdict.map(|found| Captured {
+        of: seen.of,
+        suspect: found.suspect,
+        share: found.share,
+        certainty: found.certainty,
+        what: found.sentence,
+        evidence: found.evidence,
+        against: found.against,
+        remedy: found.advice.to_owned(),
+    });
+    of_capture(path, seen.seconds, captured.as_ref().map_err(String::clone))
 }

@@ -18,6 +18,7 @@ use harness::output::{self, Bars};
 use harness::shell;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
+use perf::units::Nanos;
 
 use self::ours::Pages;
 use crate::args::doctor::Doctor;
@@ -29,10 +30,7 @@ const FOUND: u8 = 1;
 pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
     output::check([&args.json, &args.html, &args.collect])?;
-    let is_asked = |subject: &&str| {
-        subject.contains("://") || args.from.is_none() && !subject.starts_with(['/', '.'])
-    };
-    if let Some(server) = args.subject.as_deref().filter(is_asked) {
+    if let Some(server) = server(args) {
         return reach::run(args, server, verbosity);
     }
     if args.write || args.probe {
@@ -53,37 +51,86 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     if evidence.is_empty() && others.is_empty() {
         return Err(unusable(args, &evidence));
     }
-    let mut reports = diagnose(&evidence, &limits);
-    if others.iter().any(|report| report.about == About::Server) {
-        // Its metrics say more than that somebody listens.
-        reports.retain(|report| report.name != "nfskit");
-    }
-    let has_metrics = |report: &Report| {
-        let is_it = |other: &Report| absolute(&other.name) == report.name;
-        report.is_uncounted() && others.iter().any(is_it)
-    };
-    reports.retain(|report| !has_metrics(report));
-    reports.extend(others);
+    let mut reports = joined(diagnose(&evidence, &limits), others);
     if let Some(subject) = &args.subject {
         reports = chosen(reports, subject)?;
     }
-    if verbosity > Verbosity::Quiet {
-        say_ignored(&evidence);
-    }
-    if output::prints_text(verbosity, [&args.json, &args.html]) {
-        let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        output::print(&screen::text(&reports, has_colour))?;
-    }
-    if let Some(path) = &args.json {
-        output::write(path, &json::text(&evidence, &reports))?;
-    }
-    if let Some(path) = &args.html {
-        output::write(path, &page::text(&evidence, &reports, shell::own()))?;
-    }
+    write(args, &evidence, &reports, verbosity)?;
     match reports.iter().any(|report| report.severity() == Some(Severity::High)) {
         true => Err(Failure::printed(FOUND)),
         false => Ok(()),
     }
+}
+
+/// The server that is named instead of a mount.
+fn server(args: &Doctor) -> Option<&str> {
+    args.subject.as_deref().filter(|subject| {
+        subject.contains("://") || args.from.is_none() && !subject.starts_with(['/', '.'])
+    })
+}
+
+/// Reports by counters, without those of which metrics say more.
+fn joined(mut reports: Vec<Report>, others: Vec<Report>) -> Vec<Report> {
+    let has_server = others.iter().any(|report| report.about == About::Server);
+    let has_metrics = |report: &Report| {
+        let is_it = |other: &Report| absolute(&other.name) == report.name;
+        report.is_uncounted() && others.iter().any(is_it)
+    };
+    reports.retain(|report| !(has_server && report.name == "nfskit" || has_metrics(report)));
+    reports.extend(others);
+    reports
+}
+
+/// Prints and writes what is wanted.
+fn write(
+    args: &Doctor,
+    evidence: &Evidence,
+    reports: &[Report],
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    if verbosity > Verbosity::Quiet {
+        say_ignored(evidence);
+    }
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
+        let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        output::print(&screen::text(reports, has_colour))?;
+    }
+    if let Some(path) = &args.json {
+        output::write(path, &json::text(evidence, reports))?;
+    }
+    match &args.html {
+        Some(path) => output::write(path, &page::text(evidence, reports, shell::own())),
+        None => Ok(()),
+    }
+}
+
+/// Reports of one mount point, or of one server's mounts.
+fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
+    let known: Vec<String> = reports.iter().map(|report| report.name.clone()).collect();
+    let chosen: Vec<Report> = match subject.starts_with(['/', '.']) {
+        true => covering(reports, &absolute(subject)).into_iter().collect(),
+        false => reports.into_iter().filter(|report| is_of_server(report, subject)).collect(),
+    };
+    if chosen.is_empty() {
+        let listed = match known.is_empty() {
+            true => "there is none; nfskit probe URL measures a server without a mount".to_owned(),
+            false => format!("one of {}", known.join(", ")),
+        };
+        return Err(Failure::environment(format!("{subject} is no NFS mount here"), listed));
+    }
+    Ok(chosen)
+}
+
+/// The innermost mount that a path lies in.
+fn covering(reports: Vec<Report>, path: &str) -> Option<Report> {
+    let covering = reports.into_iter().filter(|report| is_below(path, &report.name));
+    covering.max_by_key(|report| report.name.len())
+}
+
+fn is_of_server(report: &Report, server: &str) -> bool {
+    let host = server.split(":/").next().unwrap_or(server).trim_matches(['[', ']']);
+    let mut facts = report.facts.iter();
+    facts.any(|(name, value)| name == "server" && value.split(":/").next() == Some(host))
 }
 
 fn limits(set: &[String]) -> Result<Limits, Failure> {
@@ -110,7 +157,7 @@ fn saved(path: &Path) -> Result<Files, Failure> {
     })
 }
 
-/// Both samples of this host, and what our own servers here have to say.
+/// Both samples of this host, and reports of our own servers and mounts here.
 fn live(args: &Doctor, verbosity: Verbosity) -> Result<(Files, Vec<Report>), Failure> {
     let root = Path::new("/");
     let first = look(root);
@@ -118,15 +165,7 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<(Files, Vec<Report>), Fai
     let waited = net::runtime::block_on(async {
         let clock = Clock::real();
         let pages = Pages::take(&clock).await;
-        let begin = clock.now();
-        loop {
-            let passed = clock.now().since(begin);
-            if passed >= args.span {
-                break;
-            }
-            bars.show("between two looks", passed.as_secs_f64() / args.span.as_secs_f64());
-            clock.sleep(args.span.saturating_sub(passed).min(STEP)).await;
-        }
+        wait(&clock, args.span, &mut bars).await;
         match pages.is_empty() {
             true => Vec::new(),
             false => Pages::take(&clock).await.reports(&pages, &clock),
@@ -137,8 +176,20 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<(Files, Vec<Report>), Fai
     Ok((both(root, first, look(root)), ours))
 }
 
+async fn wait(clock: &Clock, span: Nanos, bars: &mut Bars) {
+    let begin = clock.now();
+    loop {
+        let passed = clock.now().since(begin);
+        if passed >= span {
+            return;
+        }
+        bars.show("between two looks", passed.as_secs_f64() / span.as_secs_f64());
+        clock.sleep(span.saturating_sub(passed).min(STEP)).await;
+    }
+}
+
 /// Between two looks at the bar.
-const STEP: perf::units::Nanos = perf::units::Nanos::from_millis(200);
+const STEP: Nanos = Nanos::from_millis(200);
 
 /// What was passed over: a line each, of a folder with many only the first.
 fn say_ignored(evidence: &Evidence) {
@@ -162,37 +213,6 @@ fn unusable(args: &Doctor, evidence: &Evidence) -> Failure {
         "cat /proc/self/mountstats > FILE on the host with the mount, then nfskit doctor --from \
          FILE; nfskit probe URL measures a server without a mount",
     )
-}
-
-/// Reports of one mount point, or of one server's mounts.
-fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
-    let known: Vec<String> = reports.iter().map(|report| report.name.clone()).collect();
-    let chosen: Vec<Report> = match subject.starts_with(['/', '.']) {
-        true => {
-            let path = absolute(subject);
-            let covering = |report: &&Report| is_below(&path, &report.name);
-            let longest = reports.iter().filter(covering).max_by_key(|report| report.name.len());
-            longest.cloned().into_iter().collect()
-        }
-        false => {
-            let host = subject.split(":/").next().unwrap_or(subject).trim_matches(['[', ']']);
-            let is_of = |report: &Report| {
-                report
-                    .facts
-                    .iter()
-                    .any(|(name, value)| name == "server" && value.split(":/").next() == Some(host))
-            };
-            reports.into_iter().filter(is_of).collect()
-        }
-    };
-    if chosen.is_empty() {
-        let listed = match known.is_empty() {
-            true => "there is none; nfskit probe URL measures a server without a mount".to_owned(),
-            false => format!("one of {}", known.join(", ")),
-        };
-        return Err(Failure::environment(format!("{subject} is no NFS mount here"), listed));
-    }
-    Ok(chosen)
 }
 
 /// Without asking any file system: a path below a dead mount must not hold us up.

@@ -1,5 +1,5 @@
 //! Our own servers and mounts of this host, by their metrics: found by their command lines, and
-//! asked twice.
+//! read twice.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

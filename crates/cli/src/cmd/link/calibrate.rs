@@ -1,4 +1,4 @@
-//! `--calibrate`: asked against measured, as a table in Markdown.
+//! `--calibrate`: requested against measured, as a table in Markdown.
 
 use harness::exit::Failure;
 use harness::output;

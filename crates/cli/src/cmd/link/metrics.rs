@@ -61,7 +61,6 @@ fn readings(counts: &Counts) -> Vec<Reading> {
 }
 
 fn way(carried: &Carried) -> Vec<Reading> {
-    let mut readings = Vec::new();
     let rows = [
         ("nfskit_link_messages_total", "Messages that came.", carried.messages),
         ("nfskit_link_bytes_total", "Their bytes, with marks.", carried.bytes),
@@ -78,19 +77,21 @@ fn way(carried: &Carried) -> Vec<Reading> {
         ("nfskit_link_held", "Messages on their way.", carried.held),
         ("nfskit_link_held_bytes", "Their bytes, with marks.", carried.held_bytes),
     ];
-    readings.extend(rows.map(|(name, help, count)| Reading::new(name, help, count as f64)));
-    let spans: [(&'static str, &'static str, &Histogram); 2] = [
-        ("nfskit_link_wait_seconds", "Wait for the link to be free.", &carried.queued),
-        ("nfskit_link_late_seconds", "How late messages were handed on.", &carried.late),
-    ];
-    for (name, help, spans) in spans {
-        // Not `quantile`, which only summaries may have.
-        for (share, q) in [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)] {
-            let value = spans.quantile(q).as_secs_f64();
-            readings.push(Reading::new(name, help, value).of("share", share));
-        }
-    }
-    readings
+    let counts = rows.map(|(name, help, count)| Reading::new(name, help, count as f64));
+    let wait = ("nfskit_link_wait_seconds", "Wait for the link to be free.");
+    let late = ("nfskit_link_late_seconds", "How late messages were handed on.");
+    counts
+        .into_iter()
+        .chain(shares(wait, &carried.queued))
+        .chain(shares(late, &carried.late))
+        .collect()
+}
+
+/// Not as `quantile`, which only summaries may have.
+fn shares((name, help): (&'static str, &'static str), spans: &Histogram) -> [Reading; 3] {
+    [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)].map(|(share, q)| {
+        Reading::new(name, help, spans.quantile(q).as_secs_f64()).of("share", share)
+    })
 }
 
 #[cfg(test)]

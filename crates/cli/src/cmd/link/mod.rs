@@ -115,12 +115,9 @@ async fn relay(
 ) -> Result<(), Failure> {
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
-    let Some(target) = &args.to else {
-        return Err(Failure::usage(
-            "there is no server to relay to",
-            "--to HOST or --to HOST:PORT",
-        ));
-    };
+    let target = args.to.as_ref().ok_or_else(|| {
+        Failure::usage("there is no server to relay to", "--to HOST or --to HOST:PORT")
+    })?;
     output::check([&args.json])?;
     let (legs, sockets) = legs(args, target, &clock).await?;
     let calibration = match args.uncalibrated {
@@ -145,11 +142,7 @@ async fn relay(
         metrics: args.metrics.map(|listen| metrics::serve(listen, &relay, &clock)).transpose()?,
         notes: notes(args, calibration, &knobs, &clock)?,
     };
-    match (verbosity, prints_record(args)) {
-        (Verbosity::Quiet, _) => {}
-        (_, false) => output::print(&banner.to_string())?,
-        (_, true) => output::complain(&banner),
-    }
+    announce(&banner, args, verbosity)?;
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
     while interrupts.next_signal().await == Signal::Hangup {
         let reloaded = knobs.reload();
@@ -157,11 +150,7 @@ async fn relay(
             log.link_changed(reloaded.as_deref().map_err(String::as_str));
         }
     }
-    let draining = async {
-        relay.drain(args.grace).await;
-        net::serve::Drained::default()
-    };
-    let drained = interrupts.hurry(draining).await;
+    let drained = interrupts.hurry(drained(&relay, args)).await;
     statistics.end();
     drained?;
     let captured = capture.map(Capture::end);
@@ -178,6 +167,23 @@ async fn relay(
     match (&args.pcap, captured) {
         (Some(path), Some(captured)) if captured.is_cut => Err(cut(path)),
         _ => Ok(()),
+    }
+}
+
+async fn drained(relay: &Relay, args: &Args) -> net::serve::Drained {
+    relay.drain(args.grace).await;
+    net::serve::Drained::default()
+}
+
+/// The banner, on standard error where standard output is for the record.
+fn announce(banner: &Banner<'_>, args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    match (verbosity, prints_record(args)) {
+        (Verbosity::Quiet, _) => Ok(()),
+        (_, false) => output::print(&banner.to_string()),
+        (_, true) => {
+            output::complain(banner);
+            Ok(())
+        }
     }
 }
 
@@ -290,20 +296,24 @@ async fn legs(
         let listen = args.listen_mount.unwrap_or(free);
         sockets.push(Sockets::bind(listen, args.udp).map_err(cannot_listen)?);
     }
+    let listeners: Vec<_> = sockets.iter().flat_map(|sockets| &sockets.listeners).collect();
     let mut legs = Vec::new();
     for (Place { service, addresses }, own) in places.iter().zip(&sockets) {
-        let listeners: Vec<_> = sockets.iter().flat_map(|sockets| &sockets.listeners).collect();
-        let found = relay::reach(clock, addresses, CONNECT_LIMIT, &listeners).await;
-        let server = found.map_err(|unfit| match unfit {
-            Unfit::Connect(cause) => target::unreachable(&cause),
-            Unfit::Itself { .. } => Failure::environment(
-                format!("cannot relay to the relay: {unfit}"),
-                "the server's own address and port in --to",
-            ),
-        })?;
-        legs.push(Leg { service, listen: own.address, server });
+        let server = relay::reach(clock, addresses, CONNECT_LIMIT, &listeners).await;
+        legs.push(Leg { service, listen: own.address, server: server.map_err(unfit)? });
     }
     Ok((legs, sockets))
+}
+
+/// A server that cannot be relayed to.
+fn unfit(unfit: Unfit) -> Failure {
+    match unfit {
+        Unfit::Connect(cause) => target::unreachable(&cause),
+        Unfit::Itself { .. } => Failure::environment(
+            format!("cannot relay to the relay: {unfit}"),
+            "the server's own address and port in --to",
+        ),
+    }
 }
 
 fn listen(relay: &Relay, sockets: Sockets, server: SocketAddr, callers: Callers, clock: &Clock) {

@@ -1,9 +1,9 @@
 //! The run record of a relay.
 
 use harness::records;
-use net::relay::Counts;
+use net::relay::{Carried, Counts};
 use net::shape::profile::Profile;
-use perf::record::Target;
+use perf::record::{Run, Target};
 
 use super::banner::Leg;
 use super::stats::Statistics;
@@ -22,24 +22,7 @@ pub(super) fn json(
     let elapsed_s = statistics.elapsed().as_secs_f64();
     record.metric("elapsed_s", elapsed_s, "s");
     for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
-        let mut count = |what: &str, value: u64, unit: &str| {
-            record.metric(&format!("{name}_{what}"), value as f64, unit);
-        };
-        count("messages", carried.messages, "messages");
-        count("bytes", carried.bytes, "bytes");
-        count("passed", carried.passed, "messages");
-        count("passed_bytes", carried.passed_bytes, "bytes");
-        count("duplicated", carried.duplicated, "messages");
-        count("reordered", carried.reordered, "messages");
-        count("corrupted", carried.corrupted, "messages");
-        count("retransmitted", carried.retransmitted, "packets");
-        for (loss, lost) in &carried.lost {
-            count(&format!("lost_{}", loss.name().replace('-', "_")), *lost, "messages");
-        }
-        let mb_per_s = carried.passed_bytes as f64 * 1e-6 / elapsed_s.max(1e-9);
-        record.metric(&format!("{name}_mb_per_s"), mb_per_s, "MB/s");
-        record.histogram(&format!("{name}_wait"), &carried.queued);
-        record.histogram(&format!("{name}_late"), &carried.late);
+        way(&mut record, name, carried, elapsed_s);
     }
     for (what, value) in [
         ("connections", counts.accepted),
@@ -52,4 +35,28 @@ pub(super) fn json(
         record.metric(what, value as f64, "connections");
     }
     record.to_json_pretty()
+}
+
+/// One direction.
+fn way(record: &mut Run, name: &str, carried: &Carried, elapsed_s: f64) {
+    for (what, value, unit) in [
+        ("messages", carried.messages, "messages"),
+        ("bytes", carried.bytes, "bytes"),
+        ("passed", carried.passed, "messages"),
+        ("passed_bytes", carried.passed_bytes, "bytes"),
+        ("duplicated", carried.duplicated, "messages"),
+        ("reordered", carried.reordered, "messages"),
+        ("corrupted", carried.corrupted, "messages"),
+        ("retransmitted", carried.retransmitted, "packets"),
+    ] {
+        record.metric(&format!("{name}_{what}"), value as f64, unit);
+    }
+    for (loss, lost) in &carried.lost {
+        let loss = loss.name().replace('-', "_");
+        record.metric(&format!("{name}_lost_{loss}"), *lost as f64, "messages");
+    }
+    let mb_per_s = carried.passed_bytes as f64 * 1e-6 / elapsed_s.max(1e-9);
+    record.metric(&format!("{name}_mb_per_s"), mb_per_s, "MB/s");
+    record.histogram(&format!("{name}_wait"), &carried.queued);
+    record.histogram(&format!("{name}_late"), &carried.late);
 }

@@ -80,31 +80,30 @@ impl Statistics {
 
 /// What has passed, a few lines.
 pub(super) fn table(counts: &Counts) -> String {
-    let mut lines = Vec::new();
-    for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
-        lines.push(format!(
-            "  {name:6} {} messages, {}; {}{}",
-            carried.messages,
-            bytes(carried.bytes),
-            losses(carried),
-            misfortunes(carried),
-        ));
-        lines.push(format!(
-            "         waited for the link {} (median), {} (99 %), {} at most; handed on {} \
-             (median), {} (99 %) late",
-            carried.queued.quantile(0.5),
-            carried.queued.quantile(0.99),
-            carried.queued.max(),
-            carried.late.quantile(0.5),
-            carried.late.quantile(0.99),
-        ));
-    }
     let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
-    lines.push(format!(
-        "  {accepted} connections; {unreachable} found no server, {refused} refused (connection \
-         limit), {broken} broke ({garbled} malformed RPC records, {given_up} stalled)\n"
-    ));
-    lines.join("\n")
+    format!(
+        "{}{}  {accepted} connections; {unreachable} found no server, {refused} refused \
+         (connection limit), {broken} broke ({garbled} malformed RPC records, {given_up} \
+         stalled)\n",
+        direction("there", &counts.there),
+        direction("back", &counts.back),
+    )
+}
+
+fn direction(name: &str, carried: &Carried) -> String {
+    let Carried { messages, queued, late, .. } = carried;
+    format!(
+        "  {name:6} {messages} messages, {}; {}{}\n         waited for the link {} (median), {} \
+         (99 %), {} at most; handed on {} (median), {} (99 %) late\n",
+        bytes(carried.bytes),
+        losses(carried),
+        misfortunes(carried),
+        queued.quantile(0.5),
+        queued.quantile(0.99),
+        queued.max(),
+        late.quantile(0.5),
+        late.quantile(0.99),
+    )
 }
 
 /// Tells once in an interval what has passed since the last time.
@@ -124,26 +123,28 @@ async fn show_regularly(relay: &Relay, clock: &Clock, bar: Option<&ProgressBar>)
 
 /// What has passed in `span`.
 fn line(before: &Counts, counts: &Counts, span: Nanos) -> String {
-    let way = |before: &Carried, carried: &Carried| {
-        let messages = (carried.passed - before.passed) as f64 / span.as_secs_f64().max(1e-9);
-        format!(
-            "{messages:.0} msg/s {} held {} ({}), wait {} (99 %), {}",
-            rate(carried.passed_bytes - before.passed_bytes, span),
-            carried.held,
-            bytes(carried.held_bytes),
-            carried.queued.quantile(0.99),
-            losses(carried),
-        )
+    let sessions = match counts.sessions {
+        0 => String::new(),
+        sessions => format!(", {sessions} sources of datagrams"),
     };
     format!(
-        "{} connections{} | there {} | back {}",
+        "{} connections{sessions} | there {} | back {}",
         counts.connections,
-        match counts.sessions {
-            0 => String::new(),
-            sessions => format!(", {sessions} sources of datagrams"),
-        },
-        way(&before.there, &counts.there),
-        way(&before.back, &counts.back)
+        flow(&before.there, &counts.there, span),
+        flow(&before.back, &counts.back, span)
+    )
+}
+
+/// One direction.
+fn flow(before: &Carried, carried: &Carried, span: Nanos) -> String {
+    let messages = (carried.passed - before.passed) as f64 / span.as_secs_f64().max(1e-9);
+    format!(
+        "{messages:.0} msg/s {} held {} ({}), wait {} (99 %), {}",
+        rate(carried.passed_bytes - before.passed_bytes, span),
+        carried.held,
+        bytes(carried.held_bytes),
+        carried.queued.quantile(0.99),
+        losses(carried),
     )
 }
 
@@ -164,8 +165,8 @@ fn misfortunes(carried: &Carried) -> String {
         (carried.corrupted, "corrupted"),
         (carried.retransmitted, "packets retransmitted"),
     ];
-    let told = counts.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, what)| format!(", {count} {what}")).collect()
+    let seen = counts.into_iter().filter(|(count, _)| *count > 0);
+    seen.map(|(count, what)| format!(", {count} {what}")).collect()
 }
 
 fn bytes(count: u64) -> String {

@@ -32,28 +32,27 @@ pub(super) struct Place {
 
 /// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, `HOST:/EXPORT` or a URL.
 pub(super) fn parse(text: &str) -> Result<Target, String> {
-    let url = |text: String| {
-        let parsed: Result<Url, _> = text.parse();
-        let services = parsed.map(|url| Target::Services(Box::new(url)));
-        services.map_err(|error| format!("{error}\n  a target is HOST:PORT, or HOST, or {FORM}"))
-    };
     if text.contains(":/") {
-        return url(text.to_owned());
+        return parse_url(text);
     }
     let is_bare_ipv6 = text.parse::<std::net::Ipv6Addr>().is_ok();
     match text.rsplit_once(':') {
         Some((host, port)) if !is_bare_ipv6 && !text.ends_with(']') => {
             let port = port.parse().ok().filter(|port| *port > 0);
             let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-            match (host.is_empty(), port) {
-                (false, Some(port)) => Ok(Target::Port { host, port }),
-                _ => {
-                    Err(format!("{text:?} is not HOST:PORT, such as nfs-server:2049 or [::1]:2049"))
-                }
-            }
+            let port = port.filter(|_| !host.is_empty());
+            port.map(|port| Target::Port { host, port }).ok_or_else(|| {
+                format!("{text:?} is not HOST:PORT, such as nfs-server:2049 or [::1]:2049")
+            })
         }
-        _ => url(format!("nfs://{}/", bracketed(text))),
+        _ => parse_url(&format!("nfs://{}/", bracketed(text))),
     }
+}
+
+fn parse_url(text: &str) -> Result<Target, String> {
+    let parsed: Result<Url, _> = text.parse();
+    let services = parsed.map(|url| Target::Services(Box::new(url)));
+    services.map_err(|error| format!("{error}\n  a target is HOST:PORT, or HOST, or {FORM}"))
 }
 
 fn bracketed(host: &str) -> String {
@@ -83,37 +82,38 @@ impl Target {
     /// Where it is.
     pub(super) async fn places(&self, clock: &Clock) -> Result<Vec<Place>, Failure> {
         match self {
-            Self::Port { host, port } => {
-                let found = tcp::resolve(clock, host, *port, LIMIT).await;
-                let mut addresses = found.map_err(|error| unreachable(&error))?;
-                // A server that listens on one family only is nearly always one of IPv4.
-                addresses.sort_by_key(SocketAddr::is_ipv6);
-                addresses.dedup();
-                Ok(vec![Place { service: "its port", addresses }])
-            }
-            Self::Services(url) => {
-                let options = mount::Options {
-                    connect_limit: LIMIT,
-                    reply_limit: LIMIT,
-                    ..mount::Options::persistent(Credential {
-                        machine_name: String::new(),
-                        uid: rustix::process::geteuid().as_raw(),
-                        gid: rustix::process::getegid().as_raw(),
-                        gids: Vec::new(),
-                    })
-                };
-                let ports = mount::ports(clock, url, &options).await?;
-                let mut places = vec![Place { service: "NFS", addresses: vec![ports.nfs] }];
-                match ports.mount == ports.nfs {
-                    true => places[0].service = "NFS and MOUNT",
-                    false => {
-                        places.push(Place { service: "MOUNT", addresses: vec![ports.mount] });
-                    }
-                }
-                Ok(places)
-            }
+            Self::Port { host, port } => place(clock, host, *port).await.map(|place| vec![place]),
+            Self::Services(url) => services(clock, url).await,
         }
     }
+}
+
+async fn place(clock: &Clock, host: &str, port: u16) -> Result<Place, Failure> {
+    let found = tcp::resolve(clock, host, port, LIMIT).await;
+    let mut addresses = found.map_err(|error| unreachable(&error))?;
+    // A server that listens on one family only is nearly always one of IPv4.
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    addresses.dedup();
+    Ok(Place { service: "its port", addresses })
+}
+
+async fn services(clock: &Clock, url: &Url) -> Result<Vec<Place>, Failure> {
+    let options = mount::Options {
+        connect_limit: LIMIT,
+        reply_limit: LIMIT,
+        ..mount::Options::persistent(Credential {
+            machine_name: String::new(),
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            gids: Vec::new(),
+        })
+    };
+    let ports = mount::ports(clock, url, &options).await?;
+    let at = |service, address| Place { service, addresses: vec![address] };
+    Ok(match ports.mount == ports.nfs {
+        true => vec![at("NFS and MOUNT", ports.nfs)],
+        false => vec![at("NFS", ports.nfs), at("MOUNT", ports.mount)],
+    })
 }
 
 /// What to say, and to try, about a server that is not there.

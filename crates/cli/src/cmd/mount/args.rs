@@ -129,9 +129,15 @@ pub(crate) struct Args {
 impl Args {
     /// Everything that was requested, as words; what was given by name is last, and decides.
     pub(super) fn words(&self) -> Vec<String> {
-        let mut words: Vec<String> =
-            self.words.iter().flat_map(|list| harness::mounts::settings::split(list)).collect();
-        let valued = [
+        let listed = self.words.iter().flat_map(|list| harness::mounts::settings::split(list));
+        let valued = self.valued().into_iter();
+        let valued = valued.filter_map(|(key, value)| Some(format!("{key}={}", value.as_ref()?)));
+        let plain = self.plain().into_iter().filter(|(_, given)| *given);
+        listed.chain(valued).chain(plain.map(|(word, _)| word.to_owned())).collect()
+    }
+
+    fn valued(&self) -> [(&'static str, &Option<String>); 19] {
+        [
             ("write_policy", &self.write_policy),
             ("dirty_max", &self.dirty_max),
             ("kernel_cache", &self.kernel_cache),
@@ -151,11 +157,11 @@ impl Args {
             ("link", &self.link),
             ("metrics", &self.metrics),
             ("grace", &self.grace),
-        ];
-        for (key, value) in valued {
-            words.extend(value.iter().map(|value| format!("{key}={value}")));
-        }
-        let plain = [
+        ]
+    }
+
+    fn plain(&self) -> [(&'static str, bool); 7] {
+        [
             ("noac", self.noac),
             ("nocto", self.nocto),
             ("sync", self.sync),
@@ -163,8 +169,6 @@ impl Args {
             ("hard", self.hard),
             ("soft", self.soft),
             ("allow_other", self.allow_other),
-        ];
-        words.extend(plain.iter().filter(|(_, given)| *given).map(|(word, _)| (*word).to_owned()));
-        words
+        ]
     }
 }

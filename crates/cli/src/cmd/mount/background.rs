@@ -39,12 +39,12 @@ pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
         return Ok(());
     }
     let status = child.wait().map_err(failed)?;
-    // It has told on our standard error why.
+    // The reason is on our standard error.
     Err(Failure::printed(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
 }
 
-/// What the process that stays has said by the time it mounts, or gives up. An interrupt is handed
-/// on: it tells, and we end as it does.
+/// What the process that stays has printed by the time it mounts, or gives up. An interrupt is
+/// handed on: it tells, and we end as it does.
 async fn outcome_of(
     pid: Pid,
     mut answered: oneshot::Receiver<std::io::Result<String>>,
@@ -54,7 +54,7 @@ async fn outcome_of(
         biased;
         said = &mut answered => said,
         () = interrupts.next() => {
-            // Not there any more: then it has ended, and said why.
+            // Not there any more: then it has ended, and printed why.
             kill_process(pid, Signal::TERM).ok();
             answered.await
         }

@@ -10,6 +10,9 @@ use harness::exit::Failure;
 use harness::mounts::settings::{Settings, split};
 use harness::verbosity::Verbosity;
 
+use super::Args;
+use crate::args::Command;
+
 /// What mount(8) asks for.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Request {
@@ -25,8 +28,8 @@ struct Request {
 /// The names under which mount(8) looks for it.
 const NAMES: [&str; 2] = ["mount.nfskit", "mount.fuse.nfskit"];
 
-/// What holds if nothing else is said (`defaults` of mount(8)): it passes on `nosuid` and `nodev`,
-/// also for `user`, and never their opposites.
+/// The defaults (`defaults` of mount(8)): it passes on `nosuid` and `nodev`, also for `user`, and
+/// never their opposites.
 const DEFAULTS: [&str; 2] = ["suid", "dev"];
 
 /// Runs as the helper, if that is the name we were called by.
@@ -38,82 +41,101 @@ pub(crate) fn run_if_called() -> Option<Result<(), Failure>> {
 }
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
-    let usage = |what: String| {
-        Failure::environment(
-            what,
-            "mount.nfskit URL DIR [-o WORDS]; `nfskit mount --help` has the words",
-        )
-    };
     let words: Option<Vec<String>> = arguments.map(|word| word.into_string().ok()).collect();
     let words = words.ok_or_else(|| usage("an argument is not UTF-8".to_owned()))?;
-    let mut request = read(&words).map_err(usage)?;
-    let [source, dir] = &request.places[..] else {
-        return Err(usage("a URL and a directory are wanted".to_owned()));
-    };
-    let mut settings = Settings::of(source).map_err(usage)?;
-    if request.is_sloppy {
-        request.words.retain(|word| settings.word(word).is_ok());
-    }
-    let mut line = vec!["mount".to_owned(), "--background".to_owned()];
-    if request.is_verbose {
-        line.push("--verbose".to_owned());
-    }
-    let defaults = DEFAULTS.iter().map(|word| (*word).to_owned());
-    let words: Vec<String> = defaults.chain(request.words).collect();
-    line.extend(["-o".to_owned(), words.join(",")]);
-    line.extend(["--".to_owned(), source.clone(), dir.clone()]);
-    let whole = std::iter::once("nfskit").chain(line.iter().map(String::as_str));
-    let parsed = crate::args::Args::try_parse_from(whole)
-        .map_err(|error| usage(error.to_string().lines().next().unwrap_or_default().to_owned()))?;
-    let crate::args::Command::Mount(args) = parsed.command else {
-        return Err(usage("it is no mount".to_owned()));
-    };
+    let request = Request::read(&words).map_err(usage)?;
+    let (options, places) = request.command_line().map_err(usage)?;
+    let args = parsed(&[options.clone(), places.clone()].concat())?;
     if request.is_fake {
         return super::look(&args);
     }
     // The option that makes it the one that stays comes before the places.
-    let before = line.len() - 3;
-    let (options, places) = line.split_at(before);
     super::run_with(&args, Verbosity::Normal, || {
-        let options = options.iter().map(OsString::from);
-        let places = places.iter().map(OsString::from);
-        options.chain([OsString::from("--detached")]).chain(places).collect()
+        let line = options.into_iter().chain(["--detached".to_owned()]).chain(places);
+        line.map(OsString::from).collect()
     })
 }
 
-fn read(words: &[String]) -> Result<Request, String> {
-    let mut request = Request::default();
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            request.places.push(word.clone());
-            continue;
-        };
+fn usage(what: String) -> Failure {
+    let form = "mount.nfskit URL DIR [-o WORDS]; `nfskit mount --help` has the words";
+    Failure::environment(what, form)
+}
+
+/// The arguments of `nfskit mount` in a command line of it.
+fn parsed(line: &[String]) -> Result<Args, Failure> {
+    let whole = std::iter::once("nfskit").chain(line.iter().map(String::as_str));
+    let parsed = crate::args::Args::try_parse_from(whole);
+    let parsed = parsed
+        .map_err(|error| usage(error.to_string().lines().next().unwrap_or_default().to_owned()))?;
+    match parsed.command {
+        Command::Mount(args) => Ok(args),
+        _ => Err(usage("it is no mount".to_owned())),
+    }
+}
+
+impl Request {
+    fn read(words: &[String]) -> Result<Self, String> {
+        let mut request = Self::default();
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            match word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+                Some(letters) => request.letters(letters, &mut rest)?,
+                None => request.places.push(word.clone()),
+            }
+        }
+        Ok(request)
+    }
+
+    /// Letters of options behind one hyphen; a value stands behind its letter or in the next word.
+    fn letters<'a>(
+        &mut self,
+        letters: &str,
+        rest: &mut impl Iterator<Item = &'a String>,
+    ) -> Result<(), String> {
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
             match letter {
-                's' => request.is_sloppy = true,
-                'f' => request.is_fake = true,
-                'v' => request.is_verbose = true,
+                's' => self.is_sloppy = true,
+                'f' => self.is_fake = true,
+                'v' => self.is_verbose = true,
                 'n' => {}
-                'r' => request.words.push("ro".to_owned()),
-                'w' => request.words.push("rw".to_owned()),
+                'r' => self.words.push("ro".to_owned()),
+                'w' => self.words.push("rw".to_owned()),
                 'o' | 't' | 'N' => {
-                    let here = letters.as_str().to_owned();
-                    letters = "".chars();
-                    let value = if here.is_empty() { rest.next().cloned() } else { Some(here) };
+                    let here = Some(letters.as_str().to_owned()).filter(|here| !here.is_empty());
+                    let value = here.or_else(|| rest.next().cloned());
                     let value = value.ok_or_else(|| format!("-{letter} wants a value"))?;
-                    match letter {
-                        'o' => request.words.extend(split(&value)),
-                        'N' => return Err("-N: name spaces are entered with nsenter(1)".to_owned()),
-                        _ => {}
-                    }
+                    return self.value(letter, &value);
                 }
                 _ => return Err(format!("unknown option -{letter}; known are -sfnvrw, -o, -t")),
             }
         }
+        Ok(())
     }
-    Ok(request)
+
+    fn value(&mut self, letter: char, value: &str) -> Result<(), String> {
+        match letter {
+            'o' => self.words.extend(split(value)),
+            'N' => return Err("-N: name spaces are entered with nsenter(1)".to_owned()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The options and the places of `nfskit mount`.
+    fn command_line(&self) -> Result<(Vec<String>, Vec<String>), String> {
+        let [source, dir] = &self.places[..] else {
+            return Err("a URL and a directory are wanted".to_owned());
+        };
+        let mut settings = Settings::of(source)?;
+        let mut is_known = |word: &&String| !self.is_sloppy || settings.word(word).is_ok();
+        let words = self.words.iter().filter(|word| is_known(word)).map(String::as_str);
+        let words: Vec<&str> = DEFAULTS.into_iter().chain(words).collect();
+        let mut options = vec!["mount".to_owned(), "--background".to_owned()];
+        options.extend(self.is_verbose.then(|| "--verbose".to_owned()));
+        options.extend(["-o".to_owned(), words.join(",")]);
+        Ok((options, vec!["--".to_owned(), source.clone(), dir.clone()]))
+    }
 }
 
 #[cfg(test)]
@@ -121,7 +143,7 @@ mod tests {
     use super::*;
 
     fn request(line: &str) -> Result<Request, String> {
-        read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        Request::read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! middle of a request it would wait for itself. Whoever has started it asks by lines on standard
 //! input and is answered by lines on standard output:
 //!
-//! | asked | answered |
+//! | request | answer |
 //! |---|---|
 //! | (nothing) | `mounted SPOKEN`, or `failed CODE WHAT<tab>ADVICE` and the end |
 //! | `calls` | `calls NANOSECONDS-OF-CPU PROCEDURE=CALLS ...`, since it was mounted |
@@ -17,7 +17,7 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use client::files::Files;
-use fuse::session::{Ended, Mount, Options, Unmounted, check};
+use fuse::session::{Ended, Mount, Unmounted, check};
 use harness::exit::Failure;
 use harness::mounts::embedded::settings;
 use harness::mounts::settings::Settings;
@@ -29,11 +29,11 @@ use perf::units::Nanos;
 use tokio::sync::mpsc;
 
 use super::notices::Notices;
-use super::reach::{self, Reached};
+use super::reach;
 
 /// How long writing back may take when the caller has gone.
 const ORPHAN_GRACE: Nanos = Nanos::from_secs(5);
-/// Lines that wait to be read: one is asked at a time.
+/// Lines that wait to be read: one request at a time.
 const LINES_MAX: usize = 4;
 
 /// The arguments: of our own making.
@@ -99,16 +99,9 @@ async fn start(
 ) -> Result<(Mount, Files, String), Failure> {
     let at = check(dir, false).map_err(failures::directory)?;
     let notices = Notices::new(Verbosity::Quiet);
-    let Reached { files, credential, spoken } = reach::reach(clock, settings, &notices).await?;
-    let options = Options {
-        flags: settings.flags.clone(),
-        cache: settings.kernel_cache(),
-        credential,
-        all_are_one: settings.target.uid.is_some(),
-    };
-    let mount = Mount::start(clock, files.clone(), &at, options)
-        .map_err(|error| failures::not_mounted(&error))?;
-    Ok((mount, files, spoken))
+    let reached = reach::reach(clock, settings, &notices).await?;
+    let mount = super::begin(clock, settings, &at, &reached)?;
+    Ok((mount, reached.files, reached.spoken))
 }
 
 /// Lines of standard input, read by a thread; closed at its end.
@@ -144,11 +137,10 @@ fn calls(files: &Files) -> String {
 }
 
 fn ended(at: &Path, ended: Ended) -> Result<(), Failure> {
-    let at = at.display();
     if let Unmounted::Not(cause) = ended.unmounted {
-        let what = format!("{at} could not be unmounted: {cause}");
-        return Err(Failure::environment(what, format!("umount -l {at}")));
+        return Err(super::not_unmounted(at, cause));
     }
+    let at = at.display();
     match ended.losses {
         Some(losses) if losses.is_empty() => Ok(()),
         _ => Err(Failure::environment(

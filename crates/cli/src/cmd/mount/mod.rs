@@ -8,6 +8,7 @@ mod notices;
 mod reach;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::Path;
 
 use client::error::Error;
@@ -89,14 +90,7 @@ async fn serve(
         reached = reach::reach(&clock, settings, notices) => reached?,
         () = interrupts.next() => return Err(Failure::interrupted()),
     };
-    let options = Options {
-        flags: settings.flags.clone(),
-        cache: settings.kernel_cache(),
-        credential: reached.credential.clone(),
-        all_are_one: settings.target.uid.is_some(),
-    };
-    let mount = Mount::start(&clock, reached.files.clone(), at, options)
-        .map_err(|error| failures::not_mounted(&error))?;
+    let mount = begin(&clock, settings, at, &reached)?;
     if let Some(listen) = settings.metrics {
         metrics::serve(&clock, listen, &reached.files)?;
     }
@@ -119,6 +113,23 @@ async fn serve(
     disk::end(&reached.files);
     let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
     report(at, settings, ended, dropped_bytes, notices)
+}
+
+/// Mounts what was reached.
+fn begin(
+    clock: &Clock,
+    settings: &Settings,
+    at: &Path,
+    reached: &Reached,
+) -> Result<Mount, Failure> {
+    let options = Options {
+        flags: settings.flags.clone(),
+        cache: settings.kernel_cache(),
+        credential: reached.credential.clone(),
+        all_are_one: settings.target.uid.is_some(),
+    };
+    let mount = Mount::start(clock, reached.files.clone(), at, options);
+    mount.map_err(|error| failures::not_mounted(&error))
 }
 
 fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, notices: &Notices) {
@@ -169,12 +180,7 @@ fn report(
              gets errors from now on",
             at.display()
         )),
-        Unmounted::Not(cause) => {
-            return Err(Failure::environment(
-                format!("{} could not be unmounted: {cause}", at.display()),
-                format!("umount -l {}", at.display()),
-            ));
-        }
+        Unmounted::Not(cause) => return Err(not_unmounted(at, cause)),
     }
     match ended.losses {
         Some(losses) if losses.is_empty() => {
@@ -184,14 +190,21 @@ fn report(
         Some(losses) => {
             Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes))
         }
-        None => Err(Failure::check(
-            format!(
-                "not everything could be written back within {}: the rest is lost",
-                settings.grace
-            ),
-            "a longer --grace, and see whether the server is alive",
-        )),
+        None => Err(out_of_time(settings)),
     }
+}
+
+fn not_unmounted(at: &Path, cause: impl fmt::Display) -> Failure {
+    let at = at.display();
+    Failure::environment(format!("{at} could not be unmounted: {cause}"), format!("umount -l {at}"))
+}
+
+fn out_of_time(settings: &Settings) -> Failure {
+    let grace = settings.grace;
+    Failure::check(
+        format!("not everything could be written back within {grace}: the rest is lost"),
+        "a longer --grace, and see whether the server is alive",
+    )
 }
 
 fn lost(errors: Vec<Error>, bytes: u64) -> Failure {

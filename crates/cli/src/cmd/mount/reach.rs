@@ -43,32 +43,34 @@ pub(super) async fn reach(
     let events = events(settings, notices);
     let mounted = reached::mounted(clock, settings, &mut options, events, Role::Mount).await?;
     let session = mounted.session.complaining(complaints(notices));
-    let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };
-    let write = write_behind::Options {
-        policy: settings.policy,
-        stable,
-        timing: settings.metrics.is_some(),
-        ..write_behind::Options::default()
-    };
-    let dirty_bytes_max = settings.dirty_max.unwrap_or(write.dirty_bytes_max);
     let disk = cached(settings, &session, notices)?;
-    let files = Files::on_disk(
-        clock,
-        session,
-        Options {
-            times: settings.times,
-            close_to_open: settings.close_to_open,
-            write: write_behind::Options { dirty_bytes_max, ..write },
-            sync: settings.sync,
-            put_off_max: settings.put_off_max(),
-            ..Options::default()
-        },
-        disk,
-    );
+    let files = Files::on_disk(clock, session, file_options(settings), disk);
     give_memory_back(clock, &files, options.pool.clone());
     let protocol = target.protocol.name().to_uppercase();
     let spoken = format!("NFS v{} over {protocol}", target.version.number());
     Ok(Reached { files, credential: options.credential, spoken })
+}
+
+fn file_options(settings: &Settings) -> Options {
+    Options {
+        times: settings.times,
+        close_to_open: settings.close_to_open,
+        write: write_options(settings),
+        sync: settings.sync,
+        put_off_max: settings.put_off_max(),
+        ..Options::default()
+    }
+}
+
+fn write_options(settings: &Settings) -> write_behind::Options {
+    let default = write_behind::Options::default();
+    write_behind::Options {
+        policy: settings.policy,
+        stable: if settings.sync { StableHow::FileSync } else { StableHow::Unstable },
+        timing: settings.metrics.is_some(),
+        dirty_bytes_max: settings.dirty_max.unwrap_or(default.dirty_bytes_max),
+        ..default
+    }
 }
 
 /// What replies and written data have taken goes back to the system when the load is over.

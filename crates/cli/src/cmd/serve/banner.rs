@@ -23,7 +23,7 @@ use super::stores::Kind;
 use crate::args::{self, MetadataSync};
 use crate::recovery;
 
-/// Exports listed; of more, the number is told.
+/// Exports listed; of more, the number is given.
 const EXPORTS_MAX: usize = 20;
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl<'a> Banner<'a> {
         self.origin = Some(origin);
     }
 
-    /// Changes are answered from a log, of which this is said.
+    /// The log that answers changes, in a sentence.
     pub(super) fn writes_back(&mut self, log: String) {
         self.write_back = Some(log);
     }
@@ -183,7 +183,7 @@ pub(super) fn open_to_everybody<S>(address: SocketAddr, exports: &Exports<S>) ->
     (!address.ip().is_loopback()).then_some(&first.name)
 }
 
-/// What is said of it when the server begins.
+/// The warning at the start.
 pub(super) fn warning(name: &str, address: SocketAddr) -> String {
     let listed = shell::quoted(format!("{name}=client=10.0.0.0/8"));
     format!(
@@ -217,58 +217,54 @@ impl fmt::Display for Banner<'_> {
         let (Some(address), Some(first)) = (self.address, self.specs.first()) else {
             return Ok(());
         };
-        writeln!(
-            f,
-            "nfskit {} serves {} over {} on {address}",
-            env!("CARGO_PKG_VERSION"),
-            self.versions(),
-            if self.args.udp { "TCP and UDP" } else { "TCP" }
-        )?;
-        for spec in self.specs.iter().take(EXPORTS_MAX) {
-            writeln!(f, "  export      {} = {} ({})", spec.name, spec.path.display(), rule(spec))?;
-        }
-        if let Some(more @ 1..) = self.specs.len().checked_sub(EXPORTS_MAX) {
-            writeln!(f, "              and {more} more")?;
-        }
-        if let Some(Origin { spoken, handles_last, .. }) = &self.origin {
-            writeln!(f, "  origin      {spoken}")?;
-            if !handles_last {
-                writeln!(f, "              handles are good until this process ends")?;
-            }
-        }
-        writeln!(f, "  durability  {}", self.durability())?;
-        if let Some(log) = &self.write_back {
-            writeln!(f, "  write-back  {log}")?;
-        }
+        let version = env!("CARGO_PKG_VERSION");
+        let over = if self.args.udp { "TCP and UDP" } else { "TCP" };
+        writeln!(f, "nfskit {version} serves {} over {over} on {address}", self.versions())?;
+        self.exports(f)?;
+        self.origin(f)?;
+        line(f, "durability", Some(self.durability()))?;
+        line(f, "write-back", self.write_back.as_ref())?;
         self.write_log(f)?;
-        writeln!(f, "  identity    {}", self.identity())?;
-        writeln!(f, "  clients     {}", self.reach(address))?;
-        if let Some(metrics) = self.metrics {
-            writeln!(f, "  metrics     http://{metrics}/metrics")?;
-        }
-        if let Some(link) = &self.args.link {
-            writeln!(f, "  link        {link}")?;
-        }
-        if let Some(emulator) = &self.emulator {
-            writeln!(f, "  emulator    {emulator}")?;
-        }
-        for warning in &self.warnings {
-            writeln!(f, "  warning     {warning}")?;
-        }
+        line(f, "identity", Some(self.identity()))?;
+        line(f, "clients", Some(self.reach(address)))?;
+        line(f, "metrics", self.metrics.map(|metrics| format!("http://{metrics}/metrics")))?;
+        line(f, "link", self.args.link.as_ref())?;
+        line(f, "emulator", self.emulator.as_ref())?;
+        self.warnings.iter().try_for_each(|warning| line(f, "warning", Some(warning)))?;
         let mountable = Mountable {
             listen: address,
             mount_port: address.port(),
             export: &first.name,
             version: if self.args.versions.nfs3 { Version::Three } else { Version::Two },
         };
-        writeln!(f, "  url         {}", mountable.url())?;
-        writeln!(f, "  Linux       {}", mountable.linux("tcp"))?;
-        writeln!(f, "  macOS       {}", mountable.macos(first.rule.secure))?;
-        writeln!(f, "  any user    {}", mountable.any_user())
+        line(f, "url", Some(mountable.url()))?;
+        line(f, "Linux", Some(mountable.linux("tcp")))?;
+        line(f, "macOS", Some(mountable.macos(first.rule.secure)))?;
+        line(f, "any user", Some(mountable.any_user()))
     }
 }
 
+/// A head and its text; nothing without a text.
+fn line(f: &mut fmt::Formatter<'_>, head: &str, text: Option<impl fmt::Display>) -> fmt::Result {
+    text.map_or(Ok(()), |text| writeln!(f, "  {head:<11} {text}"))
+}
+
 impl Banner<'_> {
+    fn exports(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for spec in self.specs.iter().take(EXPORTS_MAX) {
+            let text = format!("{} = {} ({})", spec.name, spec.path.display(), rule(spec));
+            line(f, "export", Some(text))?;
+        }
+        let more = self.specs.len().checked_sub(EXPORTS_MAX).filter(|more| *more > 0);
+        line(f, "", more.map(|more| format!("and {more} more")))
+    }
+
+    fn origin(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Origin { spoken, handles_last, .. }) = &self.origin else { return Ok(()) };
+        line(f, "origin", Some(spoken))?;
+        line(f, "", (!handles_last).then_some("handles are good until this process ends"))
+    }
+
     /// The write log: what was replayed from it, and its latencies.
     fn write_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((recovered, latencies)) = &self.recovered {

@@ -81,14 +81,14 @@ fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
     let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
     let what = match kind {
         Kind::Emulated(_) => return check_emulated_log(args, store),
-        Kind::Directories => None,
-        Kind::Origin => Some("is stable where its origin says so"),
-        Kind::Memory => Some("has nothing to be stable in"),
+        Kind::Directories => return check_directory_log(args, store),
+        Kind::Origin => "is stable where its origin says so",
+        Kind::Memory => "has nothing to be stable in",
     };
-    if let Some(what) = what {
-        let what = format!("{store} {what}");
-        return Err(Failure::usage(what, "a directory, or no --write-log"));
-    }
+    Err(Failure::usage(format!("{store} {what}"), "a directory, or no --write-log"))
+}
+
+fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
     if let Some(log) = args.write_log.iter().find(|log| is_emulated(log)) {
         let what = format!("{} is an emulated disk: nothing is stable there", log.display());
         return Err(Failure::usage(what, "a file, or sim:hdd in the place of the directory"));
@@ -164,10 +164,7 @@ async fn serve_passing<S: Store>(
     let sockets = bind(args)?;
     let name = args.store.as_deref().unwrap_or_default();
     let spec = named(args, name)?;
-    let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
-    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
-    let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
-    let exports = Exports::one(export, store);
+    let exports = Exports::one(export(&clock, &spec).await?, store);
     let replies = Replies::in_memory(REPLIES_MAX, times(&clock));
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
     let mut banner = Banner::new(args, kind);
@@ -186,26 +183,9 @@ async fn serve_directories(
     let interrupts = Interrupts::catch()?;
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Directories);
-    let state = match open_state(args, &sockets) {
-        Ok(state) => state,
-        Err(why) => {
-            banner.warns(format!("nothing is kept for the time after a restart: {why}"));
-            None
-        }
-    };
+    let state = state_or_warning(args, &sockets, &mut banner);
     let specs = specs(args)?;
-    let state = state.filter(|state| {
-        let inside = specs.iter().find(|spec| state.is_below(&spec.path));
-        if let Some(spec) = inside {
-            banner.warns(format!(
-                "nothing is kept for the time after a restart: {} lies in the export {}, where \
-                 clients could change it; --state DIR names another",
-                state.path().display(),
-                spec.name
-            ));
-        }
-        inside.is_none()
-    });
+    let state = outside(state, &specs, &mut banner);
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     let options = dir_options(args, state.as_ref());
     let mut stores = Stores::default();
@@ -293,13 +273,6 @@ impl Server<'_> {
         let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
         let link = args.link.clone().unwrap_or_default();
         emulate(&clock, &link, &mut banner).await?;
-        let options = Options {
-            commit_mode: args.commit_mode,
-            threads: args.threads,
-            links: Shape::new(link, clock.now()),
-            versions: args.versions,
-            limits: limits(args),
-        };
         banner.listens(sockets.address);
         if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
             output::say(banner::warning(name, sockets.address));
@@ -307,13 +280,10 @@ impl Server<'_> {
         let (log, writer) = Log::start(args.log_format, &clock).map_err(Failure::resources)?;
         let chatty = args.log_format == events::Format::Json || verbosity > Verbosity::Normal;
         let address = sockets.address;
-        let registration = match args.register {
-            true => Some(Registration::make(&clock, &sockets.endpoints, args.versions).await?),
-            false => None,
-        };
-        let metrics = watch::metrics(args, &log, &clock);
-        let memory = Memory { replies: Some(replies), metrics };
-        let running = served::start(sockets, exports, memory, options, &clock);
+        let registration = registration(args, &sockets, &clock).await?;
+        let memory = Memory { replies: Some(replies), metrics: watch::metrics(args, &log, &clock) };
+        let links = Shape::new(link, clock.now());
+        let running = served::start(sockets, exports, memory, options(args, links), &clock);
         if let Some(address) = watch::begin(args, &running, &log, &clock)? {
             banner.measures(address);
         }
@@ -338,20 +308,46 @@ impl Server<'_> {
             registration.take_back(&clock).await;
         }
         let drained = interrupts.hurry(running.host.drain(args.grace)).await?;
-        if chatty || drained.calls_abandoned > 0 {
-            let Drained { calls_abandoned, connections_abandoned } = drained;
+        let Drained { calls_abandoned, connections_abandoned } = drained;
+        if chatty || calls_abandoned > 0 {
             let reason = if failed.is_some() { "the write log failed" } else { "asked to end" };
             log.shutdown(reason, calls_abandoned, connections_abandoned);
         }
         writer.end(log);
-        match (failed, drained.calls_abandoned) {
-            (Some(failure), _) => Err(failure),
-            (None, 0) => Ok(()),
-            (None, calls) => Err(Failure::environment(
-                format!("{calls} calls were not answered within the grace period"),
-                "a longer one: --grace",
-            )),
-        }
+        outcome(failed, calls_abandoned)
+    }
+}
+
+fn outcome(failed: Option<Failure>, calls_abandoned: u64) -> Result<(), Failure> {
+    match (failed, calls_abandoned) {
+        (Some(failure), _) => Err(failure),
+        (None, 0) => Ok(()),
+        (None, calls) => Err(Failure::environment(
+            format!("{calls} calls were not answered within the grace period"),
+            "a longer one: --grace",
+        )),
+    }
+}
+
+/// The registration with rpcbind that was requested.
+async fn registration(
+    args: &args::Serve,
+    sockets: &Sockets,
+    clock: &Clock,
+) -> Result<Option<Registration>, Failure> {
+    match args.register {
+        true => Registration::make(clock, &sockets.endpoints, args.versions).await.map(Some),
+        false => Ok(None),
+    }
+}
+
+fn options(args: &args::Serve, links: Shape) -> Options {
+    Options {
+        commit_mode: args.commit_mode,
+        threads: args.threads,
+        links,
+        versions: args.versions,
+        limits: limits(args),
     }
 }
 
@@ -461,6 +457,13 @@ fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
     Ok(specs)
 }
 
+/// The export of a store that is served alone.
+async fn export(clock: &Clock, spec: &Spec) -> Result<Export, Failure> {
+    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
+    Ok(Export { name: spec.name.clone(), id, rules: vec![rule] })
+}
+
 /// The one store that was named, under the name that was given.
 fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
     let rule = RuleSpec { read_only: args.ro, ..RuleSpec::default() };
@@ -507,6 +510,35 @@ fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, St
     })
 }
 
+/// The state directory; without one, the banner says why.
+fn state_or_warning(
+    args: &args::Serve,
+    sockets: &Sockets,
+    banner: &mut Banner<'_>,
+) -> Option<State> {
+    open_state(args, sockets).unwrap_or_else(|why| {
+        banner.warns(format!("{WITHOUT_STATE}: {why}"));
+        None
+    })
+}
+
+const WITHOUT_STATE: &str = "nothing is kept for the time after a restart";
+
+/// A state directory that no client reaches through an export.
+fn outside(state: Option<State>, specs: &[Spec], banner: &mut Banner<'_>) -> Option<State> {
+    let state = state?;
+    let Some(spec) = specs.iter().find(|spec| state.is_below(&spec.path)) else {
+        return Some(state);
+    };
+    banner.warns(format!(
+        "{WITHOUT_STATE}: {} lies in the export {}, where clients could change it; --state DIR \
+         names another",
+        state.path().display(),
+        spec.name
+    ));
+    None
+}
+
 fn replies(
     args: &args::Serve,
     clock: &Clock,
@@ -519,8 +551,8 @@ fn replies(
     };
     let slots = SLOTS_MIN.max(4 * args.threads as usize);
     let path = state.path().join("replies");
-    let kept = Replies::persistent_in(&path, slots, REPLIES_MAX, times.clone());
-    kept.unwrap_or_else(|cause| {
+    let persistent = Replies::persistent_in(&path, slots, REPLIES_MAX, times.clone());
+    persistent.unwrap_or_else(|cause| {
         banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
         Replies::in_memory(REPLIES_MAX, times)
     })

@@ -5,7 +5,6 @@ use client::mount::Mounted;
 use client::session::Session;
 use client::url::Target;
 use harness::exit::Failure;
-use harness::exports::resolve;
 use harness::mounts::disk;
 use harness::mounts::settings::Settings;
 use harness::output;
@@ -14,12 +13,12 @@ use harness::state::State;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use proxy::{Handles, Remote};
+use server::Exports;
 use server::types::Caller;
-use server::{Export, Exports};
 
 use super::banner::Banner;
 use super::stores::Kind;
-use super::{Server, bad_exports, bind, named, open_state, replies};
+use super::{Server, bind, export, named, replies, state_or_warning};
 use crate::{args, origin, write_back};
 
 /// What is of an origin belongs to one.
@@ -29,12 +28,10 @@ pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
         (args.cache.is_some(), "--cache"),
         (args.write_back.is_some(), "--write-back"),
     ];
-    let Some((_, given)) = options.into_iter().find(|(is_given, _)| *is_given) else {
-        return Ok(());
-    };
-    match matches!(kind, Kind::Origin) {
-        true => Ok(()),
-        false => Err(Failure::usage(
+    let given = options.into_iter().find(|(is_given, _)| *is_given);
+    match (given, kind) {
+        (None, _) | (_, Kind::Origin) => Ok(()),
+        (Some((_, given)), _) => Err(Failure::usage(
             format!("{given} is of the store nfs://HOST/EXPORT"),
             format!("such a store, or no {given}"),
         )),
@@ -62,13 +59,7 @@ pub(super) async fn serve(
     let reached = origin::mounted(&clock, &settings).await?;
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Origin);
-    let state = match open_state(args, &sockets) {
-        Ok(state) => state,
-        Err(why) => {
-            banner.warns(format!("nothing is kept for the time after a restart: {why}"));
-            None
-        }
-    };
+    let state = state_or_warning(args, &sockets, &mut banner);
     let everyone = origin::everyone(&settings.target);
     let handles = handles(&settings.target, state.as_ref(), &mut banner)?;
     let origin = Origin {
@@ -76,37 +67,38 @@ pub(super) async fn serve(
         handles_last: handles.survive_restart(),
         everyone,
     };
-    let options = proxy::Options {
-        machine_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        everyone: origin.everyone.clone(),
-        read_ahead_bytes_max: args.read_ahead,
-        cache: cached(args, &settings.target, &reached.session)?,
-        offline_reads: args.offline_reads,
-    };
-    let caller = options.everyone.clone();
+    let caller = origin.everyone.clone();
+    let cache = cached(args, &settings.target, &reached.session)?;
+    let options = options(args, caller.clone(), cache);
     let remote = Remote::open(&clock, reached.session, handles, options).await?;
     let spec = named(args, store)?;
-    let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
-    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
-    let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
+    let export = export(&clock, &spec).await?;
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     banner.serves(&[spec], None);
     banner.proxies(origin);
     let no_file = || format!("{store} has no file of exports");
+    let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
     let Some(log) = &args.write_back else {
-        let server = Server { args, verbosity, clock, interrupts, sockets, replies };
         let (exports, reload) = (Exports::one(export, remote), async || Err(no_file()));
         return server.run(exports, banner, reload, std::future::pending()).await;
     };
     let place = write_back::Place { log, bytes: args.write_back_size, state: state.as_ref() };
     let opened = write_back::open(&clock, remote, &settings, &place, caller).await?;
-    banner.writes_back(opened.said);
-    let server = Server { args, verbosity, clock, interrupts, sockets, replies };
-    let kept = opened.store;
-    let (exports, reload) = (Exports::one(export, kept.clone()), async || Err(no_file()));
+    banner.writes_back(opened.summary);
+    let (exports, reload) = (Exports::one(export, opened.store.clone()), async || Err(no_file()));
     let ended = server.run(exports, banner, reload, std::future::pending()).await;
-    write_back::end(&kept, log, args.grace).await;
+    write_back::end(&opened.store, log, args.grace).await;
     ended
+}
+
+fn options(args: &args::Serve, everyone: Option<Caller>, cache: Option<Cache>) -> proxy::Options {
+    proxy::Options {
+        machine_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        everyone,
+        read_ahead_bytes_max: args.read_ahead,
+        cache,
+        offline_reads: args.offline_reads,
+    }
 }
 
 fn handles(
@@ -115,8 +107,7 @@ fn handles(
     banner: &mut Banner<'_>,
 ) -> Result<Handles, Failure> {
     let origin = origin::name(target);
-    let kept = Handles::open(&origin, state.map(State::path));
-    match (kept, state) {
+    match (Handles::open(&origin, state.map(State::path)), state) {
         (Ok(handles), _) => Ok(handles),
         (Err(why), Some(_)) => {
             banner.warns(format!("handles are forgotten at a restart: {why}"));

@@ -11,9 +11,11 @@ use harness::hints;
 use harness::metrics;
 use harness::served::Running;
 use net::clock::Clock;
+use net::serve::{Counts, Host};
 use net::slack::Slack;
 use net::transport::CALL_BYTES_MAX;
 use perf::units::Nanos;
+use server::Engine;
 use server::metrics::Metrics;
 use server::store::Store;
 
@@ -56,40 +58,77 @@ pub(super) fn begin<S: Store>(
         let served = metrics::serve(listen, &running.engine, others, clock);
         address = Some(served.map_err(|cause| hints::metrics(listen, &cause))?);
     }
-    let (host, engine) = (running.host.clone(), Arc::clone(&running.engine));
-    let (log, own, limit) = (log.clone(), clock.clone(), args.connections as usize);
-    clock.spawn(async move {
-        let (mut refused, mut denied) = (Rise::default(), Rise::default());
-        let (mut evicted, mut too_long) = (Rise::default(), Rise::default());
-        let mut idle = Slack::default();
-        let mut failures: HashMap<String, Rise> = HashMap::new();
+    let watch = Watch {
+        host: running.host.clone(),
+        engine: Arc::clone(&running.engine),
+        log: log.clone(),
+        connections_max: args.connections as usize,
+        rises: Rises::default(),
+        idle: Slack::default(),
+    };
+    let own = clock.clone();
+    clock.spawn(async move { watch.run(&own).await });
+    Ok(address)
+}
+
+/// What has been logged of each count.
+#[derive(Default)]
+struct Rises {
+    refused: Rise,
+    denied: Rise,
+    evicted: Rise,
+    too_long: Rise,
+    /// Failed syncs, by the export.
+    sync_failures: HashMap<String, Rise>,
+}
+
+/// Counts that only the log tells of.
+struct Watch<S> {
+    host: Host,
+    engine: Arc<Engine<S>>,
+    log: Log,
+    connections_max: usize,
+    rises: Rises,
+    idle: Slack,
+}
+
+impl<S: Store> Watch<S> {
+    async fn run(mut self, clock: &Clock) {
         loop {
-            own.sleep(LOOK_INTERVAL).await;
-            let counts = host.counts();
-            if let Some(connections) = refused.look(counts.connections_refused) {
-                log.refused(connections, limit, None);
-            }
-            if let Some(connections) = denied.look(counts.connections_denied) {
-                log.denied(connections);
-            }
-            if let Some(connections) = evicted.look(counts.connections_evicted) {
-                log.evicted(connections, limit);
-            }
-            if let Some(records) = too_long.look(counts.records_too_long) {
-                log.records_too_long(records, CALL_BYTES_MAX);
-            }
-            if idle.is_due(host.take_peak_bytes(), counts.bytes_in_flight) {
-                host.release();
+            clock.sleep(LOOK_INTERVAL).await;
+            let counts = self.host.counts();
+            self.connections(&counts);
+            self.syncs();
+            if self.idle.is_due(self.host.take_peak_bytes(), counts.bytes_in_flight) {
+                self.host.release();
                 net::slack::begin_to_give_back();
             }
-            for exported in engine.exports().iter() {
-                let name = &exported.export.name;
-                let failed = failures.entry(name.clone()).or_default();
-                if let Some(count) = failed.look(exported.store.sync_failures()) {
-                    log.sync_failed(name, count);
-                }
+        }
+    }
+
+    fn connections(&mut self, counts: &Counts) {
+        let (log, limit) = (&self.log, self.connections_max);
+        if let Some(connections) = self.rises.refused.look(counts.connections_refused) {
+            log.refused(connections, limit, None);
+        }
+        if let Some(connections) = self.rises.denied.look(counts.connections_denied) {
+            log.denied(connections);
+        }
+        if let Some(connections) = self.rises.evicted.look(counts.connections_evicted) {
+            log.evicted(connections, limit);
+        }
+        if let Some(records) = self.rises.too_long.look(counts.records_too_long) {
+            log.records_too_long(records, CALL_BYTES_MAX);
+        }
+    }
+
+    fn syncs(&mut self) {
+        for exported in self.engine.exports().iter() {
+            let name = &exported.export.name;
+            let failed = self.rises.sync_failures.entry(name.clone()).or_default();
+            if let Some(count) = failed.look(exported.store.sync_failures()) {
+                self.log.sync_failed(name, count);
             }
         }
-    });
-    Ok(address)
+    }
 }
