@@ -20,7 +20,7 @@ pub(super) fn beginning(directory: &str, plan: &Plan) -> String {
 pub(super) fn observer(is_told: bool, mode: Mode) -> impl FnMut(Event<'_>) + Send {
     move |event| {
         if is_told {
-            // Who does not listen is told nothing more at the end.
+            // Who does not listen gets nothing more at the end.
             output::print(&of(&event, mode)).ok();
         }
     }

@@ -62,15 +62,19 @@ fn parameters(record: &mut Record, ran: &Ran, plan: &Plan) {
         record.workload.parameters.insert(name.to_owned(), value);
     }
     for &test in &plan.tests {
-        let sizes = plan.sizes(test);
-        let value = match test {
-            Test::Create | Test::Remove => {
-                json!({"levels": sizes.levels, "files": sizes.files, "dirs": sizes.dirs})
-            }
-            Test::Lookup | Test::Data | Test::Statfs => json!({"count": sizes.count}),
-            _ => json!({"files": sizes.files, "count": sizes.count}),
-        };
-        record.workload.parameters.insert(format!("test{}", test.number()), value);
+        let name = format!("test{}", test.number());
+        record.workload.parameters.insert(name, sizes(plan, test));
+    }
+}
+
+fn sizes(plan: &Plan, test: Test) -> Value {
+    let sizes = plan.sizes(test);
+    match test {
+        Test::Create | Test::Remove => {
+            json!({"levels": sizes.levels, "files": sizes.files, "dirs": sizes.dirs})
+        }
+        Test::Lookup | Test::Data | Test::Statfs => json!({"count": sizes.count}),
+        _ => json!({"files": sizes.files, "count": sizes.count}),
     }
 }
 

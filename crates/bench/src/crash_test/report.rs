@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness::records;
-use load::crash::{Kind, Retransmitted, Round};
+use load::crash::{Kind, Lost, Retransmitted, Round};
 use perf::record::Run as Record;
 use serde_json::json;
 
@@ -55,17 +55,27 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
         shown.rounds.len(),
         bytes >> 20,
     );
-    let Retransmitted { answered, done, known, unknown } = again(shown);
     if args.retransmit {
-        text += &format!(
-            "again       {answered} calls that had been answered; of those that had not {done} \
-             done then, {known} known to be done, {unknown} done and not known\n"
-        );
+        text += &retransmitted(&again(shown));
     }
     let (refused, refusal) = (sum(shown, |round| round.refused), first_refusal(shown));
     if let Some(refusal) = refusal {
         text += &format!("refused     {refused} calls, the first: {refusal}\n");
     }
+    text + &losses(shown)
+}
+
+fn retransmitted(again: &Retransmitted) -> String {
+    let Retransmitted { answered, done, known, unknown } = again;
+    format!(
+        "again       {answered} calls that had been answered; of those that had not {done} done \
+         then, {known} known to be done, {unknown} done and not known\n"
+    )
+}
+
+/// What was lost by its kind, and the first losses one by one.
+fn losses(shown: &Shown) -> String {
+    let mut text = String::new();
     let kinds = lost(shown);
     if kinds.is_empty() {
         text += "lost        nothing\n";
@@ -75,13 +85,16 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
         let held = if shown.held.contains(kind) { "" } else { " (not held)" };
         text += &format!("lost        {}: {count}{bytes}{held}\n", kind.name());
     }
-    let numbered = (1..).zip(&shown.rounds);
-    let all =
-        numbered.flat_map(|(number, round)| round.lost.iter().map(move |lost| (number, lost)));
-    for (number, lost) in all.take(SHOWN_MAX) {
+    for (number, lost) in numbered(shown).take(SHOWN_MAX) {
         text += &format!("  kill {number}, {}: {}\n", lost.kind.name(), lost.what);
     }
     text
+}
+
+/// All losses, with the number of their kill.
+fn numbered(shown: &Shown) -> impl Iterator<Item = (u32, &Lost)> {
+    let rounds = (1..).zip(&shown.rounds);
+    rounds.flat_map(|(number, round)| round.lost.iter().map(move |lost| (number, lost)))
 }
 
 fn again(shown: &Shown) -> Retransmitted {
@@ -113,34 +126,45 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
         ("held", shown.held.iter().map(|kind| kind.name()).collect()),
     ];
     records::parameters(&mut record, given);
-    let mut count = |name: &str, value: u64, unit: &str| {
-        record.metric(name, value as f64, unit);
-    };
-    count("kills", shown.rounds.len() as u64, "");
-    count("calls", sum(shown, Round::calls), "calls");
-    count("calls_open", sum(shown, |round| round.open), "calls");
-    count("calls_refused", sum(shown, |round| round.refused), "calls");
-    count("files_checked", sum(shown, |round| round.files), "files");
-    count("bytes_checked", sum(shown, |round| round.bytes), "B");
-    if args.retransmit {
-        let Retransmitted { answered, done, known, unknown } = again(shown);
-        count("retransmitted_answered", answered, "calls");
-        count("retransmitted_done", done, "calls");
-        count("retransmitted_known", known, "calls");
-        count("retransmitted_unknown", unknown, "calls");
+    let retransmitted = args.retransmit.then(|| retransmissions(shown));
+    for (name, count, unit) in counts(shown).into_iter().chain(retransmitted.into_iter().flatten())
+    {
+        record.metric(name, count as f64, unit);
     }
     let kinds = lost(shown);
     for kind in Kind::ALL {
         let name = format!("lost_{}", kind.name().replace('-', "_"));
-        count(&name, kinds.get(&kind).map_or(0, |(count, _)| *count), "");
+        record.metric(&name, kinds.get(&kind).map_or(0, |(count, _)| *count) as f64, "");
     }
-    for (number, round) in (1..).zip(&shown.rounds) {
-        for lost in &round.lost {
-            let text = format!("kill {number}: {}: {}", lost.kind.name(), lost.what);
-            record.warn("lost", &text, &advice(shown));
-        }
+    for (number, lost) in numbered(shown) {
+        let text = format!("kill {number}: {}: {}", lost.kind.name(), lost.what);
+        record.warn("lost", &text, &advice(shown));
     }
     record
+}
+
+/// A metric's name, value and unit.
+type Count = (&'static str, u64, &'static str);
+
+fn counts(shown: &Shown) -> [Count; 6] {
+    [
+        ("kills", shown.rounds.len() as u64, ""),
+        ("calls", sum(shown, Round::calls), "calls"),
+        ("calls_open", sum(shown, |round| round.open), "calls"),
+        ("calls_refused", sum(shown, |round| round.refused), "calls"),
+        ("files_checked", sum(shown, |round| round.files), "files"),
+        ("bytes_checked", sum(shown, |round| round.bytes), "B"),
+    ]
+}
+
+fn retransmissions(shown: &Shown) -> [Count; 4] {
+    let Retransmitted { answered, done, known, unknown } = again(shown);
+    [
+        ("retransmitted_answered", answered, "calls"),
+        ("retransmitted_done", done, "calls"),
+        ("retransmitted_known", known, "calls"),
+        ("retransmitted_unknown", unknown, "calls"),
+    ]
 }
 
 /// What to look at first.
@@ -169,7 +193,6 @@ pub(super) fn advice(shown: &Shown) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use load::crash::Lost;
 
     use super::*;
     use crate::workload::Workload;

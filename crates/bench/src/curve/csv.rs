@@ -43,11 +43,7 @@ pub(super) fn points(outcome: &Outcome) -> String {
 
 /// Value and interval, as far as they are known.
 fn estimate(estimate: Option<Estimate>) -> [Option<String>; 3] {
-    let number = |value: Option<f64>| value.map(|value| format!("{value:.3}"));
     let ci95 = estimate.and_then(|estimate| estimate.ci95);
-    [
-        number(estimate.map(|estimate| estimate.value)),
-        number(ci95.map(|ci| ci.lo)),
-        number(ci95.map(|ci| ci.hi)),
-    ]
+    let values = [estimate.map(|one| one.value), ci95.map(|ci| ci.lo), ci95.map(|ci| ci.hi)];
+    values.map(|value| value.map(|value| format!("{value:.3}")))
 }

@@ -185,14 +185,18 @@ impl Workload for Args {
     }
 }
 
-/// What the arguments ask for.
-fn settings(args: &Args) -> Result<Settings, Failure> {
-    let loads = match (&args.closed[..], &args.loads[..]) {
+fn loads(args: &Args) -> Result<Loads, Failure> {
+    Ok(match (&args.closed[..], &args.loads[..]) {
         ([], []) => Loads::Find { points: args.points as usize },
         ([], rates) => Loads::Rates(distinct(rates)?),
         ([most], _) => Loads::Outstanding(steps(*most, args.points)),
         (numbers, _) => Loads::Outstanding(numbers.iter().map(|number| *number as usize).collect()),
-    };
+    })
+}
+
+/// What the arguments ask for.
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    let loads = loads(args)?;
     if loads.count() > curve::POINTS_MAX {
         let most = curve::POINTS_MAX;
         return Err(Failure::usage(format!("more than {most} points"), "fewer loads"));
@@ -306,7 +310,7 @@ async fn measure<G: Gather>(
         (Err(failure), None) => return Err(failure),
         (Err(failure), Some(left)) => return Err(failure.and(left.what())),
         (Ok(measured), Some(left)) => {
-            // The curve is kept; where the server is gone, that is told anyway.
+            // The curve is kept; where the server is gone, that is reported anyway.
             if measured.iter().all(|measured| measured.broken.is_none()) {
                 output::say(left.what());
             }

@@ -4,7 +4,7 @@ use harness::records;
 use load::curve::{Kind, Loads, Point, Signature};
 use load::mix::Operation;
 use perf::record::{Run as Record, Target};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::text::{self, us_per_operation, verdict};
 use super::{Outcome, Server, beside};
@@ -16,14 +16,8 @@ pub(super) fn records(outcome: &Outcome) -> Vec<Record> {
 
 fn record(outcome: &Outcome, server: &Server) -> Record {
     let mut record = records::begin(outcome.started.clone());
-    let (target, built) = (&server.target, &server.measured.built);
-    record.target = Target {
-        kind: "server".to_owned(),
-        url: Some(server.name.clone()),
-        version: Some(target.version.number()),
-        proto: Some(target.protocol.name().to_owned()),
-        ..Target::default()
-    };
+    let built = &server.measured.built;
+    record.target = target(server);
     record.workload.name = "curve".to_owned();
     parameters(&mut record, outcome);
     record.metric("files", built.files as f64, "");
@@ -54,6 +48,16 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     }
     records::neighbours(&mut record, outcome.neighbours_share);
     record
+}
+
+fn target(server: &Server) -> Target {
+    Target {
+        kind: "server".to_owned(),
+        url: Some(server.name.clone()),
+        version: Some(server.target.version.number()),
+        proto: Some(server.target.protocol.name().to_owned()),
+        ..Target::default()
+    }
 }
 
 fn add_signature(record: &mut Record, signature: &Signature) {
@@ -92,24 +96,15 @@ fn warn(record: &mut Record, server: &Server) {
 
 fn parameters(record: &mut Record, outcome: &Outcome) {
     let settings = &outcome.settings;
-    let loads = match &settings.loads {
-        Loads::Find { points } => json!(format!("{points} up to the saturation, one above")),
-        Loads::Rates(rates) => json!(rates),
-        Loads::Outstanding(numbers) => json!(numbers),
-    };
-    let kind = match settings.kind() {
-        Kind::Open => "open",
-        Kind::Closed => "closed",
-    };
     let given = [
         ("mix", json!(settings.mix.name)),
         ("mix_source", json!(settings.mix.source)),
         ("mix_percent", records::mix_percent(&settings.mix)),
         ("cache", json!(text::CACHED)),
         ("write_stability", json!(text::durable(outcome))),
-        ("loop", json!(kind)),
+        ("loop", json!(kind(settings.kind()))),
         ("arrivals", json!(settings.arrivals.name())),
-        ("loads", loads),
+        ("loads", loads(&settings.loads)),
         ("warm_up_ns", json!(settings.warm_up.as_nanos())),
         ("time_ns", json!(settings.time.as_nanos())),
         ("repeats", json!(settings.repeats)),
@@ -123,6 +118,21 @@ fn parameters(record: &mut Record, outcome: &Outcome) {
         ("seed", json!(settings.seed)),
     ];
     records::parameters(record, given);
+}
+
+fn loads(loads: &Loads) -> Value {
+    match loads {
+        Loads::Find { points } => json!(format!("{points} up to the saturation, one above")),
+        Loads::Rates(rates) => json!(rates),
+        Loads::Outstanding(numbers) => json!(numbers),
+    }
+}
+
+const fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Open => "open",
+        Kind::Closed => "closed",
+    }
 }
 
 /// How a point's metrics begin.
@@ -141,15 +151,7 @@ fn add_point(record: &mut Record, point: &Point) {
     metric("offered_per_s", run.offered_per_s(), "1/s");
     metric("read_mib_per_s", mib_per_s(point, run.read_bytes), "MiB/s");
     metric("written_mib_per_s", mib_per_s(point, run.written_bytes), "MiB/s");
-    metric("late", run.late as f64, "");
-    metric("held", run.held as f64, "");
-    metric("hollow", run.hollow as f64, "");
-    metric("given_up", run.given_up as f64, "");
-    metric("failed", run.failed() as f64, "");
-    metric("touched_files", run.touched as f64, "");
-    metric("accessed_files", run.accessed as f64, "");
-    metric("outstanding_mean", point.outstanding(), "");
-    metric("outstanding_max", run.outstanding_max as f64, "");
+    counts(point).into_iter().for_each(|(what, count)| metric(what, count, ""));
     if let Some(effort) = run.effort {
         metric("generator_cpu_share", effort.busiest, "");
         metric("generator_watched_us", effort.watched.as_micros_f64(), "us");
@@ -164,6 +166,21 @@ fn add_point(record: &mut Record, point: &Point) {
         }
     }
     add_times(record, &name, point);
+}
+
+fn counts(point: &Point) -> [(&'static str, f64); 9] {
+    let run = &point.outcome;
+    [
+        ("late", run.late as f64),
+        ("held", run.held as f64),
+        ("hollow", run.hollow as f64),
+        ("given_up", run.given_up as f64),
+        ("failed", run.failed() as f64),
+        ("touched_files", run.touched as f64),
+        ("accessed_files", run.accessed as f64),
+        ("outstanding_mean", point.outstanding()),
+        ("outstanding_max", run.outstanding_max as f64),
+    ]
 }
 
 fn add_times(record: &mut Record, name: &str, point: &Point) {

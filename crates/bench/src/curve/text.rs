@@ -2,6 +2,7 @@
 
 use harness::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
 use harness::table::{Table, left, right};
+use load::curve::search::Search;
 use load::curve::{Breach, Kind, Point, Signature};
 use load::mix::Operation;
 use perf::stats::Estimate;
@@ -115,19 +116,10 @@ fn of_server(outcome: &Outcome, server: &Server) -> String {
         built.accessed
     );
     if let Some(search) = &measured.search {
-        let steps = search.steps().iter().map(|(n, per_s)| format!("{n}: {per_s:.0}/s"));
-        let steps: Vec<String> = steps.collect();
-        text += &format!("found       with so many outstanding, {}\n", steps.join(", "));
+        text += &format!("found       with so many outstanding, {}\n", steps(search));
     }
     text += &points(&measured.points).text();
-    for point in &measured.points {
-        for breach in &point.breaches {
-            text += &format!("INVALID     at {}: {breach}\n", shown_load(point));
-        }
-        if let Some(failed) = few_failed(point) {
-            text += &format!("failed      at {}: {failed}\n", shown_load(point));
-        }
-    }
+    text.extend(measured.points.iter().map(breaches));
     if let Some(point) = typical(&measured.points) {
         text += &operations(point);
     }
@@ -140,6 +132,20 @@ fn of_server(outcome: &Outcome, server: &Server) -> String {
         text += &format!("PARTIAL     {}\n", broken.why);
     }
     text
+}
+
+fn steps(search: &Search) -> String {
+    let steps = search.steps().iter().map(|(n, per_s)| format!("{n}: {per_s:.0}/s"));
+    steps.collect::<Vec<_>>().join(", ")
+}
+
+/// Why a point is not valid, and what failed at it.
+fn breaches(point: &Point) -> String {
+    let load = shown_load(point);
+    let breaches = point.breaches.iter();
+    let lines = breaches.map(|breach| format!("INVALID     at {load}: {breach}\n"));
+    let failed = few_failed(point).map(|failed| format!("failed      at {load}: {failed}\n"));
+    lines.chain(failed).collect()
 }
 
 /// Between the load and the verdict.
@@ -244,20 +250,7 @@ pub(super) fn lines(signature: Option<&Signature>) -> Vec<(&'static str, String)
     if let Some(slope) = &signature.slope {
         lines.push(("slope", with_interval(slope, "us for each operation a second")));
     }
-    lines.push((
-        "knee",
-        match (signature.knee, signature.points) {
-            (Some((per_s, response_us)), _) => {
-                format!("{} a second, {} ms", number(per_s), number(response_us / 1e3))
-            }
-            (None, points @ 0..3) => {
-                format!("not known from {points} valid point(s): it takes three")
-            }
-            (None, _) => "not reached by a valid point: to the last one, more load costs little \
-                          response time"
-                .to_owned(),
-        },
-    ));
+    lines.push(("knee", knee(signature)));
     let highest = with_interval(&signature.highest_per_s, "a second");
     lines.push((
         "saturation",
@@ -270,6 +263,18 @@ pub(super) fn lines(signature: Option<&Signature>) -> Vec<(&'static str, String)
         lines.push(("overall", format!("{}, overall response time", ms(overall))));
     }
     lines
+}
+
+fn knee(signature: &Signature) -> String {
+    match (signature.knee, signature.points) {
+        (Some((per_s, response_us)), _) => {
+            format!("{} a second, {} ms", number(per_s), number(response_us / 1e3))
+        }
+        (None, points @ 0..3) => format!("not known from {points} valid point(s): it takes three"),
+        (None, _) => "not reached by a valid point: to the last one, more load costs little \
+                      response time"
+            .to_owned(),
+    }
 }
 
 fn scaled(estimate: &Estimate, factor: f64) -> Estimate {

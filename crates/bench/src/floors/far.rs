@@ -10,7 +10,7 @@ use net::floor::far::Far;
 
 use crate::workload::Conditions;
 
-/// Serves until it is asked to end.
+/// Serves until it is stopped.
 pub(super) async fn run(
     listen: SocketAddr,
     Conditions { clock, mut interrupts, verbosity }: Conditions,

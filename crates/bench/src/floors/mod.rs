@@ -111,11 +111,8 @@ const LOOPBACK: &str =
     "loopback    both ends are on this host: the kernel's part, and no network's";
 
 fn warn_of_loopback(record: &mut Record, is_loopback: bool) {
+    let what = "both ends are on this host: the kernel's part, and no network's";
     if is_loopback {
-        record.warn(
-            "loopback",
-            "both ends are on this host: the kernel's part, and no network's",
-            "a far end on the other host",
-        );
+        record.warn("loopback", what, "a far end on the other host");
     }
 }

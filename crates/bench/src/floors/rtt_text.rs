@@ -161,7 +161,7 @@ impl<'a> Report<'a> {
         writeln!(out)
     }
 
-    /// Which server answers faster, where several were asked.
+    /// Which server answers faster, of several.
     fn write_compared(&self, out: &mut String) -> std::fmt::Result {
         if self.args.target.len() < 2 {
             return Ok(());

@@ -19,7 +19,7 @@ use crate::floors::args::{Proto, Stream, message_sizes};
 use crate::workload::{self, Conditions, Outputs, Workload};
 
 const TCP_SIZES: [u64; 3] = [8 << 10, 64 << 10, 1 << 20];
-/// A packet of Ethernet, and what NFS over UDP has asked for.
+/// A packet of Ethernet, and what NFS over UDP has requested.
 const UDP_SIZES: [u64; 3] = [1_472, 8 << 10, 32 << 10];
 
 /// What one of the two ends does.

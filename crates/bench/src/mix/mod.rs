@@ -305,7 +305,7 @@ pub(crate) struct Counted<'a> {
     pub(crate) counted: Vec<Procedures>,
     /// Of version 4, which are no part of a mix.
     pub(crate) v4: u64,
-    /// What else there is to be said.
+    /// Further remarks.
     pub(crate) notes: Vec<String>,
 }
 

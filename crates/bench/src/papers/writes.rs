@@ -59,7 +59,7 @@ const OTHERS_MAX: f64 = 0.1;
 /// How often a run is made again, four times as long, that has had too few answers for a rate.
 const LONGER: usize = 2;
 
-/// How long a run is, as asked for.
+/// How long a run is, as requested.
 pub(super) fn run_time(asked: Option<Nanos>, quick: bool) -> Result<Nanos, Failure> {
     match asked {
         Some(time) if time < TIME_LEAST => Err(Failure::usage(

@@ -23,7 +23,7 @@ const PERIOD_CALLS: f64 = 85.0;
 const INFLATION: f64 = 3.5;
 const INVERSION: f64 = 149.0 / 113.0;
 
-/// All that can be said of what was measured.
+/// The findings of the measurement.
 pub(super) fn findings(outcome: &Outcome) -> Vec<Finding> {
     let of = |policy, scene| outcome.of(policy, scene, Speed::Fast);
     let mut findings = Vec::new();
@@ -85,7 +85,13 @@ fn rhythm(runs: &[Summary]) -> Option<Finding> {
         );
         return Some(found(seen, text));
     }
-    let (seen, text) = match spikes.median() {
+    let (seen, text) = spikes_alone(spikes.median());
+    Some(found(seen, format!("{text} ({paper})")))
+}
+
+/// What so many spikes show that come in no rhythm.
+fn spikes_alone(spikes: f64) -> (Seen, String) {
+    match spikes {
         0.0 => (Seen::Not, "linux-2.4.4 has no call that stands out".to_owned()),
         few if few < SPIKES_OF_A_RHYTHM as f64 => (
             Seen::Unknown,
@@ -97,8 +103,7 @@ fn rhythm(runs: &[Summary]) -> Option<Finding> {
         many => {
             (Seen::Not, format!("linux-2.4.4 has {many:.0} spikes, and no rhythm in most runs"))
         }
-    };
-    Some(found(seen, format!("{text} ({paper})")))
+    }
 }
 
 /// What do slow calls do to the mean?

@@ -1,9 +1,10 @@
 //! The run record of the five policies.
 
 use harness::records;
-use load::latencies;
+use load::latencies::{self, Summary};
 use perf::record::{Run as Record, Target, Warning};
 use perf::stats::Sample;
+use perf::units::Nanos;
 use report::policies::Seen;
 use serde_json::json;
 
@@ -42,6 +43,22 @@ pub(super) fn record(outcome: &Outcome, args: &Policies) -> Record {
     record
 }
 
+/// Numbers of single calls, as far as they are known.
+fn of_calls(
+    measured: &Measured,
+    summary: &Summary,
+) -> [(&'static str, Option<f64>, &'static str); 5] {
+    let mean = summary.mean_without_slow.map(Nanos::as_micros_f64);
+    let slope = summary.slope_us_per_1000.as_ref().map(|slope| slope.value);
+    [
+        ("slow_calls", Some(summary.slow_calls as f64), "calls"),
+        ("mean_without_slow_us", mean, "us"),
+        ("period_calls", summary.period.as_ref().map(|period| period.calls), "calls"),
+        ("slope_us_per_1000", slope, "us"),
+        ("spread_us", Some(measured.spread_us().unwrap_or(0.0)), "us"),
+    ]
+}
+
 fn add(record: &mut Record, measured: &Measured) {
     let kib = measured.file_bytes >> 10;
     let name = |what: &str| {
@@ -51,31 +68,21 @@ fn add(record: &mut Record, measured: &Measured) {
     if let Ok(means) = Sample::new(means) {
         record.estimate(&name("mean_us"), &means.median_estimate(), "us", means.n() as u64);
     }
-    if let Some(summary) = measured.summary() {
-        record.metric(&name("slow_calls"), summary.slow_calls as f64, "calls");
-        if let Some(mean) = summary.mean_without_slow {
-            record.metric(&name("mean_without_slow_us"), mean.as_micros_f64(), "us");
+    let calls = measured.summary().map(|summary| of_calls(measured, &summary));
+    for (what, value, unit) in calls.into_iter().flatten() {
+        if let Some(value) = value {
+            record.metric(&name(what), value, unit);
         }
-        if let Some(period) = &summary.period {
-            record.metric(&name("period_calls"), period.calls, "calls");
-        }
-        if let Some(slope) = &summary.slope_us_per_1000 {
-            record.metric(&name("slope_us_per_1000"), slope.value, "us");
-        }
-        let spread = measured.spread_us().unwrap_or(0.0);
-        record.metric(&name("spread_us"), spread, "us");
     }
     if let Some((written, flushed)) = measured.rates() {
         record.metric(&name("written_mib_per_s"), written, "MiB/s");
         record.metric(&name("flushed_mib_per_s"), flushed, "MiB/s");
     }
-    if let Some(run) = measured.typical() {
-        record.histogram(&name("call_time"), &latencies::histogram(&run.calls));
-        for (stage, histogram) in &run.stages.histograms {
-            if !histogram.is_empty() {
-                let stage = stage.name().replace(' ', "_");
-                record.histogram(&name(&format!("stage_{stage}")), histogram);
-            }
-        }
+    let Some(run) = measured.typical() else { return };
+    record.histogram(&name("call_time"), &latencies::histogram(&run.calls));
+    let stages = run.stages.histograms.iter();
+    for (stage, histogram) in stages.filter(|(_, histogram)| !histogram.is_empty()) {
+        let stage = stage.name().replace(' ', "_");
+        record.histogram(&name(&format!("stage_{stage}")), histogram);
     }
 }

@@ -76,17 +76,21 @@ fn describe(record: &mut Record, measured: &Measured, args: &Seqwrite) {
     ];
     records::parameters(record, parameters);
     if let At::Target(_) = place.at {
-        let given = [
-            ("write_policy", args.write_policy.to_string().into()),
-            ("dirty_bytes_max", Value::from(args.dirty_max)),
-        ];
-        records::parameters(record, given);
-        record.target.wsize = args.wsize;
-        // What is written may still be in our memory.
-        let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
-        let stable = ["flushed_mib_per_s", "closed_mib_per_s"];
-        records::limit_to(record, link_mib_per_s, &stable);
+        describe_client(record, args);
     }
+}
+
+/// The parameters of our client.
+fn describe_client(record: &mut Record, args: &Seqwrite) {
+    let given = [
+        ("write_policy", args.write_policy.to_string().into()),
+        ("dirty_bytes_max", Value::from(args.dirty_max)),
+    ];
+    records::parameters(record, given);
+    record.target.wsize = args.wsize;
+    // What is written may still be in our memory.
+    let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
+    records::limit_to(record, link_mib_per_s, &["flushed_mib_per_s", "closed_mib_per_s"]);
 }
 
 /// What the times of single calls say: numbers of the typical run, and all calls counted.
@@ -129,23 +133,19 @@ fn compare(
     let mismatch = record.check_comparable(first_record).err();
     let unknown = record.target.durability.is_none();
     let compared_with = first.place.name();
-    for mark in Mark::ALL {
-        let ratio = ratio(measured, first, mark);
-        let is_fair = mark == Mark::Written || mix || (mismatch.is_none() && !unknown);
-        if let Some(ratio) = ratio.filter(|_| is_fair) {
+    let is_fair = |mark: &Mark| *mark == Mark::Written || mix || (mismatch.is_none() && !unknown);
+    let mut sentences = serde_json::Map::new();
+    for mark in Mark::ALL.into_iter().filter(is_fair) {
+        if let Some(ratio) = ratio(measured, first, mark) {
             record.metric(&format!("{}_ratio_to_first", mark.name()), ratio, "");
         }
-    }
-    let mut said = serde_json::Map::new();
-    for mark in Mark::ALL {
-        let is_fair = mark == Mark::Written || mix || (mismatch.is_none() && !unknown);
-        let rates = first.rates(mark).zip(measured.rates(mark)).filter(|_| is_fair);
+        let rates = first.rates(mark).zip(measured.rates(mark));
         if let Some(compared) = rates.and_then(|(a, b)| Compared::of(&a, &b, Better::Larger)) {
             let sentence = compared.sentence(&compared_with, &measured.place.name());
-            said.insert(mark.name().to_owned(), sentence.into());
+            sentences.insert(mark.name().to_owned(), sentence.into());
         }
     }
-    record.other.insert("compared".to_owned(), said.into());
+    record.other.insert("compared".to_owned(), sentences.into());
     record.other.insert("compared_with".to_owned(), compared_with.into());
     if let Some(mismatch) = mismatch {
         record.warn(

@@ -7,6 +7,7 @@ use harness::records;
 use load::latencies::{self, Bar, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use load::seqwrite_files::Mark;
 use perf::record::Durability;
+use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::files::Measured;
@@ -42,14 +43,7 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
     let width = longest.max(OF_THE_FIRST.len());
     writeln!(out, "{:width$}{:>22}{:>22}{:>22}", "", "written", "flushed", "closed")?;
     for one in group {
-        write!(out, "{:width$}", one.place.name())?;
-        for mark in Mark::ALL {
-            let cell = one.rates(mark).map(|rates| {
-                format!("{:.1} ({:.0}..{:.0})", rates.median(), rates.min(), rates.max())
-            });
-            write!(out, "{:>22}", cell.unwrap_or_default())?;
-        }
-        writeln!(out)?;
+        write_rates(out, one, width)?;
         if !std::ptr::eq(one, first) {
             write_ratios(out, one, first, width, args.mix_durability)?;
         }
@@ -58,6 +52,17 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
         write_place(out, one, args.slow)?;
     }
     write_compared(out, group, args.mix_durability)?;
+    writeln!(out)
+}
+
+fn write_rates(out: &mut String, one: &Measured, width: usize) -> std::fmt::Result {
+    write!(out, "{:width$}", one.place.name())?;
+    for mark in Mark::ALL {
+        let cell = one
+            .rates(mark)
+            .map(|rates| format!("{:.1} ({:.0}..{:.0})", rates.median(), rates.min(), rates.max()));
+        write!(out, "{:>22}", cell.unwrap_or_default())?;
+    }
     writeln!(out)
 }
 
@@ -152,18 +157,18 @@ fn write_calls(out: &mut String, summary: &Summary) -> std::fmt::Result {
         _ => writeln!(out, "; all {slow_calls} calls are over {threshold}")?,
     }
     writeln!(out, "  {}", rhythm(summary))?;
-    if let Some(slope) = summary.slope_us_per_1000 {
-        let is_flat = slope.ci95.is_none_or(|ci| ci.contains(0.0));
-        let judged = if is_flat { ", which may be none" } else { "" };
-        let ci95 = slope.ci95.map(|ci| format!(" (95 %: {:+.2} to {:+.2})", ci.lo, ci.hi));
-        writeln!(
-            out,
-            "  calls change by {:+.2} us in 1,000 calls{}{judged}",
-            slope.value,
-            ci95.unwrap_or_default()
-        )?;
+    match &summary.slope_us_per_1000 {
+        Some(slope) => writeln!(out, "  {}", change(slope)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn change(slope: &Estimate) -> String {
+    let is_flat = slope.ci95.is_none_or(|ci| ci.contains(0.0));
+    let judged = if is_flat { ", which may be none" } else { "" };
+    let ci95 = slope.ci95.map(|ci| format!(" (95 %: {:+.2} to {:+.2})", ci.lo, ci.hi));
+    let ci95 = ci95.unwrap_or_default();
+    format!("calls change by {:+.2} us in 1,000 calls{ci95}{judged}", slope.value)
 }
 
 fn rhythm(summary: &Summary) -> String {

@@ -82,12 +82,10 @@ impl Suite13 {
     /// The options of the mount of a place.
     pub(crate) fn options_of(&self, place: &Place) -> String {
         let is_its = |(name, _): &&(String, String)| *name == place.name;
-        let mut words = vec![self.options.clone()];
-        words.extend(self.own.iter().filter(is_its).map(|(_, words)| words.clone()));
-        let cached = self.cached.iter().filter(is_its);
-        words.extend(cached.map(|(_, dir)| format!("cache={dir}")));
-        words.retain(|words| !words.is_empty());
-        words.join(",")
+        let own = self.own.iter().filter(is_its).map(|(_, words)| words.clone());
+        let cached = self.cached.iter().filter(is_its).map(|(_, dir)| format!("cache={dir}"));
+        let words = std::iter::once(self.options.clone()).chain(own).chain(cached);
+        words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -114,7 +112,7 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub enum At {
     Dir(PathBuf),
-    /// As it was typed, and as it is understood.
+    /// As it was given, and as it is understood.
     Server(String, Target),
 }
 

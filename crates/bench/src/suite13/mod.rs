@@ -9,7 +9,7 @@ mod target;
 mod targets;
 mod thread;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -210,15 +210,7 @@ impl Stage<'_> {
             let ran = ran.map_err(|failure| failure.and(format!("test {}", test.number())))?;
             told(test, ran);
         }
-        let remove = move |_: &AtomicBool| {
-            dirs.iter().try_for_each(|dir| {
-                std::fs::remove_dir_all(dir).map_err(|cause| Failed::System {
-                    doing: "removing",
-                    path: dir.clone(),
-                    cause,
-                })
-            })
-        };
+        let remove = move |_: &AtomicBool| dirs.iter().try_for_each(|dir| remove(dir));
         blocking(remove).await?.map_err(failure)
     }
 
@@ -253,6 +245,11 @@ impl Stage<'_> {
         blocking(check).await?.map_err(failure)?;
         Ok(ran)
     }
+}
+
+fn remove(dir: &Path) -> Result<(), Failed> {
+    let failed = |cause| Failed::System { doing: "removing", path: dir.to_owned(), cause };
+    std::fs::remove_dir_all(dir).map_err(failed)
 }
 
 /// What went wrong, with advice.

@@ -6,6 +6,7 @@ use harness::compared::{Better, Compared, Which};
 use harness::records::{cell, sample};
 use load::suite13::Test;
 use perf::record::Durability;
+use perf::stats::Sample;
 
 use super::plan::Plan;
 use super::target::Described;
@@ -28,17 +29,7 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
         write_compared(out, outcome, plan, copies)?;
         writeln!(out)?;
     }
-    for place in &outcome.places {
-        writeln!(
-            out,
-            "{:11} {} ({}): what a test has changed survives {}",
-            place.name,
-            place.place,
-            place.file_system,
-            survives(place.durability)
-        )?;
-        writeln!(out, "            before each test: {}", place.cached)?;
-    }
+    outcome.places.iter().try_for_each(|place| write_place(out, place))?;
     writeln!(out, "            what servers keep in memory is theirs, and is not dropped")?;
     write_own(out, outcome)?;
     if !plan.missing.is_empty() {
@@ -49,6 +40,16 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+fn write_place(out: &mut String, place: &Described) -> std::fmt::Result {
+    let survives = survives(place.durability);
+    let Described { name, place, file_system, cached, .. } = place;
+    writeln!(
+        out,
+        "{name:11} {place} ({file_system}): what a test has changed survives {survives}"
+    )?;
+    writeln!(out, "            before each test: {cached}")
 }
 
 fn write_row(
@@ -118,30 +119,30 @@ fn write_compared(
     for (target, place) in outcome.places.iter().enumerate().skip(1) {
         let (together, each) = compared(outcome, plan, target, copies);
         let Some(together) = together else { continue };
-        let (tests, mut faster, mut slower) = (each.len(), Vec::new(), Vec::new());
-        for (test, compared) in each {
-            match compared.faster() {
-                Some(Which::First) => slower.push(test.number().to_string()),
-                Some(Which::Second) => faster.push(test.number().to_string()),
-                None => {}
-            }
-        }
+        let (slower, faster) = (won(&each, Which::First), won(&each, Which::Second));
         writeln!(out, "compared    {}", together.sentence(first, &place.name))?;
-        let list = |tests: &[String]| match tests {
-            [] => "none".to_owned(),
-            tests => tests.join(", "),
-        };
         writeln!(
             out,
-            "            by the mean of {tests} tests' logarithms; of each by itself (95 %): {} \
+            "            by the mean of {} tests' logarithms; of each by itself (95 %): {} \
              faster in {}, {first} in {}, {} cannot be told",
+            each.len(),
             place.name,
-            list(&faster),
-            list(&slower),
-            tests - faster.len() - slower.len()
+            listed(&faster),
+            listed(&slower),
+            each.len() - faster.len() - slower.len()
         )?;
     }
     Ok(())
+}
+
+/// The tests in which one is faster.
+fn won(each: &[(Test, Compared)], which: Which) -> Vec<String> {
+    let won = each.iter().filter(|(_, compared)| compared.faster() == Some(which));
+    won.map(|(test, _)| test.number().to_string()).collect()
+}
+
+fn listed(tests: &[String]) -> String {
+    if tests.is_empty() { "none".to_owned() } else { tests.join(", ") }
 }
 
 /// The place beside the first: by the geometric mean of the tests of each repetition, and by each
@@ -162,18 +163,19 @@ pub(super) fn compared(
         Some((*test, Compared::of(&seconds(one)?, &seconds(two)?, Better::Smaller)?))
     });
     let each: Vec<(Test, Compared)> = each.collect();
-    let means = |of: fn(&(Test, &Measured, &Measured)) -> Vec<f64>| {
-        let runs: Vec<Vec<f64>> = pairs.iter().map(of).collect();
-        let repeats = runs.iter().map(Vec::len).min().unwrap_or(0);
-        sample((0..repeats).map(|repeat| {
-            let logarithms = runs.iter().map(|runs| runs[repeat].ln());
-            (logarithms.sum::<f64>() / runs.len() as f64).exp()
-        }))
-    };
-    let together = means(|(_, one, _)| spans_of(one))
-        .zip(means(|(_, _, two)| spans_of(two)))
-        .and_then(|(one, two)| Compared::of(&one, &two, Better::Smaller));
+    let one = geometric_means(pairs.iter().map(|(_, one, _)| spans_of(one)).collect());
+    let two = geometric_means(pairs.iter().map(|(_, _, two)| spans_of(two)).collect());
+    let together = one.zip(two).and_then(|(one, two)| Compared::of(&one, &two, Better::Smaller));
     (together, each)
+}
+
+/// Of the tests, for each repetition that all of them have.
+fn geometric_means(runs: Vec<Vec<f64>>) -> Option<Sample> {
+    let repeats = runs.iter().map(Vec::len).min().unwrap_or(0);
+    sample((0..repeats).map(|repeat| {
+        let logarithms = runs.iter().map(|runs| runs[repeat].ln());
+        (logarithms.sum::<f64>() / runs.len() as f64).exp()
+    }))
 }
 
 /// The times of all repetitions, in s.

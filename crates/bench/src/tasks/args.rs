@@ -104,6 +104,28 @@ pub struct Sweep(pub(crate) Vec<u64>);
 /// More than the thesis's 2,047.
 const SWEEP_MAX: usize = 4096;
 
+/// From one length to the next.
+enum Step {
+    Times(u64),
+    Plus(u64),
+}
+
+impl Step {
+    fn read(text: &str) -> Option<Self> {
+        match text.strip_prefix('x') {
+            Some(factor) => factor.parse().ok().filter(|n| *n > 1).map(Self::Times),
+            None => size(text).ok().map(Self::Plus),
+        }
+    }
+
+    fn after(&self, bytes: u64) -> Option<u64> {
+        match self {
+            Self::Times(factor) => bytes.checked_mul(*factor),
+            Self::Plus(step) => bytes.checked_add(*step),
+        }
+    }
+}
+
 fn sweep(text: &str) -> Result<Sweep, String> {
     let form = || format!("{text:?} is not FROM:TO:STEP, such as 32K:32M:16K or 16K:32M:x2");
     let mut parts = text.splitn(3, ':');
@@ -114,17 +136,8 @@ fn sweep(text: &str) -> Result<Sweep, String> {
     if from > to {
         return Err(format!("{text:?} begins above its end"));
     }
-    let next: Box<dyn Fn(u64) -> Option<u64>> = match step.strip_prefix('x') {
-        Some(factor) => {
-            let factor: u64 = factor.parse().ok().filter(|n| *n > 1).ok_or_else(form)?;
-            Box::new(move |bytes| bytes.checked_mul(factor))
-        }
-        None => {
-            let step = size(step).map_err(|_| form())?;
-            Box::new(move |bytes| bytes.checked_add(step))
-        }
-    };
-    let sizes = std::iter::successors(Some(from), |bytes| next(*bytes));
+    let step = Step::read(step).ok_or_else(form)?;
+    let sizes = std::iter::successors(Some(from), |bytes| step.after(*bytes));
     let sizes: Vec<u64> = sizes.take_while(|bytes| *bytes <= to).take(SWEEP_MAX + 1).collect();
     match sizes.len() > SWEEP_MAX {
         true => Err(format!("{text:?} has more than {SWEEP_MAX} lengths")),

@@ -3,10 +3,11 @@
 use harness::records;
 use load::tasks::Run;
 use perf::record::{Run as Record, Target};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::plan::{Plan, files};
 use super::summary::{deviation, each, is_busy};
+use super::targets::Place;
 use super::{Measured, Outcome};
 use crate::tasks::args::Tasks;
 
@@ -74,33 +75,50 @@ fn results(record: &mut Record, one: &Measured, outcome: &Outcome) {
 /// The only target as records have it; of several a list besides.
 fn target(one: &Measured, outcome: &Outcome) -> Target {
     let places = outcome.places.iter().enumerate();
-    let mut places: Vec<_> =
-        places.filter(|(number, _)| one.case.only.is_none_or(|only| only == *number)).collect();
-    let mut target = Target::default();
-    if let [(_, place)] = places[..] {
-        target.kind = if place.is_server { "server" } else { "directory" }.to_owned();
-        let name = Some(place.name.clone());
-        (target.url, target.path) = if place.is_server { (name, None) } else { (None, name) };
-        target.durability = place.durability;
-        target.mount_options = place.mount_options.clone();
-        target.other.insert("file_system".to_owned(), place.file_system.clone().into());
-        return target;
+    let places = places.filter(|(number, _)| one.case.only.is_none_or(|only| only == *number));
+    let places: Vec<_> = places.map(|(_, place)| place).collect();
+    match places[..] {
+        [place] => single(place),
+        _ => several(&places),
     }
-    target.kind = "several".to_owned();
-    let first = places[0].1.durability;
-    // Of what differs there is no one word.
-    target.durability = first.filter(|_| places.iter().all(|(_, one)| one.durability == first));
-    let listed = places.drain(..).map(|(_, place)| {
-        let mut listed = Map::new();
-        listed.insert("name".to_owned(), place.name.clone().into());
-        listed.insert("file_system".to_owned(), place.file_system.clone().into());
-        if let Some(durability) = place.durability {
-            listed.insert("durability".to_owned(), durability.as_str().into());
-        }
-        Value::Object(listed)
-    });
-    target.other.insert("targets".to_owned(), listed.collect());
+}
+
+fn single(place: &Place) -> Target {
+    let name = Some(place.name.clone());
+    let (kind, url, path) = match place.is_server {
+        true => ("server", name, None),
+        false => ("directory", None, name),
+    };
+    let mut target = Target {
+        kind: kind.to_owned(),
+        url,
+        path,
+        durability: place.durability,
+        mount_options: place.mount_options.clone(),
+        ..Target::default()
+    };
+    target.other.insert("file_system".to_owned(), place.file_system.clone().into());
     target
+}
+
+fn several(places: &[&Place]) -> Target {
+    let first = places[0].durability;
+    let mut target = Target {
+        kind: "several".to_owned(),
+        // Of what differs there is no one word.
+        durability: first.filter(|_| places.iter().all(|one| one.durability == first)),
+        ..Target::default()
+    };
+    target.other.insert("targets".to_owned(), places.iter().map(|place| listed(place)).collect());
+    target
+}
+
+fn listed(place: &Place) -> Value {
+    let mut listed = json!({"name": place.name, "file_system": place.file_system});
+    if let Some(durability) = place.durability {
+        listed["durability"] = durability.as_str().into();
+    }
+    listed
 }
 
 /// Seconds of every task of every repetition.

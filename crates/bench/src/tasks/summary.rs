@@ -30,17 +30,13 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
         write_group(out, group, outcome, plan)?;
     }
     for (number, place) in outcome.places.iter().enumerate() {
-        let clients = match (place.is_server, plan.clients) {
-            (true, 1) => ", 1 client".to_owned(),
-            (true, clients) => format!(", {clients} clients"),
-            (false, _) => String::new(),
-        };
         writeln!(
             out,
-            "target {}    {} ({}{clients}): what was closed survives {}",
+            "target {}    {} ({}{}): what was closed survives {}",
             letter(number),
             place.name,
             place.file_system,
+            clients(place.is_server, plan.clients),
             place.survives
         )?;
     }
@@ -51,6 +47,14 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
     write_own(out, outcome)
 }
 
+fn clients(is_server: bool, clients: usize) -> String {
+    match (is_server, clients) {
+        (true, 1) => ", 1 client".to_owned(),
+        (true, clients) => format!(", {clients} clients"),
+        (false, _) => String::new(),
+    }
+}
+
 fn write_group(
     out: &mut String,
     group: &[Measured],
@@ -58,6 +62,22 @@ fn write_group(
     plan: &Plan,
 ) -> std::fmt::Result {
     let Some(first) = group.first() else { return Ok(()) };
+    write_head(out, first, plan)?;
+    for one in group {
+        write_case(out, one, plan)?;
+        if outcome.places.len() > 1 && one.case.only.is_none() {
+            write_targets(out, one, outcome)?;
+            write_compared(out, one, outcome)?;
+        }
+    }
+    if !plan.is_sweep {
+        write_spans(out, group)?;
+    }
+    writeln!(out)
+}
+
+/// What the tasks of a group do, and the columns of its table.
+fn write_head(out: &mut String, first: &Measured, plan: &Plan) -> std::fmt::Result {
     let work = first.case.workload;
     let length = match plan.is_sweep {
         true => "files of growing length".to_owned(),
@@ -85,18 +105,7 @@ fn write_group(
         "sum of the tasks",
         "all, until the last",
         "CPU"
-    )?;
-    for one in group {
-        write_case(out, one, plan)?;
-        if outcome.places.len() > 1 && one.case.only.is_none() {
-            write_targets(out, one, outcome)?;
-            write_compared(out, one, outcome)?;
-        }
-    }
-    if !plan.is_sweep {
-        write_spans(out, group)?;
-    }
-    writeln!(out)
+    )
 }
 
 fn write_spans(out: &mut String, group: &[Measured]) -> std::fmt::Result {

@@ -74,7 +74,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Directories, before anything is made; and the link, before anything is asked of it.
+    /// Directories, before anything is made; and the link, before it is used.
     async fn look_at_dirs(&mut self) -> Result<(), Failure> {
         let link = self.args.link.clone().unwrap_or_default();
         emulated::calibrate(self.clock, &link).await?;

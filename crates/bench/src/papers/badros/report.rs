@@ -17,26 +17,30 @@ pub(super) struct Claim {
     pub(super) is_met: Option<bool>,
 }
 
+fn reads_again(outcome: &Outcome, copies: u32) -> Option<Claim> {
+    let calls = outcome.of(KEPT, copies, Test::ReadAgain).and_then(calls)?;
+    let reads = calls.get("READ").copied().unwrap_or(0);
+    Some(Claim {
+        what: format!("READs when a file is read again, {}", at_once(copies)),
+        paper: "0".to_owned(),
+        measured: reads.to_string(),
+        is_met: Some(reads == 0),
+    })
+}
+
 /// What the paper says of its client, each beside the same here.
 pub(super) fn claims(outcome: &Outcome, copies: &[u32]) -> Vec<Claim> {
     let mut claims = vec![never_more(outcome, copies)];
     for &copies in copies {
-        let reads = outcome.of(KEPT, copies, Test::ReadAgain).and_then(calls);
-        if let Some(calls) = reads {
-            let reads = calls.get("READ").copied().unwrap_or(0);
-            claims.push(Claim {
-                what: format!("READs when a file is read again, {}", at_once(copies)),
-                paper: "0".to_owned(),
-                measured: reads.to_string(),
-                is_met: Some(reads == 0),
-            });
+        claims.extend(reads_again(outcome, copies));
+        for (what, paper, test) in [
+            ("reading again", PAPER_AGAIN, Test::ReadAgain),
+            ("small writes", PAPER_SMALL_WRITES, Test::SmallWrites),
+            ("building a package", PAPER_BUILD, Test::Build),
+        ] {
+            let factor = factor(outcome, copies, test, KERNEL_LIKE, KEPT);
+            claims.extend(faster(what, copies, paper, factor));
         }
-        let again = factor(outcome, copies, Test::ReadAgain, KERNEL_LIKE, KEPT);
-        claims.extend(faster("reading again", copies, PAPER_AGAIN, again));
-        let writes = factor(outcome, copies, Test::SmallWrites, KERNEL_LIKE, KEPT);
-        claims.extend(faster("small writes", copies, PAPER_SMALL_WRITES, writes));
-        let build = factor(outcome, copies, Test::Build, KERNEL_LIKE, KEPT);
-        claims.extend(faster("building a package", copies, PAPER_BUILD, build));
         let local = factor(outcome, copies, Test::ReadAgain, LOCAL, KEPT);
         claims.extend(local.map(|factor| Claim {
             what: format!("speed of reading again to that of a local file, {}", at_once(copies)),
@@ -48,7 +52,7 @@ pub(super) fn claims(outcome: &Outcome, copies: &[u32]) -> Vec<Claim> {
     claims
 }
 
-/// The paper's factors are those of its machines: told beside ours, and no aim.
+/// The paper's factors are those of its machines: printed beside ours, and no aim.
 fn faster(what: &str, copies: u32, paper: f64, measured: Option<f64>) -> Option<Claim> {
     Some(Claim {
         what: format!("times as fast as a client without: {what}, {}", at_once(copies)),

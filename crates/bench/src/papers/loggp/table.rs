@@ -120,12 +120,10 @@ pub(super) fn amount(parameter: Parameter, amount: f64) -> String {
 
 pub(super) fn interval(parameter: Parameter, estimate: &Estimate) -> String {
     let Some(ci95) = estimate.ci95 else { return String::new() };
-    let (mut ends, unit) =
-        ([ci95.lo, ci95.hi], if parameter == Parameter::GapPerByte { "" } else { " us" });
-    if parameter == Parameter::GapPerByte {
-        ends = [1e3 / ci95.hi, 1e3 / ci95.lo];
+    match parameter {
+        Parameter::GapPerByte => format!("{:.2} to {:.2}", 1e3 / ci95.hi, 1e3 / ci95.lo),
+        _ => format!("{:.2} to {:.2} us", ci95.lo, ci95.hi),
     }
-    format!("{:.2} to {:.2}{unit}", ends[0], ends[1])
 }
 
 /// Half of an interval, and a mark where it does not have nothing in it.

@@ -115,7 +115,7 @@ pub(crate) struct Outcome {
     took: Nanos,
     repeats: usize,
     servers: Vec<Server>,
-    /// A server that no form explains is refused, and its residuals said.
+    /// A server that no form explains is refused, and its residuals printed.
     refused: Vec<(Kind, FitError)>,
     neighbours_share: Option<f64>,
 }

@@ -114,10 +114,9 @@ fn plus_minus(estimate: &Estimate) -> String {
 
 pub(super) fn amount(measured: &Measured) -> String {
     let conditions = &measured.point.conditions;
+    let gap_ps = conditions.link.gap_per_byte_ps as f64;
     match measured.point.part.parameter() {
-        Parameter::GapPerByte => {
-            format!("{:.2} MB/s", 1e6 / conditions.link.gap_per_byte_ps as f64)
-        }
+        Parameter::GapPerByte => format!("{:.2} MB/s", 1e6 / gap_ps),
         parameter => Nanos::from_micros_f64(parameter.of(conditions)).to_string(),
     }
 }

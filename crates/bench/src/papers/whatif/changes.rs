@@ -32,7 +32,7 @@ pub(super) fn base(link: &Profile) -> Setting<'static> {
     }
 }
 
-/// What the model is asked about; the processor's time is the server's for a call.
+/// The input of the model; the processor's time is the server's for a call.
 pub(super) fn case(path: Path, link: &Profile, processor_us: f64) -> Case {
     Case {
         path,
