@@ -21,7 +21,7 @@ use world::machine::passing;
 
 /// Answers `/metrics`, `/files` and `/healthz` in a task of its own; gives the address that it
 /// listens on.
-/// `others` are asked at each scrape.
+/// `others` are collected at each scrape.
 pub fn serve<S: Store>(
     listen: SocketAddr,
     engine: &Arc<Engine<S>>,

@@ -188,7 +188,7 @@ impl Liar {
         self.replies.fetch_add(1, Ordering::Relaxed).to_be_bytes()
     }
 
-    /// The page behind `asked`.
+    /// The page behind `cookie`.
     fn listing(&self, cookie: u64, plus: bool) -> Option<Vec<u8>> {
         let page: Vec<(String, u64)> = match self.lie {
             Lie::CookiesRepeat => {

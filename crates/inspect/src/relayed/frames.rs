@@ -77,7 +77,7 @@ impl Conversation {
         (made, [syn, answer, acknowledgement])
     }
 
-    /// A message of `bytes`, with its mark on a stream, as one or more packets; each is told with
+    /// A message of `bytes`, with its mark on a stream, as one or more packets; each comes with
     /// where its part of the message ends.
     pub(super) fn message(
         &mut self,

@@ -89,7 +89,7 @@ pub struct Found {
     pub parameters: Vec<(String, String)>,
 }
 
-/// Probes a server that somebody else has been asked about.
+/// Probes a server in short, for another command.
 ///
 /// # Errors
 /// As the command's.
