@@ -133,6 +133,11 @@ const STAGES: &[Stage] = &[
         "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-log --test it",
     ),
     shell(
+        "write-back",
+        "10,000 simulated proxies with a log that are killed, and whose origin is away",
+        "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-proxy --test it seeds::what",
+    ),
+    shell(
         "close-to-open",
         "10,000 simulated pairs of clients, by a server, proxies, and proxies with a cache",
         "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-testkit --test it close_to_open",

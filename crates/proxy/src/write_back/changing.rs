@@ -10,7 +10,6 @@ use server::types::{
 use tokio::sync::oneshot;
 
 use super::nodes::Node;
-use super::order::Thing;
 use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
 use super::state::{State, Taken};
 use super::{Inner, Mistake, PATIENCE};
@@ -110,6 +109,9 @@ impl<S: Store> Inner<S> {
             if state.journal.is_failed() {
                 return Some(None);
             }
+            if state.is_busy(&[], &[*id]) {
+                return None;
+            }
             let (now, time) = (self.now(), self.time());
             let Some(node) = state.nodes.find(id) else { return Some(None) };
             let at = node.next_time(time);
@@ -207,23 +209,16 @@ impl<S: Store> Inner<S> {
         offset: u64,
         data: Bytes,
     ) -> Changed<Durable> {
-        let origin = match self.through(id).await {
-            Ok(origin) => origin,
+        let (origin, passing) = match self.through(id).await {
+            Ok(through) => through,
             Err(status) => return Changed::failed(status),
         };
         let epoch = self.epoch();
         // Nothing is unstable here, so that a COMMIT has nothing to do.
         let written = self.store.write(caller, &origin, offset, data, Stability::FileSync).await;
         let wcc = self.told_around(id, written.wcc, epoch);
+        drop(passing);
         Changed { wcc, result: written.result.map(|_| self.durable()) }
-    }
-
-    /// A call on this file is for the origin: what it calls the file, after all that was changed
-    /// here has come there.
-    async fn through(&self, id: &Handle) -> Result<Handle, Status> {
-        let origin = self.made_origin(id).await?;
-        self.state.lock().counts.passed_through += 1;
-        Ok(origin)
     }
 
     /// The states that the origin tells around a change that was passed through.
@@ -280,14 +275,16 @@ impl<S: Store> Inner<S> {
                 Err(status) => return Changed::failed(status),
             }
         }
-        let origin = match self.through(&id).await {
-            Ok(origin) => origin,
+        let (origin, passing) = match self.through(&id).await {
+            Ok(through) => through,
             Err(status) => return Changed::failed(status),
         };
         let epoch = self.epoch();
         let guard = guard.map(|guard| self.guard(&id, guard));
         let Changed { wcc, result } = self.store.set_attr(caller, &origin, set, guard).await;
-        Changed { wcc: self.told_around(&id, wcc, epoch), result }
+        let wcc = self.told_around(&id, wcc, epoch);
+        drop(passing);
+        Changed { wcc, result }
     }
 
     /// The time at the origin that a client means by one that it was told here.
@@ -369,9 +366,5 @@ impl<S: Store> Inner<S> {
                 return;
             }
         }
-    }
-
-    pub(super) fn thing(id: &Handle) -> Thing {
-        Thing::File(*id)
     }
 }

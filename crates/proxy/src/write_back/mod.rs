@@ -33,6 +33,7 @@ mod naming;
 mod nodes;
 mod open;
 mod order;
+mod passing;
 mod readings;
 pub(crate) mod record;
 mod recover;

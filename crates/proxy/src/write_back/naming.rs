@@ -11,6 +11,7 @@ use super::Inner;
 use super::changing::Way;
 use super::nodes::Node;
 use super::order::Thing;
+use super::passing::Place;
 use super::record::{Change, Entry, Made, timed};
 use super::state::{State, Taken};
 
@@ -22,9 +23,6 @@ const STICKY: u32 = 0o1000;
 
 /// What a directory or a symbolic link takes of a disk; guess, until the origin tells it.
 const DIR_BYTES: u64 = 4096;
-
-/// A name, and the directory it is in.
-type Place<'n> = (&'n Handle, &'n [u8]);
 
 /// What is to be made.
 struct Wanted {
@@ -191,10 +189,11 @@ impl<S: Store> Inner<S> {
                 if let Some(Some(_)) = state.own_name(dir, &name, self.now()) {
                     return Some(None);
                 }
-                if state.busy.contains(&(*dir, name.clone())) {
+                if state.is_busy(&[(dir, &name)], &[]) {
                     return None;
                 }
-                let Some(parent) = state.nodes.find(dir).map(|node| node.attr) else {
+                let parent = state.nodes.find(dir).map(|node| node.attr);
+                let Some(parent) = parent.filter(|parent| parent.links > 0) else {
                     return Some(None);
                 };
                 let taken = self.take_made(state, caller, (dir, &parent), &name, wanted);
@@ -295,36 +294,6 @@ impl<S: Store> Inner<S> {
         Changed { wcc, result }
     }
 
-    /// Waits until the origin has these directories and nothing of these names and files is on its
-    /// way; the names are the caller's until what this gives is dropped.
-    async fn pass<'i>(
-        &'i self,
-        places: &[Place<'_>],
-        files: &[Handle],
-    ) -> Result<Passing<'i, S>, Status> {
-        let names: Vec<(Handle, Bytes)> =
-            places.iter().map(|(dir, name)| (**dir, Bytes::copy_from_slice(name))).collect();
-        let things = names.iter().map(|(dir, name)| Thing::Name(*dir, name.clone()));
-        let things: Vec<_> = things.chain(files.iter().map(Self::thing)).collect();
-        self.until(|state| {
-            let is_made =
-                |dir: &Handle| state.nodes.find(dir).is_none_or(|node| node.origin.is_some());
-            let is_free = names.iter().all(|name| is_made(&name.0) && !state.busy.contains(name));
-            if !is_free || state.uses(&things) {
-                return None;
-            }
-            state.busy.extend(names.iter().cloned());
-            state.counts.passed_through += 1;
-            Some(())
-        })
-        .await?;
-        let mut passing = Passing { inner: self, names, dirs: Vec::new() };
-        for (dir, _) in places {
-            passing.dirs.push(self.there(dir)?);
-        }
-        Ok(passing)
-    }
-
     pub(super) async fn remove(
         &self,
         caller: &Caller,
@@ -368,7 +337,7 @@ impl<S: Store> Inner<S> {
                 {
                     return Some(None);
                 }
-                if state.busy.contains(&(*dir, name.clone())) {
+                if state.is_busy(&[(dir, &name)], &[child]) {
                     return None;
                 }
                 let parent = state.nodes.find(dir)?;
@@ -464,7 +433,7 @@ impl<S: Store> Inner<S> {
             .until(|state| {
                 let is = |state: &State, place: &(Handle, Bytes), child: Option<Handle>| {
                     let own = state.own_name(&place.0, &place.1, self.now());
-                    own.is_none_or(|own| own == child)
+                    !state.is_removed(&place.0) && own.is_none_or(|own| own == child)
                 };
                 let stands = is(state, &places[0], Some(child)) && is(state, &places[1], over);
                 let can = removable(state, from.0, &child, false, caller)
@@ -474,7 +443,8 @@ impl<S: Store> Inner<S> {
                 if state.journal.is_failed() || !stands || !can {
                     return Some(None);
                 }
-                if places.iter().any(|place| state.busy.contains(place)) {
+                let files: Vec<_> = over.into_iter().chain([child]).collect();
+                if state.is_busy(&[from, to], &files) {
                     return None;
                 }
                 self.take_renamed(state, caller, &places, child, over).map(Some)
@@ -582,21 +552,6 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Names that the origin is changing for somebody, whose call is run to its end.
-struct Passing<'i, S: Store> {
-    inner: &'i Inner<S>,
-    names: Vec<(Handle, Bytes)>,
-    /// What the origin calls their directories.
-    dirs: Vec<Handle>,
-}
-
-impl<S: Store> Drop for Passing<'_, S> {
-    fn drop(&mut self) {
-        self.inner.state.lock().busy.retain(|name| !self.names.contains(name));
-        self.inner.changed.notify_waiters();
-    }
-}
-
 /// Whether a name may be taken from this, as far as it is known here for certain.
 fn removable(state: &State, dir: &Handle, child: &Handle, is_dir: bool, caller: &Caller) -> bool {
     let is_sticky = state.nodes.find(dir).is_none_or(|node| node.attr.mode & STICKY != 0);
@@ -607,6 +562,8 @@ fn removable(state: &State, dir: &Handle, child: &Handle, is_dir: bool, caller: 
     let is_empty = || {
         let names = node.names.as_ref().filter(|names| names.is_complete);
         names.is_some_and(|names| names.known.values().all(|named| named.child.is_none()))
+            // The origin may be making something there.
+            && !state.busy.iter().any(|thing| matches!(thing, Thing::Name(dir, _) if dir == child))
     };
     (!is_sticky || caller.uid == 0) && node.is_dir() == is_dir && (!is_dir || is_empty())
 }

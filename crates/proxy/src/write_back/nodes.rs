@@ -385,10 +385,10 @@ impl Nodes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn attr(second: i64) -> Attr {
+    pub(crate) fn attr(second: i64) -> Attr {
         let time = Time { secs: second, nanos: 0 };
         Attr {
             kind: FileKind::Regular,
@@ -456,8 +456,10 @@ mod tests {
         assert_eq!(node.base, at(300, 20), "the replies have overtaken one another");
         node.left(at(300, 7), true, Instant::EPOCH);
         assert_eq!(node.base, at(300, 7), "its time was set");
-        node.left(Some(Before::from(&attr(19))), false, Instant::EPOCH);
-        assert_eq!(node.base, at(300, 7));
+        for is_last in [false, true] {
+            node.left(Some(Before::from(&attr(19))), is_last, Instant::EPOCH);
+            assert_eq!(node.base, at(300, 7), "it was last when it was sent");
+        }
     }
 
     #[test]

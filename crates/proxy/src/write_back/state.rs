@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::aliases;
 use super::nodes::{LINGER, Named, Node, Nodes};
 use super::order::{How, Order, Thing};
+use super::passing::Place;
 use super::record::{Change, Entry, Outcome};
 
 /// Names whose state at the origin is known from a moment ago.
@@ -51,8 +52,9 @@ pub(crate) struct State {
     pub(crate) order: Order,
     pub(crate) ops: HashMap<u64, Op>,
     pub(crate) nodes: Nodes,
-    /// Names that the origin is changing for a caller who waits for that.
-    pub(crate) busy: HashSet<(Handle, Bytes)>,
+    /// Names and files that the origin is changing for a caller who waits for that. What is to be
+    /// changed of them waits, too.
+    pub(crate) busy: HashSet<Thing>,
     recent: LruCache<(Handle, Bytes), (Option<Handle>, Instant)>,
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
@@ -286,6 +288,11 @@ impl State {
         }
     }
 
+    /// Whether clients have removed a directory that the origin may still have.
+    pub(crate) fn is_removed(&self, dir: &Handle) -> bool {
+        self.nodes.find(dir).is_some_and(|node| node.attr.links == 0)
+    }
+
     /// What has a name by what is on its way, or by what nobody but us has changed: that,
     /// nothing, or it is not known.
     pub(crate) fn own_name(
@@ -352,6 +359,16 @@ impl State {
             names.is_complete = false;
             names.known.retain(|_, named| named.is_pending);
         }
+    }
+
+    /// Whether the origin is changing any of these for a caller who waits for that.
+    pub(crate) fn is_busy(&self, places: &[Place<'_>], files: &[Handle]) -> bool {
+        let is_busy = |file: &Handle| self.busy.contains(&Thing::File(*file));
+        !self.busy.is_empty()
+            && (files.iter().any(is_busy)
+                || places
+                    .iter()
+                    .any(|(dir, name)| is_busy(dir) || self.busy.contains(&named(dir, name))))
     }
 
     /// Whether something that uses any of these is on its way.
@@ -425,6 +442,11 @@ fn names(change: &Change) -> impl Iterator<Item = (&Handle, &Bytes)> {
     one.into_iter().chain(other)
 }
 
+/// A name as changes use it.
+pub(crate) fn named(dir: &Handle, name: &[u8]) -> Thing {
+    Thing::Name(*dir, Bytes::copy_from_slice(name))
+}
+
 fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
     let alone = |file: &Handle| (Thing::File(*file), How::Alone);
     let named = |dir: &Handle, name: &Bytes| {
@@ -450,5 +472,57 @@ fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
             uses.extend(over.iter().map(alone));
             uses
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use log::frame::{self, Frame};
+    use log::journal::Begin;
+    use log::{Limits, Set};
+    use server::types::Before;
+
+    use super::super::nodes::tests::attr;
+    use super::*;
+
+    const ID: [u8; 16] = [7; 16];
+
+    /// What the journal's next frame notes of changes that are done.
+    fn noted(state: &mut State) -> Vec<Outcome> {
+        let mut bytes = Vec::new();
+        let Begin::Write { at, frame } = state.journal.begin(0, &mut bytes) else { return vec![] };
+        let outcomes =
+            Frame::decode(&bytes, &ID, 0, at).unwrap().records().filter_map(|record| match record
+                .unwrap()
+                .op
+            {
+                frame::Op::Done { data, .. } => Some(Outcome::decode(data).unwrap()),
+                _ => None,
+            });
+        let outcomes = outcomes.collect();
+        state.journal.finish(frame, true);
+        outcomes
+    }
+
+    #[test]
+    fn the_log_notes_the_newest_state_of_a_file_whichever_reply_comes_last() {
+        let set = Set { id: ID, bytes: vec![1 << 20] };
+        let mut state = State::new(Journal::new(&set, [0; 16], None, Limits::default()), ID, 9);
+        noted(&mut state);
+        let file = Handle::new(&[1]).unwrap();
+        let left = |size| {
+            let changed = Time { secs: size, nanos: 0 };
+            Before { size: size.unsigned_abs(), modified: changed, changed }
+        };
+        let mut node = Node::new(attr(0), Instant::EPOCH);
+        node.base = Some(left(20));
+        state.nodes.insert(file, node);
+        for number in [8, 9] {
+            state.journal.hold(key(number), number, 1);
+        }
+        state.forget(9, Outcome { file: Some(file), after: Some(left(20)) });
+        state.forget(8, Outcome { file: Some(file), after: Some(left(10)) });
+        let newest = Outcome { file: Some(file), after: Some(left(20)) };
+        assert_eq!(noted(&mut state), [newest, newest]);
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod conflicts;
+mod crowd;
 mod lease;
 mod origin;
 mod outage;

@@ -87,10 +87,10 @@ pub(crate) fn play<F: Future<Output = ()> + Send + 'static>(
 /// A file with everything in it that is compared.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Seen {
-    kind: FileKind,
-    mode: u32,
-    links: u32,
-    content: Vec<u8>,
+    pub(crate) kind: FileKind,
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) content: Vec<u8>,
 }
 
 /// All below the root, by path.

@@ -48,32 +48,8 @@ impl Client {
     }
 
     pub(crate) fn draw(&self, random: &mut fastrand::Rng) -> Step {
-        let dirs: Vec<_> = (0..self.known.len()).filter(|at| self.known[*at].is_dir).collect();
-        let files: Vec<_> = (0..self.known.len()).filter(|at| !self.known[*at].is_dir).collect();
-        let dir = dirs[random.usize(..dirs.len())];
-        let name = format!("n{}", random.u8(..8));
-        let other = (dirs[random.usize(..dirs.len())], format!("n{}", random.u8(..8)));
-        let file = (!files.is_empty()).then(|| files[random.usize(..files.len())]);
-        match (random.u8(..20), file) {
-            (0..=4, _) | (_, None) => Step::Create { dir, name, is_exclusive: random.bool() },
-            (5, _) => Step::MakeDir { dir, name },
-            (6, _) => Step::Symlink { dir, name },
-            (7..=11, Some(file)) => Step::Write {
-                file,
-                offset: random.u64(..6000),
-                len: random.usize(1..5000),
-                fill: random.u8(1..),
-            },
-            (12, Some(file)) => Step::Truncate { file, size: random.u64(..6000) },
-            (13, Some(file)) => Step::Mode { file, mode: random.u32(..0o1000) },
-            (14, Some(file)) => {
-                Step::Modified { file, time: Time { secs: random.i64(1..1 << 31), nanos: 0 } }
-            }
-            (15..=16, _) => Step::Remove { dir, name },
-            (17, _) => Step::RemoveDir { dir, name },
-            (18, _) => Step::Rename { from: (dir, name), to: other },
-            (_, Some(file)) => Step::Link { file, dir, name },
-        }
+        let is_dir: Vec<_> = self.known.iter().map(|known| known.is_dir).collect();
+        draw(&is_dir, random)
     }
 
     /// Does a step at the proxy.
@@ -161,6 +137,36 @@ impl Client {
     }
 }
 
+/// A step with what is known, of which these are directories; the first is.
+pub(crate) fn draw(is_dir: &[bool], random: &mut fastrand::Rng) -> Step {
+    let dirs: Vec<_> = (0..is_dir.len()).filter(|at| is_dir[*at]).collect();
+    let files: Vec<_> = (0..is_dir.len()).filter(|at| !is_dir[*at]).collect();
+    let dir = dirs[random.usize(..dirs.len())];
+    let name = format!("n{}", random.u8(..8));
+    let other = (dirs[random.usize(..dirs.len())], format!("n{}", random.u8(..8)));
+    let file = (!files.is_empty()).then(|| files[random.usize(..files.len())]);
+    match (random.u8(..20), file) {
+        (0..=4, _) | (_, None) => Step::Create { dir, name, is_exclusive: random.bool() },
+        (5, _) => Step::MakeDir { dir, name },
+        (6, _) => Step::Symlink { dir, name },
+        (7..=11, Some(file)) => Step::Write {
+            file,
+            offset: random.u64(..6000),
+            len: random.usize(1..5000),
+            fill: random.u8(1..),
+        },
+        (12, Some(file)) => Step::Truncate { file, size: random.u64(..6000) },
+        (13, Some(file)) => Step::Mode { file, mode: random.u32(..0o1000) },
+        (14, Some(file)) => {
+            Step::Modified { file, time: Time { secs: random.i64(1..1 << 31), nanos: 0 } }
+        }
+        (15..=16, _) => Step::Remove { dir, name },
+        (17, _) => Step::RemoveDir { dir, name },
+        (18, _) => Step::Rename { from: (dir, name), to: other },
+        (_, Some(file)) => Step::Link { file, dir, name },
+    }
+}
+
 fn made(step: &Step) -> Option<(&usize, &String)> {
     match step {
         Step::Create { dir, name, .. }
@@ -170,7 +176,7 @@ fn made(step: &Step) -> Option<(&usize, &String)> {
     }
 }
 
-async fn act<S: Store>(
+pub(crate) async fn act<S: Store>(
     store: &S,
     step: &Step,
     handle: &(dyn Fn(usize) -> Handle + Sync),

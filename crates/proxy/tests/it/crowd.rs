@@ -1,0 +1,76 @@
+//! Several clients of one proxy at the same time, and proxies that are killed under them. There is
+//! no model: what clients see in the end is what the origin gets, and what one of them has done is
+//! never taken for the doing of somebody else.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use parking_lot::Mutex;
+use perf::units::Nanos;
+use server::store::Store;
+use server::types::{FileKind, Handle};
+
+use crate::seeds::seeds;
+use crate::stage::{Proxy, Seen, Stage, play, root, tree};
+use crate::steps::{Step, act, draw};
+
+const STEPS: usize = 25;
+const LIVES: usize = 3;
+
+/// What any of them has met, the root first; whether it is a directory.
+type Known = Mutex<Vec<(Handle, bool)>>;
+
+async fn work(proxy: &Proxy, known: &Known, mut random: fastrand::Rng) {
+    for _ in 0..STEPS {
+        let is_dir: Vec<_> = known.lock().iter().map(|known| known.1).collect();
+        let step = draw(&is_dir, &mut random);
+        if std::env::var_os("STEPS").is_some() {
+            println!("{step:?}");
+        }
+        let outcome = act(proxy, &step, &|at| known.lock()[at].0).await;
+        if let Ok(Some(made)) = outcome {
+            known.lock().push((made, matches!(step, Step::MakeDir { .. })));
+        }
+    }
+}
+
+/// How many names a file has may be counted twice by the next proxy until all is at the origin.
+fn without_links(seen: &BTreeMap<String, Seen>) -> BTreeMap<String, Seen> {
+    seen.iter().map(|(path, seen)| (path.clone(), Seen { links: 0, ..seen.clone() })).collect()
+}
+
+async fn live(stage: Stage, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut life = stage.begin().await;
+    let known = Mutex::new(vec![(life.proxy.root(), true)]);
+    for _ in 0..LIVES {
+        let fate = Nanos::from_millis(random.u64(1..600));
+        let is_killed = {
+            let [a, b, c] = [0; 3].map(|_| work(&life.proxy, &known, random.fork()));
+            let all = pin!(async { tokio::join!(a, b, c) });
+            stage.clock.within(fate, all).await.is_err()
+        };
+        if is_killed {
+            life.kill();
+            life = stage.begin().await;
+        }
+    }
+    let seen = tree(&life.proxy).await;
+    assert_eq!(life.proxy.drained(Some(Nanos::from_secs(300))).await, 0, "seed {seed}");
+    let there = tree(&*stage.origin.files).await;
+    assert_eq!(*stage.events.lock(), [], "seed {seed}: nobody else was there");
+    assert_eq!(without_links(&seen), without_links(&there), "seed {seed}: what they saw");
+    assert_eq!(tree(&life.proxy).await, there, "seed {seed}: what they see");
+    for (handle, is_dir) in known.into_inner() {
+        let told = life.proxy.attr(&root(), &handle).await;
+        let is_same = told.map_or(true, |told| (told.kind == FileKind::Directory) == is_dir);
+        assert!(is_same, "seed {seed}: a handle stays with its file");
+    }
+}
+
+#[test]
+fn what_several_clients_see_is_what_the_origin_gets_whatever_is_killed() {
+    for seed in seeds(4) {
+        play(seed, None, move |stage| live(stage, seed));
+    }
+}
