@@ -10,6 +10,7 @@ use server::types::{
 use tokio::sync::oneshot;
 
 use super::nodes::Node;
+use super::order::Thing;
 use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
 use super::state::{State, Taken};
 use super::{Inner, Mistake, PATIENCE};
@@ -67,11 +68,13 @@ impl<S: Store> Inner<S> {
                 Some(attr) => attr,
                 None => self.store.attr(caller, &origin).await?,
             };
-            self.met(caller, id, &origin, attr, epoch, granted);
-            return Ok(());
+            if self.met(caller, id, &origin, attr, epoch, granted) {
+                return Ok(());
+            }
         }
     }
 
+    /// False: the file may be gone since it was asked for.
     fn met(
         &self,
         caller: &Caller,
@@ -80,20 +83,23 @@ impl<S: Store> Inner<S> {
         attr: Attr,
         epoch: u64,
         granted: Access,
-    ) {
+    ) -> bool {
         let now = self.now();
         let fileid = self.aliases.fileid_of(id, attr.fileid);
         let (base, told) = (Before::from(&attr), Attr { fileid, ..attr });
         let mut state = self.state.lock();
-        if state.nodes.find(id).is_none() {
-            state.nodes.insert(*id, Node::met(told, *origin, base, now));
-        } else {
+        if state.nodes.find(id).is_some() {
             state.told(id, told, epoch);
+        } else if state.is_touched(&Thing::File(*id), epoch) {
+            return false;
+        } else {
+            state.nodes.insert(*id, Node::met(told, *origin, base, now));
         }
         if let Some(node) = state.nodes.find_mut(id) {
             node.note_rights(caller, granted.0, now);
             node.used = now;
         }
+        true
     }
 
     /// Takes up a change of a file as soon as there is room. `None` from `make`: the file is not

@@ -162,7 +162,7 @@ impl<S: Store> Inner<S> {
         let seen_otherwise = file.filter(is_last_beside);
         let Some(op) = state.arrived(number, now) else { return };
         // Clients see the origin's version again.
-        seen_otherwise.into_iter().chain(dropped).for_each(|file| state.nodes.forget(&file));
+        seen_otherwise.into_iter().chain(dropped).for_each(|file| state.forget_file(&file));
         match op.entry.change {
             Change::Make { .. } => state.to_forget.push((number, outcome)),
             _ => state.forget(number, outcome),

@@ -24,6 +24,15 @@ const STICKY: u32 = 0o1000;
 /// What a directory or a symbolic link takes of a disk; guess, until the origin tells it.
 const DIR_BYTES: u64 = 4096;
 
+/// What a change of names comes to, once nobody else has them.
+enum Step<T> {
+    Taken(T),
+    /// It is for the origin.
+    Origin,
+    /// The names were changed since they were looked up.
+    Again,
+}
+
 /// What is to be made.
 struct Wanted {
     what: Made,
@@ -125,7 +134,7 @@ impl<S: Store> Inner<S> {
     }
 
     /// What has a name. With `true`: that is on its way, or was a moment ago.
-    async fn resolve(
+    pub(super) async fn resolve(
         &self,
         caller: &Caller,
         dir: &Handle,
@@ -173,38 +182,58 @@ impl<S: Store> Inner<S> {
         if !is_plain(caller, &wanted.set) {
             return Ok(Way::Origin);
         }
-        match self.resolve(caller, dir, name).await? {
-            (Some(there), true) => return self.found(caller, dir, &there, wanted).await,
-            (Some(_), false) => return Ok(Way::Origin),
-            (None, _) => {}
+        loop {
+            let epoch = self.epoch();
+            match self.resolve(caller, dir, name).await? {
+                (Some(there), true) => return self.found(caller, dir, &there, wanted).await,
+                (Some(_), false) => return Ok(Way::Origin),
+                (None, _) => {}
+            }
+            let (wcc, node, (_, hears)) =
+                match self.take_name(caller, (dir, name), wanted, epoch).await? {
+                    Step::Taken(taken) => taken,
+                    Step::Origin => return Ok(Way::Origin),
+                    Step::Again => continue,
+                };
+            self.stable(hears).await?;
+            return Ok(Way::Here(Changed { wcc, result: Ok(node) }));
         }
+    }
+
+    /// Takes up what is to be made under a name that nothing had at this epoch.
+    async fn take_name(
+        &self,
+        caller: &Caller,
+        (dir, name): Place<'_>,
+        wanted: &Wanted,
+        epoch: u64,
+    ) -> Result<Step<(Wcc, StoreNode, Taken)>, Status> {
         let name = Bytes::copy_from_slice(name);
         let mut waited = false;
-        let taken = self
-            .until(|state| {
-                if state.journal.is_failed() {
-                    return Some(None);
-                }
-                // Somebody may have been faster.
-                if let Some(Some(_)) = state.own_name(dir, &name, self.now()) {
-                    return Some(None);
-                }
-                if state.is_busy(&[(dir, &name)], &[]) {
-                    return None;
-                }
-                let parent = state.nodes.find(dir).map(|node| node.attr);
-                let Some(parent) = parent.filter(|parent| parent.links > 0) else {
-                    return Some(None);
-                };
-                let taken = self.take_made(state, caller, (dir, &parent), &name, wanted);
-                let is_first = taken.is_none() && !std::mem::replace(&mut waited, taken.is_none());
-                state.counts.held_back += u64::from(is_first);
-                taken.map(Some)
-            })
-            .await?;
-        let Some((wcc, node, (_, hears))) = taken else { return Ok(Way::Origin) };
-        self.stable(hears).await?;
-        Ok(Way::Here(Changed { wcc, result: Ok(node) }))
+        self.until(|state| {
+            if state.journal.is_failed() {
+                return Some(Step::Origin);
+            }
+            // Somebody may have been faster.
+            if let Some(Some(_)) = state.own_name(dir, &name, self.now()) {
+                return Some(Step::Origin);
+            }
+            if state.is_busy(&[(dir, &name)], &[]) {
+                return None;
+            }
+            if state.are_moved(&[(dir, &name)], epoch, self.now()) {
+                return Some(Step::Again);
+            }
+            let parent = state.nodes.find(dir).map(|node| node.attr);
+            let Some(parent) = parent.filter(|parent| parent.links > 0) else {
+                return Some(Step::Origin);
+            };
+            let taken = self.take_made(state, caller, (dir, &parent), &name, wanted);
+            let is_first = taken.is_none() && !std::mem::replace(&mut waited, taken.is_none());
+            state.counts.held_back += u64::from(is_first);
+            taken.map(Step::Taken)
+        })
+        .await
     }
 
     fn take_made(
@@ -322,38 +351,56 @@ impl<S: Store> Inner<S> {
         if !self.is_known(caller) || !self.may_change(caller, dir).await? {
             return Ok(Way::Origin);
         }
-        let (child, is_own) = self.resolve(caller, dir, name).await?;
-        let Some(child) = child else {
-            return if is_own { Err(Status::NoEntry) } else { Ok(Way::Origin) };
-        };
+        loop {
+            let epoch = self.epoch();
+            let (child, is_own) = self.resolve(caller, dir, name).await?;
+            let Some(child) = child else {
+                return if is_own { Err(Status::NoEntry) } else { Ok(Way::Origin) };
+            };
+            let take = |state: &mut State| {
+                self.take_removed(state, caller, (dir, name), child, is_dir, epoch)
+            };
+            let (wcc, (_, hears)) = match self.until(take).await? {
+                Step::Taken(taken) => taken,
+                Step::Origin => return Ok(Way::Origin),
+                Step::Again => continue,
+            };
+            self.stable(hears).await?;
+            return Ok(Way::Here(wcc));
+        }
+    }
+
+    fn take_removed(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        (dir, name): Place<'_>,
+        child: Handle,
+        is_dir: bool,
+        epoch: u64,
+    ) -> Option<Step<(Wcc, Taken)>> {
+        let (now, time) = (self.now(), self.time());
+        if state.is_busy(&[(dir, name)], &[child]) {
+            return None;
+        }
+        if state.are_moved(&[(dir, name)], epoch, now) {
+            return Some(Step::Again);
+        }
+        let is_there = state.own_name(dir, name, now).is_none_or(|own| own == Some(child));
+        if state.journal.is_failed() || !is_there || !removable(state, dir, &child, is_dir, caller)
+        {
+            return Some(Step::Origin);
+        }
+        let parent = state.nodes.find(dir)?;
+        let (before, at) = (Before::from(&parent.attr), parent.next_time(time));
+        let base = state.nodes.find(&child).and_then(|node| node.base);
         let name = Bytes::copy_from_slice(name);
-        let taken = self
-            .until(|state| {
-                let (now, time) = (self.now(), self.time());
-                let is_there = state.own_name(dir, &name, now).is_none_or(|own| own == Some(child));
-                if state.journal.is_failed()
-                    || !is_there
-                    || !removable(state, dir, &child, is_dir, caller)
-                {
-                    return Some(None);
-                }
-                if state.is_busy(&[(dir, &name)], &[child]) {
-                    return None;
-                }
-                let parent = state.nodes.find(dir)?;
-                let (before, at) = (Before::from(&parent.attr), parent.next_time(time));
-                let base = state.nodes.find(&child).and_then(|node| node.base);
-                let change = Change::Remove { dir: *dir, name: name.clone(), file: child, is_dir };
-                let entry = Entry { caller: caller.clone(), at, base, owed: None, change };
-                let taken = state.take(entry, now)?;
-                self.to_write.notify_one();
-                let after = state.nodes.find(dir).map(|node| node.attr);
-                Some(Some((Wcc { before: Some(before), after }, taken)))
-            })
-            .await?;
-        let Some((wcc, (_, hears))) = taken else { return Ok(Way::Origin) };
-        self.stable(hears).await?;
-        Ok(Way::Here(wcc))
+        let change = Change::Remove { dir: *dir, name, file: child, is_dir };
+        let entry = Entry { caller: caller.clone(), at, base, owed: None, change };
+        let taken = state.take(entry, now)?;
+        self.to_write.notify_one();
+        let after = state.nodes.find(dir).map(|node| node.attr);
+        Some(Step::Taken((Wcc { before: Some(before), after }, taken)))
     }
 
     async fn remove_there(
@@ -363,9 +410,7 @@ impl<S: Store> Inner<S> {
         name: &[u8],
         is_dir: bool,
     ) -> Changed<()> {
-        let child = self.child(caller, dir, name).await;
-        let files: Vec<_> = child.into_iter().collect();
-        let passing = match self.pass(&[(dir, name)], &files).await {
+        let (passing, [child]) = match self.pass_found(caller, [(dir, name)]).await {
             Ok(passing) => passing,
             Err(status) => return Changed::failed(status),
         };
@@ -380,16 +425,11 @@ impl<S: Store> Inner<S> {
             let mut state = self.state.lock();
             state.passed_name(dir, name, None, now);
             // It may have other names: the origin tells.
-            child.iter().for_each(|child| state.nodes.forget(child));
+            child.iter().for_each(|child| state.forget_file(child));
         } else {
             self.state.lock().unknown_names(dir);
         }
         Changed { wcc: self.told_around(dir, wcc, epoch), result }
-    }
-
-    /// What has a name that the origin is to change: something of it may be on its way, or known.
-    async fn child(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Option<Handle> {
-        self.resolve(caller, dir, name).await.ok().and_then(|(child, _)| child)
     }
 
     pub(super) async fn rename(&self, caller: &Caller, from: Place<'_>, to: Place<'_>) -> Renamed {
@@ -420,39 +460,58 @@ impl<S: Store> Inner<S> {
         if !may {
             return Ok(Way::Origin);
         }
-        let (child, is_own) = self.resolve(caller, from.0, from.1).await?;
-        let Some(child) = child else {
-            return if is_own { Err(Status::NoEntry) } else { Ok(Way::Origin) };
+        loop {
+            let epoch = self.epoch();
+            let (child, is_own) = self.resolve(caller, from.0, from.1).await?;
+            let Some(child) = child else {
+                return if is_own { Err(Status::NoEntry) } else { Ok(Way::Origin) };
+            };
+            let (over, _) = self.resolve(caller, to.0, to.1).await?;
+            if let Some(over) = &over {
+                self.load(caller, over).await?;
+            }
+            let take = |state: &mut State| {
+                let files = (child, over);
+                self.take_free(state, caller, [from, to], files, epoch)
+            };
+            let (from, to, (_, hears)) = match self.until(take).await? {
+                Step::Taken(taken) => taken,
+                Step::Origin => return Ok(Way::Origin),
+                Step::Again => continue,
+            };
+            self.stable(hears).await?;
+            return Ok(Way::Here((from, to)));
+        }
+    }
+
+    fn take_free(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        [from, to]: [Place<'_>; 2],
+        (child, over): (Handle, Option<Handle>),
+        epoch: u64,
+    ) -> Option<Step<(Wcc, Wcc, Taken)>> {
+        let now = self.now();
+        let files: Vec<_> = over.into_iter().chain([child]).collect();
+        if state.is_busy(&[from, to], &files) {
+            return None;
+        }
+        if state.are_moved(&[from, to], epoch, now) {
+            return Some(Step::Again);
+        }
+        let is = |(dir, name): Place<'_>, child: Option<Handle>| {
+            let own = state.own_name(dir, name, now);
+            !state.is_removed(dir) && own.is_none_or(|own| own == child)
         };
-        let (over, _) = self.resolve(caller, to.0, to.1).await?;
-        if let Some(over) = &over {
-            self.load(caller, over).await?;
+        let can = removable(state, from.0, &child, false, caller)
+            && over
+                .is_none_or(|over| over != child && removable(state, to.0, &over, false, caller));
+        if state.journal.is_failed() || !can || !is(from, Some(child)) || !is(to, over) {
+            return Some(Step::Origin);
         }
         let places = [from, to].map(|(dir, name)| (*dir, Bytes::copy_from_slice(name)));
-        let taken = self
-            .until(|state| {
-                let is = |state: &State, place: &(Handle, Bytes), child: Option<Handle>| {
-                    let own = state.own_name(&place.0, &place.1, self.now());
-                    !state.is_removed(&place.0) && own.is_none_or(|own| own == child)
-                };
-                let stands = is(state, &places[0], Some(child)) && is(state, &places[1], over);
-                let can = removable(state, from.0, &child, false, caller)
-                    && over.is_none_or(|over| {
-                        over != child && removable(state, to.0, &over, false, caller)
-                    });
-                if state.journal.is_failed() || !stands || !can {
-                    return Some(None);
-                }
-                let files: Vec<_> = over.into_iter().chain([child]).collect();
-                if state.is_busy(&[from, to], &files) {
-                    return None;
-                }
-                self.take_renamed(state, caller, &places, child, over).map(Some)
-            })
-            .await?;
-        let Some((from, to, (_, hears))) = taken else { return Ok(Way::Origin) };
-        self.stable(hears).await?;
-        Ok(Way::Here((from, to)))
+        self.take_renamed(state, caller, &places, child, over).map(Step::Taken)
     }
 
     fn take_renamed(
@@ -479,10 +538,7 @@ impl<S: Store> Inner<S> {
     }
 
     async fn rename_there(&self, caller: &Caller, from: Place<'_>, to: Place<'_>) -> Renamed {
-        let child = self.child(caller, from.0, from.1).await;
-        let over = self.child(caller, to.0, to.1).await;
-        let files: Vec<_> = child.into_iter().chain(over).collect();
-        let passing = match self.pass(&[from, to], &files).await {
+        let (passing, [child, over]) = match self.pass_found(caller, [from, to]).await {
             Ok(passing) => passing,
             Err(status) => {
                 return Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) };
@@ -506,7 +562,7 @@ impl<S: Store> Inner<S> {
             state.unknown_names(to.0);
         }
         if let Some(over) = over.filter(|over| is_done && Some(*over) != child) {
-            state.nodes.forget(&over);
+            state.forget_file(&over);
         }
         drop(state);
         let told = |dir: &Handle, wcc: Wcc| self.told_around(dir, wcc, epoch);

@@ -2,7 +2,7 @@
 //! and names, and before what comes of them meanwhile.
 
 use server::store::Store;
-use server::types::{Handle, Status};
+use server::types::{Caller, Handle, Status};
 
 use super::Inner;
 use super::order::Thing;
@@ -21,7 +21,10 @@ pub(super) struct Passing<'i, S: Store> {
 
 impl<S: Store> Drop for Passing<'_, S> {
     fn drop(&mut self) {
-        self.inner.state.lock().busy.retain(|thing| !self.things.contains(thing));
+        let mut state = self.inner.state.lock();
+        state.busy.retain(|thing| !self.things.contains(thing));
+        state.touch(std::mem::take(&mut self.things));
+        drop(state);
         self.inner.changed.notify_waiters();
     }
 }
@@ -30,36 +33,70 @@ impl<S: Store> Inner<S> {
     /// Waits until the origin has these directories and nothing of these names and files is on its
     /// way; they are the caller's until what this gives is dropped. What clients have removed is
     /// stale, also while the origin has it still.
-    pub(super) async fn pass<'i>(
-        &'i self,
+    pub(super) async fn pass(
+        &self,
         places: &[Place<'_>],
         files: &[Handle],
-    ) -> Result<Passing<'i, S>, Status> {
-        let names = places.iter().map(|(dir, name)| named(dir, name));
-        let things: Vec<_> = names.chain(files.iter().copied().map(Thing::File)).collect();
-        let is_there = self.until(|state| {
+    ) -> Result<Passing<'_, S>, Status> {
+        self.pass_since(places, files, u64::MAX).await?.ok_or(Status::ServerFault)
+    }
+
+    /// The same of names and of what has them.
+    pub(super) async fn pass_found<const N: usize>(
+        &self,
+        caller: &Caller,
+        places: [Place<'_>; N],
+    ) -> Result<(Passing<'_, S>, [Option<Handle>; N]), Status> {
+        loop {
+            let epoch = self.epoch();
+            let mut found = [None; N];
+            for (found, (dir, name)) in found.iter_mut().zip(places) {
+                *found = self.resolve(caller, dir, name).await.ok().and_then(|(child, _)| child);
+            }
+            let files: Vec<_> = found.iter().copied().flatten().collect();
+            if let Some(passing) = self.pass_since(&places, &files, epoch).await? {
+                return Ok((passing, found));
+            }
+        }
+    }
+
+    /// `None`: a name was changed since this epoch.
+    async fn pass_since(
+        &self,
+        places: &[Place<'_>],
+        files: &[Handle],
+        epoch: u64,
+    ) -> Result<Option<Passing<'_, S>>, Status> {
+        let names: Vec<_> = places.iter().map(|(dir, name)| named(dir, name)).collect();
+        let files = files.iter().copied().map(Thing::File);
+        let things: Vec<_> = names.iter().cloned().chain(files).collect();
+        let begun = self.until(|state| {
             if places.iter().any(|(dir, _)| state.is_removed(dir)) {
-                return Some(false);
+                return Some(Err(Status::Stale));
             }
             let is_made =
                 |dir: &Handle| state.nodes.find(dir).is_none_or(|node| node.origin.is_some());
             let is_free = places.iter().all(|(dir, _)| is_made(dir))
                 && !things.iter().any(|thing| state.busy.contains(thing))
                 && !state.uses(&things);
-            is_free.then(|| {
+            if !is_free {
+                return None;
+            }
+            let is_as_found = !names.iter().any(|name| state.is_touched(name, epoch));
+            if is_as_found {
                 state.busy.extend(things.iter().cloned());
                 state.counts.passed_through += 1;
-                true
-            })
+            }
+            Some(Ok(is_as_found))
         });
-        if !is_there.await? {
-            return Err(Status::Stale);
+        if !begun.await?? {
+            return Ok(None);
         }
         let mut passing = Passing { inner: self, things, dirs: Vec::new() };
         for (dir, _) in places {
             passing.dirs.push(self.there(dir)?);
         }
-        Ok(passing)
+        Ok(Some(passing))
     }
 
     /// A call on this file is for the origin, after all that was changed here has come there: what

@@ -6,7 +6,7 @@ use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
 
 use super::extents::Extents;
 use super::nodes::{LINGER, Named, by_mode};
-use super::state::State;
+use super::state::{State, named};
 use super::{Inner, lease};
 
 /// Cookies of names that are told from here; the origin's are smaller.
@@ -128,7 +128,7 @@ impl<S: Store> Inner<S> {
         epoch: u64,
     ) -> Option<Option<Handle>> {
         let (now, mut state) = (self.now(), self.state.lock());
-        let is_of_now = state.epoch == epoch;
+        let is_of_now = !state.is_touched(&named(id, name), epoch);
         match met {
             Ok(node) => {
                 if let Some(known) = state.nodes.find_mut(&node.handle) {

@@ -20,6 +20,33 @@ use super::record::{Change, Entry, Outcome};
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
 
+/// Names and files of which it is known when they were changed last.
+const TOUCHED_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
+
+/// When names and files were changed last, as epochs.
+#[derive(Debug)]
+struct Touched {
+    last: LruCache<Thing, u64>,
+    /// All others: not after this.
+    others: u64,
+}
+
+impl Touched {
+    fn note(&mut self, thing: Thing, epoch: u64) {
+        match self.last.get_mut(&thing) {
+            Some(last) => *last = epoch,
+            None => {
+                let gone = self.last.push(thing, epoch);
+                self.others = gone.map_or(self.others, |(_, gone)| gone.max(self.others));
+            }
+        }
+    }
+
+    fn since(&self, thing: &Thing, epoch: u64) -> bool {
+        self.last.peek(thing).copied().unwrap_or(self.others) > epoch
+    }
+}
+
 /// A change on its way.
 #[derive(Debug)]
 pub(crate) struct Op {
@@ -56,6 +83,7 @@ pub(crate) struct State {
     /// changed of them waits, too.
     pub(crate) busy: HashSet<Thing>,
     recent: LruCache<(Handle, Bytes), (Option<Handle>, Instant)>,
+    touched: Touched,
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
     pub(crate) under_way: usize,
@@ -84,6 +112,7 @@ impl State {
             nodes: Nodes::default(),
             busy: HashSet::new(),
             recent: LruCache::new(RECENT_MAX),
+            touched: Touched { last: LruCache::new(TOUCHED_MAX), others: 0 },
             epoch: 1,
             under_way: 0,
             to_forget: Vec::new(),
@@ -139,7 +168,6 @@ impl State {
     fn add(&mut self, number: u64, op: Op) {
         self.order.add(number, uses(&op.entry.change, &self.identity(number).0));
         self.ops.insert(number, op);
-        self.epoch += 1;
     }
 
     /// A record is stable in the log, or never will be: then its change is stable when the origin
@@ -181,6 +209,7 @@ impl State {
             node.under_way = node.under_way.saturating_sub(1);
         }
         for (dir, name) in names(&op.entry.change) {
+            self.touched.note(named(dir, name), epoch);
             if let Some(node) = self.nodes.find_mut(dir) {
                 node.name_is_there(name, number, now);
             }
@@ -214,6 +243,7 @@ impl State {
 
     /// Lets clients see a change.
     fn show(&mut self, number: u64, entry: &Entry, now: Instant) {
+        self.epoch += 1;
         for id in self.touched(number, &entry.change) {
             if let Some(node) = self.nodes.find_mut(&id) {
                 node.pending += 1;
@@ -222,6 +252,7 @@ impl State {
         }
         for (dir, name) in names(&entry.change) {
             self.recent.pop(&(*dir, name.clone()));
+            self.touched.note(named(dir, name), self.epoch);
         }
         let (at, when) = (entry.at, (number, entry.at, now));
         match &entry.change {
@@ -359,6 +390,30 @@ impl State {
             names.is_complete = false;
             names.known.retain(|_, named| named.is_pending);
         }
+    }
+
+    /// The origin may have changed these.
+    pub(crate) fn touch(&mut self, things: impl IntoIterator<Item = Thing>) {
+        self.epoch += 1;
+        things.into_iter().for_each(|thing| self.touched.note(thing, self.epoch));
+    }
+
+    /// A file may be gone at the origin: what is known of it counts no more.
+    pub(crate) fn forget_file(&mut self, file: &Handle) {
+        self.touch([Thing::File(*file)]);
+        self.nodes.forget(file);
+    }
+
+    /// Whether what the origin was asked at an epoch may not be so any more.
+    pub(crate) fn is_touched(&self, thing: &Thing, epoch: u64) -> bool {
+        self.touched.since(thing, epoch)
+    }
+
+    /// Whether what these names were found to be may not be so any more, and it is not known here.
+    pub(crate) fn are_moved(&self, places: &[Place<'_>], epoch: u64, now: Instant) -> bool {
+        places.iter().any(|(dir, name)| {
+            self.own_name(dir, name, now).is_none() && self.is_touched(&named(dir, name), epoch)
+        })
     }
 
     /// Whether the origin is changing any of these for a caller who waits for that.
