@@ -35,6 +35,9 @@ pub const CLEAN: u32 = 1;
 /// Flag: a sync of a file has failed; what is in the page cache may never come to the disk, and
 /// also a server that starts on a machine that was not switched off has to do everything again.
 pub const DOUBT: u32 = 2;
+/// Flag: the first after a recovery. It follows the frame that is its `stable`; those between were
+/// begun and answered to nobody.
+pub const FIRST: u32 = 4;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Header {
@@ -158,6 +161,11 @@ pub enum FrameError {
 }
 
 impl Header {
+    /// The sequence of the frame before it.
+    pub(crate) fn previous(&self) -> u64 {
+        if self.flags & FIRST == 0 { self.sequence - 1 } else { self.stable }
+    }
+
     /// Reads the header at the beginning of `bytes`, which one of the logs `id` has at `at`;
     /// whether its frame is whole is another question.
     pub fn decode(bytes: &[u8], id: &[u8; 16], log: u32, at: u64) -> Result<Self, FrameError> {

@@ -159,6 +159,8 @@ pub struct Journal<W> {
     stable: u64,
     /// A frame is to be written even if nothing waits.
     is_due: bool,
+    /// The next frame is the first after a recovery.
+    is_recovered: bool,
     ending: Option<W>,
     is_ended: bool,
     has_doubts: bool,
@@ -206,6 +208,7 @@ impl<W> Journal<W> {
             writing: VecDeque::new(),
             stable: found.map_or(0, |found| found.last.sequence),
             is_due: true,
+            is_recovered: found.is_some(),
             ending: None,
             is_ended: false,
             has_doubts: false,
@@ -570,7 +573,8 @@ impl<W> Journal<W> {
         let is_clean = last.is_some() && self.files.is_empty();
         waiters.extend(last);
         let flags = if is_clean { frame::CLEAN } else { 0 }
-            | if self.has_doubts { frame::DOUBT } else { 0 };
+            | if self.has_doubts { frame::DOUBT } else { 0 }
+            | if std::mem::take(&mut self.is_recovered) { frame::FIRST } else { 0 };
         self.open_from = self.replies.oldest_open(tail).unwrap_or(u64::MAX);
         let header = Header {
             id: self.id,

@@ -59,8 +59,9 @@ pub struct Lost {
 pub fn scan<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Found, ScanError> {
     let Seen { whole, known } = Seen::all(medium, set)?;
     let Some(Known { begun, witness, .. }) = known else { return Err(ScanError::Empty) };
-    let newest = newest_complete(&whole).filter(|newest| newest.sequence >= witness.stable);
-    let Some(&last) = newest else {
+    let frames = newest_complete(&whole).unwrap_or_default();
+    let newest = frames.last().filter(|newest| newest.sequence >= witness.stable);
+    let Some(&&last) = newest else {
         let needed = witness.tail.min(whole.get(&witness.stable).map_or(u64::MAX, |at| at.tail));
         let missing = (needed..).find(|sequence| !whole.contains_key(sequence));
         let (missing, tail) = (missing.unwrap_or(needed), witness.tail);
@@ -69,9 +70,9 @@ pub fn scan<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Found, ScanErro
             false => ScanError::Damaged { missing, tail, last: begun.sequence },
         });
     };
-    let frames = whole.range(last.tail..=last.sequence).map(|(_, header)| Place::from(header));
     let is_torn = begun.sequence > last.sequence;
-    Ok(Found { frames: frames.collect(), last, is_torn, next: begun.sequence + 1 })
+    let frames = frames.into_iter().map(Place::from).collect();
+    Ok(Found { frames, last, is_torn, next: begun.sequence + 1 })
 }
 
 /// The same of a damaged log: the frames that are whole, whatever is missing between them, and what
@@ -166,19 +167,23 @@ impl Known {
     }
 }
 
-/// The newest frame that has all frames from its tail on before it.
-fn newest_complete(whole: &BTreeMap<u64, Header>) -> Option<&Header> {
-    let (mut newest, mut from, mut before) = (None, 0, None);
+/// The frames from the tail of the newest to the newest, of those that have all of them.
+fn newest_complete(whole: &BTreeMap<u64, Header>) -> Option<Vec<&Header>> {
+    let mut from = BTreeMap::new();
+    let mut newest = None;
     for (&sequence, header) in whole {
-        if before.is_none_or(|before| before + 1 < sequence) {
-            from = sequence;
-        }
-        if header.tail >= from {
+        let first = from.get(&header.previous()).copied().unwrap_or(sequence);
+        from.insert(sequence, first);
+        if header.tail >= first {
             newest = Some(header);
         }
-        before = Some(sequence);
     }
-    newest
+    let newest = newest?;
+    let before = |header: &&Header| whole.get(&header.previous());
+    let chain = std::iter::successors(Some(newest), before);
+    let mut frames: Vec<_> = chain.take_while(|header| header.sequence >= newest.tail).collect();
+    frames.reverse();
+    Some(frames)
 }
 
 /// Reads the frames again, in order.

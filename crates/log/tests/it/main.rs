@@ -5,6 +5,7 @@
 mod answered;
 mod damage;
 mod every_step;
+mod lives;
 mod power_cuts;
 mod seeds;
 mod several;
