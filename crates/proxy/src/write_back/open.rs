@@ -105,10 +105,12 @@ impl<S: Store> Inner<S> {
         for (id, (origin, attr)) in known {
             let fileid = self.aliases.fileid_of(&id, attr.fileid);
             let told = Attr { fileid, ..attr };
-            // What it is now may be the doing of a change that is in doubt.
-            let first =
-                held.entries.iter().find(|held| has_base_of(&held.entry.change) == Some(id));
-            let base = held.left.get(&id).copied().or_else(|| first?.entry.base);
+            // What it is now may be the doing of a change that is in doubt. Calls that were passed
+            // through have changed it between what changes have left and what the next has found.
+            let of_file = |held: &&HeldEntry| has_base_of(&held.entry.change) == Some(id);
+            let found = held.entries.iter().filter(of_file).filter_map(|held| held.entry.base);
+            let known = found.chain(held.left.get(&id).copied());
+            let base = known.max_by_key(|base| base.changed);
             let base = base.unwrap_or_else(|| Before::from(&attr));
             let mut node = Node::met(told, origin, base, now);
             node.is_unsure = true;

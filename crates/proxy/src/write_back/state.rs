@@ -311,10 +311,13 @@ impl State {
 
     fn unlink(&mut self, file: &Handle, is_dir: bool, at: Time) {
         if let Some(node) = self.nodes.find_mut(file) {
-            let less = if is_dir { node.attr.links } else { 1 };
-            let least = u32::from(node.is_unsure);
-            node.is_leaving = node.is_unsure;
-            node.attr.links = node.attr.links.saturating_sub(less).max(least);
+            if is_dir {
+                node.attr.links = 0;
+            } else {
+                let least = u32::from(node.is_unsure);
+                node.is_leaving = node.is_unsure;
+                node.attr.links = node.attr.links.saturating_sub(1).max(least);
+            }
             node.attr.changed = at;
         }
     }
