@@ -40,6 +40,8 @@ pub(crate) struct Named {
     pub(crate) is_pending: bool,
     /// When it became so, here or there.
     pub(crate) at: Instant,
+    /// The origin tells it by now: see [`Node::names_left`].
+    pub(crate) is_over: bool,
 }
 
 /// The names of a directory.
@@ -83,6 +85,11 @@ pub(crate) struct Node {
     /// Where it was seen last.
     pub(crate) place: Option<(Handle, Bytes)>,
     pub(crate) names: Option<Names>,
+    /// How often names of a directory have gone from those that are told from here to those that
+    /// the origin tells. A listing that has passed them by there may not go on then.
+    pub(crate) names_left: u16,
+    /// The cookie verifier that the origin told last.
+    pub(crate) listed: Option<[u8; 8]>,
     pub(crate) target: Option<Bytes>,
     pub(crate) verifier: Option<[u8; 8]>,
     rights: Vec<Right>,
@@ -117,6 +124,8 @@ impl Node {
             cuts: Vec::new(),
             place: None,
             names: None,
+            names_left: 0,
+            listed: None,
             target: None,
             verifier: None,
             rights: Vec::new(),
@@ -224,7 +233,7 @@ impl Node {
 
     /// A name in this directory is as this now.
     pub(crate) fn name(&mut self, name: Bytes, child: Option<Handle>, number: u64, at: Instant) {
-        let named = Named { child, number, is_pending: true, at };
+        let named = Named { child, number, is_pending: true, at, is_over: false };
         self.names.get_or_insert_default().known.insert(name, named);
     }
 
@@ -281,6 +290,44 @@ impl Node {
         self.confirmed = Some(now);
     }
 
+    /// Names that do not stay are the origin's to tell.
+    pub(crate) fn leave_names(&mut self, stays: impl Fn(&Named) -> bool) {
+        let Some(names) = &mut self.names else { return };
+        let is_left = names.known.values().any(|named| !named.is_over && !stays(named));
+        names.known.retain(|_, named| stays(named));
+        self.names_left = self.names_left.wrapping_add(u16::from(is_left));
+    }
+
+    /// The same of those that linger no longer, which stay for when the origin is away.
+    pub(crate) fn end_names(&mut self, now: Instant) {
+        let Some(names) = &mut self.names else { return };
+        let ends = |named: &&mut Named| {
+            !named.is_over && !named.is_pending && now.since(named.at) > LINGER
+        };
+        let mut is_left = false;
+        for named in names.known.values_mut().filter(ends) {
+            (named.is_over, is_left) = (true, true);
+        }
+        self.names_left = self.names_left.wrapping_add(u16::from(is_left));
+    }
+
+    /// The cookie verifier of a listing, from the origin's or back: it is another one when names
+    /// have left.
+    pub(crate) fn verifier(names_left: u16, mut verifier: [u8; 8]) -> [u8; 8] {
+        let [high, low] = names_left.to_be_bytes();
+        verifier[6] ^= high;
+        verifier[7] ^= low;
+        verifier
+    }
+
+    /// Whether a listing with this verifier has begun before names have left.
+    pub(crate) fn has_passed_names_by(&self, verifier: [u8; 8]) -> bool {
+        let is_of = |listed: [u8; 8]| listed[..6] == verifier[..6];
+        self.listed
+            .filter(|listed| is_of(*listed))
+            .is_some_and(|listed| Self::verifier(self.names_left, listed) != verifier)
+    }
+
     /// What clients are told when the origin tells this, in reply to a question of `epoch`.
     pub(crate) fn told(&mut self, told: Attr, epoch: u64) -> Attr {
         if self.is_pending() || epoch < self.epoch {
@@ -292,6 +339,7 @@ impl Node {
             self.attr = Attr { modified, changed, ..told };
         } else {
             (self.attr, self.base) = (told, Some(state));
+            self.leave_names(|_| false);
             (self.names, self.is_made_here) = (None, false);
             self.rights.clear();
         }
@@ -367,8 +415,7 @@ impl Nodes {
             let Some(names) = &mut node.names else { continue };
             names.is_complete &= names.known.len() <= NAMES_MAX || !is_quiet;
             if !names.is_complete {
-                let stays = |named: &Named| named.is_pending || now.since(named.at) <= LINGER;
-                names.known.retain(|_, named| stays(named));
+                node.leave_names(|named| named.is_pending || now.since(named.at) <= LINGER);
             }
         }
         if self.nodes.len() <= KEPT_MAX {

@@ -5,7 +5,7 @@ use server::store::{Entry, Extent, ListFrom, Listed, Looked, Node, Sink, Store};
 use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
 
 use super::extents::Extents;
-use super::nodes::{LINGER, Named, by_mode};
+use super::nodes::{Named, Node as DirNode, by_mode};
 use super::state::{State, named};
 use super::{Inner, lease};
 
@@ -29,6 +29,15 @@ struct Over {
     /// Nothing of the origin's from here on.
     cut: u64,
     origin: Option<Handle>,
+}
+
+/// Names that are told from here.
+struct Own {
+    names: Vec<(Bytes, Named)>,
+    /// They are all that there are.
+    is_all: bool,
+    /// As of this many, see [`DirNode::names_left`].
+    names_left: u16,
 }
 
 impl<S: Store> Inner<S> {
@@ -310,7 +319,7 @@ impl<S: Store> Inner<S> {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         let id = self.id(dir);
-        let Some((names, is_all)) = self.own_names(&id, from.cookie) else {
+        let Some(Own { names, is_all, names_left }) = self.own_names(&id, from) else {
             // What it went on from is not known any more.
             return Looked::failed(Status::BadCookie);
         };
@@ -319,7 +328,7 @@ impl<S: Store> Inner<S> {
             result: Ok(Listed { verifier: from.verifier, eof: false }),
         };
         if from.cookie < OURS && !is_all {
-            looked = match self.list_there(caller, &id, from, &names, sink).await {
+            looked = match self.list_there(caller, &id, from, (&names, names_left), sink).await {
                 Ok(looked) => looked,
                 Err(status) => return Looked::failed(status),
             };
@@ -338,36 +347,40 @@ impl<S: Store> Inner<S> {
         looked
     }
 
-    /// Names that are told from here, and whether they are all that there are. None: not for a
-    /// listing that goes on from this cookie.
-    fn own_names(&self, id: &Handle, cookie: u64) -> Option<(Vec<(Bytes, Named)>, bool)> {
+    /// What is told from here. None: not for a listing that goes on from this cookie.
+    fn own_names(&self, id: &Handle, from: ListFrom) -> Option<Own> {
         let mut state = self.state.lock();
         let (now, is_away) = (self.now(), state.is_away);
-        let is_ours = (OURS..ALL).contains(&cookie);
-        let nothing = (cookie < OURS).then(|| (Vec::new(), false));
-        let Some(node) = state.nodes.find_mut(id) else { return nothing };
-        let is_unmade = node.origin.is_none();
+        let is_ours = (OURS..ALL).contains(&from.cookie);
+        let nothing = |names_left| {
+            let own = Own { names: Vec::new(), is_all: false, names_left };
+            (from.cookie < OURS).then_some(own)
+        };
+        let Some(node) = state.nodes.find_mut(id) else { return nothing(0) };
+        node.end_names(now);
+        let is_first = from.cookie == 0;
+        if !is_first && from.cookie < ALL && node.has_passed_names_by(from.verifier) {
+            return None;
+        }
+        let (names_left, is_unmade) = (node.names_left, node.origin.is_none());
         let Some(names) = &node.names else {
-            return if is_unmade { Some((Vec::new(), true)) } else { nothing };
+            let all = Own { names: Vec::new(), is_all: true, names_left };
+            return if is_unmade { Some(all) } else { nothing(names_left) };
         };
         let can_all = is_unmade || names.is_complete;
         let is_fresh = is_unmade || is_away || node.is_told_here(now);
         // A listing goes on as it has begun.
-        let is_all = match cookie {
-            0 => can_all && is_fresh,
-            _ => cookie >= ALL,
-        };
+        let is_all = if is_first { can_all && is_fresh } else { from.cookie >= ALL };
         if is_all && !can_all {
             return None;
         }
-        let counts = |named: &Named| is_all || named.is_pending || now.since(named.at) <= LINGER;
-        let own = names.known.iter().filter(|(_, named)| counts(named));
-        let own: Vec<_> = own.map(|(name, named)| (name.clone(), *named)).collect();
-        if is_ours && own.is_empty() {
+        let own = names.known.iter().filter(|(_, named)| is_all || !named.is_over);
+        let names: Vec<_> = own.map(|(name, named)| (name.clone(), *named)).collect();
+        if is_ours && names.is_empty() {
             return None;
         }
         node.used = now;
-        Some((own, is_all))
+        Some(Own { names, is_all, names_left })
     }
 
     fn may_list(&self, caller: &Caller, id: &Handle) -> Result<(), Status> {
@@ -386,11 +399,15 @@ impl<S: Store> Inner<S> {
         caller: &Caller,
         id: &Handle,
         from: ListFrom,
-        names: &[(Bytes, Named)],
+        (names, names_left): (&[(Bytes, Named)], u16),
         sink: Sink<'_>,
     ) -> Result<Looked<Listed>, Status> {
         let origin = self.there(id)?;
         let epoch = self.epoch();
+        let from = match from.cookie {
+            0 => from,
+            _ => ListFrom { verifier: DirNode::verifier(names_left, from.verifier), ..from },
+        };
         let own = |name: &[u8]| names.binary_search_by(|(own, _)| own[..].cmp(name)).is_ok();
         let mut told = |entry: Entry<'_>| {
             if own(entry.name) || self.is_hidden(id, entry.name) {
@@ -402,7 +419,15 @@ impl<S: Store> Inner<S> {
             sink(Entry { fileid, node, ..entry })
         };
         let Looked { attr, result } = self.store.list(caller, &origin, from, &mut told).await;
-        Ok(Looked { attr: attr.map(|attr| self.tell(id, attr, epoch)), result })
+        let attr = attr.map(|attr| self.tell(id, attr, epoch));
+        let result = result.map(|listed| {
+            if let Some(node) = self.state.lock().nodes.find_mut(id) {
+                node.listed = Some(listed.verifier);
+            }
+            let verifier = DirNode::verifier(names_left, listed.verifier);
+            Listed { verifier, ..listed }
+        });
+        Ok(Looked { attr, result })
     }
 
     /// The names that are told from here, behind this cookie; whether the last was taken.

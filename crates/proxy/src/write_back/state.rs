@@ -381,7 +381,7 @@ impl State {
         let number = self.journal.skip_record();
         let names = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut());
         if let Some(names) = names {
-            let named = Named { child, number, is_pending: false, at: now };
+            let named = Named { child, number, is_pending: false, at: now, is_over: false };
             names.known.insert(Bytes::copy_from_slice(name), named);
         }
     }
@@ -389,9 +389,10 @@ impl State {
     /// The origin has changed names of a directory, or perhaps so, and not said to what.
     pub(crate) fn unknown_names(&mut self, dir: &Handle) {
         self.recent.clear();
-        if let Some(names) = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut()) {
+        let Some(node) = self.nodes.find_mut(dir) else { return };
+        node.leave_names(|named| named.is_pending);
+        if let Some(names) = &mut node.names {
             names.is_complete = false;
-            names.known.retain(|_, named| named.is_pending);
         }
     }
 

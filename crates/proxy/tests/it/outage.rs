@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use perf::units::Nanos;
 use proxy::write_back::Event;
-use server::store::Store;
-use server::types::Stability;
+use server::store::{Entry, ListFrom, Store};
+use server::types::{Stability, Status};
 
 use crate::conflicts::{find, make, make_dir, read, write};
 use crate::stage::{names, play, root};
@@ -108,5 +108,39 @@ fn when_the_log_cannot_be_written_callers_wait_for_the_origin_and_lose_nothing()
         assert_eq!(names(proxy, &top).await, ["file", "first", "other"]);
         assert_eq!(*stage.events.lock(), [Event::LogFailed]);
         assert_eq!(reading(proxy, "nfskit_writeback_log_failed"), 1.0);
+    });
+}
+
+#[test]
+fn a_listing_that_has_passed_a_new_name_by_begins_again_when_the_origin_tells_it() {
+    play(5, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            make(proxy, &top, name).await;
+        }
+        proxy.drained(None).await;
+        stage.clock.sleep(Nanos::from_secs(60)).await;
+        make(proxy, &top, "new").await;
+        proxy.drained(None).await;
+        let page = async |from: ListFrom| {
+            let (mut left, mut last) = (2, from.cookie);
+            let mut take = |entry: Entry<'_>| {
+                last = if left > 0 { entry.cookie } else { last };
+                left -= 1;
+                left >= 0
+            };
+            let listed = proxy.list(&root(), &top, from, &mut take).await.result?;
+            Ok::<_, Status>(ListFrom { cookie: last, verifier: listed.verifier, ..from })
+        };
+        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: false, bytes: 4096 };
+        let second = page(from).await.unwrap();
+        let third = page(second).await.unwrap();
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        assert_eq!(page(third).await.unwrap_err(), Status::BadCookie);
+        assert_eq!(names(proxy, &top).await, ["a", "b", "c", "d", "e", "f", "new"]);
+        let second = page(from).await.unwrap();
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        page(second).await.unwrap();
     });
 }
