@@ -5,7 +5,7 @@
 //! - [`html`]: one file that needs no network and no script, reads well on a screen (light or
 //!   dark), on paper and to a screen reader. Every plot has the same parts: a title, a legend, axes
 //!   with units, a sentence that says what to see, and the numbers as a table beneath.
-//! - [`summary`]: at most [`SUMMARY_LINES_MAX`] lines of plain text.
+//! - [`summary()`]: at most [`SUMMARY_LINES_MAX`] lines of plain text.
 //!
 //! ```text
 //!  StudyReport --> page.rs (sections) --> cycles.rs, throughput.rs, transfers.rs, latency.rs

@@ -1,8 +1,7 @@
 //! `nfskit study --dir`: the study through a mounted directory, of whatever file system.
 //!
 //! What the study of a URL calls at a server, programs do by system calls here: names, single
-//! writes
-//! that are made stable, several programs at once, whole files. Beside each stands what the
+//! writes that are made stable, several programs at once, whole files. Beside each stands what the
 //! kernel's client counted meanwhile, where the directory is on NFS, and at the end what doctor
 //! says of the mount.
 
