@@ -119,7 +119,8 @@ impl<S: Store> Inner<S> {
                 return None;
             }
             let (now, time) = (self.now(), self.time());
-            let Some(node) = state.nodes.find(id) else { return Some(None) };
+            let is_there = |node: &&Node| node.attr.links > 0 && !node.is_leaving;
+            let Some(node) = state.nodes.find(id).filter(is_there) else { return Some(None) };
             let at = node.next_time(time);
             let Some(change) = make(node, at) else { return Some(None) };
             let (before, base) = (Before::from(&node.attr), node.base);

@@ -1,5 +1,5 @@
-//! Calls that are for the origin while their callers wait: after what is on its way of the same files
-//! and names, and before what comes of them meanwhile.
+//! Calls that are for the origin while their callers wait: after what is on its way of the same
+//! files and names, and before what comes of them meanwhile.
 
 use server::store::Store;
 use server::types::{Caller, Handle, Status};
