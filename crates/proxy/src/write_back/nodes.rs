@@ -59,6 +59,9 @@ struct Right {
     at: Instant,
 }
 
+/// As most file systems have them.
+const BLOCK_BYTES: u64 = 4096;
+
 /// See the module's head.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -201,9 +204,13 @@ impl Node {
 
     pub(crate) fn write(&mut self, offset: u64, data: Bytes, number: u64, at: Time) {
         let end = offset + data.len() as u64;
+        let is_over = self.extents.covers(offset, end);
         self.extents.put(offset, data, number);
         self.attr.size = self.attr.size.max(end);
-        self.attr.used = self.attr.used.max(self.attr.size.next_multiple_of(4096));
+        // Holes take no room. Where the origin's file has some is not known.
+        let more = if is_over { 0 } else { blocks(end) - offset / BLOCK_BYTES * BLOCK_BYTES };
+        let most = self.attr.used.max(blocks(self.attr.size));
+        self.attr.used = self.attr.used.saturating_add(more).min(most);
         (self.attr.modified, self.attr.changed) = (at, at);
         self.owes_time = true;
     }
@@ -214,6 +221,7 @@ impl Node {
             self.extents.cut(size);
             self.cuts.push((size.min(self.attr.size), number));
             self.attr.size = size;
+            self.attr.used = self.attr.used.min(blocks(size));
             self.attr.modified = at;
             self.owes_time = true;
         }
@@ -345,6 +353,11 @@ impl Node {
         }
         self.attr
     }
+}
+
+/// What so many bytes take in blocks of a file system.
+fn blocks(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
 
 /// The next moment.
@@ -507,6 +520,24 @@ pub(super) mod tests {
             node.left(Some(Before::from(&attr(19))), is_last, Instant::EPOCH);
             assert_eq!(node.base, at(300, 7), "it was last when it was sent");
         }
+    }
+
+    #[test]
+    fn holes_take_no_room() {
+        let mut node = Node { attr: Attr { size: 0, used: 0, ..attr(5) }, ..met() };
+        let mut write = |offset, len: usize| {
+            node.write(offset, Bytes::from(vec![1; len]), 4, Time::default());
+            node.attr.used
+        };
+        assert_eq!(write(1 << 20, 100), 4096);
+        assert_eq!(write(1 << 20, 100), 4096);
+        assert_eq!(write(5000, 4096), 3 * 4096, "it is in two blocks");
+        assert_eq!(write(i64::MAX as u64 - 10, 10), 4 * 4096);
+        node.set(&SetAttr { size: Some(2), ..SetAttr::default() }, 5, Time::default());
+        assert_eq!(node.attr.used, 4096);
+        let mut whole = Node { attr: Attr { size: 8192, used: 8192, ..attr(5) }, ..met() };
+        whole.write(0, Bytes::from(vec![1; 8192]), 4, Time::default());
+        assert_eq!(whole.attr.used, 8192, "nothing but what was there");
     }
 
     #[test]
