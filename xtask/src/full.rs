@@ -134,8 +134,8 @@ const STAGES: &[Stage] = &[
     ),
     shell(
         "write-back",
-        "10,000 simulated proxies with a log that are killed, and whose origin is away",
-        "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-proxy --test it seeds::what",
+        "10,000 simulated proxies with a log that are killed, under one client and under three",
+        "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-proxy --test it what_",
     ),
     shell(
         "close-to-open",
