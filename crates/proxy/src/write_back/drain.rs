@@ -516,7 +516,8 @@ impl<S: Store> Inner<S> {
             let state = self.state.lock();
             let node = state.nodes.find(file);
             let unsure = node.filter(|node| node.is_unsure).and_then(|node| node.origin);
-            (node.is_some_and(|node| node.attr.links == 0), unsure)
+            // Of its other names, removals may still be on their way.
+            (node.is_some_and(|node| node.attr.links == 0 && node.pending <= 1), unsure)
         };
         let is_gone = match unsure {
             Some(origin) => self.store.attr(caller, &origin).await == Err(Status::Stale),
