@@ -59,7 +59,7 @@ pub struct Lost {
 pub fn scan<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Found, ScanError> {
     let Seen { whole, known } = Seen::all(medium, set)?;
     let Some(Known { begun, witness, .. }) = known else { return Err(ScanError::Empty) };
-    let frames = newest_complete(&whole).unwrap_or_default();
+    let frames = newest_complete(&whole);
     let newest = frames.last().filter(|newest| newest.sequence >= witness.stable);
     let Some(&&last) = newest else {
         let needed = witness.tail.min(whole.get(&witness.stable).map_or(u64::MAX, |at| at.tail));
@@ -168,9 +168,9 @@ impl Known {
 }
 
 /// The frames from the tail of the newest to the newest, of those that have all of them.
-fn newest_complete(whole: &BTreeMap<u64, Header>) -> Option<Vec<&Header>> {
+fn newest_complete(whole: &BTreeMap<u64, Header>) -> Vec<&Header> {
     let mut from = BTreeMap::new();
-    let mut newest = None;
+    let mut newest: Option<&Header> = None;
     for (&sequence, header) in whole {
         let first = from.get(&header.previous()).copied().unwrap_or(sequence);
         from.insert(sequence, first);
@@ -178,12 +178,12 @@ fn newest_complete(whole: &BTreeMap<u64, Header>) -> Option<Vec<&Header>> {
             newest = Some(header);
         }
     }
-    let newest = newest?;
     let before = |header: &&Header| whole.get(&header.previous());
-    let chain = std::iter::successors(Some(newest), before);
-    let mut frames: Vec<_> = chain.take_while(|header| header.sequence >= newest.tail).collect();
+    let tail = newest.map_or(0, |newest| newest.tail);
+    let chain = std::iter::successors(newest, before);
+    let mut frames: Vec<_> = chain.take_while(|header| header.sequence >= tail).collect();
     frames.reverse();
-    Some(frames)
+    frames
 }
 
 /// Reads the frames again, in order.
