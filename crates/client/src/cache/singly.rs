@@ -1,28 +1,27 @@
-//! Directories of which one name after the other is asked for: the second time they are listed, and
-//! that tells of all.
+//! Directories whose names are looked up one by one: for the second name the directory is listed,
+//! and the reply has all of them.
 //!
-//! A program that walks a tree that it knows (git, make) asks for every name. One LOOKUP each is
-//! what a client makes of it; one READDIRPLUS tells the same of a whole directory. Who asks for
-//! one name gets a LOOKUP. A listing that did not tell what was asked for is not repeated for as
-//! long as nobody changes the directory.
+//! A program that walks a tree that it knows (git, make) looks every name up. A client makes one
+//! LOOKUP each of that; one READDIRPLUS has the same of a whole directory. The first name is a
+//! LOOKUP. A listing without the name that was wanted is not repeated for as long as nobody changes
+//! the directory.
 
 use lru::LruCache;
 use wire::nfs3::FileHandle;
 
 use super::attributes::{Version, at_least_one};
 
-/// Directories that are followed; of more, those that were asked for the longest time ago begin
-/// anew.
+/// Directories that are followed; of more, the least recently used begin anew.
 const DIRS_MAX: usize = 4096;
 
 /// See the module's head.
 #[derive(Debug)]
 pub struct Singly {
-    dirs: LruCache<FileHandle, (Version, Asked)>,
+    dirs: LruCache<FileHandle, (Version, LookedUp)>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Asked {
+enum LookedUp {
     Once,
     /// A listing is no help.
     InVain,
@@ -35,24 +34,24 @@ impl Default for Singly {
 }
 
 impl Singly {
-    /// A name of a directory of this version has to be asked for: whether to list instead.
+    /// Whether to list a directory of this version in place of a LOOKUP in it.
     pub fn lists(&mut self, dir: &FileHandle, version: Version) -> bool {
         match self.dirs.get(dir) {
-            Some((known, Asked::Once)) if *known == version => {
+            Some((known, LookedUp::Once)) if *known == version => {
                 self.dirs.pop(dir);
                 true
             }
-            Some((known, Asked::InVain)) if *known == version => false,
+            Some((known, LookedUp::InVain)) if *known == version => false,
             _ => {
-                self.dirs.put(*dir, (version, Asked::Once));
+                self.dirs.put(*dir, (version, LookedUp::Once));
                 false
             }
         }
     }
 
-    /// A listing has not told what was asked for.
+    /// A listing did not have the name that was wanted.
     pub fn in_vain(&mut self, dir: &FileHandle, version: Version) {
-        self.dirs.put(*dir, (version, Asked::InVain));
+        self.dirs.put(*dir, (version, LookedUp::InVain));
     }
 }
 
@@ -68,7 +67,10 @@ mod tests {
         let mut singly = Singly::default();
         assert!(!singly.lists(&dir, now) && !singly.lists(&other, now));
         assert!(singly.lists(&dir, now));
-        assert!(!singly.lists(&dir, now) && singly.lists(&dir, now), "what was told is old again");
+        assert!(
+            !singly.lists(&dir, now) && singly.lists(&dir, now),
+            "what was listed is old again"
+        );
         assert!(!singly.lists(&dir, now));
         assert!(!singly.lists(&dir, later), "others have changed it");
         singly.in_vain(&dir, later);
