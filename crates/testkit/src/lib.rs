@@ -8,6 +8,7 @@ pub mod lies;
 pub mod outage;
 pub mod plan;
 pub mod reference;
+pub mod seeds;
 pub mod sim;
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use perf::units::Nanos;
 use server::store::Store;
 use server::types::{FileKind, Handle};
+use testkit::seeds::seeds;
 
-use crate::seeds::seeds;
 use crate::stage::{Proxy, Seen, Stage, play, root, tree};
 use crate::steps::{Step, act, draw};
 

@@ -8,10 +8,12 @@ use std::sync::atomic::Ordering;
 use net::clock::Elapsed;
 use perf::units::Nanos;
 use proxy::write_back::Mistake;
+use testkit::seeds::seeds;
 
 use crate::stage::{Stage, play, tree};
 use crate::steps::Client;
 
+/// `STEPS=1` in the environment prints what is done.
 const STEPS: usize = 60;
 
 async fn live(stage: Stage, seed: u64) {
@@ -85,17 +87,6 @@ async fn live(stage: Stage, seed: u64) {
 fn worlds(seeds: std::ops::Range<u64>, mistake: Option<Mistake>) {
     for seed in seeds {
         play(seed, mistake, move |stage| live(stage, seed));
-    }
-}
-
-/// As many as `NFSKIT_SEEDS` says, `NFSKIT_SEEDS=77..78` those; or these, as in the gate.
-/// `STEPS=1` prints what is done.
-pub(crate) fn seeds(otherwise: u64) -> std::ops::Range<u64> {
-    let Ok(text) = std::env::var("NFSKIT_SEEDS") else { return 0..otherwise };
-    let number = |text: &str| text.parse::<u64>().unwrap();
-    match text.split_once("..") {
-        Some((from, to)) => number(from)..number(to),
-        None => 0..number(&text),
     }
 }
 

@@ -25,6 +25,7 @@ use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Procedure, Sattr3, SetTime};
 
 use cache::medium::Memory;
 use testkit::outage::Outage;
+use testkit::seeds::seeds;
 
 use crate::proxy::{Origin, Proxy, cached, proxied};
 
@@ -47,17 +48,12 @@ type Sessions = Arc<Mutex<Vec<Session>>>;
 
 #[test]
 fn whoever_opens_sees_what_was_closed_before_even_seeds() {
-    seeds_by((0..seeds(SEEDS)).step_by(2), Way::Direct);
+    seeds_by(seeds(SEEDS).step_by(2), Way::Direct);
 }
 
 #[test]
 fn whoever_opens_sees_what_was_closed_before_odd_seeds() {
-    seeds_by((1..seeds(SEEDS)).step_by(2), Way::Direct);
-}
-
-/// How many seeds: as many as `NFSKIT_SEEDS` says, or these.
-pub(crate) fn seeds(otherwise: u64) -> u64 {
-    std::env::var("NFSKIT_SEEDS").map_or(otherwise, |seeds| seeds.parse().unwrap())
+    seeds_by(seeds(SEEDS).skip(1).step_by(2), Way::Direct);
 }
 
 /// By which way the two clients reach the files.
