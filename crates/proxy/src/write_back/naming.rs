@@ -168,6 +168,27 @@ impl<S: Store> Inner<S> {
         Ok(node.is_dir() && granted & CHANGE == CHANGE && granted & Access::LOOKUP != 0)
     }
 
+    /// What `take` makes of names and files once the origin is changing none of them for others, if
+    /// the names are as they were at this epoch.
+    async fn once_free<T>(
+        &self,
+        places: &[Place<'_>],
+        files: &[Handle],
+        epoch: u64,
+        mut take: impl FnMut(&mut State) -> Option<Step<T>>,
+    ) -> Result<Step<T>, Status> {
+        self.until(|state| {
+            if state.is_busy(places, files) {
+                return None;
+            }
+            match state.are_moved(places, epoch, self.now()) {
+                true => Some(Step::Again),
+                false => take(state),
+            }
+        })
+        .await
+    }
+
     async fn make_here(
         &self,
         caller: &Caller,
@@ -210,19 +231,11 @@ impl<S: Store> Inner<S> {
     ) -> Result<Step<(Wcc, StoreNode, Taken)>, Status> {
         let name = Bytes::copy_from_slice(name);
         let mut waited = false;
-        self.until(|state| {
-            if state.journal.is_failed() {
-                return Some(Step::Origin);
-            }
+        self.once_free(&[(dir, &name)], &[], epoch, |state| {
             // Somebody may have been faster.
-            if let Some(Some(_)) = state.own_name(dir, &name, self.now()) {
+            let is_there = matches!(state.own_name(dir, &name, self.now()), Some(Some(_)));
+            if state.journal.is_failed() || is_there {
                 return Some(Step::Origin);
-            }
-            if state.is_busy(&[(dir, &name)], &[]) {
-                return None;
-            }
-            if state.are_moved(&[(dir, &name)], epoch, self.now()) {
-                return Some(Step::Again);
             }
             let parent = state.nodes.find(dir).map(|node| node.attr);
             let Some(parent) = parent.filter(|parent| parent.links > 0) else {
@@ -357,10 +370,10 @@ impl<S: Store> Inner<S> {
             let Some(child) = child else {
                 return if is_own { Err(Status::NoEntry) } else { Ok(Way::Origin) };
             };
-            let take = |state: &mut State| {
-                self.take_removed(state, caller, (dir, name), child, is_dir, epoch)
-            };
-            let (wcc, (_, hears)) = match self.until(take).await? {
+            let place = (dir, name);
+            let take = |state: &mut State| self.take_removed(state, caller, place, child, is_dir);
+            let taken = self.once_free(&[place], &[child], epoch, take).await?;
+            let (wcc, (_, hears)) = match taken {
                 Step::Taken(taken) => taken,
                 Step::Origin => return Ok(Way::Origin),
                 Step::Again => continue,
@@ -377,15 +390,8 @@ impl<S: Store> Inner<S> {
         (dir, name): Place<'_>,
         child: Handle,
         is_dir: bool,
-        epoch: u64,
     ) -> Option<Step<(Wcc, Taken)>> {
         let (now, time) = (self.now(), self.time());
-        if state.is_busy(&[(dir, name)], &[child]) {
-            return None;
-        }
-        if state.are_moved(&[(dir, name)], epoch, now) {
-            return Some(Step::Again);
-        }
         let is_there = state.own_name(dir, name, now).is_none_or(|own| own == Some(child));
         if state.journal.is_failed() || !is_there || !removable(state, dir, &child, is_dir, caller)
         {
@@ -470,11 +476,11 @@ impl<S: Store> Inner<S> {
             if let Some(over) = &over {
                 self.load(caller, over).await?;
             }
-            let take = |state: &mut State| {
-                let files = (child, over);
-                self.take_free(state, caller, [from, to], files, epoch)
-            };
-            let (from, to, (_, hears)) = match self.until(take).await? {
+            let take =
+                |state: &mut State| self.take_moved(state, caller, [from, to], (child, over));
+            let files: Vec<_> = over.into_iter().chain([child]).collect();
+            let taken = self.once_free(&[from, to], &files, epoch, take).await?;
+            let (from, to, (_, hears)) = match taken {
                 Step::Taken(taken) => taken,
                 Step::Origin => return Ok(Way::Origin),
                 Step::Again => continue,
@@ -484,22 +490,14 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    fn take_free(
+    fn take_moved(
         &self,
         state: &mut State,
         caller: &Caller,
         [from, to]: [Place<'_>; 2],
         (child, over): (Handle, Option<Handle>),
-        epoch: u64,
     ) -> Option<Step<(Wcc, Wcc, Taken)>> {
         let now = self.now();
-        let files: Vec<_> = over.into_iter().chain([child]).collect();
-        if state.is_busy(&[from, to], &files) {
-            return None;
-        }
-        if state.are_moved(&[from, to], epoch, now) {
-            return Some(Step::Again);
-        }
         let is = |(dir, name): Place<'_>, child: Option<Handle>| {
             let own = state.own_name(dir, name, now);
             !state.is_removed(dir) && own.is_none_or(|own| own == child)

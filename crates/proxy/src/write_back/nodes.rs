@@ -40,8 +40,16 @@ pub(crate) struct Named {
     pub(crate) is_pending: bool,
     /// When it became so, here or there.
     pub(crate) at: Instant,
-    /// The origin tells it by now: see [`Node::names_left`].
+    /// It has left the overlay: see [`Node::names_left`].
     pub(crate) is_over: bool,
+}
+
+impl Named {
+    /// Its change is on its way, or has come to the origin so lately that a listing of there may
+    /// not have it.
+    pub(crate) fn is_recent(&self, now: Instant) -> bool {
+        self.is_pending || now.since(self.at) <= LINGER
+    }
 }
 
 /// The names of a directory.
@@ -88,10 +96,10 @@ pub(crate) struct Node {
     /// Where it was seen last.
     pub(crate) place: Option<(Handle, Bytes)>,
     pub(crate) names: Option<Names>,
-    /// How often names of a directory have gone from those that are told from here to those that
-    /// the origin tells. A listing that has passed them by there may not go on then.
+    /// How often names of a directory have left the overlay, and are in the origin's listing from
+    /// then on. A listing that had skipped them there may not go on.
     pub(crate) names_left: u16,
-    /// The cookie verifier that the origin told last.
+    /// The cookie verifier of the origin's last reply.
     pub(crate) listed: Option<[u8; 8]>,
     pub(crate) target: Option<Bytes>,
     pub(crate) verifier: Option<[u8; 8]>,
@@ -298,7 +306,7 @@ impl Node {
         self.confirmed = Some(now);
     }
 
-    /// Names that do not stay are the origin's to tell.
+    /// Names that do not stay leave the overlay.
     pub(crate) fn leave_names(&mut self, stays: impl Fn(&Named) -> bool) {
         let Some(names) = &mut self.names else { return };
         let is_left = names.known.values().any(|named| !named.is_over && !stays(named));
@@ -309,9 +317,7 @@ impl Node {
     /// The same of those that linger no longer, which stay for when the origin is away.
     pub(crate) fn end_names(&mut self, now: Instant) {
         let Some(names) = &mut self.names else { return };
-        let ends = |named: &&mut Named| {
-            !named.is_over && !named.is_pending && now.since(named.at) > LINGER
-        };
+        let ends = |named: &&mut Named| !named.is_over && !named.is_recent(now);
         let mut is_left = false;
         for named in names.known.values_mut().filter(ends) {
             (named.is_over, is_left) = (true, true);
@@ -428,7 +434,7 @@ impl Nodes {
             let Some(names) = &mut node.names else { continue };
             names.is_complete &= names.known.len() <= NAMES_MAX || !is_quiet;
             if !names.is_complete {
-                node.leave_names(|named| named.is_pending || now.since(named.at) <= LINGER);
+                node.leave_names(|named| named.is_recent(now));
             }
         }
         if self.nodes.len() <= KEPT_MAX {

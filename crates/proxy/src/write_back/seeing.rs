@@ -31,7 +31,7 @@ struct Over {
     origin: Option<Handle>,
 }
 
-/// Names that are told from here.
+/// Names in a listing that are the overlay's.
 struct Own {
     names: Vec<(Bytes, Named)>,
     /// They are all that there are.
@@ -347,7 +347,7 @@ impl<S: Store> Inner<S> {
         looked
     }
 
-    /// What is told from here. None: not for a listing that goes on from this cookie.
+    /// The overlay's part of a listing. None: the listing may not go on from this cookie.
     fn own_names(&self, id: &Handle, from: ListFrom) -> Option<Own> {
         let mut state = self.state.lock();
         let (now, is_away) = (self.now(), state.is_away);

@@ -339,10 +339,7 @@ impl State {
         let names = node.names.as_ref()?;
         let is_fresh = self.is_away || node.is_told_here(now);
         match names.known.get(name) {
-            Some(named) => {
-                let is_new = named.is_pending || now.since(named.at) <= LINGER;
-                (is_new || is_fresh).then_some(named.child)
-            }
+            Some(named) => (named.is_recent(now) || is_fresh).then_some(named.child),
             None => (names.is_complete && is_fresh).then_some(None),
         }
     }
