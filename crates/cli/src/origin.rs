@@ -31,6 +31,7 @@ const WORDS: &[&str] = &[
     "udp",
     "vers",
     "nfsvers",
+    "link",
 ];
 
 /// Whether what is to be served is an export of another server, and no directory of this name.
@@ -65,7 +66,8 @@ fn applied(settings: &mut Settings, word: &str) -> Result<(), String> {
 /// Mounts the origin's export.
 pub(crate) async fn mounted(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
     let target = &settings.target;
-    let mut options = own_options(target);
+    let links = settings.link.clone().into();
+    let mut options = mount::Options { links, ..own_options(target) };
     let events = reached::events(settings, Role::Origin, |_, text| output::say(text));
     let mut mounted = reached::mounted(clock, settings, &mut options, events, Role::Origin).await?;
     let words = |error: &Error| format!("the origin's reply makes no sense: {error}");

@@ -177,26 +177,30 @@ pub struct Sensitivity {
 /// Times the 13 tests of the paper on caching on the client's disk, with and without a cache.
 ///
 /// The tests of the paper on caching files on the client's disk (Badros 1997), alone and
-/// by four copies at once: on a local directory, through a client that waits as Linux 2.4's, ours,
-/// and ours with a cache. Mounts are made anew before each test, so that what is read again comes
-/// from the disk. The paper's figures are lost; what its text says stands beside what was measured.
-/// The aims of --check: no test makes more calls with the cache than without, and reading again no
-/// READ.
+/// by four copies at once: on a local directory, through a client that waits as the paper's kernel
+/// did (1997), one that waits as Linux 2.4's (kernel-like), ours, ours with a cache (kept), and
+/// ours before a proxy on this host that answers changes from its log (write-back). Mounts are made
+/// anew before each test, so that what is read again comes from the disk. The paper's figures are
+/// lost; what its text says stands beside what was measured. The aims of --check: no test makes
+/// more calls with the cache than without, and reading again no READ.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit papers badros --target nfs://server/export
   nfskit papers badros --target nfs://server/export --link L=10ms --scale 0.2 --repeats 1
-  nfskit papers badros --target nfs://server/export --link L=350us --test 8,9,12 --check")]
+  nfskit papers badros --target nfs://server/export --link 350us/10Mbit/s --test 8,9,12 --check")]
 pub struct Badros {
     /// A directory of a server.
     #[arg(long, value_name = "URL", value_parser = target)]
     pub(crate) target: Target,
-    /// An emulated link between mounts and server; the paper's network had L=350us.
+    /// An emulated link between this host and the server; the paper's network was 350us/10Mbit/s.
     #[arg(long, value_name = "PROFILE", value_parser = read(mounted_link))]
     pub(crate) link: Option<String>,
-    /// Where the local files and the cache lie, on one disk [default: where temporary files do].
+    /// Where local files, cache and log lie, on one disk [default: where temporary files do].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Leaves the proxy off, which has the export's changes for itself while it runs.
+    #[arg(long)]
+    pub(crate) no_write_back: bool,
     /// Only these tests.
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = test)]
     pub(crate) test: Vec<Test>,

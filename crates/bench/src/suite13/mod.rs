@@ -65,6 +65,10 @@ impl Measured {
         records::sample(self.runs.iter().filter_map(span).map(|span| span.as_secs_f64()))
     }
 
+    pub(crate) fn runs(&self) -> &[Ran] {
+        &self.runs
+    }
+
     /// The run whose time is the median.
     pub(crate) fn typical(&self) -> Option<&Ran> {
         let mut runs: Vec<&Ran> = self.runs.iter().collect();

@@ -223,7 +223,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// How the origin of nfs://HOST/EXPORT is called, in the words of nfs(5): hard, soft, timeo=,
-    /// retrans=, nconnect=, rsize=, wsize=, vers=2|3, proto=, port=, mountport=.
+    /// retrans=, nconnect=, rsize=, wsize=, vers=2|3, proto=, port=, mountport=; and link=, an
+    /// emulated link to it.
     #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     pub(crate) origin: String,
     /// Bytes that are read ahead of clients from the origin, at most; 0 reads nothing ahead.

@@ -41,10 +41,7 @@ impl Files {
     /// # Errors
     /// As the server says.
     pub async fn find_again(&self, who: &Credential, file: FileHandle) -> Result<Found, Error> {
-        match self.found(&file) {
-            Some(found) => Ok(found),
-            None => self.fetch(&self.acting(who), file).await,
-        }
+        self.fresh(&self.acting(who), file).await
     }
 
     /// The attributes of a file as the server has them now, whatever is in memory.

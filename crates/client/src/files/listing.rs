@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3};
 
 use super::absent::is_listed;
+use super::joint::Question;
 use super::names::NamesThen;
 use super::{Files, Found, Mistake};
 use crate::cache::names::Target;
@@ -70,18 +71,23 @@ impl Files {
         if !is_listed(name) {
             return None;
         }
+        let is_told = || match self.find(&dir, name)? {
+            Target::File(file) => self.found(&file),
+            Target::Nothing => None,
+        };
+        if self.inner.joint.answered(Question::Names, dir).await {
+            return is_told();
+        }
         let version = {
             let mut state = self.inner.state.lock();
             let version = state.attributes.sure_version(&dir)?;
             let is_small = state.attributes.last(&dir)?.size <= LISTED_BYTES_MAX;
             (is_small && state.singly.lists(&dir, version)).then_some(version)?
         };
+        let _asking = self.inner.joint.begin(Question::Names, dir).await?;
         let listing = self.listing(who, dir);
         let told = listing.ask(0, [0; 8]).await;
-        let found = told.ok().and_then(|_| match self.find(&dir, name)? {
-            Target::File(file) => self.found(&file),
-            Target::Nothing => None,
-        });
+        let found = told.ok().and_then(|_| is_told());
         if found.is_none() {
             self.inner.state.lock().singly.in_vain(&dir, version);
         }

@@ -15,12 +15,14 @@
 //! - `catalogs`: what is known of directories, and `recall`: what a local disk keeps of that.
 //! - `own`: what we write ourselves, for that.
 //! - `making`: what is set of files before they are closed for the first time.
+//! - `joint`: what several ask for at the same time.
 
 mod absent;
 mod attributes;
 mod busy;
 mod catalogs;
 mod disk;
+mod joint;
 pub mod listing;
 mod making;
 pub mod names;
@@ -50,6 +52,7 @@ use crate::session::{Credential, Session};
 use crate::write_behind::{self, Observer, WriteBehind};
 use busy::Busy;
 use catalogs::Catalogs;
+use joint::Joint;
 use making::Making;
 use own::{At, Drafts};
 
@@ -155,6 +158,7 @@ struct Inner {
     write_behind: WriteBehind,
     /// A change of a file that was announced has been answered.
     settled: Notify,
+    joint: Joint,
 }
 
 /// What is remembered; never locked across a call.
@@ -225,6 +229,7 @@ impl Files {
             read_budget: Budget::new(options.read_ahead_bytes_max),
             write_behind: WriteBehind::new(clock, write, Arc::new(observer)),
             settled: Notify::new(),
+            joint: Joint::default(),
         };
         Self { inner: Arc::new(inner) }
     }

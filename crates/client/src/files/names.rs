@@ -46,13 +46,18 @@ impl Files {
                 if let Some(found) = self.found(&handle) {
                     return Ok(found);
                 }
-                if let Some(found) = self.confirm(&acting, dir, name, handle).await? {
+                if let Some(found) = self.confirm_by_page(&acting, dir, name, handle).await {
                     return Ok(found);
                 }
             }
             None => {}
         }
         if let Some(found) = self.find_by_listing(who, dir, name).await {
+            return Ok(found);
+        }
+        if let Some(Target::File(handle)) = known
+            && let Some(found) = self.confirm(&acting, handle).await?
+        {
             return Ok(found);
         }
         self.ask_lookup(&acting, dir, name).await
@@ -86,7 +91,7 @@ impl Files {
         let now = self.now();
         let is_good = self.inner.state.lock().attributes.good(&dir, now).is_some();
         if !is_good {
-            self.fetch(acting, dir).await?;
+            self.fresh(acting, dir).await?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use wire::nfs3::{Fattr3, FileHandle, NfsStat3, access};
 use super::attributes::Settled;
 use super::catalogs::KnownPage;
 use super::disk::key;
+use super::joint::Question;
 use super::listing::{DIR_COUNT, MAX_COUNT};
 use super::names::NamesThen;
 use super::own::At;
@@ -116,6 +117,7 @@ impl Files {
     /// yet. Gives whether something is known of it now that may not have been before.
     pub(super) async fn recall(&self, dir: &FileHandle) -> bool {
         let Some((disk, key)) = self.disk().zip(key(dir)) else { return false };
+        let Some(_asking) = self.inner.joint.begin(Question::Kept, *dir).await else { return true };
         let (version, of) = {
             let mut state = self.inner.state.lock();
             let Some(of) = state.attributes.sure(dir).as_ref().map(token) else { return false };
@@ -141,28 +143,33 @@ impl Files {
     pub(super) async fn confirm(
         &self,
         acting: &Acting,
-        dir: FileHandle,
-        name: &[u8],
         file: FileHandle,
     ) -> Result<Option<Found>, Error> {
         if self.disk().is_none() {
             return Ok(None);
         }
-        let before = {
-            let mut state = self.inner.state.lock();
-            let version = state.attributes.sure_version(&dir);
-            version.and_then(|version| state.catalogs.before(&dir, name, version))
-        };
-        if let Some((cookie, verifier)) = before
-            && let Some(found) = self.confirm_all(acting, dir, (cookie, verifier), &file).await
-        {
-            return Ok(Some(found));
-        }
-        match self.fetch(acting, file).await {
+        match self.fresh(acting, file).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.status() == Some(NfsStat3::Stale) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The same by a part of a listing that tells of many, where all of the directory is known.
+    pub(super) async fn confirm_by_page(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        name: &[u8],
+        file: FileHandle,
+    ) -> Option<Found> {
+        self.disk()?;
+        let before = {
+            let mut state = self.inner.state.lock();
+            let version = state.attributes.sure_version(&dir)?;
+            state.catalogs.before(&dir, name, version)?
+        };
+        self.confirm_all(acting, dir, before, &file).await
     }
 
     /// Of a directory that was listed from memory or disk, whoever asks for one file mostly asks

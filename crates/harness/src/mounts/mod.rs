@@ -5,5 +5,6 @@ pub mod disk;
 pub mod embedded;
 pub mod failures;
 pub mod metrics;
+pub mod proxy;
 pub mod reached;
 pub mod settings;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use client::files::{Files, Options};
 use client::session::Credential;
+use futures_util::future::join_all;
 use load::study::Subject;
 use net::clock::Clock;
 use net::clock::world::World;
@@ -272,6 +273,38 @@ fn whose_names_are_asked_for_one_by_one_is_listed() {
         ours.lookup(&me, dir, b"f1").await.unwrap();
         let calls = scene.take_calls();
         assert_eq!(calls, [("GETATTR", 1), ("LOOKUP", 1), ("READDIRPLUS", 1)]);
+    });
+}
+
+#[test]
+fn what_several_look_for_at_the_same_time_is_asked_for_once() {
+    world(async |scene| {
+        let (ours, theirs, me) = (&scene.ours, &scene.theirs, me());
+        let mode = Sattr3::of_mode(0o755);
+        let dir = theirs.mkdir(&me, theirs.root(), b"d", mode).await.unwrap().handle;
+        let names = ["f0", "f1", "f2", "f3"];
+        for name in names {
+            theirs.create(&me, dir, name.as_bytes(), mode, true).await.unwrap();
+        }
+        ours.lookup(&me, ours.root(), b"d").await.unwrap();
+        let look_up = || join_all(names.map(|name| ours.lookup(&me, dir, name.as_bytes())));
+        let all = async |what: &str| {
+            let found = look_up().await;
+            assert!(found.iter().all(Result::is_ok), "{what}: {found:?}");
+            scene.take_calls()
+        };
+        scene.take_calls();
+        assert_eq!(all("new").await, [("LOOKUP", 1), ("READDIRPLUS", 1)]);
+        assert!(all("known").await.is_empty());
+        scene.clock.sleep(Nanos::from_secs(61)).await;
+        let calls = all("old").await;
+        assert_eq!(calls, [("GETATTR", 1), ("LOOKUP", 1), ("READDIRPLUS", 1)]);
+        scene.clock.sleep(Nanos::from_secs(61)).await;
+        let handle = theirs.lookup(&me, dir, b"f0").await.unwrap().handle;
+        scene.take_calls();
+        let told = join_all(names.map(|_| ours.getattr(&me, handle))).await;
+        assert!(told.iter().all(Result::is_ok), "{told:?}");
+        assert_eq!(scene.take_calls(), [("GETATTR", 1)]);
     });
 }
 
