@@ -242,7 +242,7 @@ impl Measurer<'_> {
             site.session.remove(site.work, name)?;
         }
         settle(self.export).map_err(|error| format!("syncfs: {error}"))?;
-        Ok(sample)
+        Ok(Sample { amount: sample.calls, ..sample })
     }
 
     /// Runs, and takes the CPU time of the server and of ourselves before and after.

@@ -157,11 +157,7 @@ impl Job for Write {
     }
 
     fn amount(&self) -> u64 {
-        match self.span.stable {
-            // Bytes are the unit of a transfer; of a stable write it is the call.
-            StableHow::Unstable => self.done * u64::from(self.span.block_bytes),
-            StableHow::DataSync | StableHow::FileSync => self.done,
-        }
+        self.done * u64::from(self.span.block_bytes)
     }
 }
 
