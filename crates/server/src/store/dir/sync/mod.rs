@@ -100,15 +100,14 @@ impl Syncer {
     /// Makes what was done to `object` until now stable, together with all others who ask.
     ///
     /// The first to ask lets all go first who are ready to run, and only then hands the group to a
-    /// thread: those who have writes for the same file at hand come into the same sync. That is
-    /// one turn of the executor, not a wait.
+    /// thread: those who have writes for the same file at hand come into the same sync.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
         let (waiter, told) = oneshot::channel();
         self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             // Handed over when dropped, also if this caller is given up: others have joined.
             let _first = HandOver { syncer: self, object };
-            yield_once().await;
+            others_first(&self.inner.asked).await;
         }
         told.await.unwrap_or(Err(Status::ServerFault))
     }
@@ -198,8 +197,24 @@ impl Drop for HandOver<'_> {
     }
 }
 
+/// A burst that goes on is no reason not to begin.
+const TURNS_MAX: usize = 8;
+
+/// Lets all go first who are ready to run: a turn of the executor, not a wait, and another one as
+/// long as the last has added to `arrivals`, because a connection has some of its calls read and
+/// executed in each.
+pub(super) async fn others_first(arrivals: &AtomicU64) {
+    for _ in 0..TURNS_MAX {
+        let before = arrivals.load(Ordering::Relaxed);
+        yield_once().await;
+        if arrivals.load(Ordering::Relaxed) == before {
+            break;
+        }
+    }
+}
+
 /// Comes back behind all that is ready to run.
-pub(super) async fn yield_once() {
+async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {

@@ -44,7 +44,7 @@ mod threads;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
@@ -68,7 +68,7 @@ use self::threads::{Shared, State};
 use super::objects::Object;
 use super::stat::Stat;
 use super::sync::group::Need;
-use super::sync::{Syncer, yield_once};
+use super::sync::{Syncer, others_first};
 use crate::durable::Durable;
 use crate::metrics::Reading;
 use crate::store::logged;
@@ -174,11 +174,10 @@ impl Drop for Call {
 
 impl Ticket {
     /// Waits until the frame is stable. Who is the first to need the log's thread lets all go first
-    /// who are ready to run, so that their WRITEs come into the same frame: one turn of the
-    /// executor, not a wait.
+    /// who are ready to run, so that their WRITEs come into the same frame.
     async fn told(self) -> Result<(), Failed> {
         if let Some(call) = self.call {
-            yield_once().await;
+            others_first(&call.0.submissions).await;
             drop(call);
         }
         self.told.await.unwrap_or(Err(Failed))
@@ -245,6 +244,7 @@ impl Log {
             state: Mutex::new(State::new(journal, count)),
             to_write: (0..count).map(|_| Condvar::new()).collect(),
             to_sync: Condvar::new(),
+            submissions: AtomicU64::new(0),
             root,
             syncer,
         });
@@ -337,6 +337,7 @@ impl Log {
             state.is_sweep_due = true;
             self.shared.to_sync.notify_one();
         }
+        self.shared.submissions.fetch_add(1, Ordering::Relaxed);
         let calls = state.next_call();
         drop(state);
         Ticket { told, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use log::journal::Drafted;
 use log::{Journal, Key, Stamp};
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) to_write: Vec<Condvar>,
     /// There is something to sync, or the end.
     pub(super) to_sync: Condvar,
+    /// How often something was submitted.
+    pub(super) submissions: AtomicU64,
     pub(super) root: OwnedFd,
     pub(super) syncer: Syncer,
 }
