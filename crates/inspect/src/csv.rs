@@ -7,7 +7,7 @@ use harness::csv::Rows;
 use harness::exit::Failure;
 use harness::output;
 use harness::sink::Sink;
-use trace::{Files, Talks, Transaction};
+use trace::{Files, Flows, Transaction};
 
 use super::row::{self, Who};
 
@@ -26,9 +26,9 @@ impl Csv {
         Ok(Self { path: path.to_owned(), rows: Rows::new(out, COLUMNS) })
     }
 
-    pub(super) fn line(&mut self, transaction: &Transaction, files: &Files, talks: &Talks) {
+    pub(super) fn line(&mut self, transaction: &Transaction, files: &Files, flows: &Flows) {
         let Transaction { operation, offset, count, bytes, .. } = transaction;
-        let Who { client, client_port, server, transport } = row::who(transaction, talks);
+        let Who { client, client_port, server, transport } = row::who(transaction, flows);
         let latency =
             transaction.latency().map(|latency| format!("{:.3}", latency.as_micros_f64()));
         self.rows.add((

@@ -3,7 +3,7 @@
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
 use trace::{
-    Analyzer, Cause, Gap, OperationTotal, Pace, Phase, Rtt, RttOf, Spread, Talk, TalkId, Tallies,
+    Analyzer, Cause, Flow, FlowId, Gap, OperationTotal, Pace, Phase, Rtt, RttOf, Spread, Tallies,
 };
 
 use super::Seen;
@@ -57,7 +57,7 @@ pub(super) fn text(seen: &Seen) -> String {
         },
         "clients": ends(analyzer, Side::Clients),
         "servers": ends(analyzer, Side::Servers),
-        "connections": analyzer.talks().admitted().map(|(id, talk)| one(analyzer, id, talk, first))
+        "connections": analyzer.flows().admitted().map(|(id, flow)| one(analyzer, id, flow, first))
             .collect::<Vec<Value>>(),
         "files": files(analyzer),
         "model": seen.explained.as_ref().map(super::explain::json),
@@ -115,8 +115,8 @@ fn ends(analyzer: &Analyzer, side: Side) -> Vec<Value> {
     .collect()
 }
 
-fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
-    let pace = &talk.pace;
+fn one(analyzer: &Analyzer, id: FlowId, flow: &Flow, begin_ns: u64) -> Value {
+    let pace = &flow.pace;
     let (none, one, more) = pace.time_with();
     let causes = Cause::ALL.iter().zip(pace.by_cause).filter(|(_, (count, _))| *count > 0);
     let causes: Map<String, Value> = causes
@@ -125,23 +125,23 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
         })
         .collect();
     json!({
-        "name": analyzer.talks().name(id),
-        "operations": tally(&talk.tallies),
-        "retransmissions": talk.retransmissions,
-        "duplicate_replies": talk.duplicate_replies,
-        "unasked_replies": talk.unasked_replies,
-        "passed_on": talk.passed_on,
-        "passed_from": talk.passed_from.map(|from| analyzer.talks().name(from)),
-        "unanswered": talk.unanswered,
-        "tls": talk.tls,
+        "name": analyzer.flows().name(id),
+        "operations": tally(&flow.tallies),
+        "retransmissions": flow.retransmissions,
+        "duplicate_replies": flow.duplicate_replies,
+        "unasked_replies": flow.unasked_replies,
+        "passed_on": flow.passed_on,
+        "passed_from": flow.passed_from.map(|from| analyzer.flows().name(from)),
+        "unanswered": flow.unanswered,
+        "tls": flow.tls,
         "tcp": {
-            "segments": talk.streams.segments,
-            "segments_again": talk.streams.again,
-            "segments_filled": talk.streams.filled,
-            "segments_early": talk.streams.early,
-            "bytes_missing": talk.streams.missing_bytes,
-            "resyncs": talk.streams.resyncs,
-            "cut": talk.streams.cut,
+            "segments": flow.streams.segments,
+            "segments_again": flow.streams.again,
+            "segments_filled": flow.streams.filled,
+            "segments_early": flow.streams.early,
+            "bytes_missing": flow.streams.missing_bytes,
+            "resyncs": flow.streams.resyncs,
+            "cut": flow.streams.cut,
         },
         "pace": {
             "stop_and_wait": pace.stop_and_wait(),
@@ -153,10 +153,10 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
             "read_cycle_us": spread(&pace.read_cycle),
             "write_cycle_us": spread(&pace.write_cycle),
         },
-        "round_trip": analyzer.talks().round_trip(id).map(|rtt| round_trip(rtt, begin_ns)),
+        "round_trip": analyzer.flows().round_trip(id).map(|rtt| round_trip(rtt, begin_ns)),
         "gap_causes": causes,
         "gaps": gaps(pace, begin_ns),
-        "phases": phases(pace, talk.first_ns, begin_ns),
+        "phases": phases(pace, flow.first_ns, begin_ns),
     })
 }
 

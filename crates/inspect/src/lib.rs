@@ -98,15 +98,15 @@ impl Rows {
     /// Takes a packet, and what it completes.
     fn packet(&mut self, analyzer: &mut Analyzer, packet: &Packet<'_>) {
         let begin_ns = analyzer.span_ns().0;
-        analyzer.packet(packet, &mut |transaction, files, talks| {
+        analyzer.packet(packet, &mut |transaction, files, flows| {
             if let Some(csv) = &mut self.csv {
-                csv.line(transaction, files, talks);
+                csv.line(transaction, files, flows);
             }
             if let Some(parquet) = &mut self.parquet {
-                parquet.row(transaction, files, talks);
+                parquet.row(transaction, files, flows);
             }
             if let Some(kept) = &mut self.kept {
-                kept.keep(transaction, begin_ns, talks);
+                kept.keep(transaction, begin_ns, flows);
             }
         });
     }
@@ -125,7 +125,7 @@ pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     seen.analyzer.end();
     rows.csv.take().map_or(Ok(()), csv::Csv::end)?;
     rows.parquet.take().map_or(Ok(()), parquet::Parquet::end)?;
-    seen.explained = rows.kept.map(|kept| kept.explained(seen.analyzer.talks()));
+    seen.explained = rows.kept.map(|kept| kept.explained(seen.analyzer.flows()));
     show(args, &seen, verbosity)
 }
 

@@ -19,7 +19,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use trace::{Files, Operation, TalkId, Talks, Transaction};
+use trace::{Files, FlowId, Flows, Operation, Transaction};
 
 use super::row::{self, Who};
 
@@ -60,7 +60,7 @@ pub(super) struct Parquet {
     out: Option<Out>,
     columns: Columns,
     /// Names that come again and again.
-    ends: HashMap<TalkId, Names>,
+    ends: HashMap<FlowId, Names>,
     operations: HashMap<Operation, ByteArray>,
     failed: Option<ParquetError>,
 }
@@ -122,12 +122,12 @@ impl Parquet {
         })
     }
 
-    pub(super) fn row(&mut self, transaction: &Transaction, files: &Files, talks: &Talks) {
+    pub(super) fn row(&mut self, transaction: &Transaction, files: &Files, flows: &Flows) {
         if self.out.is_none() {
             return;
         }
-        let ends = self.ends.entry(transaction.talk).or_insert_with(|| {
-            let Who { client, client_port, server, transport } = row::who(transaction, talks);
+        let ends = self.ends.entry(transaction.flow).or_insert_with(|| {
+            let Who { client, client_port, server, transport } = row::who(transaction, flows);
             Names {
                 client: client.as_str().into(),
                 client_port,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trace::{Ends, RpcVerdict, Talks, Transaction};
+use trace::{Ends, Flows, RpcVerdict, Transaction};
 
 /// Who spoke with whom.
 pub(super) struct Who {
@@ -15,8 +15,8 @@ pub(super) struct Who {
 }
 
 /// Empty where there was no room to tell connections apart.
-pub(super) fn who(transaction: &Transaction, talks: &Talks) -> Who {
-    match talks.get(transaction.talk).and_then(|talk| talk.ends) {
+pub(super) fn who(transaction: &Transaction, flows: &Flows) -> Who {
+    match flows.get(transaction.flow).and_then(|flow| flow.ends) {
         Some(Ends { client, server, is_tcp }) => Who {
             client: client.ip().to_string(),
             client_port: client.port,

@@ -7,8 +7,8 @@ use harness::records::scaled;
 use perf::units::Nanos;
 use trace::capture::Place;
 use trace::{
-    Analyzer, Cause, Gap, Guards, Kind, Operation, OperationTotal, Pace, Phase, Rtt, RttOf, Spread,
-    Talk, TalkId, Talks, Totals, Usage,
+    Analyzer, Cause, Flow, FlowId, Flows, Gap, Guards, Kind, Operation, OperationTotal, Pace,
+    Phase, Rtt, RttOf, Spread, Totals, Usage,
 };
 
 use super::Seen;
@@ -101,8 +101,8 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
 
 fn operations(out: &mut String, analyzer: &Analyzer) {
     let totals = analyzer.totals();
-    let talks = analyzer.talks();
-    let ends: Vec<_> = talks.admitted().filter_map(|(_, talk)| talk.ends).collect();
+    let flows = analyzer.flows();
+    let ends: Vec<_> = flows.admitted().filter_map(|(_, flow)| flow.ends).collect();
     let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
     let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
     let (calls, span) = (totals.calls(), totals.span());
@@ -110,7 +110,7 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
     let counts = counts.map(|(count, what)| plural(count, what)).join(", ");
     writeln!(out, "calls       {calls} in {span} ({:.0}/s); {counts}", rate(calls, span)).ok();
     operations_table(out, totals);
-    relayed(out, talks);
+    relayed(out, flows);
     most_calls(out, analyzer, "clients", Side::Clients);
     most_calls(out, analyzer, "servers", Side::Servers);
 }
@@ -165,23 +165,23 @@ pub(super) fn timed(total: &OperationTotal, time: Nanos) -> String {
 }
 
 /// Calls that were seen on both sides of a relay.
-fn relayed(out: &mut String, talks: &Talks) {
-    let passed: Vec<_> = talks.iter().filter(|(_, talk)| talk.passed_on > 0).collect();
-    let count: u64 = passed.iter().map(|(_, talk)| talk.passed_on).sum();
-    let Some((id, talk)) = passed.iter().max_by_key(|(_, talk)| talk.passed_on) else { return };
-    let from = talk.passed_from.map_or_else(String::new, |from| talks.name(from));
+fn relayed(out: &mut String, flows: &Flows) {
+    let passed: Vec<_> = flows.iter().filter(|(_, flow)| flow.passed_on > 0).collect();
+    let count: u64 = passed.iter().map(|(_, flow)| flow.passed_on).sum();
+    let Some((id, flow)) = passed.iter().max_by_key(|(_, flow)| flow.passed_on) else { return };
+    let from = flow.passed_from.map_or_else(String::new, |from| flows.name(from));
     writeln!(
         out,
         "relay       {count} calls were seen twice, with the same number and bytes: of {from}, and \
          again of {}. They count once, as their client made them",
-        talks.name(*id)
+        flows.name(*id)
     )
     .ok();
-    behind_relay(out, talks);
+    behind_relay(out, flows);
 }
 
-fn behind_relay(out: &mut String, talks: &Talks) {
-    let relay = talks.pairs().map(|(pair, _)| &pair.relay);
+fn behind_relay(out: &mut String, flows: &Flows) {
+    let relay = flows.pairs().map(|(pair, _)| &pair.relay);
     let sum = relay.fold((0, 0, 0), |(calls, whole, behind), relay| {
         (calls + relay.added.count(), whole + relay.whole_ns, behind + relay.behind_ns)
     });
@@ -215,12 +215,12 @@ fn most_calls(out: &mut String, analyzer: &Analyzer, word: &str, side: Side) {
     }
 }
 
-/// The pace of the talk with the most calls.
+/// The pace of the flow with the most calls.
 fn pace(out: &mut String, analyzer: &Analyzer) {
-    let Some((id, talk)) = busiest(analyzer) else { return };
-    let pace = &talk.pace;
-    writeln!(out, "\npace        {}", analyzer.talks().name(id)).ok();
-    let is_cut = talk.streams.cut > 0;
+    let Some((id, flow)) = busiest(analyzer) else { return };
+    let pace = &flow.pace;
+    writeln!(out, "\npace        {}", analyzer.flows().name(id)).ok();
+    let is_cut = flow.streams.cut > 0;
     out.extend(pace.stop_and_wait().filter(|_| !is_cut).map(|one| concurrency(one, pace)));
     for (name, cycle) in [("WRITE", &pace.write_cycle), ("READ", &pace.read_cycle)] {
         if cycle.count() >= 10 {
@@ -230,7 +230,7 @@ fn pace(out: &mut String, analyzer: &Analyzer) {
     if pace.think.count() >= 10 {
         writeln!(out, "            think time (reply to next call) {}", spread(&pace.think)).ok();
     }
-    if let Some(rtt) = analyzer.talks().round_trip(id) {
+    if let Some(rtt) = analyzer.flows().round_trip(id) {
         round_trip(out, analyzer, rtt);
     }
 }
@@ -328,22 +328,22 @@ fn security(out: &mut String, guards: Guards) {
 }
 
 fn losses(out: &mut String, analyzer: &Analyzer) {
-    let sum = |count: fn(&Talk) -> u64| -> u64 {
-        analyzer.talks().admitted().map(|(_, talk)| count(talk)).sum()
+    let sum = |count: fn(&Flow) -> u64| -> u64 {
+        analyzer.flows().admitted().map(|(_, flow)| count(flow)).sum()
     };
     writeln!(
         out,
         "losses      calls retransmitted {}, replies twice {}, without call {}, calls without \
          reply {}; TCP segments retransmitted {}, bytes missing {}",
-        sum(|talk| talk.retransmissions),
-        sum(|talk| talk.duplicate_replies),
-        sum(|talk| talk.unasked_replies),
+        sum(|flow| flow.retransmissions),
+        sum(|flow| flow.duplicate_replies),
+        sum(|flow| flow.unasked_replies),
         analyzer.totals().unanswered,
-        sum(|talk| talk.streams.again),
-        sum(|talk| talk.streams.missing_bytes),
+        sum(|flow| flow.streams.again),
+        sum(|flow| flow.streams.missing_bytes),
     )
     .ok();
-    unseen(out, sum(|talk| talk.tls), sum(|talk| talk.streams.cut));
+    unseen(out, sum(|flow| flow.tls), sum(|flow| flow.streams.cut));
 }
 
 /// What the capture has, and nobody can read.
@@ -372,9 +372,9 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     }
     writeln!(out, "\ngaps        {}", causes.join(", ")).ok();
     let (begin, _) = analyzer.span_ns();
-    let several = analyzer.talks().admitted().nth(1).is_some();
+    let several = analyzer.flows().admitted().nth(1).is_some();
     for (id, gap) in longest(analyzer).iter().take(FEW) {
-        let name = several.then(|| format!(", {}", analyzer.talks().name(*id)));
+        let name = several.then(|| format!(", {}", analyzer.flows().name(*id)));
         out.push_str(&gap_line(gap, begin, &name.unwrap_or_default()));
     }
     phases(out, analyzer, begin);
@@ -383,7 +383,7 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
 /// Of all connections together, the one that took most first.
 fn causes(analyzer: &Analyzer) -> Vec<String> {
     let total = |(place, cause): (usize, Cause)| {
-        let of = analyzer.talks().admitted().map(|(_, talk)| talk.pace.by_cause[place]);
+        let of = analyzer.flows().admitted().map(|(_, flow)| flow.pace.by_cause[place]);
         let (count, ns) = of.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (count > 0).then_some((cause, count, Nanos::from_nanos(ns)))
     };
@@ -412,8 +412,8 @@ fn gap_line(gap: &Gap, begin_ns: u64, name: &str) -> String {
 
 /// The times between gaps in which the busiest connection did most.
 fn phases(out: &mut String, analyzer: &Analyzer, begin: u64) {
-    let Some((_, talk)) = busiest(analyzer) else { return };
-    let mut phases = talk.pace.phases(talk.first_ns);
+    let Some((_, flow)) = busiest(analyzer) else { return };
+    let mut phases = flow.pace.phases(flow.first_ns);
     phases.sort_by_key(|phase| std::cmp::Reverse(phase.done.replies));
     phases.truncate(FEW);
     phases.sort_by_key(|phase| phase.begin_ns);
@@ -441,10 +441,10 @@ fn between(phase: &Phase, begin_ns: u64) -> String {
 }
 
 /// The gaps of all connections, the longest first.
-pub(super) fn longest(analyzer: &Analyzer) -> Vec<(TalkId, Gap)> {
-    let talks = analyzer.talks().admitted();
-    let gaps = talks.flat_map(|(id, talk)| talk.pace.gaps.iter().map(move |gap| (id, *gap)));
-    let mut all: Vec<(TalkId, Gap)> = gaps.collect();
+pub(super) fn longest(analyzer: &Analyzer) -> Vec<(FlowId, Gap)> {
+    let flows = analyzer.flows().admitted();
+    let gaps = flows.flat_map(|(id, flow)| flow.pace.gaps.iter().map(move |gap| (id, *gap)));
+    let mut all: Vec<(FlowId, Gap)> = gaps.collect();
     all.sort_by_key(|(id, gap)| (std::cmp::Reverse(gap.ns()), *id));
     all
 }
@@ -492,10 +492,10 @@ fn grouped(text: &str) -> Vec<(String, Vec<String>)> {
     groups
 }
 
-/// The talk with the most calls.
-pub(super) fn busiest(analyzer: &Analyzer) -> Option<(TalkId, &Talk)> {
-    analyzer.talks().admitted().max_by_key(|(id, talk)| {
-        let calls: u64 = talk.tallies.iter().map(|(_, tally)| tally.calls()).sum();
+/// The flow with the most calls.
+pub(super) fn busiest(analyzer: &Analyzer) -> Option<(FlowId, &Flow)> {
+    analyzer.flows().admitted().max_by_key(|(id, flow)| {
+        let calls: u64 = flow.tallies.iter().map(|(_, tally)| tally.calls()).sum();
         (calls, std::cmp::Reverse(*id))
     })
 }

@@ -23,14 +23,14 @@ pub(super) struct One {
 /// Those of a side, with the most calls first.
 pub(super) fn sides(analyzer: &Analyzer, side: Side) -> Vec<One> {
     let mut sides: BTreeMap<String, One> = BTreeMap::new();
-    for (_, talk) in analyzer.talks().admitted() {
-        let name = match (talk.ends, side) {
+    for (_, flow) in analyzer.flows().admitted() {
+        let name = match (flow.ends, side) {
             (Some(ends), Side::Clients) => ends.client.ip().to_string(),
             (Some(ends), Side::Servers) => ends.server.to_string(),
             (None, _) => "others".to_owned(),
         };
         let one = sides.entry(name).or_default();
-        one.tallies.merge(&talk.tallies);
+        one.tallies.merge(&flow.tallies);
         one.connections += 1;
     }
     let mut all: Vec<One> = sides.into_iter().map(|(name, one)| One { name, ..one }).collect();

@@ -47,7 +47,7 @@ pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
     let (begin_ns, end_ns) = analyzer.span_ns();
     let span_ns = end_ns.saturating_sub(begin_ns);
     let seconds = (span_ns > 0).then(|| ns(span_ns).as_secs_f64());
-    let Some(evidence) = Evidence::busiest(analyzer.talks()) else {
+    let Some(evidence) = Evidence::busiest(analyzer.flows()) else {
         let verdict = Err("no call of NFS that was answered is in it".to_owned());
         return Verdict { of: String::new(), seconds, verdict };
     };
@@ -69,7 +69,7 @@ pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
 
 /// None without a call that was answered.
 fn judged(seen: &super::Seen) -> Option<Judged> {
-    let evidence = Evidence::busiest(seen.analyzer.talks())?;
+    let evidence = Evidence::busiest(seen.analyzer.flows())?;
     let diagnosis = judge(&evidence);
     Some(Judged { evidence, diagnosis })
 }

@@ -6,13 +6,13 @@ use super::connections::Connections;
 use super::copies::Copies;
 use super::files::Files;
 use super::filter::Filter;
+use super::flows::Flows;
 use super::pace::Pace;
 use super::pair::OneSide;
 use super::rpc::{Each, Line, Rpc};
 use super::rtt::Stopwatch;
 use super::series::Series;
 use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
-use super::talks::Talks;
 use super::totals::Totals;
 use crate::capture::{Packet, Place, Protocol, Segment, Sliced, Slicer, TcpPart};
 
@@ -51,7 +51,7 @@ impl Analyzer {
     pub fn packet(
         &mut self,
         packet: &Packet<'_>,
-        each: &mut dyn FnMut(&super::Transaction, &Files, &Talks),
+        each: &mut dyn FnMut(&super::Transaction, &Files, &Flows),
     ) {
         self.packets += 1;
         if self.first_ns == 0 {
@@ -85,8 +85,8 @@ impl Analyzer {
         for connection in self.connections.iter_mut() {
             let Some(streams) = &connection.streams else { continue };
             let line = &mut connection.line;
-            let talk = line.talk();
-            if let Some(rtt) = talk.and_then(|talk| self.rpc.talks.round_trip_mut(talk)) {
+            let flow = line.flow();
+            if let Some(rtt) = flow.and_then(|flow| self.rpc.flows.round_trip_mut(flow)) {
                 line.shake(rtt, self.last_ns);
             }
             for (from, since) in connection.zero_windows.iter().enumerate() {
@@ -94,11 +94,11 @@ impl Analyzer {
                     side.zero_window_ns += self.last_ns.saturating_sub(*since);
                 }
             }
-            if let Some(talk) = talk.and_then(|talk| self.rpc.talks.get_mut(talk)) {
-                streams.iter().for_each(|stream| talk.streams.add(stream.counts));
+            if let Some(flow) = flow.and_then(|flow| self.rpc.flows.get_mut(flow)) {
+                streams.iter().for_each(|stream| flow.streams.add(stream.counts));
             }
         }
-        let sides = self.rpc.talks.pairs_mut().flat_map(|pair| &mut pair.sides);
+        let sides = self.rpc.flows.pairs_mut().flat_map(|pair| &mut pair.sides);
         sides.for_each(OneSide::close);
     }
 
@@ -115,8 +115,8 @@ impl Analyzer {
         &self.rpc.totals
     }
 
-    pub const fn talks(&self) -> &Talks {
-        &self.rpc.talks
+    pub const fn flows(&self) -> &Flows {
+        &self.rpc.flows
     }
 
     pub const fn files(&self) -> &Files {
@@ -214,8 +214,8 @@ fn tcp(
         let (stream, watch) = (&mut streams[from], &mut watches[from]);
         recovers |= data((&mut *line, from), stream, watch, rpc, (segment, seq), each);
     }
-    if recovers && let Some(talk) = line.talk() {
-        rpc.talks.happened(talk, Pace::tcp_sent_again);
+    if recovers && let Some(flow) = line.flow() {
+        rpc.flows.happened(flow, Pace::tcp_sent_again);
     }
     let after: usize = streams.iter().map(Stream::buffered).sum();
     if after != before {
@@ -263,8 +263,8 @@ fn data(
 
 /// What end `from` of a line sends, of its hosts.
 fn side<'r>(line: &Line, rpc: &'r mut Rpc, from: usize) -> Option<&'r mut OneSide> {
-    let is_server = usize::from(line.talks[from].is_none());
-    let pair = rpc.talks.pair_mut(line.talk()?)?;
+    let is_server = usize::from(line.flows[from].is_none());
+    let pair = rpc.flows.pair_mut(line.flow()?)?;
     pair.sides.get_mut(is_server)
 }
 
@@ -273,9 +273,9 @@ fn window(line: &Line, rpc: &mut Rpc, zero: &mut Option<u64>, from: usize, windo
     if window > 0 && zero.is_none() {
         return;
     }
-    let Some(talk) = line.talk() else { return };
+    let Some(flow) = line.flow() else { return };
     if window == 0 {
-        rpc.talks.happened(talk, Pace::zero_window);
+        rpc.flows.happened(flow, Pace::zero_window);
     }
     let Some(side) = side(line, rpc, from) else { return };
     match (window, *zero) {
@@ -293,7 +293,7 @@ fn window(line: &Line, rpc: &mut Rpc, zero: &mut Option<u64>, from: usize, windo
 
 /// End `from` has acknowledged what it got `ns` before.
 fn acknowledged(line: &mut Line, rpc: &mut Rpc, from: usize, now: u64, ns: u64) {
-    let Some(rtt) = line.talk().and_then(|talk| rpc.talks.round_trip_mut(talk)) else {
+    let Some(rtt) = line.flow().and_then(|flow| rpc.flows.round_trip_mut(flow)) else {
         // Who is the client shows with the first call.
         line.handshake[from] = Some(ns);
         return;

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::files::FileId;
+use super::flows::FlowId;
 use super::message::Guard;
 use super::operation::Operation;
-use super::talks::TalkId;
 
 /// Calls that wait.
 pub const CALLS_MAX: usize = 1 << 18;
@@ -25,7 +25,7 @@ const LOOKS_APART_NS: u64 = 250_000_000;
 /// A connection and a transaction number.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Key {
-    pub(super) talk: TalkId,
+    pub(super) flow: FlowId,
     /// Calls of the server to the client have numbers of their own.
     pub(super) from_server: bool,
     pub(super) xid: u32,
@@ -92,12 +92,12 @@ pub(super) struct Calls {
 
 impl Key {
     fn word(self) -> u64 {
-        (u64::from(self.talk.0) << 33) | (u64::from(self.from_server) << 32) | u64::from(self.xid)
+        (u64::from(self.flow.0) << 33) | (u64::from(self.from_server) << 32) | u64::from(self.xid)
     }
 
     fn from_word(word: u64) -> Self {
         Self {
-            talk: TalkId(u32::try_from(word >> 33).unwrap_or(0)),
+            flow: FlowId(u32::try_from(word >> 33).unwrap_or(0)),
             from_server: word & (1 << 32) != 0,
             xid: u32::try_from(word & 0xffff_ffff).unwrap_or(0),
         }
@@ -202,7 +202,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn key(xid: usize) -> Key {
-        Key { talk: TalkId(1), from_server: false, xid: u32::try_from(xid).unwrap() }
+        Key { flow: FlowId(1), from_server: false, xid: u32::try_from(xid).unwrap() }
     }
 
     fn call(at_ns: u64) -> Open {

@@ -162,9 +162,9 @@ impl Copies {
         rpc: &mut Rpc,
     ) {
         let Connection { line, sights, watches, .. } = connection;
-        let Some(talk) = line.talk() else { return };
+        let Some(flow) = line.flow() else { return };
         // Nearer to the client is where its packets come first, and those of the server last.
-        let nearer = match line.talks[from].is_some() {
+        let nearer = match line.flows[from].is_some() {
             true => [places.0, places.1],
             false => [places.1, places.0],
         };
@@ -176,7 +176,7 @@ impl Copies {
             // So far it was half of the round trip: data at one end, acknowledgements at the other.
             line.handshake = [None; 2];
             watches.iter_mut().for_each(Stopwatch::spoil);
-            if let Some(rtt) = rpc.talks.round_trip_mut(talk) {
+            if let Some(rtt) = rpc.flows.round_trip_mut(flow) {
                 *rtt = Rtt::default();
             }
         }
@@ -198,7 +198,7 @@ fn hosts(line: &Line) -> [u128; 2] {
 /// The round trip of a line's hosts at least, as far as it is known: before the first call by the
 /// handshake.
 fn round_trip_ns(line: &Line, rpc: &Rpc) -> u64 {
-    let found = line.talk().and_then(|talk| rpc.talks.round_trip(talk)).map_or(0, Rtt::least_ns);
+    let found = line.flow().and_then(|flow| rpc.flows.round_trip(flow)).map_or(0, Rtt::least_ns);
     if found > 0 { found } else { line.handshake.iter().flatten().sum() }
 }
 

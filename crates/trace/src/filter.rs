@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::files::{FileId, Files};
+use super::flows::Ends;
 use super::operation::Operation;
-use super::talks::Ends;
 use crate::capture::End;
 
 /// Empty parts let everything through.

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  packet --capture::Slicer--> segment --stream.rs--> records --message.rs--> calls and replies
-//!     --calls.rs--> transactions --> talks.rs (counts), pace.rs (turns, gaps), series.rs (over
+//!     --calls.rs--> transactions --> flows.rs (counts), pace.rs (turns, gaps), series.rs (over
 //!     time), files.rs (by file), and whoever else wants them
 //! ```
 //!
 //! [`Analyzer`] takes packets one after the other, and keeps what does not grow with their number:
-//! calls without a reply, connections, talks, files and counts, each with a stated maximum.
+//! calls without a reply, connections, flows, files and counts, each with a stated maximum.
 
 mod analyzer;
 mod calls;
@@ -17,6 +17,7 @@ mod copies;
 mod facts;
 mod files;
 mod filter;
+mod flows;
 pub mod fuzzing;
 mod message;
 pub mod mix;
@@ -29,7 +30,6 @@ mod series;
 mod service;
 mod spread;
 mod stream;
-mod talks;
 mod totals;
 mod transaction;
 mod twins;
@@ -42,6 +42,7 @@ pub use connections::{BUFFERS_MAX, CONNECTIONS_MAX};
 pub use copies::{PLACES_MAX, SIGHTINGS_MAX};
 pub use files::{FILES_MAX, FileId, Files, Usage};
 pub use filter::{Filter, Host};
+pub use flows::{Ends, FLOWS_MAX, Flow, FlowId, Flows, Tallies, Tally};
 pub use message::{Guard, RECORD_LEN_MAX, RpcVerdict};
 pub use operation::{Kind, OPERATIONS, Operation, Program};
 pub use pace::{Cause, Done, GAP_FACTOR, GAP_NS_MIN, GAPS_MAX, Gap, Pace, Phase, Waited};
@@ -51,7 +52,6 @@ pub use series::{COLUMNS_MAX, Column, POINTS_MAX, Point, ROWS, Series, row_begin
 pub use service::{Service, Stalls};
 pub use spread::Spread;
 pub use stream::{EARLY_BYTES_MAX, EARLY_MAX, HEAD_LEN, StreamCounts, TAIL_LEN};
-pub use talks::{Ends, TALKS_MAX, Talk, TalkId, Talks, Tallies, Tally};
 pub use totals::{Guards, OperationTotal, Sync, Totals};
 pub use transaction::Transaction;
 pub use twins::TWINS_MAX;

@@ -1,9 +1,9 @@
-//! The pace of a talk: how many calls are outstanding, how long a turn takes, and where it stands
+//! The pace of a flow: how many calls are outstanding, how long a turn takes, and where it stands
 //! still.
 //!
 //! Stop-and-wait is a client that has one call outstanding, waits for the reply, and calls again.
 //! Its cycle is the time from one such call to the next. A gap is a time without a reply that is
-//! much longer than the talk's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
+//! much longer than the flow's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
 //! at least).
 
 use super::spread::Spread;
@@ -13,14 +13,14 @@ use super::work::{WORKS, Work};
 pub const GAP_FACTOR: u64 = 20;
 /// Shorter ones are none.
 pub const GAP_NS_MIN: u64 = 5_000_000;
-/// Gaps of a talk that are kept: the longest.
+/// Gaps of a flow that are kept: the longest.
 pub const GAPS_MAX: usize = 256;
 /// Replies before the usual distance is known.
 const SETTLED: u64 = 16;
 /// Weight of a new distance is one in so many.
 const SMOOTHING: u64 = 16;
 
-/// What a talk waited for in a gap, as far as the capture shows it.
+/// What a flow waited for in a gap, as far as the capture shows it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Cause {
     /// A COMMIT had no reply.
@@ -63,7 +63,7 @@ impl Cause {
     }
 }
 
-/// A time in which a talk stood still.
+/// A time in which a flow stood still.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gap {
     pub begin_ns: u64,
@@ -76,13 +76,13 @@ pub struct Gap {
     /// The packets of the reply before it, and of the one that ended it, as Wireshark counts.
     pub begin_frame: u64,
     pub end_frame: u64,
-    /// What the talk had done when it began.
+    /// What the flow had done when it began.
     pub before: Done,
     /// What it had done when it was over.
     pub after: Done,
 }
 
-/// What a talk has done until a moment.
+/// What a flow has done until a moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Done {
     /// Data read and written.
@@ -167,7 +167,7 @@ impl Waited {
     }
 }
 
-/// The pace of one talk, or of several together.
+/// The pace of one flow, or of several together.
 #[derive(Debug, Default)]
 pub struct Pace {
     outstanding: u32,

@@ -7,13 +7,13 @@ use super::calls::{Calls, Counts, Key, Open};
 use super::facts;
 use super::files::{FileId, Files};
 use super::filter::Filter;
+use super::flows::{Ends, FlowId, Flows};
 use super::message::{self, CallHead, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
 use super::pace::Pace;
 use super::rtt::{Rtt, RttOf};
 use super::series::Series;
 use super::stream::Record;
-use super::talks::{Ends, TalkId, Talks};
 use super::totals::Totals;
 use super::transaction::Transaction;
 use super::twins::Twins;
@@ -21,14 +21,14 @@ use super::work::Work;
 use crate::capture::End;
 
 /// What is called with each transaction.
-pub(super) type Each<'e> = dyn FnMut(&Transaction, &Files, &Talks) + 'e;
+pub(super) type Each<'e> = dyn FnMut(&Transaction, &Files, &Flows) + 'e;
 
 /// What the messages of all connections come together in.
 #[derive(Debug, Default)]
 pub(super) struct Rpc {
     pub(super) calls: Calls,
     pub(super) files: Files,
-    pub(super) talks: Talks,
+    pub(super) flows: Flows,
     pub(super) totals: Totals,
     pub(super) series: Series,
     pub(super) filter: Filter,
@@ -48,8 +48,8 @@ pub(super) struct Line {
     /// Both ends, in the order of their addresses.
     pub(super) ends: [End; 2],
     pub(super) is_tcp: bool,
-    /// The talk in which the first, or the second, is the client.
-    pub(super) talks: [Option<TalkId>; 2],
+    /// The flow in which the first, or the second, is the client.
+    pub(super) flows: [Option<FlowId>; 2],
     /// Calls whose replies have names in them, by who made them.
     pub(super) listings: [u32; 2],
     /// How soon either end acknowledged, before who is the client was known.
@@ -58,20 +58,20 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) const fn new(ends: [End; 2], is_tcp: bool) -> Self {
-        Self { ends, is_tcp, talks: [None; 2], listings: [0; 2], handshake: [None; 2] }
+        Self { ends, is_tcp, flows: [None; 2], listings: [0; 2], handshake: [None; 2] }
     }
 
-    /// The talk, if a call was seen.
-    pub(super) fn talk(&self) -> Option<TalkId> {
-        self.talks[0].or(self.talks[1])
+    /// The flow, if a call was seen.
+    pub(super) fn flow(&self) -> Option<FlowId> {
+        self.flows[0].or(self.flows[1])
     }
 
     /// What acknowledgements of this end measure.
     pub(super) const fn clock(&self, from: usize) -> RttOf {
-        if self.talks[from].is_some() { RttOf::Client } else { RttOf::Server }
+        if self.flows[from].is_some() { RttOf::Client } else { RttOf::Server }
     }
 
-    /// Records what was measured before the talk began.
+    /// Records what was measured before the flow began.
     pub(super) fn shake(&mut self, rtt: &mut Rtt, now: u64) {
         for from in [0, 1] {
             if let Some(ns) = self.handshake[from].take() {
@@ -101,11 +101,11 @@ impl Rpc {
         true
     }
 
-    /// The talk in which end `client` calls.
-    fn talk(&mut self, line: &mut Line, client: usize) -> TalkId {
-        let talks = &mut self.talks;
-        *line.talks[client].get_or_insert_with(|| {
-            talks.of(Ends {
+    /// The flow in which end `client` calls.
+    fn flow(&mut self, line: &mut Line, client: usize) -> FlowId {
+        let flows = &mut self.flows;
+        *line.flows[client].get_or_insert_with(|| {
+            flows.of(Ends {
                 client: line.ends[client],
                 server: line.ends[1 - client],
                 is_tcp: line.is_tcp,
@@ -117,12 +117,12 @@ impl Rpc {
         let Some(head) = message::call(record.head) else { return };
         let program = Program::of(head.program, head.version);
         // A server calls back over the connection that its client made.
-        let from_server = program == Program::Nfs4Callback && line.talks[1 - from].is_some();
+        let from_server = program == Program::Nfs4Callback && line.flows[1 - from].is_some();
         let id = match from_server {
-            true => self.talk(line, 1 - from),
-            false => self.talk(line, from),
+            true => self.flow(line, 1 - from),
+            false => self.flow(line, from),
         };
-        let key = Key { talk: id, from_server, xid: head.xid };
+        let key = Key { flow: id, from_server, xid: head.xid };
         let now = record.last_ns;
         if self.is_again(key, program, &head, now) {
             return;
@@ -186,15 +186,15 @@ impl Rpc {
 
     /// A call of which times count; how many are outstanding with it.
     fn paced_call(&mut self, key: Key, record: &Record<'_>, work: Work) -> u32 {
-        if let Some(talk) = self.talks.get_mut(key.talk) {
-            if talk.first_ns == 0 {
-                talk.first_ns = record.first_ns;
+        if let Some(flow) = self.flows.get_mut(key.flow) {
+            if flow.first_ns == 0 {
+                flow.first_ns = record.first_ns;
             }
-            talk.last_ns = record.last_ns;
+            flow.last_ns = record.last_ns;
         }
         match key.from_server {
             true => 0,
-            false => self.talks.called(key.talk, (record.last_ns, record.first_ns), work),
+            false => self.flows.called(key.flow, (record.last_ns, record.first_ns), work),
         }
     }
 
@@ -206,7 +206,7 @@ impl Rpc {
         record: &Record<'_>,
     ) -> (Counts, Option<Key>) {
         if !self.filter.is_empty() {
-            let ends = self.talks.get(key.talk).and_then(|talk| talk.ends);
+            let ends = self.flows.get(key.flow).and_then(|flow| flow.ends);
             if !self.filter.takes_hosts(ends) || !self.takes_time(record.first_ns) {
                 return (Counts::Nothing, None);
             }
@@ -219,9 +219,9 @@ impl Rpc {
             if let Some(outer) = self.calls.find(twin) {
                 outer.inner = Some((record.last_ns, 0));
             }
-            if let Some(talk) = self.talks.get_mut(key.talk) {
-                talk.passed_on += 1;
-                talk.passed_from = Some(twin.talk);
+            if let Some(flow) = self.flows.get_mut(key.flow) {
+                flow.passed_on += 1;
+                flow.passed_from = Some(twin.flow);
             }
             self.totals.passed_on += 1;
             return (Counts::PassedOn, Some(twin));
@@ -240,8 +240,8 @@ impl Rpc {
     /// Whether a call was seen before; counts it if so.
     fn is_again(&mut self, key: Key, program: Program, head: &CallHead, now: u64) -> bool {
         let is_wanted = self.takes_time(now);
-        let Some(talk) = self.talks.get_mut(key.talk) else { return true };
-        let answered = talk.was_answered(key.xid, key.from_server);
+        let Some(flow) = self.flows.get_mut(key.flow) else { return true };
+        let answered = flow.was_answered(key.xid, key.from_server);
         if let Some(open) = self.calls.find(key) {
             let code = u8::try_from(head.procedure).unwrap_or(u8::MAX);
             let is_same = open.operation.program == program
@@ -251,11 +251,11 @@ impl Rpc {
                 open.repeated_ns = now;
                 let (operation, counts) = (open.operation, open.counts);
                 if counts == Counts::Whole {
-                    talk.retransmissions += 1;
+                    flow.retransmissions += 1;
                     self.totals.sent_again(operation);
                 }
                 if counts.is_paced() {
-                    self.talks.happened(key.talk, Pace::sent_again);
+                    self.flows.happened(key.flow, Pace::sent_again);
                 }
                 return true;
             }
@@ -266,8 +266,8 @@ impl Rpc {
             return false;
         }
         if answered && is_wanted {
-            talk.retransmissions += 1;
-            self.talks.happened(key.talk, Pace::sent_again);
+            flow.retransmissions += 1;
+            self.flows.happened(key.flow, Pace::sent_again);
         }
         answered
     }
@@ -280,7 +280,7 @@ impl Rpc {
         }
         if open.counts.is_paced() && !key.from_server {
             let work = Work::of(open.operation.kind(), open.stable > 0);
-            self.talks.expired(key.talk, now, work);
+            self.flows.expired(key.flow, now, work);
         }
     }
 
@@ -292,8 +292,8 @@ impl Rpc {
             self.totals.called(open.operation, open.first_ns);
         }
         self.totals.unanswered += 1;
-        if let Some(talk) = self.talks.get_mut(key.talk) {
-            talk.unanswered += 1;
+        if let Some(flow) = self.flows.get_mut(key.flow) {
+            flow.unanswered += 1;
         }
     }
 
@@ -336,32 +336,32 @@ impl Rpc {
     fn reply(&mut self, line: &mut Line, from: usize, record: &Record<'_>, each: &mut Each<'_>) {
         let Some(head) = message::reply(record.head) else { return };
         // Nearly always the reply of a server; otherwise of a client that was called back.
-        let of_server = line.talks[1 - from].map(|talk| (talk, false));
-        let of_client = line.talks[from].map(|talk| (talk, true));
+        let of_server = line.flows[1 - from].map(|flow| (flow, false));
+        let of_client = line.flows[from].map(|flow| (flow, true));
         let now = record.last_ns;
-        for (talk, from_server) in of_server.into_iter().chain(of_client) {
-            let key = Key { talk, from_server, xid: head.xid };
+        for (flow, from_server) in of_server.into_iter().chain(of_client) {
+            let key = Key { flow, from_server, xid: head.xid };
             if self.answered(line, key, 1 - from, record, &head, each) {
                 return;
             }
         }
         let Some((id, _)) = of_server else { return };
         let is_wanted = self.takes_time(now);
-        let Some(talk) = self.talks.get_mut(id).filter(|talk| {
+        let Some(flow) = self.flows.get_mut(id).filter(|flow| {
             // Hosts that a filter leaves out count for nothing.
-            is_wanted && self.filter.takes_hosts(talk.ends)
+            is_wanted && self.filter.takes_hosts(flow.ends)
         }) else {
             return;
         };
-        talk.last_ns = now;
-        let is_second = talk.was_answered(head.xid, false);
+        flow.last_ns = now;
+        let is_second = flow.was_answered(head.xid, false);
         match is_second {
-            true => talk.duplicate_replies += 1,
-            false => talk.unasked_replies += 1,
+            true => flow.duplicate_replies += 1,
+            false => flow.unasked_replies += 1,
         }
         if is_second
             && !line.is_tcp
-            && let Some(pair) = self.talks.pair_mut(id)
+            && let Some(pair) = self.flows.pair_mut(id)
         {
             pair.udp.twice += 1;
         }
@@ -396,7 +396,7 @@ impl Rpc {
             _ => 0,
         };
         let transaction = Transaction {
-            talk: key.talk,
+            flow: key.flow,
             xid: key.xid,
             operation,
             version: open.version,
@@ -422,10 +422,10 @@ impl Rpc {
         };
         let listings = &mut line.listings[caller];
         *listings = listings.saturating_sub(u32::from(kind == Kind::Listing));
-        if let Some(talk) = self.talks.get_mut(key.talk) {
-            talk.last_ns = record.last_ns;
-            talk.tls += u64::from(head.starts_tls);
-            talk.remember(key.xid, key.from_server);
+        if let Some(flow) = self.flows.get_mut(key.flow) {
+            flow.last_ns = record.last_ns;
+            flow.tls += u64::from(head.starts_tls);
+            flow.remember(key.xid, key.from_server);
         }
         if counts.is_paced() && !key.from_server {
             self.pace(&transaction, line.is_tcp, inner);
@@ -443,21 +443,21 @@ impl Rpc {
         {
             *replied = replied_ns;
         }
-        if let Some(talk) = self.talks.get_mut(key.talk) {
-            talk.remember(key.xid, key.from_server);
+        if let Some(flow) = self.flows.get_mut(key.flow) {
+            flow.remember(key.xid, key.from_server);
         }
     }
 
     /// What counts for hosts, whatever operations are requested.
     fn pace(&mut self, transaction: &Transaction, is_tcp: bool, inner: Option<(u64, u64)>) {
-        let Transaction { talk, reply_ns, reply_frame, bytes, file, .. } = *transaction;
+        let Transaction { flow, reply_ns, reply_frame, bytes, file, .. } = *transaction;
         let work = Work::of(transaction.operation.kind(), transaction.stable > 0);
         let synced = match self.without_files {
             true => None,
             false => self.files.synced(file, work, bytes),
         };
-        self.talks.replied(talk, (reply_ns, reply_frame), work, bytes);
-        let Some(pair) = self.talks.pair_mut(talk) else { return };
+        self.flows.replied(flow, (reply_ns, reply_frame), work, bytes);
+        let Some(pair) = self.flows.pair_mut(flow) else { return };
         pair.count(transaction, is_tcp, synced);
         if let (Some((passed_ns, returned_ns)), Some(latency)) = (inner, transaction.latency()) {
             let behind = returned_ns.saturating_sub(passed_ns);
@@ -479,15 +479,15 @@ impl Rpc {
             }
             self.totals.called(transaction.operation, transaction.call_first_ns);
         }
-        if let Some(talk) = self.talks.get_mut(transaction.talk) {
-            talk.tallies.of(transaction.operation).count(transaction);
+        if let Some(flow) = self.flows.get_mut(transaction.flow) {
+            flow.tallies.of(transaction.operation).count(transaction);
         }
         self.totals.answered(transaction);
         self.series.record(transaction, outstanding);
         if let Some(usage) = self.files.usage(transaction.file) {
             usage.count(transaction);
         }
-        each(transaction, &self.files, &self.talks);
+        each(transaction, &self.files, &self.flows);
     }
 
     /// Gives up calls that waited too long.

@@ -1,4 +1,4 @@
-//! Counts over all talks.
+//! Counts over all flows.
 
 use perf::histogram::Histogram;
 use perf::units::Nanos;
@@ -7,7 +7,7 @@ use super::message::Guard;
 use super::operation::{Kind, OPERATIONS, Operation};
 use super::transaction::Transaction;
 
-/// What is counted of an operation in all talks.
+/// What is counted of an operation in all flows.
 #[derive(Clone, Debug, Default)]
 pub struct OperationTotal {
     /// Calls seen, answered or not, repetitions not counted.

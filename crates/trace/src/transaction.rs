@@ -3,14 +3,14 @@
 use perf::units::Nanos;
 
 use super::files::FileId;
+use super::flows::FlowId;
 use super::message::RpcVerdict;
 use super::operation::{Kind, Operation};
-use super::talks::TalkId;
 
 /// A call with its reply. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transaction {
-    pub talk: TalkId,
+    pub flow: FlowId,
     pub xid: u32,
     pub operation: Operation,
     /// Of its program: 3 of NFS version 3.

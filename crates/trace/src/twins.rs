@@ -38,7 +38,7 @@ impl Twins {
             self.slots = vec![None; TWINS_MAX];
         }
         let slot = &mut self.slots[usize::try_from(print % TWINS_MAX as u64).ok()?];
-        let twin = slot.filter(|(other, twin)| *other == print && twin.talk != key.talk);
+        let twin = slot.filter(|(other, twin)| *other == print && twin.flow != key.flow);
         let twin = twin.map(|(_, twin)| twin).filter(|twin| waits(*twin));
         if twin.is_none() {
             *slot = Some((print, key));

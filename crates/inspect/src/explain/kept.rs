@@ -8,7 +8,7 @@ use perf::model::least_squares::FitError;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction as Timed, Work};
 use perf::units::Nanos;
 use trace::capture::End;
-use trace::{Kind, RttOf, Talks, Transaction};
+use trace::{Flows, Kind, RttOf, Transaction};
 
 use super::Explanation;
 use super::cycle::{Cycle, Way};
@@ -39,14 +39,14 @@ struct Timings {
 }
 
 impl Kept {
-    pub(crate) fn keep(&mut self, transaction: &Transaction, begin_ns: u64, talks: &Talks) {
+    pub(crate) fn keep(&mut self, transaction: &Transaction, begin_ns: u64, flows: &Flows) {
         let operation = transaction.operation;
         let is_of_files = operation.program.is_nfs() && operation.name() != "NULL";
         // Where the capture lost an end of it, nothing is known of its time.
         if !is_of_files || transaction.latency().is_none() {
             return;
         }
-        let Some(ends) = talks.get(transaction.talk).and_then(|talk| talk.ends) else { return };
+        let Some(ends) = flows.get(transaction.flow).and_then(|flow| flow.ends) else { return };
         let pair = Pair { client: ends.client.ip(), server: ends.server };
         if self.pairs.len() >= PAIRS_MAX && !self.pairs.contains_key(&pair) {
             return;
@@ -64,7 +64,7 @@ impl Kept {
     }
 
     /// The model of the busiest client and server.
-    pub(crate) fn explained(self, talks: &Talks) -> Explanation {
+    pub(crate) fn explained(self, flows: &Flows) -> Explanation {
         let all = self.pairs.into_iter();
         let busiest = all.max_by_key(|(pair, timings)| (timings.calls, Reverse(*pair)));
         let Some((pair, mut timings)) = busiest else {
@@ -80,7 +80,7 @@ impl Kept {
         let found = model.iter().flat_map(|model| &model.fitted.parameters);
         let mut found = found.filter(|found| found.name == "way" && !found.at_bound);
         let fitted_us = found.next().and_then(|found| found.estimate.ci95);
-        let cycle = Cycle::of(&timings.first, Way { fitted_us, ..pair.way(talks) });
+        let cycle = Cycle::of(&timings.first, Way { fitted_us, ..pair.way(flows) });
         let Pair { client, server } = pair;
         let of = format!("{client} -> {server}");
         Explanation { of, model, cycle, seen_per_s: seen_per_s(&timings.first) }
@@ -126,11 +126,11 @@ fn seen_per_s(calls: &[Timed]) -> f64 {
 
 impl Pair {
     /// What acknowledgements say of the way.
-    fn way(self, talks: &Talks) -> Way {
-        let mut own = talks.iter().filter(|(_, talk)| {
-            talk.ends.is_some_and(|e| e.client.ip() == self.client && e.server == self.server)
+    fn way(self, flows: &Flows) -> Way {
+        let mut own = flows.iter().filter(|(_, flow)| {
+            flow.ends.is_some_and(|e| e.client.ip() == self.client && e.server == self.server)
         });
-        let rtt = own.next().and_then(|(id, _)| talks.round_trip(id));
+        let rtt = own.next().and_then(|(id, _)| flows.round_trip(id));
         let us = |of: RttOf, q: f64| {
             let times = rtt.map(|rtt| rtt.times(of)).filter(|times| times.count() > 0)?;
             Some(if q > 0.0 { times.quantile(q) } else { times.min() }.as_micros_f64())

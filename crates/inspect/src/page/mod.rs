@@ -57,7 +57,7 @@ fn cumulative(analyzer: &Analyzer) -> TransferPlot {
     let moved = analyzer.series().points().iter().filter(|point| point.cumulative_bytes > 0);
     let points = moved.map(|point| (ms(analyzer, point.at_ns), mib(point.cumulative_bytes)));
     // Those of one connection are none of all: only where one server answered nobody nothing moved.
-    let mut services = analyzer.talks().services();
+    let mut services = analyzer.flows().services();
     let stalls = match (services.next(), services.next()) {
         (Some(only), None) => Some(only.pace.gaps.iter()),
         _ => None,

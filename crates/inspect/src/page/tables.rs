@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use perf::units::Nanos;
 use report::Numbers;
-use trace::{Analyzer, FileId, Gap, RttOf, Spread, Talk, TalkId, Usage};
+use trace::{Analyzer, FileId, Flow, FlowId, Gap, RttOf, Spread, Usage};
 
 use super::{ms, sorted};
 use crate::screen::{bytes, longest, timed};
@@ -50,7 +50,7 @@ fn operations(analyzer: &Analyzer) -> Numbers {
 }
 
 fn gaps(analyzer: &Analyzer) -> Numbers {
-    let row = |(id, gap): &(TalkId, Gap)| {
+    let row = |(id, gap): &(FlowId, Gap)| {
         [
             format!("{:.3}", ms(analyzer, gap.begin_ns)),
             Nanos::from_nanos(gap.ns()).to_string(),
@@ -58,7 +58,7 @@ fn gaps(analyzer: &Analyzer) -> Numbers {
             gap.outstanding.to_string(),
             gap.retransmissions.to_string(),
             format!("{} to {}", gap.begin_frame, gap.end_frame),
-            analyzer.talks().name(*id),
+            analyzer.flows().name(*id),
         ]
     };
     Numbers::new(
@@ -96,21 +96,21 @@ fn ends(analyzer: &Analyzer) -> Numbers {
 }
 
 fn connections(analyzer: &Analyzer) -> Numbers {
-    let mut talks: Vec<_> = analyzer
-        .talks()
+    let mut flows: Vec<_> = analyzer
+        .flows()
         .admitted()
-        .map(|(id, talk)| (talk.tallies.total().calls(), id, talk))
+        .map(|(id, flow)| (flow.tallies.total().calls(), id, flow))
         .collect();
-    talks.sort_by_key(|(calls, id, _)| (Reverse(*calls), *id));
+    flows.sort_by_key(|(calls, id, _)| (Reverse(*calls), *id));
     Numbers::new(
         "Connections",
         "Medians. One outstanding: the share of the time with calls outstanding in which it was \
          exactly one. Round trip: until the server acknowledges.",
         CONNECTION_COLUMNS,
-        talks
+        flows
             .iter()
             .take(ROWS_MAX)
-            .map(|(calls, id, talk)| connection(analyzer, *calls, *id, talk)),
+            .map(|(calls, id, flow)| connection(analyzer, *calls, *id, flow)),
     )
 }
 
@@ -126,12 +126,12 @@ const CONNECTION_COLUMNS: [&str; 9] = [
     "gaps",
 ];
 
-fn connection(analyzer: &Analyzer, calls: u64, id: TalkId, talk: &Talk) -> [String; 9] {
-    let pace = &talk.pace;
+fn connection(analyzer: &Analyzer, calls: u64, id: FlowId, flow: &Flow) -> [String; 9] {
+    let pace = &flow.pace;
     let one = pace.stop_and_wait().map(|share| format!("{:.0} %", share * 100.0));
-    let rtt = analyzer.talks().round_trip(id);
+    let rtt = analyzer.flows().round_trip(id);
     [
-        analyzer.talks().name(id),
+        analyzer.flows().name(id),
         calls.to_string(),
         one.unwrap_or_else(|| "-".to_owned()),
         pace.outstanding_max.to_string(),
@@ -169,7 +169,7 @@ fn files(analyzer: &Analyzer) -> Numbers {
 }
 
 fn jumps(analyzer: &Analyzer) -> Numbers {
-    let hosts = analyzer.talks().round_trips();
+    let hosts = analyzer.flows().round_trips();
     let mut jumps: Vec<_> = hosts
         .flat_map(|(name, rtt)| rtt.jumps().into_iter().map(move |jump| (jump, name.clone())))
         .collect();

@@ -60,8 +60,8 @@ fn ended(mut analyzer: Analyzer) {
     assert!(totals.replies() <= totals.calls());
     assert!(analyzer.connections().0 <= CONNECTIONS_MAX);
     assert!(analyzer.buffered() <= BUFFERS_MAX);
-    for (_, talk) in analyzer.talks().iter() {
-        let (none, one, more) = talk.pace.time_with();
+    for (_, flow) in analyzer.flows().iter() {
+        let (none, one, more) = flow.pace.time_with();
         assert!(none.checked_add(one).and_then(|sum| sum.checked_add(more)).is_some());
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use crate::flows::Flows;
 use crate::pace::Waited;
 use crate::pair::{Hosts, Pair, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
-use crate::talks::Talks;
 use crate::work::{WORKS, Work};
 
 /// How long kernels wait for something to send with an acknowledgement: it shows nothing of the
@@ -78,9 +78,9 @@ pub struct Evidence {
 
 impl Evidence {
     /// Of the client and server that had the most calls answered; none without any.
-    pub fn busiest(talks: &Talks) -> Option<Self> {
+    pub fn busiest(flows: &Flows) -> Option<Self> {
         let replies = |pair: &Pair| pair.works.iter().map(|work| work.calls).sum::<u64>();
-        let called = || talks.pairs().filter(|(pair, _)| replies(pair) > 0);
+        let called = || flows.pairs().filter(|(pair, _)| replies(pair) > 0);
         let (pair, service) = called().max_by_key(|(pair, _)| replies(pair))?;
         let server = pair.hosts.map(|hosts| hosts.server);
         let own = called().filter(|(pair, _)| pair.hosts.map(|hosts| hosts.server) == server);

@@ -11,7 +11,7 @@ type Packets = Vec<(u64, Vec<u8>)>;
 const MS: u64 = 1_000_000;
 
 fn evidence(found: &Found) -> Evidence {
-    Evidence::busiest(found.analyzer.talks()).unwrap()
+    Evidence::busiest(found.analyzer.flows()).unwrap()
 }
 
 fn suspect(found: &Found) -> Option<Suspect> {
@@ -154,8 +154,8 @@ fn a_datagram_that_was_captured_twice_is_no_retransmission() {
             }
         }
         let found = analyze(pcap_at(&in_order(packets)));
-        let (_, talk) = found.analyzer.talks().admitted().next().unwrap();
-        (found.transactions.len(), talk.retransmissions, talk.duplicate_replies)
+        let (_, flow) = found.analyzer.flows().admitted().next().unwrap();
+        (found.transactions.len(), flow.retransmissions, flow.duplicate_replies)
     };
     assert_eq!(found([1, 1]), (50, 0, 0));
     assert_eq!(found([1, 2]), (50, 50, 50));

@@ -67,11 +67,11 @@ impl Tape {
         self.waits(MS);
         self.ordinary(20);
         let found = analyze(pcap_at(&self.packets));
-        let talks: Vec<_> = found.analyzer.talks().iter().map(|(_, talk)| talk).collect();
-        let [talk] = talks[..] else { panic!("{} talks", talks.len()) };
-        let [gap] = talk.pace.gaps[..] else { panic!("{:?}", talk.pace.gaps) };
+        let flows: Vec<_> = found.analyzer.flows().iter().map(|(_, flow)| flow).collect();
+        let [flow] = flows[..] else { panic!("{} flows", flows.len()) };
+        let [gap] = flow.pace.gaps[..] else { panic!("{:?}", flow.pace.gaps) };
         assert!(gap.ns().abs_diff(GAP_MS * MS) < 3 * MS, "{gap:?}");
-        let counted = talk.pace.by_cause.iter().map(|(count, _)| count).sum::<u64>();
+        let counted = flow.pace.by_cause.iter().map(|(count, _)| count).sum::<u64>();
         assert_eq!(counted, 1);
         gap
     }

@@ -138,8 +138,8 @@ fn messages_that_begin_where_a_packet_was_cut_off_are_reported() {
     let reply = ipv4(6, false, &tcp(false, 1, 1, &records(&replies)));
     let cut = |snap| {
         let found = analyze(pcap(RAW, &[call.clone(), reply.clone()], snap));
-        let talk = found.analyzer.talks().iter().next().unwrap().1;
-        (found.transactions.len(), talk.streams.cut)
+        let flow = found.analyzer.flows().iter().next().unwrap().1;
+        (found.transactions.len(), flow.streams.cut)
     };
     assert_eq!(cut(WHOLE), (4, 0));
     assert_eq!(cut(256), (1, 1), "three calls, in one place; replies are short");

@@ -36,7 +36,7 @@ fn over_tcp(parts: &[(u32, u64)]) -> Vec<(u64, Vec<u8>)> {
 
 fn jumps(packets: &[(u64, Vec<u8>)]) -> (Vec<Jump>, [u64; 3]) {
     let found = analyze(pcap_at(packets));
-    let (_, rtt) = found.analyzer.talks().round_trips().next().unwrap();
+    let (_, rtt) = found.analyzer.flows().round_trips().next().unwrap();
     (rtt.jumps(), RttOf::ALL.map(|of| rtt.times(of).min().as_nanos()))
 }
 
@@ -62,7 +62,7 @@ fn a_way_that_stays_has_no_jumps_and_what_was_sent_again_no_time() {
     packets.append(&mut again);
     packets.sort_by_key(|(at, _)| *at);
     let found = analyze(pcap_at(&packets));
-    let (_, rtt) = found.analyzer.talks().round_trips().next().unwrap();
+    let (_, rtt) = found.analyzer.flows().round_trips().next().unwrap();
     assert_eq!(rtt.jumps(), []);
     assert_eq!(rtt.times(RttOf::Server).count(), 0);
 }
@@ -103,7 +103,7 @@ fn the_handshake_is_a_round_trip_too() {
         segment(false, 901, behind, 0x18, &reply),
     ];
     let found = analyze(pcap(RAW, &packets, WHOLE));
-    let (_, rtt) = found.analyzer.talks().round_trips().next().unwrap();
+    let (_, rtt) = found.analyzer.flows().round_trips().next().unwrap();
     assert_eq!(rtt.times(RttOf::Server).count(), 1);
     assert_eq!(rtt.times(RttOf::Client).min().as_nanos(), 1_000);
 }
@@ -120,8 +120,8 @@ fn a_jump_between_two_connections_is_one_of_their_hosts() {
     let behind = packets.last().unwrap().0 + 5_000 * US;
     packets.extend(over_tcp(&[(300, 2_250)]).into_iter().map(|one| port(one, behind)));
     let found = analyze(pcap_at(&packets));
-    assert_eq!(found.analyzer.talks().iter().count(), 2);
-    let all: Vec<_> = found.analyzer.talks().round_trips().collect();
+    assert_eq!(found.analyzer.flows().iter().count(), 2);
+    let all: Vec<_> = found.analyzer.flows().round_trips().collect();
     let [(name, rtt)] = &all[..] else { panic!("{} pairs", all.len()) };
     assert_eq!(name, "10.0.0.1 -> 10.0.0.2:2049");
     let jumps = rtt.jumps();

@@ -56,7 +56,7 @@ fn filtered(packets: &[(u64, Vec<u8>)], filter: Filter) -> Analyzer {
 
 /// Calls, those without reply, and replies without call.
 fn counts(analyzer: &Analyzer) -> (u64, u64, u64) {
-    let unasked = analyzer.talks().iter().map(|(_, talk)| talk.unasked_replies).sum();
+    let unasked = analyzer.flows().iter().map(|(_, flow)| flow.unasked_replies).sum();
     (analyzer.totals().calls(), analyzer.totals().unanswered, unasked)
 }
 
@@ -100,8 +100,8 @@ fn the_pace_is_of_all_operations_whatever_is_requested() {
     let writes = Filter { operations: vec!["WRITE".into()], ..Filter::default() };
     let writes = filtered(&packets, writes);
     let think = |analyzer: &Analyzer| {
-        let (_, talk) = analyzer.talks().iter().next().unwrap();
-        (talk.pace.think.count(), talk.pace.think.quantile(0.5))
+        let (_, flow) = analyzer.flows().iter().next().unwrap();
+        (flow.pace.think.count(), flow.pace.think.quantile(0.5))
     };
     assert_eq!(think(&all), think(&writes));
 }
@@ -119,7 +119,7 @@ fn both_sides_of_a_relay_are_one_conversation_and_two_clients_are_not() {
     let analyzer = filtered(&packets, Filter::default());
     assert_eq!(counts(&analyzer), (30, 0, 0));
     assert_eq!(analyzer.totals().passed_on, 30);
-    let (pair, _) = analyzer.talks().pairs().find(|(pair, _)| pair.relay.whole_ns > 0).unwrap();
+    let (pair, _) = analyzer.flows().pairs().find(|(pair, _)| pair.relay.whole_ns > 0).unwrap();
     assert_eq!(pair.relay.added.quantile(0.5).as_nanos(), MS / 5);
     assert_eq!(pair.hosts.unwrap().client().to_string(), "10.0.0.1");
     // Another client that says the same with other numbers is another client.
@@ -142,8 +142,8 @@ fn a_call_a_reply_and_a_gap_say_in_which_packets_they_are() {
         assert_eq!(frames, (2 * number + 1, 2 * number + 2));
         assert_eq!(transaction.version, 3);
     }
-    let (_, talk) = found.analyzer.talks().iter().next().unwrap();
-    let [gap] = talk.pace.gaps[..] else { panic!("{:?}", talk.pace.gaps) };
+    let (_, flow) = found.analyzer.flows().iter().next().unwrap();
+    let [gap] = flow.pace.gaps[..] else { panic!("{:?}", flow.pace.gaps) };
     assert_eq!((gap.begin_frame, gap.end_frame), (60, 62));
 }
 
@@ -178,9 +178,9 @@ fn a_hole_that_is_filled_is_recovery_while_others_stay_open() {
     let segment = tcp(false, number(reply), number(begin + call.len()), &written);
     packets.push((end + 221 * MS, ipv4(6, false, &segment)));
     let found = analyze(pcap_at(&packets));
-    let (_, talk) = found.analyzer.talks().iter().next().unwrap();
-    assert_eq!((talk.streams.filled, talk.streams.again), (3, 0));
-    let [gap] = talk.pace.gaps[..] else { panic!("{:?}", talk.pace.gaps) };
+    let (_, flow) = found.analyzer.flows().iter().next().unwrap();
+    assert_eq!((flow.streams.filled, flow.streams.again), (3, 0));
+    let [gap] = flow.pace.gaps[..] else { panic!("{:?}", flow.pace.gaps) };
     assert_eq!(gap.cause, Cause::TcpRecovery);
 }
 

@@ -148,8 +148,8 @@ fn a_connection_that_goes_over_to_tls_is_reported_and_nothing_is_made_up_behind(
             ipv4(6, false, &tcp(false, 1 + answered, 1 + asked + 8_005, &hidden)),
         ];
         let found = analyze(pcap(RAW, &packets, WHOLE));
-        let talk = found.analyzer.talks().iter().next().unwrap().1;
-        assert_eq!(talk.tls, connections);
-        assert_eq!((names(&found), talk.unasked_replies), (vec!["NULL"], 0));
+        let flow = found.analyzer.flows().iter().next().unwrap().1;
+        assert_eq!(flow.tls, connections);
+        assert_eq!((names(&found), flow.unasked_replies), (vec!["NULL"], 0));
     }
 }

@@ -109,8 +109,8 @@ proptest! {
                 prop_assert_eq!(transaction.bytes, *bytes);
             }
         }
-        let talk = found.analyzer.talks().iter().next().unwrap().1;
-        prop_assert_eq!((talk.streams.missing_bytes, talk.streams.resyncs), (0, 0));
+        let flow = found.analyzer.flows().iter().next().unwrap().1;
+        prop_assert_eq!((flow.streams.missing_bytes, flow.streams.resyncs), (0, 0));
     }
 
     #[test]
@@ -198,9 +198,9 @@ fn bytes_that_were_not_captured_are_given_up_when_the_other_end_has_them() {
     let found = analyze(pcap(RAW, &frames, WHOLE));
     // The reply without its call, and the call without its reply, are all that is missing.
     assert_eq!(found.transactions.len(), 18);
-    let talk = found.analyzer.talks().iter().next().unwrap().1;
-    assert_eq!((talk.unasked_replies, talk.unanswered), (1, 1));
-    assert!(talk.streams.missing_bytes > 0);
+    let flow = found.analyzer.flows().iter().next().unwrap().1;
+    assert_eq!((flow.unasked_replies, flow.unanswered), (1, 1));
+    assert!(flow.streams.missing_bytes > 0);
 }
 
 /// Calls to write 1 MiB each, and their replies.
@@ -228,8 +228,8 @@ fn what_a_large_window_had_behind_a_lost_segment_is_complete_when_that_comes_aga
         for transaction in &found.transactions {
             assert_eq!(transaction.call_ns, came_ns, "piece {lost}: {transaction:?}");
         }
-        let talk = found.analyzer.talks().iter().next().unwrap().1;
-        assert_eq!((talk.streams.missing_bytes, talk.streams.resyncs), (0, 0));
+        let flow = found.analyzer.flows().iter().next().unwrap().1;
+        assert_eq!((flow.streams.missing_bytes, flow.streams.resyncs), (0, 0));
     }
 }
 
@@ -242,8 +242,8 @@ fn what_never_comes_is_given_up_when_too_much_waits_behind_it() {
     frames.extend(pieces.iter().map(|piece| packet(&calls, &replies, *piece)));
     let found = analyze(pcap(RAW, &frames, WHOLE));
     assert_eq!(found.transactions.len(), said.len());
-    let talk = found.analyzer.talks().iter().next().unwrap().1;
-    assert_eq!((talk.streams.missing_bytes, talk.streams.resyncs), (1448, 0));
+    let flow = found.analyzer.flows().iter().next().unwrap().1;
+    assert_eq!((flow.streams.missing_bytes, flow.streams.resyncs), (1448, 0));
 }
 
 #[test]
@@ -282,6 +282,6 @@ fn calls_and_replies_that_come_again_are_distinguished() {
     let found = analyze(pcap(RAW, &frames(&order), WHOLE));
     assert_eq!(found.transactions.len(), 3);
     assert_eq!(found.transactions[0].retransmissions, 1);
-    let talk = found.analyzer.talks().iter().next().unwrap().1;
-    assert_eq!((talk.retransmissions, talk.duplicate_replies, talk.unanswered), (2, 2, 1));
+    let flow = found.analyzer.flows().iter().next().unwrap().1;
+    assert_eq!((flow.retransmissions, flow.duplicate_replies, flow.unanswered), (2, 2, 1));
 }

@@ -8,7 +8,7 @@ use crate::network::{At, Network};
 
 fn diagnosed(packets: &[(u64, Vec<u8>)]) -> (Diagnosis, Evidence, Found) {
     let found = analyze(pcap_at(packets));
-    let evidence = Evidence::busiest(found.analyzer.talks()).unwrap();
+    let evidence = Evidence::busiest(found.analyzer.flows()).unwrap();
     let diagnosis = judge(&evidence);
     println!("{diagnosis:?}\n{evidence:#?}");
     (diagnosis, evidence, found)

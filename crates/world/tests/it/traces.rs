@@ -17,7 +17,7 @@ use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use trace::capture::Capture;
-use trace::{Analyzer, Cause, Filter, Talk};
+use trace::{Analyzer, Cause, Filter, Flow};
 use wire::nfs3::{Procedure, StableHow};
 use world::{ClientSpec, Costs, ServerSpec, World};
 
@@ -97,9 +97,9 @@ fn true_cycle_us(run: &Run) -> f64 {
 fn explains(disk: &'static str, block_us: f64) {
     let (runs, capture) = played(disk);
     let analyzer = analyzed(capture);
-    let talks: Vec<&Talk> = analyzer.talks().iter().map(|(_, talk)| talk).collect();
-    let [talk] = talks[..] else { panic!("one connection") };
-    let pace = &talk.pace;
+    let flows: Vec<&Flow> = analyzer.flows().iter().map(|(_, flow)| flow).collect();
+    let [flow] = flows[..] else { panic!("one connection") };
+    let pace = &flow.pace;
 
     // The stalls are commits, each as long as the disk needs.
     let mut gaps = pace.gaps.clone();
@@ -114,7 +114,7 @@ fn explains(disk: &'static str, block_us: f64) {
     }
 
     // Several calls before the first of them; stop-and-wait behind it, and slower.
-    let phases = pace.phases(talk.first_ns);
+    let phases = pace.phases(flow.first_ns);
     let shares: Vec<f64> = phases.iter().filter_map(|phase| phase.stop_and_wait()).collect();
     assert!(shares[0] < 0.1, "{shares:?}");
     assert!(shares[1..].iter().all(|share| *share > 0.99), "{shares:?}");

@@ -67,7 +67,7 @@ where
     Fut: Future<Output = ()> + Send + 'static,
 {
     let analyzer = captured(play);
-    let evidence = Evidence::busiest(analyzer.talks()).unwrap();
+    let evidence = Evidence::busiest(analyzer.flows()).unwrap();
     let diagnosis = judge(&evidence);
     println!("{diagnosis:?}\n{evidence:#?}");
     diagnosis

@@ -1,6 +1,6 @@
-//! Talks: a client and a server that speak over one pair of ports, however often they connect.
+//! Flows: a client and a server that speak over one pair of ports, however often they connect.
 //!
-//! At most [`TALKS_MAX`] are distinguished; what comes on top is one talk more, of all others.
+//! At most [`FLOWS_MAX`] are distinguished; what comes on top is one flow more, of all others.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ use super::transaction::Transaction;
 use super::work::Work;
 use crate::capture::End;
 
-/// Talks that are distinguished.
-pub const TALKS_MAX: usize = 4096;
-/// Transaction numbers that a talk remembers after their reply.
+/// Flows that are distinguished.
+pub const FLOWS_MAX: usize = 4096;
+/// Transaction numbers that a flow remembers after their reply.
 const REMEMBERED: usize = 128;
 
-/// A talk's place in the table.
+/// A flow's place in the table.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct TalkId(pub(super) u32);
+pub struct FlowId(pub(super) u32);
 
 /// Who speaks with whom.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -35,11 +35,11 @@ pub struct Ends {
 }
 
 #[derive(Debug, Default)]
-pub struct Talks {
-    by_ends: HashMap<Ends, TalkId, RandomState>,
-    talks: Vec<Talk>,
+pub struct Flows {
+    by_ends: HashMap<Ends, FlowId, RandomState>,
+    flows: Vec<Flow>,
     by_hosts: HashMap<Hosts, usize, RandomState>,
-    /// What hosts have in common in all of their talks, one after the other or at once; with the
+    /// What hosts have in common in all of their flows, one after the other or at once; with the
     /// server's place.
     pairs: Vec<(Pair, usize)>,
     by_server: HashMap<End, usize, RandomState>,
@@ -48,7 +48,7 @@ pub struct Talks {
 
 /// One client and one server.
 #[derive(Debug)]
-pub struct Talk {
+pub struct Flow {
     /// None for all that found no place of their own.
     pub ends: Option<Ends>,
     pub tallies: Tallies,
@@ -67,7 +67,7 @@ pub struct Talk {
     /// Calls that a relay passed on, and that count where its client made them.
     pub passed_on: u64,
     /// Where their client made them.
-    pub passed_from: Option<TalkId>,
+    pub passed_from: Option<FlowId>,
     pub unanswered: u64,
     /// Connections that went over to TLS (RFC 9289).
     pub tls: u64,
@@ -96,22 +96,22 @@ pub struct Tally {
     pub latency: Spread,
 }
 
-impl Talks {
-    pub(super) fn of(&mut self, ends: Ends) -> TalkId {
+impl Flows {
+    pub(super) fn of(&mut self, ends: Ends) -> FlowId {
         if let Some(&id) = self.by_ends.get(&ends) {
             return id;
         }
-        let index = self.talks.len();
-        let ends = (index < TALKS_MAX).then_some(ends);
-        if ends.is_none() && index > TALKS_MAX {
-            return TalkId(u32::try_from(TALKS_MAX).unwrap_or(0));
+        let index = self.flows.len();
+        let ends = (index < FLOWS_MAX).then_some(ends);
+        if ends.is_none() && index > FLOWS_MAX {
+            return FlowId(u32::try_from(FLOWS_MAX).unwrap_or(0));
         }
-        let id = TalkId(u32::try_from(index).unwrap_or(0));
+        let id = FlowId(u32::try_from(index).unwrap_or(0));
         if let Some(ends) = ends {
             self.by_ends.insert(ends, id);
         }
         let hosts = self.hosts(ends);
-        self.talks.push(Talk {
+        self.flows.push(Flow {
             ends,
             tallies: Tallies::default(),
             pace: Pace::default(),
@@ -158,21 +158,21 @@ impl Talks {
         place
     }
 
-    /// The round trip between a talk's hosts, by all of their talks.
-    pub fn round_trip(&self, id: TalkId) -> Option<&Rtt> {
+    /// The round trip between a flow's hosts, by all of their flows.
+    pub fn round_trip(&self, id: FlowId) -> Option<&Rtt> {
         self.pair(id).map(|pair| &pair.rtt)
     }
 
-    pub(super) fn round_trip_mut(&mut self, id: TalkId) -> Option<&mut Rtt> {
+    pub(super) fn round_trip_mut(&mut self, id: FlowId) -> Option<&mut Rtt> {
         self.pair_mut(id).map(|pair| &mut pair.rtt)
     }
 
-    /// A talk's hosts, with all of their talks.
-    pub fn pair(&self, id: TalkId) -> Option<&Pair> {
+    /// A flow's hosts, with all of their flows.
+    pub fn pair(&self, id: FlowId) -> Option<&Pair> {
         self.pairs.get(self.get(id)?.hosts).map(|(pair, _)| pair)
     }
 
-    pub(super) fn pair_mut(&mut self, id: TalkId) -> Option<&mut Pair> {
+    pub(super) fn pair_mut(&mut self, id: FlowId) -> Option<&mut Pair> {
         let hosts = self.get(id)?.hosts;
         self.pairs.get_mut(hosts).map(|(pair, _)| pair)
     }
@@ -202,25 +202,25 @@ impl Talks {
         })
     }
 
-    /// Changes a talk, its pair and its server.
+    /// Changes a flow, its pair and its server.
     fn change(
         &mut self,
-        id: TalkId,
-        change: impl FnOnce(&mut Talk, &mut Pair, &mut Service),
+        id: FlowId,
+        change: impl FnOnce(&mut Flow, &mut Pair, &mut Service),
     ) -> Option<()> {
-        let talk = self.talks.get_mut(id.0 as usize)?;
-        let (pair, service) = self.pairs.get_mut(talk.hosts)?;
-        change(talk, pair, self.services.get_mut(*service)?);
+        let flow = self.flows.get_mut(id.0 as usize)?;
+        let (pair, service) = self.pairs.get_mut(flow.hosts)?;
+        change(flow, pair, self.services.get_mut(*service)?);
         Some(())
     }
 
     /// A call was made, with its last byte and its first at these moments; how many are outstanding
     /// on its connection.
-    pub(super) fn called(&mut self, id: TalkId, at: (u64, u64), work: Work) -> u32 {
+    pub(super) fn called(&mut self, id: FlowId, at: (u64, u64), work: Work) -> u32 {
         let (now, first) = at;
         let mut outstanding = 0;
-        self.change(id, |talk, pair, service| {
-            outstanding = talk.pace.called(now, first, work);
+        self.change(id, |flow, pair, service| {
+            outstanding = flow.pace.called(now, first, work);
             let before = Waits::of(&pair.pace);
             pair.pace.called(now, first, work);
             service.called(at, work, before, Waits::of(&pair.pace));
@@ -228,10 +228,10 @@ impl Talks {
         outstanding
     }
 
-    pub(super) fn replied(&mut self, id: TalkId, at: (u64, u64), work: Work, bytes: u32) {
+    pub(super) fn replied(&mut self, id: FlowId, at: (u64, u64), work: Work, bytes: u32) {
         let (now, frame) = at;
-        self.change(id, |talk, pair, service| {
-            talk.pace.replied(now, frame, work, bytes);
+        self.change(id, |flow, pair, service| {
+            flow.pace.replied(now, frame, work, bytes);
             let before = Waits::of(&pair.pace);
             pair.pace.replied(now, frame, work, bytes);
             service.replied(at, work, bytes, before, Waits::of(&pair.pace));
@@ -239,43 +239,43 @@ impl Talks {
     }
 
     /// A call will not be answered any more.
-    pub(super) fn expired(&mut self, id: TalkId, now: u64, work: Work) {
-        self.change(id, |talk, pair, service| {
-            talk.pace.expired(now, work);
+    pub(super) fn expired(&mut self, id: FlowId, now: u64, work: Work) {
+        self.change(id, |flow, pair, service| {
+            flow.pace.expired(now, work);
             let before = Waits::of(&pair.pace);
             pair.pace.expired(now, work);
             service.expired(now, work, before, Waits::of(&pair.pace));
         });
     }
 
-    /// Tells the paces of a talk, its hosts and its server of something that happened.
-    pub(super) fn happened(&mut self, id: TalkId, tell: fn(&mut Pace)) {
-        self.change(id, |talk, pair, service| {
-            [&mut talk.pace, &mut pair.pace, &mut service.pace].into_iter().for_each(tell);
+    /// Tells the paces of a flow, its hosts and its server of something that happened.
+    pub(super) fn happened(&mut self, id: FlowId, tell: fn(&mut Pace)) {
+        self.change(id, |flow, pair, service| {
+            [&mut flow.pace, &mut pair.pace, &mut service.pace].into_iter().for_each(tell);
         });
     }
 
-    pub fn get(&self, id: TalkId) -> Option<&Talk> {
-        self.talks.get(id.0 as usize)
+    pub fn get(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(id.0 as usize)
     }
 
-    pub(super) fn get_mut(&mut self, id: TalkId) -> Option<&mut Talk> {
-        self.talks.get_mut(id.0 as usize)
+    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows.get_mut(id.0 as usize)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (TalkId, &Talk)> {
-        let ids = (0_u32..).map(TalkId);
-        ids.zip(&self.talks)
+    pub fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        let ids = (0_u32..).map(FlowId);
+        ids.zip(&self.flows)
     }
 
     /// Those of which a filter let a call through.
-    pub fn admitted(&self) -> impl Iterator<Item = (TalkId, &Talk)> {
-        self.iter().filter(|(_, talk)| talk.first_ns > 0)
+    pub fn admitted(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        self.iter().filter(|(_, flow)| flow.first_ns > 0)
     }
 
     /// A name for people: `10.0.0.1:900 -> 10.0.0.2:2049`.
-    pub fn name(&self, id: TalkId) -> String {
-        match self.get(id).and_then(|talk| talk.ends) {
+    pub fn name(&self, id: FlowId) -> String {
+        match self.get(id).and_then(|flow| flow.ends) {
             Some(Ends { client, server, is_tcp }) => {
                 let udp = if is_tcp { "" } else { " (UDP)" };
                 format!("{client} -> {server}{udp}")
@@ -285,7 +285,7 @@ impl Talks {
     }
 }
 
-impl Talk {
+impl Flow {
     /// Remembers that a call was answered.
     pub(super) fn remember(&mut self, xid: u32, from_server: bool) {
         self.answered[place(xid)] = Some((xid, from_server));
