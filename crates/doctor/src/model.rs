@@ -8,7 +8,7 @@
 
 use perf::model::closed::network::{Center, Class, Kind, Network};
 use perf::model::transaction::{Capacity, Path, Server, Storage};
-use perf::model::write_log::{LogDevice, Stable, outlook};
+use perf::model::write_log::{LogDevice, Stable, stable_rate};
 
 use super::finding::Gain;
 
@@ -131,7 +131,7 @@ fn gone(stable_ms: f64, floor_ms: f64, log_us: f64, callers: f64) -> f64 {
     let calls = Stable { bytes: SMALL_BYTES, outstanding: callers.clamp(1.0, 256.0) as u32 };
     let floor_us = floor_ms.clamp(0.0, stable_ms) * 1e3;
     let response_us = |sync_us: f64, log: Option<&LogDevice>| {
-        outlook(&small(floor_us, sync_us), Server::Concurrent, log, &calls).response_us
+        stable_rate(&small(floor_us, sync_us), Server::Concurrent, log, &calls).response_us
     };
     // The sync with which the calls take what was measured, halved in.
     let (mut low_us, mut high_us) = (0.0, stable_ms * 1e3);

@@ -9,7 +9,7 @@
 use harness::records::median;
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::stats::Sample;
 
 use super::explain::{PlannedRun, Row};
@@ -162,8 +162,8 @@ pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option
 }
 
 /// A probe's path as it is, without what only changes to it need.
-pub(crate) fn case(path: &Path, server: Server, transfer: &Transfer) -> Case {
-    Case {
+pub(crate) fn case(path: &Path, server: Server, transfer: &Transfer) -> PathCase {
+    PathCase {
         path: *path,
         server,
         transfer: *transfer,

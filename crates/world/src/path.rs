@@ -23,7 +23,7 @@ use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::loggp::Link;
 use perf::model::transaction::{Path, Server, Storage, Transfer};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::model::write_log::{LogDevice, Stable};
 use perf::units::Nanos;
 use server::store::sim::{LogSpec, SimOptions, WriteBack};
@@ -59,7 +59,7 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
 ///
 /// # Errors
 /// [`SimulateError`].
-pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
+pub fn case_mib_per_s(case: &PathCase) -> Result<f64, SimulateError> {
     let (path, with) = of_case(case);
     run(&path, case.server, &case.transfer, with)
 }
@@ -70,12 +70,12 @@ pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
 /// # Errors
 /// [`SimulateError`].
 pub fn stable_per_s(
-    case: &Case,
+    case: &PathCase,
     log: Option<&LogDevice>,
     stable: &Stable,
 ) -> Result<f64, SimulateError> {
     let transfer = Transfer { call_bytes: stable.bytes, ..case.transfer };
-    let (path, with) = of_case(&Case { transfer, ..*case });
+    let (path, with) = of_case(&PathCase { transfer, ..*case });
     let server = case.server;
     let log = log.map(|device| LogSpec { bytes: LOG_BYTES, ..LogSpec::new(device.profile()) });
     let with = move |spec| {
@@ -114,8 +114,8 @@ const STABLE_BYTES_MAX: u64 = 32 << 20;
 const LOG_BYTES: u64 = 1 << 30;
 
 /// A case as a path, and the server that it has.
-fn of_case(case: &Case) -> (Path, impl FnOnce(ServerSpec) -> ServerSpec + Send + use<>) {
-    let Case { mut path, server, transfer, threads, processor_us, ends, .. } = *case;
+fn of_case(case: &PathCase) -> (Path, impl FnOnce(ServerSpec) -> ServerSpec + Send + use<>) {
+    let PathCase { mut path, server, transfer, threads, processor_us, ends, .. } = *case;
     if let Some(ends) = ends {
         // The link's pause makes up what an end takes longer than the link.
         let bytes = transfer.call_bytes as f64;
@@ -202,7 +202,7 @@ fn link(path: &Path) -> Profile {
 }
 
 /// Whether a world of the case writes back before a COMMIT comes.
-pub fn writes_back_early(case: &Case) -> bool {
+pub fn writes_back_early(case: &PathCase) -> bool {
     is_early(&case.path, case.server)
 }
 
@@ -277,7 +277,7 @@ mod tests {
         let transfer = Transfer { call_bytes: 8192, outstanding: 8, commit_bytes: 8 << 20 };
         let run = |threads| {
             let (server, latency_us) = (Server::Concurrent, 0.0);
-            case_mib_per_s(&Case {
+            case_mib_per_s(&PathCase {
                 path,
                 server,
                 transfer,

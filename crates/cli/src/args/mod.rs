@@ -72,7 +72,7 @@ pub(crate) enum Command {
     Papers(bench::papers::Papers),
     /// Simulations and analytical models.
     #[command(subcommand)]
-    Model(study::model::args::Model),
+    Model(study::model::args::ModelCommand),
     #[command(hide = true)]
     Man(Man),
     #[command(hide = true)]

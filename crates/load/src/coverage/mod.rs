@@ -27,7 +27,7 @@ use std::fmt::Write as _;
 
 use fastrand::Rng;
 use perf::model::least_squares::Fitted;
-use perf::model::sweep::{Explained, Form, Observed, throughput};
+use perf::model::sweep::{Explained, Form, SweepPoint, throughput};
 use perf::stats::{Estimate, Sum, mean_in_order};
 
 /// Of one parameter under one noise.
@@ -273,12 +273,12 @@ fn swept(noise: Noise, repeats: usize, seed: u64) -> Vec<Found> {
 }
 
 /// A sweep, so often.
-fn observed(noise: Noise, repeats: usize, seed: u64) -> Vec<Observed> {
+fn observed(noise: Noise, repeats: usize, seed: u64) -> Vec<SweepPoint> {
     let mut process = Process::new(noise, POINT, seed);
     let point = |(at, outstanding): (usize, u32)| {
         let per_s = throughput(Form::Curve, &SWEEP, outstanding).unwrap_or(f64::NAN);
         let us = process.draw(1e6 / per_s, SPREAD, at as f64);
-        Observed { outstanding, per_s: 1e6 / us }
+        SweepPoint { outstanding, per_s: 1e6 / us }
     };
     std::iter::repeat_n(WINDOWS, repeats).flatten().enumerate().map(point).collect()
 }

@@ -6,7 +6,7 @@
 
 use perf::model::transaction::{Capacity, Path, Server, Transfer};
 use perf::model::whatif::Change;
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::stats::median_in_order;
 
 use super::{Found, Noise, Process, SPREAD, SPREAD_OF_BURSTS, TIME};
@@ -121,9 +121,9 @@ pub(super) fn changed(noise: Noise, seed: u64) -> Vec<Found> {
         let (Ok(after), Ok(truth)) = (before.changed(&[change]), truth.changed(&[change])) else {
             continue;
         };
-        let Ok(outlook) = after.outlook(&spread) else { continue };
+        let Ok(prediction) = after.predicted(&spread) else { continue };
         let name = format!("what if, probe, {text} of {outstanding}");
-        answers.push((name, truth.formula().mib_per_s, outlook.formula));
+        answers.push((name, truth.formula().mib_per_s, prediction.formula));
     }
     answers
 }
@@ -140,8 +140,8 @@ fn path() -> Path {
     }
 }
 
-fn case(path: Path, outstanding: u32, small_us: f64) -> Case {
-    let case = Case {
+fn case(path: Path, outstanding: u32, small_us: f64) -> PathCase {
+    let case = PathCase {
         path,
         server: Server::Concurrent,
         transfer: Transfer { call_bytes: 8192, outstanding, commit_bytes: COMMIT_BYTES },

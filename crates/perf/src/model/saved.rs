@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::transaction::{Capacity, Path, Server, Storage, Transfer};
-use super::whatif::believed::Observed;
-use super::whatif::of_path::{Case, Spread};
+use super::whatif::believed::TransferPoint;
+use super::whatif::of_path::{PathCase, Spread};
 
 /// The name under `model`.
 pub const NAME: &str = "path";
@@ -47,7 +47,7 @@ pub struct SavedPath {
     pub spread: [f64; 6],
     /// What was measured of the path as it is.
     #[serde(default)]
-    pub measured: Vec<Observed>,
+    pub measured: Vec<TransferPoint>,
     /// By how much repetitions of the runs that changes are held to differ, percent; `None` where
     /// there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,8 +75,8 @@ pub enum SavedError {
 }
 
 impl SavedPath {
-    pub fn of(case: &Case, spread: &Spread, measured: Vec<Observed>) -> Self {
-        let Case { path, server, transfer, processor_us, .. } = case;
+    pub fn of(case: &PathCase, spread: &Spread, measured: Vec<TransferPoint>) -> Self {
+        let PathCase { path, server, transfer, processor_us, .. } = case;
         let Path { capacity, storage, .. } = path;
         Self {
             round_trip_us: path.round_trip_us,
@@ -166,8 +166,8 @@ impl SavedPath {
         }
     }
 
-    pub fn case(&self) -> Case {
-        Case {
+    pub fn case(&self) -> PathCase {
+        PathCase {
             path: Path {
                 round_trip_us: self.round_trip_us,
                 ser_us_per_kib: self.ser_us_per_kib,
@@ -229,7 +229,7 @@ mod tests {
             ends: Some(Ends { call_us: 20.0, us_per_kib: 1.0 }),
             processor_us: Some(30.0),
             spread: [0.1, 0.0, 0.2, 0.0, 0.0, 0.3],
-            measured: vec![Observed { call_bytes: 8192, outstanding: 4, mib_per_s: 70.0 }],
+            measured: vec![TransferPoint { call_bytes: 8192, outstanding: 4, mib_per_s: 70.0 }],
             runs_differ_pct: Some(3.0),
         }
     }

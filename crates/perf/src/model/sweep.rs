@@ -22,7 +22,7 @@ use super::least_squares::{FitError, Fitted, Parameter, minimize_from};
 
 /// Throughput with so many calls outstanding.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Observed {
+pub struct SweepPoint {
     pub outstanding: u32,
     pub per_s: f64,
 }
@@ -50,7 +50,7 @@ pub const TOLERATED: f64 = 0.15;
 
 /// Reads a sweep: two columns under the heading `outstanding throughput_per_s`, as a curve's file
 /// is built (see [`super::curve`]).
-pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
+pub fn parse(text: &str) -> Result<Vec<SweepPoint>, CurveError> {
     let heading = |cells: &[&str]| match cells {
         ["outstanding", rate] if curve::is_rate(rate) => Some(()),
         _ => None,
@@ -66,14 +66,14 @@ pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
         let outstanding = outstanding as u32;
-        Ok(Observed { outstanding, per_s })
+        Ok(SweepPoint { outstanding, per_s })
     });
     observed.collect()
 }
 
 impl Explained {
     /// Fails with too few points, a point that cannot be, or if the form does not fit.
-    pub fn from(observed: &[Observed], form: Form) -> Result<Self, FitError> {
+    pub fn from(observed: &[SweepPoint], form: Form) -> Result<Self, FitError> {
         check(observed)?;
         let most = observed.iter().map(|point| point.outstanding).max().unwrap_or(1);
         let residuals = |values: &[f64], out: &mut [f64]| {
@@ -89,7 +89,7 @@ impl Explained {
     }
 
     /// The form with the smaller typical error; the other's error beside it, if it fits at all.
-    pub fn best(observed: &[Observed]) -> Result<(Self, Option<Self>), FitError> {
+    pub fn best(observed: &[SweepPoint]) -> Result<(Self, Option<Self>), FitError> {
         let corner = Self::from(observed, Form::Corner);
         let curve = Self::from(observed, Form::Curve);
         match (corner, curve) {
@@ -138,7 +138,7 @@ impl Explained {
     }
 }
 
-fn check(observed: &[Observed]) -> Result<(), FitError> {
+fn check(observed: &[SweepPoint]) -> Result<(), FitError> {
     for (row, point) in (1..).zip(observed) {
         within("outstanding calls", point.outstanding.into(), 1, OUTSTANDING_MAX.into())
             .and_then(|_| positive("throughput", point.per_s))
@@ -190,7 +190,7 @@ fn curve_rates(cycle_us: f64, stage_us: f64, most: u32) -> Vec<f64> {
 }
 
 /// From the point with the fewest calls and the highest throughput.
-fn starts(observed: &[Observed], form: Form) -> Vec<Vec<Parameter>> {
+fn starts(observed: &[SweepPoint], form: Form) -> Vec<Vec<Parameter>> {
     let Some(first) = observed.iter().min_by_key(|point| point.outstanding) else {
         return vec![Vec::new()];
     };
@@ -213,12 +213,12 @@ fn starts(observed: &[Observed], form: Form) -> Vec<Vec<Parameter>> {
 mod tests {
     use super::*;
 
-    fn noisy(form: Form, values: &[f64], windows: &[u32], seed: u64) -> Vec<Observed> {
+    fn noisy(form: Form, values: &[f64], windows: &[u32], seed: u64) -> Vec<SweepPoint> {
         let mut draw = fastrand::Rng::with_seed(seed);
         let point = |&outstanding: &u32| {
             let normal = (0..12).map(|_| draw.f64()).sum::<f64>() - 6.0;
             let per_s = throughput(form, values, outstanding).unwrap() * (1.0 + 0.05 * normal);
-            Observed { outstanding, per_s }
+            SweepPoint { outstanding, per_s }
         };
         windows.iter().map(point).collect()
     }
@@ -299,12 +299,12 @@ mod tests {
             let mut draw = fastrand::Rng::with_seed(seed);
             let point = |outstanding: u32| {
                 let normal = (0..12).map(|_| draw.f64()).sum::<f64>() - 6.0;
-                Observed { outstanding, per_s: rate(outstanding.into()) * (1.0 + 0.03 * normal) }
+                SweepPoint { outstanding, per_s: rate(outstanding.into()) * (1.0 + 0.03 * normal) }
             };
             let windows = (0..5).flat_map(|_| [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
             windows.map(point).collect::<Vec<_>>()
         };
-        let is_told = |observed: &[Observed]| match Explained::best(observed) {
+        let is_told = |observed: &[SweepPoint]| match Explained::best(observed) {
             Ok((best, _)) => best.fitted.systematic.is_some(),
             Err(FitError::Systematic { .. } | FitError::Bad { .. }) => true,
             Err(_) => false,
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_sweep_is_read_from_two_columns() {
-        let point = |outstanding, per_s| Observed { outstanding, per_s };
+        let point = |outstanding, per_s| SweepPoint { outstanding, per_s };
         let text = "outstanding throughput_per_s\n1 1800 # first\n\n2 3500\n";
         assert_eq!(parse(text), Ok(vec![point(1, 1800.0), point(2, 3500.0)]));
         let said = |text: &str| parse(text).unwrap_err().to_string();
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn sweeps_that_cannot_be_are_refused() {
-        let point = |outstanding, per_s| Observed { outstanding, per_s };
-        let bad = |points: &[Observed]| Explained::from(points, Form::Curve).is_err();
+        let point = |outstanding, per_s| SweepPoint { outstanding, per_s };
+        let bad = |points: &[SweepPoint]| Explained::from(points, Form::Curve).is_err();
         assert!(bad(&[]));
         assert!(bad(&[point(1, 1.0), point(2, 2.0)]));
         assert!(bad(&[point(0, 1.0), point(2, 2.0), point(3, 3.0)]));

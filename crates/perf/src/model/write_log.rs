@@ -15,7 +15,7 @@
 //!   syncs the file, as without a log; if the file has records, it also waits for a frame that says
 //!   that they are past.
 //! - What is logged has to come to its place as well. While the log has room nobody waits for that;
-//!   for ever, no more than what the disk writes: [`Outlook::lasting_per_s`].
+//!   for ever, no more than what the disk writes: [`StableRate::lasting_per_s`].
 //!
 //! Not modelled: many files without a log, of which each needs a sync of its own. There the gain is
 //! larger. And writers who hold each other back because the log's device is the disk itself.
@@ -52,7 +52,7 @@ pub struct Stable {
 
 /// What is predicted of stable WRITEs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct StableRate {
     /// WRITEs a second, and how many share a sync or a frame.
     pub turns: Turns,
     /// Mean response time, us.
@@ -200,7 +200,12 @@ impl Syncs for Frames {
 }
 
 /// Stable WRITEs over a path to a server, without a log or with one.
-pub fn outlook(path: &Path, server: Server, log: Option<&LogDevice>, stable: &Stable) -> Outlook {
+pub fn stable_rate(
+    path: &Path,
+    server: Server,
+    log: Option<&LogDevice>,
+    stable: &Stable,
+) -> StableRate {
     let Stable { bytes, outstanding } = *stable;
     let (size, kib) = (bytes as f64, bytes as f64 / KIB);
     let callers = outstanding.max(1);
@@ -227,7 +232,7 @@ pub fn outlook(path: &Path, server: Server, log: Option<&LogDevice>, stable: &St
         }
     };
     let disk_per_s = if call_us > 0.0 { 1e6 / call_us } else { f64::INFINITY };
-    Outlook {
+    StableRate {
         turns,
         response_us: f64::from(callers) / turns.per_s * 1e6,
         lasting_per_s: turns.per_s.min(disk_per_s),
@@ -272,7 +277,7 @@ mod tests {
 
     fn gain(log: &str, bytes: u64, outstanding: u32) -> f64 {
         let stable = Stable { bytes, outstanding };
-        let of = |log| outlook(&PATH, Server::Concurrent, log, &stable).turns.per_s;
+        let of = |log| stable_rate(&PATH, Server::Concurrent, log, &stable).turns.per_s;
         of(Some(&device(log))) / of(None)
     }
 
@@ -313,7 +318,7 @@ mod tests {
         assert!((alone / want - 1.0).abs() < 0.01, "{alone} {want}");
         // Many fill the link, with a log alone.
         let stable = Stable { bytes: 8192, outstanding: 256 };
-        let full = outlook(&PATH, Server::Concurrent, Some(&device("sim:nvram")), &stable);
+        let full = stable_rate(&PATH, Server::Concurrent, Some(&device("sim:nvram")), &stable);
         let link_us = PATH.capacity.call_of_us(8192.0);
         assert!((full.turns.per_s * link_us / 1e6 - 1.0).abs() < 0.02, "{full:?}");
         // A log as slow as the disk is no help.
@@ -331,7 +336,7 @@ mod tests {
         };
         let stable = Stable { bytes: 4096, outstanding: 30 };
         let per_s = |text: &str| {
-            outlook(&near, Server::Concurrent, Some(&device(text)), &stable).turns.per_s
+            stable_rate(&near, Server::Concurrent, Some(&device(text)), &stable).turns.per_s
         };
         let (one, two) = (per_s("1ms"), per_s("1ms,both=1ms"));
         assert!((one * 2_000.0 / 30e6 - 1.0).abs() < 0.01, "{one}");
@@ -346,7 +351,7 @@ mod tests {
             ..PATH
         };
         let stable = Stable { bytes: 64 << 10, outstanding: 256 };
-        let logged = outlook(&path, Server::Concurrent, Some(&device("sim:hdd")), &stable);
+        let logged = stable_rate(&path, Server::Concurrent, Some(&device("sim:hdd")), &stable);
         assert!(logged.turns.together <= 16.0, "{logged:?}");
         assert_eq!(gain("sim:nvram", 1 << 20, 4), 1.0);
     }
@@ -359,7 +364,7 @@ mod tests {
             ..PATH
         };
         let stable = Stable { bytes: 8192, outstanding: 64 };
-        let logged = outlook(&path, Server::Concurrent, Some(&device("sim:nvram")), &stable);
+        let logged = stable_rate(&path, Server::Concurrent, Some(&device("sim:nvram")), &stable);
         assert!((logged.lasting_per_s * 8.0 * 5.12 / 1e6 - 1.0).abs() < 1e-9, "{logged:?}");
         assert!(logged.turns.per_s > 1.5 * logged.lasting_per_s, "{logged:?}");
     }

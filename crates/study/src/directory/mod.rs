@@ -29,7 +29,7 @@ use perf::units::Nanos;
 use tokio::sync::oneshot;
 
 use self::job::{Job, Measured, Plan};
-use self::outcome::Outcome;
+use self::outcome::DirectoryStudy;
 use crate::server_study::args::Study;
 use crate::server_study::written;
 
@@ -49,7 +49,11 @@ pub(crate) fn run(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<(), 
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome.measured))
 }
 
-async fn measure(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<Outcome, Failure> {
+async fn measure(
+    args: &Study,
+    dir: &Path,
+    verbosity: Verbosity,
+) -> Result<DirectoryStudy, Failure> {
     let mut interrupts = Interrupts::catch()?;
     let clock = Clock::real();
     let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
@@ -70,7 +74,7 @@ async fn measure(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<Outco
         }
     };
     let diagnosis = diagnosis(&measured);
-    Ok(Outcome {
+    Ok(DirectoryStudy {
         plan,
         started,
         command: shell::own(),

@@ -22,7 +22,7 @@ use super::job::{Crowds, Measured, PROGRAMS, Plan};
 
 /// Everything that a report or a record says.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct DirectoryStudy {
     pub(super) plan: Plan,
     pub(super) started: String,
     pub(super) command: String,
@@ -37,7 +37,7 @@ pub(super) struct Outcome {
 
 /// So many programs: measured, and predicted where they are more than two.
 #[derive(Clone, Debug)]
-pub(super) struct Point {
+pub(super) struct ProgramsPoint {
     pub(super) programs: usize,
     pub(super) mib_per_s: Option<Sample>,
     pub(super) predicted_mib_per_s: Option<f64>,
@@ -50,17 +50,17 @@ pub(super) struct Part {
     pub(super) us: f64,
 }
 
-impl Outcome {
-    pub(super) fn curve(&self, kind: Kind) -> Vec<Point> {
+impl DirectoryStudy {
+    pub(super) fn curve(&self, kind: Kind) -> Vec<ProgramsPoint> {
         let of = |programs| {
             let is_one = |one: &&Crowds| one.kind == kind && one.programs == programs;
             let crowds = self.measured.crowds.iter().find(is_one)?;
             records::sample(crowds.runs.iter().map(Crowd::mib_per_s))
         };
         let rate = |programs| Some(of(programs)?.median()).filter(|rate| *rate > 0.0);
-        let model = rate(1).zip(rate(2)).map(|(one, two)| Model::of(one, two));
+        let model = rate(1).zip(rate(2)).map(|(one, two)| Contention::of(one, two));
         PROGRAMS
-            .map(|programs| Point {
+            .map(|programs| ProgramsPoint {
                 programs,
                 mib_per_s: of(programs),
                 predicted_mib_per_s: model
@@ -73,7 +73,7 @@ impl Outcome {
     /// The number of programs that gave most, against one: predicted and measured.
     pub(super) fn gain(&self, kind: Kind) -> Option<(usize, Gain)> {
         let curve = self.curve(kind);
-        let of = |point: &Point| Some(point.mib_per_s.as_ref()?.median());
+        let of = |point: &ProgramsPoint| Some(point.mib_per_s.as_ref()?.median());
         let one = curve.first()?.mib_per_s.clone()?;
         let predicted = curve.iter().filter(|point| point.predicted_mib_per_s.is_some());
         let most =
@@ -152,14 +152,14 @@ impl Outcome {
 
 /// See the module's head: a delay and a queue, in us of a call.
 #[derive(Clone, Copy, Debug)]
-struct Model {
+struct Contention {
     delay_us: f64,
     queue_us: f64,
     /// MiB of a call.
     mib: f64,
 }
 
-impl Model {
+impl Contention {
     /// From the rates of one program and of two, both above zero.
     fn of(one_mib_per_s: f64, two_mib_per_s: f64) -> Self {
         let mib = load::directory::BLOCK_BYTES as f64 / f64::from(1 << 20);
@@ -185,18 +185,18 @@ mod tests {
 
     #[test]
     fn programs_that_do_not_wait_for_each_other_give_in_proportion() {
-        let rate = Model::of(3.0, 6.0).rate(16).unwrap();
+        let rate = Contention::of(3.0, 6.0).rate(16).unwrap();
         assert!((rate - 48.0).abs() < 1e-6, "{rate}");
         // Two are faster than twice one: that is noise, and no delay is negative.
-        assert!((Model::of(3.0, 7.0).rate(4).unwrap() - 12.0).abs() < 1e-6);
+        assert!((Contention::of(3.0, 7.0).rate(4).unwrap() - 12.0).abs() < 1e-6);
     }
 
     #[test]
     fn programs_that_wait_for_one_place_give_no_more_than_it_serves() {
-        let rate = Model::of(3.0, 3.0).rate(16).unwrap();
+        let rate = Contention::of(3.0, 3.0).rate(16).unwrap();
         assert!((rate - 3.0).abs() < 1e-6, "{rate}");
         // T1 = 2, D = 1: two give 2 / 2.5 instead of 1 / 2, and at most 1.
-        let model = Model::of(0.5, 0.8);
+        let model = Contention::of(0.5, 0.8);
         assert!((model.queue_us - model.delay_us).abs() < 1e-6, "{model:?}");
         assert!((0.97..1.0).contains(&model.rate(16).unwrap()));
     }

@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::counted::Counted;
 use super::job::{Measured, PROGRAMS};
-use super::outcome::Outcome;
+use super::outcome::DirectoryStudy;
 
 /// The whole record.
-pub(super) fn record(outcome: &Outcome) -> Run {
+pub(super) fn record(outcome: &DirectoryStudy) -> Run {
     let mut run = records::begin(outcome.started.clone());
     run.target = Target {
         kind: "directory".to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn record(outcome: &Outcome) -> Run {
 }
 
 /// What the kernel counted in each step, and what doctor makes of it.
-fn model(run: &mut Run, outcome: &Outcome) {
+fn model(run: &mut Run, outcome: &DirectoryStudy) {
     for (name, counted) in steps(&outcome.measured) {
         let value = counted.map_or(json!(null), of_kernel);
         run.model.insert(format!("counted_{name}"), value);
@@ -65,7 +65,7 @@ fn model(run: &mut Run, outcome: &Outcome) {
 }
 
 /// Calls of single programs.
-fn calls(run: &mut Run, outcome: &Outcome) {
+fn calls(run: &mut Run, outcome: &DirectoryStudy) {
     let measured = &outcome.measured;
     for (name, times) in single(measured) {
         if let Some(sample) = us(times) {
@@ -85,7 +85,7 @@ fn calls(run: &mut Run, outcome: &Outcome) {
     }
 }
 
-fn throughput(run: &mut Run, outcome: &Outcome) {
+fn throughput(run: &mut Run, outcome: &DirectoryStudy) {
     for (kind, name) in [(Kind::Write, "write_stable"), (Kind::Read, "read")] {
         for point in outcome.curve(kind) {
             let n = point.programs;
@@ -184,11 +184,11 @@ fn of_kernel(counted: &Counted) -> serde_json::Value {
 }
 
 /// What the reader must know before trusting a number.
-pub(super) fn warnings(outcome: &Outcome) -> impl Iterator<Item = Warning> {
+pub(super) fn warnings(outcome: &DirectoryStudy) -> impl Iterator<Item = Warning> {
     durability_warning(outcome).into_iter().chain(memory_warning(outcome))
 }
 
-fn durability_warning(outcome: &Outcome) -> Option<Warning> {
+fn durability_warning(outcome: &DirectoryStudy) -> Option<Warning> {
     let kind = &outcome.file_system.kind;
     match outcome.file_system.flushed {
         Some(Durability::Stable) => None,
@@ -205,7 +205,7 @@ fn durability_warning(outcome: &Outcome) -> Option<Warning> {
     }
 }
 
-fn memory_warning(outcome: &Outcome) -> Option<Warning> {
+fn memory_warning(outcome: &DirectoryStudy) -> Option<Warning> {
     let kind = &outcome.file_system.kind;
     match outcome.memory_share() {
         (Some(share), how) if share > FROM_MEMORY_MAX => Some(Warning::new(

@@ -11,13 +11,13 @@ use report::{
 
 use super::counted::{Counted, Operation};
 use super::job::Measured;
-use super::outcome::{Outcome, Part};
+use super::outcome::{DirectoryStudy, Part};
 use super::record::{SPANS, file_rates, single, us};
 use crate::server_study::report::environment;
 use crate::server_study::report::parameters::parameter;
 
 /// The whole report.
-pub(super) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
+pub(super) fn report(outcome: &DirectoryStudy, run: &Run) -> StudyReport {
     StudyReport {
         title: "nfskit study".to_owned(),
         generated_at: outcome.started.clone(),
@@ -42,7 +42,7 @@ pub(super) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
     }
 }
 
-fn mount(outcome: &Outcome) -> String {
+fn mount(outcome: &DirectoryStudy) -> String {
     let options = outcome.file_system.mount_options.as_deref().unwrap_or("options not known");
     match &outcome.diagnosis {
         None => format!("mounted {options}"),
@@ -61,7 +61,7 @@ fn title(kind: Kind) -> &'static str {
     }
 }
 
-fn headline(outcome: &Outcome) -> Headline {
+fn headline(outcome: &DirectoryStudy) -> Headline {
     let parts = outcome.parts();
     let all: f64 = parts.iter().map(|part| part.us).sum();
     let most = parts.iter().max_by(|a, b| a.us.total_cmp(&b.us));
@@ -87,7 +87,7 @@ fn headline(outcome: &Outcome) -> Headline {
     Headline { sentence: sentences.join(" "), facts: facts(outcome) }
 }
 
-fn facts(outcome: &Outcome) -> Vec<Fact> {
+fn facts(outcome: &DirectoryStudy) -> Vec<Fact> {
     let rate = |name: &str| {
         let (_, span) = SPANS.into_iter().find(|(known, _)| *known == name)?;
         Some(format!("{:.1} MiB/s", file_rates(&outcome.measured, span)?.median()))
@@ -111,7 +111,7 @@ fn facts(outcome: &Outcome) -> Vec<Fact> {
     .collect()
 }
 
-fn survives(outcome: &Outcome) -> &'static str {
+fn survives(outcome: &DirectoryStudy) -> &'static str {
     match outcome.file_system.flushed {
         Some(Durability::Stable) => {
             "it survives a loss of power, if server and disks keep what they promise"
@@ -138,7 +138,7 @@ fn time(us: f64) -> String {
     if us < 1e3 { format!("{us:.0} us") } else { format!("{:.2} ms", us / 1e3) }
 }
 
-fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+fn parameters(outcome: &DirectoryStudy) -> Vec<Parameter> {
     const HOW: [(&str, &str); 8] = [
         ("create", "open(2) with O_CREAT and O_EXCL, and close(2), in an empty directory."),
         ("stat_known", "stat(2) of a file that was just made: from the client's memory, mostly."),
@@ -166,7 +166,7 @@ fn median(name: String, unit: &str, sample: &Sample, how: &str) -> Parameter {
     parameter(&name, sample.median_estimate(), (unit, sample.n()), how)
 }
 
-fn cycles(outcome: &Outcome) -> Vec<Cycle> {
+fn cycles(outcome: &DirectoryStudy) -> Vec<Cycle> {
     let terms: Vec<Term> = outcome
         .parts()
         .into_iter()
@@ -179,7 +179,7 @@ fn cycles(outcome: &Outcome) -> Vec<Cycle> {
     }]
 }
 
-fn plot(outcome: &Outcome, kind: Kind) -> ThroughputPlot {
+fn plot(outcome: &DirectoryStudy, kind: Kind) -> ThroughputPlot {
     let points = outcome.curve(kind).into_iter().map(|point| {
         let sample = point.mib_per_s.as_ref();
         CurvePoint {
@@ -197,7 +197,7 @@ fn plot(outcome: &Outcome, kind: Kind) -> ThroughputPlot {
     }
 }
 
-fn step(outcome: &Outcome, kind: Kind) -> Option<Step> {
+fn step(outcome: &DirectoryStudy, kind: Kind) -> Option<Step> {
     let (programs, gain) = outcome.gain(kind)?;
     let before = outcome.curve(kind).first()?.mib_per_s.as_ref()?.median();
     Some(Step {
@@ -208,7 +208,7 @@ fn step(outcome: &Outcome, kind: Kind) -> Option<Step> {
     })
 }
 
-fn tables(outcome: &Outcome) -> Vec<Numbers> {
+fn tables(outcome: &DirectoryStudy) -> Vec<Numbers> {
     let counted = outcome.measured.mount.as_ref().map(|_| counted(&outcome.measured));
     counted.into_iter().chain(outcome.diagnosis.as_ref().map(diagnosis)).collect()
 }
@@ -290,7 +290,7 @@ fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
-fn method(outcome: &Outcome) -> Vec<String> {
+fn method(outcome: &DirectoryStudy) -> Vec<String> {
     let plan = &outcome.plan;
     let mut paragraphs = vec![
         format!(
@@ -320,7 +320,7 @@ fn method(outcome: &Outcome) -> Vec<String> {
     paragraphs
 }
 
-fn counting(outcome: &Outcome) -> String {
+fn counting(outcome: &DirectoryStudy) -> String {
     match &outcome.measured.mount {
         Some(mount) => format!(
             "The directory is on {mount}: its counters were read before and after each step, and \

@@ -10,7 +10,7 @@ use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::infer::Inferred;
 use perf::model::least_squares::{FitError, Found};
-use perf::model::whatif::of_server::{Base, Outlook, answer};
+use perf::model::whatif::of_server::{Base, ServerPrediction, answer};
 use perf::record::Run as Record;
 
 use super::known::Facts;
@@ -65,7 +65,7 @@ pub(super) fn infer(curve: &Curve, path: &Path, facts: &Facts) -> Result<Inferre
 
 /// The server without a change, with what explains the curve as well: where it saturates, and by
 /// what.
-fn as_it_is(curve: &Curve, inferred: &Inferred) -> Result<Outlook, Failure> {
+fn as_it_is(curve: &Curve, inferred: &Inferred) -> Result<ServerPrediction, Failure> {
     let base = Base {
         per_s: curve.peak_per_s() / 2.0,
         callers: None,
@@ -111,7 +111,7 @@ pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
     Failure::check(format!("{}: {error}", path.display()), advice)
 }
 
-fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &Outlook) {
+fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &ServerPrediction) {
     let n = inferred.fitted.residuals.len() as u64;
     for found in &inferred.fitted.parameters {
         record.estimate(found.name, &found.estimate, found.unit, n);
@@ -122,7 +122,7 @@ fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &Outlook) {
     record.estimate("saturation_per_s", &as_it_is.saturation_per_s, "1/s", n);
 }
 
-fn text(curve: &Curve, inferred: &Inferred, as_it_is: &Outlook) -> String {
+fn text(curve: &Curve, inferred: &Inferred, as_it_is: &ServerPrediction) -> String {
     let mut text = String::new();
     let overall = span(curve.overall_response_us());
     writeln!(text, "{:<22}{overall}", "overall response time").ok();

@@ -3,7 +3,7 @@
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
-use perf::model::cycle::interim::{Interim, Observed, parse};
+use perf::model::cycle::interim::{Interim, MtuPoint, parse};
 use perf::record::Run as Record;
 
 use super::{Page, source};
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     page.line(format_args!("T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us\n"));
     page.text.push_str(&points(&model, &observed, fitted, &mut page.record));
     match refuted {
-        Some((Observed { mtu_bytes, .. }, error)) => {
+        Some((MtuPoint { mtu_bytes, .. }, error)) => {
             let percent = error * 100.0;
             page.line(format_args!("refuted: at an MTU of {mtu_bytes} it is {percent:+.1} % off"));
             let text = format!("at an MTU of {mtu_bytes} by {percent:+.1} %");
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 }
 
 /// How many of the measurements the model is fitted to, and the model.
-fn fit(args: &Args, observed: &[Observed]) -> Result<(usize, Interim), Failure> {
+fn fit(args: &Args, observed: &[MtuPoint]) -> Result<(usize, Interim), Failure> {
     let fitted = match args.fit {
         Some(fit) => fit as usize,
         None => observed.len().saturating_sub(1),
@@ -60,10 +60,10 @@ fn fit(args: &Args, observed: &[Observed]) -> Result<(usize, Interim), Failure> 
     Ok((fitted, model))
 }
 
-fn points(model: &Interim, observed: &[Observed], fitted: usize, record: &mut Record) -> String {
+fn points(model: &Interim, observed: &[MtuPoint], fitted: usize, record: &mut Record) -> String {
     let names = ["MTU", "measured", "model", "error"].map(right);
     let mut table = Table::new(names.into_iter().chain([left("")]));
-    for (at, Observed { mtu_bytes, mbit_per_s }) in observed.iter().enumerate() {
+    for (at, MtuPoint { mtu_bytes, mbit_per_s }) in observed.iter().enumerate() {
         let predicted = model.mbit_per_s(*mtu_bytes);
         let percent = (predicted / mbit_per_s - 1.0) * 100.0;
         let how = if at < fitted { "fitted" } else { "predicted" };

@@ -24,20 +24,20 @@ use harness::verbosity::Verbosity;
 use perf::model::least_squares::Fitted;
 use perf::record::{Run as Record, Target, Workload};
 
-use self::args::Model;
+use self::args::ModelCommand;
 
 /// Runs the command.
-pub fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
+pub fn run(model: &ModelCommand, verbosity: Verbosity) -> Result<(), Failure> {
     match model {
-        Model::Cycle(cycle) => cycle::run(cycle, verbosity),
-        Model::Fit(fit) => fit::run(fit, verbosity),
-        Model::Infer(infer) => infer::run(infer, verbosity),
-        Model::Interim(interim) => interim::run(interim, verbosity),
-        Model::Network(network) => network::run(network, verbosity),
-        Model::Predict(predict) => predict::run(predict, verbosity),
-        Model::Sensitivity(sensitivity) => sensitivity::run(sensitivity, verbosity),
-        Model::Simulate(simulate) => simulate::run(simulate, verbosity),
-        Model::Whatif(whatif) => whatif::run(whatif, verbosity),
+        ModelCommand::Cycle(cycle) => cycle::run(cycle, verbosity),
+        ModelCommand::Fit(fit) => fit::run(fit, verbosity),
+        ModelCommand::Infer(infer) => infer::run(infer, verbosity),
+        ModelCommand::Interim(interim) => interim::run(interim, verbosity),
+        ModelCommand::Network(network) => network::run(network, verbosity),
+        ModelCommand::Predict(predict) => predict::run(predict, verbosity),
+        ModelCommand::Sensitivity(sensitivity) => sensitivity::run(sensitivity, verbosity),
+        ModelCommand::Simulate(simulate) => simulate::run(simulate, verbosity),
+        ModelCommand::Whatif(whatif) => whatif::run(whatif, verbosity),
     }
 }
 

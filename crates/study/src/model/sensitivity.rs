@@ -141,7 +141,7 @@ fn of_sweep(explained: &sweep::Explained) -> Seen {
     }
 }
 
-fn of_trace(case: &whatif::of_trace::Case) -> Seen {
+fn of_trace(case: &whatif::of_trace::TraceCase) -> Seen {
     Seen {
         model: "a trace: way and demand of its average call",
         base_us: case.way_us + case.demand_us(),

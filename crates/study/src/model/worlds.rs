@@ -18,7 +18,7 @@ use load::mix::Operation::{self, Getattr, Read};
 use load::mix::table::Sureness;
 use perf::model::queue::file_server::{DiskLines, FileServer};
 use perf::model::sweep::Explained as Sweep;
-use perf::model::whatif::of_trace::Case;
+use perf::model::whatif::of_trace::TraceCase;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, Topology};
 
@@ -63,7 +63,7 @@ impl Stage {
         }
     }
 
-    pub(super) fn of_trace(case: &Case) -> Self {
+    pub(super) fn of_trace(case: &TraceCase) -> Self {
         Self {
             way_us: case.way_us,
             demand_us: case.demand_us(),

@@ -8,7 +8,7 @@
 use load::error::Error;
 use load::study::{Configuration, Study, Subject, transfer};
 use perf::model::transaction::{Path, Server};
-use perf::model::whatif::believed::{Observed, observed};
+use perf::model::whatif::believed::{TransferPoint, observed};
 use perf::units::Nanos;
 
 use crate::explain::{Explanation, PlannedRun, Row};
@@ -17,7 +17,7 @@ use crate::explain::{Explanation, PlannedRun, Row};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Base {
     /// Without the beginning and the end of runs.
-    pub(super) points: Vec<Observed>,
+    pub(super) points: Vec<TransferPoint>,
     /// By how much the longer run that differs most is above its point in the sweep, percent of
     /// that; `None` where there is no longer run, or none differs.
     pub(super) differs_pct: Option<f64>,
@@ -80,7 +80,7 @@ pub(super) async fn measured<S: Subject>(
 
 /// What runs of a configuration have at the mean, and by how much of it they differ.
 struct Long {
-    point: Observed,
+    point: TransferPoint,
     differ_pct: f64,
 }
 
@@ -115,10 +115,10 @@ fn point(
     server: Server,
     configuration: &Configuration,
     mib_per_s: f64,
-) -> Option<Observed> {
+) -> Option<TransferPoint> {
     let mib_per_s = mib_per_s / run.ends(path, server, configuration);
     let transfer = transfer(configuration, run.commit_bytes);
-    (mib_per_s.is_finite() && mib_per_s > 0.0).then_some(Observed {
+    (mib_per_s.is_finite() && mib_per_s > 0.0).then_some(TransferPoint {
         call_bytes: transfer.call_bytes,
         outstanding: transfer.outstanding,
         mib_per_s,
@@ -126,7 +126,7 @@ fn point(
 }
 
 /// Of the longer run that differs most.
-fn differs_pct(swept: &[Observed], longer: &[Observed]) -> Option<f64> {
+fn differs_pct(swept: &[TransferPoint], longer: &[TransferPoint]) -> Option<f64> {
     let differs = longer.iter().filter_map(|long| {
         let short = observed(swept, long.call_bytes, long.outstanding)?;
         Some(100.0 * (long.mib_per_s / short - 1.0))
@@ -135,11 +135,11 @@ fn differs_pct(swept: &[Observed], longer: &[Observed]) -> Option<f64> {
 }
 
 /// The longer runs, and of the sweep what they do not have.
-fn joined(longer: Vec<Observed>, swept: &[Observed]) -> Vec<Observed> {
+fn joined(longer: Vec<TransferPoint>, swept: &[TransferPoint]) -> Vec<TransferPoint> {
     let rest = swept
         .iter()
         .filter(|short| observed(&longer, short.call_bytes, short.outstanding).is_none());
-    let rest: Vec<Observed> = rest.copied().collect();
+    let rest: Vec<TransferPoint> = rest.copied().collect();
     longer.into_iter().chain(rest).collect()
 }
 
@@ -147,8 +147,8 @@ fn joined(longer: Vec<Observed>, swept: &[Observed]) -> Vec<Observed> {
 mod tests {
     use super::*;
 
-    fn at(outstanding: u32, mib_per_s: f64) -> Observed {
-        Observed { call_bytes: 8192, outstanding, mib_per_s }
+    fn at(outstanding: u32, mib_per_s: f64) -> TransferPoint {
+        TransferPoint { call_bytes: 8192, outstanding, mib_per_s }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::saved::SavedPath;
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
@@ -35,7 +35,7 @@ use crate::probe::args::Probe;
 
 /// Everything that was found, and how.
 #[derive(Debug)]
-struct Outcome {
+struct Probed {
     url: String,
     version: u32,
     proto: &'static str,
@@ -123,7 +123,7 @@ pub fn quick(target: &Target, verbosity: Verbosity) -> Result<Found, Failure> {
 /// As the command has it unless it is given.
 const REPLY_LIMIT: Nanos = Nanos::from_secs(30);
 
-async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure> {
+async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Probed, Failure> {
     let mut interrupts = Interrupts::catch()?;
     let clock = Clock::real();
     let reached = |links| {
@@ -151,7 +151,7 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         };
         let now = clock.now();
         let drains = measured.iter().map(|run| planned.drain.of(&run.configuration, planned.time));
-        Ok(Outcome {
+        Ok(Probed {
             base,
             noise_pct: explanation.choice.noise_pct,
             url: args.target.to_string(),
@@ -200,12 +200,12 @@ async fn sampled(
     Ok((measured, samples))
 }
 
-impl Outcome {
+impl Probed {
     /// As `nfskit model` takes it: the window that the model recommends.
     fn saved(&self) -> SavedPath {
         let Findings { path, .. } = &self.findings;
         let after = self.explanation.after;
-        let case = Case {
+        let case = PathCase {
             path: *path,
             server: self.explanation.servers[0],
             transfer: sweep::transfer(&after, self.commit_bytes),

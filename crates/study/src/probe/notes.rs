@@ -4,12 +4,12 @@ use load::probe::concurrency::AtLeast;
 use perf::model::transaction::{Bound, Server};
 use perf::stats::Estimate;
 
-use super::{Outcome, base};
+use super::{Probed, base};
 use crate::explain::Forms;
 
 /// How the server treats its disk, as far as it shows: by the form that fits the sweep
 /// better.
-pub(super) fn form(outcome: &Outcome) -> String {
+pub(super) fn form(outcome: &Probed) -> String {
     let explanation = &outcome.explanation;
     let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
     let Forms { stall_pct, concurrent_pct } = forms;
@@ -56,7 +56,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn of(outcome: &Outcome) -> Self {
+    pub(super) fn of(outcome: &Probed) -> Self {
         let findings = &outcome.findings;
         let is_told = |estimate: &Estimate| match estimate.ci95 {
             Some(ci95) => ci95.lo > 0.0,
@@ -88,7 +88,7 @@ const CURVES_MAX: usize = 2;
 type Note = (&'static str, String);
 
 /// Each with a code for the record.
-pub(super) fn unidentified(outcome: &Outcome) -> Vec<Note> {
+pub(super) fn unidentified(outcome: &Probed) -> Vec<Note> {
     let shown = Shown::of(outcome);
     let all = [
         stability(outcome, &shown),
@@ -103,7 +103,7 @@ pub(super) fn unidentified(outcome: &Outcome) -> Vec<Note> {
     all.into_iter().flatten().collect()
 }
 
-fn stability(outcome: &Outcome, shown: &Shown) -> Option<Note> {
+fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
     if outcome.version == 2 {
         let text = "T_op and T_B cannot be told apart: every WRITE of version 2 is stable, and T_B \
                     is in T_op here; version=3 in the URL tells them apart";
@@ -120,7 +120,7 @@ fn stability(outcome: &Outcome, shown: &Shown) -> Option<Note> {
     (!shown.block).then(|| ("small-stability", text.to_owned()))
 }
 
-fn operation(outcome: &Outcome, shown: &Shown) -> Option<Note> {
+fn operation(outcome: &Probed, shown: &Shown) -> Option<Note> {
     let excess_us = outcome.findings.null_excess_us;
     let text = match excess_us > 0.0 {
         true => format!(
@@ -135,7 +135,7 @@ fn operation(outcome: &Outcome, shown: &Shown) -> Option<Note> {
     (!shown.operation).then_some(("operation", text))
 }
 
-fn overhead(outcome: &Outcome) -> Option<Note> {
+fn overhead(outcome: &Probed) -> Option<Note> {
     let findings = &outcome.findings;
     let counted_us = findings.path.overhead_us;
     let text = || {
@@ -148,7 +148,7 @@ fn overhead(outcome: &Outcome) -> Option<Note> {
     (findings.overhead_us.value > counted_us).then(|| ("overhead", text()))
 }
 
-fn servers(outcome: &Outcome) -> Option<Note> {
+fn servers(outcome: &Probed) -> Option<Note> {
     let at_least = outcome.concurrency.servers.and_then(|servers| servers.at_least)?;
     let why = match at_least {
         AtLeast::NullIsNoFaster => "NULL calls come no faster than WRITEs",
@@ -161,7 +161,7 @@ fn servers(outcome: &Outcome) -> Option<Note> {
     Some(("servers", text))
 }
 
-fn unmeasured(outcome: &Outcome) -> Option<Note> {
+fn unmeasured(outcome: &Probed) -> Option<Note> {
     let (unanswered, runs) = outcome.unanswered;
     let windows = outcome.unmeasured();
     let of_windows = match windows {
@@ -183,7 +183,7 @@ fn unmeasured(outcome: &Outcome) -> Option<Note> {
 }
 
 /// Which of two throughputs a change is held to.
-fn held(outcome: &Outcome) -> Option<Note> {
+fn held(outcome: &Probed) -> Option<Note> {
     let pct = outcome.base.differs_pct?;
     let than = if pct < 0.0 { "less" } else { "more" };
     let text = format!(
@@ -195,7 +195,7 @@ fn held(outcome: &Outcome) -> Option<Note> {
     Some(("base", text))
 }
 
-fn saturation(outcome: &Outcome, shown: &Shown) -> Option<Note> {
+fn saturation(outcome: &Probed, shown: &Shown) -> Option<Note> {
     let is_measured = outcome.unmeasured() < outcome.explanation.rows.len();
     let text = "no window of the sweep fills the way: what limits in the end was seen in bursts \
                 only";
@@ -203,7 +203,7 @@ fn saturation(outcome: &Outcome, shown: &Shown) -> Option<Note> {
 }
 
 /// What 2 T_prop is made of.
-fn way(outcome: &Outcome) -> String {
+fn way(outcome: &Probed) -> String {
     let latency_us = outcome.latency_us();
     if latency_us == 0.0 {
         return "L and the fixed costs of both ends cannot be told apart from one end: 2 T_prop has \
@@ -246,7 +246,7 @@ mod tests {
     }
 
     /// A server whose parameters all show.
-    fn outcome() -> Outcome {
+    fn outcome() -> Probed {
         let path = Path {
             round_trip_us: 200.0,
             ser_us_per_kib: 9.0,
@@ -280,7 +280,7 @@ mod tests {
         };
         let counted = Some(Servers { count: all(3.0), at_least: None });
         let configuration = Configuration { subject: 0, call_bytes: 8192, outstanding: 1 };
-        Outcome {
+        Probed {
             url: "nfs://server/export".to_owned(),
             version: 3,
             proto: "tcp",
@@ -381,11 +381,11 @@ mod tests {
 
     #[test]
     fn version_2_and_an_emulated_link_are_known_by_what_they_leave_open() {
-        let printed = text(&Outcome { version: 2, ..outcome() });
+        let printed = text(&Probed { version: 2, ..outcome() });
         assert!(printed.contains("T_op + T_B") && !printed.contains("T_B, 8 KiB"), "{printed}");
         assert!(!printed.contains("stable together"), "{printed}");
         let link = "L=80us".parse().unwrap();
-        let printed = text(&Outcome { link, ..outcome() });
+        let printed = text(&Probed { link, ..outcome() });
         assert!(
             printed.contains("160 us are those of the emulated link; the other 40 us"),
             "{printed}"
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_least_number_of_servers_has_its_own_reason() {
         let mut least = outcome();
-        let with = |least: &mut Outcome, why| {
+        let with = |least: &mut Probed, why| {
             let servers = Servers { count: all(3.0), at_least: Some(why) };
             least.concurrency.servers = Some(servers);
             text(least)

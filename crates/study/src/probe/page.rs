@@ -4,10 +4,10 @@ use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::screen::{Parameter, parameters};
-use super::{Outcome, notes};
+use super::{Probed, notes};
 use crate::explain::{Row, bytes, sentence};
 
-pub(super) fn html(outcome: &Outcome) -> String {
+pub(super) fn html(outcome: &Probed) -> String {
     let explanation = &outcome.explanation;
     let mut facts = vec![
         ("Server".to_owned(), outcome.url.clone()),
@@ -49,7 +49,7 @@ const METHOD: [&str; 2] = [
      beside.",
 ];
 
-fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
+fn plot(outcome: &Probed, size: u32) -> CurvesPlot {
     let rows: Vec<&Row> = outcome.explanation.curve(0, size).collect();
     let points = |of: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
         let point = |row: &&Row| Some((row.configuration.outstanding as f64, of(row)?));

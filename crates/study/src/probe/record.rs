@@ -5,9 +5,9 @@ use perf::record::{Run as Record, Target, Warning};
 use serde_json::json;
 
 use super::screen::parameters;
-use super::{Outcome, notes};
+use super::{Probed, notes};
 
-pub(super) fn json(outcome: &Outcome) -> String {
+pub(super) fn json(outcome: &Probed) -> String {
     let mut record = records::begin(outcome.started.clone());
     record.target = Target {
         kind: "server".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
 }
 
 /// The parameters of the path, and the single WRITEs that they are from.
-fn path(record: &mut Record, outcome: &Outcome) {
+fn path(record: &mut Record, outcome: &Probed) {
     for parameter in parameters(outcome) {
         record.estimate(parameter.key, &parameter.estimate, parameter.unit, parameter.n);
         let name = format!("{}_at_most", parameter.key);
@@ -49,7 +49,7 @@ fn path(record: &mut Record, outcome: &Outcome) {
 }
 
 /// Several calls outstanding, beside the prediction.
-fn sweep(record: &mut Record, outcome: &Outcome) {
+fn sweep(record: &mut Record, outcome: &Probed) {
     let explanation = &outcome.explanation;
     for row in &explanation.rows {
         let (size, n) = (row.configuration.call_bytes, row.configuration.outstanding);

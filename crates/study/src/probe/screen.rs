@@ -7,12 +7,12 @@ use harness::table::{Table, left, right};
 use load::probe::concurrency::Servers;
 use perf::stats::Estimate;
 
-use super::{Outcome, notes};
+use super::{Probed, notes};
 use crate::explain::{Row, bytes, sentence};
 
-pub(super) fn text(outcome: &Outcome) -> String {
+pub(super) fn text(outcome: &Probed) -> String {
     let mut text = String::new();
-    let Outcome { url, link, took, .. } = outcome;
+    let Probed { url, link, took, .. } = outcome;
     writeln!(text, "{url}, link {link}; {:.0} s\n", took.as_secs_f64()).ok();
     text.push_str(&table(outcome).text());
     let explanation = &outcome.explanation;
@@ -30,7 +30,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
     text
 }
 
-fn table(outcome: &Outcome) -> Table {
+fn table(outcome: &Probed) -> Table {
     let interval = left("95 % interval");
     let mut table =
         Table::new([left("parameter"), right("value"), left("unit"), interval, right("n")]);
@@ -39,7 +39,7 @@ fn table(outcome: &Outcome) -> Table {
 }
 
 /// What the best window should gain, and what it gained in the sweep.
-fn gain(outcome: &Outcome) -> String {
+fn gain(outcome: &Probed) -> String {
     match outcome.gain() {
         Some(gain) => format!(
             ": {:.1} times as much as one call of {} should come of it, {:.1} times came, {}",
@@ -63,7 +63,7 @@ pub(super) struct Parameter {
     pub(super) at_least: bool,
 }
 
-pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+pub(super) fn parameters(outcome: &Probed) -> Vec<Parameter> {
     let (findings, concurrency) = (&outcome.findings, &outcome.concurrency);
     let (null, rounds) = (findings.null_us.len() as u64, findings.rounds as u64);
     let (bursts, full) = (findings.bursts as u64, concurrency.rounds as u64);
@@ -121,7 +121,7 @@ fn cells(row: &Row) -> String {
 }
 
 /// Throughput over calls outstanding: by the model, and measured.
-fn curve(outcome: &Outcome) -> String {
+fn curve(outcome: &Probed) -> String {
     let mut text = String::new();
     let explanation = &outcome.explanation;
     let sizes = explanation.sizes();

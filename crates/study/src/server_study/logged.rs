@@ -11,7 +11,7 @@ use load::stable::StableWrites;
 use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::{Path as NfsPath, Server};
-use perf::model::write_log::{LogDevice, Stable, outlook};
+use perf::model::write_log::{LogDevice, Stable, stable_rate};
 use perf::record::Run as Record;
 use perf::stats::Sample;
 use perf::units::Nanos;
@@ -32,12 +32,12 @@ pub(crate) struct Logged {
     device: Option<LogDevice>,
     /// Of each run.
     time: Nanos,
-    points: Vec<Point>,
+    points: Vec<WindowPoint>,
 }
 
 /// Of a window, first without the log: WRITEs a second.
 #[derive(Debug)]
-struct Point {
+struct WindowPoint {
     outstanding: u32,
     measured: [Vec<f64>; 2],
     /// With the log only if it is known what a write of that takes.
@@ -71,16 +71,16 @@ pub(crate) async fn measure(
                 rates.push(side.per_s(outstanding, time).await?);
             }
         }
-        let predicted = Point::predicted(path, device.as_ref(), outstanding);
-        points.push(Point { outstanding, measured, predicted });
+        let predicted = WindowPoint::predicted(path, device.as_ref(), outstanding);
+        points.push(WindowPoint { outstanding, measured, predicted });
     }
     Ok(Logged { device, time, points })
 }
 
-impl Point {
+impl WindowPoint {
     fn predicted(path: &NfsPath, log: Option<&LogDevice>, outstanding: u32) -> [Option<f64>; 2] {
         let calls = Stable { bytes: CALL_BYTES.into(), outstanding };
-        let per_s = |log| outlook(path, Server::Concurrent, log, &calls).turns.per_s;
+        let per_s = |log| stable_rate(path, Server::Concurrent, log, &calls).turns.per_s;
         [Some(per_s(None)), log.map(|log| per_s(Some(log)))]
     }
 
@@ -105,7 +105,7 @@ impl Logged {
     /// Both servers over the windows, with what the model has.
     pub(crate) fn plot(&self) -> ThroughputPlot {
         let mib = |per_s: f64| per_s * f64::from(CALL_BYTES) / 1_048_576.0;
-        let point = |side: usize, point: &Point| CurvePoint {
+        let point = |side: usize, point: &WindowPoint| CurvePoint {
             n: point.outstanding,
             measured_mib_s: Some(mib(point.per_s()[side])),
             predicted_mib_s: point.predicted[side].map(mib),
@@ -125,7 +125,7 @@ impl Logged {
     pub(crate) fn table(&self) -> Numbers {
         let columns =
             ["outstanding", "without, 1/s", "with, 1/s", "gain", "predicted", "difference"];
-        let row = |point: &Point| {
+        let row = |point: &WindowPoint| {
             let ([without, with], (gain, predicted)) = (point.per_s(), point.gains());
             [
                 point.outstanding.to_string(),
@@ -163,7 +163,7 @@ impl Logged {
 
     /// As a summary says it.
     pub(crate) fn sentence(&self) -> String {
-        let gain = |point: &Point| {
+        let gain = |point: &WindowPoint| {
             let (gain, predicted) = point.gains();
             let predicted = predicted.map_or_else(unknown, |predicted| format!("{predicted:.2}"));
             format!("{gain:.2} x with {} outstanding (predicted {predicted})", point.outstanding)
@@ -200,7 +200,7 @@ mod tests {
 
     fn logged(device: Option<LogDevice>) -> Logged {
         let with = device.map(|_| 3000.0);
-        let point = Point {
+        let point = WindowPoint {
             outstanding: 4,
             measured: [vec![1000.0, 900.0, 1100.0], vec![2000.0; 3]],
             predicted: [Some(1000.0), with],

@@ -35,7 +35,7 @@ use server::store::Medium;
 
 use self::args::Study;
 use self::logged::Logged;
-use self::outcome::{LocalFindings, Outcome, TargetInfo};
+use self::outcome::{LocalFindings, ServerStudy, TargetInfo};
 use crate::explain::{Explanation, PlannedRun};
 
 /// Runs the command.
@@ -78,7 +78,7 @@ pub(crate) fn written(
 
 /// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
 /// in any case.
-async fn measure(args: &Study, verbosity: Verbosity) -> Result<Outcome, Failure> {
+async fn measure(args: &Study, verbosity: Verbosity) -> Result<ServerStudy, Failure> {
     let mut interrupts = Interrupts::catch()?;
     let clock = Clock::real();
     match &args.target {
@@ -93,7 +93,7 @@ async fn embedded(
     args: &Study,
     verbosity: Verbosity,
     interrupts: &mut Interrupts,
-) -> Result<Outcome, Failure> {
+) -> Result<ServerStudy, Failure> {
     let (_temporary, dir) = match &args.store {
         Some(dir) => (None, dir.clone()),
         None => {
@@ -153,7 +153,7 @@ async fn existing(
     target: &Target,
     verbosity: Verbosity,
     interrupts: &mut Interrupts,
-) -> Result<Outcome, Failure> {
+) -> Result<ServerStudy, Failure> {
     let link = args.link.clone().unwrap_or_default();
     let subjects = [Reached::new(
         clock,
@@ -193,7 +193,7 @@ impl Attempt<'_> {
         info: TargetInfo,
         verbosity: Verbosity,
         interrupts: &mut Interrupts,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<ServerStudy, Failure> {
         let plain = self.subjects[self.subjects.len() - 1].without_link();
         let mut bars = Bars::new(verbosity);
         let outcome = in_scratch(&plain, interrupts, async |scratch: &Scratch| {
@@ -209,7 +209,7 @@ impl Attempt<'_> {
         mut info: TargetInfo,
         scratch: &Scratch,
         bars: &mut Bars,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<ServerStudy, Failure> {
         let plan = if self.args.quick { Plan::QUICK } else { Plan::FULL };
         let started = load::environment::rfc3339(self.clock);
         let neighbours = Neighbours::watch(self.clock.now());
@@ -243,7 +243,7 @@ impl Attempt<'_> {
             self.applied(&mut study, &explanation, ceiling.as_ref(), &mut progress).await?;
         let logged = self.logged(&findings.path).await?;
         (info.read_bytes_max, info.write_bytes_max) = study.transfer_bytes_max();
-        let mut outcome = Outcome {
+        let mut outcome = ServerStudy {
             plan,
             started,
             command: shell::own(),
@@ -328,7 +328,7 @@ fn step_name(step: Step) -> &'static str {
 }
 
 /// What is to be known of a study's numbers.
-fn warnings(outcome: &Outcome) -> Vec<Warning> {
+fn warnings(outcome: &ServerStudy) -> Vec<Warning> {
     let all = [
         no_durability,
         few_repeats,
@@ -341,7 +341,7 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
     all.iter().filter_map(|warning| warning(outcome)).collect()
 }
 
-fn no_durability(outcome: &Outcome) -> Option<Warning> {
+fn no_durability(outcome: &ServerStudy) -> Option<Warning> {
     let (code, text, advice) = match outcome.local {
         Some(_) => (
             "memory",
@@ -359,13 +359,13 @@ fn no_durability(outcome: &Outcome) -> Option<Warning> {
     is_memory.then(|| Warning::new(code, text, advice))
 }
 
-fn few_repeats(outcome: &Outcome) -> Option<Warning> {
+fn few_repeats(outcome: &ServerStudy) -> Option<Warning> {
     let repeats = outcome.repeats();
     let text = format!("each configuration ran {repeats} time(s): there is little spread to see");
     (repeats < 3).then(|| Warning::new("few_repeats", &text, "without --quick"))
 }
 
-fn unanswered_runs(outcome: &Outcome) -> Option<Warning> {
+fn unanswered_runs(outcome: &ServerStudy) -> Option<Warning> {
     let unanswered: usize = outcome.measured.iter().map(Measured::unanswered).sum();
     let runs: usize = outcome.measured.iter().map(|measured| measured.mib_per_s.len()).sum();
     let text = format!(
@@ -375,7 +375,7 @@ fn unanswered_runs(outcome: &Outcome) -> Option<Warning> {
     (unanswered > 0).then(|| Warning::new("unanswered_runs", &text, advice))
 }
 
-fn busy_machine(outcome: &Outcome) -> Option<Warning> {
+fn busy_machine(outcome: &ServerStudy) -> Option<Warning> {
     let is_alone = !outcome.target.is_on_this_host;
     let busy = |share: &f64| *share > harness::records::NEIGHBOURS_SHARE_MAX && is_alone;
     let percent = 100.0 * outcome.neighbours_share.filter(busy)?;
@@ -383,7 +383,7 @@ fn busy_machine(outcome: &Outcome) -> Option<Warning> {
     Some(Warning::new("busy_machine", &text, "again when the machine is quiet"))
 }
 
-fn model_error(outcome: &Outcome) -> Option<Warning> {
+fn model_error(outcome: &ServerStudy) -> Option<Warning> {
     let (gain, errors) = (outcome.gain(), &outcome.explanation.errors);
     let below = harness::records::median(errors.below.clone());
     let text = format!(
@@ -397,13 +397,13 @@ fn model_error(outcome: &Outcome) -> Option<Warning> {
     is_off.then(|| Warning::new("model_error", &text, advice))
 }
 
-fn late_timers(outcome: &Outcome) -> Option<Warning> {
+fn late_timers(outcome: &ServerStudy) -> Option<Warning> {
     let emulator = outcome.emulator.filter(|emulator| !emulator.is_good())?;
     let text = format!("the emulated link's {emulator}");
     Some(Warning::new("late_timers", &text, "a quieter machine, or one with more processors"))
 }
 
-fn below_limit(outcome: &Outcome) -> Option<Warning> {
+fn below_limit(outcome: &ServerStudy) -> Option<Warning> {
     let efficiency = outcome.efficiency_of_limit();
     let text = format!("the best window reached {:.0} % of the limit", 100.0 * efficiency);
     let advice = "the parameters in the report: which stage is full before the limit is reached";

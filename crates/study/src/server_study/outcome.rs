@@ -14,7 +14,7 @@ use crate::models;
 
 /// Everything that a report or a record says.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ServerStudy {
     pub(crate) plan: Plan,
     pub(crate) started: String,
     pub(crate) command: String,
@@ -61,7 +61,7 @@ pub(crate) struct LocalFindings {
     pub(crate) ceilings: usize,
 }
 
-impl Outcome {
+impl ServerStudy {
     /// The link's ceiling: what was emulated; otherwise the most that anything showed, bursts
     /// without COMMITs or the sweep.
     pub(crate) fn link_mib_per_s(&self) -> f64 {

@@ -12,14 +12,14 @@ use perf::series::Series;
 use perf::units::{Instant, Nanos};
 use serde_json::{Map, Value, json};
 
-use super::outcome::Outcome;
+use super::outcome::ServerStudy;
 use crate::explain::{Row, half};
 
 /// Points kept of each series; the calls themselves are in calls.csv.
 const SERIES_POINTS_MAX: usize = 1_000;
 
 /// The whole record.
-pub(crate) fn record(outcome: &Outcome) -> Run {
+pub(crate) fn record(outcome: &ServerStudy) -> Run {
     let mut run = records::begin(outcome.started.clone());
     run.target = target(outcome);
     run.workload = workload(outcome);
@@ -37,7 +37,7 @@ pub(crate) fn record(outcome: &Outcome) -> Run {
     run
 }
 
-fn target(outcome: &Outcome) -> Target {
+fn target(outcome: &ServerStudy) -> Target {
     let info = &outcome.target;
     let mut target = Target {
         kind: info.kind.to_owned(),
@@ -61,7 +61,7 @@ fn target(outcome: &Outcome) -> Target {
     target
 }
 
-fn workload(outcome: &Outcome) -> Workload {
+fn workload(outcome: &ServerStudy) -> Workload {
     let plan = &outcome.plan;
     let parameters = json!({
         "file_bytes": outcome.file_bytes,
@@ -79,7 +79,7 @@ fn workload(outcome: &Outcome) -> Workload {
     Workload { name: "study".to_owned(), parameters, ..Workload::default() }
 }
 
-fn parameters(run: &mut Run, outcome: &Outcome) {
+fn parameters(run: &mut Run, outcome: &ServerStudy) {
     let findings = &outcome.findings;
     let null = findings.null_us.len() as u64;
     let rounds = findings.rounds as u64;
@@ -103,7 +103,7 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
     }
 }
 
-fn throughput(run: &mut Run, outcome: &Outcome) {
+fn throughput(run: &mut Run, outcome: &ServerStudy) {
     for configuration in outcome.main_curve() {
         let n = configuration.outstanding;
         if let Some(measured) = outcome.measured(configuration) {
@@ -146,7 +146,7 @@ fn measured_throughput(run: &mut Run, suffix: &str, measured: &Measured) {
     }
 }
 
-fn judgement(run: &mut Run, outcome: &Outcome) {
+fn judgement(run: &mut Run, outcome: &ServerStudy) {
     let explanation = &outcome.explanation;
     run.metric("best_window", explanation.after.outstanding as f64, "calls");
     run.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
@@ -160,7 +160,7 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     run.metric("measured_gain", outcome.measured_gain(), "ratio");
 }
 
-fn model_errors(run: &mut Run, outcome: &Outcome) {
+fn model_errors(run: &mut Run, outcome: &ServerStudy) {
     let explanation = &outcome.explanation;
     let main: Vec<f64> = outcome
         .main_curve()
@@ -179,7 +179,7 @@ fn model_errors(run: &mut Run, outcome: &Outcome) {
 }
 
 /// Of link and storage.
-fn limits(run: &mut Run, outcome: &Outcome) {
+fn limits(run: &mut Run, outcome: &ServerStudy) {
     run.metric("link_mib_per_s", outcome.link_mib_per_s(), "MiB/s");
     match &outcome.local {
         Some(local) => {
@@ -195,7 +195,7 @@ fn limits(run: &mut Run, outcome: &Outcome) {
     run.metric("efficiency_of_limit", outcome.efficiency_of_limit(), "ratio");
 }
 
-fn calls(run: &mut Run, outcome: &Outcome) {
+fn calls(run: &mut Run, outcome: &ServerStudy) {
     let mut null = Histogram::new();
     outcome.findings.null_us.iter().for_each(|us| null.record(Nanos::from_micros_f64(*us)));
     run.histogram("null_response_time", &null);
@@ -231,7 +231,7 @@ pub(crate) fn series(measured: &Measured) -> (Series, Series) {
     (transferred, response)
 }
 
-fn model(outcome: &Outcome) -> Map<String, Value> {
+fn model(outcome: &ServerStudy) -> Map<String, Value> {
     let path = outcome.findings.path;
     let servers: Map<String, Value> = outcome
         .target
@@ -265,7 +265,7 @@ fn model(outcome: &Outcome) -> Map<String, Value> {
     }
 }
 
-fn model_row(outcome: &Outcome, row: &Row) -> Value {
+fn model_row(outcome: &ServerStudy, row: &Row) -> Value {
     let cycle = row.prediction.cycle;
     let mut value = json!({
         "configuration": suffix(outcome, row.configuration),
@@ -284,7 +284,7 @@ fn model_row(outcome: &Outcome, row: &Row) -> Value {
 }
 
 /// `8k_stall_n1`
-fn suffix(outcome: &Outcome, configuration: load::study::Configuration) -> String {
+fn suffix(outcome: &ServerStudy, configuration: load::study::Configuration) -> String {
     format!(
         "{}k_{}_n{}",
         configuration.call_bytes / 1024,
@@ -302,7 +302,7 @@ fn server_name(server: Server) -> &'static str {
 
 /// Every call of every run of every configuration, one line each. Run 0 is the typical one, which
 /// the record and the report show.
-pub(crate) fn calls_csv(outcome: &Outcome) -> String {
+pub(crate) fn calls_csv(outcome: &ServerStudy) -> String {
     csv::text("configuration,run,procedure,sent_us,received_us,bytes", |rows| {
         for measured in &outcome.measured {
             let suffix = suffix(outcome, measured.configuration);

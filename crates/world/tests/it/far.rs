@@ -8,7 +8,7 @@ use load::scratch::Scratch;
 use load::study::{Plan, Study, Subject};
 use net::shape::profile::Profile;
 use perf::model::transaction::{Server as Kind, Transfer};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use world::{Client, ClientSpec, Server, ServerSpec, World};
 
 pub(crate) struct Far {
@@ -62,10 +62,10 @@ pub(crate) fn probed(
 }
 
 /// The same as a case of a model: of a server that does not stop for its disk.
-pub(crate) fn case(spec: ServerSpec, link: Profile, transfer: Transfer) -> Case {
+pub(crate) fn case(spec: ServerSpec, link: Profile, transfer: Transfer) -> PathCase {
     let known = link.there.link;
     let (findings, concurrency) = probed(3, spec, link, 2, Busy::Unknown);
-    let case = Case {
+    let case = PathCase {
         path: findings.path,
         server: Kind::Concurrent,
         transfer,

@@ -7,7 +7,7 @@ use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use perf::model::informed::{Form, Informed, Seen};
 use perf::model::transaction::{Capacity, Path, Server, Storage, Transfer};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::units::Nanos;
 use server::store::sim::SimOptions;
 use wire::nfs3::{Procedure, StableHow};
@@ -90,7 +90,7 @@ fn upper_load_points_and_the_saturation_follow_from_the_lower_ones() {
 
 #[test]
 fn what_a_change_gains_by_the_formula_it_gains_in_a_world() {
-    let before = Case {
+    let before = PathCase {
         path: Path {
             round_trip_us: 420.0,
             ser_us_per_kib: 8.5,
@@ -112,9 +112,9 @@ fn what_a_change_gains_by_the_formula_it_gains_in_a_world() {
         threads: None,
         processor_us: None,
     };
-    let world = |case: &Case| world::path::case_mib_per_s(case).unwrap();
+    let world = |case: &PathCase| world::path::case_mib_per_s(case).unwrap();
     // As a probe finds it, and with a processor that is known by itself.
-    let known = Case { processor_us: Some(40.0), ..before };
+    let known = PathCase { processor_us: Some(40.0), ..before };
     let (mut errors, mut table) = (Vec::new(), String::new());
     for before in [before, known] {
         for change in ["L+1ms", "G=100Mbit/s", "o+50us", "threads=1", "outstanding x4", "wsize=64K"]

@@ -8,7 +8,7 @@ use load::seqwrite::{self, Workload};
 use net::shape::profile::Profile;
 use perf::model::transaction::{Server as Kind, Transfer};
 use perf::model::whatif::believed::{Believed, Held, believed};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};
@@ -85,14 +85,14 @@ fn measured(place: &Place, transfer: Transfer) -> f64 {
     bytes / f64::from(1 << 20) / last.since(first).as_secs_f64()
 }
 
-fn probed(place: &Place, transfer: Transfer) -> Case {
+fn probed(place: &Place, transfer: Transfer) -> PathCase {
     let case = far::case(place.spec.clone(), place.link.clone(), transfer);
     // How it treats its disk, by the form that fits a sweep better.
     let windows = [1, 4, 16].map(|outstanding| Transfer { outstanding, ..transfer });
     let real = windows.map(|transfer| measured(place, transfer));
     let off = |server: &Kind| {
         let mut errors = [0, 1, 2].map(|at| {
-            let case = Case { server: *server, transfer: windows[at], ..case };
+            let case = PathCase { server: *server, transfer: windows[at], ..case };
             (case.formula().mib_per_s / real[at] - 1.0).abs()
         });
         errors.sort_unstable_by(f64::total_cmp);
@@ -100,7 +100,7 @@ fn probed(place: &Place, transfer: Transfer) -> Case {
     };
     let server =
         if off(&Kind::Stall) < off(&Kind::Concurrent) { Kind::Stall } else { Kind::Concurrent };
-    Case { server, ..case }
+    PathCase { server, ..case }
 }
 
 /// The place after a change, as far as it is not one of the calls.
@@ -122,7 +122,7 @@ fn errors(place: &Place, changes: &[&str], table: &mut String) -> Vec<f64> {
     let base = Transfer { call_bytes: 8192, outstanding: 4, commit_bytes: COMMIT_BYTES };
     let found = probed(place, base);
     let measured_base = measured(place, base);
-    let world = |case: &Case| world::path::case_mib_per_s(case).unwrap();
+    let world = |case: &PathCase| world::path::case_mib_per_s(case).unwrap();
     let (formula, simulated) = (found.formula().mib_per_s, world(&found));
     let held = [Held { measured: measured_base, formula, simulated }];
     let before = found.calibrated(measured_base);

@@ -9,7 +9,7 @@ use load::seqwrite::{self, Workload};
 use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::transaction::Transfer;
-use perf::model::whatif::of_path::{Case, Spread};
+use perf::model::whatif::of_path::{PathCase, Spread};
 use perf::model::write_log::{LogDevice, Stable};
 use perf::units::Nanos;
 use server::store::sim::{LogSpec, SimOptions, Stats};
@@ -69,7 +69,7 @@ fn measured(spec: &ServerSpec, link: &Profile, outstanding: u32) -> (f64, Stats)
 }
 
 /// A server without a log, as its client's side alone shows it.
-fn probed(disk: &str, link: &Profile) -> Case {
+fn probed(disk: &str, link: &Profile) -> PathCase {
     let transfer =
         Transfer { call_bytes: WRITE_BYTES.into(), outstanding: 1, commit_bytes: 8 << 20 };
     far::case(spec(disk, None), link.clone(), transfer)

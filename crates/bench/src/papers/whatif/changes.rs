@@ -2,7 +2,7 @@
 
 use net::shape::profile::Profile;
 use perf::model::transaction::{Path, Server, Transfer};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
@@ -33,8 +33,8 @@ pub(super) fn base(link: &Profile) -> Setting<'static> {
 }
 
 /// The input of the model; the processor's time is the server's for a call.
-pub(super) fn case(path: Path, link: &Profile, processor_us: f64) -> Case {
-    Case {
+pub(super) fn case(path: Path, link: &Profile, processor_us: f64) -> PathCase {
+    PathCase {
         path,
         server: Server::Concurrent,
         // COMMITs are left to the end, which does not count.

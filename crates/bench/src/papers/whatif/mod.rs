@@ -17,7 +17,7 @@ use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::Path;
 use perf::model::whatif::believed::{Held, Model, believed};
-use perf::model::whatif::of_path::Case;
+use perf::model::whatif::of_path::PathCase;
 use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
@@ -67,7 +67,7 @@ pub(crate) struct Outcome {
     started: String,
     took: Nanos,
     repeats: usize,
-    base: Case,
+    base: PathCase,
     base_per_s: f64,
     /// What the models have of the path as it is.
     held: Vec<Held>,
@@ -227,7 +227,7 @@ async fn calibrated(
     link: &Profile,
     repeats: usize,
     time: Nanos,
-) -> Result<(Case, Vec<Held>), Failure> {
+) -> Result<(PathCase, Vec<Held>), Failure> {
     let (mut rates, mut busy) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
         let ran = writes.run(OUTSTANDING, time).await?;
@@ -265,15 +265,15 @@ async fn probed(clock: &Clock, writes: &Writes<'_>, quick: bool) -> Result<Path,
 fn predicted(
     name: &'static str,
     change: &str,
-    base: &Case,
+    base: &PathCase,
     held: &[Held],
     ratios: Vec<f64>,
 ) -> Result<Verified, Failure> {
     let impossible = |error: &dyn std::fmt::Display| Failure::check(error, "report this as a bug");
     let change = change.parse().map_err(|error| impossible(&error))?;
     let after = base.changed(&[change]).map_err(|error| impossible(&error))?;
-    let closed = |case: &Case| case.closed_mib_per_s().map_err(|error| impossible(&error));
-    let world = |case: &Case| world::path::case_mib_per_s(case).ok();
+    let closed = |case: &PathCase| case.closed_mib_per_s().map_err(|error| impossible(&error));
+    let world = |case: &PathCase| world::path::case_mib_per_s(case).ok();
     let sample = Sample::new(ratios).map_err(|error| impossible(&error))?;
     let range = Interval { lo: sample.min(), hi: sample.max() };
     let (world_before, world_after) = (world(base), world(&after));

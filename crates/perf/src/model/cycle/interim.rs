@@ -23,14 +23,14 @@ pub struct Interim {
 
 /// A measured throughput and the MTU it was measured with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Observed {
+pub struct MtuPoint {
     pub mtu_bytes: f64,
     pub mbit_per_s: f64,
 }
 
 /// Reads measurements: two columns under the heading `mtu_bytes mbit_per_s`, as a curve's file is
 /// built (see [`crate::model::curve`]).
-pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
+pub fn parse(text: &str) -> Result<Vec<MtuPoint>, CurveError> {
     let heading = |cells: &[&str]| (cells == ["mtu_bytes", "mbit_per_s"]).then_some(());
     let ((), rows) = curve::rows(text, "mtu_bytes mbit_per_s", curve::ROWS_MAX, heading)?;
     let observed = rows.into_iter().map(|(row, [mtu_bytes, mbit_per_s])| {
@@ -39,12 +39,12 @@ pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
                 return Err(CurveError::NotPositive { row, what, got });
             }
         }
-        Ok(Observed { mtu_bytes, mbit_per_s })
+        Ok(MtuPoint { mtu_bytes, mbit_per_s })
     });
     observed.collect()
 }
 
-impl Observed {
+impl MtuPoint {
     /// T = 8 M / throughput, us.
     fn packet_us(&self) -> f64 {
         8.0 * self.mtu_bytes / self.mbit_per_s
@@ -54,7 +54,7 @@ impl Observed {
 impl Interim {
     /// The line with the smallest relative errors through all points. `None` with fewer than two
     /// different MTUs or a throughput that is none.
-    pub fn fit(observed: &[Observed]) -> Option<Self> {
+    pub fn fit(observed: &[MtuPoint]) -> Option<Self> {
         let points: Vec<(f64, f64)> =
             observed.iter().map(|point| (point.mtu_bytes, point.packet_us())).collect();
         let (fixed_us, alpha_us_per_byte) = line_relative(&points)?;
@@ -73,10 +73,10 @@ impl Interim {
     /// if that is more than the tolerance. `None`: none of them speaks against it.
     pub fn refuted_by<'a>(
         &self,
-        observed: &'a [Observed],
+        observed: &'a [MtuPoint],
         tolerance: f64,
-    ) -> Option<(&'a Observed, f64)> {
-        let error = |point: &Observed| self.mbit_per_s(point.mtu_bytes) / point.mbit_per_s - 1.0;
+    ) -> Option<(&'a MtuPoint, f64)> {
+        let error = |point: &MtuPoint| self.mbit_per_s(point.mtu_bytes) / point.mbit_per_s - 1.0;
         let all = observed.iter().map(|point| (point, error(point)));
         all.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
             .filter(|(_, error)| error.abs() > tolerance)
@@ -87,8 +87,8 @@ impl Interim {
 mod tests {
     use super::*;
 
-    fn observed<const N: usize>(points: [(f64, f64); N]) -> [Observed; N] {
-        points.map(|(mtu_bytes, mbit_per_s)| Observed { mtu_bytes, mbit_per_s })
+    fn observed<const N: usize>(points: [(f64, f64); N]) -> [MtuPoint; N] {
+        points.map(|(mtu_bytes, mbit_per_s)| MtuPoint { mtu_bytes, mbit_per_s })
     }
 
     #[test]

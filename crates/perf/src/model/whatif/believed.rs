@@ -11,7 +11,7 @@ use crate::stats::Sample;
 
 /// Throughput of a path as it is, measured.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Observed {
+pub struct TransferPoint {
     pub call_bytes: u64,
     pub outstanding: u32,
     /// Without what the beginning and the end of a run take.
@@ -90,9 +90,9 @@ pub fn believed(formula: f64, simulated: Option<f64>, held: &[Held]) -> Believed
 }
 
 /// What was measured with this size of call and so many outstanding.
-pub fn observed(measured: &[Observed], call_bytes: u64, outstanding: u32) -> Option<f64> {
+pub fn observed(measured: &[TransferPoint], call_bytes: u64, outstanding: u32) -> Option<f64> {
     let same =
-        |point: &&Observed| point.call_bytes == call_bytes && point.outstanding == outstanding;
+        |point: &&TransferPoint| point.call_bytes == call_bytes && point.outstanding == outstanding;
     measured.iter().find(same).map(|point| point.mib_per_s)
 }
 

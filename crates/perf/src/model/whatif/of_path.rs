@@ -4,12 +4,12 @@
 //! | change | in the model |
 //! |---|---|
 //! | L | 2 T_prop grows by 2 L |
-//! | o | T_op, and its stage, by 2 o (call and reply at one end): see [`Case::processor_us`] |
+//! | o | T_op, and its stage, by 2 o (call and reply at one end): see [`PathCase::processor_us`] |
 //! | G | T_ser, and the pipe's time for a KiB, from the old link's to the new one's |
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
 //! | disks | T_B of a stream over so many disks (RAID 0, from one) |
-//! | write-log | nothing of a stream with COMMITs; stable WRITEs: [`Case::stable`] |
+//! | write-log | nothing of a stream with COMMITs; stable WRITEs: [`PathCase::stable`] |
 //!
 //! Mean value analysis sees the same parameters as N callers, a delay (the cycle without its
 //! slowest stage) and a queue (the slowest stage). Where the formula has a corner it has a curve:
@@ -28,7 +28,7 @@ use crate::stats::{Estimate, Interval};
 
 /// A path, its server and its transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Case {
+pub struct PathCase {
     pub path: Path,
     pub server: Server,
     pub transfer: Transfer,
@@ -49,7 +49,7 @@ pub struct Case {
 
 /// What is predicted for a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct PathPrediction {
     /// By the formula, with its interval where the parameters have any.
     pub formula: Estimate,
     /// By mean value analysis.
@@ -71,8 +71,8 @@ pub struct Spread {
 
 /// What is predicted of stable WRITEs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StableOutlook {
-    pub outlook: write_log::Outlook,
+pub struct StablePrediction {
+    pub rate: write_log::StableRate,
     /// WRITEs a second, with the interval that the path's parameters give it.
     pub per_s: Estimate,
 }
@@ -93,7 +93,7 @@ const LARGE_KIB: f64 = 1024.0;
 /// A base is held to what was measured if the two differ by a factor of less than this.
 const CALIBRATED_MAX: f64 = 2.0;
 
-impl Case {
+impl PathCase {
     /// The case after changes. Fails where one is not part of the model or cannot be.
     pub fn changed(mut self, changes: &[Change]) -> Result<Self, WhatIfError> {
         for change in changes {
@@ -313,7 +313,7 @@ impl Case {
     }
 
     /// Both, with the formula's interval.
-    pub fn outlook(&self, spread: &Spread) -> Result<Outlook, ModelError> {
+    pub fn predicted(&self, spread: &Spread) -> Result<PathPrediction, ModelError> {
         let prediction = self.formula();
         let mut squares = 0.0;
         for varied in self.varied(spread) {
@@ -322,7 +322,7 @@ impl Case {
         let half = squares.sqrt();
         let value = prediction.mib_per_s;
         let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
-        Ok(Outlook {
+        Ok(PathPrediction {
             formula: Estimate { value, ci95: (half > 0.0).then_some(interval) },
             closed_mib_per_s: self.closed_mib_per_s()?,
             bound: prediction.bound,
@@ -335,18 +335,18 @@ impl Case {
         changes: &[Change],
         calls: &Stable,
         spread: &Spread,
-    ) -> Result<Option<[StableOutlook; 2]>, WhatIfError> {
+    ) -> Result<Option<[StablePrediction; 2]>, WhatIfError> {
         let Some(log) = changes.iter().rev().find_map(|change| change.log) else { return Ok(None) };
         let after = self.changed(changes)?;
         let of = |case: &Self, log: Option<&LogDevice>, calls: &Stable| {
-            let turns = |case: &Self| write_log::outlook(&case.path, case.server, log, calls);
-            let outlook = turns(case);
-            let per_s = outlook.turns.per_s;
+            let turns = |case: &Self| write_log::stable_rate(&case.path, case.server, log, calls);
+            let rate = turns(case);
+            let per_s = rate.turns.per_s;
             let squares = case.varied(spread).map(|varied| turns(&varied).turns.per_s / per_s);
             let half = squares.iter().map(|ratio| ratio.ln().powi(2)).sum::<f64>().sqrt();
             let interval = Interval { lo: per_s / half.exp(), hi: per_s * half.exp() };
             let ci95 = (half > 1e-9).then_some(interval);
-            StableOutlook { outlook, per_s: Estimate { value: per_s, ci95 } }
+            StablePrediction { rate, per_s: Estimate { value: per_s, ci95 } }
         };
         let ratio = f64::from(after.transfer.outstanding) / f64::from(self.transfer.outstanding);
         let outstanding =
@@ -407,8 +407,8 @@ mod tests {
     use crate::model::transaction::{Storage, Term};
 
     /// The thesis's switched path, with eight calls outstanding on a concurrent server.
-    fn thesis() -> Case {
-        Case {
+    fn thesis() -> PathCase {
+        PathCase {
             path: Path {
                 round_trip_us: 192.68,
                 ser_us_per_kib: 8.192,
@@ -432,12 +432,12 @@ mod tests {
         }
     }
 
-    fn after(texts: &[&str]) -> Case {
+    fn after(texts: &[&str]) -> PathCase {
         let changes: Vec<Change> = texts.iter().map(|text| text.parse().unwrap()).collect();
         thesis().changed(&changes).unwrap()
     }
 
-    fn mbit(case: &Case) -> f64 {
+    fn mbit(case: &PathCase) -> f64 {
         case.formula().mib_per_s * 8.388_608
     }
 
@@ -478,10 +478,10 @@ mod tests {
     fn overhead_is_the_processors_where_it_is_known_and_the_pipes_otherwise() {
         let mut case = thesis();
         case.path.storage.us_per_kib = 0.0;
-        let busy = |case: Case| case.changed(&["o+50us".parse().unwrap()]).unwrap();
+        let busy = |case: PathCase| case.changed(&["o+50us".parse().unwrap()]).unwrap();
         assert!((mbit(&busy(case)) - 65_536.0 / (65.536 + 100.0)).abs() < 0.1);
         case.processor_us = Some(30.0);
-        assert_eq!(case.formula(), Case { processor_us: None, ..case }.formula());
+        assert_eq!(case.formula(), PathCase { processor_us: None, ..case }.formula());
         assert_eq!(busy(case).formula().bound, Bound::Server);
         assert!((mbit(&busy(case)) - 65_536.0 / 130.0).abs() < 0.1);
         assert!(busy(case).closed_mib_per_s().unwrap() < busy(case).formula().mib_per_s);
@@ -489,7 +489,8 @@ mod tests {
 
     #[test]
     fn a_case_can_be_held_to_what_was_measured() {
-        let one = Case { transfer: Transfer { outstanding: 1, ..thesis().transfer }, ..thesis() };
+        let one =
+            PathCase { transfer: Transfer { outstanding: 1, ..thesis().transfer }, ..thesis() };
         let measured = 0.9 * one.formula().mib_per_s;
         let calibrated = one.calibrated(measured);
         assert!((calibrated.formula().mib_per_s / measured - 1.0).abs() < 1e-3);
@@ -526,7 +527,8 @@ mod tests {
     #[test]
     fn mean_value_analysis_stays_below_the_formula_and_meets_it_at_both_ends() {
         for outstanding in [1, 2, 4, 8, 64, 1024] {
-            let case = Case { transfer: Transfer { outstanding, ..thesis().transfer }, ..thesis() };
+            let case =
+                PathCase { transfer: Transfer { outstanding, ..thesis().transfer }, ..thesis() };
             let (formula, closed) = (case.formula().mib_per_s, case.closed_mib_per_s().unwrap());
             let ratio = closed / formula;
             assert!(ratio <= 1.0 + 1e-9, "{outstanding}: {ratio}");
@@ -540,9 +542,9 @@ mod tests {
     #[test]
     fn uncertain_parameters_make_an_interval_and_only_where_they_count() {
         let spread = Spread { round_trip: 0.1, ..Spread::default() };
-        assert_eq!(thesis().outlook(&spread).unwrap().formula.ci95, None);
+        assert_eq!(thesis().predicted(&spread).unwrap().formula.ci95, None);
         let far = after(&["L=5ms"]);
-        let interval = far.outlook(&spread).unwrap().formula.ci95.unwrap();
+        let interval = far.predicted(&spread).unwrap().formula.ci95.unwrap();
         let half = (interval.hi / far.formula().mib_per_s - 1.0) * 100.0;
         assert!((9.0..11.0).contains(&half), "{half}");
     }
@@ -551,7 +553,7 @@ mod tests {
     fn a_link_that_is_known_is_no_less_known_because_the_old_one_was_measured_badly() {
         let slow = after(&["G=12MB/s"]);
         let spread = Spread { capacity: 1.0, ..Spread::default() };
-        let formula = slow.outlook(&spread).unwrap().formula;
+        let formula = slow.predicted(&spread).unwrap().formula;
         let link = 12e6 / MIB;
         assert!(formula.value > 0.9 * link, "{formula:?}");
         assert!(formula.ci95.is_none_or(|ci95| ci95.lo > 0.9 * link && ci95.hi <= link * 1.001));
@@ -559,13 +561,13 @@ mod tests {
 
     #[test]
     fn a_latency_that_is_known_is_replaced_and_one_that_is_not_cannot_be_multiplied() {
-        let round_trip_us = |case: &Case, text: &str| {
+        let round_trip_us = |case: &PathCase, text: &str| {
             case.changed(&[text.parse().unwrap()]).map(|case| case.path.round_trip_us)
         };
         let known = thesis();
         assert!((round_trip_us(&known, "L=90us").unwrap() - 192.68).abs() < 1e-9);
         assert!((round_trip_us(&known, "L x2").unwrap() - 372.68).abs() < 1e-9);
-        let unknown = Case { latency_us: 0.0, ..known };
+        let unknown = PathCase { latency_us: 0.0, ..known };
         assert!(round_trip_us(&unknown, "L x2").unwrap_err().to_string().contains("say L+"));
     }
 
@@ -580,7 +582,7 @@ mod tests {
         assert!(faster.ends.unwrap().us_per_kib > 0.8, "{faster:?}");
         let slower = case.changed(&["G=100m".parse().unwrap()]).unwrap();
         assert!((slower.path.ser_us_per_kib - (9.0 - 8.192 + 81.92)).abs() < 1e-9);
-        let unknown = Case { link_us_per_kib: 0.0, ends: None, ..case };
+        let unknown = PathCase { link_us_per_kib: 0.0, ends: None, ..case };
         let slowed = unknown.changed(&["G=100m".parse().unwrap()]).unwrap();
         assert!((slowed.path.ser_us_per_kib - slower.path.ser_us_per_kib).abs() < 1.0);
         // But for the header, of which an unknown link says nothing.
@@ -604,8 +606,9 @@ mod tests {
             ..case.path
         };
         case.transfer.outstanding = 64;
-        let full_us =
-            |case: &Case| case.transfer.call_bytes as f64 / MIB / case.formula().mib_per_s * 1e6;
+        let full_us = |case: &PathCase| {
+            case.transfer.call_bytes as f64 / MIB / case.formula().mib_per_s * 1e6
+        };
         let known = case.behind(90.0, 8.192, (0.5, 151.0));
         for (change, want) in
             [("G=100m", 665.0), ("wsize=64K", 525.2), ("wsize=8K", 166.0), ("o+50us", 266.0)]

@@ -50,7 +50,7 @@ pub enum Method {
 
 /// A server at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct ServerPrediction {
     pub per_s: f64,
     /// us; `None` where the rate is not reached. Without an interval where what explains the curve
     /// as well may not reach it.
@@ -69,13 +69,13 @@ pub struct Outlook {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
     pub method: Method,
-    pub before: Outlook,
-    pub after: Outlook,
+    pub before: ServerPrediction,
+    pub after: ServerPrediction,
 }
 
 /// The server, its load, and its callers after changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Case {
+struct ServerCase {
     server: FileServer,
     per_s: f64,
     callers: Option<u32>,
@@ -97,19 +97,19 @@ pub fn answer(
     for method in methods {
         answers.push(Answer {
             method,
-            before: outlook(inferred, base, &[], method)?,
-            after: outlook(inferred, base, changes, method)?,
+            before: predicted(inferred, base, &[], method)?,
+            after: predicted(inferred, base, changes, method)?,
         });
     }
     Ok(answers)
 }
 
-fn outlook(
+fn predicted(
     inferred: &Inferred,
     base: &Base,
     changes: &[Change],
     method: Method,
-) -> Result<Outlook, WhatIfError> {
+) -> Result<ServerPrediction, WhatIfError> {
     let case = apply(inferred.server, base, changes)?;
     let (per_s, bottleneck) = saturation(&case, method)?;
     let differs = Cell::new(false);
@@ -124,7 +124,7 @@ fn outlook(
             response(&case, method).ok_or(WhatIfError::Beyond("the rate is not reached"))
         })
     });
-    Ok(Outlook {
+    Ok(ServerPrediction {
         per_s: case.per_s,
         response_us,
         saturation_per_s,
@@ -151,7 +151,7 @@ fn range(
     Estimate { value, ci95 }
 }
 
-fn response(case: &Case, method: Method) -> Option<f64> {
+fn response(case: &ServerCase, method: Method) -> Option<f64> {
     match (method, case.callers) {
         (Method::Closed, Some(callers)) => {
             ClosedServer::new(case.server, callers).ok()?.response_us(case.per_s)
@@ -160,7 +160,7 @@ fn response(case: &Case, method: Method) -> Option<f64> {
     }
 }
 
-fn saturation(case: &Case, method: Method) -> Result<(f64, Bottleneck), WhatIfError> {
+fn saturation(case: &ServerCase, method: Method) -> Result<(f64, Bottleneck), WhatIfError> {
     match (method, case.callers) {
         (Method::Closed, Some(callers)) => ClosedServer::new(case.server, callers)?
             .saturation()
@@ -169,16 +169,20 @@ fn saturation(case: &Case, method: Method) -> Result<(f64, Bottleneck), WhatIfEr
     }
 }
 
-fn apply(server: FileServer, base: &Base, changes: &[Change]) -> Result<Case, WhatIfError> {
-    let mut case =
-        Case { server, per_s: base.per_s, callers: base.callers, latency_us: base.latency_us };
+fn apply(server: FileServer, base: &Base, changes: &[Change]) -> Result<ServerCase, WhatIfError> {
+    let mut case = ServerCase {
+        server,
+        per_s: base.per_s,
+        callers: base.callers,
+        latency_us: base.latency_us,
+    };
     for change in changes {
         case.apply(change, base)?;
     }
     Ok(case)
 }
 
-impl Case {
+impl ServerCase {
     fn apply(&mut self, change: &Change, base: &Base) -> Result<(), WhatIfError> {
         let foreign = |why| Err(WhatIfError::Foreign { what: change.what, why });
         let server = &mut self.server;

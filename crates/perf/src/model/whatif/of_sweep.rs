@@ -16,7 +16,7 @@ use crate::stats::Estimate;
 
 /// What is predicted with so many calls outstanding.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct SweepPrediction {
     pub outstanding: u32,
     /// Calls a second, by the form that explains the sweep.
     pub per_s: Estimate,
@@ -30,15 +30,15 @@ pub fn answer(
     explained: &Explained,
     outstanding: u32,
     changes: &[Change],
-) -> Result<[Outlook; 2], WhatIfError> {
-    Ok([outlook(explained, outstanding, &[])?, outlook(explained, outstanding, changes)?])
+) -> Result<[SweepPrediction; 2], WhatIfError> {
+    Ok([predicted(explained, outstanding, &[])?, predicted(explained, outstanding, changes)?])
 }
 
-fn outlook(
+fn predicted(
     explained: &Explained,
     outstanding: u32,
     changes: &[Change],
-) -> Result<Outlook, WhatIfError> {
+) -> Result<SweepPrediction, WhatIfError> {
     let fitted = &explained.fitted;
     let of = |values: &[f64]| -> Result<(f64, f64, u32), WhatIfError> {
         let (values, calls) = changed(values, outstanding, changes)?;
@@ -47,7 +47,7 @@ fn outlook(
     let (_, stage_us, calls) = of(&fitted.values())?;
     let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.0))?;
     let saturation_per_s = 1e6 / stage_us;
-    Ok(Outlook {
+    Ok(SweepPrediction {
         outstanding: calls,
         per_s,
         saturation_per_s,
@@ -106,14 +106,17 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sweep::Observed;
+    use crate::model::sweep::SweepPoint;
 
     fn explained() -> Explained {
-        let observed: Vec<Observed> = [1, 2, 4, 8, 16, 32, 64]
+        let observed: Vec<SweepPoint> = [1, 2, 4, 8, 16, 32, 64]
             .into_iter()
             .map(|outstanding| {
                 let per_s = (f64::from(outstanding) * 1e6 / 500.0).min(25_000.0);
-                Observed { outstanding, per_s: per_s * (1.0 + 0.002 * f64::from(outstanding % 3)) }
+                SweepPoint {
+                    outstanding,
+                    per_s: per_s * (1.0 + 0.002 * f64::from(outstanding % 3)),
+                }
             })
             .collect();
         Explained::from(&observed, Form::Corner).unwrap()

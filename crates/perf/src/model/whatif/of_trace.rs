@@ -26,7 +26,7 @@ use crate::stats::Estimate;
 
 /// The average call of a trace, and its servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Case {
+pub struct TraceCase {
     pub way_us: f64,
     pub op_us: f64,
     pub ser_us_per_kib: f64,
@@ -44,8 +44,8 @@ pub struct Case {
 
 /// What is predicted for a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
-    pub case: Case,
+pub struct TracePrediction {
+    pub case: TraceCase,
     /// Calls a second, by the formula.
     pub per_s: Estimate,
     /// By mean value analysis.
@@ -62,21 +62,21 @@ pub fn answer(
     explained: &Explained,
     outstanding: Option<u32>,
     changes: &[Change],
-) -> Result<[Outlook; 2], WhatIfError> {
-    Ok([outlook(explained, outstanding, &[])?, outlook(explained, outstanding, changes)?])
+) -> Result<[TracePrediction; 2], WhatIfError> {
+    Ok([predicted(explained, outstanding, &[])?, predicted(explained, outstanding, changes)?])
 }
 
-fn outlook(
+fn predicted(
     explained: &Explained,
     outstanding: Option<u32>,
     changes: &[Change],
-) -> Result<Outlook, WhatIfError> {
+) -> Result<TracePrediction, WhatIfError> {
     let fitted = &explained.fitted;
-    let of = |values: &[f64]| Case::of(explained, values, outstanding).changed(changes);
+    let of = |values: &[f64]| TraceCase::of(explained, values, outstanding).changed(changes);
     let case = of(&fitted.values())?;
     let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.formula_per_s()))?;
     let saturation_per_s = case.saturation_per_s();
-    Ok(Outlook {
+    Ok(TracePrediction {
         case,
         per_s,
         closed_per_s: case.closed_per_s()?,
@@ -85,7 +85,7 @@ fn outlook(
     })
 }
 
-impl Case {
+impl TraceCase {
     fn of(explained: &Explained, values: &[f64], outstanding: Option<u32>) -> Self {
         let names = explained.fitted.parameters.iter().map(|found| found.name);
         let named: Vec<(&str, f64)> = names.zip(values.iter().copied()).collect();

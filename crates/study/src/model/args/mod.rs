@@ -7,7 +7,7 @@ pub mod simulate;
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
-pub enum Model {
+pub enum ModelCommand {
     Cycle(cycle::Cycle),
     Fit(estimate::Fit),
     Infer(estimate::Infer),

@@ -8,7 +8,7 @@ use std::path::Path;
 use harness::exit::Failure;
 use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
-use perf::model::sweep::{Explained, Form, Observed};
+use perf::model::sweep::{Explained, Form, SweepPoint};
 use perf::record::Run as Record;
 
 use super::Page;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
 }
 
 fn explain(
-    observed: &[Observed],
+    observed: &[SweepPoint],
     file: &Path,
     json: Option<&Path>,
     verbosity: Verbosity,
@@ -56,9 +56,9 @@ fn explain(
 }
 
 /// As it is read again.
-fn measured(observed: &[Observed]) -> String {
+fn measured(observed: &[SweepPoint]) -> String {
     let rows =
-        observed.iter().map(|Observed { outstanding, per_s }| format!("{outstanding} {per_s}\n"));
+        observed.iter().map(|SweepPoint { outstanding, per_s }| format!("{outstanding} {per_s}\n"));
     rows.fold("outstanding throughput_per_s\n".to_owned(), |text, row| text + &row)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn name(form: Form) -> &'static str {
     }
 }
 
-fn screen(observed: &[Observed], best: &Explained, other: Option<&Explained>) -> String {
+fn screen(observed: &[SweepPoint], best: &Explained, other: Option<&Explained>) -> String {
     let mut text = String::new();
     let percent = best.fitted.deviation * 100.0;
     let form = name(best.form);
@@ -93,11 +93,11 @@ fn screen(observed: &[Observed], best: &Explained, other: Option<&Explained>) ->
     text + &format!("\n{}", points(observed, best).text())
 }
 
-fn points(observed: &[Observed], best: &Explained) -> Table {
+fn points(observed: &[SweepPoint], best: &Explained) -> Table {
     let mut points = Table::new(["outstanding", "measured", "model", "error"].map(right));
     for (point, residual) in observed.iter().zip(&best.fitted.residuals) {
         let (model, percent) = (point.per_s * residual.exp(), residual.exp_m1() * 100.0);
-        let Observed { outstanding, per_s } = point;
+        let SweepPoint { outstanding, per_s } = point;
         points.row([
             outstanding.to_string(),
             format!("{per_s:.1}"),

@@ -7,14 +7,14 @@
 
 use harness::output;
 use perf::model::curve::{Curve, Point as CurvePoint};
-use perf::model::sweep::{OUTSTANDING_MAX, Observed};
+use perf::model::sweep::{OUTSTANDING_MAX, SweepPoint};
 use perf::record::Run as Record;
 
 use super::{Names, Source, choose, csv};
 
 /// A load point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Point {
+struct RecordedPoint {
     /// Where it stands: its row, or its place in the record.
     row: usize,
     /// Operations a second, or outstanding.
@@ -26,7 +26,7 @@ struct Point {
     is_invalid: bool,
 }
 
-impl Point {
+impl RecordedPoint {
     fn judged(self, verdict: &str) -> Self {
         Self { is_over: verdict == "over", is_invalid: verdict.starts_with("INVALID"), ..self }
     }
@@ -46,7 +46,7 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
     let mut rows = csv::rows(text);
     let columns = csv::columns(rows.next(), COLUMNS)?;
     let mut targets = Names::default();
-    let mut points: Vec<(usize, Point)> = Vec::new();
+    let mut points: Vec<(usize, RecordedPoint)> = Vec::new();
     for fields in rows {
         let fields = fields?;
         let row = fields.0;
@@ -65,11 +65,12 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
             false => Some(csv::number(row, "response_us", response)?),
         };
         let own = targets.number(target.to_owned());
-        let point = Point { row, load, per_s, response_us, is_over: false, is_invalid: false };
+        let point =
+            RecordedPoint { row, load, per_s, response_us, is_over: false, is_invalid: false };
         points.push((own, point.judged(verdict)));
     }
     let own = choose("servers", &targets.names, of)?;
-    let points: Vec<Point> =
+    let points: Vec<RecordedPoint> =
         points.into_iter().filter(|(target, _)| *target == own).map(|(_, point)| point).collect();
     // With N outstanding, more than N a second are answered wherever a call takes less than a
     // second; at a rate, hardly more than were requested.
@@ -92,7 +93,7 @@ pub(super) fn of_record(record: &Record) -> Result<Source, String> {
             }
         };
         let verdict = record.other.get("verdicts").and_then(|verdicts| verdicts.get(point));
-        let read = Point {
+        let read = RecordedPoint {
             row: points.len() + 1,
             load: load.parse().map_err(|_| format!("point {point:?} has no load"))?,
             per_s: metric.value,
@@ -106,8 +107,8 @@ pub(super) fn of_record(record: &Record) -> Result<Source, String> {
     source(points, is_closed)
 }
 
-fn source(mut points: Vec<Point>, is_closed: bool) -> Result<Source, String> {
-    for Point { row, load, per_s, .. } in &points {
+fn source(mut points: Vec<RecordedPoint>, is_closed: bool) -> Result<Source, String> {
+    for RecordedPoint { row, load, per_s, .. } in &points {
         for (what, got) in [("load", load), ("achieved throughput", per_s)] {
             if !(got.is_finite() && *got > 0.0) {
                 return Err(format!("row {row}: the {what} is {got}: it has to be above 0"));
@@ -127,7 +128,9 @@ fn source(mut points: Vec<Point>, is_closed: bool) -> Result<Source, String> {
         return points.iter().map(observed).collect::<Result<_, _>>().map(Source::Sweep);
     }
     let mut curve: Vec<CurvePoint> = Vec::new();
-    for Point { row, per_s, response_us, .. } in points.into_iter().filter(|point| !point.is_over) {
+    for RecordedPoint { row, per_s, response_us, .. } in
+        points.into_iter().filter(|point| !point.is_over)
+    {
         let Some(response_us) = response_us else { continue };
         if !(response_us.is_finite() && response_us > 0.0) {
             return Err(format!(
@@ -142,13 +145,13 @@ fn source(mut points: Vec<Point>, is_closed: bool) -> Result<Source, String> {
     Curve::new(curve).map(Source::curve).map_err(|error| error.to_string())
 }
 
-fn observed(point: &Point) -> Result<Observed, String> {
-    let Point { row, load, per_s, .. } = *point;
+fn observed(point: &RecordedPoint) -> Result<SweepPoint, String> {
+    let RecordedPoint { row, load, per_s, .. } = *point;
     if load.fract() != 0.0 || load > OUTSTANDING_MAX.into() {
         return Err(format!("row {row}: {load} is no number of outstanding calls"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
-    Ok(Observed { outstanding: load as u32, per_s })
+    Ok(SweepPoint { outstanding: load as u32, per_s })
 }
 
 #[cfg(test)]
@@ -187,7 +190,7 @@ mod tests {
         text += &line("nfs://a/", "4", "7600", "500", "valid", "all");
         text += &line("nfs://a/", "1", "1980", "500", "valid", "all");
         let Ok(Source::Sweep(observed)) = of_csv(&text, None) else { panic!("{text}") };
-        let point = |outstanding, per_s| Observed { outstanding, per_s };
+        let point = |outstanding, per_s| SweepPoint { outstanding, per_s };
         assert_eq!(observed, [point(1, 1980.0), point(4, 7600.0)]);
     }
 

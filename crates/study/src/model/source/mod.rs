@@ -23,7 +23,7 @@ use std::path::Path;
 use harness::exit::Failure;
 use perf::model::curve::Curve;
 use perf::model::saved::SavedPath;
-use perf::model::sweep::{self, Observed};
+use perf::model::sweep::{self, SweepPoint};
 use perf::model::trace::{self, Transaction};
 use perf::record::Run as Record;
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ use super::known::Facts;
 pub(super) enum Source {
     /// With what was given of its server, if it is from a record of `model infer`.
     Curve(Curve, Facts),
-    Sweep(Vec<Observed>),
+    Sweep(Vec<SweepPoint>),
     Trace(Vec<Transaction>),
     /// The parameters of a probe.
     Path(Box<SavedPath>),

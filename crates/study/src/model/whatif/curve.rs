@@ -6,7 +6,7 @@ use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::queue::file_server::FileServer;
-use perf::model::whatif::of_server::{Answer, Base, Method, Outlook, answer};
+use perf::model::whatif::of_server::{Answer, Base, Method, ServerPrediction, answer};
 use perf::record::Run as Record;
 use perf::units::Nanos;
 use world::simulate::Outcome;
@@ -64,20 +64,20 @@ fn formula(answer: &Answer, n: u64, table: &mut Table, record: &mut Record) {
         Method::Open => "open",
         Method::Closed => "closed",
     };
-    for (when, outlook) in [("before", &answer.before), ("after", &answer.after)] {
-        table.row(row(method, when, outlook));
+    for (when, prediction) in [("before", &answer.before), ("after", &answer.after)] {
+        table.row(row(method, when, prediction));
         let name = |what: &str| format!("{method}/{when}/{what}");
-        if let Some(us) = &outlook.response_us {
+        if let Some(us) = &prediction.response_us {
             record.estimate(&name("response_us"), us, "us", n);
         }
-        record.estimate(&name("saturation_per_s"), &outlook.saturation_per_s, "1/s", n);
+        record.estimate(&name("saturation_per_s"), &prediction.saturation_per_s, "1/s", n);
     }
 }
 
 /// The same in a world: at the rate, and with nobody waiting.
-fn simulated(when: &str, outlook: &Outlook, table: &mut Table, page: &mut Page) {
-    let Outlook { server, per_s, callers, .. } = *outlook;
-    let saturation_per_s = outlook.saturation_per_s.value;
+fn simulated(when: &str, prediction: &ServerPrediction, table: &mut Table, page: &mut Page) {
+    let ServerPrediction { server, per_s, callers, .. } = *prediction;
+    let saturation_per_s = prediction.saturation_per_s.value;
     let mut run = |load: Load, per_s: f64, what: &str| {
         let run = world(&server, per_s, load);
         let note = |why: &String| format!("no simulation {when} the change, {what}: {why}");
@@ -115,21 +115,21 @@ fn enough(server: &FileServer, saturation_per_s: f64) -> u32 {
     callers
 }
 
-fn row(method: &str, when: &str, outlook: &Outlook) -> [String; 5] {
-    let response = match &outlook.response_us {
+fn row(method: &str, when: &str, prediction: &ServerPrediction) -> [String; 5] {
+    let response = match &prediction.response_us {
         Some(us) => format!("{}{}", span(us.value), interval(us, &span)),
         None => "not reached".to_owned(),
     };
-    let per_s = format!("{:.1}", outlook.per_s);
-    [method.to_owned(), when.to_owned(), per_s, response, saturation(outlook)]
+    let per_s = format!("{:.1}", prediction.per_s);
+    [method.to_owned(), when.to_owned(), per_s, response, saturation(prediction)]
 }
 
 /// `1702 (1609 to 1800) calls/s, by the disks`.
-pub(crate) fn saturation(outlook: &Outlook) -> String {
+pub(crate) fn saturation(prediction: &ServerPrediction) -> String {
     let per_s = |per_s: f64| format!("{per_s:.0}");
-    let found = &outlook.saturation_per_s;
-    let by = match outlook.bottleneck_is_told {
-        true => format!("by {}", name(outlook.bottleneck)),
+    let found = &prediction.saturation_per_s;
+    let by = match prediction.bottleneck_is_told {
+        true => format!("by {}", name(prediction.bottleneck)),
         false => "by the processor or the disks: the curve does not tell".to_owned(),
     };
     format!("{:.0}{} calls/s, {by}", found.value, interval(found, &per_s))

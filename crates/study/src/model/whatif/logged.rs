@@ -6,7 +6,7 @@ use harness::records::scaled;
 use harness::table::{Table, left, right};
 use perf::model::saved::SavedPath;
 use perf::model::transaction::Server;
-use perf::model::whatif::of_path::{Case, StableOutlook};
+use perf::model::whatif::of_path::{PathCase, StablePrediction};
 use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
 use perf::record::Run as Record;
 
@@ -23,7 +23,7 @@ const COMMIT_BYTES: [u64; 2] = [8 << 10, 4 << 20];
 /// The part of a write log; nothing where none is among the changes.
 pub(super) fn write(
     args: &WhatIf,
-    before: &Case,
+    before: &PathCase,
     saved: &SavedPath,
     page: &mut Page,
 ) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub(super) fn write(
     };
     let stops = before.server == Server::Stall;
     // What a server gains that stops no more is not the log's.
-    let before = &Case { server: Server::Concurrent, ..*before };
+    let before = &PathCase { server: Server::Concurrent, ..*before };
     let after = before.changed(&args.changes).map_err(refused)?;
     let mut table = Table::new([
         left("stable WRITEs/s"),
@@ -74,7 +74,7 @@ const STOPS: &str = "the probe takes this server for one that stops for its disk
 
 /// WRITEs as programs make them that want them to be stable; and those of the probe, where a log
 /// takes them.
-fn stable_writes(before: &Case) -> Vec<Stable> {
+fn stable_writes(before: &PathCase) -> Vec<Stable> {
     let small = OUTSTANDING.map(|outstanding| Stable { bytes: SMALL_BYTES, outstanding });
     let own = before.transfer;
     let outstanding = own.outstanding.min(OUTSTANDING_MAX);
@@ -92,12 +92,12 @@ const OUTSTANDING_MAX: u32 = 1024;
 
 /// WRITEs a second in worlds without the log and with it.
 fn simulated(
-    before: &Case,
-    after: &Case,
+    before: &PathCase,
+    after: &PathCase,
     log: &LogDevice,
     calls: &Stable,
 ) -> Result<[f64; 2], String> {
-    let of = |case: &Case, log: Option<&LogDevice>| {
+    let of = |case: &PathCase, log: Option<&LogDevice>| {
         world::path::stable_per_s(case, log, calls).map_err(|error| error.to_string())
     };
     Ok([of(before, None)?, of(after, Some(log))?])
@@ -106,15 +106,15 @@ fn simulated(
 fn record_pair(
     record: &mut Record,
     calls: &Stable,
-    pair: &[StableOutlook; 2],
+    pair: &[StablePrediction; 2],
     world: Option<[f64; 2]>,
 ) {
     let of = format!("stable/{}/{}", calls.bytes, calls.outstanding);
     let [without, with] = pair;
-    for (name, outlook) in [("without", without), ("with", with)] {
+    for (name, prediction) in [("without", without), ("with", with)] {
         let metric = |what: &str| format!("{of}/{name}/{what}");
-        record.estimate(&metric("per_s"), &outlook.per_s, "1/s", 1);
-        record.metric(&metric("response_us"), outlook.outlook.response_us, "us");
+        record.estimate(&metric("per_s"), &prediction.per_s, "1/s", 1);
+        record.metric(&metric("response_us"), prediction.rate.response_us, "us");
     }
     let gain = with.per_s.value / without.per_s.value;
     record.metric(&format!("{of}/gain"), gain, "ratio");
@@ -123,18 +123,19 @@ fn record_pair(
     }
 }
 
-fn row(calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) -> [String; 8] {
+fn row(calls: &Stable, pair: &[StablePrediction; 2], world: Option<[f64; 2]>) -> [String; 8] {
     let [without, with] = pair;
     let per_s = |value: f64| format!("{value:.0}");
-    let rate = |of: &StableOutlook| format!("{:.0}{}", of.per_s.value, interval(&of.per_s, &per_s));
+    let rate =
+        |of: &StablePrediction| format!("{:.0}{}", of.per_s.value, interval(&of.per_s, &per_s));
     let ratio = |with: f64, without: f64| format!("{:.2} x", with / without);
-    let response_us = [without, with].map(|of| span(of.outlook.response_us));
+    let response_us = [without, with].map(|of| span(of.rate.response_us));
     [
         format!("of {}", scaled(calls.bytes as f64)),
         calls.outstanding.to_string(),
         rate(without),
         rate(with),
-        format!("{:.1}", with.outlook.turns.together),
+        format!("{:.1}", with.rate.turns.together),
         ratio(with.per_s.value, without.per_s.value),
         world.map_or_else(|| "-".to_owned(), |[without, with]| ratio(with, without)),
         response_us.join(" -> "),
@@ -142,7 +143,7 @@ fn row(calls: &Stable, pair: &[StableOutlook; 2], world: Option<[f64; 2]>) -> [S
 }
 
 /// Which the log answers where they are of little.
-fn commits(before: &Case, after: &Case, log: &LogDevice, record: &mut Record) -> String {
+fn commits(before: &PathCase, after: &PathCase, log: &LogDevice, record: &mut Record) -> String {
     let times = COMMIT_BYTES.map(|bytes| {
         let without_us = commit_us(&before.path, before.server, None, bytes);
         let with_us = commit_us(&after.path, after.server, Some(log), bytes);
@@ -173,10 +174,10 @@ fn device(log: &LogDevice) -> String {
 }
 
 /// What the disk behind a log takes for ever.
-fn lasting(after: &Case, log: &LogDevice) -> Option<String> {
+fn lasting(after: &PathCase, log: &LogDevice) -> Option<String> {
     let calls =
         Stable { bytes: SMALL_BYTES, outstanding: OUTSTANDING.into_iter().max().unwrap_or(1) };
-    let most = perf::model::write_log::outlook(&after.path, after.server, Some(log), &calls);
+    let most = perf::model::write_log::stable_rate(&after.path, after.server, Some(log), &calls);
     (most.lasting_per_s < 0.99 * most.turns.per_s).then(|| {
         format!(
             "so many WRITEs a second are what the log takes until it is full, at {} outstanding; \

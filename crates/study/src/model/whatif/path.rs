@@ -8,8 +8,10 @@ use harness::verbosity::Verbosity;
 use harness::verdict::HELD_PCT;
 use perf::model::saved::SavedPath;
 use perf::model::transaction::{Bound, Term, Transfer};
-use perf::model::whatif::believed::{Believed, Held, Model, Observed, Why, believed, observed};
-use perf::model::whatif::of_path::{Case, Outlook};
+use perf::model::whatif::believed::{
+    Believed, Held, Model, TransferPoint, Why, believed, observed,
+};
+use perf::model::whatif::of_path::{PathCase, PathPrediction};
 use perf::units::Nanos;
 
 use super::{added_latency, interval, logged, refused};
@@ -22,7 +24,7 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         found.transfer.outstanding = outstanding;
     }
     found.latency_us = args.latency.map_or(found.latency_us, Nanos::as_micros_f64);
-    let seen = |case: &Case| {
+    let seen = |case: &PathCase| {
         let Transfer { call_bytes, outstanding, .. } = case.transfer;
         observed(&saved.measured, call_bytes, outstanding)
     };
@@ -67,18 +69,18 @@ impl Compared {
     fn answer(
         &mut self,
         when: &str,
-        case: &Case,
+        case: &PathCase,
         saved: &SavedPath,
         measured: Option<f64>,
     ) -> Result<Answer, Failure> {
-        let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
+        let prediction = case.predicted(&saved.spread()).map_err(|error| refused(error.into()))?;
         let world =
             world(case).map_err(|why| self.notes.push(format!("no simulation {when}: {why}")));
-        let answer = Answer { outlook, world: world.ok() };
+        let answer = Answer { prediction, world: world.ok() };
         self.table.row(row(when, case, &answer, measured));
         let record = &mut self.page.record;
-        record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
-        record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
+        record.estimate(&format!("formula/{when}/mib_per_s"), &prediction.formula, "MiB/s", 1);
+        record.metric(&format!("mva/{when}/mib_per_s"), prediction.closed_mib_per_s, "MiB/s");
         for (name, value) in [("simulation", answer.world), ("measured", measured)] {
             record.metric_if_known(&format!("{name}/{when}/mib_per_s"), value, "MiB/s");
         }
@@ -88,8 +90,8 @@ impl Compared {
     /// The last row, and the table.
     fn gain(&mut self, base: &Answer, answer: &Answer) {
         let times = |gain: f64| format!("{gain:.2} x");
-        let formula = answer.outlook.formula.value / base.outlook.formula.value;
-        let closed = answer.outlook.closed_mib_per_s / base.outlook.closed_mib_per_s;
+        let formula = answer.prediction.formula.value / base.prediction.formula.value;
+        let closed = answer.prediction.closed_mib_per_s / base.prediction.closed_mib_per_s;
         let world = base.world.zip(answer.world).map(|(before, after)| after / before);
         let world = world.map_or_else(|| "-".to_owned(), times);
         let none = String::new;
@@ -100,9 +102,9 @@ impl Compared {
 
     /// The answer of the model that is nearer to what was measured.
     fn believe(&mut self, base: &Answer, answer: &Answer, held: &[Held], measured: Option<f64>) {
-        let believed = believed(answer.outlook.formula.value, answer.world, held);
+        let believed = believed(answer.prediction.formula.value, answer.world, held);
         let own = match believed.model {
-            Model::Formula => Some(base.outlook.formula.value),
+            Model::Formula => Some(base.prediction.formula.value),
             Model::Simulation => base.world,
         };
         let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
@@ -141,19 +143,19 @@ fn table() -> Table {
 
 /// By the formula and mean value analysis, and in a world.
 struct Answer {
-    outlook: Outlook,
+    prediction: PathPrediction,
     world: Option<f64>,
 }
 
 /// The points that were measured with calls of this size, and what the models have there: the
 /// first, the last, and those in between, as many as a moment is enough for.
-fn held(found: &Case, measured: &[Observed]) -> Vec<Held> {
-    let same_size = |point: &&Observed| point.call_bytes == found.transfer.call_bytes;
-    let points: Vec<&Observed> = measured.iter().filter(same_size).collect();
+fn held(found: &PathCase, measured: &[TransferPoint]) -> Vec<Held> {
+    let same_size = |point: &&TransferPoint| point.call_bytes == found.transfer.call_bytes;
+    let points: Vec<&TransferPoint> = measured.iter().filter(same_size).collect();
     let step = points.len().div_ceil(HELD_MAX).max(1);
-    let held = |point: &&Observed| {
+    let held = |point: &&TransferPoint| {
         let transfer = Transfer { outstanding: point.outstanding, ..found.transfer };
-        let case = Case { transfer, ..*found };
+        let case = PathCase { transfer, ..*found };
         let simulated = world(&case).ok()?;
         let (measured, formula) = (point.mib_per_s, case.formula().mib_per_s);
         Some(Held { measured, formula, simulated })
@@ -191,7 +193,7 @@ fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
 }
 
 /// Whether the models are near enough to what was measured that they could be held to it.
-fn is_held(found: &Case, measured: Option<f64>) -> bool {
+fn is_held(found: &PathCase, measured: Option<f64>) -> bool {
     measured.is_some_and(|mib_per_s| {
         let formula = found.formula().mib_per_s;
         found.calibrated(mib_per_s) != *found || mib_per_s == formula
@@ -199,7 +201,7 @@ fn is_held(found: &Case, measured: Option<f64>) -> bool {
 }
 
 /// What the level of the answers rests on.
-fn base(found: &Case, measured: Option<f64>) -> String {
+fn base(found: &PathCase, measured: Option<f64>) -> String {
     let formula = found.formula().mib_per_s;
     match measured {
         Some(mib_per_s) if !is_held(found, measured) => {
@@ -220,7 +222,7 @@ fn base(found: &Case, measured: Option<f64>) -> String {
 }
 
 /// The same in a world, or why there is none.
-fn world(case: &Case) -> Result<f64, String> {
+fn world(case: &PathCase) -> Result<f64, String> {
     if case.transfer.outstanding > OUTSTANDING_MAX {
         return Err(format!("it is run with at most {OUTSTANDING_MAX} calls outstanding"));
     }
@@ -230,10 +232,11 @@ fn world(case: &Case) -> Result<f64, String> {
 /// Calls outstanding in a world: each keeps its data in memory.
 const OUTSTANDING_MAX: u32 = 4096;
 
-fn row(when: &str, case: &Case, answer: &Answer, measured: Option<f64>) -> [String; 8] {
+fn row(when: &str, case: &PathCase, answer: &Answer, measured: Option<f64>) -> [String; 8] {
     let mib = |value: f64| format!("{value:.1}");
-    let outlook = &answer.outlook;
-    let formula = format!("{}{}", mib(outlook.formula.value), interval(&outlook.formula, &mib));
+    let prediction = &answer.prediction;
+    let formula =
+        format!("{}{}", mib(prediction.formula.value), interval(&prediction.formula, &mib));
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), mib);
     let (world, measured) = (or_none(answer.world), or_none(measured));
     let size = scaled(case.transfer.call_bytes as f64);
@@ -242,10 +245,10 @@ fn row(when: &str, case: &Case, answer: &Answer, measured: Option<f64>) -> [Stri
         case.transfer.outstanding.to_string(),
         size,
         formula,
-        mib(outlook.closed_mib_per_s),
+        mib(prediction.closed_mib_per_s),
         world,
         measured,
-        bound(outlook.bound).to_owned(),
+        bound(prediction.bound).to_owned(),
     ]
 }
 
@@ -261,7 +264,7 @@ pub(crate) fn bound(bound: Bound) -> &'static str {
     }
 }
 
-fn cycle(case: &Case) -> String {
+fn cycle(case: &PathCase) -> String {
     let cycle = case.formula().cycle;
     format!(
         "2 T_prop {}, T_ser {}, T_op {}, T_B {}",

@@ -3,9 +3,9 @@
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
-use perf::model::sweep::{Explained, Observed};
+use perf::model::sweep::{Explained, SweepPoint};
 use perf::model::whatif::Change;
-use perf::model::whatif::of_sweep::{Outlook, answer, changed};
+use perf::model::whatif::of_sweep::{SweepPrediction, answer, changed};
 
 use super::{interval, no_simulation, refused};
 use crate::model::Page;
@@ -16,7 +16,7 @@ use crate::model::worlds::{self, Stage};
 
 pub(super) fn run(
     args: &WhatIf,
-    observed: &[Observed],
+    observed: &[SweepPoint],
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
     let (best, other) = Explained::best(observed)
@@ -28,10 +28,10 @@ pub(super) fn run(
     for explained in [Some(&best), other.as_ref()].into_iter().flatten() {
         let form = name(explained.form);
         let answers = answer(explained, outstanding, &args.changes).map_err(refused)?;
-        for (when, outlook) in ["before", "after"].into_iter().zip(&answers) {
-            table.row(row(form, when, outlook));
+        for (when, prediction) in ["before", "after"].into_iter().zip(&answers) {
+            table.row(row(form, when, prediction));
             let n = observed.len() as u64;
-            page.record.estimate(&format!("{form}/{when}/per_s"), &outlook.per_s, "1/s", n);
+            page.record.estimate(&format!("{form}/{when}/per_s"), &prediction.per_s, "1/s", n);
         }
     }
     simulated(&best, outstanding, &args.changes, &mut table, &mut page)?;
@@ -63,8 +63,8 @@ fn simulated(
     Ok(())
 }
 
-fn row(form: &str, when: &str, outlook: &Outlook) -> [String; 5] {
-    let Outlook { outstanding, per_s, saturation_per_s, is_full } = outlook;
+fn row(form: &str, when: &str, prediction: &SweepPrediction) -> [String; 5] {
+    let SweepPrediction { outstanding, per_s, saturation_per_s, is_full } = prediction;
     let rate = format!("{:.0}{}", per_s.value, interval(per_s, &|value| format!("{value:.0}")));
     let by = if *is_full { "the stage" } else { "the window" };
     let saturation = format!("{saturation_per_s:.0}, bound by {by}");

@@ -5,7 +5,7 @@ use harness::records::scaled;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::trace::{Explained, Transaction};
-use perf::model::whatif::of_trace::{Case, Outlook, answer};
+use perf::model::whatif::of_trace::{TraceCase, TracePrediction, answer};
 
 use super::{interval, no_simulation, refused};
 use crate::model::args::estimate::WhatIf;
@@ -31,9 +31,9 @@ pub(super) fn run(
         right("saturation"),
         left("bound by"),
     ]);
-    for (when, outlook) in ["before", "after"].into_iter().zip(&answers) {
-        let simulated = answered(when, outlook, explained.transactions as u64, &mut page);
-        table.row(row(when, outlook, simulated));
+    for (when, prediction) in ["before", "after"].into_iter().zip(&answers) {
+        let simulated = answered(when, prediction, explained.transactions as u64, &mut page);
+        table.row(row(when, prediction, simulated));
     }
     let [before, after] = &answers;
     let gain = after.per_s.value / before.per_s.value;
@@ -46,32 +46,33 @@ pub(super) fn run(
 }
 
 /// Records what the models have, and gives the simulation's.
-fn answered(when: &str, outlook: &Outlook, n: u64, page: &mut Page) -> Option<f64> {
-    page.record.estimate(&format!("formula/{when}/per_s"), &outlook.per_s, "1/s", n);
-    page.record.metric(&format!("mva/{when}/per_s"), outlook.closed_per_s, "1/s");
-    let simulated = Stage::of_trace(&outlook.case).per_s();
+fn answered(when: &str, prediction: &TracePrediction, n: u64, page: &mut Page) -> Option<f64> {
+    page.record.estimate(&format!("formula/{when}/per_s"), &prediction.per_s, "1/s", n);
+    page.record.metric(&format!("mva/{when}/per_s"), prediction.closed_per_s, "1/s");
+    let simulated = Stage::of_trace(&prediction.case).per_s();
     let per_s = simulated.map_err(|why| no_simulation(page, when, &why)).ok()?;
     page.record.metric(&format!("simulation/{when}/per_s"), per_s, "1/s");
     Some(per_s)
 }
 
-fn row(when: &str, outlook: &Outlook, simulated: Option<f64>) -> [String; 7] {
+fn row(when: &str, prediction: &TracePrediction, simulated: Option<f64>) -> [String; 7] {
     let whole = |value: f64| format!("{value:.0}");
-    let formula = format!("{}{}", whole(outlook.per_s.value), interval(&outlook.per_s, &whole));
+    let formula =
+        format!("{}{}", whole(prediction.per_s.value), interval(&prediction.per_s, &whole));
     let simulated = simulated.map_or_else(|| "-".to_owned(), whole);
-    let by = if outlook.is_full { "the servers, always busy" } else { "the window" };
+    let by = if prediction.is_full { "the servers, always busy" } else { "the window" };
     [
         when.to_owned(),
-        outlook.case.outstanding.to_string(),
+        prediction.case.outstanding.to_string(),
         formula,
-        whole(outlook.closed_per_s),
+        whole(prediction.closed_per_s),
         simulated,
-        whole(outlook.saturation_per_s),
+        whole(prediction.saturation_per_s),
         by.to_owned(),
     ]
 }
 
-fn call(case: &Case) -> String {
+fn call(case: &TraceCase) -> String {
     format!(
         "{} of data, way {}, demand {} on one of {} servers",
         scaled(case.kib * 1024.0),

@@ -2,9 +2,9 @@
 
 use load::study::Drain;
 
-use crate::server_study::outcome::Outcome;
+use crate::server_study::outcome::ServerStudy;
 
-pub(super) fn method(outcome: &Outcome) -> Vec<String> {
+pub(super) fn method(outcome: &ServerStudy) -> Vec<String> {
     let mut paragraphs = vec![
         probe(outcome),
         sweep(outcome),
@@ -40,7 +40,7 @@ pub(super) fn method(outcome: &Outcome) -> Vec<String> {
     paragraphs
 }
 
-fn probe(outcome: &Outcome) -> String {
+fn probe(outcome: &ServerStudy) -> String {
     format!(
         "Probe: {} NULL calls; {} rounds of single WRITEs of 1 KiB to 1 MiB, each size \
               UNSTABLE and FILE_SYNC in turn; {} bursts of UNSTABLE WRITEs. The first round, \
@@ -51,7 +51,7 @@ fn probe(outcome: &Outcome) -> String {
     )
 }
 
-fn sweep(outcome: &Outcome) -> String {
+fn sweep(outcome: &ServerStudy) -> String {
     let plan = &outcome.plan;
     format!(
         "Sweep: every configuration {} times, all of them once before any is run again, \

@@ -12,11 +12,11 @@ use perf::stats::{Estimate, ratio};
 use report::{Fact, Headline, StudyReport};
 
 use super::logged::Logged;
-use super::outcome::Outcome;
+use super::outcome::ServerStudy;
 use crate::explain::{bytes, sentence};
 
 /// The whole report.
-pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
+pub(crate) fn report(outcome: &ServerStudy, run: &Run) -> StudyReport {
     StudyReport {
         title: "nfskit study".to_owned(),
         generated_at: outcome.started.clone(),
@@ -39,7 +39,7 @@ pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
     }
 }
 
-fn target(outcome: &Outcome) -> String {
+fn target(outcome: &ServerStudy) -> String {
     let path = || outcome.target.path.as_ref().map(|path| format!("embedded server on {path}"));
     outcome.target.url.clone().or_else(path).unwrap_or_default()
 }
@@ -66,7 +66,7 @@ pub(crate) fn environment(run: &Run) -> Vec<(String, String)> {
     .collect()
 }
 
-fn headline(outcome: &Outcome) -> Headline {
+fn headline(outcome: &ServerStudy) -> Headline {
     let explanation = &outcome.explanation;
     let choice = &explanation.choice;
     let row = explanation.row(explanation.before);
@@ -89,7 +89,7 @@ fn headline(outcome: &Outcome) -> Headline {
     }
 }
 
-fn facts(outcome: &Outcome, gained: Option<Estimate>) -> Vec<Fact> {
+fn facts(outcome: &ServerStudy, gained: Option<Estimate>) -> Vec<Fact> {
     let fact =
         |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
     let (after, errors) = (outcome.explanation.after, &outcome.explanation.errors);
@@ -112,7 +112,7 @@ fn facts(outcome: &Outcome, gained: Option<Estimate>) -> Vec<Fact> {
 }
 
 /// Before and after, with the interval of the gain.
-fn rates(outcome: &Outcome, gained: Option<Estimate>) -> String {
+fn rates(outcome: &ServerStudy, gained: Option<Estimate>) -> String {
     let (before, after) = (outcome.before_mib_per_s(), outcome.after_mib_per_s());
     let sureness = match gained.and_then(|gained| gained.ci95) {
         Some(ci) if is_wide(&ci) => "its runs differ much".to_owned(),
@@ -122,7 +122,7 @@ fn rates(outcome: &Outcome, gained: Option<Estimate>) -> String {
     format!("{before:.1} to {after:.1} MiB/s; {sureness}")
 }
 
-fn limited_by(outcome: &Outcome) -> String {
+fn limited_by(outcome: &ServerStudy) -> String {
     let (storage, link) = (outcome.storage_mib_per_s(), outcome.link_mib_per_s());
     match storage.partial_cmp(&link) {
         Some(std::cmp::Ordering::Less) => format!("storage; the link has {link:.0} MiB/s"),

@@ -4,9 +4,9 @@ use load::probe::Findings;
 use perf::stats::Estimate;
 use report::Parameter;
 
-use crate::server_study::outcome::Outcome;
+use crate::server_study::outcome::ServerStudy;
 
-pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+pub(super) fn parameters(outcome: &ServerStudy) -> Vec<Parameter> {
     let findings = &outcome.findings;
     let mut parameters = of_single_calls(findings);
     if let Some(local) = &outcome.local {

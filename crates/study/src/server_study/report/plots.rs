@@ -10,13 +10,13 @@ use report::{
 
 use crate::explain::{self, bytes};
 use crate::server_study::logged::Logged;
-use crate::server_study::outcome::Outcome;
+use crate::server_study::outcome::ServerStudy;
 use crate::server_study::record;
 
 /// Points kept of what is drawn.
 const POINTS_MAX: usize = 1_500;
 
-pub(super) fn cycles(outcome: &Outcome) -> Vec<Cycle> {
+pub(super) fn cycles(outcome: &ServerStudy) -> Vec<Cycle> {
     let explanation = &outcome.explanation;
     let ones = explanation.rows.iter().filter(|row| row.configuration.outstanding == 1);
     ones.map(|row| {
@@ -37,7 +37,7 @@ pub(super) fn cycles(outcome: &Outcome) -> Vec<Cycle> {
     .collect()
 }
 
-pub(super) fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
+pub(super) fn throughput(outcome: &ServerStudy) -> Vec<ThroughputPlot> {
     let explanation = &outcome.explanation;
     let curve = |subject: usize, call_bytes: u32| Curve {
         name: outcome.target.subjects[subject].to_owned(),
@@ -51,13 +51,13 @@ pub(super) fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
     swept.chain(outcome.logged.iter().map(Logged::plot)).collect()
 }
 
-fn ceilings(outcome: &Outcome) -> Vec<Ceiling> {
+fn ceilings(outcome: &ServerStudy) -> Vec<Ceiling> {
     let all = [("storage", outcome.storage_mib_per_s()), ("link", outcome.link_mib_per_s())];
     let known = all.into_iter().filter(|(_, mib_s)| mib_s.is_finite());
     known.map(|(label, mib_s)| Ceiling { label: label.to_owned(), mib_s }).collect()
 }
 
-fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {
+fn point(outcome: &ServerStudy, row: &explain::Row) -> CurvePoint {
     let spread = outcome.measured(row.configuration).and_then(Measured::spread);
     CurvePoint {
         n: u32::try_from(row.configuration.outstanding).unwrap_or(u32::MAX),
@@ -68,7 +68,7 @@ fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {
     }
 }
 
-pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
+pub(super) fn steps(outcome: &ServerStudy) -> Vec<Step> {
     let explanation = &outcome.explanation;
     let after = explanation.after;
     vec![Step {
@@ -84,7 +84,7 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
 }
 
 /// What step 4 compared, or the same two of the sweep.
-pub(super) fn before_and_after(outcome: &Outcome) -> Vec<&Measured> {
+pub(super) fn before_and_after(outcome: &ServerStudy) -> Vec<&Measured> {
     match &outcome.applied {
         Some((before, after)) => vec![before, after],
         None => [outcome.explanation.before, outcome.explanation.after]
@@ -94,7 +94,7 @@ pub(super) fn before_and_after(outcome: &Outcome) -> Vec<&Measured> {
     }
 }
 
-pub(super) fn transfers(outcome: &Outcome) -> Vec<TransferPlot> {
+pub(super) fn transfers(outcome: &ServerStudy) -> Vec<TransferPlot> {
     let plot = |title: &str, shown: Vec<&Measured>| TransferPlot {
         title: title.to_owned(),
         transfers: shown.into_iter().map(|measured| transfer(outcome, measured)).collect(),
@@ -110,7 +110,7 @@ pub(super) fn transfers(outcome: &Outcome) -> Vec<TransferPlot> {
     ]
 }
 
-fn transfer(outcome: &Outcome, measured: &Measured) -> Transfer {
+fn transfer(outcome: &ServerStudy, measured: &Measured) -> Transfer {
     let started = measured.typical.started;
     let (transferred, _) = record::series(measured);
     let points = transferred
@@ -150,7 +150,7 @@ fn stalls(measured: &Measured, started: perf::units::Instant) -> Vec<Stall> {
         .collect()
 }
 
-pub(super) fn latency(outcome: &Outcome) -> Vec<LatencyPlot> {
+pub(super) fn latency(outcome: &ServerStudy) -> Vec<LatencyPlot> {
     vec![LatencyPlot {
         title: "WRITE response times, before and after".to_owned(),
         latencies: before_and_after(outcome)
