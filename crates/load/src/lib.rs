@@ -27,7 +27,6 @@
 
 pub mod basic;
 mod cached;
-pub mod coverage;
 pub mod cpu;
 pub mod crash;
 pub mod curve;

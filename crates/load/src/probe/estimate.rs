@@ -255,7 +255,7 @@ fn way(null: &Estimate, beyond: &Estimate) -> Estimate {
 }
 
 /// The sync's fixed part and its rate, from one small sync and one large.
-pub(crate) fn storage(
+pub fn storage(
     block_us: f64,
     commit_us: f64,
     commit_early_us: f64,

@@ -34,7 +34,7 @@ use wire::nfs3::{FileHandle, StableHow};
 use crate::error::Error;
 use crate::seqwrite::{self, Workload};
 
-pub(crate) use estimate::storage;
+pub use estimate::storage;
 
 /// Sizes of the single WRITEs.
 pub const SIZES: [u32; 5] = [1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -273,16 +273,20 @@ impl Samples {
     }
 }
 
-/// What one portion of a simulated probe has: NULL calls; rounds of trials with the stable block
-/// and the one after a rest; bursts as COMMIT, small, pair and large.
-pub(crate) struct Simulated {
-    pub(crate) null_us: Vec<f64>,
-    pub(crate) rounds: Vec<(Vec<Trial>, f64)>,
-    pub(crate) bursts: Vec<[f64; 4]>,
+/// What one portion of a simulated probe has, us: NULL calls; rounds of trials, and the block after
+/// a rest; bursts as COMMIT, small, pair and large.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    pub null_us: Vec<f64>,
+    pub rounds: Vec<(Vec<Trial>, f64)>,
+    pub bursts: Vec<[f64; 4]>,
 }
 
-/// The parameters of measurements that nobody made.
-pub(crate) fn of_simulated(portions: Vec<Simulated>) -> Result<Findings, Error> {
+/// The parameters of a probe that was simulated.
+///
+/// # Errors
+/// As of a probe: no parameters explain what was measured.
+pub fn of_simulated(portions: Vec<Simulated>) -> Result<Findings, Error> {
     let portion = |simulated: Simulated| {
         let of = |at: usize| simulated.bursts.iter().map(|burst| burst[at]).collect::<Vec<f64>>();
         let (commits, early_commits) = (of(0), of(0));
@@ -317,7 +321,7 @@ struct Bursts {
 }
 
 /// A size, and the response times of an unstable and of a stable WRITE of it.
-type Trial = (u32, f64, f64);
+pub type Trial = (u32, f64, f64);
 
 /// One round, in microseconds.
 #[derive(Clone, Debug)]

@@ -4,14 +4,14 @@
 //! The path is behind a link whose rate is known. Changes are held to two runs of a second with so
 //! many calls outstanding, as those of a probe are.
 
+use load::probe::concurrency::SMALL_BYTES;
+use load::probe::{self, Findings};
 use perf::model::transaction::{Capacity, Path, Server, Transfer};
 use perf::model::whatif::Change;
 use perf::model::whatif::of_path::PathCase;
 use perf::stats::median_in_order;
 
 use super::{Found, Noise, Process, SPREAD, SPREAD_OF_BURSTS, TIME};
-use crate::probe::concurrency::SMALL_BYTES;
-use crate::probe::{self, Findings};
 
 const WAY_US: f64 = 200.0;
 const OP_US: f64 = 60.0;

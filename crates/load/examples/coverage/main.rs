@@ -18,30 +18,51 @@
 //! Servers are inferred from curves with their number of disks given and not, and from traces of
 //! 480 calls. Changes to what was found, by a probe, too, are held to the same changes of the
 //! server or the path.
+//!
+//! Prints the table of docs/models.md, section 26, of 200 seeds; `--check` fails where the document
+//! has another one.
 
 mod paths;
 mod servers;
 mod traces;
 
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
 use fastrand::Rng;
+use load::mix::outcome::BATCHES;
 use perf::model::least_squares::Fitted;
 use perf::model::sweep::{Explained, Form, SweepPoint, throughput};
 use perf::stats::{Estimate, Sum, mean_in_order};
 
+const SEEDS: u64 = 200;
+
+fn main() -> ExitCode {
+    let table = table(&rows(SEEDS), SEEDS);
+    if !std::env::args().any(|argument| argument == "--check") {
+        print!("{table}");
+        return ExitCode::SUCCESS;
+    }
+    let document = include_str!("../../../../docs/models.md");
+    if document.contains(&table) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("docs/models.md, section 26, does not have this table:\n{table}");
+    ExitCode::FAILURE
+}
+
 /// Of one parameter under one noise.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    pub parameter: String,
-    pub noise: &'static str,
+struct Row {
+    parameter: String,
+    noise: &'static str,
     /// In how many of the seeds the interval held the truth, and in how many there was one.
-    pub covered: u32,
-    pub of: u32,
+    covered: u32,
+    of: u32,
 }
 
 impl Row {
-    pub fn percent(&self) -> f64 {
+    fn percent(&self) -> f64 {
         100.0 * f64::from(self.covered) / f64::from(self.of.max(1))
     }
 
@@ -54,7 +75,7 @@ impl Row {
 }
 
 /// Everything, for so many seeds.
-pub fn rows(seeds: u64) -> Vec<Row> {
+fn rows(seeds: u64) -> Vec<Row> {
     rows_and(seeds, seeds)
 }
 
@@ -96,7 +117,7 @@ const QUEUE: &str = "a queue";
 
 /// As docs/models.md has them: a line for each parameter, a column for each noise, and what load
 /// points have apart. In brackets of how many, where the others were refused.
-pub fn table(rows: &[Row], seeds: u64) -> String {
+fn table(rows: &[Row], seeds: u64) -> String {
     let mut text = String::from("| covers, of 100 |");
     for noise in Noise::ALL {
         write!(text, " {} |", noise.name()).ok();
@@ -226,7 +247,6 @@ fn normal(random: &mut Rng) -> f64 {
 
 /// Operations of a point, in so many batches.
 const OPERATIONS: f64 = 40_000.0;
-const BATCHES: usize = crate::mix::outcome::BATCHES;
 
 fn queued(name: &str, load: f64, seed: u64) -> Vec<Found> {
     let mut random = Rng::with_seed(seed);
