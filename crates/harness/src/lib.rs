@@ -15,6 +15,7 @@
 //!
 //! What an argument looks like is in [`values`].
 
+mod advice;
 pub mod apart;
 pub mod compared;
 pub mod counted;

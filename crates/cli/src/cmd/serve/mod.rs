@@ -1,52 +1,50 @@
 //! `nfskit serve`: an NFS server on directories, in memory, or on another server's files.
 
 mod banner;
+mod exported;
+mod logged;
+mod persistent;
 mod proxied;
 mod stores;
 mod watch;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
 use harness::emulated;
 use harness::events::{self, Log};
 use harness::exit::Failure;
-use harness::exports::resolve::{self, Stores};
-use harness::exports::{RuleSpec, Spec, file};
+use harness::exports::Spec;
+use harness::exports::resolve::Stores;
 use harness::hints;
 use harness::output;
 use harness::register::Registration;
 use harness::served::{self, Memory, Options, Running};
 use harness::signals::{Interrupts, Signal};
 use harness::sockets::{Refused, Sockets};
-use harness::state::{self, State};
+use harness::state::State;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::serve::{Drained, Limits};
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use server::store::Store;
-use server::store::dir::write_log::{GivenUp, OnFailure, WriteLog};
+use server::store::dir::write_log::{OnFailure, WriteLog};
 use server::store::dir::{self, DirOptions, DirStore};
-use server::store::sim::LogSpec;
 use server::types::Caller;
-use server::{Export, Exports, Replies};
+use server::{Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
-use self::stores::{EMULATED, Kind};
+use self::exported::{bad_exports, export, named, specs, specs_again};
+use self::logged::{check_write_log, emulated_log, stopped};
+use self::persistent::{REPLIES_MAX, outside, replies, state_or_warning};
+use self::stores::Kind;
 use crate::args::{self, LogFailure, LogReplies, MetadataSync};
-use crate::cmd::log;
 use crate::recovery;
-
-/// Replies that are remembered for retransmissions, some 400 bytes each.
-const REPLIES_MAX: usize = 65_536;
-
-/// Of these, those that outlive the process: several times the calls that are served at once.
-const SLOTS_MIN: usize = 8192;
 
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
@@ -74,82 +72,6 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
         }
     });
     served.map_err(Failure::resources)?
-}
-
-/// A log belongs to a directory, and where its clients cannot write.
-fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
-    let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
-    let what = match kind {
-        Kind::Emulated(_) => return check_emulated_log(args, store),
-        Kind::Directories => return check_directory_log(args, store),
-        Kind::Origin => "is stable where its origin says so",
-        Kind::Memory => "has nothing to be stable in",
-    };
-    Err(Failure::usage(format!("{store} {what}"), "a directory, or no --write-log"))
-}
-
-fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
-    if let Some(log) = args.write_log.iter().find(|log| is_emulated(log)) {
-        let what = format!("{} is an emulated disk: nothing is stable there", log.display());
-        return Err(Failure::usage(what, "a file, or sim:hdd in the place of the directory"));
-    }
-    if args.metadata_sync == MetadataSync::Never {
-        let what = "--write-log promises what --metadata-sync never gives up";
-        return Err(Failure::usage(what, "one of the two"));
-    }
-    match args.write_log.iter().find(|log| is_inside(log, store)) {
-        Some(log) => Err(Failure::environment(
-            format!(
-                "the write log {} lies in {store}, where clients could change it",
-                log.display()
-            ),
-            "a place outside of it, such as /var/lib/nfskit",
-        )),
-        None => Ok(()),
-    }
-}
-
-fn is_inside(log: &Path, store: &str) -> bool {
-    let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    match (real(parent.unwrap_or_else(|| Path::new("."))), real(Path::new(store))) {
-        (Some(parent), Some(dir)) => parent.starts_with(dir),
-        // What is not there cannot be served, or no log be made there.
-        _ => false,
-    }
-}
-
-fn is_emulated(log: &Path) -> bool {
-    log.to_string_lossy().starts_with(EMULATED)
-}
-
-/// An emulated store has one log, on an emulated disk, in the same bounds as one in a file has.
-fn check_emulated_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
-    let [log] = &args.write_log[..] else {
-        let what = format!("{store} has one log at most");
-        return Err(Failure::usage(what, "--write-log sim:nvram"));
-    };
-    if !is_emulated(log) {
-        let what = format!("{store} is not stable, and so has no log in a file");
-        return Err(Failure::usage(what, "an emulated log: --write-log sim:nvram"));
-    }
-    match served::LOG_BYTES.contains(&args.write_log_size) {
-        true => Ok(()),
-        false => {
-            let what = format!("a log of {} bytes", args.write_log_size);
-            Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"))
-        }
-    }
-}
-
-/// The log of an emulated store, on an emulated disk of its own.
-fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failure> {
-    let Some(log) = args.write_log.first() else { return Ok(None) };
-    let text = log.to_string_lossy();
-    let disk = text.strip_prefix(EMULATED).unwrap_or_default().parse().map_err(|cause| {
-        Failure::usage(format!("--write-log {text}: {cause}"), "--write-log sim:nvram")
-    })?;
-    Ok(Some(LogSpec { disk, bytes: args.write_log_size }))
 }
 
 /// A store of which nothing is left when this ends.
@@ -210,25 +132,6 @@ async fn serve_directories(
     store.end_log().await.map_err(|why| {
         Failure::environment(why, "start it again with the same --write-log, which tries again")
     })
-}
-
-/// Waits for a write log that cannot be written, if that is to end the server.
-async fn stopped(log_failure: LogFailure, store: &DirStore) -> Failure {
-    let given_up = store.log_given_up().await;
-    if log_failure == LogFailure::Degrade {
-        return std::future::pending().await;
-    }
-    match given_up {
-        GivenUp::InPlace => Failure::environment(
-            "the write log cannot be written; what it held is in its place",
-            "another device for a new log, no --write-log, or --log-failure degrade",
-        ),
-        GivenUp::Needed => Failure::environment(
-            "the write log cannot be written, and not all that it holds could be brought to its \
-             place",
-            "keep the log: the next start with it brings what can be read of it to its place",
-        ),
-    }
 }
 
 /// How directories are served.
@@ -422,60 +325,6 @@ fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
     Failure::environment(format!("cannot listen on {address}{over}: {cause}"), advice)
 }
 
-fn bad_exports(why: String) -> Failure {
-    match why.starts_with("cannot serve") {
-        true if why.contains("write log") => {
-            let advice = log::advice(&why);
-            Failure::environment(why, advice)
-        }
-        true => served::cannot_open(why),
-        false => Failure::environment(why, "nfskit serve --help has the form of exports"),
-    }
-}
-
-/// What is to be exported.
-fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
-    match &args.store {
-        Some(store) => Ok(vec![named(args, store)?]),
-        None => specs_again(args).map_err(bad_exports),
-    }
-}
-
-/// The same, when it changes while the server runs.
-fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
-    if let Some(store) = &args.store {
-        return Ok(vec![named(args, store).map_err(|_| "one store has one name".to_owned())?]);
-    }
-    let mut specs: Vec<Spec> =
-        args.export.iter().map(|export| export.directory()).collect::<Result<_, _>>()?;
-    if let Some(file) = &args.exports {
-        specs.extend(file::read(file)?);
-    }
-    for spec in &mut specs {
-        spec.rule.read_only |= args.ro;
-    }
-    Ok(specs)
-}
-
-/// The export of a store that is served alone.
-async fn export(clock: &Clock, spec: &Spec) -> Result<Export, Failure> {
-    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(bad_exports)?;
-    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
-    Ok(Export { name: spec.name.clone(), id, rules: vec![rule] })
-}
-
-/// The one store that was named, under the name that was given.
-fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
-    let rule = RuleSpec { read_only: args.ro, ..RuleSpec::default() };
-    let path = PathBuf::from(store);
-    let spec = match args.export.as_slice() {
-        [] => Ok(Spec { path, name: "/".to_owned(), id: Some(1), rule }),
-        [export] => export.name_of(path, rule),
-        _ => Err("one store has one name: give --export once, or name no store".to_owned()),
-    };
-    spec.map_err(|why| Failure::usage(why, "nfskit serve --help"))
-}
-
 /// What one of several stores may have, so that descriptors are left for connections, and threads
 /// are not without number.
 fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
@@ -493,67 +342,4 @@ fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
 /// As whom all callers act, if they cannot act as themselves.
 fn acts_as(store: &DirStore) -> Option<Caller> {
     (!store.acts_as_callers()).then(served::this_user)
-}
-
-/// The place for what outlives the process; none when nobody will come back to this port.
-fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, String> {
-    let Some(base) = args.state.clone().or_else(state::default_base) else {
-        return Err("there is no home directory; --state DIR names another".to_owned());
-    };
-    if args.listen.port() == 0 && args.state.is_none() {
-        return Ok(None);
-    }
-    let port = sockets.address.port();
-    let opened = State::open(&base, port);
-    opened.map(Some).map_err(|cause| {
-        format!("{}: {cause}; --state DIR names another", base.join(port.to_string()).display())
-    })
-}
-
-/// The state directory; without one, the banner says why.
-fn state_or_warning(
-    args: &args::Serve,
-    sockets: &Sockets,
-    banner: &mut Banner<'_>,
-) -> Option<State> {
-    open_state(args, sockets).unwrap_or_else(|why| {
-        banner.warns(format!("{WITHOUT_STATE}: {why}"));
-        None
-    })
-}
-
-const WITHOUT_STATE: &str = "nothing is kept for the time after a restart";
-
-/// A state directory that no client reaches through an export.
-fn outside(state: Option<State>, specs: &[Spec], banner: &mut Banner<'_>) -> Option<State> {
-    let state = state?;
-    let Some(spec) = specs.iter().find(|spec| state.is_below(&spec.path)) else {
-        return Some(state);
-    };
-    banner.warns(format!(
-        "{WITHOUT_STATE}: {} lies in the export {}, where clients could change it; --state DIR \
-         names another",
-        state.path().display(),
-        spec.name
-    ));
-    None
-}
-
-fn replies(
-    args: &args::Serve,
-    clock: &Clock,
-    state: Option<&State>,
-    banner: &mut Banner<'_>,
-) -> Replies {
-    let times = times(clock);
-    let Some(state) = state else {
-        return Replies::in_memory(REPLIES_MAX, times);
-    };
-    let slots = SLOTS_MIN.max(4 * args.threads as usize);
-    let path = state.path().join("replies");
-    let persistent = Replies::persistent_in(&path, slots, REPLIES_MAX, times.clone());
-    persistent.unwrap_or_else(|cause| {
-        banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
-        Replies::in_memory(REPLIES_MAX, times)
-    })
 }

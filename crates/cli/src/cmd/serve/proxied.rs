@@ -17,8 +17,10 @@ use server::Exports;
 use server::types::Caller;
 
 use super::banner::Banner;
+use super::exported::{export, named};
+use super::persistent::{replies, state_or_warning};
 use super::stores::Kind;
-use super::{Server, bind, export, named, replies, state_or_warning};
+use super::{Server, bind};
 use crate::{args, origin, write_back};
 
 /// What is of an origin belongs to one.

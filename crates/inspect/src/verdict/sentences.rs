@@ -1,134 +1,15 @@
-//! The verdict in sentences: which ones is chosen by the rules of `trace::verdict`, and
-//! every number in it is one of the evidence.
-
-use std::fmt::Write;
+//! The sentences of a verdict: every number in them is one of the evidence.
 
 use perf::units::Nanos;
-use serde_json::{Value, json};
+use trace::Work;
 use trace::verdict::{
-    CALLS_MIN, Certainty, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, is_cut_too_much,
-    judge, nominal_rate,
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, is_cut_too_much,
+    nominal_rate,
 };
-use trace::{Analyzer, Work};
 
-use super::screen::bytes;
+use crate::screen::bytes;
 
-/// A verdict with what it rests on.
-struct Judged {
-    evidence: Evidence,
-    diagnosis: Diagnosis,
-}
-
-/// What a capture says, for who has other evidence besides.
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// Client and server, the busiest of the capture.
-    pub of: String,
-    /// From the first packet to the last.
-    pub seconds: Option<f64>,
-    /// Or why there is none.
-    pub verdict: Result<Answer, String>,
-}
-
-/// A verdict in sentences.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    pub suspect: Suspect,
-    /// Of the time.
-    pub share: f64,
-    pub certainty: Certainty,
-    pub sentence: String,
-    pub evidence: Vec<String>,
-    pub against: Vec<String>,
-    pub advice: &'static str,
-}
-
-pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
-    let (begin_ns, end_ns) = analyzer.span_ns();
-    let span_ns = end_ns.saturating_sub(begin_ns);
-    let seconds = (span_ns > 0).then(|| ns(span_ns).as_secs_f64());
-    let Some(evidence) = Evidence::busiest(analyzer.flows()) else {
-        let verdict = Err("no call of NFS that was answered is in it".to_owned());
-        return Verdict { of: String::new(), seconds, verdict };
-    };
-    let diagnosis = judge(&evidence);
-    let of = evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server));
-    let against = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
-    let verdict = diagnosis.verdict.map(|(found, certainty)| Answer {
-        suspect: found.suspect,
-        share: found.share,
-        certainty,
-        sentence: sentence(&evidence, &found),
-        evidence: grounds(&evidence, &found),
-        against,
-        advice: advice(found.suspect),
-    });
-    let verdict = verdict.ok_or_else(|| undecided(&evidence, &diagnosis));
-    Verdict { of: of.unwrap_or_default(), seconds, verdict }
-}
-
-/// None without a call that was answered.
-fn judged(seen: &super::Seen) -> Option<Judged> {
-    let evidence = Evidence::busiest(seen.analyzer.flows())?;
-    let diagnosis = judge(&evidence);
-    Some(Judged { evidence, diagnosis })
-}
-
-/// As lines: the verdict, the evidence, what speaks against it, what to try.
-pub(super) fn lines(seen: &super::Seen) -> String {
-    let Some(Judged { evidence, diagnosis }) = judged(seen) else { return String::new() };
-    let mut out = String::new();
-    let mut say = |head: &str, lines: &[String]| {
-        for (at, line) in lines.iter().enumerate() {
-            writeln!(out, "{:<12}{line}", if at == 0 { head } else { "" }).ok();
-        }
-    };
-    match diagnosis.verdict {
-        Some((found, certainty)) => {
-            let verdict = format!("{} ({})", sentence(&evidence, &found), certainty.name());
-            say("verdict", &[verdict]);
-            say("evidence", &grounds(&evidence, &found));
-        }
-        None => say("verdict", &[undecided(&evidence, &diagnosis)]),
-    }
-    let doubts: Vec<String> = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
-    if diagnosis.verdict.is_some() {
-        say("against", &doubts);
-    }
-    let also: Vec<String> = diagnosis.also.iter().map(|one| sentence(&evidence, one)).collect();
-    say("besides", &also);
-    if let Some((found, _)) = diagnosis.verdict {
-        say("to try", &[advice(found.suspect).to_owned()]);
-    }
-    out.push('\n');
-    out
-}
-
-pub(super) fn value(seen: &super::Seen) -> Value {
-    let Some(Judged { evidence, diagnosis }) = judged(seen) else { return Value::Null };
-    let one = |found: &Finding| {
-        json!({
-            "suspect": found.suspect.name(),
-            "share": found.share,
-            "events": found.events,
-            "sentence": sentence(&evidence, found),
-        })
-    };
-    let doubts: Vec<String> = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
-    json!({
-        "of": evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server)),
-        "verdict": diagnosis.verdict.as_ref().map(|(found, _)| one(found)),
-        "certainty": diagnosis.verdict.map(|(_, certainty)| certainty.name()),
-        "undecided": diagnosis.verdict.is_none().then(|| undecided(&evidence, &diagnosis)),
-        "evidence": diagnosis.verdict.map(|(found, _)| grounds(&evidence, &found)),
-        "against": doubts,
-        "also": diagnosis.also.iter().map(one).collect::<Vec<Value>>(),
-        "round_trip_us": evidence.round_trip_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
-        "loss": [evidence.loss(0), evidence.loss(1)],
-    })
-}
-
-fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
+pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
     if diagnosis.doubts.contains(&Doubt::FewEvents) {
         let replies = evidence.replies();
         return format!("none: {replies} replies are too few to tell ({CALLS_MIN} are needed)");
@@ -185,7 +66,7 @@ fn busier(evidence: &Evidence) -> usize {
 }
 
 /// What is found, in one sentence.
-fn sentence(evidence: &Evidence, found: &Finding) -> String {
+pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
     let share = format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
     match found.suspect {
         Suspect::SlowCommit | Suspect::SlowStableWrite | Suspect::SmallSyncs => {
@@ -284,7 +165,7 @@ fn full_network(evidence: &Evidence, share: &str) -> String {
 }
 
 /// The numbers behind it.
-fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
+pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
     let mut grounds = match found.suspect {
         Suspect::SlowCommit | Suspect::SlowStableWrite => vec![synced(evidence)],
         Suspect::SmallSyncs => vec![synced(evidence), synced_small(evidence)],
@@ -418,7 +299,7 @@ const fn name(work: Work) -> &'static str {
     }
 }
 
-fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
+pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
     match doubt {
         Doubt::CaptureLost => format!(
             "the capture has lost packets: {} that were acknowledged are not in it, and the times \
@@ -445,7 +326,7 @@ fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
 }
 
 /// What to try.
-const fn advice(suspect: Suspect) -> &'static str {
+pub(super) const fn advice(suspect: Suspect) -> &'static str {
     match suspect {
         Suspect::SlowCommit => {
             "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \
@@ -498,7 +379,7 @@ const fn advice(suspect: Suspect) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use trace::verdict::{SideNumbers, WorkNumbers};
+    use trace::verdict::{SideNumbers, WorkNumbers, judge};
 
     use super::*;
 

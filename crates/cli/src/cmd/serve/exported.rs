@@ -1,0 +1,66 @@
+//! What is exported: of one store or of many directories, and again when it has changed.
+
+use std::path::PathBuf;
+
+use harness::exit::Failure;
+use harness::exports::{RuleSpec, Spec, file, resolve};
+use harness::served;
+use net::clock::Clock;
+use server::Export;
+
+use crate::args;
+use crate::cmd::log;
+
+pub(super) fn bad_exports(why: String) -> Failure {
+    match why.starts_with("cannot serve") {
+        true if why.contains("write log") => {
+            let advice = log::advice(&why);
+            Failure::environment(why, advice)
+        }
+        true => served::cannot_open(why),
+        false => Failure::environment(why, "nfskit serve --help has the form of exports"),
+    }
+}
+
+/// What is to be exported.
+pub(super) fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
+    match &args.store {
+        Some(store) => Ok(vec![named(args, store)?]),
+        None => specs_again(args).map_err(bad_exports),
+    }
+}
+
+/// The same, when it changes while the server runs.
+pub(super) fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
+    if let Some(store) = &args.store {
+        return Ok(vec![named(args, store).map_err(|_| "one store has one name".to_owned())?]);
+    }
+    let mut specs: Vec<Spec> =
+        args.export.iter().map(|export| export.directory()).collect::<Result<_, _>>()?;
+    if let Some(file) = &args.exports {
+        specs.extend(file::read(file)?);
+    }
+    for spec in &mut specs {
+        spec.rule.read_only |= args.ro;
+    }
+    Ok(specs)
+}
+
+/// The export of a store that is served alone.
+pub(super) async fn export(clock: &Clock, spec: &Spec) -> Result<Export, Failure> {
+    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
+    Ok(Export { name: spec.name.clone(), id, rules: vec![rule] })
+}
+
+/// The one store that was named, under the name that was given.
+pub(super) fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
+    let rule = RuleSpec { read_only: args.ro, ..RuleSpec::default() };
+    let path = PathBuf::from(store);
+    let spec = match args.export.as_slice() {
+        [] => Ok(Spec { path, name: "/".to_owned(), id: Some(1), rule }),
+        [export] => export.name_of(path, rule),
+        _ => Err("one store has one name: give --export once, or name no store".to_owned()),
+    };
+    spec.map_err(|why| Failure::usage(why, "nfskit serve --help"))
+}

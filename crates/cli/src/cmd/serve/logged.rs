@@ -1,0 +1,107 @@
+//! The write log of a server: which it may have, and when it ends the server.
+
+use std::path::Path;
+
+use harness::exit::Failure;
+use harness::served;
+use server::store::dir::DirStore;
+use server::store::dir::write_log::GivenUp;
+use server::store::sim::LogSpec;
+
+use super::stores::{EMULATED, Kind};
+use crate::args::{self, LogFailure, MetadataSync};
+
+/// A log belongs to a directory, and where its clients cannot write.
+pub(super) fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
+    let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
+    let what = match kind {
+        Kind::Emulated(_) => return check_emulated_log(args, store),
+        Kind::Directories => return check_directory_log(args, store),
+        Kind::Origin => "is stable where its origin says so",
+        Kind::Memory => "has nothing to be stable in",
+    };
+    Err(Failure::usage(format!("{store} {what}"), "a directory, or no --write-log"))
+}
+
+fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
+    if let Some(log) = args.write_log.iter().find(|log| is_emulated(log)) {
+        let what = format!("{} is an emulated disk: nothing is stable there", log.display());
+        return Err(Failure::usage(what, "a file, or sim:hdd in the place of the directory"));
+    }
+    if args.metadata_sync == MetadataSync::Never {
+        let what = "--write-log promises what --metadata-sync never gives up";
+        return Err(Failure::usage(what, "one of the two"));
+    }
+    match args.write_log.iter().find(|log| is_inside(log, store)) {
+        Some(log) => Err(Failure::environment(
+            format!(
+                "the write log {} lies in {store}, where clients could change it",
+                log.display()
+            ),
+            "a place outside of it, such as /var/lib/nfskit",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn is_inside(log: &Path, store: &str) -> bool {
+    let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    match (real(parent.unwrap_or_else(|| Path::new("."))), real(Path::new(store))) {
+        (Some(parent), Some(dir)) => parent.starts_with(dir),
+        // What is not there cannot be served, or no log be made there.
+        _ => false,
+    }
+}
+
+fn is_emulated(log: &Path) -> bool {
+    log.to_string_lossy().starts_with(EMULATED)
+}
+
+/// An emulated store has one log, on an emulated disk, in the same bounds as one in a file has.
+fn check_emulated_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
+    let [log] = &args.write_log[..] else {
+        let what = format!("{store} has one log at most");
+        return Err(Failure::usage(what, "--write-log sim:nvram"));
+    };
+    if !is_emulated(log) {
+        let what = format!("{store} is not stable, and so has no log in a file");
+        return Err(Failure::usage(what, "an emulated log: --write-log sim:nvram"));
+    }
+    match served::LOG_BYTES.contains(&args.write_log_size) {
+        true => Ok(()),
+        false => {
+            let what = format!("a log of {} bytes", args.write_log_size);
+            Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"))
+        }
+    }
+}
+
+/// The log of an emulated store, on an emulated disk of its own.
+pub(super) fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failure> {
+    let Some(log) = args.write_log.first() else { return Ok(None) };
+    let text = log.to_string_lossy();
+    let disk = text.strip_prefix(EMULATED).unwrap_or_default().parse().map_err(|cause| {
+        Failure::usage(format!("--write-log {text}: {cause}"), "--write-log sim:nvram")
+    })?;
+    Ok(Some(LogSpec { disk, bytes: args.write_log_size }))
+}
+
+/// Waits for a write log that cannot be written, if that is to end the server.
+pub(super) async fn stopped(log_failure: LogFailure, store: &DirStore) -> Failure {
+    let given_up = store.log_given_up().await;
+    if log_failure == LogFailure::Degrade {
+        return std::future::pending().await;
+    }
+    match given_up {
+        GivenUp::InPlace => Failure::environment(
+            "the write log cannot be written; what it held is in its place",
+            "another device for a new log, no --write-log, or --log-failure degrade",
+        ),
+        GivenUp::Needed => Failure::environment(
+            "the write log cannot be written, and not all that it holds could be brought to its \
+             place",
+            "keep the log: the next start with it brings what can be read of it to its place",
+        ),
+    }
+}

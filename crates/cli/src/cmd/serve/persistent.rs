@@ -1,0 +1,84 @@
+//! What outlives the process: the state directory, and replies in it.
+
+use harness::exports::Spec;
+use harness::sockets::Sockets;
+use harness::state::{self, State};
+use net::clock::Clock;
+use server::Replies;
+use world::machine::times;
+
+use super::banner::Banner;
+use crate::args;
+
+/// Replies that are remembered for retransmissions, some 400 bytes each.
+pub(super) const REPLIES_MAX: usize = 65_536;
+
+/// Of these, those that outlive the process: several times the calls that are served at once.
+const SLOTS_MIN: usize = 8192;
+
+/// The place for what outlives the process; none when nobody will come back to this port.
+fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, String> {
+    let Some(base) = args.state.clone().or_else(state::default_base) else {
+        return Err("there is no home directory; --state DIR names another".to_owned());
+    };
+    if args.listen.port() == 0 && args.state.is_none() {
+        return Ok(None);
+    }
+    let port = sockets.address.port();
+    let opened = State::open(&base, port);
+    opened.map(Some).map_err(|cause| {
+        format!("{}: {cause}; --state DIR names another", base.join(port.to_string()).display())
+    })
+}
+
+/// The state directory; without one, the banner says why.
+pub(super) fn state_or_warning(
+    args: &args::Serve,
+    sockets: &Sockets,
+    banner: &mut Banner<'_>,
+) -> Option<State> {
+    open_state(args, sockets).unwrap_or_else(|why| {
+        banner.warns(format!("{WITHOUT_STATE}: {why}"));
+        None
+    })
+}
+
+const WITHOUT_STATE: &str = "nothing is kept for the time after a restart";
+
+/// A state directory that no client reaches through an export.
+pub(super) fn outside(
+    state: Option<State>,
+    specs: &[Spec],
+    banner: &mut Banner<'_>,
+) -> Option<State> {
+    let state = state?;
+    let Some(spec) = specs.iter().find(|spec| state.is_below(&spec.path)) else {
+        return Some(state);
+    };
+    banner.warns(format!(
+        "{WITHOUT_STATE}: {} lies in the export {}, where clients could change it; --state DIR \
+         names another",
+        state.path().display(),
+        spec.name
+    ));
+    None
+}
+
+pub(super) fn replies(
+    args: &args::Serve,
+    clock: &Clock,
+    state: Option<&State>,
+    banner: &mut Banner<'_>,
+) -> Replies {
+    let times = times(clock);
+    let Some(state) = state else {
+        return Replies::in_memory(REPLIES_MAX, times);
+    };
+    let slots = SLOTS_MIN.max(4 * args.threads as usize);
+    let path = state.path().join("replies");
+    let persistent = Replies::persistent_in(&path, slots, REPLIES_MAX, times.clone());
+    persistent.unwrap_or_else(|cause| {
+        banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
+        Replies::in_memory(REPLIES_MAX, times)
+    })
+}

@@ -1,0 +1,241 @@
+//! A report of each subject: what it is, what was found of it, and what is not counted.
+
+use counters::mountstats::Mount;
+use counters::rates::{Since, Span};
+
+use super::{Judgements, Report, contradictions, finding, finished, joined, judgements};
+use crate::case::Case;
+use crate::collect::OURS;
+use crate::evidence::{ALL_MOUNTS, Evidence};
+use crate::finding::{Certainty, Missing};
+use crate::rules::{
+    About, Captured, OurMounted, OurServed, Recorded, capture, our_mount, our_server, run_record,
+};
+use crate::shares;
+use crate::subject::{Mounted, Served};
+
+pub(super) fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Judgements) -> Report {
+    let now = mount.now;
+    let version = now.option("vers").map(str::to_owned);
+    let version = version.or_else(|| now.version().map(|version| version.to_string()));
+    let is_all = now.device == ALL_MOUNTS;
+    let unknown = if is_all { "" } else { "?" };
+    let facts = [
+        ("server", if is_all { String::new() } else { now.device.clone() }),
+        ("version", version.unwrap_or_else(|| unknown.to_owned())),
+        ("options", now.options.join(",")),
+        ("connections", connections(now)),
+        ("numbers", rates_of(case.evidence)),
+        ("kernel", case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned()),
+    ];
+    let said = joined(judgements(case, About::Mount, mount.is_lifetime()), with);
+    let well = well_of(mount);
+    let report = Report {
+        span: mount.rates.span,
+        is_lifetime: mount.is_lifetime(),
+        shares: shares::of(mount),
+        floor: case.floor(),
+        contradictions: contradictions(case, &said.findings),
+        ..blank(About::Mount, now.point.clone(), &facts)
+    };
+    finished(report, said, &well)
+}
+
+/// Where not all of them are printed, as many as were requested.
+fn connections(mount: &Mount) -> String {
+    match mount.is_printed() {
+        true => mount.option("nconnect").unwrap_or_default().to_owned(),
+        false => mount.transports.len().to_string(),
+    }
+}
+
+/// Where nothing was counted: what the numbers of calls are.
+fn rates_of(evidence: &Evidence) -> String {
+    let of = |program| format!("rates of {program}, as those of an hour");
+    evidence.last.rates_of.map(of).unwrap_or_default()
+}
+
+pub(super) fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> Report {
+    let setting = |path: &str| case.evidence.setting(path).unwrap_or("").to_owned();
+    let facts = [
+        ("server", "the kernel's (knfsd)".to_owned()),
+        ("version", setting("proc/fs/nfsd/versions")),
+        ("threads", server.rates.threads.map_or(String::new(), |threads| threads.to_string())),
+        ("kernel", setting("proc/sys/kernel/osrelease")),
+    ];
+    let said = joined(judgements(case, About::Server, server.is_lifetime()), with);
+    let well = match server.rates.calls_per_s {
+        Some(rate) => format!("{rate:.1} calls/s served"),
+        None => format!("{} calls served", server.all_calls()),
+    };
+    let report = Report {
+        span: server.rates.span,
+        is_lifetime: server.is_lifetime(),
+        ..blank(About::Server, "server".to_owned(), &facts)
+    };
+    finished(report, said, &well)
+}
+
+/// A server in user space, which the kernel counts nothing of.
+pub(super) fn of_listener(case: &Case<'_>, program: &str, with: Judgements) -> Report {
+    let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
+    let facts = [("server", format!("{program} on port 2049")), ("kernel", kernel)];
+    let report = Report {
+        span: case.host.span(),
+        is_lifetime: case.host.is_lifetime,
+        ..blank(About::Server, program.to_owned(), &facts)
+    };
+    let run = match program {
+        "nfskit" => "nfskit serve --metrics ADDRESS:PORT, and nfskit doctor finds it",
+        "ganesha.nfsd" => "ganesha_stats; or a capture of port 2049 and nfskit trace",
+        _ => "a capture of port 2049 (tcpdump -w FILE), and nfskit trace",
+    };
+    let what = "what the server does: the kernel counts nothing of a server in user space";
+    let mut said = with;
+    said.missing.push(Missing::new(what, run));
+    finished(report, said, "the host that it runs on")
+}
+
+pub(super) const UNCOUNTED: &str = "not known: nothing is counted of it";
+
+/// Mounts of our own, of which the kernel counts nothing: who has their metrics takes these out.
+pub(super) fn uncounted(evidence: &Evidence) -> Vec<Report> {
+    let mountinfo = evidence.setting("proc/self/mountinfo").unwrap_or_default();
+    let ours = mountinfo.lines().filter_map(|line| line.split_once(OURS));
+    let named = ours.filter_map(|(head, tail)| {
+        Some((head.split_whitespace().nth(4)?, tail.split_whitespace().next()?))
+    });
+    let report = |(point, source): (&str, &str)| {
+        let mut report = blank(
+            About::Mount,
+            point.replace("\\040", " "),
+            &[("server", format!("{source}, by nfskit mount"))],
+        );
+        let what = "what this mount does: the kernel counts nothing of a program's mount";
+        let run = "nfskit mount with --metrics 127.0.0.1:9050: nfskit doctor finds it then";
+        report.missing.push(Missing::new(what, run));
+        UNCOUNTED.clone_into(&mut report.verdict);
+        report
+    };
+    named.map(report).collect()
+}
+
+/// Our own server, by its metrics.
+pub fn of_our_server(served: &OurServed, span: Span) -> Report {
+    let facts = [("server", format!("nfskit serve, metrics at {}", served.address))];
+    let mut report = Report {
+        is_lifetime: span.since == Since::Beginning,
+        span,
+        ..blank(About::Server, format!("nfskit serve ({})", served.address), &facts)
+    };
+    let mut said = Judgements::default();
+    if let Some((layer, found)) = our_server::found(served) {
+        said.findings.push(finding(our_server::rule(), layer, found));
+    }
+    report = finished(report, said, &our_server::well(served));
+    (report.certainty, report.shares) = (Certainty::Likely, our_server::shares(served));
+    report
+}
+
+/// Our own mount, by its metrics.
+pub fn of_our_mount(mounted: &OurMounted, span: Span) -> Report {
+    let facts = [("server", mounted.source.clone())];
+    let mut report = Report {
+        is_lifetime: span.since == Since::Beginning,
+        span,
+        ..blank(About::Mount, mounted.point.clone(), &facts)
+    };
+    let mut said = Judgements::default();
+    if let Some((layer, found)) = our_mount::found(mounted) {
+        said.findings.push(finding(our_mount::rule(), layer, found));
+    }
+    report = finished(report, said, &our_mount::well(mounted));
+    report.shares = our_mount::shares(mounted);
+    report
+}
+
+/// What a run record of ours has in it.
+pub fn of_record(name: &str, recorded: &Recorded) -> Report {
+    let facts = [("server", recorded.of.clone())];
+    let mut report = Report { is_lifetime: false, ..blank(About::Record, name.to_owned(), &facts) };
+    match run_record::found(recorded) {
+        Some((layer, found)) => {
+            (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
+            report.findings.push(finding(run_record::rule(), layer, found));
+        }
+        None => {
+            report.verdict = "it has no parts of a call's time in it".to_owned();
+            let run = "nfskit study or nfskit probe, with --json FILE";
+            report.missing.push(Missing::new("the parameters of the path", run));
+        }
+    }
+    report
+}
+
+pub(super) fn of_the_host(case: &Case<'_>, said: Judgements) -> Report {
+    let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
+    let report = Report {
+        span: case.host.span(),
+        is_lifetime: case.host.is_lifetime,
+        ..blank(About::Host, "this host".to_owned(), &[("kernel", kernel)])
+    };
+    finished(report, said, "network, memory and processors")
+}
+
+/// A report of what a capture shows; without a verdict, of why there is none.
+pub fn of_capture(name: &str, seconds: Option<f64>, seen: Result<&Captured, String>) -> Report {
+    let facts = match seen {
+        Ok(captured) => vec![("server", captured.of.clone())],
+        Err(_) => Vec::new(),
+    };
+    let mut report = Report {
+        span: seconds.map_or_else(|| Span::beginning(None), Span::sample),
+        is_lifetime: false,
+        ..blank(About::Capture, name.to_owned(), &facts)
+    };
+    match seen {
+        Ok(captured) => {
+            let found = capture::found(captured);
+            (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
+            let layer = capture::layer(captured.suspect);
+            report.findings.push(finding(capture::rule(), layer, found));
+        }
+        Err(why) => report.verdict = why,
+    }
+    report
+}
+
+fn blank(about: About, name: String, facts: &[(&str, String)]) -> Report {
+    let known = facts.iter().filter(|(_, value)| !value.is_empty());
+    Report {
+        about,
+        name,
+        facts: known.map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        span: Span::beginning(None),
+        is_lifetime: true,
+        verdict: String::new(),
+        certainty: Certainty::Possible,
+        shares: None,
+        floor: None,
+        findings: Vec::new(),
+        contradictions: Vec::new(),
+        fine: Vec::new(),
+        missing: Vec::new(),
+    }
+}
+
+/// The numbers of a mount that is well.
+fn well_of(mount: &Mounted<'_>) -> String {
+    let total = mount.total();
+    let Some(means) = total.means() else {
+        return match (mount.has_times, total.calls) {
+            (false, 0) => "its options".to_owned(),
+            (_, calls) => format!("{calls} calls"),
+        };
+    };
+    let rate = mount.rates.total.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
+    format!(
+        "{} calls{rate}, {:.2} ms each, {:.2} ms of that before they are sent, {} retransmitted",
+        total.calls, means.execute_ms, means.queue_ms, total.retransmissions
+    )
+}
