@@ -18,6 +18,7 @@ pub mod policies;
 pub mod seqwrite;
 pub mod suite13;
 pub mod tasks;
+mod through_client;
 mod workload;
 
 use workload::workloads;

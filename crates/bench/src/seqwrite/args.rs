@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, ValueEnum};
 use client::url::Target;
-use client::write_behind::PolicyName;
 use harness::values::{count, size, target, time};
-use net::shape::profile::Profile;
 use perf::units::Nanos;
+
+use crate::through_client::ThroughClient;
 
 /// Writes fresh files sequentially, as applications do: write() calls, fsync, close.
 ///
@@ -40,18 +40,6 @@ pub struct Seqwrite {
     /// Runs, each with a fresh file.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
     pub(crate) repeats: u32,
-    /// How our client holds writes back: linux-2.4.4, no-flush, hashed, unlocked or adaptive.
-    #[arg(long, value_name = "NAME", default_value_t, requires = "target")]
-    #[arg(conflicts_with = "wire")]
-    pub(crate) write_policy: PolicyName,
-    /// Most bytes in a WRITE of our client [default: what the server prefers].
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
-    #[arg(conflicts_with = "wire")]
-    pub(crate) wsize: Option<u64>,
-    /// Bytes that our client may hold which are not yet on the server's disk.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
-    #[arg(conflicts_with = "wire", default_value = "256M")]
-    pub(crate) dirty_max: u64,
     /// A call over this is a slow one.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
     pub(crate) slow: Nanos,
@@ -63,6 +51,7 @@ pub struct Seqwrite {
     pub(crate) mix_durability: bool,
     /// Makes the calls of the protocol itself, without a client's caches.
     #[arg(long, requires = "target")]
+    #[arg(conflicts_with_all = ["write_policy", "wsize", "dirty_max"])]
     pub(crate) wire: bool,
     /// With --wire: calls outstanding.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = count(1..=4096))]
@@ -75,17 +64,12 @@ pub struct Seqwrite {
     /// With --wire: what each WRITE asks for.
     #[arg(long, value_enum, default_value_t = Stable::Unstable, requires = "wire")]
     pub(crate) stable: Stable,
-    /// How long a call of the protocol may wait for its reply before the run gives up.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    #[arg(requires = "target")]
-    pub(crate) reply_limit: Nanos,
-    /// An emulated link in front of the server.
-    #[arg(long, value_name = "PROFILE", requires = "target")]
-    pub(crate) link: Option<Profile>,
     /// Writes the run record to FILE, or to standard output with `-`; a list of them for several
     /// places or lengths.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) client: ThroughClient,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

@@ -11,19 +11,17 @@ use client::files::Files;
 use client::mount::{self, Mounted};
 use client::url::Target;
 use harness::csv;
-use harness::emulated;
 use harness::exit::Failure;
 use harness::local;
 use harness::output::Bars;
 use harness::scratch;
-use harness::target::{self, Reached};
+use harness::target::Reached;
 use harness::verbosity::Verbosity;
 use load::error::Error as LoadError;
 use load::file_system::{self, FileSystem};
 use load::scratch::Scratch;
 use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Directory, Mark, Run, Workload};
 use net::clock::Clock;
-use net::shape::Shape;
 use perf::record::Durability;
 use perf::stats::Sample;
 use perf::units::Nanos;
@@ -130,14 +128,12 @@ pub(super) async fn measure(
     let outcome = match &args.target {
         None => interrupts.or(work.all(None)).await,
         Some(target) => {
-            let link = args.link.clone().unwrap_or_default();
-            emulated::calibrate(&clock, &link).await?;
-            let options = target::options(target, args.reply_limit, link.into());
-            let plain = target::options(target, args.reply_limit, Shape::default());
-            let reached = Reached::new(&clock, None, target, plain);
+            args.client.calibrate(&clock).await?;
+            let options = args.client.over_link(target);
+            let reached = Reached::new(&clock, None, target, args.client.beside_link(target));
             scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
                 let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
-                let files = Files::new(&clock, session, files_options(args));
+                let files = Files::new(&clock, session, args.client.files());
                 let who = &options.credential;
                 let free = files.statfs(who).await?.abytes;
                 is_enough(&target.to_string(), free, workloads)?;
@@ -166,7 +162,7 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
     }
     if let Some(target) = &args.target {
         let file_system = FileSystem {
-            kind: format!("nfs, our client, {}", args.write_policy),
+            kind: format!("nfs, our client, {}", args.client.policy()),
             mount_options: None,
             // What the protocol promises with the reply to COMMIT.
             flushed: Some(Durability::Stable),
@@ -174,17 +170,6 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
         places.push(Place { at: At::Target(target.clone()), file_system });
     }
     Ok(places)
-}
-
-/// Our client as it was requested. It takes no larger WRITEs than the server does.
-fn files_options(args: &Seqwrite) -> client::files::Options {
-    let mut options = client::files::Options::default();
-    options.write.policy = args.write_policy;
-    options.write.dirty_bytes_max = args.dirty_max;
-    if let Some(wsize) = args.wsize {
-        options.write.wsize = u32::try_from(wsize).unwrap_or(u32::MAX);
-    }
-    options
 }
 
 /// Whether the longest file has room where `free` bytes are.

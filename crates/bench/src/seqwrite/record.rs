@@ -4,12 +4,10 @@ use harness::compared::{Better, Compared};
 use harness::records;
 use load::latencies::{self, Summary};
 use load::seqwrite_files::Mark;
-use net::shape::profile::Profile;
 use perf::histogram::Histogram;
 use perf::record::{Run as Record, Target};
 use perf::series::Series;
 use perf::units::Nanos;
-use serde_json::Value;
 
 use super::files::{At, Measured};
 use crate::seqwrite::args::Seqwrite;
@@ -76,21 +74,10 @@ fn describe(record: &mut Record, measured: &Measured, args: &Seqwrite) {
     ];
     records::parameters(record, parameters);
     if let At::Target(_) = place.at {
-        describe_client(record, args);
+        args.client.record(record);
+        // What is written may still be in our memory.
+        args.client.limit(record, &["flushed_mib_per_s", "closed_mib_per_s"]);
     }
-}
-
-/// The parameters of our client.
-fn describe_client(record: &mut Record, args: &Seqwrite) {
-    let given = [
-        ("write_policy", args.write_policy.to_string().into()),
-        ("dirty_bytes_max", Value::from(args.dirty_max)),
-    ];
-    records::parameters(record, given);
-    record.target.wsize = args.wsize;
-    // What is written may still be in our memory.
-    let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
-    records::limit_to(record, link_mib_per_s, &["flushed_mib_per_s", "closed_mib_per_s"]);
 }
 
 /// What the times of single calls say: numbers of the typical run, and all calls counted.

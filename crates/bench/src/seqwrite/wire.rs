@@ -2,17 +2,14 @@
 
 use client::mount::{self, Mounted};
 use client::transfer::Limit;
-use harness::emulated;
 use harness::exit::Failure;
 use harness::output::Bars;
 use harness::records;
 use harness::scratch;
-use harness::target::{self, Reached};
+use harness::target::Reached;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
-use net::shape::Shape;
-use net::shape::profile::Profile;
 use perf::histogram::Histogram;
 use perf::record::{Durability, Run, Target};
 use perf::stats::Sample;
@@ -52,12 +49,10 @@ pub(super) async fn measure(
     Conditions { clock, mut interrupts, verbosity }: Conditions,
 ) -> Result<Run, Failure> {
     let Plan { target, size, call } = plan;
-    let link = args.link.clone().unwrap_or_default();
-    emulated::calibrate(&clock, &link).await?;
-    let options = target::options(target, args.reply_limit, link.clone().into());
-    let plain = target::options(target, args.reply_limit, Shape::default());
+    args.client.calibrate(&clock).await?;
+    let options = args.client.over_link(target);
     let mut bars = Bars::new(verbosity);
-    let reached = Reached::new(&clock, None, target, plain);
+    let reached = Reached::new(&clock, None, target, args.client.beside_link(target));
     scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
         let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
         let call_bytes =
@@ -107,8 +102,7 @@ fn record(
         durability: Some(Durability::Stable),
         ..Target::default()
     };
-    let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
-    records::limit_to(&mut run, link_mib_per_s, &["throughput_mib_per_s"]);
+    args.client.limit(&mut run, &["throughput_mib_per_s"]);
     run.workload.name = "seqwrite".to_owned();
     let parameters = [
         ("file_bytes", plan.size.into()),
@@ -117,6 +111,7 @@ fn record(
         ("commit_bytes", args.commit_every.into()),
         ("repeats", args.repeats.into()),
         ("stable", Value::from(format!("{:?}", args.stable).to_lowercase())),
+        ("link", args.client.link().to_string().into()),
     ];
     records::parameters(&mut run, parameters);
     results(&mut run, runs);

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, ValueEnum};
 use client::url::Target;
-use client::write_behind::PolicyName;
-use harness::values::{count, size, target, time};
-use net::shape::profile::Profile;
-use perf::units::Nanos;
+use harness::values::{count, size, target};
+
+use crate::through_client::ThroughClient;
 
 /// Parallel writers: k tasks, each of which writes a file ten times, or ten files.
 ///
@@ -63,23 +62,6 @@ pub struct Tasks {
     /// Runs of each, in alternation, after a first one that does not count.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
     pub(crate) repeats: u32,
-    /// How our client holds writes back: linux-2.4.4, no-flush, hashed, unlocked or adaptive.
-    #[arg(long, value_name = "NAME", default_value_t, requires = "target")]
-    pub(crate) write_policy: PolicyName,
-    /// Most bytes in a WRITE of our client [default: what the server prefers].
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
-    pub(crate) wsize: Option<u64>,
-    /// Bytes that each client may hold which are not yet on the server's disk.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
-    #[arg(default_value = "256M")]
-    pub(crate) dirty_max: u64,
-    /// How long a call of the protocol may wait for its reply before the run gives up.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    #[arg(requires = "target")]
-    pub(crate) reply_limit: Nanos,
-    /// An emulated link in front of each server.
-    #[arg(long, value_name = "PROFILE", requires = "target")]
-    pub(crate) link: Option<Profile>,
     /// Writes every task of every run as CSV to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
@@ -87,6 +69,8 @@ pub struct Tasks {
     /// numbers of tasks or lengths.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) client: ThroughClient,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

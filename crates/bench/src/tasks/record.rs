@@ -35,13 +35,7 @@ fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Recor
     ];
     records::parameters(&mut record, parameters);
     if !args.target.is_empty() {
-        let given = [
-            ("write_policy", json!(args.write_policy.to_string())),
-            ("dirty_bytes_max", json!(args.dirty_max)),
-            ("link", json!(args.link.clone().unwrap_or_default().to_string())),
-        ];
-        records::parameters(&mut record, given);
-        record.target.wsize = args.wsize;
+        args.client.record(&mut record);
     }
     results(&mut record, one, outcome);
     record.other.insert("task_seconds".to_owned(), spans(one));

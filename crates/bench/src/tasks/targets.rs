@@ -6,18 +6,16 @@ use std::path::PathBuf;
 use client::files::Files;
 use client::mount::{self, Mounted};
 use client::url::Target;
-use harness::emulated;
 use harness::exit::Failure;
 use harness::local;
 use harness::scratch::{Held, REMOVE_LIMIT};
 use harness::served::raise_descriptor_limit;
 use harness::signals::Interrupts;
-use harness::target::{self, Reached};
+use harness::target::Reached;
 use load::file_system::{self, FileSystem};
 use load::scratch::Scratch;
 use load::tasks::{At, Server, Writer};
 use net::clock::Clock;
-use net::shape::Shape;
 use perf::record::Durability;
 
 use super::plan::{Case, Plan};
@@ -76,8 +74,7 @@ impl<'a> Targets<'a> {
 
     /// Directories, before anything is made; and the link, before it is used.
     async fn look_at_dirs(&mut self) -> Result<(), Failure> {
-        let link = self.args.link.clone().unwrap_or_default();
-        emulated::calibrate(self.clock, &link).await?;
+        self.args.client.calibrate(self.clock).await?;
         for target in &self.args.target {
             self.places.push(Place {
                 name: target.to_string(),
@@ -109,7 +106,7 @@ impl<'a> Targets<'a> {
 
     async fn make(&mut self, interrupts: &mut Interrupts) -> Result<(), Failure> {
         for target in &self.args.target {
-            let options = target::options(target, self.args.reply_limit, Shape::default());
+            let options = self.args.client.beside_link(target);
             let plain = Reached::new(self.clock, None, target, options);
             let held = Held::make(&plain, interrupts).await?;
             self.made.push(Made::Server(Box::new(Remote { target, plain, held })));
@@ -151,16 +148,9 @@ impl<'a> Targets<'a> {
         target: &Target,
         scratch: &Scratch,
     ) -> Result<Server, Failure> {
-        let link = self.args.link.clone().unwrap_or_default();
-        let options = target::options(target, self.args.reply_limit, link.into());
+        let options = self.args.client.over_link(target);
         let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
-        let mut how = client::files::Options::default();
-        how.write.policy = self.args.write_policy;
-        how.write.dirty_bytes_max = self.args.dirty_max;
-        if let Some(wsize) = self.args.wsize {
-            how.write.wsize = u32::try_from(wsize).unwrap_or(u32::MAX);
-        }
-        let files = Files::new(self.clock, session, how);
+        let files = Files::new(self.clock, session, self.args.client.files());
         let who = options.credential;
         let free = files.statfs(&who).await?.abytes;
         self.is_enough(number, &target.to_string(), free)?;
