@@ -55,7 +55,7 @@ pub struct Entry {
     pub fileid: u64,
     /// Where it leads, if that is known.
     pub key: Vec<u8>,
-    /// Those that were last told, as the caller writes them.
+    /// Those that were last reported, as the caller writes them.
     pub attributes: Vec<u8>,
     /// What a symbolic link leads to, if that is known.
     pub link: Vec<u8>,

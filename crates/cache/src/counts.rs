@@ -17,7 +17,7 @@ pub enum Cause {
     Unsure,
     /// It was dropped by somebody's order.
     Invalidated,
-    /// The local disk has failed, or was not asked.
+    /// The local disk has failed, or was not read.
     Failed,
 }
 

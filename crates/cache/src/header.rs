@@ -318,7 +318,7 @@ pub(crate) mod tests {
         assert_eq!(sealed(&|bytes| bytes[10] = 11), Err(HeaderError::Invalid));
         assert_eq!(sealed(&|bytes| bytes[11] = 0), Err(HeaderError::Invalid));
         assert_eq!(sealed(&|bytes| bytes[11] = 129), Err(HeaderError::Invalid));
-        // The file ends before the last block that is said to be there.
+        // The file ends before the last block that it lists.
         let short = |bytes: &mut [u8; HEADER_BYTES]| bytes[TOKEN_AT..][..8].fill(0);
         assert_eq!(sealed(&short), Err(HeaderError::Invalid));
     }

@@ -28,8 +28,8 @@ pub(crate) enum Job {
         offset: u64,
         data: Bytes,
     },
-    /// We have changed the file from one state to another: what is said to be new is, and what is
-    /// not said stays.
+    /// We have changed the file from one state to another: what is given as new is, and what is
+    /// not given stays.
     Changed {
         key: Key,
         from: Token,
@@ -89,7 +89,7 @@ const FAILURES_MAX: u32 = 3;
 /// Bytes stored after which is looked how much is free.
 const LOOK_BYTES: u64 = 16 << 20;
 
-/// A fiftieth of the file system stays free at most, however much was asked for.
+/// A fiftieth of the file system stays free at most, however much was requested.
 const FREE_PARTS: u64 = 50;
 
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 //!   store ─► queue ──► keeper (one thread): room, blocks, header ──► segment files
 //! ```
 //!
-//! - [`key`]: files, origins, states of files. [`settle`]: which states are told apart.
+//! - [`key`]: files, origins, states of files. [`settle`]: which states can be distinguished.
 //! - [`catalog`]: the bytes of what is known of a directory.
 //! - [`header`]: the bytes of a segment's header; `docs/formats/cache.md` has them.
 //! - [`evict`], [`limits`]: what goes, and when. Pure.
@@ -21,11 +21,11 @@
 //! **The rules** that whoever uses it keeps:
 //!
 //! 1. What is stored under a token was read while the file was in that state: the token was known
-//!    before the data were asked for, the reply told the same, and it was settled
+//!    before the data were requested, the reply had the same, and it was settled
 //!    ([`settle::OriginTime`]).
-//! 2. What is read is asked for under the token that the file has now, as far as the consistency
+//! 2. What is read is looked up under the token that the file has now, as far as the consistency
 //!    that is promised wants it known.
-//! 3. Who may read is decided before the cache is asked.
+//! 3. Who may read is decided before the cache is used.
 
 pub mod catalog;
 mod catalogs;
@@ -277,7 +277,7 @@ impl Cache {
     }
 
     /// The range of whole blocks around these bytes, as far as `most` bytes go from where it
-    /// begins: what is worth asking the origin for instead. Never less than was asked for.
+    /// begins: what is worth asking the origin for instead. Never less than was requested.
     pub fn around(&self, offset: u64, count: u32, most: u32) -> (u64, u32) {
         let block_bytes = self.geometry().block_bytes();
         let from = offset / block_bytes * block_bytes;

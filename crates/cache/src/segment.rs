@@ -45,13 +45,13 @@ pub(crate) enum Unusable {
     Geometry,
 }
 
-/// Why a segment does not give what was asked for.
+/// Why a segment does not give what was requested.
 #[derive(Debug)]
 pub(crate) enum Refused {
     Missed(Cause),
     /// Blocks of it were not what they should be, and count as gone now.
     Damaged,
-    /// The disk has to be asked, and the caller does not wait.
+    /// The disk has to be read, and the caller does not wait.
     Waits,
     Failed(io::Error),
 }

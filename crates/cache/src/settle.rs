@@ -1,13 +1,13 @@
-//! Whether a state of a file is told apart from the next one.
+//! Whether a state of a file can be distinguished from the next one.
 //!
 //! Servers tell times that tick: those of Linux in steps of up to 10 ms, those of some file systems
 //! in whole seconds. What changes twice within one tick has the same times after both. A block that
 //! was read between the two, and stored under that time, would be served for the second state for
-//! ever. So data are stored only if they were asked for when the tick of their state was over:
+//! ever. So data are stored only if they were requested when the tick of their state was over:
 //!
-//! - the state was known to us for longer than a tick when the data were asked for; or
+//! - the state was known to us for longer than a tick when the data were requested; or
 //! - the origin's clock has clearly gone on since: it stands no lower than any time of change that
-//!   it has told, and what has passed here since then; or
+//!   it has reported, and what has passed here since then; or
 //! - by our own clock the change is so long past that no clock is so wrong.
 //!
 //! An origin may be several machines whose clocks differ a little: that is what "clearly" is for.
@@ -34,7 +34,7 @@ pub struct OriginTime {
     ahead_min: Option<i128>,
 }
 
-/// When it is asked, by the caller's clocks.
+/// When it is called, by the caller's clocks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Now {
     /// Of a clock that only goes forward.
@@ -44,15 +44,15 @@ pub struct Now {
 }
 
 impl OriginTime {
-    /// A reply that is here now has told this time of change (ctime), which only the origin sets.
+    /// A reply that is here now has this time of change (ctime), which only the origin sets.
     /// Not one of a modification (mtime), which programs set to what they like.
     pub fn told(&mut self, ctime: Time, steady_ns: u64) {
         let ahead = nanos(ctime) - i128::from(steady_ns);
         self.ahead_min = Some(self.ahead_min.map_or(ahead, |known| known.max(ahead)));
     }
 
-    /// Whether what is asked for now is of the state that changed last at `ctime`, or shows another
-    /// time. `known_for_ns`: since the reply that first told this state.
+    /// Whether what is requested now is of the state that changed last at `ctime`, or shows another
+    /// time. `known_for_ns`: since the first reply with this state.
     pub fn is_settled(&self, ctime: Time, known_for_ns: u64, now: Now) -> bool {
         let tick = if ctime.nanos == 0 { COARSE_TICK_NS } else { FINE_TICK_NS };
         let origin_now = self.ahead_min.map(|ahead| ahead + i128::from(now.steady_ns));

@@ -26,7 +26,7 @@ const GONE_MAX: usize = 1 << 16;
 /// How often a segment is opened while others keep going.
 const TRIES_MAX: u32 = 3;
 
-/// What is to be said to whoever runs it; each at most once until it changes.
+/// Notices to whoever runs it; each at most once until it changes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
     /// Blocks or headers were not what they should be: they are missed and dropped.
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     /// Guards the segments that are open.
     table: Mutex<Table>,
     hear: Hear,
-    /// Guards what was said.
+    /// Guards the notices that were given.
     said: Mutex<Vec<std::mem::Discriminant<Event>>>,
 }
 
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Reads bytes of a file, all before its end, or says why not. None: the disk has to be asked.
+    /// Reads bytes of a file, all before its end, or says why not. None: the disk has to be read.
     pub(crate) fn read(
         &self,
         of: (&Key, &Token),

@@ -1,5 +1,5 @@
 //! What lies in a cache's directory, whoever has it: for commands. Nothing is locked or changed;
-//! what changes meanwhile may be told as it was.
+//! what changes meanwhile may be reported as it was.
 
 use std::io;
 use std::os::fd::AsFd;

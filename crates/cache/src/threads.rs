@@ -1,5 +1,5 @@
 //! Threads for what may block on a disk. Queues are bounded: what does not fit is not done, and
-//! whoever asked is told.
+//! the caller gets the outcome.
 
 use std::collections::VecDeque;
 use std::io;

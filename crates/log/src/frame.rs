@@ -64,7 +64,7 @@ pub struct Header {
     pub undecided: u32,
 }
 
-/// When a file was last changed, as the WRITE's reply told it.
+/// When a file was last changed, as in the WRITE's reply.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Stamp {
     pub seconds: i64,

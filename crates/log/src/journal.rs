@@ -296,7 +296,7 @@ impl<W> Journal<W> {
         self.parts.iter_mut().for_each(|part| part.ring.hold(frame));
     }
 
-    /// A sequence that no record will have, for what is to be told apart from records.
+    /// A sequence that no record will have, for what is to be distinguished from records.
     pub fn skip_record(&mut self) -> u64 {
         self.next_record += 1;
         self.next_record - 1
@@ -498,7 +498,7 @@ impl<W> Journal<W> {
         if part.in_flight >= part.in_flight_max || self.is_failed {
             return Drafted::Idle;
         }
-        // Room that nobody has said to be free would never be.
+        // Room that is not reported as free would never be.
         let is_lagging = self.parts.iter().any(Part::is_lagging);
         let is_last = self.ending.is_some() && self.writing.is_empty();
         if self.queue.is_empty() && !self.is_due && !is_last && !is_lagging {
@@ -600,12 +600,12 @@ impl<W> Journal<W> {
     }
 
     /// A frame is written, or could not be: then nothing is promised any more. Gives back who is to
-    /// be told so: those of this frame and of others that waited for it, or all but those of frames
-    /// that were begun before one that failed.
+    /// get this reply: those of this frame and of others that waited for it, or all but those of
+    /// frames that were begun before one that failed.
     pub fn finish(&mut self, frame: u64, is_written: bool) -> Vec<W> {
         let is_it = |writing: &Writing<W>| writing.header.sequence == frame;
         let Some(index) = self.writing.iter().position(is_it) else {
-            // One before it has failed, and it was told so.
+            // One before it has failed, and the caller got this reply.
             return Vec::new();
         };
         let part = &mut self.parts[self.writing[index].header.log as usize];

@@ -1,4 +1,4 @@
-//! Which file a record means: the bytes of its stable handle, which are nobody's but the server's.
+//! Which file a record means: the bytes of its stable handle, which only the server makes.
 
 use std::fmt;
 

@@ -30,7 +30,7 @@
 //! 5. A file that is truncated has no records: a crash could keep what was cut off, and a replay
 //!    put older WRITEs behind the new end. What comes after may have some.
 //! 6. A call is answered after the record of its reply is stable; what it did outside of the log is
-//!    said to be stable when it is ([`Journal::decide`]), and not before.
+//!    acknowledged as stable when it is ([`Journal::decide`]), and not before.
 
 pub mod draft;
 pub mod frame;

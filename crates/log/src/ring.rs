@@ -72,7 +72,7 @@ impl Ring {
         (START + bytes < oldest).then_some(START)
     }
 
-    /// A frame, newer than all others, is on its way to where [`Self::place`] said.
+    /// A frame, newer than all others, is on its way to the place of [`Self::place`].
     pub fn write(&mut self, place: Place, needed: u32) {
         self.slots.push_back(Slot { place, needed });
         self.head = place.at + place.bytes;
@@ -121,7 +121,7 @@ impl Ring {
         }
     }
 
-    /// Bytes that would be free if a frame said so.
+    /// Bytes that would be free if a frame recorded it.
     pub fn unsaid(&self) -> u64 {
         self.slots.iter().take(self.passed).map(|slot| slot.place.bytes).sum()
     }

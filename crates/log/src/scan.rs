@@ -5,7 +5,7 @@
 //! answered in order, so that what stands behind one that is missing was answered to nobody, and is
 //! left out. But each says which frame was stable with all before it when it was begun: where one
 //! of those is missing, that is damage, and is not gone over in silence. (A frame that was stable
-//! when no other was begun after it cannot be told from one that never was.)
+//! when no other was begun after it cannot be distinguished from one that never was.)
 //!
 //! The frames of several logs have one sequence, and are one log to all that follows.
 

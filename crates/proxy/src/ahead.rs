@@ -6,7 +6,7 @@
 //! the reader has to wait.
 //!
 //! What was fetched is served only to the caller in whose name it was fetched, and only of the
-//! version of the file that clients were told of last: every reply of the origin that passes tells
+//! version of the file that clients saw last: every reply of the origin that passes tells
 //! one ([`Ahead::note`]), and another than before drops what there is. So whoever opens a file,
 //! which asks for its attributes, reads what they say. A reader who does not ask sees changes of
 //! others after [`GOOD_FOR`] at the latest.
@@ -80,7 +80,8 @@ impl From<&Fattr3> for Version {
 
 struct File {
     version: Version,
-    /// When another version than before was told last: what was asked for earlier is not served.
+    /// When another version than before was reported last: what was requested earlier is not
+    /// served.
     since: Instant,
     /// When it was read last.
     used: Instant,
@@ -133,7 +134,7 @@ impl Ahead {
         self.budget.held_bytes()
     }
 
-    /// The origin has told these attributes of a file.
+    /// The origin has returned these attributes of a file.
     pub(crate) fn note(&self, file: &FileHandle, told: Option<&Fattr3>) {
         let mut files = self.files.lock();
         let Some(known) = files.peek_mut(file) else { return };
@@ -150,7 +151,7 @@ impl Ahead {
         }
     }
 
-    /// Gives back what nobody has asked for lately.
+    /// Gives back what nobody has requested lately.
     pub(crate) fn tend(&self) {
         let oldest = self.clock.now() - GOOD_FOR;
         let mut files = self.files.lock();

@@ -1,10 +1,10 @@
 //! A cache on a local disk ([`cache`]) between clients and the origin: blocks of files under the
 //! state that they are of.
 //!
-//! A READ is answered from it if the origin has told within [`GOOD_FOR`](crate::ahead::GOOD_FOR)
-//! that the file is in that state, and that this caller may read it. Clients that open a file ask
-//! both, so that their READs cost the origin nothing. Where it is not known, one ACCESS asks for it
-//! in place of the READs.
+//! A READ is answered from it if the origin has confirmed it within
+//! [`GOOD_FOR`](crate::ahead::GOOD_FOR) that the file is in that state, and that this caller may
+//! read it. Clients that open a file ask both, so that their READs cost the origin nothing. Where
+//! it is not known, one ACCESS asks for it in place of the READs.
 //!
 //! What is stored was read while the file was known to be in its state, and no other state can look
 //! the same. What clients write through the proxy is not stored: the file is in another state then,
@@ -33,7 +33,7 @@ impl Disk {
         self.known.state(file)
     }
 
-    /// Keeps what was read, if it is of the state that the file was in when it was asked for.
+    /// Keeps what was read, if it is of the state that the file was in when it was requested.
     pub(crate) fn keep(&self, file: &FileHandle, state: Option<State>, offset: u64, read: &ReadOk) {
         let Some(State { token: asked, is_settled: true }) = state else { return };
         let told = read.file_attributes.as_ref().map(token);
@@ -70,7 +70,7 @@ impl Remote {
         let state = token(&attributes);
         let data =
             disk.cache.read(&Key::new(file.as_bytes())?, &state, *offset, *count).await.ok()?;
-        // Another state may have been told meanwhile.
+        // Another state may have been reported meanwhile.
         if disk.known.last(file).as_ref().map(token) != Some(state) {
             disk.cache.missed(Cause::Unsure);
             return None;

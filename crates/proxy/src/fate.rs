@@ -1,4 +1,4 @@
-//! What a client is told of a call to the origin that failed.
+//! The reply to a client whose call to the origin failed.
 
 use client::error::{Detail, Error};
 use net::error::{CallError, Refusal};
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
 ///
 /// While the origin is away, a call that may be repeated is to be repeated later
 /// (NFS3ERR_JUKEBOX): clients do so with another XID. One that may not, and may have been executed,
-/// fails: repeated, it would be told that the name is there already, or gone. (Where the mount of
+/// fails: repeated, its reply would be that the name is there already, or gone. (Where the mount of
 /// the origin is `hard`, neither happens: the call waits.)
 pub(crate) fn status(error: &Error, kind: Kind) -> Status {
     match error {

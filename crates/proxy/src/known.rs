@@ -1,4 +1,4 @@
-//! What the origin has told of files lately: whether an answer from the disk is one of now, and
+//! What the origin has reported of files lately: whether an answer from the disk is one of now, and
 //! with `--offline-reads` what is answered while the origin is away.
 //!
 //! Replies overtake one another. A reply that tells another state of a file than was known may be
@@ -44,23 +44,23 @@ struct Tables {
 
 struct Told {
     attributes: Fattr3,
-    /// When this state was told first.
+    /// When this state was reported first.
     since: Instant,
-    /// When it was told last.
+    /// When it was reported last.
     at: Instant,
-    /// Whether no other state was told meanwhile.
+    /// Whether no other state was reported meanwhile.
     is_sure: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Right {
     granted: u32,
-    /// Of the file, when it was told.
+    /// Of the file, when it was reported.
     ctime: NfsTime,
     at: Instant,
 }
 
-/// The state that a file's data are of, when they are asked for.
+/// The state that a file's data are of, when they are requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     pub(crate) token: Token,
@@ -85,7 +85,7 @@ impl Known {
         Self { clock: clock.clone(), tables: Arc::new(Mutex::new(tables)) }
     }
 
-    /// A reply to a call that was begun at `asked`, if that is known, has told these attributes.
+    /// A reply to a call that was begun at `asked`, if that is known, has these attributes.
     pub(crate) fn note(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
@@ -104,7 +104,7 @@ impl Known {
         known.at = now;
     }
 
-    /// A file was changed, and the origin has not told to what.
+    /// A file was changed, and the origin has not reported to what.
     pub(crate) fn forget(&self, file: &FileHandle) {
         self.tables.lock().files.pop(file);
     }
@@ -142,7 +142,7 @@ impl Known {
         (is_good && may).then_some(told.attributes)
     }
 
-    /// The state that what is asked for now is of, if the reply tells the same.
+    /// The state that data requested now are of, if the reply has the same one.
     pub(crate) fn state(&self, file: &FileHandle) -> Option<State> {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
@@ -155,7 +155,7 @@ impl Known {
         Some(State { token, is_settled })
     }
 
-    /// What was told of a file last, however long ago.
+    /// What was reported of a file last, however long ago.
     pub(crate) fn last(&self, file: &FileHandle) -> Option<Fattr3> {
         self.tables.lock().files.get(file).map(|told| told.attributes)
     }

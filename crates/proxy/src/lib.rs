@@ -6,7 +6,7 @@
 //!                                       |- disk       blocks of files that are kept here
 //!                                       |- ahead      what sequential readers will ask for
 //!                                       |- neutral    the protocol's types <-> the store's
-//!                                       '- fate       what a client is told of a call that failed
+//!                                       '- fate       the reply to a client whose call failed
 //! ```
 //!
 //! Each call of a client becomes a call of the origin, under the ids of its caller. Nothing is

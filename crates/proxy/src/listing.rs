@@ -11,7 +11,7 @@ use wire::nfs3::FileHandle;
 use crate::neutral;
 use crate::remote::Remote;
 
-/// Fewest bytes that the origin is asked for: it must have room for one entry of ours.
+/// Fewest bytes that are requested of the origin: it must have room for one entry of ours.
 const BYTES_MIN: u32 = 1024;
 
 impl Remote {

@@ -54,7 +54,7 @@ impl Remote {
         Ok(Node { handle: self.handles.seal(&origin), attr })
     }
 
-    /// A file that the origin has named, with the attributes that it told or tells now.
+    /// A file that the origin has named, with the attributes that it returned or returns now.
     pub(crate) async fn node(
         &self,
         session: &Session,

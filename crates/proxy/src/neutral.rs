@@ -31,7 +31,7 @@ pub(crate) fn status(of: NfsStat3) -> Status {
         NfsStat3::NotEmpty => Status::NotEmpty,
         NfsStat3::DQuot => Status::Quota,
         // A handle that the origin does not understand is one of ours that was good: its file is
-        // out of reach, and that is what clients are to be told.
+        // out of reach, and that is the reply to clients.
         NfsStat3::Stale | NfsStat3::BadHandle | NfsStat3::Remote => Status::Stale,
         NfsStat3::NotSync => Status::NotSync,
         NfsStat3::BadCookie => Status::BadCookie,

@@ -42,7 +42,7 @@ pub struct Options {
     pub read_ahead_bytes_max: u64,
     /// Keeps blocks of files.
     pub cache: Option<Cache>,
-    /// While the origin is away, what was told last is told again.
+    /// While the origin is away, the last replies are repeated.
     pub offline_reads: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Remote {
     options: Options,
 }
 
-/// How long the origin is waited for, with `offline_reads`, before what is known is told.
+/// How long the origin is waited for, with `offline_reads`, before what is known is the reply.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
 /// The same while it was away a moment ago: each call tries it anew.
@@ -149,7 +149,7 @@ impl Remote {
         self.handles.open_handle(ours)
     }
 
-    /// What a client is told of a failure; counts it.
+    /// The reply to a client after a failure, which is counted.
     pub(crate) fn failed(&self, error: &Error, kind: Kind) -> Status {
         match error {
             error if fate::is_away(error) => self.counts.away.fetch_add(1, Ordering::Relaxed),
@@ -169,7 +169,8 @@ impl Remote {
         Changed { wcc: fate::wcc(error), result: Err(status) }
     }
 
-    /// The origin has told these attributes, in reply to a call begun at `asked` if that is known.
+    /// The origin has returned these attributes, in reply to a call begun at `asked` if that is
+    /// known.
     pub(crate) fn told(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
         self.ahead.note(file, Some(told));
         if let Some(disk) = &self.disk {
@@ -177,7 +178,7 @@ impl Remote {
         }
     }
 
-    /// A file was changed; this is what the origin told of it.
+    /// A file was changed; these are the origin's attributes of it.
     pub(crate) fn changed(&self, file: &FileHandle, told: Option<&Fattr3>) {
         match (told, &self.disk) {
             (Some(told), _) => self.told(file, told, None),
@@ -239,7 +240,7 @@ impl Remote {
             self.or_kept(call, |known| known.last_rights(&file, caller)).await?;
         if !was_kept && let Some(told) = &reply.obj_attributes {
             self.told(&file, told, Some(begun));
-            // Only what was asked about is known.
+            // Only what was requested is known.
             if let Some(disk) = self.disk.as_ref().filter(|_| asked & access::READ != 0) {
                 disk.known.note_rights(&file, caller, reply.access & asked, told);
             }

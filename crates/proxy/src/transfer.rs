@@ -115,7 +115,7 @@ impl Remote {
                 Ok(timed) => timed.reply,
                 Err(error) => {
                     let failed = self.changed_in_vain(&error, Kind::Repeatable);
-                    // What was done before the failure is not told apart from others' doing.
+                    // What was done before the failure cannot be distinguished from what others do.
                     let wcc = wcc.map_or(failed.wcc, |_| Wcc { before: None, ..failed.wcc });
                     return Changed { wcc, result: failed.result };
                 }
@@ -175,7 +175,7 @@ fn stable_how(of: Stability) -> StableHow {
     }
 }
 
-/// Reads as much as was asked for, or to the end of the file, in transfers that the origin takes.
+/// Reads as much as was requested, or to the end of the file, in transfers that the origin takes.
 pub(crate) async fn read_whole(
     session: &Session,
     file: FileHandle,

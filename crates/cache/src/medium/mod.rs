@@ -15,7 +15,7 @@ pub mod memory;
 pub use folder::Folder;
 pub use memory::Memory;
 
-/// Is told of segments, each with the bytes that it takes.
+/// Receives segments, each with the bytes that it takes.
 pub type Each<'a> = dyn FnMut(&[(Name, u64)]) + 'a;
 
 /// Segments by name. All calls may block on a disk, unless they say that they do not.
@@ -39,10 +39,10 @@ pub trait Medium: Debug + Send + Sync {
     fn remove(&self, name: Name) -> io::Result<()>;
 
     /// All that are there, each with the bytes that it takes, those that were changed longest ago
-    /// first within what is told at once.
+    /// first within what is received at once.
     ///
     /// # Errors
-    /// As the file system says; what was told before holds.
+    /// As the file system says; what was reported before holds.
     fn list(&self, each: &mut Each<'_>) -> io::Result<()>;
 
     /// What is free of the file system.
@@ -61,12 +61,12 @@ pub trait Medium: Debug + Send + Sync {
         let _ = filled;
     }
 
-    /// What commands have ordered since they were last asked for.
+    /// What commands have ordered since the last call.
     fn orders(&self) -> Vec<Order> {
         Vec::new()
     }
 
-    /// The files that stay, if that has changed since they were last asked for.
+    /// The files that stay, if that has changed since the last call.
     fn pins(&self) -> Option<BTreeSet<FileHash>> {
         None
     }

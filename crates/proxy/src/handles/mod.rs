@@ -13,7 +13,7 @@
 //! number in every life of the proxy, and a number can never come to mean another file: a row that
 //! is lost (in a power failure, or as the oldest of a full table) makes the handle `Stale`, and
 //! whoever meets the file again brings it back. Rows are on disk, as far as a kill goes, before a
-//! reply has the handle ([`server::store::kept`]).
+//! reply has the handle ([`server::store::state`]).
 //!
 //! Version 2 has room for 26 bytes, and more where many are zero. What does not fit gets a number,
 //! too.
@@ -27,7 +27,7 @@ use siphasher::sip::SipHasher24;
 use siphasher::sip128;
 use wire::nfs3::FileHandle;
 
-use server::store::kept::StateError;
+use server::store::state::StateError;
 use server::types::{Handle, Status};
 
 use self::table::Table;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use server::store::kept::{Kept, Row, StateError, new_log};
+use server::store::state::{Row, StateError, StateRows, new_log};
 use wire::nfs3::FileHandle;
 
 use super::Number;
@@ -18,7 +18,7 @@ struct Rows {
     /// Bounded by `max`: a bounded one would take all of its memory at once.
     by_number: LruCache<Number, FileHandle>,
     max: usize,
-    kept: Option<Kept>,
+    kept: Option<StateRows>,
 }
 
 impl std::fmt::Debug for Table {
@@ -37,7 +37,7 @@ impl Table {
         let mut by_number = LruCache::unbounded();
         let mut kept = None;
         if let Some(dir) = state {
-            let (own, rows) = Kept::open(dir, name, size_of::<Number>(), Box::new(new_log))?;
+            let (own, rows) = StateRows::open(dir, name, size_of::<Number>(), Box::new(new_log))?;
             for (number, origin) in rows.into_iter().filter_map(row) {
                 by_number.put(number, origin);
             }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use server::store::kept::{Kept, Row, StateError, new_log};
+use server::store::state::{Row, StateError, StateRows, new_log};
 use server::types::Handle;
 
 /// Some 400 bytes each.
@@ -44,7 +44,7 @@ struct Rows {
     by_origin: HashMap<Handle, Handle>,
     by_fileid: HashMap<u64, u64>,
     max: usize,
-    kept: Option<Kept>,
+    kept: Option<StateRows>,
 }
 
 impl std::fmt::Debug for Aliases {
@@ -64,7 +64,7 @@ impl Aliases {
     /// # Errors
     /// [`StateError`], which names the file.
     pub fn open(state: &Path) -> Result<Self, StateError> {
-        let (kept, rows) = Kept::open(state, "write-back", HANDLE_BYTES, Box::new(new_log))?;
+        let (kept, rows) = StateRows::open(state, "write-back", HANDLE_BYTES, Box::new(new_log))?;
         let aliases = Self::with_rows_max(ROWS_MAX);
         {
             let mut own = aliases.rows.lock();

@@ -56,7 +56,7 @@ impl<S: Store> Inner<S> {
             let epoch = self.epoch();
             let asked = self.store.access(caller, &origin, ALL);
             let looked = match old {
-                // While the origin is away, what it told last stands.
+                // While the origin is away, its last reply stands.
                 true => match self.clock.within(PATIENCE, std::pin::pin!(asked)).await {
                     Ok(looked) => looked,
                     Err(Elapsed { .. }) => return Ok(()),
@@ -74,7 +74,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// False: the file may be gone since it was asked for.
+    /// False: the file may be gone since it was requested.
     fn met(
         &self,
         caller: &Caller,
@@ -246,7 +246,7 @@ impl<S: Store> Inner<S> {
             }
         }
         let after = wcc.after.map(|after| self.tell(id, after, epoch));
-        // The times before may be told otherwise here.
+        // Clients may see other times before.
         Wcc { before: wcc.before.filter(|_| after == wcc.after), after }
     }
 
@@ -294,7 +294,7 @@ impl<S: Store> Inner<S> {
         Changed { wcc, result }
     }
 
-    /// The time at the origin that a client means by one that it was told here.
+    /// The time at the origin that a client means by one that it has seen here.
     fn guard(&self, id: &Handle, guard: Time) -> Time {
         let state = self.state.lock();
         let node = state.nodes.find(id).filter(|node| node.attr.changed == guard);

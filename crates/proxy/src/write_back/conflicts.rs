@@ -11,7 +11,7 @@ use super::drain::{Came, describe};
 use super::record::{Change, Entry, Made};
 use perf::units::Nanos;
 
-/// What is said of a file lately is believed for so long while changes of it are on their way.
+/// What was reported of a file lately is believed for so long while changes of it are on their way.
 const CONFIRMED_FOR: Nanos = Nanos::from_secs(1);
 
 /// Changes that are looked at when it is to be found out whose doing a state is.

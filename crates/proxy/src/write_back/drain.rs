@@ -32,7 +32,7 @@ pub(super) struct Came {
     pub(super) outcome: Outcome,
     /// Directories, as the change has left them.
     pub(super) dirs: Vec<(Handle, Wcc)>,
-    /// A file that is not to be told from here any more.
+    /// A file that is not served from here any more.
     pub(super) dropped: Option<Handle>,
     /// Nothing else was under way with the file.
     pub(super) is_last: bool,
@@ -280,7 +280,7 @@ impl<S: Store> Inner<S> {
     }
 
     /// A file was changed at the origin. If that was the last of what was on its way, it gets the
-    /// modification time that clients were told, which is not that of now. What comes meanwhile
+    /// modification time that clients have seen, which is not that of now. What comes meanwhile
     /// may be answered first, and leaves the time to this one.
     async fn changed_file(&self, entry: &Entry, file: &Handle, target: &Handle, wcc: Wcc) -> Came {
         let mut after = wcc.after;

@@ -3,7 +3,7 @@
 //! is on its way any more.
 //!
 //! Nobody's clock counts but that of whoever looks: a lease that does not change while it is looked
-//! at for [`WATCHED_FOR`] is nobody's who lives. It is taken over only by the proxy with the same
+//! at for [`WATCHED_FOR`] has no living holder. It is taken over only by the proxy with the same
 //! log; of another one, it says that something may be on its way that only that log has.
 
 use net::clock::Clock;
@@ -225,7 +225,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// Nothing is on its way any more, and nothing will be: the lease is nobody's. Whether that is
+    /// Nothing is on its way any more, and nothing will be: nobody holds the lease. Whether that is
     /// so.
     pub(super) async fn end_lease(&self) -> bool {
         let Some(owner) = &self.options.owner else { return true };

@@ -295,7 +295,7 @@ impl<S: Store> Inner<S> {
 }
 
 impl<S: Store> WriteBack<S> {
-    /// Runs a change to its end, also when whoever has asked for it goes away: what came of it is
+    /// Runs a change to its end, also when its caller goes away: what came of it is
     /// to be known here.
     async fn to_its_end<T, F>(&self, work: impl FnOnce(Arc<Inner<S>>) -> F) -> T
     where
@@ -435,7 +435,7 @@ impl<S: Store> Layer for WriteBack<S> {
             inner.write(&caller, &handle, offset, data).await
         };
         let Changed { wcc, result } = self.to_its_end(write).await;
-        // However it was asked for, it is as stable as can be.
+        // However it was requested, it is as stable as can be.
         let written = |durable| {
             let committed = Committed::Stable(Stability::FileSync, durable);
             Written { count, committed }

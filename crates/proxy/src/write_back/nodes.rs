@@ -1,9 +1,9 @@
 //! What clients see: files and directories that are otherwise in the log than at the origin, or
-//! were a moment ago. Pure: it is told what was changed, and what the origin says.
+//! were a moment ago. Pure: its input is what was changed, and the origin's replies.
 //!
-//! A node is *pending* while changes of it are on their way. Then it is told from here alone. Once
-//! they have come, the origin is asked again, and its times are told as they were told here: a
-//! client that sees other times takes its cache for old.
+//! A node is *pending* while changes of it are on their way. Then replies about it are made here
+//! alone. Once they have come, the origin is queried again, and clients see its times as they saw
+//! them here: a client that sees other times takes its cache for old.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,13 +17,13 @@ use super::record::{Change, Made};
 /// Nodes that are kept when nothing of them is on its way any more: some 500 bytes each.
 pub(super) const KEPT_MAX: usize = 1 << 15;
 
-/// How long the names of a directory that was made here are told from here after its last change.
+/// How long the names of a directory that was made here are served from here after its last change.
 pub(super) const LINGER: Nanos = Nanos::from_secs(3);
 
 /// Names of a directory that are kept when they are at the origin.
 const NAMES_MAX: usize = 1 << 16;
 
-/// How long a caller is taken to have the rights that the origin told: as for a directory, by
+/// How long a caller is taken to have the rights that the origin reported: as for a directory, by
 /// nfs(5).
 const RIGHTS_GOOD_FOR: Nanos = Nanos::from_secs(60);
 
@@ -73,7 +73,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// See the module's head.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// As clients are told.
+    /// As clients see it.
     pub(crate) attr: Attr,
     /// What the origin calls it, once it has made it.
     pub(crate) origin: Option<Handle>,
@@ -169,7 +169,7 @@ impl Node {
         self.pending > 0 || self.origin.is_none()
     }
 
-    /// Whether the origin need not be asked about it: it could only tell what is older.
+    /// Whether the origin need not be queried about it: it could only return what is older.
     pub(crate) fn is_told_here(&self, now: Instant) -> bool {
         self.is_pending() || (self.is_made_here && now.since(self.used) <= LINGER)
     }
@@ -186,7 +186,7 @@ impl Node {
         self.rights.push(Right { caller: caller.clone(), granted, at: now });
     }
 
-    /// What the caller may, if that is known: and whether it was told lately.
+    /// What the caller may, if that is known: and whether it was reported lately.
     pub(crate) fn rights(&self, caller: &Caller, now: Instant) -> Option<(u32, bool)> {
         if self.origin.is_none() || self.has_own_rights || self.is_made_here {
             return Some((by_mode(&self.attr, caller), true));
@@ -342,7 +342,7 @@ impl Node {
             .is_some_and(|listed| Self::verifier(self.names_left, listed) != verifier)
     }
 
-    /// What clients are told when the origin tells this, in reply to a question of `epoch`.
+    /// What clients see when the origin returns this, in reply to a call of `epoch`.
     pub(crate) fn told(&mut self, told: Attr, epoch: u64) -> Attr {
         if self.is_pending() || epoch < self.epoch {
             return self.attr;

@@ -26,7 +26,7 @@ use super::{Inner, Mistake, Options, WriteBack};
 /// block of the quarter that is kept for those, at worst.
 const BYTES_EACH: u64 = 16 << 10;
 
-/// Questions asked at a time.
+/// Calls outstanding at a time.
 const ASKED_AT_A_TIME: usize = 64;
 
 /// Why a proxy with a log cannot begin.

@@ -22,7 +22,7 @@ const TARGET_BYTES_MAX: usize = 4096;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) caller: Caller,
-    /// When, as the client was told.
+    /// When, as in the reply to the client.
     pub(crate) at: Time,
     /// What the origin's file was when its first change that is still to come there was made.
     pub(crate) base: Option<Before>,

@@ -9,7 +9,7 @@ use super::nodes::{Named, Node as DirNode, by_mode};
 use super::state::{State, named};
 use super::{Inner, lease};
 
-/// Cookies of names that are told from here; the origin's are smaller.
+/// Cookies of names that are served from here; the origin's are smaller.
 const OURS: u64 = 1 << 63;
 
 /// In a listing that is from here alone.
@@ -59,7 +59,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// The attributes of a file that the origin need not be asked about.
+    /// The attributes of a file that need no call to the origin.
     fn told_here(&self, id: &Handle) -> Result<Option<Attr>, Status> {
         let (now, state) = (self.now(), self.state.lock());
         match state.nodes.find(id).filter(|node| node.is_told_here(now)) {
@@ -68,7 +68,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// Attributes that the origin has told beside a result.
+    /// Attributes that the origin has returned beside a result.
     pub(super) fn tell_other(&self, handle: &Handle, told: Option<Attr>) -> Option<Attr> {
         let id = self.id(handle);
         match self.told_here(&id) {
@@ -128,7 +128,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// The origin has told a name; what it is here.
+    /// The origin has returned a name; what it is here.
     fn met_name(
         &self,
         id: &Handle,
@@ -242,8 +242,8 @@ impl<S: Store> Inner<S> {
         Looked { attr: Some(over.attr), result }
     }
 
-    /// What is known of a file whose bytes are on their way. Taken before the origin is asked: what
-    /// comes there meanwhile is in what it says.
+    /// What is known of a file whose bytes are on their way. Taken before the origin is called:
+    /// what comes there meanwhile is in what it says.
     fn over(&self, id: &Handle) -> Option<Over> {
         let state = self.state.lock();
         let node = state.nodes.find(id).filter(|node| node.is_pending())?;
@@ -284,7 +284,7 @@ impl<S: Store> Inner<S> {
         Ok(Extent { data: bytes.freeze(), eof: end >= over.attr.size })
     }
 
-    /// Where the origin is not asked for bytes, which would say it.
+    /// Where no bytes are read at the origin, which would say it.
     async fn may_read(&self, caller: &Caller, id: &Handle, over: &Over) -> Result<(), Status> {
         let attr = &over.attr;
         // Who owns a file reads it whatever its mode is, and who executes it has to read it.
@@ -306,7 +306,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// The lease is nobody's but ours.
+    /// Nobody but us holds the lease.
     pub(super) fn is_hidden(&self, dir: &Handle, name: &[u8]) -> bool {
         name == lease::NAME && *dir == self.id(&self.root) && self.options.owner.is_some()
     }
@@ -393,7 +393,7 @@ impl<S: Store> Inner<S> {
         if granted & Access::READ != 0 { Ok(()) } else { Err(Status::Access) }
     }
 
-    /// The origin's part of a listing, without the names that are told from here.
+    /// The origin's part of a listing, without the names that are served from here.
     async fn list_there(
         &self,
         caller: &Caller,
@@ -430,7 +430,7 @@ impl<S: Store> Inner<S> {
         Ok(Looked { attr, result })
     }
 
-    /// The names that are told from here, behind this cookie; whether the last was taken.
+    /// The names that are served from here, behind this cookie; whether the last was taken.
     fn list_here(
         &self,
         id: &Handle,

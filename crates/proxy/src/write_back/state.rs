@@ -1,5 +1,5 @@
 //! All that is on its way to the origin: the log, the order of the changes in it, and what clients
-//! see meanwhile. Decisions only: it is told what has happened, and says what is to be done.
+//! see meanwhile. Decisions only: its input is what has happened, its output what is to be done.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -344,7 +344,7 @@ impl State {
         }
     }
 
-    /// What had a name when the origin was asked a moment ago.
+    /// What had a name in the origin's reply a moment ago.
     pub(crate) fn recent_name(
         &mut self,
         dir: &Handle,
@@ -355,7 +355,7 @@ impl State {
         (self.is_away || now.since(*at) <= LINGER).then_some(*child)
     }
 
-    /// The origin has said what has a name.
+    /// The origin has returned what has a name.
     pub(crate) fn met_name(
         &mut self,
         dir: &Handle,
@@ -383,7 +383,7 @@ impl State {
         }
     }
 
-    /// The origin has changed names of a directory, or perhaps so, and not said to what.
+    /// The origin has changed names of a directory, or perhaps so, and not returned to what.
     pub(crate) fn unknown_names(&mut self, dir: &Handle) {
         self.recent.clear();
         let Some(node) = self.nodes.find_mut(dir) else { return };
@@ -405,7 +405,7 @@ impl State {
         self.nodes.forget(file);
     }
 
-    /// Whether what the origin was asked at an epoch may not be so any more.
+    /// Whether a reply to a call of this epoch may not be so any more.
     pub(crate) fn is_touched(&self, thing: &Thing, epoch: u64) -> bool {
         self.touched.since(thing, epoch)
     }
@@ -432,7 +432,7 @@ impl State {
         things.iter().any(|thing| self.order.uses(thing))
     }
 
-    /// What clients are told of a file that the origin tells this of.
+    /// What clients see of a file of which the origin returns this.
     pub(crate) fn told(&mut self, id: &Handle, told: Attr, epoch: u64) -> Attr {
         self.nodes.find_mut(id).map_or(told, |node| node.told(told, epoch))
     }

@@ -11,11 +11,11 @@
 //! the protocol's replies carry them and clients live by them.
 
 pub mod dir;
-pub mod kept;
 pub mod layer;
 mod logged;
 pub mod mem;
 pub mod sim;
+pub mod state;
 
 use std::future::Future;
 

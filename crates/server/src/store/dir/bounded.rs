@@ -32,12 +32,12 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
         self.slots.len()
     }
 
-    /// All entries; none of them counts as asked for.
+    /// All entries; none of them counts as used.
     pub(super) fn values(&self) -> impl Iterator<Item = &V> {
         self.slots.values().map(|slot| &slot.value)
     }
 
-    /// An entry, which does not count as asked for.
+    /// An entry, which does not count as used.
     pub(super) fn peek(&self, key: &K) -> Option<&V> {
         self.slots.get(key).map(|slot| &slot.value)
     }

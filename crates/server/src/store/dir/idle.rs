@@ -18,7 +18,7 @@
 //! **The last row** is for servers without privilege: a file made with mode 0444 is written by the
 //! descriptor of its CREATE and by no other.
 //!
-//! An operation notes the second in which it asked for a file, in memory. A thread looks through
+//! An operation notes the second in which it used a file, in memory. A thread looks through
 //! what is kept once a second ([`Tree::close_idle`]): at most one statx for each file that is idle
 //! and not yet closed.
 

@@ -3,7 +3,7 @@
 //! Where all layers lie on one file system, or with `xino=on`, a file's number is that of its
 //! layer, and the device is the overlay's. Otherwise files have a device for each layer, those
 //! copied up may change it, and directories are numbered as they are met, anew whenever the kernel
-//! has forgotten them: a client would be told that the directory it is in is another one.
+//! has forgotten them: a client would see that the directory it is in is another one.
 
 use std::os::fd::OwnedFd;
 

@@ -114,7 +114,7 @@ impl Listing {
 pub(super) struct Listings {
     /// Guards which are kept.
     kept: RwLock<Bounded<Handle, Arc<Listing>>>,
-    /// The second it is, as far as anybody has said; 0 until then.
+    /// The second it is, as far as anybody has noted; 0 until then.
     now: AtomicU32,
 }
 

@@ -24,8 +24,8 @@
 //! shared by those who ask for the same file at the same time (`sync`). Changes of names and
 //! attributes are stable when they are answered: an fsync of the directory, and of the file whose
 //! attributes were set, which on a journaling file system is one commit of the journal;
-//! [`MetadataSync::Never`] gives that up for speed. A failed sync is told to all whom it concerns
-//! and changes the write verifier.
+//! [`MetadataSync::Never`] gives that up for speed. A failed sync is reported to all whom it
+//! concerns and changes the write verifier.
 //!
 //! **Who acts.** With privilege (CAP_SETUID, CAP_SETGID and the file capabilities) each operation
 //! runs as its caller and the kernel decides (`acting`); kept descriptors are used only by those
@@ -37,7 +37,7 @@
 //!
 //! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
 //! ([`DirOptions::table_handles_max`]), 4,096 waiting jobs per kind of thread (then the caller's
-//! thread does the work; of searches 256, then the client is asked to come again), 64 MiB of idle
+//! thread does the work; of searches 256, then the reply is JUKEBOX), 64 MiB of idle
 //! read buffers.
 //!
 //! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
@@ -104,7 +104,7 @@ use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
 use self::tree::{Touched, Tree};
 use self::write_log::{GivenUp, Latencies, Log, LogError, Recovered, WriteLog};
-use super::kept::StateError;
+use super::state::StateError;
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -122,7 +122,7 @@ const JOBS_MAX: usize = 4096;
 /// Early writebacks that may wait; more are dropped.
 const WRITEBACKS_MAX: usize = 64;
 
-/// Searches that may wait; of more, the client is asked to come again.
+/// Searches that may wait; beyond that the reply is JUKEBOX.
 const SEARCHES_MAX: usize = 256;
 
 /// How a directory is to be served.

@@ -63,7 +63,7 @@ pub(super) struct Object {
     pub(super) is_rooted: AtomicBool,
     /// A sync of it has failed since it was opened.
     pub(super) has_failed: AtomicBool,
-    /// What callers may, as the kernel said.
+    /// What callers may, as the kernel reported.
     pub(super) rights: Mutex<Rights>,
     /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
     asked: AtomicU32,
@@ -193,14 +193,14 @@ const LONG_AGO: u32 = 1;
 pub(super) struct Objects {
     /// Guards which objects are kept; their descriptors are opened and closed outside of it.
     kept: RwLock<Kept>,
-    /// The second it is, as far as anybody has said; 0 until then.
+    /// The second it is, as far as anybody has noted; 0 until then.
     now: AtomicU32,
 }
 
 struct Kept {
     objects: Bounded<Handle, Arc<Object>>,
     /// Those that had to leave with data that were not synced, as long as their sync holds them.
-    /// Opened a second time beside it, the file would not be told what the first sync met: the
+    /// Opened a second time beside it, the file would not get the error of the first sync: the
     /// kernel reports an error of writing once for each open file, and not to those opened after.
     leaving: HashMap<Handle, Weak<Object>>,
     /// The handles of exactly these objects: one that is kept is recognised by a mere stat.
@@ -252,7 +252,7 @@ impl Objects {
     pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
         let kept = self.kept.read();
         let handle = kept.handles.get(&stat.identity().number())?;
-        // It counts as asked for.
+        // It counts as used.
         kept.objects.find(handle).map(|object| self.touched(object))
     }
 

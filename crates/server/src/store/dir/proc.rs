@@ -22,7 +22,7 @@ impl ProcFds {
         Ok(Self { dir, acting })
     }
 
-    /// Opens the same file again, with the server's rights: who may use the descriptor is asked
+    /// Opens the same file again, with the server's rights: who may use the descriptor is checked
     /// at each use.
     pub(super) fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.acting.as_server(|| self.reopen_as_caller(fd, flags))

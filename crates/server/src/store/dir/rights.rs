@@ -1,9 +1,9 @@
-//! Who may read, write and run an object, asked of the kernel and remembered for a while.
+//! Who may read, write and run an object, from the kernel and remembered for a while.
 //!
 //! Descriptors are kept open and serve all callers, so that one may read or write is decided
 //! apart from them: by faccessat2 with the caller's ids, which knows ACLs and what else the file
 //! system has. Answers are remembered beside the object, by caller and change time: what changes
-//! permissions changes that time. An object that was changed a moment ago is asked again each
+//! permissions changes that time. An object that was changed a moment ago is checked again each
 //! time, because a second change within one tick of the file system's clock would not show: some
 //! keep whole seconds only. So is one of a file system whose times may be of another machine's
 //! clock.
@@ -140,7 +140,7 @@ impl Tree {
         Ok(self.may(caller, object, stat, wanted))
     }
 
-    /// Root and the owner read and write without being asked. A process that cannot be others
+    /// Root and the owner read and write without a check. A process that cannot be others
     /// does not ask at all: what it could open it may use.
     fn acts_freely(&self, caller: &Caller, stat: &Stat) -> bool {
         self.acting == Acting::Process || caller.uid == 0 || caller.uid == stat.uid()

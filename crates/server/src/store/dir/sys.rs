@@ -145,7 +145,7 @@ pub(super) fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Resu
 }
 
 /// Sets this thread's file system uid. The call itself does not say whether it worked, so the
-/// kernel is asked again; an id that is none changes nothing and answers.
+/// kernel is called again; an id that is none changes nothing and answers.
 pub(super) fn set_fs_uid(uid: u32) -> Result<(), Errno> {
     // SAFETY: takes no pointers, and concerns this thread's credentials alone.
     let now = unsafe {

@@ -26,8 +26,7 @@ use crate::durable::Durable;
 use crate::store::{Changed, Node};
 use crate::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
-/// How often what failed for want of something is tried again at once, before the client is asked
-/// to.
+/// How often what failed for want of something is tried again at once, before the reply is JUKEBOX.
 const ATTEMPTS: u32 = 64;
 
 pub(super) struct Tree {

@@ -145,7 +145,7 @@ impl Tree {
         }
     }
 
-    /// The rest of a long way, on a thread. So many may wait; one more is asked to come again.
+    /// The rest of a long way, on a thread. So many may wait; the reply to one more is JUKEBOX.
     async fn climb_aside(self: &Arc<Self>, fd: OwnedFd, stat: Stat) -> Result<Child, Status> {
         let (done, outcome) = oneshot::channel();
         let tree = Arc::clone(self);

@@ -84,7 +84,8 @@ impl Identities {
 /// The kernel's handle of a file in short.
 fn generation(fd: BorrowedFd<'_>) -> Result<i64, Errno> {
     let handle = match sys::name_to_handle(fd) {
-        // What cannot be opened by a handle can still be told from others by one (Linux 6.5).
+        // What cannot be opened by a handle can still be distinguished from others by one (Linux
+        // 6.5).
         Err(Errno::OPNOTSUPP) => sys::name_to_file_id(fd),
         named => named.map(|(handle, _)| handle),
     }?;
@@ -92,7 +93,7 @@ fn generation(fd: BorrowedFd<'_>) -> Result<i64, Errno> {
     Ok(siphash(&KEY, &named).cast_signed())
 }
 
-/// The id that lies on the disk, as far as it is told.
+/// The id that lies on the disk, as far as it is known.
 fn file_system_id(root: &OwnedFd) -> Result<Option<u64>, Errno> {
     if let Ok(uuid) = sys::file_system_uuid(root.as_fd()) {
         return Ok(Some(siphash(&KEY, &uuid)));

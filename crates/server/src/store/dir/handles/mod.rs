@@ -3,8 +3,8 @@
 //! Each handle begins with its kind's marker.
 
 mod identity;
-mod kept;
 mod kernel;
+mod persisted;
 mod search;
 mod table;
 
@@ -130,7 +130,7 @@ impl Handles {
         }
     }
 
-    /// Whether removals must be told: the table knows files by their names.
+    /// Whether removals must be reported: the table knows files by their names.
     pub(super) fn follow_names(&self) -> bool {
         matches!(self, Self::Table(_))
     }

@@ -20,7 +20,7 @@
 //!
 //! The table has a maximum. When it is full, files not used lately are forgotten, and their
 //! handles are `Stale` until they are looked up again; directories with known files stay. It lasts
-//! as long as the process, unless it is kept ([`super::kept`]).
+//! as long as the process, unless it is kept ([`super::persisted`]).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -29,7 +29,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::Opened;
 use super::identity::Identities;
-use super::kept::Kept;
+use super::persisted::Persisted;
 use super::search;
 use crate::store::dir::OpenError;
 use crate::store::dir::acting::Acting;
@@ -37,7 +37,7 @@ use crate::store::dir::beneath::{Beneath, Component};
 use crate::store::dir::bounded::Bounded;
 use crate::store::dir::errno::{stale_status, status};
 use crate::store::dir::stat::{Identity, Stat};
-use crate::store::kept::StateError;
+use crate::store::state::StateError;
 use crate::types::{Handle, Status};
 
 pub(super) const MARKER: u8 = b'T';
@@ -93,7 +93,7 @@ struct Known {
     entries: Bounded<Identity, Entry>,
     serials: u32,
     /// What keeps it over a restart.
-    kept: Option<Kept>,
+    kept: Option<Persisted>,
 }
 
 /// Serials left out at each start: those given to entries that a power failure made forgotten.
@@ -121,7 +121,7 @@ impl Table {
 
     fn keep_in(&self, dir: &Path, acting: Acting, entries_max: usize) -> Result<(), StateError> {
         let (kept, entries) =
-            Kept::open(dir, (self.identities.file_system, self.root.identity.inode), acting)?;
+            Persisted::open(dir, (self.identities.file_system, self.root.identity.inode), acting)?;
         self.known.write().restore(kept, entries, entries_max);
         Ok(())
     }
@@ -211,7 +211,8 @@ impl Table {
     }
 
     /// Another process may have moved it. What is not found is forgotten, so that it is not
-    /// searched for again. Renames go on meanwhile: a place that they have told is looked at last.
+    /// searched for again. Renames go on meanwhile: a place that they have reported is looked at
+    /// last.
     pub(super) fn search(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
         let key = Key::parse(handle)?;
         let identify = |fd: BorrowedFd<'_>| {
@@ -255,7 +256,7 @@ impl Table {
     ) -> Result<OwnedFd, Status> {
         let fd = self.beneath.path(root, path).map_err(stale_status)?;
         let found = Stat::of(&fd).map_err(status)?;
-        // Mostly the numbers tell, and nothing more has to be asked.
+        // Mostly the numbers tell, and no further call is needed.
         if found.inode() != meant.inode {
             return Err(Status::Stale);
         }
@@ -360,7 +361,7 @@ impl Known {
     }
 
     /// Takes over what an earlier process knew.
-    fn restore(&mut self, kept: Kept, entries: Vec<(Identity, Entry)>, entries_max: usize) {
+    fn restore(&mut self, kept: Persisted, entries: Vec<(Identity, Entry)>, entries_max: usize) {
         let mut places = Vec::new();
         let mut too_many = Vec::new();
         for (file, entry) in entries {

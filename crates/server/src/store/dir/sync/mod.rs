@@ -26,7 +26,7 @@ use crate::durable::Durable;
 use crate::metrics::Reading;
 use crate::types::{Status, Verifier};
 
-/// How a caller who waits for a sync is told.
+/// How a caller who waits for a sync gets its outcome.
 pub(super) type Waiter = oneshot::Sender<Result<Durable, Status>>;
 
 /// The system calls behind a sync; tests count them and let them fail.
@@ -53,7 +53,7 @@ struct Inner {
     proc: Arc<ProcFds>,
     /// For syncfs.
     root: OwnedFd,
-    /// Callers who asked for a sync, syncs that were done for them, and those that failed.
+    /// Callers who requested a sync, syncs that were done for them, and those that failed.
     asked: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
@@ -84,7 +84,7 @@ impl Syncer {
         self.inner.failed.load(Ordering::Relaxed)
     }
 
-    /// Joins are those who asked less those that were done.
+    /// Joins are requests less syncs.
     pub(super) fn readings(&self) -> Vec<Reading> {
         let Inner { asked, done, failed, .. } = &*self.inner;
         let row = |name, help, counter: &AtomicU64| {
@@ -99,7 +99,7 @@ impl Syncer {
 
     /// Makes what was done to `object` until now stable, together with all others who ask.
     ///
-    /// The first to ask lets all go first who are ready to run, and only then hands the group to a
+    /// The first to ask lets all go first who are ready to run, and only then gives the group to a
     /// thread: those who have writes for the same file at hand come into the same sync.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
         let (waiter, told) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! What keeps the table over a restart: its entries as rows ([`crate::store::kept`]). A power
+//! What keeps the table over a restart: its entries as rows ([`crate::store::state`]). A power
 //! failure can lose the entries since the last transaction: their handles are found stale.
 //!
 //! ```text
@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use super::table::{Entry, Key, PLACES_MAX, Place};
 use crate::store::dir::acting::Acting;
 use crate::store::dir::stat::Identity;
-use crate::store::kept::{self, StateError};
+use crate::store::state::{self, StateError, StateRows};
 
 const IDENTITY_BYTES: usize = Identity::BYTES;
 
 /// The table's state on disk. Changes come in the order in which the table makes them.
-pub(super) struct Kept(kept::Kept);
+pub(super) struct Persisted(StateRows);
 
-impl Kept {
+impl Persisted {
     /// Opens or makes the state of the export whose root is this inode of this file system, in
     /// `dir`, and gives what was known. One process at a time: the database is locked. Threads that
     /// call it later may act as others than the server: logs are begun with the rights of `acting`.
@@ -32,13 +32,13 @@ impl Kept {
         let name = format!("handles-{file_system:x}-{root:x}");
         let new_log = move |path: &Path| {
             let begun = acting.as_server(|| {
-                kept::new_log(path)
+                state::new_log(path)
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
             });
             Ok(begun?)
         };
-        let (kept, rows) = kept::Kept::open(dir, &name, IDENTITY_BYTES, Box::new(new_log))?;
-        let entry = |(key, value): kept::Row| Identity::from_bytes(&key).zip(decode(&value));
+        let (kept, rows) = StateRows::open(dir, &name, IDENTITY_BYTES, Box::new(new_log))?;
+        let entry = |(key, value): state::Row| Identity::from_bytes(&key).zip(decode(&value));
         Ok((Self(kept), rows.into_iter().filter_map(entry).collect()))
     }
 
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::store::dir::acting::act_as_server;
-    use crate::store::kept::LOG_BYTES_MAX;
+    use crate::store::state::LOG_BYTES_MAX;
     use crate::types::Caller;
 
     fn file(inode: u64) -> Identity {
@@ -96,8 +96,8 @@ mod tests {
         Entry { serial, places: names.iter().map(place).collect(), children: 0 }
     }
 
-    fn opened(dir: &Path) -> (Kept, Vec<(u64, u32, usize)>) {
-        let (kept, entries) = Kept::open(dir, (1, 2), Acting::Process).unwrap();
+    fn opened(dir: &Path) -> (Persisted, Vec<(u64, u32, usize)>) {
+        let (kept, entries) = Persisted::open(dir, (1, 2), Acting::Process).unwrap();
         let said =
             |(file, entry): (Identity, Entry)| (file.inode, entry.serial, entry.places.len());
         let mut known: Vec<_> = entries.into_iter().map(said).collect();
@@ -126,7 +126,7 @@ mod tests {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, _) = Kept::open(dir.path(), (1, 2), acting).unwrap();
+        let (mut kept, _) = Persisted::open(dir.path(), (1, 2), acting).unwrap();
         let caller = Caller { uid: 4711, gid: 4711, gids: Vec::new() };
         acting.act_as(&caller).unwrap();
         let name = "n".repeat(250);
@@ -144,10 +144,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (_kept, _) = opened(dir.path());
         assert!(matches!(
-            Kept::open(dir.path(), (1, 2), Acting::Process),
+            Persisted::open(dir.path(), (1, 2), Acting::Process),
             Err(StateError::Database { .. })
         ));
-        assert!(Kept::open(dir.path(), (1, 3), Acting::Process).is_ok());
+        assert!(Persisted::open(dir.path(), (1, 3), Acting::Process).is_ok());
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub enum StateError {
 }
 
 /// Rows on disk. Changes come in the order in which their owner makes them.
-pub struct Kept {
+pub struct StateRows {
     base: PathBuf,
     new_log: NewLog,
     log: File,
@@ -92,13 +92,13 @@ pub struct Kept {
     thread: Pool,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StateRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("base", &self.base).finish_non_exhaustive()
+        f.debug_struct("StateRows").field("base", &self.base).finish_non_exhaustive()
     }
 }
 
-impl Kept {
+impl StateRows {
     /// Opens or makes the rows of this name in `dir`, and gives what was known. Keys have
     /// `key_bytes` each. One process at a time: the database is locked.
     ///
@@ -210,7 +210,7 @@ impl Kept {
 
 /// Closes the database, after the transaction that may be under way, so that it can be opened
 /// again at once.
-impl Drop for Kept {
+impl Drop for StateRows {
     fn drop(&mut self) {
         drop(self.database.lock().take());
     }
@@ -316,15 +316,15 @@ mod tests {
     const KEY_BYTES: usize = 4;
     const VALUE: [u8; 250] = [7; 250];
 
-    fn opened(dir: &Path) -> (Kept, Vec<(u32, usize)>) {
-        let (kept, rows) = Kept::open(dir, "rows", KEY_BYTES, Box::new(new_log)).unwrap();
+    fn opened(dir: &Path) -> (StateRows, Vec<(u32, usize)>) {
+        let (kept, rows) = StateRows::open(dir, "rows", KEY_BYTES, Box::new(new_log)).unwrap();
         let said = |(key, value): Row| (u32::from_be_bytes(key.try_into().unwrap()), value.len());
         let mut known: Vec<_> = rows.into_iter().map(said).collect();
         known.sort_unstable();
         (kept, known)
     }
 
-    fn note(kept: &mut Kept, key: u32, value: &[u8]) {
+    fn note(kept: &mut StateRows, key: u32, value: &[u8]) {
         kept.note(&key.to_be_bytes(), value.to_vec());
     }
 
@@ -402,7 +402,7 @@ mod tests {
     fn two_processes_do_not_share_the_rows() {
         let dir = tempfile::tempdir().unwrap();
         let (_kept, _) = opened(dir.path());
-        let open = |name| Kept::open(dir.path(), name, KEY_BYTES, Box::new(new_log));
+        let open = |name| StateRows::open(dir.path(), name, KEY_BYTES, Box::new(new_log));
         assert!(matches!(open("rows"), Err(StateError::Database { .. })));
         assert!(open("others").is_ok(), "those of another name are others");
     }
