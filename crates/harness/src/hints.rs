@@ -22,6 +22,10 @@ pub fn writing(cause: &Error) -> &'static str {
     match cause.kind() {
         ErrorKind::NotFound => "a directory that exists",
         ErrorKind::AlreadyExists => "another name: there is a file or directory of this one",
+        ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+            "a directory that this user may write in (for an NFS server root is nobody, unless \
+             the export has no_root_squash)"
+        }
         ErrorKind::PermissionDenied => "a directory that this user may write in",
         ErrorKind::NotADirectory => "a path through directories only",
         ErrorKind::IsADirectory => "the name of a file in that directory",

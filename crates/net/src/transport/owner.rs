@@ -38,7 +38,11 @@ const STALE_MAX: usize = 4;
 
 /// Asks the kernel, of the network that the thread which made this was in.
 #[derive(Debug)]
-pub(super) struct Owners(Option<Mutex<Netlink>>);
+pub(super) struct Owners {
+    netlink: Option<Mutex<Netlink>>,
+    /// Whether the user namespace knows every id, so that none stands for others.
+    knows_all: bool,
+}
 
 /// The socket to ask by, and how many questions it has been asked.
 #[derive(Debug)]
@@ -51,7 +55,11 @@ impl Owners {
     pub(super) fn new() -> Self {
         let (raw, close) = (SockType::Raw, SockFlag::SOCK_CLOEXEC);
         let socket = socket(AddressFamily::Netlink, raw, close, SockProtocol::NetlinkSockDiag);
-        Self(socket.ok().map(|socket| Mutex::new(Netlink { socket, asked: 0 })))
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        Self {
+            netlink: socket.ok().map(|socket| Mutex::new(Netlink { socket, asked: 0 })),
+            knows_all: is_whole(&map),
+        }
     }
 
     /// The user id of who owns the socket of `peer`, which is connected to ours at `local` over
@@ -62,9 +70,15 @@ impl Owners {
         }
         let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
         let request = request((peer_ip, peer.port()), (local_ip, local.port()))?;
-        let answer = self.0.as_ref()?.lock().ask(request).ok()?;
-        uid(&answer).filter(|uid| *uid != OVERFLOW_UID)
+        let answer = self.netlink.as_ref()?.lock().ask(request).ok()?;
+        uid(&answer).filter(|uid| self.knows_all || *uid != OVERFLOW_UID)
     }
+}
+
+/// Whether a user namespace with this map knows every user id: only one in which the namespaces
+/// above do, too, can have it (user_namespaces(7)). The last of 2^32 numbers is none.
+fn is_whole(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Whether both ends are on this host, as far as their addresses say.
@@ -166,6 +180,14 @@ mod tests {
     }
 
     #[test]
+    fn a_user_namespace_that_knows_every_user_has_a_map_of_one_line() {
+        assert!(is_whole("         0          0 4294967295\n"));
+        for map in ["", "0 1000 1\n", "0 100000 65536\n", "0 0 1000\n1000 1000 4294966295\n"] {
+            assert!(!is_whole(map), "{map}");
+        }
+    }
+
+    #[test]
     fn who_has_closed_is_nobody_and_not_root() {
         let (client, mut served) = pair("127.0.0.1:0").unwrap();
         drop(client);
@@ -186,8 +208,12 @@ mod tests {
         };
         // Asked for, and not waited for.
         let question = request((peer.ip(), peer.port()), (local.ip(), local.port())).unwrap();
-        send(owners.0.as_ref().unwrap().lock().socket.as_raw_fd(), &question, MsgFlags::empty())
-            .unwrap();
+        send(
+            owners.netlink.as_ref().unwrap().lock().socket.as_raw_fd(),
+            &question,
+            MsgFlags::empty(),
+        )
+        .unwrap();
         let (peer, local) = ends(&left);
         drop(gone);
         assert_eq!((&left).read(&mut [0]).unwrap(), 0, "its end has arrived");

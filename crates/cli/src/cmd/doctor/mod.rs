@@ -106,7 +106,11 @@ fn write(
 
 /// Reports of one mount point, or of one server's mounts.
 fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
-    let known: Vec<String> = reports.iter().map(|report| report.name.clone()).collect();
+    let known: Vec<String> = reports
+        .iter()
+        .filter(|report| report.about != About::Host)
+        .map(|report| report.name.clone())
+        .collect();
     let chosen: Vec<Report> = match subject.starts_with(['/', '.']) {
         true => covering(reports, &absolute(subject)).into_iter().collect(),
         false => reports.into_iter().filter(|report| is_of_server(report, subject)).collect(),
