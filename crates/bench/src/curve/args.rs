@@ -36,7 +36,7 @@ pub struct Curve {
     /// which is new and removed afterwards; for root.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "meet"], requires = "store")]
     pub(crate) write_log: Option<PathBuf>,
-    /// Where these two keep their files, in a directory of their own.
+    /// With --write-log: where the two servers keep their files, in a directory of their own.
     #[arg(long, value_name = "DIR", requires = "write_log")]
     pub(crate) store: Option<PathBuf>,
     /// The mix of operations: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd`

@@ -218,6 +218,8 @@ pub struct Badros {
     pub(crate) common: Common,
 }
 
+/// Counts what a write log saves a disk, and times stable WRITEs with it and without.
+///
 /// Sun's guide to the performance of servers, on NVRAM: a file of 1 MB in WRITEs of 8 KiB cost a
 /// disk 128 writes of data, 128 of the inode and 116 of indirect blocks, and with NVRAM 128, one
 /// and one. The same file here, to two servers on this host with the same disk, and response

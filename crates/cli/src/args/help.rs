@@ -47,7 +47,7 @@ const SHARED: [(&str, &[&str]); 5] = [
 ];
 
 /// Headings of the options of one command.
-const OWN: [(&str, &str, &[&str]); 20] = [
+const OWN: [(&str, &str, &[&str]); 21] = [
     ("clean", "Cache", &["to"]),
     ("serve", NETWORK, &["listen", "udp", "versions", "portmap", "register", "link"]),
     ("serve", LIMITS, &["threads", "connections", "connections_per_host", "calls", "in_flight"]),
@@ -78,7 +78,8 @@ const OWN: [(&str, &str, &[&str]); 20] = [
             "offline_reads",
         ],
     ),
-    ("serve", OUTPUT, &["slow_log"]),
+    ("serve", OUTPUT, &["metrics_files", "slow_log"]),
+    ("curve", TARGET, &["write_log"]),
     ("link", NETWORK, &["listen", "listen_mount", "to", "udp", "insecure"]),
     ("link", LIMITS, &["connections", "held", "threads"]),
     ("link", OUTPUT, &["stats"]),

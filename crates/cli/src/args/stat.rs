@@ -44,7 +44,7 @@ pub(crate) struct Stat {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// The same, live: sorted, filtered and explored with keys, with a history.
+/// What mounts and servers do, live: sorted, filtered and explored with keys, with a history.
 ///
 /// Shows the mounts of this host and its kernel's server; with --metrics the operations, clients
 /// and (of `nfskit serve --metrics-files`) files of our own servers and mounts.

@@ -10,9 +10,10 @@ use perf::units::Nanos;
 
 /// Finds the parameters of a server from the client's side alone.
 ///
-/// 2 T_prop, G, T_op of client and server, T_B, o, g, and how many calls the server works on side
-/// by side, each with its interval; and what follows from them: throughput over the number of calls
-/// outstanding, beside what was measured. Reports what these measurements cannot separate. Any
+/// The network round trip (2 T_prop) and rate (G), what client and server spend on a call (T_op, o,
+/// g), what the disk does (T_B), and how many calls the server works on side by side, each with its
+/// interval; and what follows from them: throughput over the number of calls outstanding,
+/// beside what was measured. Reports what these measurements cannot separate. Any
 /// server of NFS v2 or v3, over TCP or UDP. A scratch directory is made there and removed again.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
