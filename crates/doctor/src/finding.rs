@@ -6,48 +6,29 @@ pub use trace::verdict::Certainty;
 
 use super::rules::Rule;
 
-/// Where a call spends its time.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Layer {
-    Application,
-    Client,
-    Network,
-    Server,
-    Storage,
-}
-
-impl Layer {
-    pub const ALL: [Self; 5] =
-        [Self::Application, Self::Client, Self::Network, Self::Server, Self::Storage];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Application => "application",
-            Self::Client => "client",
-            Self::Network => "network",
-            Self::Server => "server",
-            Self::Storage => "storage",
-        }
+perf::named! {
+    /// Where a call spends its time.
+    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+    pub enum Layer {
+        Application => "application",
+        Client => "client",
+        Network => "network",
+        Server => "server",
+        Storage => "storage",
     }
 }
 
-/// How much it matters.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Severity {
-    Low,
-    Medium,
-    High,
+perf::named! {
+    /// How much it matters.
+    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+    pub enum Severity {
+        Low => "low",
+        Medium => "medium",
+        High => "high",
+    }
 }
 
 impl Severity {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
     /// One less, and no less than low.
     #[must_use]
     pub const fn weaker(self) -> Self {

@@ -67,26 +67,16 @@ impl Workload {
     }
 }
 
-/// A point of a run up to which the time is taken.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mark {
-    /// The last call has returned.
-    Written,
-    /// The flush after it has returned: fsync, or COMMIT.
-    Flushed,
-    /// The close after that has returned.
-    Closed,
-}
-
-impl Mark {
-    pub const ALL: [Self; 3] = [Self::Written, Self::Flushed, Self::Closed];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Written => "written",
-            Self::Flushed => "flushed",
-            Self::Closed => "closed",
-        }
+perf::named! {
+    /// A point of a run up to which the time is taken.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Mark {
+        /// The last call has returned.
+        Written => "written",
+        /// The flush after it has returned: fsync, or COMMIT.
+        Flushed => "flushed",
+        /// The close after that has returned.
+        Closed => "closed",
     }
 }
 

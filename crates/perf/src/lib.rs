@@ -2,6 +2,7 @@
 
 pub mod histogram;
 pub mod model;
+mod named;
 pub mod record;
 pub mod series;
 pub mod stats;

@@ -14,25 +14,17 @@ use perf::stats::Sample;
 
 use super::explain::{PlannedRun, Row};
 
-/// The models, the simplest first.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Model {
-    Formula,
-    Closed,
-    World,
+perf::named! {
+    /// The models, the simplest first.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub(crate) enum Model {
+        Formula => "formula",
+        Closed => "mean value analysis",
+        World => "simulation",
+    }
 }
 
 impl Model {
-    pub(crate) const ALL: [Self; 3] = [Self::Formula, Self::Closed, Self::World];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Formula => "formula",
-            Self::Closed => "mean value analysis",
-            Self::World => "simulation",
-        }
-    }
-
     fn of(self, row: &Row) -> Option<f64> {
         match self {
             Self::Formula => Some(row.prediction.mib_per_s),

@@ -4,22 +4,24 @@ use std::fmt;
 
 use wire::{mount, nfs2, nfs3, nfs4, nfsacl, nlm, nsm, portmap, rpcbind};
 
-/// Programs that are distinguished, with their versions where the procedures differ.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Program {
-    Nfs2,
-    Nfs3,
-    /// One transaction of a COMPOUND, by its main operation.
-    Nfs4,
-    /// Calls from the server to the client.
-    Nfs4Callback,
-    NfsAcl,
-    Mount,
-    Nlm,
-    Nsm,
-    Portmap,
-    Rpcbind,
-    Other,
+perf::named! {
+    /// Programs that are distinguished, with their versions where the procedures differ.
+    #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+    pub enum Program {
+        Nfs2 => "NFS v2",
+        Nfs3 => "NFS v3",
+        /// One transaction of a COMPOUND, by its main operation.
+        Nfs4 => "NFS v4",
+        /// Calls from the server to the client.
+        Nfs4Callback => "NFS v4 callback",
+        NfsAcl => "NFSACL",
+        Mount => "MOUNT",
+        Nlm => "NLM",
+        Nsm => "NSM",
+        Portmap => "PORTMAP",
+        Rpcbind => "RPCBIND",
+        Other => "RPC",
+    }
 }
 
 /// An operation: a procedure of a program, or the main operation of a COMPOUND.
@@ -42,20 +44,6 @@ pub(super) const V4_NULL: u8 = 95;
 const CALLBACK_EMPTY: u32 = 1;
 
 impl Program {
-    const ALL: [Self; 11] = [
-        Self::Nfs2,
-        Self::Nfs3,
-        Self::Nfs4,
-        Self::Nfs4Callback,
-        Self::NfsAcl,
-        Self::Mount,
-        Self::Nlm,
-        Self::Nsm,
-        Self::Portmap,
-        Self::Rpcbind,
-        Self::Other,
-    ];
-
     /// The program with this number.
     pub fn of(program: u32, version: u32) -> Self {
         match (program, version) {
@@ -70,23 +58,6 @@ impl Program {
             (nfsacl::PROGRAM, _) => Self::NfsAcl,
             (program, 1) if nfs4::CALLBACK_PROGRAMS.contains(&program) => Self::Nfs4Callback,
             _ => Self::Other,
-        }
-    }
-
-    /// A name for people: `NFS v3`, `MOUNT`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nfs2 => "NFS v2",
-            Self::Nfs3 => "NFS v3",
-            Self::Nfs4 => "NFS v4",
-            Self::Nfs4Callback => "NFS v4 callback",
-            Self::NfsAcl => "NFSACL",
-            Self::Mount => "MOUNT",
-            Self::Nlm => "NLM",
-            Self::Nsm => "NSM",
-            Self::Portmap => "PORTMAP",
-            Self::Rpcbind => "RPCBIND",
-            Self::Other => "RPC",
         }
     }
 

@@ -20,46 +20,24 @@ const SETTLED: u64 = 16;
 /// Weight of a new distance is one in so many.
 const SMOOTHING: u64 = 16;
 
-/// What a flow waited for in a gap, as far as the capture shows it.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Cause {
-    /// A COMMIT had no reply.
-    Commit,
-    /// A WRITE that was to be stable had no reply.
-    StableWrite,
-    /// An end announced a TCP window of zero.
-    ZeroWindow,
-    /// A call was retransmitted.
-    Retransmission,
-    /// TCP sent bytes again.
-    TcpRecovery,
-    /// Calls were outstanding, and nothing else is to be seen.
-    SilentServer,
-    /// No call was outstanding.
-    SilentClient,
-}
-
-impl Cause {
-    pub const ALL: [Self; 7] = [
-        Self::Commit,
-        Self::StableWrite,
-        Self::ZeroWindow,
-        Self::Retransmission,
-        Self::TcpRecovery,
-        Self::SilentServer,
-        Self::SilentClient,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Commit => "COMMIT outstanding",
-            Self::StableWrite => "stable WRITE outstanding",
-            Self::ZeroWindow => "TCP window of zero",
-            Self::Retransmission => "RPC retransmission timeout",
-            Self::TcpRecovery => "TCP loss recovery",
-            Self::SilentServer => "silent server",
-            Self::SilentClient => "silent client",
-        }
+perf::named! {
+    /// What a flow waited for in a gap, as far as the capture shows it.
+    #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+    pub enum Cause {
+        /// A COMMIT had no reply.
+        Commit => "COMMIT outstanding",
+        /// A WRITE that was to be stable had no reply.
+        StableWrite => "stable WRITE outstanding",
+        /// An end announced a TCP window of zero.
+        ZeroWindow => "TCP window of zero",
+        /// A call was retransmitted.
+        Retransmission => "RPC retransmission timeout",
+        /// TCP sent bytes again.
+        TcpRecovery => "TCP loss recovery",
+        /// Calls were outstanding, and nothing else is to be seen.
+        SilentServer => "silent server",
+        /// No call was outstanding.
+        SilentClient => "silent client",
     }
 }
 

@@ -26,26 +26,16 @@ pub const JUMP_NS_MIN: u64 = 50_000;
 /// Jumps of a clock that are kept: the first.
 pub const JUMPS_MAX: usize = 64;
 
-/// What a round trip was measured by.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum RttOf {
-    /// Acknowledgements of the server.
-    Server,
-    /// Acknowledgements of the client.
-    Client,
-    /// Replies to calls that wait for nothing.
-    Replies,
-}
-
-impl RttOf {
-    pub const ALL: [Self; 3] = [Self::Server, Self::Client, Self::Replies];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Server => "acknowledgements of the server",
-            Self::Client => "acknowledgements of the client",
-            Self::Replies => "replies to light calls",
-        }
+perf::named! {
+    /// What a round trip was measured by.
+    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+    pub enum RttOf {
+        /// Acknowledgements of the server.
+        Server => "acknowledgements of the server",
+        /// Acknowledgements of the client.
+        Client => "acknowledgements of the client",
+        /// Replies to calls that wait for nothing.
+        Replies => "replies to light calls",
     }
 }
 

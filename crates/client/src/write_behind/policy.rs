@@ -22,35 +22,21 @@ const MAX_REQUEST_HARD: usize = 256;
 /// Calls that 2.4.4's RPC layer keeps outstanding on a UDP socket (RPC_MAXREQS).
 const SLOTS: u32 = 16;
 
-/// Which policy.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum PolicyName {
-    /// The client of Linux 2.4.4 (section 3.3, figure 2).
-    Linux244,
-    /// The same without its limits of requests (figure 3).
-    NoFlush,
-    /// And with a hash table beside the list (section 3.4, figure 4).
-    Hashed,
-    /// And with the lock released around the send (section 3.5, figure 6).
-    Unlocked,
-    /// Ours.
-    #[default]
-    Adaptive,
-}
-
-impl PolicyName {
-    /// All, in the order of the paper.
-    pub const ALL: [Self; 5] =
-        [Self::Linux244, Self::NoFlush, Self::Hashed, Self::Unlocked, Self::Adaptive];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Linux244 => "linux-2.4.4",
-            Self::NoFlush => "no-flush",
-            Self::Hashed => "hashed",
-            Self::Unlocked => "unlocked",
-            Self::Adaptive => "adaptive",
-        }
+perf::named! {
+    /// Which policy.
+    #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+    pub enum PolicyName {
+        /// The client of Linux 2.4.4 (section 3.3, figure 2).
+        Linux244 => "linux-2.4.4",
+        /// The same without its limits of requests (figure 3).
+        NoFlush => "no-flush",
+        /// And with a hash table beside the list (section 3.4, figure 4).
+        Hashed => "hashed",
+        /// And with the lock released around the send (section 3.5, figure 6).
+        Unlocked => "unlocked",
+        /// Ours.
+        #[default]
+        Adaptive => "adaptive",
     }
 }
 

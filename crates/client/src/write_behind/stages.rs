@@ -7,46 +7,24 @@ use parking_lot::Mutex;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
-/// A part of the way of written bytes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stage {
-    /// Finding the place in the index and putting the bytes there.
-    IndexLookup,
-    /// Gathering what goes into one WRITE.
-    Coalesce,
-    /// A writer's wait for the mount's lock.
-    LockWait,
-    /// Encoding the call.
-    Encode,
-    /// From the encoded call until the system has taken its last byte.
-    Send,
-    /// From there until the reply has come.
-    Wait,
-    /// Noting what the reply says.
-    ReplyHandling,
-}
-
-impl Stage {
-    pub const ALL: [Self; 7] = [
-        Self::IndexLookup,
-        Self::Coalesce,
-        Self::LockWait,
-        Self::Encode,
-        Self::Send,
-        Self::Wait,
-        Self::ReplyHandling,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::IndexLookup => "index lookup",
-            Self::Coalesce => "coalesce",
-            Self::LockWait => "lock wait",
-            Self::Encode => "encode",
-            Self::Send => "send",
-            Self::Wait => "wait",
-            Self::ReplyHandling => "reply handling",
-        }
+perf::named! {
+    /// A part of the way of written bytes.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Stage {
+        /// Finding the place in the index and putting the bytes there.
+        IndexLookup => "index lookup",
+        /// Gathering what goes into one WRITE.
+        Coalesce => "coalesce",
+        /// A writer's wait for the mount's lock.
+        LockWait => "lock wait",
+        /// Encoding the call.
+        Encode => "encode",
+        /// From the encoded call until the system has taken its last byte.
+        Send => "send",
+        /// From there until the reply has come.
+        Wait => "wait",
+        /// Noting what the reply says.
+        ReplyHandling => "reply handling",
     }
 }
 

@@ -34,50 +34,26 @@ use wire::nfs3::NfsStat3;
 use self::worker::Worker;
 use crate::scratch::Scratch;
 
-/// What can be lost.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Kind {
-    /// Bytes of a WRITE that was answered as stable.
-    DataSync,
-    /// Bytes of an UNSTABLE WRITE whose COMMIT was answered with the same verifier.
-    DataCommit,
-    /// A file has bytes that nobody wrote there.
-    Foreign,
-    /// CREATE, REMOVE, RENAME and the like.
-    Names,
-    /// Size, mode, time of modification, number of links.
-    Attributes,
-    /// A handle of a file that is there is not good any more.
-    Handles,
-    /// Unstable bytes are gone, and the write verifier does not tell.
-    Verifier,
-    /// What a retransmission was answered is not what its call was, or not what was done.
-    Replies,
-}
-
-impl Kind {
-    pub const ALL: [Self; 8] = [
-        Self::DataSync,
-        Self::DataCommit,
-        Self::Foreign,
-        Self::Names,
-        Self::Attributes,
-        Self::Handles,
-        Self::Verifier,
-        Self::Replies,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DataSync => "data-sync",
-            Self::DataCommit => "data-commit",
-            Self::Foreign => "foreign-bytes",
-            Self::Names => "names",
-            Self::Attributes => "attributes",
-            Self::Handles => "handles",
-            Self::Verifier => "verifier",
-            Self::Replies => "replies",
-        }
+perf::named! {
+    /// What can be lost.
+    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+    pub enum Kind {
+        /// Bytes of a WRITE that was answered as stable.
+        DataSync => "data-sync",
+        /// Bytes of an UNSTABLE WRITE whose COMMIT was answered with the same verifier.
+        DataCommit => "data-commit",
+        /// A file has bytes that nobody wrote there.
+        Foreign => "foreign-bytes",
+        /// CREATE, REMOVE, RENAME and the like.
+        Names => "names",
+        /// Size, mode, time of modification, number of links.
+        Attributes => "attributes",
+        /// A handle of a file that is there is not good any more.
+        Handles => "handles",
+        /// Unstable bytes are gone, and the write verifier does not tell.
+        Verifier => "verifier",
+        /// What a retransmission was answered is not what its call was, or not what was done.
+        Replies => "replies",
     }
 }
 

@@ -7,16 +7,18 @@ use fastrand::Rng;
 use perf::units::{Instant, Nanos};
 use thiserror::Error;
 
-/// The distances between two starts.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Arrivals {
-    /// All the same.
-    Fixed,
-    /// Anything from nothing to twice the mean, as nhfsstone sleeps.
-    Uniform,
-    /// Exponential: callers that know nothing of each other, as queueing theory assumes.
-    #[default]
-    Poisson,
+perf::named! {
+    /// The distances between two starts.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub enum Arrivals {
+        /// All the same.
+        Fixed => "fixed",
+        /// Anything from nothing to twice the mean, as nhfsstone sleeps.
+        Uniform => "uniform",
+        /// Exponential: callers that know nothing of each other, as queueing theory assumes.
+        #[default]
+        Poisson => "poisson",
+    }
 }
 
 /// There are no such arrivals.
@@ -25,16 +27,6 @@ pub enum Arrivals {
 pub struct UnknownArrivals(pub String);
 
 impl Arrivals {
-    pub const ALL: [Self; 3] = [Self::Fixed, Self::Uniform, Self::Poisson];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Uniform => "uniform",
-            Self::Poisson => "poisson",
-        }
-    }
-
     fn distance_s(self, mean_s: f64, random: &mut Rng) -> f64 {
         match self {
             Self::Fixed => mean_s,

@@ -10,31 +10,33 @@ use std::str::FromStr;
 use client::url::Version;
 use thiserror::Error;
 
-/// One procedure.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Operation {
-    Null,
-    Getattr,
-    Setattr,
-    Lookup,
-    Access,
-    Readlink,
-    Read,
-    Write,
-    Create,
-    Mkdir,
-    Symlink,
-    Mknod,
-    Remove,
-    Rmdir,
-    Rename,
-    Link,
-    Readdir,
-    Readdirplus,
-    Fsstat,
-    Fsinfo,
-    Pathconf,
-    Commit,
+perf::named! {
+    /// One procedure.
+    #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+    pub enum Operation {
+        Null => "null",
+        Getattr => "getattr",
+        Setattr => "setattr",
+        Lookup => "lookup",
+        Access => "access",
+        Readlink => "readlink",
+        Read => "read",
+        Write => "write",
+        Create => "create",
+        Mkdir => "mkdir",
+        Symlink => "symlink",
+        Mknod => "mknod",
+        Remove => "remove",
+        Rmdir => "rmdir",
+        Rename => "rename",
+        Link => "link",
+        Readdir => "readdir",
+        Readdirplus => "readdirplus",
+        Fsstat => "fsstat",
+        Fsinfo => "fsinfo",
+        Pathconf => "pathconf",
+        Commit => "commit",
+    }
 }
 
 /// There is no such operation, or none that a mix can have.
@@ -43,58 +45,6 @@ pub enum Operation {
 pub struct UnknownOperation(pub String);
 
 impl Operation {
-    pub const ALL: [Self; 22] = [
-        Self::Null,
-        Self::Getattr,
-        Self::Setattr,
-        Self::Lookup,
-        Self::Access,
-        Self::Readlink,
-        Self::Read,
-        Self::Write,
-        Self::Create,
-        Self::Mkdir,
-        Self::Symlink,
-        Self::Mknod,
-        Self::Remove,
-        Self::Rmdir,
-        Self::Rename,
-        Self::Link,
-        Self::Readdir,
-        Self::Readdirplus,
-        Self::Fsstat,
-        Self::Fsinfo,
-        Self::Pathconf,
-        Self::Commit,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Getattr => "getattr",
-            Self::Setattr => "setattr",
-            Self::Lookup => "lookup",
-            Self::Access => "access",
-            Self::Readlink => "readlink",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Create => "create",
-            Self::Mkdir => "mkdir",
-            Self::Symlink => "symlink",
-            Self::Mknod => "mknod",
-            Self::Remove => "remove",
-            Self::Rmdir => "rmdir",
-            Self::Rename => "rename",
-            Self::Link => "link",
-            Self::Readdir => "readdir",
-            Self::Readdirplus => "readdirplus",
-            Self::Fsstat => "fsstat",
-            Self::Fsinfo => "fsinfo",
-            Self::Pathconf => "pathconf",
-            Self::Commit => "commit",
-        }
-    }
-
     /// Whether this version has a procedure for it. Over version 2 a session makes of the others
     /// what that version has instead, or answers by itself.
     pub const fn is_in(self, version: Version) -> bool {

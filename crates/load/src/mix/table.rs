@@ -11,31 +11,20 @@ use super::operation::Operation::{
     Readlink, Remove, Setattr, Write,
 };
 
-/// What a table of shares rests on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Sureness {
-    /// Read in the benchmark's own source or in a table of its vendor's.
-    Read,
-    /// Read, but for some entries, which are from memory.
-    Partly,
-    /// From memory, but for single numbers.
-    Remembered,
-    /// Given by the user, who knows.
-    Given,
-    /// Counted by a kernel, or in a capture.
-    Counted,
-}
-
-impl Sureness {
-    /// In a word, for records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Partly => "partly",
-            Self::Remembered => "remembered",
-            Self::Given => "given",
-            Self::Counted => "counted",
-        }
+perf::named! {
+    /// What a table of shares rests on.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Sureness {
+        /// Read in the benchmark's own source or in a table of its vendor's.
+        Read => "read",
+        /// Read, but for some entries, which are from memory.
+        Partly => "partly",
+        /// From memory, but for single numbers.
+        Remembered => "remembered",
+        /// Given by the user, who knows.
+        Given => "given",
+        /// Counted by a kernel, or in a capture.
+        Counted => "counted",
     }
 }
 

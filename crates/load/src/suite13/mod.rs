@@ -60,41 +60,27 @@ pub use prepare::{prepare, room_bytes};
 pub use run::{CopyRun, Run, catch_up, check, run};
 pub use sizes::Sizes;
 
-/// A test, in the order of the paper.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Test {
-    MakeDirs,
-    CopyFiles,
-    Stat,
-    ReadAll,
-    Build,
-    Untar,
-    List,
-    ReadBig,
-    ReadAgain,
-    CopyBig,
-    ReadRandom,
-    SmallWrites,
-    SmallReadsAndWrites,
+perf::named! {
+    /// A test, in the order of the paper.
+    #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+    pub enum Test {
+        MakeDirs => "make directories",
+        CopyFiles => "copy files",
+        Stat => "stat",
+        ReadAll => "read and search",
+        Build => "build",
+        Untar => "untar",
+        List => "list",
+        ReadBig => "read a big file",
+        ReadAgain => "read it again",
+        CopyBig => "copy a big file",
+        ReadRandom => "read at random",
+        SmallWrites => "small writes",
+        SmallReadsAndWrites => "small reads and writes",
+    }
 }
 
 impl Test {
-    pub const ALL: [Self; 13] = [
-        Self::MakeDirs,
-        Self::CopyFiles,
-        Self::Stat,
-        Self::ReadAll,
-        Self::Build,
-        Self::Untar,
-        Self::List,
-        Self::ReadBig,
-        Self::ReadAgain,
-        Self::CopyBig,
-        Self::ReadRandom,
-        Self::SmallWrites,
-        Self::SmallReadsAndWrites,
-    ];
-
     /// From 1 to 13.
     pub const fn number(self) -> u32 {
         self as u32 + 1
@@ -102,25 +88,6 @@ impl Test {
 
     pub fn of(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|test| test.number() == number)
-    }
-
-    /// What tables call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MakeDirs => "make directories",
-            Self::CopyFiles => "copy files",
-            Self::Stat => "stat",
-            Self::ReadAll => "read and search",
-            Self::Build => "build",
-            Self::Untar => "untar",
-            Self::List => "list",
-            Self::ReadBig => "read a big file",
-            Self::ReadAgain => "read it again",
-            Self::CopyBig => "copy a big file",
-            Self::ReadRandom => "read at random",
-            Self::SmallWrites => "small writes",
-            Self::SmallReadsAndWrites => "small reads and writes",
-        }
     }
 
     /// Whether it leaves something that is to be made durable.

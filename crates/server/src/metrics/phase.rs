@@ -7,35 +7,22 @@
 
 use perf::units::Nanos;
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Phase {
-    /// From the record being read to service begun, and waiting for a turn: for a permit, or while
-    /// a commit holds the gate.
-    Queue,
-    /// The engine's own work: header, credential, export; looking for an earlier reply and
-    /// recording this one.
-    Decode,
-    /// The procedure and its store at work on this processor, system calls included, and encoding
-    /// what came of it.
-    Store,
-    /// The procedure waiting for its store: for a sync or another thread that reads a disk.
-    SyncWait,
-    /// From the reply being there to its last byte given to the system, as far as it is known.
-    Send,
-}
-
-impl Phase {
-    /// In the order in which a call goes through them.
-    pub const ALL: [Self; 5] = [Self::Queue, Self::Decode, Self::Store, Self::SyncWait, Self::Send];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-            Self::Decode => "decode",
-            Self::Store => "store",
-            Self::SyncWait => "sync_wait",
-            Self::Send => "send",
-        }
+perf::named! {
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Phase {
+        /// From the record being read to service begun, and waiting for a turn: for a permit, or
+        /// while a commit holds the gate.
+        Queue => "queue",
+        /// The engine's own work: header, credential, export; looking for an earlier reply and
+        /// recording this one.
+        Decode => "decode",
+        /// The procedure and its store at work on this processor, system calls included, and
+        /// encoding what came of it.
+        Store => "store",
+        /// The procedure waiting for its store: for a sync or another thread that reads a disk.
+        SyncWait => "sync_wait",
+        /// From the reply being there to its last byte given to the system, as far as it is known.
+        Send => "send",
     }
 }
 

@@ -13,60 +13,33 @@ mod rules;
 pub use self::evidence::{Evidence, SideNumbers, WorkNumbers};
 pub use self::rules::{CALLS_MIN, SHARE_MIN, is_cut_too_much, judge, nominal_rate};
 
-/// What is found guilty.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Suspect {
-    SlowCommit,
-    SlowStableWrite,
-    SmallSyncs,
-    Latency,
-    OneOutstanding,
-    Rate,
-    Loss,
-    Stalls,
-    AttributeStorm,
-    Retransmission,
-    ZeroWindow,
-    IdleClient,
-    SlowServer,
-}
-
-impl Suspect {
-    /// A word for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SlowCommit => "slow_commit",
-            Self::SlowStableWrite => "slow_stable_write",
-            Self::SmallSyncs => "small_syncs",
-            Self::Latency => "latency",
-            Self::OneOutstanding => "one_outstanding",
-            Self::Rate => "rate",
-            Self::Loss => "loss",
-            Self::Stalls => "server_stalls",
-            Self::AttributeStorm => "attribute_storm",
-            Self::Retransmission => "retransmission",
-            Self::ZeroWindow => "zero_window",
-            Self::IdleClient => "idle_client",
-            Self::SlowServer => "slow_server",
-        }
+perf::named! {
+    /// What is found guilty.
+    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+    pub enum Suspect {
+        SlowCommit => "slow_commit",
+        SlowStableWrite => "slow_stable_write",
+        SmallSyncs => "small_syncs",
+        Latency => "latency",
+        OneOutstanding => "one_outstanding",
+        Rate => "rate",
+        Loss => "loss",
+        Stalls => "server_stalls",
+        AttributeStorm => "attribute_storm",
+        Retransmission => "retransmission",
+        ZeroWindow => "zero_window",
+        IdleClient => "idle_client",
+        SlowServer => "slow_server",
     }
 }
 
-/// How sure a verdict is.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Certainty {
-    Possible,
-    Likely,
-    Sure,
-}
-
-impl Certainty {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Possible => "possible",
-            Self::Likely => "likely",
-            Self::Sure => "sure",
-        }
+perf::named! {
+    /// How sure a verdict is.
+    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+    pub enum Certainty {
+        Possible => "possible",
+        Likely => "likely",
+        Sure => "sure",
     }
 }
 
