@@ -77,13 +77,9 @@ fn times(checked: &Checked) -> Option<String> {
 }
 
 fn clocks(checked: &Checked) -> Option<String> {
-    match checked.clock {
-        Some(clock) => Some(clock.to_string()),
-        None if checked.failed().is_none() => {
-            Some("How far the clocks differ is not known: --write compares them.".to_owned())
-        }
-        None => None,
-    }
+    let unknown = "How far the clocks differ is not known: --write compares them.";
+    let unknown = checked.failed().is_none().then(|| unknown.to_owned());
+    checked.clock.map(|clock| clock.to_string()).or(unknown)
 }
 
 impl fmt::Display for Difference {

@@ -26,7 +26,7 @@ pub(super) fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Judgements) -
         ("options", now.options.join(",")),
         ("connections", connections(now)),
         ("numbers", rates_of(case.evidence)),
-        ("kernel", case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned()),
+        kernel(case),
     ];
     let said = joined(judgements(case, About::Mount, mount.is_lifetime()), with);
     let well = well_of(mount);
@@ -39,6 +39,11 @@ pub(super) fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Judgements) -
         ..blank(About::Mount, now.point.clone(), &facts)
     };
     finished(report, said, &well)
+}
+
+fn kernel(case: &Case<'_>) -> (&'static str, String) {
+    let release = case.evidence.setting("proc/sys/kernel/osrelease");
+    ("kernel", release.unwrap_or_default().to_owned())
 }
 
 /// Where not all of them are printed, as many as were requested.
@@ -61,7 +66,7 @@ pub(super) fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> R
         ("server", "the kernel's (knfsd)".to_owned()),
         ("version", setting("proc/fs/nfsd/versions")),
         ("threads", server.rates.threads.map_or(String::new(), |threads| threads.to_string())),
-        ("kernel", setting("proc/sys/kernel/osrelease")),
+        kernel(case),
     ];
     let said = joined(judgements(case, About::Server, server.is_lifetime()), with);
     let well = match server.rates.calls_per_s {
@@ -78,8 +83,7 @@ pub(super) fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> R
 
 /// A server in user space, which the kernel counts nothing of.
 pub(super) fn of_listener(case: &Case<'_>, program: &str, with: Judgements) -> Report {
-    let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
-    let facts = [("server", format!("{program} on port 2049")), ("kernel", kernel)];
+    let facts = [("server", format!("{program} on port 2049")), kernel(case)];
     let report = Report {
         span: case.host.span(),
         is_lifetime: case.host.is_lifetime,
@@ -173,11 +177,10 @@ pub fn of_record(name: &str, recorded: &Recorded) -> Report {
 }
 
 pub(super) fn of_the_host(case: &Case<'_>, said: Judgements) -> Report {
-    let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
     let report = Report {
         span: case.host.span(),
         is_lifetime: case.host.is_lifetime,
-        ..blank(About::Host, "this host".to_owned(), &[("kernel", kernel)])
+        ..blank(About::Host, "this host".to_owned(), &[kernel(case)])
     };
     finished(report, said, "network, memory and processors")
 }

@@ -32,8 +32,8 @@ impl How {
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Shared, Self::Shared) => true,
-            (Self::Bytes { from, to }, Self::Bytes { from: other_from, to: other_to }) => {
-                to <= other_from || other_to <= from
+            (Self::Bytes { from, to }, Self::Bytes { from: begin, to: end }) => {
+                to <= begin || end <= from
             }
             _ => false,
         }

@@ -173,10 +173,8 @@ impl State {
     /// A record is stable in the log, or never will be: then its change is stable when the origin
     /// has it.
     pub(crate) fn logged(&mut self, number: u64, is_stable: bool) {
-        if let Some(op) = self.ops.get_mut(&number)
-            && is_stable
-            && let Some(told) = op.told.take()
-        {
+        let waits = self.ops.get_mut(&number).filter(|_| is_stable);
+        if let Some(told) = waits.and_then(|op| op.told.take()) {
             told.send(()).ok();
         }
         self.order.stable(number);
