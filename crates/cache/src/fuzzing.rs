@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::header::{BLOCKS, HEADER_BYTES, Header};
 use crate::medium::folder::parse;
+use crate::missed;
 use crate::place::Identity;
 
 /// Any bytes as a catalog: an answer or an error, and what is taken for whole is the same when it
@@ -14,8 +15,8 @@ pub fn catalog(input: &[u8]) {
     }
 }
 
-/// Any bytes as a header, an identity and a file's name: an answer or an error, and what is taken
-/// for whole is the same when it is written again.
+/// Any bytes as a header, an identity, a file's name and what was missed: an answer or an error,
+/// and what is taken for whole is the same when it is written again.
 pub fn cache(input: &[u8]) {
     if let Ok(header) = Header::decode(input) {
         assert_eq!(header.encode()[..], input[..HEADER_BYTES]);
@@ -26,4 +27,7 @@ pub fn cache(input: &[u8]) {
         assert!(!identity.origin.folder().contains('/'));
     }
     let _ = parse(input);
+    if let Ok(text) = std::str::from_utf8(input) {
+        assert!(missed::parse(text).len() <= missed::FILES_MAX);
+    }
 }

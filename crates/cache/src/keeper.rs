@@ -149,6 +149,10 @@ impl Keeper {
             let done = segment.save();
             self.took(shared, done);
         }
+        let missed = shared.missed.lock().news();
+        if let Some(missed) = missed {
+            shared.medium.note_missed(&missed);
+        }
         if let Some(filled) = self.filled(shared)
             && self.noted != Some(filled)
         {

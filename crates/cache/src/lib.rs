@@ -38,6 +38,7 @@ mod keeper;
 pub mod key;
 pub mod limits;
 pub mod medium;
+pub mod missed;
 pub mod offline;
 pub mod orders;
 pub mod place;
@@ -162,11 +163,11 @@ impl Cache {
                 Ok(data)
             }
             Ok(None) => {
-                counts.missed(Cause::Failed);
+                self.missed(key, token.fileid, Cause::Failed);
                 Err(Cause::Failed)
             }
             Err(cause) => {
-                counts.missed(cause);
+                self.missed(key, token.fileid, cause);
                 Err(cause)
             }
         }
@@ -230,9 +231,11 @@ impl Cache {
         answer.await.unwrap_or(Ok(None))
     }
 
-    /// A read was not even tried.
-    pub fn missed(&self, cause: Cause) {
-        self.inner.shared.counts.missed(cause);
+    /// A read of a file was not served, or not even tried.
+    pub fn missed(&self, key: &Key, fileid: u64, cause: Cause) {
+        let shared = &self.inner.shared;
+        shared.counts.missed(cause);
+        shared.missed.lock().count(key.hash(), fileid, cause);
     }
 
     /// Keeps bytes of a file: the whole blocks among them, and the one that the file's end cuts.

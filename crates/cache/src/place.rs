@@ -322,6 +322,19 @@ pub(crate) fn read_text(
 
 /// Writes a small file, as a whole or not at all.
 pub(crate) fn write_text(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<(), Errno> {
+    let (fd, new) = write_new(dir, name, text)?;
+    // Renamed before its content is on the disk, it could be empty after a power failure.
+    rustix::fs::fdatasync(&fd)?;
+    rustix::fs::renameat(dir, &new, dir, name)
+}
+
+/// As [`write_text`], of what may be lost with the power.
+pub(crate) fn replace_text(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<(), Errno> {
+    let (_, new) = write_new(dir, name, text)?;
+    rustix::fs::renameat(dir, &new, dir, name)
+}
+
+fn write_new(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<(OwnedFd, String), Errno> {
     let new = format!("{name}.new");
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -331,9 +344,7 @@ pub(crate) fn write_text(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<
         let count = rustix::io::write(&fd, rest)?;
         rest = &rest[count..];
     }
-    // Renamed before its content is on the disk, it could be empty after a power failure.
-    rustix::fs::fdatasync(&fd)?;
-    rustix::fs::renameat(dir, &new, dir, name)
+    Ok((fd, new))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::header::Geometry;
 use crate::key::{Key, Name, Token};
 use crate::limits::Filled;
 use crate::medium::Medium;
+use crate::missed::Missed;
 use crate::segment::{Loaded, Refused, Segment, Unusable};
 
 /// Local files that are kept open: each is a descriptor, and 2 KiB for its header.
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) evictor: Mutex<Evictor>,
     /// Guards why names have gone.
     pub(crate) gone: Mutex<LruCache<Name, Cause>>,
+    /// Guards what was missed of which files.
+    pub(crate) missed: Mutex<Missed>,
     /// What lay there according to the last process.
     pub(crate) noted: Option<Filled>,
     /// Whether all that lay there is in the evictor.
@@ -78,6 +81,7 @@ impl Shared {
     pub(crate) fn new(medium: Arc<dyn Medium>, geometry: Geometry, hear: Hear) -> Self {
         let most = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
         let noted = medium.noted();
+        let missed = Missed::of(medium.missed().as_deref());
         let table = Table { open: LruCache::new(most(OPEN_MAX)), replaced: 0 };
         Self {
             medium,
@@ -85,6 +89,7 @@ impl Shared {
             counts: Counts::default(),
             evictor: Mutex::default(),
             gone: Mutex::new(LruCache::new(most(GONE_MAX))),
+            missed: Mutex::new(missed),
             noted,
             is_counted: AtomicBool::new(false),
             table: Mutex::new(table),

@@ -1,6 +1,7 @@
 //! What lies in a cache's directory, whoever has it: for commands. Nothing is locked or changed;
 //! what changes meanwhile may be reported as it was.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use crate::catalog::{self, Catalog, CatalogError};
 use crate::catalogs::{catalog_bytes, name_of};
 use crate::header::{Geometry, HEADER_BYTES, Header, HeaderError};
-use crate::key::{Name, Token};
+use crate::key::{FileHash, Name, Token};
 use crate::medium::{Folder, Medium, Stored};
+use crate::missed::{self, Misses};
 use crate::place::{
     IDENTITY, Identity, LOCK, OpenError, TEXT_BYTES_MAX, names, open_base, open_dir, read_text,
 };
@@ -76,6 +78,12 @@ pub fn origins(path: &Path) -> Result<Vec<Found>, OpenError> {
 impl Found {
     pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
         self.dir.as_fd()
+    }
+
+    /// What was missed of the files that were missed last, by its process's last second.
+    pub fn missed(&self) -> BTreeMap<FileHash, Misses> {
+        let text = missed::read(self.dir.as_fd());
+        missed::parse(text.as_deref().unwrap_or_default()).into_iter().collect()
     }
 
     /// Looks at each segment; with `reads_all` also at each block.

@@ -68,11 +68,11 @@ impl Remote {
             return Some(ReadOk { file_attributes, eof: true, data });
         }
         let state = token(&attributes);
-        let data =
-            disk.cache.read(&Key::new(file.as_bytes())?, &state, *offset, *count).await.ok()?;
+        let key = Key::new(file.as_bytes())?;
+        let data = disk.cache.read(&key, &state, *offset, *count).await.ok()?;
         // Another state may have been reported meanwhile.
         if disk.known.last(file).as_ref().map(token) != Some(state) {
-            disk.cache.missed(Cause::Unsure);
+            disk.cache.missed(&key, state.fileid, Cause::Unsure);
             return None;
         }
         let eof = offset.saturating_add(data.len() as u64) >= size;
@@ -92,7 +92,8 @@ impl Remote {
         }
         let readable = disk.known.readable(file, caller);
         if readable.is_none() {
-            disk.cache.missed(Cause::Unsure);
+            let fileid = disk.known.last(file).map_or(0, |last| last.fileid);
+            disk.cache.missed(&Key::new(file.as_bytes())?, fileid, Cause::Unsure);
         }
         readable
     }

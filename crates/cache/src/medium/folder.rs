@@ -13,6 +13,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::{Each, Free, Medium, Stored};
 use crate::key::{FileHash, Name};
 use crate::limits::Filled;
+use crate::missed;
 use crate::orders::{self, Order};
 
 const FOR_OWNER: Mode = Mode::from_raw_mode(0o600);
@@ -133,6 +134,14 @@ impl Medium for Folder {
         if let Ok(fd) = rustix::fs::openat(&self.dir, FILLED, flags, FOR_OWNER) {
             rustix::io::pwrite(&fd, &bytes, 0).ok();
         }
+    }
+
+    fn missed(&self) -> Option<String> {
+        missed::read(self.dir.as_fd())
+    }
+
+    fn note_missed(&self, text: &str) {
+        missed::write(self.dir.as_fd(), text);
     }
 
     fn orders(&self) -> Vec<Order> {

@@ -61,6 +61,16 @@ pub trait Medium: Debug + Send + Sync {
         let _ = filled;
     }
 
+    /// What was missed of which files, as it was noted last ([`crate::missed`]).
+    fn missed(&self) -> Option<String> {
+        None
+    }
+
+    /// Notes it, for the next process and for commands.
+    fn note_missed(&self, text: &str) {
+        let _ = text;
+    }
+
     /// What commands have ordered since the last call.
     fn orders(&self) -> Vec<Order> {
         Vec::new()

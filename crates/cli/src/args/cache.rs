@@ -21,7 +21,7 @@ pub(crate) enum Cache {
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache status /var/cache/nfskit
-  nfskit cache status /var/cache/nfskit --files 20     the files that were read most")]
+  nfskit cache status /var/cache/nfskit --files 20     the files that were read and missed most")]
 pub(crate) struct Status {
     /// As given to --cache.
     #[arg(value_name = "DIR")]

@@ -66,7 +66,8 @@ impl Open {
     pub(super) async fn read_disk(&self, disk: &Cache, offset: u64, count: u32) -> Option<Bytes> {
         let (files, file) = (self.files(), self.file());
         let Some(state) = files.state(&file) else {
-            disk.missed(Cause::Unsure);
+            let fileid = files.last(&file).map_or(0, |last| last.fileid);
+            disk.missed(&key(&file)?, fileid, Cause::Unsure);
             return None;
         };
         if offset >= state.size {

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use cache::header::{Header, Used};
+use cache::missed::Misses;
 use cache::survey::{self, Found, Looked};
 use cache::{Catalog, FileHash, Time, orders};
 use harness::exit::Failure;
@@ -74,12 +75,13 @@ impl Stored {
         self.used.damaged += damaged;
     }
 
-    /// Of the reads of what is there in part.
-    fn hit_ratio(&self) -> String {
-        let all = self.used.hits + self.used.cold + self.used.damaged;
+    /// Of the reads of the file, or of what is there of it where nobody has counted others.
+    fn hit_ratio(&self, misses: u64) -> String {
+        let hits = self.used.hits;
+        let all = hits.saturating_add(misses.max(self.used.cold + self.used.damaged));
         match all {
             0 => "-".to_owned(),
-            all => format!("{:.1} %", 100.0 * self.used.hits as f64 / all as f64),
+            all => format!("{:.1} %", 100.0 * hits as f64 / all as f64),
         }
     }
 }
@@ -159,18 +161,27 @@ fn status(args: &Status) -> Result<(), Failure> {
     for found in origins(&args.dir)? {
         let totals = Totals::of(&found, args.files > 0)?;
         table.row(totals.row(&found));
-        text += &most_used(totals.files, args.files, &name(&found));
+        text += &by_file(totals.files, &found, args.files);
     }
     output::print(&format!("{}{text}", table.text()))
 }
 
-/// The files whose reads have saved most.
-fn most_used(files: BTreeMap<FileHash, Stored>, count: usize, export: &str) -> String {
+/// The files whose reads have saved most, then those of which most were not served.
+fn by_file(files: BTreeMap<FileHash, Stored>, found: &Found, count: usize) -> String {
     if count == 0 {
         return String::new();
     }
-    let mut files: Vec<_> = files.into_iter().collect();
-    files.sort_by_key(|(_, stored)| std::cmp::Reverse(stored.used.hit_bytes));
+    let missed = found.missed();
+    let misses_of = |hash: &FileHash| missed.get(hash).copied().unwrap_or_default();
+    let mut all: BTreeMap<FileHash, Stored> = missed
+        .iter()
+        .map(|(hash, misses)| (*hash, Stored { fileid: misses.fileid, ..Stored::default() }))
+        .collect();
+    all.extend(files);
+    let mut files: Vec<_> = all.into_iter().collect();
+    files.sort_by_key(|(hash, stored)| {
+        std::cmp::Reverse((stored.used.hit_bytes, misses_of(hash).all()))
+    });
     let mut table = Table::new([
         left("file"),
         right("fileid"),
@@ -179,8 +190,10 @@ fn most_used(files: BTreeMap<FileHash, Stored>, count: usize, export: &str) -> S
         right("hits"),
         right("hit MiB"),
         right("hit ratio"),
+        left("misses"),
     ]);
     for (hash, stored) in files.iter().take(count) {
+        let misses = misses_of(hash);
         table.row([
             hash.to_string(),
             stored.fileid.to_string(),
@@ -188,10 +201,11 @@ fn most_used(files: BTreeMap<FileHash, Stored>, count: usize, export: &str) -> S
             mib(stored.file_bytes),
             stored.used.hits.to_string(),
             mib(stored.used.hit_bytes),
-            stored.hit_ratio(),
+            stored.hit_ratio(misses.all()),
+            misses.words(),
         ]);
     }
-    format!("\n{export}\n{}", table.text())
+    format!("\n{}\n{}", name(found), table.text())
 }
 
 fn mib(bytes: u64) -> String {
@@ -225,6 +239,9 @@ fn why(args: &Why) -> Result<(), Failure> {
     for found in origins(&args.dir)? {
         let mut lines = lines_of(&found, &seen)?;
         lines.sort();
+        let missed = found.missed();
+        let missed = missed.values().filter(|misses| misses.fileid == seen.fileid);
+        lines.extend(missed.map(|misses| (u32::MAX, missed_line(misses))));
         if !lines.is_empty() {
             text += &format!("{}\n", name(&found));
         }
@@ -256,6 +273,11 @@ fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
     });
     walked.map_err(|cause| unreadable(found, &cause))?;
     Ok(lines)
+}
+
+/// How many reads were not served, and why.
+fn missed_line(misses: &Misses) -> String {
+    format!("  reads that were not served: {}, by cause: {}\n", misses.all(), misses.words())
 }
 
 /// What of a directory a catalog has, and whether it is used.

@@ -120,6 +120,19 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     // One of blocks, and one of the directory's names if there was time to write it.
     assert!(cleaned.stdout.contains(" local files of "), "{cleaned:?}");
     assert_eq!(status(cache.path())[0], 0);
+    let mounted = cached(&served, cache.path());
+    let path = mounted.path("f");
+    assert_eq!(read(&path), content(1));
+    // What was missed is written within a second, before the second of two orders is taken.
+    for _ in 0..2 {
+        run(["cache", "invalidate", dir, path.to_str().unwrap()]);
+    }
+    let why = run(["cache", "why", dir, path.to_str().unwrap()]);
+    assert!(why.stdout.contains("reads that were not served: "), "{why:?}");
+    assert!(why.stdout.contains(" cold"), "{why:?}");
+    mounted.stop();
+    let by_file = run(["cache", "status", dir, "--files", "5"]).stdout;
+    assert!(by_file.contains("misses") && by_file.contains(" cold"), "{by_file}");
     run(["cache", "why", dir, "/nowhere/f"]).complains(3, &["/nowhere/f"]);
     run(["cache", "status", "/nowhere"]).complains(3, &["/nowhere"]);
     served.stop();
