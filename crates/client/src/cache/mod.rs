@@ -11,6 +11,7 @@
 //! a call and never an answer.
 
 pub mod attributes;
+pub mod moved;
 pub mod names;
 pub mod ours;
 pub mod rights;

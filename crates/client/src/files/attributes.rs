@@ -204,13 +204,20 @@ impl Files {
             }
         };
         let is_open = is_open && !self.makes(Mistake::ForgottenExcuses);
-        let before = self.inner.state.lock().attributes.last(&file);
+        let (before, known) = {
+            let state = self.inner.state.lock();
+            (state.attributes.last(&file), state.attributes.version(&file))
+        };
         self.note_told(&file, &attributes, Told { is_open, ..self.told(&file, sent) });
         if self.makes(Mistake::OldBlocks) {
             self.take_for_new(&file, before.as_ref(), &attributes);
         }
         let mut state = self.inner.state.lock();
         state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);
+        let is_changed = known.is_some() && state.attributes.version(&file) != known;
+        if is_open && is_changed {
+            state.moved.changed(&file, &attributes);
+        }
         drop(state);
         Ok(answer.access & asked)
     }

@@ -43,6 +43,7 @@ use tokio::sync::Notify;
 use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
 use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
+use crate::cache::moved::Moved;
 use crate::cache::names::Names;
 use crate::cache::rights::{CallerId, Rights};
 use crate::cache::singly::Singly;
@@ -168,6 +169,7 @@ struct State {
     names: Names,
     rights: Rights,
     singly: Singly,
+    moved: Moved,
     callers: LruCache<Credential, (CallerId, Session)>,
     callers_seen: u64,
     busy: Busy,
@@ -203,6 +205,7 @@ impl Files {
             names: Names::new(options.names_max),
             rights: Rights::new(options.rights_max),
             singly: Singly::default(),
+            moved: Moved::default(),
             callers: LruCache::new(at_least_one(CALLERS_MAX)),
             callers_seen: 0,
             busy: Busy::new(clock),
@@ -252,6 +255,12 @@ impl Files {
     /// it. None when nothing is known of the file.
     pub fn version(&self, file: &FileHandle) -> Option<Version> {
         self.inner.state.lock().attributes.version(file)
+    }
+
+    /// Whether the name by which the file was found may lead to another by now, as its open has
+    /// shown: looked up once more, it is asked for.
+    pub fn may_have_moved(&self, file: &FileHandle) -> bool {
+        self.inner.state.lock().moved.contains(file)
     }
 
     /// The attributes that were last returned for the file, good or not.

@@ -42,6 +42,9 @@ impl Files {
         }
         match known {
             Some(Target::Nothing) => return Err(self.known_status("LOOKUP", NfsStat3::NoEnt)),
+            Some(Target::File(handle)) if self.may_have_moved(&handle) => {
+                return self.ask_lookup(&acting, dir, name).await;
+            }
             Some(Target::File(handle)) => {
                 if let Some(found) = self.found(&handle) {
                     return Ok(found);
@@ -147,6 +150,9 @@ impl Files {
         before: NamesThen,
     ) {
         let mut state = self.inner.state.lock();
+        if let Target::File(file) = &target {
+            state.moved.named(file);
+        }
         if state.renames == before.renames
             && let Some(version) = state.attributes.version(dir)
             && (before.version == Some(version) || self.makes(Mistake::LateNames))

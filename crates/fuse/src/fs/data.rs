@@ -43,8 +43,19 @@ impl FileSystem {
             // Who may run a file need not be allowed to read it; the server lets it be read.
             let read = flags & O_ACCMODE != O_WRONLY && flags & FMODE_EXEC == 0;
             let write = flags & O_ACCMODE != O_RDONLY;
-            let mode = Mode { read, write, truncate: flags & O_TRUNC != 0 };
+            let mode = Mode { read, write, truncate: false };
             let open = self.files.open(&who, file, mode).await.map_err(errno)?;
+            if self.may_lead_elsewhere((node, thread), &file).await {
+                open.close().await;
+                return Err(Errno::STALE);
+            }
+            if flags & O_TRUNC != 0 {
+                let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
+                if let Err(error) = self.files.setattr(&who, file, cut).await {
+                    open.close().await;
+                    return Err(errno(error));
+                }
+            }
             match self.cached(&who, (node, thread), flags, &open).await {
                 Ok(caching) => Ok((open, write, caching)),
                 Err(errno) => {

@@ -45,6 +45,43 @@ impl FileSystem {
         }
     }
 
+    /// Whether the name by which a thread opens a file may lead to another one by now. The kernel
+    /// looks it up once more; where it comes again, the server has said so, or there is no name.
+    pub(super) async fn may_lead_elsewhere(
+        &self,
+        (node, thread): (u64, u32),
+        file: &FileHandle,
+    ) -> bool {
+        let is_refused = {
+            let may_have_moved = self.files.may_have_moved(file);
+            let mut nodes = self.nodes.lock();
+            match (may_have_moved, self.writes_back) {
+                (true, writes_back) if nodes.was_refused(*file, thread) => {
+                    // Who writes back looks for that once more.
+                    if writes_back {
+                        nodes.refuse(*file, thread);
+                    }
+                    false
+                }
+                (true, _) => {
+                    nodes.refuse(*file, thread);
+                    true
+                }
+                (false, false) => {
+                    // It has come again.
+                    nodes.was_refused(*file, thread);
+                    false
+                }
+                // `judge` does so.
+                (false, true) => false,
+            }
+        };
+        if is_refused {
+            self.write_back(node).await;
+        }
+        is_refused
+    }
+
     /// A file that was looked up: before it gets another node, what the kernel has not yet written
     /// of it through older ones is written.
     pub(super) async fn settled(&self, who: &Credential, found: Found) -> Result<Found, Errno> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use client::files::open::Mode;
 use client::files::{Files, Options};
 use client::session::Credential;
 use futures_util::future::join_all;
@@ -198,7 +199,7 @@ fn who_depends_on_what_was_set_waits_for_it() {
         // Another program here opens it.
         let mode = Sattr3::of_mode(0o666);
         let (made, open) = ours.create_open(&me, root, b"j", mode, true).await.unwrap();
-        let second = ours.open(&me, made.handle, client::files::open::Mode::default()).await;
+        let second = ours.open(&me, made.handle, Mode::default()).await;
         second.unwrap().close().await;
         assert_eq!(scene.on_the_server(root, b"j").await.mode & 0o7777, 0o666);
         open.close().await;
@@ -305,6 +306,41 @@ fn what_several_look_for_at_the_same_time_is_asked_for_once() {
         let told = join_all(names.map(|_| ours.getattr(&me, handle))).await;
         assert!(told.iter().all(Result::is_ok), "{told:?}");
         assert_eq!(scene.take_calls(), [("GETATTR", 1)]);
+    });
+}
+
+#[test]
+fn a_name_that_another_client_has_given_to_another_file_is_looked_up_again_after_an_open() {
+    world(async |scene| {
+        let (ours, theirs, me) = (&scene.ours, &scene.theirs, me());
+        let (mode, root) = (Sattr3::of_mode(0o644), theirs.root());
+        let (old, held) = theirs.create_open(&me, root, b"f", mode, true).await.unwrap();
+        held.write(0, b"old").await.unwrap();
+        held.flush_at_close().await.unwrap();
+        scene.clock.sleep(Nanos::from_secs(1)).await;
+        assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, old.handle);
+        let reads = Mode { read: true, ..Mode::default() };
+        ours.open(&me, old.handle, reads).await.unwrap().close().await;
+        assert!(!ours.may_have_moved(&old.handle));
+        // It lives on under a name that stands for it: its handle is good.
+        let new = theirs.create(&me, root, b"new", mode, true).await.unwrap();
+        theirs.rename(&me, (root, b"new"), (root, b"f")).await.unwrap();
+        ours.open(&me, old.handle, reads).await.unwrap().close().await;
+        assert!(ours.may_have_moved(&old.handle));
+        assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, new.handle);
+        // A file that was only written to is not looked up again, nor one that we change.
+        held.write(0, b"more").await.unwrap();
+        held.close().await;
+        ours.open(&me, new.handle, reads).await.unwrap().close().await;
+        let mut written = theirs.open(&me, new.handle, Mode { write: true, ..reads }).await;
+        written.as_mut().unwrap().write(0, b"x").await.unwrap();
+        written.as_mut().unwrap().flush_at_close().await.unwrap();
+        written.unwrap().close().await;
+        ours.open(&me, new.handle, reads).await.unwrap().close().await;
+        assert!(!ours.may_have_moved(&new.handle));
+        ours.setattr(&me, new.handle, Sattr3::of_mode(0o600)).await.unwrap();
+        ours.open(&me, new.handle, reads).await.unwrap().close().await;
+        assert!(!ours.may_have_moved(&new.handle));
     });
 }
 

@@ -61,6 +61,25 @@ fn close_to_open_holds_between_two_mounts() {
 }
 
 #[test]
+fn who_opens_a_name_gets_the_file_that_another_mount_has_given_it_though_the_old_one_is_open() {
+    for cache in ["writeback", "writethrough", "none"] {
+        two(&["--kernel-cache", cache], |here, there| {
+            fs::write(here.path("file"), b"old").unwrap();
+            for round in 0..3 {
+                let data = format!("new {round}").into_bytes();
+                let had = fs::read(there.path("file")).unwrap();
+                let held = File::open(here.path("file")).unwrap();
+                fs::write(here.path("new"), &data).unwrap();
+                fs::rename(here.path("new"), here.path("file")).unwrap();
+                let read = fs::read(there.path("file")).unwrap();
+                assert!(read == data, "{cache}, {round}: {had:?}, then {read:?}");
+                drop(held);
+            }
+        });
+    }
+}
+
+#[test]
 fn who_keeps_a_file_open_sees_it_grow() {
     for cache in ["writeback", "writethrough"] {
         two(&["--kernel-cache", cache, "--actimeo", "0"], |here, there| {
