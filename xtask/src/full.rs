@@ -119,6 +119,7 @@ const STAGES: &[Stage] = &[
     xtask("guest-calls", "calls of programs, beside the kernel's client", &["guest", "calls"]),
     xtask("guest-fscache", "the cache beside FS-Cache", &["guest", "fscache"]),
     xtask("guest-behind", "untar through proxies, 10 ms from their server", &["guest", "behind"]),
+    xtask("guest-write-log", "what a write log saves a disk", &["guest", "write-log"]),
     xtask("guest-seen", "clients of two proxies and of their server", &["guest", "seen"]),
     xtask("drill", "staged faults, and what doctor says of them", &["drill"]),
     xtask("sim", "fresh seeds of simulated faults", &["sim", "--count", "2000"]),

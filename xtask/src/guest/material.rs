@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SCRIPTS: [(&str, &str); 10] = [
+const SCRIPTS: [(&str, &str); 11] = [
     ("behind.sh", include_str!("scripts/behind.sh")),
     ("checks.py", include_str!("scripts/checks.py")),
     ("clients.sh", include_str!("scripts/clients.sh")),
@@ -15,6 +15,7 @@ const SCRIPTS: [(&str, &str); 10] = [
     ("small.py", include_str!("scripts/small.py")),
     ("tree.sh", include_str!("scripts/tree.sh")),
     ("workload.sh", include_str!("scripts/workload.sh")),
+    ("writelog.sh", include_str!("scripts/writelog.sh")),
 ];
 
 /// Makes the folder that becomes `/add/material` in the guest; other commands use it here.

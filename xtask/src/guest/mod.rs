@@ -10,8 +10,8 @@
 //!
 //! With `--proxy` a second `nfskit serve` stands before each, and is what the guest mounts; with
 //! `--ganesha` its origin is NFS-Ganesha, and with `--write-back` it answers changes from a log.
-//! Other plays are `calls` (of programs, beside our mount), `fscache` (caches on a disk) and
-//! `behind` (proxies, 10 ms from their origin).
+//! Other plays are `calls` (of programs, beside our mount), `fscache` (caches on a disk),
+//! `behind` (proxies, 10 ms from their origin) and `write-log` (what a log saves a disk).
 //!
 //! The kernel and its root disk are made from Debian packages by the scripts of `kernelvm`, which
 //! lie beside this checkout. That takes a minute, and is kept in cargo's target folder until the
@@ -69,6 +69,9 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         Play::Work => work(stage, &options, &material, scratch.path()),
         Play::Calls => calls::play(stage, &material, scratch.path()),
         Play::Fscache => fscache::play(stage, &material, scratch.path()),
+        Play::WriteLog => {
+            stage.play(&material.join("writelog.sh"), &material, &[], &scratch.path().join("out"))
+        }
         Play::Behind | Play::Seen => behind::play(stage, &options, &material, scratch.path()),
     };
     println!("guest: {} s", began.elapsed().as_secs());

@@ -40,6 +40,8 @@ pub(super) enum Play {
     Behind,
     /// What clients of two proxies and of their server see of each other's changes.
     Seen,
+    /// What a write log saves a disk, by its counters, and the response times.
+    WriteLog,
 }
 
 #[cfg(test)]

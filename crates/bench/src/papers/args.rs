@@ -246,6 +246,9 @@ pub struct Sun {
     /// The disk of both, as /proc/diskstats names it; nothing else should write there.
     #[arg(long, value_name = "NAME", requires = "with")]
     pub(crate) disk: Option<String>,
+    /// The disk of the write log, if that is another.
+    #[arg(long, value_name = "NAME", requires = "disk")]
+    pub(crate) log_disk: Option<String>,
     /// How long each rate is measured.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub(crate) time: Nanos,

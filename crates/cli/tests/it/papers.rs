@@ -148,6 +148,16 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
+fn a_disk_that_is_none_is_told_before_anything_is_measured() {
+    let servers = ["--without", "nfs://127.0.0.1/a", "--with", "nfs://127.0.0.1/b"];
+    let sun = |options: &[&str]| run([&["papers", "sun"][..], &servers, options].concat());
+    sun(&["--disk", "no-such"]).complains(3, &["has no no-such", "whole disk"]);
+    let finished = sun(&["--log-disk", "no-such"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("--disk <NAME>"), "{finished:?}");
+}
+
+#[test]
 fn a_target_that_cannot_be_reached_or_written_ends_with_3() {
     let nobody = Nobody::there();
     let nowhere = url(nobody.address.port(), "/x");

@@ -12,15 +12,21 @@ pub struct Disk {
     pub name: String,
     pub reads: u64,
     pub read_ms: u64,
+    /// Also flushes without data, where the disk has a volatile cache.
     pub writes: u64,
+    pub bytes_written: u64,
     pub write_ms: u64,
     /// Time in which something was outstanding.
     pub busy_ms: u64,
     /// That time, multiplied with what was outstanding.
     pub outstanding_ms: u64,
+    /// As the disk executed them; not counted for a part of a disk.
     pub flushes: u64,
     pub flush_ms: u64,
 }
+
+/// A sector, whatever the disk's are.
+const SECTOR_BYTES: u64 = 512;
 
 impl Disk {
     /// What came since `before`. Times are 32 bits.
@@ -31,6 +37,7 @@ impl Disk {
             reads: difference(self.reads, before.reads),
             read_ms: difference(self.read_ms, before.read_ms),
             writes: difference(self.writes, before.writes),
+            bytes_written: difference(self.bytes_written, before.bytes_written),
             write_ms: difference(self.write_ms, before.write_ms),
             busy_ms: difference(self.busy_ms, before.busy_ms),
             outstanding_ms: difference(self.outstanding_ms, before.outstanding_ms),
@@ -70,9 +77,20 @@ pub fn read(text: &[u8]) -> Result<Vec<Disk>, Problem> {
 
 /// The fields of Documentation/admin-guide/iostats.rst, from the fourth of the line on.
 fn disk(name: String, numbers: [u64; 17]) -> Disk {
-    let [reads, _, _, read_ms, writes, _, _, write_ms, numbers @ ..] = numbers;
+    let [reads, _, _, read_ms, writes, _, sectors_written, write_ms, numbers @ ..] = numbers;
     let [_, busy_ms, outstanding_ms, _, _, _, _, flushes, flush_ms] = numbers;
-    Disk { name, reads, read_ms, writes, write_ms, busy_ms, outstanding_ms, flushes, flush_ms }
+    Disk {
+        name,
+        reads,
+        read_ms,
+        writes,
+        bytes_written: sectors_written.saturating_mul(SECTOR_BYTES),
+        write_ms,
+        busy_ms,
+        outstanding_ms,
+        flushes,
+        flush_ms,
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +105,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((disks[0].flushes, disks[0].busy_ms, disks[0].outstanding_ms), (20, 700, 1_000));
+        assert_eq!((disks[0].writes, disks[0].bytes_written), (50, 400 * 512));
         assert!((disks[0].wait_ms().unwrap() - 1_000.0 / 150.0).abs() < 1e-9);
         assert_eq!((disks[1].name.as_str(), disks[1].flushes), ("sda1", 0));
         assert_eq!(disks[0].since(&disks[0]).wait_ms(), None);

@@ -13,7 +13,9 @@ use perf::units::Nanos;
 use server::store::sim::{LogSpec, SimOptions};
 use world::{ClientSpec, Costs, ServerSpec, World};
 
-use super::{Pair, Requests, Side, measured};
+use super::disk::{self, Requests};
+use super::measured::{self, Place};
+use super::{Pair, Side};
 
 /// A network of the guide's time is 10 Mbit/s; this one is none of what is measured.
 const LATENCY: Nanos = Nanos::from_micros(50);
@@ -40,10 +42,12 @@ fn side(disk: Profile, write_log: Option<LogSpec>, time: Nanos) -> Result<Side, 
         let session = stage.client(ClientSpec::behind(link)).mount(&server).await?;
         let scratch = Scratch::create(&session, "sun").await?;
         let count = || {
-            let disk = server.stats().disk;
-            Ok(Some(Requests { writes: disk.writes, flushes: disk.syncs }))
+            let stats = server.stats();
+            let log = write_log.map(|_| Requests::of(&stats.log_disk));
+            Ok(disk::Pair { files: Some(Requests::of(&stats.disk)), log })
         };
-        measured::side((stage.clock(), &session, &scratch), time, &count).await
+        let place = Place { clock: stage.clock(), session: &session, scratch: &scratch };
+        measured::side(place, time, &count).await
     });
     played.map_err(|stuck| Failure::environment(stuck, "nfskit papers sun, as it is"))?
 }

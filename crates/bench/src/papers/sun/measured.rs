@@ -11,7 +11,7 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
-use super::{Point, Requests, Side};
+use super::{Pair, Point, Side, disk};
 
 /// WRITEs of NFS version 2, which the guide measured.
 const WRITE_BYTES: u32 = 8 << 10;
@@ -24,19 +24,72 @@ const RATE_FIRST: f64 = 50.0;
 const RATE_FACTOR: f64 = 2.0;
 const POINTS_MAX: usize = 12;
 const OUTSTANDING_MAX: usize = 256;
+/// Runs of each rate where two servers take turns.
+const ROUNDS: usize = 3;
 /// Files that the curve's WRITEs are spread over, and how long each becomes.
 const FILES: usize = 8;
 const CURVE_FILE_BYTES: u64 = 4 << 20;
 
-/// What its disk has done so far, where that is known.
-pub(super) type Count<'a> = dyn Fn() -> Result<Option<Requests>, Failure> + Send + Sync + 'a;
+/// What its disks have done so far, where that is known.
+pub(super) type Count<'a> = dyn Fn() -> Result<disk::Pair, Failure> + Send + Sync + 'a;
 
-/// All of one server.
+/// A server, and where its files are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) session: &'a Session,
+    pub(super) scratch: &'a Scratch,
+}
+
+/// All of one server, one thing after the other.
 pub(super) async fn side(
-    (clock, session, scratch): (&Clock, &Session, &Scratch),
+    place: Place<'_>,
     time: Nanos,
     count: &Count<'_>,
 ) -> Result<Side, Failure> {
+    let mut side = file(place, count).await?;
+    let mut curve = Curve::begin(place).await?;
+    while let Some(rate) = curve.next() {
+        let run = curve.run(rate, time).await?;
+        curve.take(rate, vec![run]);
+    }
+    side.curve = curve.points;
+    Ok(side)
+}
+
+/// Of two servers: first a file of each alone, because they share disks; then the rates in
+/// alternation, [`ROUNDS`] times each, because what a disk takes changes with time.
+pub(super) async fn pair(
+    places: [Place<'_>; 2],
+    time: Nanos,
+    count: &Count<'_>,
+) -> Result<Pair, Failure> {
+    let [without, with] = places;
+    let mut sides = [file(without, count).await?, file(with, count).await?];
+    let mut curves = [Curve::begin(without).await?, Curve::begin(with).await?];
+    while let Some(rate) = curves.iter().find_map(Curve::next) {
+        let mut runs = [Vec::new(), Vec::new()];
+        for round in 0..ROUNDS {
+            for at in [round % 2, 1 - round % 2] {
+                if curves[at].next().is_some() {
+                    runs[at].push(curves[at].run(rate, time / ROUNDS as u64).await?);
+                }
+            }
+        }
+        for (curve, runs) in curves.iter_mut().zip(runs) {
+            curve.take(rate, runs);
+        }
+    }
+    for (side, curve) in sides.iter_mut().zip(curves) {
+        side.curve = curve.points;
+    }
+    let [without, with] = sides;
+    Ok(Pair { without, with })
+}
+
+/// What its disks do for a file, and how long that takes.
+async fn file(place: Place<'_>, count: &Count<'_>) -> Result<Side, Failure> {
+    let Place { clock, session, scratch } = place;
     let file = scratch.file(session, "file").await?;
     // What making it has left for later.
     settled(clock, session, file).await?;
@@ -49,16 +102,7 @@ pub(super) async fn side(
     }
     let took = clock.now().since(begun);
     settled(clock, session, file).await?;
-    let disk = before.zip(count()?).map(|(before, after)| Requests {
-        writes: after.writes.saturating_sub(before.writes),
-        flushes: after.flushes.saturating_sub(before.flushes),
-    });
-    let mut files = Vec::new();
-    for number in 0..FILES {
-        files.push(scratch.file(session, &format!("curve{number}")).await?);
-    }
-    let curve = curve((clock, session), time, &files, &data).await?;
-    Ok(Side { disk, file: took, curve })
+    Ok(Side { disks: count()?.since(&before), file: took, curve: Vec::new() })
 }
 
 /// Waits; an emulated store does nothing before somebody asks.
@@ -71,39 +115,67 @@ async fn settled(clock: &Clock, session: &Session, file: FileHandle) -> Result<(
 }
 
 /// Rates, each twice the one before, up to the first that is not kept.
-async fn curve(
-    (clock, session): (&Clock, &Session),
-    time: Nanos,
-    files: &[FileHandle],
-    data: &Bytes,
-) -> Result<Vec<Point>, Failure> {
-    let (mut points, mut rate, mut number) = (Vec::new(), RATE_FIRST, 0u64);
-    let blocks = CURVE_FILE_BYTES / u64::from(WRITE_BYTES);
-    while points.len() < POINTS_MAX {
+struct Curve<'a> {
+    place: Place<'a>,
+    files: Vec<FileHandle>,
+    data: Bytes,
+    /// WRITEs so far.
+    number: u64,
+    points: Vec<Point>,
+}
+
+impl<'a> Curve<'a> {
+    async fn begin(place: Place<'a>) -> Result<Self, Failure> {
+        let mut files = Vec::new();
+        for number in 0..FILES {
+            files.push(place.scratch.file(place.session, &format!("curve{number}")).await?);
+        }
+        let data = pattern(WRITE_BYTES as usize);
+        Ok(Self { place, files, data, number: 0, points: Vec::new() })
+    }
+
+    /// The next rate, until one is not kept.
+    fn next(&self) -> Option<f64> {
+        match self.points.last() {
+            None => Some(RATE_FIRST),
+            Some(last) => {
+                (last.is_kept && self.points.len() < POINTS_MAX).then_some(last.rate * RATE_FACTOR)
+            }
+        }
+    }
+
+    async fn run(&mut self, rate: f64, time: Nanos) -> Result<Point, Failure> {
+        let Self { place, files, data, number, .. } = self;
+        let session = place.session;
+        let blocks = CURVE_FILE_BYTES / u64::from(WRITE_BYTES);
         let pace = Pace { per_s: rate, time, outstanding_max: OUTSTANDING_MAX };
         let call = || {
-            let (file, data) = (files[index(number, files.len())], data.clone());
-            let block = number / files.len() as u64 % blocks;
-            number += 1;
+            let (file, data) = (files[index(*number, files.len())], data.clone());
+            let block = *number / files.len() as u64 % blocks;
+            *number += 1;
             async move {
                 let offset = block * u64::from(WRITE_BYTES);
                 let written = session.write(file, offset, data, StableHow::FileSync).await?;
                 Ok::<_, ClientError>((written.answer.sent, written.answer.received))
             }
         };
-        let paced = paced::run(clock, pace, call).await?;
+        let paced = paced::run(place.clock, pace, call).await?;
         if let Some(error) = paced.broken {
             return Err(error.into());
         }
-        let is_kept = paced.keeps_pace();
         let (mean, p95) = (paced.since_due.mean(), paced.since_due.quantile(0.95));
-        points.push(Point { rate, mean, p95, is_kept });
-        if !is_kept {
-            break;
-        }
-        rate *= RATE_FACTOR;
+        Ok(Point { rate, mean, p95, is_kept: paced.keeps_pace() })
     }
-    Ok(points)
+
+    /// The middle one of the runs of a rate; it is kept if most have kept it.
+    fn take(&mut self, rate: f64, mut runs: Vec<Point>) {
+        let kept = runs.iter().filter(|run| run.is_kept).count();
+        let is_kept = 2 * kept > runs.len();
+        runs.sort_by_key(|run| run.mean);
+        if let Some(middle) = runs.get(runs.len() / 2) {
+            self.points.push(Point { rate, is_kept, ..*middle });
+        }
+    }
 }
 
 fn index(number: u64, len: usize) -> usize {

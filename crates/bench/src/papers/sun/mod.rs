@@ -1,26 +1,26 @@
 //! `nfskit papers sun`: what a write log saves a disk, as Sun's guide of 1990s servers measured it
 //! for NVRAM.
 
+mod disk;
 mod emulated;
 mod measured;
 mod report;
 
-use std::fs;
-
-use client::mount;
-use client::session::Session;
 use client::url::Target;
-use counters::host::disk::{self, Disk};
 use harness::exit::Failure;
 use harness::output::Bars;
+use harness::scratch::{Held, REMOVE_LIMIT};
+use harness::signals::Interrupts;
+use harness::target;
 use harness::verbosity::Verbosity;
-use harness::{scratch, target};
-use load::scratch::Scratch;
+use load::study::Subject;
 use net::clock::Clock;
 use net::shape::Shape;
 use perf::record::Run as Record;
 use perf::units::Nanos;
 
+use self::disk::Named;
+use self::measured::Place;
 use crate::papers::args::Sun;
 use crate::workload::{Conditions, Outcome, Outputs, Workload};
 
@@ -31,18 +31,12 @@ const PAPER_WITH: [u64; 3] = [128, 1, 1];
 /// One of the two servers.
 #[derive(Clone, Debug, Default)]
 struct Side {
-    /// Requests for a file of 1 MiB, if the disk was named.
-    disk: Option<Requests>,
+    /// Requests for a file of 1 MiB, if the disks were named.
+    disks: disk::Pair,
     /// Time for it.
     file: Nanos,
     /// WRITEs a second, and the times of single ones.
     curve: Vec<Point>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Requests {
-    writes: u64,
-    flushes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +60,8 @@ pub(crate) struct Found {
     emulated: Pair,
     /// Servers of this host, if some were given.
     real: Option<Pair>,
+    /// What is to be known of their disks' numbers.
+    note: Option<String>,
 }
 
 impl Workload for Sun {
@@ -73,7 +69,7 @@ impl Workload for Sun {
     type Measured = Found;
 
     fn plan(&self) -> Result<(), Failure> {
-        self.disk.as_deref().map_or(Ok(()), |name| requests(name).map(drop))
+        self.disks().read().map(drop)
     }
 
     fn outputs(&self) -> Outputs<'_> {
@@ -91,24 +87,13 @@ impl Workload for Sun {
         let emulated = emulated::pair(self.sim, self.sim_log, self.time).await?;
         let (Some(without), Some(with)) = (&self.without, &self.with) else {
             bars.clear();
-            return Ok(Outcome { measured: Some(Found { emulated, real: None }), failed: None });
+            return Ok(Outcome::whole(Found { emulated, real: None, note: None }));
         };
-        let mut sides = [Side::default(), Side::default()];
-        for (index, (side, url)) in sides.iter_mut().zip([without, with]).enumerate() {
-            bars.show("servers", index as f64 / 2.0);
-            let options = target::options(url, self.common.reply_limit, Shape::default());
-            let reached = target::Reached::new(&clock, None, url, options);
-            *side = scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
-                let session = self.session(&clock, url).await?;
-                let count = || self.disk.as_deref().map(requests).transpose();
-                measured::side((&clock, &session, scratch), self.time, &count).await
-            })
-            .await?;
-        }
+        bars.show("servers", 0.0);
+        let measured = self.measured(&clock, &mut interrupts, [without, with]).await;
         bars.clear();
-        let [without, with] = sides;
-        let real = Some(Pair { without, with });
-        Ok(Outcome::whole(Found { emulated, real }))
+        let real = Some(measured?);
+        Ok(Outcome::whole(Found { emulated, real, note: self.disks().note() }))
     }
 
     fn table(&self, (): &(), found: &Found, _: Verbosity) -> String {
@@ -120,31 +105,48 @@ impl Workload for Sun {
     }
 
     fn verdict(&self, found: Found) -> Result<(), Failure> {
-        self.common.verdict(found.pairs().all(|(_, pair)| pair.is_met()), || found.summary())
+        let is_met = found.pairs().all(|(_, pair)| pair.missed().is_empty());
+        self.common.verdict(is_met, || found.summary())
     }
 }
 
 impl Sun {
-    async fn session(&self, clock: &Clock, url: &Target) -> Result<Session, Failure> {
-        let options = target::options(url, self.common.reply_limit, Shape::default());
-        Ok(mount::mount(clock, url, &options).await?.session)
+    fn disks(&self) -> Named<'_> {
+        Named { files: self.disk.as_deref(), log: self.log_disk.as_deref() }
     }
-}
 
-/// What a disk of this host has done.
-fn count(name: &str) -> Result<Disk, Failure> {
-    let path = "/proc/diskstats";
-    let advice = "a name in /proc/diskstats, such as nvme0n1 or sda1, of the servers' disk";
-    let text = fs::read(path).map_err(|cause| Failure::environment(cause, advice))?;
-    let disks = disk::read(&text).map_err(|why| Failure::environment(why, advice))?;
-    let found = disks.into_iter().find(|disk| disk.name == name);
-    found.ok_or_else(|| Failure::environment(format!("{path} has no {name}"), advice))
-}
+    /// Both servers of this host, each in a scratch directory of its own.
+    async fn measured(
+        &self,
+        clock: &Clock,
+        interrupts: &mut Interrupts,
+        urls: [&Target; 2],
+    ) -> Result<Pair, Failure> {
+        let reached = urls.map(|url| self.reached(clock, url));
+        let [without, with] = &reached;
+        let first = Held::make(without, interrupts).await?;
+        let outcome = match Held::make(with, interrupts).await {
+            Ok(second) => {
+                let work = async {
+                    let sessions = [without.connect().await?, with.connect().await?];
+                    let scratches = [&first.scratch, &second.scratch];
+                    let place =
+                        |at: usize| Place { clock, session: &sessions[at], scratch: scratches[at] };
+                    let count = || self.disks().read();
+                    measured::pair([place(0), place(1)], self.time, &count).await
+                };
+                let outcome = interrupts.or(work).await;
+                second.clear(with, REMOVE_LIMIT, outcome).await
+            }
+            Err(failure) => Err(failure),
+        };
+        first.clear(without, REMOVE_LIMIT, outcome).await
+    }
 
-/// The same, as requests of a server.
-fn requests(name: &str) -> Result<Requests, Failure> {
-    let Disk { writes, flushes, .. } = count(name)?;
-    Ok(Requests { writes, flushes })
+    fn reached(&self, clock: &Clock, url: &Target) -> target::Reached {
+        let options = target::options(url, self.common.reply_limit, Shape::default());
+        target::Reached::new(clock, None, url, options)
+    }
 }
 
 impl Found {
@@ -167,10 +169,20 @@ impl Pair {
         kept.map(|(a, b)| a.mean.as_secs_f64() / b.mean.as_secs_f64()).collect()
     }
 
-    /// With the log there are no more requests, and no rate at which WRITEs take longer.
-    fn is_met(&self) -> bool {
-        let sum = |side: &Side| side.disk.map_or(0, |disk| disk.writes);
-        sum(&self.with) <= sum(&self.without) && self.gains().iter().all(|gain| *gain >= 1.0)
+    /// What the guide says of NVRAM and a log does not do here.
+    fn missed(&self) -> Vec<&'static str> {
+        let mut gains = self.gains();
+        gains.sort_by(f64::total_cmp);
+        let middle = gains.get(gains.len() / 2);
+        let (without, with) = (self.without.rate_kept(), self.with.rate_kept());
+        let disks = self.with.disks.files.zip(self.without.disks.files);
+        let claims = [
+            ("fewer writes of the disk", disks.is_none_or(|(a, b)| a.writes < b.writes)),
+            ("no more flushes of the disk", disks.is_none_or(|(a, b)| a.flushes <= b.flushes)),
+            ("WRITEs no slower at the median of the rates", middle.is_none_or(|gain| *gain >= 1.0)),
+            ("a rate as high is kept", with >= without && with > 0.0),
+        ];
+        claims.into_iter().filter(|(_, is_met)| !is_met).map(|(claim, _)| claim).collect()
     }
 
     fn summary(&self) -> String {
@@ -182,6 +194,27 @@ impl Pair {
             true => "no rate is kept by both".to_owned(),
             false => format!("WRITEs at rates that both keep 1/{most:.2} to 1/{least:.2}"),
         };
-        format!("with the log a file takes {share:.2} of the time, {rates}")
+        let disks = self.with.disks.files.zip(self.without.disks.files);
+        let writes = disks.map_or_else(String::new, |(with, without)| {
+            let share = |a: u64, b: u64| if b == 0 { 1.0 } else { a as f64 / b as f64 };
+            let paper = share(PAPER_WITH.iter().sum(), PAPER_WITHOUT.iter().sum());
+            let (writes, flushes) =
+                (share(with.writes, without.writes), share(with.flushes, without.flushes));
+            format!(
+                "{writes:.2} of the writes (the guide: {paper:.2}) and {flushes:.2} of the \
+                 flushes, "
+            )
+        });
+        let missed: String =
+            self.missed().iter().map(|claim| format!("; missed: {claim}")).collect();
+        format!("with the log {writes}a file takes {share:.2} of the time, {rates}{missed}")
+    }
+}
+
+impl Side {
+    /// The highest rate that it keeps, or 0.
+    fn rate_kept(&self) -> f64 {
+        let kept = self.curve.iter().filter(|point| point.is_kept);
+        kept.map(|point| point.rate).fold(0.0, f64::max)
     }
 }

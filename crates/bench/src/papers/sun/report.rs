@@ -7,6 +7,7 @@ use harness::table::{Table, left, right};
 use perf::record::Run as Record;
 use serde_json::json;
 
+use super::disk::Requests;
 use super::{Found, PAPER_WITH, PAPER_WITHOUT, Pair, Side};
 use crate::papers::args::Sun;
 
@@ -15,32 +16,46 @@ pub(super) fn text(found: &Found, markdown: bool) -> String {
         left("1 MiB in FILE_SYNC WRITEs of 8 KiB"),
         left(""),
         right("guide: data + inode + indirect"),
-        right("disk writes"),
+        right("disk: writes with data"),
+        right("flushes"),
+        right("MiB"),
+        right("the log's, if another: writes with data"),
         right("flushes"),
         right("time, ms"),
     ]);
     for (place, pair) in found.pairs() {
         for (name, side, paper) in sides(pair) {
-            let of = |number: Option<u64>| {
-                number.map_or_else(|| "-".to_owned(), |number| number.to_string())
-            };
             let sum = paper.iter().sum::<u64>();
-            disk.row([
+            let mut row = vec![
                 name.to_owned(),
                 place.to_owned(),
                 format!("{} + {} + {} = {sum}", paper[0], paper[1], paper[2]),
-                of(side.disk.map(|disk| disk.writes)),
-                of(side.disk.map(|disk| disk.flushes)),
-                format!("{:.1}", side.file.as_millis_f64()),
-            ]);
+            ];
+            let [files, log] = [side.disks.files, side.disks.log].map(cells);
+            row.extend(files);
+            row.extend(log.into_iter().take(2));
+            row.push(format!("{:.1}", side.file.as_millis_f64()));
+            disk.row(row);
         }
     }
     let mut text = disk.shown(markdown);
+    if let Some(note) = &found.note {
+        writeln!(text, "\n{note}").ok();
+    }
     for (place, pair) in found.pairs() {
         writeln!(text, "\n{}", curve(place, pair).shown(markdown).trim_end()).ok();
     }
     writeln!(text, "\n{}", found.summary()).ok();
     text
+}
+
+/// Writes, flushes and MiB of a disk.
+fn cells(disk: Option<Requests>) -> [String; 3] {
+    let of = |disk: Requests| {
+        let mib = disk.bytes as f64 / f64::from(1 << 20);
+        [disk.with_data(), disk.flushes.to_string(), format!("{mib:.1}")]
+    };
+    disk.map_or_else(|| ["-"; 3].map(str::to_owned), of)
 }
 
 /// Response times over the rates.
@@ -84,6 +99,7 @@ pub(super) fn record(args: &Sun, found: &Found) -> Record {
     let given = [
         ("without", json!(without)),
         ("disk", args.disk.clone().into()),
+        ("log_disk", args.log_disk.clone().into()),
         ("sim", args.sim.to_string().into()),
         ("sim_log", args.sim_log.to_string().into()),
     ];
@@ -101,9 +117,15 @@ pub(super) fn record(args: &Sun, found: &Found) -> Record {
 
 fn metrics(record: &mut Record, key: &str, side: &Side, paper: &[u64]) {
     record.metric(&format!("{key}/paper_disk_writes"), paper.iter().sum::<u64>() as f64, "");
-    if let Some(disk) = side.disk {
-        record.metric(&format!("{key}/disk_writes"), disk.writes as f64, "");
-        record.metric(&format!("{key}/disk_flushes"), disk.flushes as f64, "");
+    for (disk, requests) in [("disk", side.disks.files), ("log_disk", side.disks.log)] {
+        let Some(requests) = requests else { continue };
+        let mut metric = |what: &str, number: u64, unit: &str| {
+            record.metric(&format!("{key}/{disk}_{what}"), number as f64, unit);
+        };
+        metric("writes", requests.writes, "");
+        metric("empty_writes_max", requests.empty_max, "");
+        metric("flushes", requests.flushes, "");
+        metric("bytes_written", requests.bytes, "B");
     }
     record.metric(&format!("{key}/file_ms"), side.file.as_millis_f64(), "ms");
     for point in side.curve.iter().filter(|point| point.is_kept) {
@@ -117,7 +139,7 @@ fn metrics(record: &mut Record, key: &str, side: &Side, paper: &[u64]) {
 mod tests {
     use perf::units::Nanos;
 
-    use super::super::{Point, Requests};
+    use super::super::{Point, disk};
     use super::*;
 
     fn side(writes: u64, means_us: &[u64]) -> Side {
@@ -127,8 +149,9 @@ mod tests {
             p95: Nanos::from_micros(2 * mean),
             is_kept: *mean < 9_000,
         };
+        let files = Requests { writes, flushes: 3, bytes: 3 << 19, empty_max: 2 };
         Side {
-            disk: Some(Requests { writes, flushes: 3 }),
+            disks: disk::Pair { files: Some(files), log: None },
             file: Nanos::from_millis(writes),
             curve: means_us.iter().enumerate().map(point).collect(),
         }
@@ -137,14 +160,31 @@ mod tests {
     #[test]
     fn the_guides_figures_stand_beside_those_measured() {
         let pair = Pair { without: side(400, &[800, 9_000]), with: side(130, &[200, 250, 900]) };
-        let found = Found { emulated: pair.clone(), real: Some(pair.clone()) };
+        let note = Some("a note".to_owned());
+        let found = Found { emulated: pair.clone(), real: Some(pair), note };
         let text = text(&found, false);
-        for part in ["128 + 128 + 116 = 372", "128 + 1 + 1 = 130", "not kept", "0.90", "1/4.00"] {
+        let parts = ["128 + 128 + 116 = 372", "128 + 1 + 1 = 130", "128-130", "1.5", "a note"];
+        let curve = ["not kept", "0.90", "1/4.00", "0.33 of the writes (the guide: 0.35)"];
+        for part in parts.iter().chain(&curve) {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
-        assert!(text.contains("this disk: WRITEs/s") && pair.is_met(), "{text}");
-        let slower = Pair { without: side(400, &[800]), with: side(130, &[900]) };
-        let more = Pair { without: side(130, &[800]), with: side(400, &[200]) };
-        assert!(!slower.is_met() && !more.is_met());
+        assert!(text.contains("this disk: WRITEs/s") && !text.contains("missed"), "{text}");
+    }
+
+    #[test]
+    fn what_a_log_does_not_do_is_missed_by_name() {
+        let missed = |without: Side, with: Side| Pair { without, with }.missed().join(", ");
+        let of = |without: &[u64], with: &[u64]| missed(side(400, without), side(130, with));
+        assert_eq!(of(&[800, 800, 800], &[900, 700, 700]), "", "one rate of three");
+        assert_eq!(of(&[800, 800], &[900, 790, 9_000]), "");
+        assert!(of(&[800], &[900]).contains("slower"));
+        assert_eq!(of(&[9_000], &[200]), "", "no rate is kept by both");
+        assert!(of(&[800, 800], &[700, 9_000]).contains("a rate as high"));
+        assert!(of(&[9_000], &[9_000]).contains("a rate as high"));
+        let same = || side(130, &[800]);
+        assert_eq!(missed(same(), same()), "fewer writes of the disk");
+        let mut flushed = same();
+        flushed.disks.files = Some(Requests { writes: 100, flushes: 4, bytes: 0, empty_max: 4 });
+        assert_eq!(missed(same(), flushed), "no more flushes of the disk");
     }
 }
