@@ -43,20 +43,37 @@ fn unusable(error: LogError) -> Failure {
     Failure::environment(error, advice)
 }
 
+/// A directory that cannot be served, by what its store says: because of its log, or otherwise.
+pub(crate) fn cannot_open(why: String) -> Failure {
+    match why.contains("write log") {
+        true => {
+            let advice = advice(&why);
+            Failure::environment(why, advice)
+        }
+        false => served::cannot_open(why),
+    }
+}
+
 /// What to do about a log that is refused, by what the store says of it.
-pub(crate) fn advice(why: &str) -> &'static str {
+fn advice(why: &str) -> &'static str {
     let known = ADVICE.iter().find(|(words, _)| words.iter().any(|word| why.contains(word)));
     known.map_or("nfskit log inspect FILE tells what a write log holds", |(_, advice)| advice)
 }
 
-const ADVICE: [(&[&str], &str); 9] = [
+const ADVICE: [(&[&str], &str); 14] = [
     (&["in memory"], "a place on a disk, such as /var/lib/nfskit, or a block device"),
     (&["is of 16 MiB to 1 GiB", "takes 16 MiB at least"], "--write-log-size of 16M to 1G"),
     (&["No space left"], "a disk with room for all of the log, or a smaller --write-log-size"),
+    (&["cannot be made"], "a folder that is there, and in which this user may make files"),
+    (&["Permission denied"], "as the user who has the log, or as root"),
+    (&["No such file"], "the log by its name, as nfskit serve --write-log had it"),
     (
-        &["cannot be made", "Permission denied"],
-        "a folder that is there, and in which this user may make files",
+        &["kernel's handles"],
+        "as root, or with the capability CAP_DAC_READ_SEARCH, on a file system that has handles, \
+         such as ext4, xfs or btrfs",
     ),
+    (&["attributes that are synced"], "without --metadata-sync never"),
+    (&["cannot remember it"], "a file system with user.* attributes, such as ext4, xfs or btrfs"),
     (&["another server has it", "in use"], "its server ended first, or another log"),
     (
         &["had the write log", "another directory", "another server or directory"],
@@ -91,7 +108,7 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
     };
     let options =
         DirOptions { write_log: Some(log), ..served::dir_options(CommitMode::Concurrent) };
-    let store = served::open(dir, &options).map_err(served::cannot_open)?;
+    let store = served::open(dir, &options).map_err(cannot_open)?;
     let recovered = store.recovered().unwrap_or_default();
     Ok((store, recovered))
 }
@@ -152,6 +169,11 @@ mod tests {
             ("it is damaged in the middle: frame 39 is not whole", "--salvage"),
             ("it is of 8388608 bytes and was made with 16777216", "--salvage"),
             ("it is not a write log of nfskit", "not there"),
+            ("write log x: No such file or directory (os error 2)", "by its name"),
+            ("write log x: Permission denied (os error 13)", "as root"),
+            ("files can be opened by the kernel's handles", "CAP_DAC_READ_SEARCH"),
+            ("a write log is only for names and attributes that are synced", "never"),
+            ("the directory cannot remember it (user.nfskit.write_log): x", "user.*"),
             ("it is log 1 of 2, and one was given: all are needed, each once", "each of"),
         ] {
             assert!(advice(why).contains(to_do), "{why}: {}", advice(why));

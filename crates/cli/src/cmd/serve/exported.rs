@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use harness::exit::Failure;
 use harness::exports::{RuleSpec, Spec, file, resolve};
-use harness::served;
 use net::clock::Clock;
 use server::Export;
 
@@ -13,11 +12,7 @@ use crate::cmd::log;
 
 pub(super) fn bad_exports(why: String) -> Failure {
     match why.starts_with("cannot serve") {
-        true if why.contains("write log") => {
-            let advice = log::advice(&why);
-            Failure::environment(why, advice)
-        }
-        true => served::cannot_open(why),
+        true => log::cannot_open(why),
         false => Failure::environment(why, "nfskit serve --help has the form of exports"),
     }
 }

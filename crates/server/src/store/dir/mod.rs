@@ -397,7 +397,7 @@ fn open_log(
             Err(LogError::Unfit("names and attributes that are synced"))
         }
         Some(_) if !handles.are_lasting() => {
-            Err(LogError::Unfit("file handles of the kernel that survive a restart"))
+            Err(LogError::Unfit("a directory whose files can be opened by the kernel's handles"))
         }
         Some(log) => Log::open(log, options.open_files_max, root, syncer.clone()).map(Some),
     }
