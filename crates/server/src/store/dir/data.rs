@@ -321,6 +321,12 @@ impl FileSystem {
         })
     }
 
+    /// As a tmpfs whose cookies do not last.
+    #[cfg(test)]
+    pub(super) fn be_an_older_tmpfs(&mut self) {
+        (self.magic, self.is_tmpfs_lasting) = (magic::TMPFS, false);
+    }
+
     /// Its files are gone when the machine is switched off, synced or not.
     pub(super) fn is_memory(&self) -> bool {
         matches!(self.magic, magic::TMPFS | magic::RAMFS)

@@ -2,7 +2,7 @@
 //!
 //! A cookie is the kernel's d_off: on ext4 a hash of the name, on xfs and btrfs a position that
 //! keeps its meaning, on tmpfs (from Linux 6.6) a number that is not used again. Elsewhere it is
-//! made from the name ([`super::sorted`]). So entries that exist throughout a listing appear
+//! made from the name ([`super::sorted`]), as on older tmpfs. So entries that exist throughout a listing appear
 //! exactly once, whatever is made or removed meanwhile. Because they keep their meaning, there is
 //! no cookie verifier: it is always zero.
 //!
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::beneath::Component;
 use super::errno::status;
-use super::listing::{Line, Listing, State};
+use super::listing::{self, Line, Listing, State};
 use super::objects::Object;
 use super::rights::is_settled;
 use super::sorted::{Named, Sorted};
@@ -83,29 +83,45 @@ impl Tree {
             };
         }
         let file_system = &self.file_system;
-        let may_be_kept = file_system.is_local() && file_system.has_lasting_cookies();
-        let begins = cookie == 0 && may_be_kept && is_settled(state.latest());
-        if !begins {
+        // Where cookies last, a listing that goes on was not worth it when it began.
+        let begins = cookie == 0 || !file_system.has_lasting_cookies();
+        if !begins || !file_system.is_local() || !is_settled(state.latest()) {
             return Ok(None);
         }
         let fd = self.open_at(dir, 0)?;
-        let mut names = Vec::with_capacity(WHOLE_NAMES_BYTES);
-        let mut entries = RawDir::new(fd, names.spare_capacity_mut());
-        let mut listing = Listing::new(state);
-        while let Some(entry) = entries.next() {
-            let Ok(entry) = entry else {
-                return Ok(None);
-            };
-            let name = entry.file_name().to_bytes();
-            listing.push(self.fileid(dir, name, entry.ino()), entry.next_entry_cookie(), name);
-            if listing.is_too_long() {
-                break;
-            }
-        }
+        let Ok(listing) = self.read_whole(dir, fd, state) else { return Ok(None) };
         // Read while it was changed, it is neither the old nor the new one.
         let same = dir.stat().is_ok_and(|stat| State::of(&stat) == state);
         let kept = same.then(|| self.listings.keep(dir.handle, listing));
         Ok(kept.filter(|kept| !kept.is_too_long()))
+    }
+
+    /// Its entries in the order of their cookies, or as they come.
+    pub(super) fn read_whole(
+        &self,
+        dir: &Object,
+        fd: OwnedFd,
+        state: State,
+    ) -> Result<Listing, Errno> {
+        let lasting = self.file_system.has_lasting_cookies();
+        let mut listing = if lasting { Listing::new(state) } else { Listing::by_name(state) };
+        // One more than are kept shows that there are too many.
+        let mut sorted = Sorted::at_most(listing::ENTRIES_MAX + 1, 0);
+        let mut names = Vec::with_capacity(WHOLE_NAMES_BYTES);
+        let mut entries = RawDir::new(fd, names.spare_capacity_mut());
+        while let Some(entry) = entries.next().filter(|_| !listing.is_too_long()) {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            let inode = self.fileid(dir, name, entry.ino());
+            match lasting {
+                true => listing.push(inode, entry.next_entry_cookie(), name),
+                false => sorted.push(name, inode),
+            }
+        }
+        for Named { cookie, name, inode } in sorted.finish().0 {
+            listing.push(inode, cookie, &name);
+        }
+        Ok(listing)
     }
 
     fn list_lines<'l>(
@@ -195,7 +211,7 @@ impl Tree {
     }
 
     /// A descriptor of its own, whose position nobody shares, standing at the cookie.
-    fn open_at(&self, dir: &Object, cookie: u64) -> Result<OwnedFd, Status> {
+    pub(super) fn open_at(&self, dir: &Object, cookie: u64) -> Result<OwnedFd, Status> {
         if i64::try_from(cookie).is_err() {
             return Err(Status::BadCookie);
         }

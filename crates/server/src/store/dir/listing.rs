@@ -53,6 +53,11 @@ pub(super) struct Listing {
     names: Vec<u8>,
     /// There are more entries than are kept, and none here.
     is_too_long: bool,
+    /// Each cookie is above the one before, so that one is found without a look at all.
+    is_ascending: bool,
+    /// Cookies are of names ([`super::sorted`]): also one that is not here, because its entry is
+    /// gone, has its place.
+    is_by_name: bool,
     /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
     asked: AtomicU32,
 }
@@ -74,8 +79,16 @@ impl Listing {
             lines: Vec::new(),
             names: Vec::new(),
             is_too_long: false,
+            is_ascending: true,
+            is_by_name: false,
             asked: AtomicU32::new(0),
         }
+    }
+
+    /// Of a directory whose cookies do not last: its entries come in the order of those that were
+    /// made from their names.
+    pub(super) fn by_name(state: State) -> Self {
+        Self { is_by_name: true, ..Self::new(state) }
     }
 
     pub(super) fn push(&mut self, inode: u64, cookie: u64, name: &[u8]) {
@@ -83,6 +96,7 @@ impl Listing {
             *self = Self { is_too_long: true, ..Self::new(self.state) };
         }
         if !self.is_too_long {
+            self.is_ascending &= self.cookies.last().is_none_or(|&before| before < cookie);
             self.cookies.push(cookie);
             self.names.extend_from_slice(name);
             self.lines.push(Line { inode, end: self.names.len(), met: OnceLock::new() });
@@ -98,6 +112,10 @@ impl Listing {
     pub(super) fn after(&self, cookie: u64) -> Option<impl Iterator<Item = (&Line, &[u8], u64)>> {
         let start = match cookie {
             0 => 0,
+            _ if self.is_by_name && i64::try_from(cookie).is_ok() => {
+                self.cookies.partition_point(|&known| known <= cookie)
+            }
+            _ if self.is_ascending => self.cookies.binary_search(&cookie).ok()? + 1,
             _ => self.cookies.iter().position(|&known| known == cookie)? + 1,
         };
         let mut begin = start.checked_sub(1).map_or(0, |before| self.lines[before].end);
@@ -131,6 +149,11 @@ impl Listings {
         let listing = kept.find(dir).filter(|listing| listing.state == state)?;
         listing.asked.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
         Some(Arc::clone(listing))
+    }
+
+    /// Whether any is kept of a directory, maybe of an older state.
+    pub(super) fn has(&self, dir: &Handle) -> bool {
+        self.kept.read().peek(dir).is_some()
     }
 
     pub(super) fn keep(&self, dir: Handle, listing: Listing) -> Arc<Listing> {
@@ -181,6 +204,29 @@ mod tests {
         assert_eq!(names(&listing, 20).unwrap(), ["11", "12"]);
         assert_eq!(names(&listing, 22).unwrap(), [""; 0]);
         assert_eq!(names(&listing, 23), None);
+    }
+
+    #[test]
+    fn cookies_in_any_order_are_found() {
+        let mut listing = listing(0);
+        [(7, "a"), (3, "b"), (9, "c")]
+            .into_iter()
+            .for_each(|(cookie, name)| listing.push(1, cookie, name.as_bytes()));
+        assert_eq!(names(&listing, 3).unwrap(), ["c"]);
+        assert_eq!(names(&listing, 7).unwrap(), ["b", "c"]);
+        assert_eq!(names(&listing, 8), None);
+    }
+
+    #[test]
+    fn a_listing_by_name_goes_on_behind_what_is_gone() {
+        let state = listing(0).state;
+        let mut listing = Listing::by_name(state);
+        [(3, "a"), (7, "b"), (9, "c")]
+            .into_iter()
+            .for_each(|(cookie, name)| listing.push(1, cookie, name.as_bytes()));
+        assert_eq!(names(&listing, 5).unwrap(), ["b", "c"]);
+        assert_eq!(names(&listing, 7).unwrap(), ["c"]);
+        assert_eq!(names(&listing, 10).unwrap(), [""; 0]);
     }
 
     #[test]

@@ -35,7 +35,12 @@ pub(super) struct Sorted {
 
 impl Sorted {
     pub(super) fn behind(cookie: u64) -> Self {
-        Self { behind: cookie, first: BinaryHeap::new(), is_cut: false, max: ENTRIES_MAX }
+        Self::at_most(ENTRIES_MAX, cookie)
+    }
+
+    /// With so many entries, and not those of a reply.
+    pub(super) fn at_most(max: usize, cookie: u64) -> Self {
+        Self { behind: cookie, first: BinaryHeap::new(), is_cut: false, max }
     }
 
     pub(super) fn push(&mut self, name: &[u8], inode: u64) {
@@ -70,7 +75,7 @@ mod tests {
 
     /// The next reply, with room for `count` entries.
     fn piece(names: &BTreeSet<String>, cookie: u64, count: usize) -> (Vec<Named>, bool) {
-        let mut sorted = Sorted { max: count, ..Sorted::behind(cookie) };
+        let mut sorted = Sorted::at_most(count, cookie);
         names.iter().for_each(|name| sorted.push(name.as_bytes(), 1));
         sorted.finish()
     }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::*;
+use crate::store::dir::listing::State;
 
 /// What a listing gave of one entry.
 #[derive(Debug)]
@@ -122,6 +123,42 @@ fn entries_that_exist_throughout_come_exactly_once() {
         let kept = seen.iter().filter(|name| name.starts_with("keep-"));
         assert_eq!(kept.count(), 3_000);
         assert!(round >= 30, "in pieces");
+    });
+}
+
+/// A tmpfs before Linux 6.6: its listing is made from names, and one that is kept is the same.
+#[test]
+fn what_is_kept_where_cookies_do_not_last_is_what_is_read() {
+    each_kind(|mut at| {
+        Arc::get_mut(&mut at.store.tree).unwrap().file_system.be_an_older_tmpfs();
+        for index in 0..100 {
+            fs::write(at.path(&format!("file-{index}")), "").unwrap();
+        }
+        let root = at.root();
+        let listed = |cookie, count| {
+            let (entries, eof) = piece(&at, &root, cookie, true, count);
+            let plain = entries.into_iter().map(|Listing { name, fileid, cookie, node }| {
+                (name, fileid, cookie, node.map(|node| node.handle))
+            });
+            (plain.collect::<Vec<_>>(), eof)
+        };
+        let (read, eof) = listed(0, 200);
+        assert!(eof && read.len() == 102 && !at.store.tree.listings.has(&root));
+        let dir = at.store.tree.object(&root).unwrap();
+        let (tree, state) = (&at.store.tree, State::of(&dir.stat().unwrap()));
+        let whole = tree.read_whole(&dir, tree.open_at(&dir, 0).unwrap(), state).unwrap();
+        tree.listings.keep(root, whole);
+        let (mut kept, mut cookie, mut eof) = (Vec::new(), 0, false);
+        while !eof {
+            let some;
+            (some, eof) = listed(cookie, 7);
+            cookie = some.last().map_or(cookie, |&(_, _, cookie, _)| cookie);
+            kept.extend(some);
+        }
+        assert_eq!(kept, read);
+        // Its entry is gone.
+        let between = read[50].2 - 1;
+        assert_eq!(listed(between, 200).0, read[50..]);
     });
 }
 
