@@ -166,9 +166,7 @@ impl<'a> Walk<'a> {
         let Wrong { fault, what } = wrong;
         let (causes, is_optional) = (causes(phase, fault, &self.known), phase.is_optional());
         self.ended(phase, since, Outcome::Failed(Failed { what, causes, is_optional }));
-        // Whoever says no is there.
-        let is_answer = !matches!(fault, Fault::Silent | Fault::Unresolved | Fault::Unreachable);
-        self.known.is_alive |= is_answer;
+        self.known.is_alive |= is_answer(fault);
         if is_optional { Ok(()) } else { Err(Ended) }
     }
 
@@ -465,6 +463,11 @@ impl Wrong {
     fn is_of_version(&self) -> bool {
         matches!(self.fault, Fault::NoProgram | Fault::NoVersion { .. })
     }
+}
+
+/// Whoever says no is there.
+fn is_answer(fault: Fault) -> bool {
+    !matches!(fault, Fault::Silent | Fault::Unresolved | Fault::Unreachable)
 }
 
 /// The address that mounts choose, IPv4 first, and what there is.

@@ -4,6 +4,8 @@
 //! Response times come as histograms whose buckets are powers of two: a percentile is exact to its
 //! bucket, and stated as the point inside at which a uniform bucket has it.
 
+mod histogram;
+
 use std::collections::{BTreeMap, HashMap};
 
 use counters::Problem;
@@ -11,6 +13,8 @@ use counters::exposition::{self, Series};
 use counters::rates::Span;
 use serde::Serialize;
 
+use self::histogram::Histogram;
+pub use self::histogram::Percentiles;
 use crate::cached::{OurCache, OurHits};
 
 /// A page that was read at one time.
@@ -153,15 +157,6 @@ pub struct OurStage {
     pub stage: String,
     pub count: f64,
     pub ms: Percentiles,
-}
-
-/// The mean, and what so many of a hundred take at most; none where nothing was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Percentiles {
-    pub mean: Option<f64>,
-    pub p50: Option<f64>,
-    pub p95: Option<f64>,
-    pub p99: Option<f64>,
 }
 
 impl Page {
@@ -487,66 +482,6 @@ impl Sums {
             phases_ms_mean: phases.map(|(name, s)| (name.clone(), s * 1e3 / self.calls)).collect(),
             in_service_mean: since.per_s(self.response.sum_s),
         }
-    }
-}
-
-/// Counts up to bounds in seconds, in ascending order, of one or several series.
-#[derive(Clone, Debug, Default)]
-struct Histogram {
-    /// Bound and how many are not above it.
-    cumulated: Vec<(f64, f64)>,
-    sum_s: f64,
-}
-
-impl Histogram {
-    fn bucket(&mut self, one: &Series, count: f64) {
-        let Some(bound) = one.label("le").and_then(|le| le.parse::<f64>().ok()) else { return };
-        self.put(bound, count);
-    }
-
-    fn put(&mut self, bound: f64, count: f64) {
-        let at = self.cumulated.partition_point(|(known, _)| *known < bound);
-        match self.cumulated.get_mut(at) {
-            Some((known, sum)) if *known == bound => *sum += count,
-            _ => self.cumulated.insert(at, (bound, count)),
-        }
-    }
-
-    /// All pages have the same bounds, so that counts of one bound add up.
-    fn add(&mut self, other: &Self) {
-        for (bound, count) in &other.cumulated {
-            self.put(*bound, *count);
-        }
-        self.sum_s += other.sum_s;
-    }
-
-    fn count(&self) -> f64 {
-        self.cumulated.last().map_or(0.0, |(_, count)| *count)
-    }
-
-    fn percentiles(&self) -> Percentiles {
-        let count = self.count();
-        let mean = (count > 0.0).then(|| self.sum_s * 1e3 / count);
-        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| self.quantile_ms(share));
-        Percentiles { mean, p50, p95, p99 }
-    }
-
-    /// Inside of the bucket, in proportion; the lower bound of the last one, which has no upper.
-    fn quantile_ms(&self, share: f64) -> Option<f64> {
-        let rank = share * self.count();
-        if rank <= 0.0 {
-            return None;
-        }
-        let (mut low, mut below) = (0.0, 0.0);
-        for &(bound, count) in &self.cumulated {
-            if count >= rank && count > below {
-                let part = (rank - below) / (count - below);
-                let at = if bound.is_finite() { low + (bound - low) * part } else { low };
-                return Some(at * 1e3);
-            }
-            (low, below) = (bound, count);
-        }
-        None
     }
 }
 
