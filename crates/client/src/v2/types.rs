@@ -91,12 +91,14 @@ pub(super) fn to_set(of: &Sattr3, now: Timeval) -> Option<Sattr2> {
     if size == Some(u32::MAX) {
         return None;
     }
-    // Servers take the mark for both times at once.
+    // Servers take the mark for both times at once. With a size it is sent for one, too: who may
+    // write may do that, and only the owner sets a time that he gives.
     let both = (of.atime, of.mtime) == (SetTime::ServerTime, SetTime::ServerTime);
+    let is_marked = both || of.size.is_some();
     let servers = Timeval { seconds: now.seconds, useconds: USECONDS_SERVER_TIME };
     let time = |set| match set {
         SetTime::DontChange => None,
-        SetTime::ServerTime if both => Some(servers),
+        SetTime::ServerTime if is_marked => Some(servers),
         SetTime::ServerTime => Some(now),
         SetTime::ClientTime(NfsTime { seconds, nseconds }) => {
             Some(Timeval { seconds, useconds: nseconds / 1000 })
@@ -189,6 +191,9 @@ mod tests {
         assert_eq!(both.atime, both.mtime);
         let one = to_set(&Sattr3 { atime, ..Sattr3::default() }, NOW).unwrap();
         assert_eq!((one.atime, one.mtime), (Some(NOW), None));
+        // What an open for writing sends that cuts the file.
+        let cut = to_set(&Sattr3 { size: Some(0), mtime, ..Sattr3::default() }, NOW).unwrap();
+        assert_eq!((cut.atime, cut.mtime), (None, both.mtime));
     }
 
     #[test]
