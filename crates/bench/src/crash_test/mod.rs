@@ -64,8 +64,9 @@ pub struct CrashTest {
     /// Calls of each at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = count(1..=64))]
     outstanding: u32,
-    /// What the load has, separated by commas: data (WRITE, COMMIT), names, attributes (SETATTR).
-    /// Names alone find a server that does not sync them: it does so with data.
+    /// What the load has, separated by commas: data (WRITE, COMMIT), names, attributes (SETATTR),
+    /// reads (READ, compared at once: for what has a cache). Names alone find a server that does
+    /// not sync them: it does so with data.
     #[arg(
         long,
         value_name = "LIST",
@@ -92,6 +93,15 @@ pub struct CrashTest {
     /// How long the server may take to answer after its restart.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = time)]
     back_within: Nanos,
+    /// A server behind this one, which gets everything from it a little later: an origin whose
+    /// proxy answers from a log. After each comparison of the server the same is compared there,
+    /// by names, bytes and attributes.
+    #[arg(long, value_name = "URL", value_parser = values::target)]
+    behind: Option<Target>,
+    /// How long it may take until all that was promised is there.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    #[arg(requires = "behind")]
+    behind_within: Nanos,
     /// How long a call may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     reply_limit: Nanos,
@@ -108,6 +118,7 @@ enum Calls {
     Data,
     Names,
     Attributes,
+    Reads,
 }
 
 fn kind(name: &str) -> Result<Kind, String> {
@@ -143,11 +154,13 @@ impl CrashTest {
                 data: self.calls.contains(&Calls::Data),
                 names: self.calls.contains(&Calls::Names),
                 attributes: self.calls.contains(&Calls::Attributes),
+                reads: self.calls.contains(&Calls::Reads),
             },
             file_bytes_max: self.file_size,
             load: (self.load / LOAD_LEAST, self.load),
             retransmits: self.retransmit,
             answer_limit: self.back_within,
+            behind_limit: self.behind_within,
         }
     }
 
@@ -155,6 +168,7 @@ impl CrashTest {
         Killed {
             clock: clock.clone(),
             target: self.target.clone(),
+            behind: self.behind.clone(),
             mount: target::options(&self.target, self.reply_limit, Shape::default()),
             kill: self.kill.clone(),
             restart: self.restart.clone(),
@@ -169,7 +183,8 @@ impl Workload for CrashTest {
     type Measured = Shown;
 
     fn plan(&self) -> Result<(), Failure> {
-        if self.target.version == Version::Two || self.target.protocol == Protocol::Udp {
+        let cannot = |of: &Target| of.version == Version::Two || of.protocol == Protocol::Udp;
+        if cannot(&self.target) || self.behind.as_ref().is_some_and(cannot) {
             let what = "the load needs version 3, over TCP";
             return Err(Failure::usage(what, "without version=2 and proto=udp"));
         }

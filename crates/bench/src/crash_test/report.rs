@@ -20,9 +20,11 @@ pub(super) fn line(number: u32, round: &Round) -> String {
         lost => format!("{lost} LOST"),
     };
     let calls = round.calls();
+    let behind = round.behind.map(|behind| format!(", behind it the same after {behind}"));
+    let behind = behind.unwrap_or_default();
     format!(
         "round {number}: killed after {load} and {calls} answers; back after {outage}; {files} \
-         files checked, {lost}\n"
+         files checked{behind}, {lost}\n"
     )
 }
 
@@ -57,6 +59,10 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
     );
     if args.retransmit {
         text += &retransmitted(&again(shown));
+    }
+    let behind = shown.rounds.iter().filter_map(|round| round.behind).max();
+    if let (Some(url), Some(longest)) = (&args.behind, behind) {
+        text += &format!("behind      {url} had the same within {longest}\n");
     }
     let (refused, refusal) = (sum(shown, |round| round.refused), first_refusal(shown));
     if let Some(refusal) = refusal {
@@ -126,6 +132,9 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
         ("held", shown.held.iter().map(|kind| kind.name()).collect()),
     ];
     records::parameters(&mut record, given);
+    if let Some(longest) = shown.rounds.iter().filter_map(|round| round.behind).max() {
+        record.metric("behind_s_max", longest.as_secs_f64(), "s");
+    }
     let retransmitted = args.retransmit.then(|| retransmissions(shown));
     for (name, count, unit) in counts(shown).into_iter().chain(retransmitted.into_iter().flatten())
     {

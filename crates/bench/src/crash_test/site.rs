@@ -22,6 +22,7 @@ const START_LIMIT: Nanos = Nanos::from_millis(500);
 pub(super) struct Killed {
     pub(super) clock: Clock,
     pub(super) target: Target,
+    pub(super) behind: Option<Target>,
     pub(super) mount: mount::Options,
     pub(super) kill: String,
     pub(super) restart: String,
@@ -33,8 +34,11 @@ impl Site for Killed {
     type Trouble = Failure;
 
     async fn connect(&self) -> Result<Session, ClientError> {
-        let mounted = mount::mount(&self.clock, &self.target, &self.mount).await?;
-        Ok(mounted.session.patient(&self.clock, Some(self.reply_limit)))
+        self.session(&self.target).await
+    }
+
+    async fn behind(&self) -> Option<Result<Session, ClientError>> {
+        Some(self.session(self.behind.as_ref()?).await)
     }
 
     async fn kill(&self) -> Result<(), Failure> {
@@ -60,6 +64,11 @@ impl Site for Killed {
 }
 
 impl Killed {
+    async fn session(&self, target: &Target) -> Result<Session, ClientError> {
+        let mounted = mount::mount(&self.clock, target, &self.mount).await?;
+        Ok(mounted.session.patient(&self.clock, Some(self.reply_limit)))
+    }
+
     /// Whether a command ends within this time; one that goes on is left alone.
     async fn has_ended(&self, option: &str, line: &str, limit: Nanos) -> Result<bool, Failure> {
         let advice = "the command as sh takes it, by hand";

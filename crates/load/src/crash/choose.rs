@@ -20,6 +20,8 @@ const FILES_LEAST: usize = 8;
 const DIRS_MAX: usize = 4;
 /// Most bytes of a WRITE.
 const WRITE_BYTES_MAX: u64 = 64 << 10;
+/// Most bytes of a READ.
+const READ_BYTES_MAX: u64 = 128 << 10;
 /// With more contents that a byte may have, the next WRITE there is stable.
 const OPEN_MAX: usize = 8;
 /// The block of file systems and logs.
@@ -27,11 +29,12 @@ const BLOCK: u64 = 4096;
 /// How often something is drawn that cannot be done now, before there is nothing to do.
 const DRAWS_MAX: u32 = 100;
 
-/// Parts of a hundred.
-const SHARES: [(Sort, u32); 13] = [
+/// Parts of a hundred, and reads besides.
+const SHARES: [(Sort, u32); 14] = [
     (Sort::WriteStable, 26),
     (Sort::WriteUnstable, 22),
     (Sort::Commit, 8),
+    (Sort::Read, 30),
     (Sort::Create, 12),
     (Sort::Remove, 7),
     (Sort::Rename, 6),
@@ -49,6 +52,7 @@ enum Sort {
     WriteStable,
     WriteUnstable,
     Commit,
+    Read,
     Create,
     Remove,
     Rename,
@@ -84,6 +88,7 @@ impl Chooser<'_> {
             Sort::WriteStable => self.write(generation, true),
             Sort::WriteUnstable => self.write(generation, false),
             Sort::Commit => self.commit(),
+            Sort::Read => self.read(),
             Sort::Create => {
                 let how = [How::Unchecked, How::Guarded, How::Exclusive][self.rng.usize(0..3)];
                 Some(Operation::Create { name: self.free(None)?, how, mode: self.mode() })
@@ -132,6 +137,7 @@ impl Chooser<'_> {
         let calls = self.options.calls;
         let is_wanted = |sort: &Sort| match sort {
             Sort::WriteStable | Sort::WriteUnstable | Sort::Commit => calls.data,
+            Sort::Read => calls.reads,
             Sort::Truncate | Sort::SetMode | Sort::SetTime => calls.attributes,
             Sort::Create => calls.names || !has_files,
             _ => calls.names,
@@ -225,6 +231,16 @@ impl Chooser<'_> {
         let offset = if self.rng.bool() { offset / BLOCK * BLOCK } else { offset };
         let offset = offset.min(most - bytes);
         offset..offset + bytes
+    }
+
+    /// Bytes that nobody is writing.
+    fn read(&mut self) -> Option<Operation> {
+        let (file, size) = self.file()?;
+        let offset = self.rng.u64(0..=size.saturating_sub(1)) / BLOCK * BLOCK;
+        let span = offset..size.min(offset + READ_BYTES_MAX);
+        let object = self.tree.object(file)?;
+        let bytes = u32::try_from(span.end - span.start).ok()?;
+        (bytes > 0 && object.admits(&span)).then_some(Operation::Read { file, offset, bytes })
     }
 
     fn commit(&mut self) -> Option<Operation> {

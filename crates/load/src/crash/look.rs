@@ -49,10 +49,37 @@ impl Worker {
             Some(top) => look.tree(&mut tree, top).await?,
             None => look.lose(Kind::Names, format!("{name} is gone, with all that is in it")),
         }
-        if look.lost.is_empty() {
+        if look.lost.is_empty() && look.part.lost.is_empty() {
             self.tree = Some(tree);
         }
         Ok((look.part, look.lost))
+    }
+
+    /// What another server that serves the same does not have, or has otherwise; while things are
+    /// on their way to it, also what is missing in the midst of a comparison.
+    pub(super) async fn look_behind(
+        &self,
+        session: &Session,
+        parent: FileHandle,
+    ) -> Outcome<Vec<Lost>> {
+        let Some(tree) = &self.tree else { return Ok(Vec::new()) };
+        let mut tree = tree.elsewhere();
+        let mut look = Look { session, part: Round::default(), lost: Vec::new() };
+        let looked = match found(session, parent, &self.name()).await? {
+            Some(top) => look.tree(&mut tree, top).await,
+            None => {
+                look.lose(Kind::Names, format!("{} is not there", self.name()));
+                Ok(())
+            }
+        };
+        match looked {
+            // It was removed or replaced meanwhile.
+            Err(error) if error.status().is_some() => {
+                look.lose(Kind::Names, error.to_string());
+                Ok(look.lost)
+            }
+            looked => looked.map(|()| look.lost),
+        }
     }
 }
 

@@ -82,11 +82,13 @@ pub struct Calls {
     pub names: bool,
     /// SETATTR.
     pub attributes: bool,
+    /// READs of what nobody is writing just then, whose bytes are compared at once.
+    pub reads: bool,
 }
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { data: true, names: true, attributes: true }
+        Self { data: true, names: true, attributes: true, reads: false }
     }
 }
 
@@ -108,6 +110,8 @@ pub struct Options {
     pub retransmits: bool,
     /// How long a server may take to answer again.
     pub answer_limit: Nanos,
+    /// How long the server behind it may take to have everything.
+    pub behind_limit: Nanos,
 }
 
 /// A server, and who ends and starts it.
@@ -116,6 +120,11 @@ pub trait Site {
 
     /// A session over a new connection that is not made again when it breaks.
     fn connect(&self) -> impl Future<Output = Result<Session, ClientError>> + Send;
+
+    /// A session with a server behind this one, which gets everything from it a little later.
+    fn behind(&self) -> impl Future<Output = Option<Result<Session, ClientError>>> + Send {
+        std::future::ready(None)
+    }
 
     /// Ends the server; it is gone when this is done.
     fn kill(&self) -> impl Future<Output = Result<(), Self::Trouble>> + Send;
@@ -134,6 +143,8 @@ pub struct Round {
     pub load: Nanos,
     /// From the end of the kill to the first answer.
     pub outage: Nanos,
+    /// From there until the server behind it was seen to have everything, if there is one.
+    pub behind: Option<Nanos>,
     /// Calls that were answered with success, by procedure.
     pub answered: BTreeMap<&'static str, u64>,
     /// Calls that were not answered.
@@ -193,6 +204,8 @@ pub struct Trial<S> {
 
 /// How often a server that does not answer is tried.
 const TRY_AGAIN: Nanos = Nanos::from_millis(50);
+/// How often a server behind is looked at again.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(200);
 /// How long a call may wait while it is looked whether the server is there.
 const TRY_LIMIT: Nanos = Nanos::from_secs(5);
 
@@ -265,6 +278,7 @@ impl<S: Site> Trial<S> {
                 self.retransmit(&mut round).await?;
             }
             self.look(&session, &mut round).await?;
+            self.look_behind(&mut round).await?;
         } else {
             self.begin_anew(&session, &mut round).await?;
         }
@@ -334,6 +348,46 @@ impl<S: Site> Trial<S> {
         Ok(())
     }
 
+    /// Compares what the server behind this one has, until that is everything or time is up.
+    async fn look_behind(&mut self, round: &mut Round) -> Result<(), S::Trouble> {
+        let Some(session) = self.site.behind().await else { return Ok(()) };
+        let (session, begun) = (session?, self.clock.now());
+        loop {
+            let all = self.missing(&session).await?;
+            let took = self.clock.now().since(begun);
+            if all.iter().all(Vec::is_empty) {
+                round.behind = Some(took);
+                return Ok(());
+            }
+            if took >= self.options.behind_limit {
+                for (worker, lost) in self.workers.iter_mut().zip(all) {
+                    if !lost.is_empty() {
+                        worker.tree = None;
+                    }
+                    lost.into_iter().for_each(|lost| round.lose(lost.of("at the server behind")));
+                }
+                return Ok(());
+            }
+            self.clock.sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// What each worker misses at the server behind this one.
+    async fn missing(&self, session: &Session) -> Result<Vec<Vec<Lost>>, ClientError> {
+        let scratch = match self.scratch.at(session).await {
+            Ok(scratch) => scratch,
+            Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
+                let what = format!("{} is not there", self.scratch.name());
+                let lost = Lost { kind: Kind::Names, what, bytes: 0 };
+                return Ok(self.workers.iter().map(|_| vec![lost.clone()]).collect());
+            }
+            Err(error) => return Err(error),
+        };
+        let dir = scratch.dir();
+        let looking = self.workers.iter().map(|worker| worker.look_behind(session, dir));
+        join_all(looking).await.into_iter().collect()
+    }
+
     /// Removes the directory.
     ///
     /// # Errors
@@ -355,5 +409,7 @@ impl Round {
         self.refusal = self.refusal.take().or(part.refusal);
         self.files += part.files;
         self.bytes += part.bytes;
+        self.more += part.more;
+        part.lost.into_iter().for_each(|lost| self.lose(lost));
     }
 }

@@ -45,6 +45,11 @@ pub enum Operation {
         offset: u64,
         bytes: u32,
     },
+    Read {
+        file: Number,
+        offset: u64,
+        bytes: u32,
+    },
     Truncate {
         file: Number,
         size: u64,
@@ -93,6 +98,7 @@ impl Operation {
             Self::Write { stable: StableHow::Unstable, .. } => "WRITE unstable",
             Self::Write { .. } => "WRITE stable",
             Self::Commit { .. } => "COMMIT",
+            Self::Read { .. } => "READ",
             Self::Truncate { .. } | Self::SetMode { .. } | Self::SetTime { .. } => "SETATTR",
             Self::Create { .. } => "CREATE",
             Self::MakeDir { .. } => "MKDIR",

@@ -52,7 +52,8 @@ impl Sents {
     /// A call is about to be sent. WRITEs are not kept: the replies to some need not outlive a
     /// restart (docs/semantics.md), and neither does what they would be held to.
     pub(super) fn push(&mut self, sent: Sent) {
-        if !matches!(sent.ticket.operation, Operation::Write { .. } | Operation::Commit { .. }) {
+        use Operation::{Commit, Read, Write};
+        if !matches!(sent.ticket.operation, Write { .. } | Commit { .. } | Read { .. }) {
             self.0.push_back(sent);
         }
     }

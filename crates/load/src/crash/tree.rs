@@ -150,6 +150,12 @@ impl Tree {
             Operation::SetTime { object, seconds } => {
                 self.may_be(*object, *seconds, |of| &mut of.times);
             }
+            Operation::Read { file, offset, bytes } => {
+                let span = *offset..offset + u64::from(*bytes);
+                if let Some(object) = self.objects.get_mut(file) {
+                    object.uses.spans.push(span);
+                }
+            }
             Operation::Commit { .. } => {}
             _ => self.doubt(number, &operation),
         }
@@ -208,6 +214,10 @@ impl Tree {
                     content.committed(*offset..end, verifier, ticket.number);
                 }
             }
+            (Operation::Read { file, offset, .. }, _) => {
+                let Some(object) = self.objects.get_mut(file) else { return };
+                object.uses.spans.retain(|other| other.start != *offset);
+            }
             (Operation::Truncate { file, size }, _) => {
                 if let Some(content) = self.objects.get_mut(file).and_then(Object::content_mut) {
                     content.truncated(*size);
@@ -251,14 +261,18 @@ impl Tree {
     /// Objects and directories that a call is about are used by it, or not any more.
     fn claim(&mut self, operation: &Operation, begins: bool) {
         let alone: Vec<Number> = match operation {
-            Operation::Write { .. } | Operation::Commit { .. } => Vec::new(),
+            Operation::Write { .. } | Operation::Commit { .. } | Operation::Read { .. } => {
+                Vec::new()
+            }
             Operation::Truncate { file, .. } => vec![*file],
             Operation::SetMode { object, .. } | Operation::SetTime { object, .. } => vec![*object],
             Operation::Link { file, .. } => vec![*file],
             _ => operation.keys().filter_map(|key| self.named(key)).collect(),
         };
         let shared: Vec<Number> = match operation {
-            Operation::Write { file, .. } | Operation::Commit { file, .. } => vec![*file],
+            Operation::Write { file, .. }
+            | Operation::Commit { file, .. }
+            | Operation::Read { file, .. } => vec![*file],
             _ => operation.keys().map(|key| key.dir).collect(),
         };
         for number in alone {
@@ -271,6 +285,13 @@ impl Tree {
                 *shared = if begins { *shared + 1 } else { shared.saturating_sub(1) };
             }
         }
+    }
+
+    /// The same as another server has it that serves the same: handles and numbers are its own.
+    pub(super) fn elsewhere(&self) -> Self {
+        let mut tree = self.clone();
+        tree.objects.values_mut().for_each(|object| (object.handle, object.fileid) = (None, None));
+        tree
     }
 
     /// Nothing is under way any more; what was not answered stays open.

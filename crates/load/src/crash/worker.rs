@@ -10,10 +10,11 @@ use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NewObject, NfsTime, Sattr3, SetTime};
 
 use super::content::{Generation, bytes};
+use super::object::Object;
 use super::operation::{How, Key, Operation};
 use super::retransmit::{Sent, Sents};
 use super::tree::{Answer, Tree};
-use super::{Options, Round, choose};
+use super::{Lost, Options, Round, choose};
 use crate::scratch::directory;
 
 /// So many refused calls in a round are enough to see that a server does not let us.
@@ -83,10 +84,12 @@ impl Worker {
             }
             match calls.next().await {
                 None => return,
-                Some((Sent { ticket, .. }, Ok(answer))) => {
+                Some((Sent { ticket, .. }, Ok((answer, data)))) => {
                     self.tally.open -= 1;
                     let answered = &mut self.tally.answered;
                     *answered.entry(ticket.operation.procedure()).or_default() += 1;
+                    let wrong = wrong(tree, &ticket.operation, &data);
+                    wrong.into_iter().for_each(|lost| self.tally.lose(lost));
                     tree.answered(&ticket, answer);
                     self.sent.answered(&ticket, answer);
                 }
@@ -104,9 +107,29 @@ impl Worker {
     }
 }
 
-async fn call(session: &Session, sent: Sent) -> (Sent, Result<Answer, ClientError>) {
+/// What is wrong with bytes that were read while nobody wrote there.
+fn wrong(tree: &Tree, operation: &Operation, data: &[u8]) -> Vec<Lost> {
+    let Operation::Read { file, offset, .. } = operation else { return Vec::new() };
+    let content = tree.object(*file).and_then(Object::content);
+    let lost = content.map(|content| content.compare(*offset, data)).unwrap_or_default();
+    lost.into_iter()
+        .map(|lost| lost.of(&format!("a READ before the kill, of file {file}")))
+        .collect()
+}
+
+/// What was answered; of a READ also the bytes.
+async fn call(session: &Session, sent: Sent) -> (Sent, Result<(Answer, Bytes), ClientError>) {
     sent.has_xid(session.rpc().next_xid());
-    let answer = perform(session, &sent.ticket.operation, sent.handles).await;
+    let answer = match sent.ticket.operation {
+        Operation::Read { offset, bytes, .. } => {
+            let read = session.read(sent.handles.0, offset, bytes).await;
+            read.map(|read| (Answer::Done, read.data))
+        }
+        ref operation => {
+            let answer = perform(session, operation, sent.handles).await;
+            answer.map(|answer| (answer, Bytes::new()))
+        }
+    };
     (sent, answer)
 }
 
@@ -117,6 +140,7 @@ fn handles(tree: &Tree, operation: &Operation) -> Option<(FileHandle, FileHandle
     match operation {
         Operation::Write { file, .. }
         | Operation::Commit { file, .. }
+        | Operation::Read { file, .. }
         | Operation::Truncate { file, .. } => of(*file).map(|file| (file, file)),
         Operation::SetMode { object, .. } | Operation::SetTime { object, .. } => {
             of(*object).map(|object| (object, object))
@@ -145,6 +169,10 @@ pub(super) async fn perform(
         Operation::Commit { offset, bytes, .. } => {
             let verifier = session.commit(first, *offset, *bytes).await?.reply.verf;
             Ok(Answer::Committed { verifier })
+        }
+        Operation::Read { offset, bytes, .. } => {
+            session.read(first, *offset, *bytes).await?;
+            Ok(Answer::Done)
         }
         Operation::Truncate { size, .. } => {
             set(session, first, Sattr3 { size: Some(*size), ..Sattr3::default() }).await

@@ -70,6 +70,7 @@ fn rounds_with(
                 calls: Calls::default(),
                 retransmits,
                 answer_limit: Nanos::from_secs(60),
+                behind_limit: Nanos::ZERO,
             };
             let machine = Machine { client, server, seed: AtomicU64::new(seed << 8) };
             let mut trial = Trial::begin(stage.clock(), machine, options, "trial").await.unwrap();
