@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::disk::{Counts, Disk, Served};
-use super::scenes::{Scene, Server};
+use super::scenes::{Ends, Scene, Server};
 use crate::host::child::{finish, text};
 use crate::host::tools;
 
-const HOST: &str = "10.77.0.1";
+pub(super) const HOST: &str = "10.77.0.1";
 pub(super) const GUEST: &str = "10.77.0.2";
 const ADDRESS: [u8; 4] = [10, 77, 0, 2];
 const TAP: &str = "tap0";
@@ -36,6 +36,7 @@ pub(super) struct Machine {
     kernel: PathBuf,
     root_disk: PathBuf,
     served: Served,
+    ends: Ends,
     running: Option<Child>,
     rng: fastrand::Rng,
     pub(super) sectors_lost: u64,
@@ -78,19 +79,28 @@ impl Machine {
             Server::Nfskit(options) => ("nfskit", options),
             Server::Kernel(option) => ("knfsd", option),
             Server::Ganesha => ("ganesha", ""),
+            Server::Proxy(options) => ("proxy", options),
+            Server::Mount(options) => ("mount", options),
+        };
+        let ends = match scene.ends {
+            Ends::Power => "power",
+            Ends::Process => "process",
         };
         let settings = format!(
             "HOST={HOST}\nGUEST={GUEST}\nDISK_PORT={port}\nDISK_BYTES={bytes}\n\
              FILE_SYSTEM={}\nMOUNT_OPTIONS='{}'\nSERVER={server}\n\
-             SERVER_OPTIONS='{server_options}'\nNFSKIT='{}'\n",
+             SERVER_OPTIONS='{server_options}'\nORIGIN='nfs://{HOST}{}'\nENDS={ends}\n\
+             NFSKIT='{}'\n",
             scene.file_system.name(),
             scene.options,
+            super::origin::PLACE,
             nfskit.display()
         );
         let files = [
             ("env", settings.as_str()),
             ("guest.sh", include_str!("scripts/guest.sh")),
             ("nbd.py", include_str!("scripts/nbd.py")),
+            ("mount.py", include_str!("scripts/mount.py")),
             ("ganesha.conf", include_str!("scripts/ganesha.conf")),
         ];
         for (name, content) in files {
@@ -99,7 +109,8 @@ impl Machine {
         let (kernel, root_disk) = (guest.join("linux.uml"), guest.join("rootfs.img"));
         let rng = fastrand::Rng::with_seed(seed);
         let (running, sectors_lost, cuts) = (None, 0, 0);
-        Ok(Self { folder, kernel, root_disk, served, running, rng, sectors_lost, cuts })
+        let ends = scene.ends;
+        Ok(Self { folder, kernel, root_disk, served, ends, running, rng, sectors_lost, cuts })
     }
 
     /// Switches it on.
@@ -154,11 +165,11 @@ impl Machine {
         self.served.disk.lock().map_or_else(|_| Counts::default(), |disk| disk.counts)
     }
 
-    fn has_died(&mut self) -> bool {
+    pub(super) fn has_died(&mut self) -> bool {
         self.running.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
-    fn with_console(&self, what: &str) -> String {
+    pub(super) fn with_console(&self, what: &str) -> String {
         let console = fs::read(self.console()).unwrap_or_default();
         let console = String::from_utf8_lossy(&console).into_owned();
         let lines: Vec<&str> = console.lines().collect();
@@ -186,6 +197,40 @@ impl Machine {
         }
     }
 
+    /// The server ends as the scene has it.
+    pub(super) fn end_server(&mut self) -> Result<(), String> {
+        match self.ends {
+            Ends::Power => self.cut(),
+            Ends::Process => {
+                self.signal("kill", "killed")?;
+                self.cuts += 1;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn begin_server(&mut self) -> Result<(), String> {
+        match self.ends {
+            Ends::Power => self.boot(),
+            Ends::Process => self.signal("start", "started"),
+        }
+    }
+
+    /// Has the guest do something with its server; it sees our files.
+    fn signal(&mut self, word: &str, done: &str) -> Result<(), String> {
+        let file = |name: &str| self.folder.join("job").join(name);
+        let failed = |error: std::io::Error| format!("{word}: {error}");
+        fs::write(file(word), "").map_err(failed)?;
+        let (done, until) = (file(done), Instant::now() + SOON);
+        while !done.exists() {
+            if Instant::now() >= until || self.has_died() {
+                return Err(self.with_console(&format!("the guest does not {word} its server")));
+            }
+            thread::sleep(POLL);
+        }
+        fs::remove_file(done).map_err(failed)
+    }
+
     /// Carries out commands until the last: a line of one pipe is a command, and one of the other
     /// says how it went.
     pub(super) fn carry_out(&mut self, switch: &Switch) -> Result<(), String> {
@@ -195,8 +240,8 @@ impl Machine {
             let asked = File::open(&switch.ask).map_err(failed)?;
             BufReader::new(asked).read_line(&mut word).map_err(failed)?;
             let done = match word.trim() {
-                "cut" => self.cut(),
-                "boot" => self.boot(),
+                "cut" => self.end_server(),
+                "boot" => self.begin_server(),
                 _ => return Ok(()),
             };
             if let Err(why) = &done {

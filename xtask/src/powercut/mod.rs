@@ -8,6 +8,9 @@
 //!     disk.rs: a disk with a volatile cache ── NBD ────────┘
 //! ```
 //!
+//! Proxies and mounts in the guest have an origin outside, which stays (`origin.rs`): crash-test
+//! compares what it has with what the proxy had answered, and `mounted.rs` works on mounts.
+//!
 //! The guest dies as a machine does whose power is gone: with its page cache, and with what its
 //! disk was given and has not flushed, but for any sectors of it. What clients were promised is
 //! known outside, by `nfskit crash-test`. Servers and disks with a mistake show that it would be
@@ -15,24 +18,35 @@
 
 mod disk;
 mod machine;
+mod mounted;
+mod origin;
 mod scenes;
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 
 use self::disk::Counts;
 use self::machine::{GUEST, Machine, Switch, make_network};
-use self::scenes::{Expected, OURS, SCENES, Scene};
+use self::origin::Origin;
+use self::scenes::{Expected, OURS, SCENES, Scene, Server};
 use crate::guest::image::Image;
 use crate::guest::missing;
+use crate::host::child::text;
 use crate::host::{build, isolate, scratch};
 
 /// A boot, a look at the file system and the start of a server, on a busy machine.
 const BACK_WITHIN: &str = "60s";
+
+/// Where a proxy in the guest has its counters.
+const METRICS: u16 = 9150;
+/// Work between two kills of a mount, at most.
+const LOAD_OF_MOUNTS: Duration = Duration::from_secs(4);
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "powercut-inside";
@@ -153,6 +167,11 @@ impl Run<'_> {
     fn play(&self, scene: &Scene) -> Result<String, String> {
         let folder = self.scratch.join(scene.name);
         let mut machine = Machine::new(scene, folder.clone(), self.guest, self.nfskit, self.seed)?;
+        let has_origin = matches!(scene.server, Server::Proxy(_) | Server::Mount(_));
+        let origin = has_origin.then(|| Origin::start(self.nfskit, &folder)).transpose()?;
+        if let (Server::Mount(_), Some(origin)) = (scene.server, &origin) {
+            return self.play_mount(scene, machine, origin, &folder);
+        }
         let switch = Switch::make(&folder)?;
         machine.boot()?;
         machine.await_server(scene.server.export().1)?;
@@ -166,9 +185,19 @@ impl Run<'_> {
         let (mut machine, carried_out) = working.join().map_err(|_| "the machine has panicked")?;
         carried_out?;
         let found = tested?;
+        if let Some(origin) = origin {
+            if found.is_empty() {
+                origin.await_empty()?;
+            }
+            origin.stop()?;
+        }
         // The last boot ends as the others.
         let (cuts, sectors) = (machine.cuts, machine.sectors_lost);
         let Counts { writes, bytes_written, flushes } = machine.counts();
+        let cached = match scene.server {
+            Server::Proxy(_) => cached()?,
+            _ => String::new(),
+        };
         machine.cut()?;
         let lost: Vec<&str> = found.iter().map(String::as_str).collect();
         let what = match lost.is_empty() {
@@ -177,7 +206,7 @@ impl Run<'_> {
         };
         let what = format!(
             "{what} in {cuts} cuts; of the disk {sectors} sectors, of {writes} writes with {} MiB \
-             and {flushes} flushes",
+             and {flushes} flushes{cached}",
             bytes_written >> 20
         );
         match scene.expected {
@@ -185,6 +214,33 @@ impl Run<'_> {
             Expected::Lost(kinds) if lost.iter().any(|kind| kinds.contains(kind)) => Ok(what),
             Expected::NothingLost => Err(what),
             Expected::Lost(kinds) => Err(format!("{what}; expected one of {}", kinds.join(", "))),
+        }
+    }
+
+    /// The same of a mount, which has its own oracle.
+    fn play_mount(
+        &self,
+        scene: &Scene,
+        mut machine: Machine,
+        origin: &Origin,
+        folder: &Path,
+    ) -> Result<String, String> {
+        let job = folder.join("job");
+        let is_planted = scene.expected != Expected::NothingLost;
+        let mut play = mounted::Play::new(&job, origin, self.seed, is_planted)?;
+        let rounds = self.rounds.parse().map_err(|_| "--rounds is a number".to_owned())?;
+        machine.boot()?;
+        let found = play.rounds(&mut machine, rounds, LOAD_OF_MOUNTS)?;
+        let what = format!(
+            "{} files closed, {} kills, {} sectors of the disk lost",
+            found.closed, machine.cuts, machine.sectors_lost
+        );
+        machine.cut()?;
+        match (found.lost.len(), is_planted) {
+            (0, false) => Ok(format!("nothing wrong read, nothing lost; {what}")),
+            (0, true) => Err(format!("{what}; what was planted is not found")),
+            (count, true) => Ok(format!("{count} wrong reads, as planted; {what}")),
+            _ => Err(format!("{what}; WRONG:\n  {}", found.lost.join("\n  "))),
         }
     }
 
@@ -204,6 +260,9 @@ impl Run<'_> {
         if scene.retransmits {
             command.arg("--retransmit");
         }
+        if matches!(scene.server, Server::Proxy(_)) {
+            command.args(["--behind", &origin::url()]);
+        }
         let ended = command.stdin(Stdio::null()).status();
         let ended = ended.map_err(|error| format!("crash-test does not start: {error}"))?;
         if !matches!(ended.code(), Some(0 | 1)) {
@@ -212,6 +271,25 @@ impl Run<'_> {
         let failed = |what: &dyn std::fmt::Display| format!("{}: {what}", record.display());
         let text = std::fs::read_to_string(&record).map_err(|error| failed(&error))?;
         lost(&text).ok_or_else(|| failed(&"no record of crash-test"))
+    }
+}
+
+/// What the cache of a proxy has done in its last life.
+fn cached() -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("the proxy's metrics: {error}");
+    let mut page = TcpStream::connect((GUEST, METRICS)).map_err(failed)?;
+    page.write_all(b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n").map_err(failed)?;
+    let text = text(page);
+    let value = |name: &str| {
+        let mut lines = text.lines().filter(|line| line.starts_with(name));
+        lines.next()?.rsplit(' ').next()
+    };
+    let stored = value("nfskit_cache_stored_blocks_total{");
+    match (stored, value("nfskit_cache_hits_total{")) {
+        (Some(stored), Some(hits)) => Ok(format!(
+            "; in the last life {stored} blocks were stored in the cache and {hits} reads served"
+        )),
+        _ => Err("the proxy tells nothing of its cache".to_owned()),
     }
 }
 

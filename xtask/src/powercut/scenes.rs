@@ -30,17 +30,32 @@ pub(super) enum Server {
     /// The guest's kernel, with this option of exports(5).
     Kernel(&'static str),
     Ganesha,
+    /// Ours before an origin that stays, outside of the guest.
+    Proxy(&'static str),
+    /// Our mount of such an origin, with a cache.
+    Mount(&'static str),
 }
 
 impl Server {
     /// What it exports, and the port of its MOUNT service, which is the last to be there.
     pub(super) fn export(self) -> (&'static str, u16) {
         match self {
-            Self::Nfskit(_) => ("/", 2049),
+            Self::Nfskit(_) | Self::Proxy(_) => ("/", 2049),
+            // Nobody mounts it from here.
+            Self::Mount(_) => ("", 0),
             Self::Kernel(_) => ("/mnt/data", 20_048),
             Self::Ganesha => ("/mnt/data", 2050),
         }
     }
+}
+
+/// How the server ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Ends {
+    /// The guest is killed, and with it what its disk has not flushed.
+    Power,
+    /// `kill -9`; the guest goes on.
+    Process,
 }
 
 /// What crash-test has to say.
@@ -59,6 +74,7 @@ pub(super) struct Scene {
     /// Of mount(8).
     pub(super) options: &'static str,
     pub(super) server: Server,
+    pub(super) ends: Ends,
     /// The disk is late: to its clients, a server that answers before it has synced.
     pub(super) is_late: bool,
     pub(super) expected: Expected,
@@ -71,6 +87,8 @@ pub(super) struct Scene {
 const TRUSTING: &str = "--export /=no_root_squash,insecure";
 const LOGGED: &str =
     "--export /=no_root_squash,insecure --write-log /mnt/write-log --write-log-size 16M";
+const WRITE_BACK: &str = "--export /=no_root_squash,insecure --write-back /mnt/write-back \
+                          --write-back-size 16M --cache /mnt/cache --cache-size 100M";
 const SILENT: &str = "--export /=no_root_squash,insecure --write-log /mnt/write-log \
                       --write-log-size 16M --log-replies never";
 const FORGETFUL: &str = "--export /=no_root_squash,insecure --metadata-sync never";
@@ -81,6 +99,7 @@ const fn ours(name: &'static str, file_system: FileSystem, options: &'static str
         file_system,
         options: "noatime",
         server: Server::Nfskit(options),
+        ends: Ends::Power,
         is_late: false,
         expected: Expected::NothingLost,
         calls: "data,names,attributes",
@@ -88,15 +107,39 @@ const fn ours(name: &'static str, file_system: FileSystem, options: &'static str
     }
 }
 
+/// A proxy with a cache and a log.
+const fn proxy(name: &'static str, file_system: FileSystem, ends: Ends) -> Scene {
+    Scene {
+        server: Server::Proxy(WRITE_BACK),
+        ends,
+        calls: "data,names,attributes,reads",
+        ..ours(name, file_system, "")
+    }
+}
+
+const fn mount(name: &'static str, file_system: FileSystem, ends: Ends) -> Scene {
+    Scene {
+        server: Server::Mount("--cache /mnt/cache --cache-size 100M"),
+        ends,
+        ..ours(name, file_system, "")
+    }
+}
+
 const fn logged(name: &'static str, file_system: FileSystem) -> Scene {
     Scene { retransmits: true, ..ours(name, file_system, LOGGED) }
 }
 
-pub(super) const SCENES: [Scene; 11] = [
+pub(super) const SCENES: [Scene; 18] = [
     ours("ext4", FileSystem::Ext4, TRUSTING),
     logged("ext4-log", FileSystem::Ext4),
     ours("xfs", FileSystem::Xfs, TRUSTING),
     logged("xfs-log", FileSystem::Xfs),
+    proxy("proxy", FileSystem::Ext4, Ends::Power),
+    proxy("proxy-xfs", FileSystem::Xfs, Ends::Power),
+    proxy("proxy-killed", FileSystem::Ext4, Ends::Process),
+    mount("mount", FileSystem::Ext4, Ends::Power),
+    mount("mount-xfs", FileSystem::Xfs, Ends::Power),
+    mount("mount-killed", FileSystem::Ext4, Ends::Process),
     Scene { server: Server::Kernel("sync"), ..ours("knfsd", FileSystem::Ext4, "") },
     Scene {
         server: Server::Ganesha,
@@ -114,6 +157,10 @@ pub(super) const SCENES: [Scene; 11] = [
         is_late: true,
         expected: Expected::Lost(&["data-sync", "data-commit", "names", "attributes"]),
         ..ours("planted-late-log", FileSystem::Ext4, LOGGED)
+    },
+    Scene {
+        expected: Expected::Lost(&["data-sync"]),
+        ..mount("planted-mount", FileSystem::Ext4, Ends::Process)
     },
     Scene {
         calls: "names",

@@ -17,9 +17,44 @@ if [ ! -d /mnt/data ]; then
     mkdir /mnt/state
     sync
 fi
+
+# A server, and after each kill -9 that the host asks for another one.
+run() {
+    if [ "$ENDS" = power ]; then
+        work &
+        "$@"
+        return
+    fi
+    while true; do
+        work &
+        worker=$!
+        "$@" &
+        server=$!
+        while [ ! -e /job/kill ] && [ -e "/proc/$server" ]; do sleep 0.02; done
+        kill -KILL "$server"
+        wait "$server"
+        kill -KILL "$worker" 2>/dev/null
+        umount -l /tmp/mount 2>/dev/null
+        rm /job/kill && touch /job/killed
+        while [ ! -e /job/start ]; do sleep 0.02; done
+        rm /job/start && touch /job/started
+    done
+}
+work() { :; }
+
 echo "@@UP $(cut -d' ' -f1 /proc/uptime)"
 case $SERVER in
-nfskit) "/srv$NFSKIT" serve /mnt/data --listen "$GUEST:2049" --state /mnt/state $SERVER_OPTIONS ;;
+nfskit) run "/srv$NFSKIT" serve /mnt/data --listen "$GUEST:2049" --state /mnt/state $SERVER_OPTIONS ;;
+proxy)
+    run "/srv$NFSKIT" serve "$ORIGIN" --listen "$GUEST:2049" --state /mnt/state \
+        --metrics "$GUEST:9150" $SERVER_OPTIONS
+    ;;
+mount)
+    insmod "/lib/modules/$(uname -r)/kernel/fs/fuse/fuse.ko"
+    mkdir /tmp/mount
+    work() { exec python3 /job/mount.py /tmp/mount /job "$(cat /job/life)"; }
+    run "/srv$NFSKIT" mount "$ORIGIN" /tmp/mount $SERVER_OPTIONS
+    ;;
 knfsd)
     mount -t tmpfs nfs /var/lib/nfs
     . /usr/lib/guest-lib.sh
