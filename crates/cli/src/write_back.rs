@@ -4,6 +4,7 @@
 //!   LOG             changes on their way
 //!   LOG.state       the path of the state directory by which files are named in it
 //!   LOG.conflicts   a line for each conflict
+//!   LOG.refused     what clients have written, and the origin refuses for good
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -234,7 +235,7 @@ fn hear(clock: &Clock, log: &Path) -> Arc<dyn Fn(&Event) + Send + Sync> {
     let (clock, path) = (clock.clone(), beside(log, ".conflicts"));
     Arc::new(move |event| {
         output::say(format_args!("write-back: {event}"));
-        if matches!(event, Event::Beside { .. } | Event::NotMade { .. }) {
+        if matches!(event, Event::Beside { .. } | Event::NotMade { .. } | Event::SetAside { .. }) {
             let line = format!("{} {event}\n", rfc3339(&clock));
             if let Err(cause) = note(&path, &line) {
                 output::say(format_args!("write-back: {}: {cause}", path.display()));
@@ -250,7 +251,9 @@ fn note(path: &Path, line: &str) -> std::io::Result<()> {
     if file.metadata()?.size() > CONFLICTS_BYTES_MAX {
         return Err(std::io::Error::other("it is full: see to it, and remove it"));
     }
-    file.write_all(line.as_bytes())
+    file.write_all(line.as_bytes())?;
+    // Of a change that the origin refuses this may be all that is left.
+    file.sync_data()
 }
 
 /// A server has ended: what is on its way comes to the origin, or stays for the next.

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use cache::{Cache, Cause, Key};
 use client::cache::state::token;
 use client::ops::ReadOk;
+use server::metrics::Reading;
 use wire::nfs3::FileHandle;
 
 use crate::ahead::Read;
@@ -43,6 +44,26 @@ impl Disk {
         {
             self.cache.store(&key, &asked, offset, read.data.clone());
         }
+    }
+
+    /// What it has served and stored.
+    pub(crate) fn readings(&self) -> Vec<Reading> {
+        let told = self.cache.statistics();
+        let row = |name, help, count: u64| Reading::new(name, help, count as f64);
+        vec![
+            row("nfskit_cache_hits_total", "Reads served from the disk.", told.hits),
+            row("nfskit_cache_hit_bytes_total", "Their bytes.", told.hit_bytes),
+            row(
+                "nfskit_cache_misses_total",
+                "Reads not served from the disk.",
+                told.misses.iter().sum(),
+            ),
+            row("nfskit_cache_stored_blocks_total", "Blocks stored.", told.stored_blocks),
+            row("nfskit_cache_stored_bytes_total", "Their bytes.", told.stored_bytes),
+            row("nfskit_cache_failures_total", "Errors of the disk.", told.failures),
+            row("nfskit_cache_bytes", "Bytes that it takes of the disk.", told.filled.bytes),
+            row("nfskit_cache_files", "Local files that it has.", told.filled.files),
+        ]
     }
 
     /// The range made of whole blocks around a read.

@@ -374,6 +374,7 @@ impl Store for Remote {
                 counted(nonsense),
             ),
         ]);
+        readings.extend(self.disk.iter().flat_map(Disk::readings));
         readings
     }
 

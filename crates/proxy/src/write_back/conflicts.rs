@@ -56,6 +56,12 @@ pub enum Event {
     NotMade { change: String, why: Gone },
     /// The origin refuses a change; it is tried again, and what has to follow it waits.
     Refused { change: String, status: Status },
+    /// The origin has refused a change for good: it was not made, and its bytes are in a file of
+    /// this host.
+    SetAside { change: String, path: String, status: Status, copy: Option<String> },
+    /// What the origin refuses cannot be kept on this host either: it is tried again, and what has
+    /// to follow it waits.
+    NotKept { why: String },
     /// The log cannot be written: changes go to the origin while their callers wait.
     LogFailed,
     /// Somebody else has taken the lease: nothing is sent to the origin any more.
@@ -84,6 +90,17 @@ impl std::fmt::Display for Event {
             }
             Self::Refused { change, status } => {
                 write!(f, "the origin refuses {change} ({status:?}): it is tried again")
+            }
+            Self::SetAside { change, path, status, copy } => {
+                let at = if path.is_empty() { String::new() } else { format!(" ({path})") };
+                write!(f, "CONFLICT: the origin refuses {change}{at} for good ({status:?}): ")?;
+                match copy {
+                    Some(copy) => write!(f, "what clients have written is in {copy}"),
+                    None => f.write_str("it was not carried out"),
+                }
+            }
+            Self::NotKept { why } => {
+                write!(f, "what the origin refuses cannot be set aside, and is tried again: {why}")
             }
             Self::LogFailed => f.write_str(
                 "the log cannot be written: what it holds goes to the origin, and so does what is \
@@ -333,13 +350,13 @@ impl<S: Store> Inner<S> {
         self.conflict(&Event::NotMade { change: describe(change), why });
     }
 
-    fn conflict(&self, event: &Event) {
+    pub(super) fn conflict(&self, event: &Event) {
         self.state.lock().counts.conflicts += 1;
         (self.options.hear)(event);
     }
 
     /// As much of a path as is known here.
-    fn path(&self, dir: &Handle, name: &[u8]) -> String {
+    pub(super) fn path(&self, dir: &Handle, name: &[u8]) -> String {
         const LEVELS_MAX: usize = 64;
         let state = self.state.lock();
         let (mut names, mut above) = (vec![name.to_vec()], *dir);

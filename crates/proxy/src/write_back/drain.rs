@@ -14,6 +14,7 @@ use server::types::{
 };
 
 use super::aliases::Alias;
+use super::aside::{GIVE_UP, is_for_good, told_of};
 use super::conflicts::{Event, Gone, Kept};
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
@@ -38,6 +39,8 @@ pub(super) struct Came {
     pub(super) is_last: bool,
     /// It is one of the file's [`answered`](super::nodes::Node::answered).
     pub(super) is_answered: bool,
+    /// It was not made at the origin, and is set aside.
+    pub(super) is_refused: bool,
 }
 
 impl Came {
@@ -103,8 +106,13 @@ impl<S: Store> Inner<S> {
 
     /// Brings a change to the origin, however long that takes.
     async fn carry_out(self: Arc<Self>, number: u64) {
-        let mut pause = AGAIN;
+        let (mut pause, mut refused_since) = (AGAIN, None);
         loop {
+            if self.goes_aside(number)
+                && let Some(came) = self.set_aside(number, None).await
+            {
+                return self.arrived(number, came);
+            }
             let mut carrying = pin!(self.carry(number));
             let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
                 Ok(carried) => carried,
@@ -121,6 +129,15 @@ impl<S: Store> Inner<S> {
                 Err(status) => status,
             };
             self.refused(number, status);
+            let now = self.now();
+            let since = *refused_since.get_or_insert(now);
+            if !is_for_good(status) {
+                refused_since = None;
+            } else if now.since(since) >= GIVE_UP
+                && let Some(came) = self.set_aside(number, Some(status)).await
+            {
+                return self.arrived(number, came);
+            }
             self.clock.sleep(pause).await;
             pause = (pause + pause).min(AGAIN_MAX);
         }
@@ -144,7 +161,7 @@ impl<S: Store> Inner<S> {
     fn arrived(&self, number: u64, came: Came) {
         let now = self.now();
         let mut state = self.state.lock();
-        let Came { outcome, dirs, dropped, is_last, is_answered } = came;
+        let Came { outcome, dirs, dropped, is_last, is_answered, is_refused } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
             node.answered = node.answered.saturating_sub(usize::from(is_answered));
             node.left(outcome.after, is_last, now);
@@ -156,13 +173,19 @@ impl<S: Store> Inner<S> {
         }
         let is_last_beside = |file: &Handle| {
             let node = state.nodes.find(file);
-            node.is_some_and(|node| node.beside.is_some() && node.pending == 1)
+            node.is_some_and(|node| {
+                (node.beside.is_some() || node.aside.is_some()) && node.pending == 1
+            })
         };
         let file = state.ops.get(&number).and_then(|op| file(&op.entry.change));
         let seen_otherwise = file.filter(is_last_beside);
         let Some(op) = state.arrived(number, now) else { return };
+        state.forget_refused(number, &op.entry.change);
         // Clients see the origin's version again.
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.forget_file(&file));
+        if is_refused {
+            state.refused(&op.entry.change);
+        }
         match op.entry.change {
             Change::Make { .. } => state.to_forget.push((number, outcome)),
             _ => state.forget(number, outcome),
@@ -220,7 +243,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    fn entry(&self, number: u64) -> Option<(Entry, bool)> {
+    pub(super) fn entry(&self, number: u64) -> Option<(Entry, bool)> {
         let state = self.state.lock();
         state.ops.get(&number).map(|op| (op.entry.clone(), op.is_in_doubt))
     }
@@ -541,7 +564,7 @@ impl<S: Store> Inner<S> {
         let places = (self.origin(&from.0), self.origin(&to.0), self.origin(file));
         let (Ok(Some(from_dir)), Ok(Some(to_dir)), Ok(Some(origin))) = places else {
             self.lost(&entry.change, Gone::File);
-            return Ok(Came::default());
+            return Ok(Came { dropped: Some(*file), is_refused: true, ..Came::default() });
         };
         let at = async |dir: &Handle, name: &Bytes| match self
             .store
@@ -590,14 +613,35 @@ pub(super) fn describe(change: &Change) -> String {
         Change::Write { offset, data, .. } => {
             format!("WRITE of {} bytes at {offset}", data.len())
         }
-        Change::Set { .. } => "SETATTR".to_owned(),
+        Change::Set { set, .. } => format!("SETATTR{}", described(set)),
         Change::Make { name, what: Made::File(_), .. } => format!("CREATE of {}", text(name)),
         Change::Make { name, what: Made::Directory, .. } => format!("MKDIR of {}", text(name)),
-        Change::Make { name, what: Made::Symlink(_), .. } => format!("SYMLINK of {}", text(name)),
+        Change::Make { name, what: link @ Made::Symlink(_), .. } => {
+            format!("SYMLINK of {}{}", text(name), told_of(link))
+        }
         Change::Remove { name, is_dir: true, .. } => format!("RMDIR of {}", text(name)),
         Change::Remove { name, .. } => format!("REMOVE of {}", text(name)),
         Change::Rename { from, to, .. } => {
             format!("RENAME of {} to {}", text(&from.1), text(&to.1))
         }
     }
+}
+
+/// What a SETATTR sets.
+fn described(set: &SetAttr) -> String {
+    let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
+    let one = |name: &str, value: Option<String>| value.map(|value| format!(" {name} {value}"));
+    let time = |time| match time {
+        SetTime::To(Time { secs, .. }) => Some(secs.to_string()),
+        SetTime::Keep | SetTime::ToServer => None,
+    };
+    let all = [
+        one("mode", mode.map(|mode| format!("{mode:o}"))),
+        one("uid", uid.map(|uid| uid.to_string())),
+        one("gid", gid.map(|gid| gid.to_string())),
+        one("size", size.map(|size| size.to_string())),
+        one("atime", time(accessed)),
+        one("mtime", time(modified)),
+    ];
+    all.into_iter().flatten().collect()
 }

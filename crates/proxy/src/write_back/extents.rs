@@ -62,6 +62,11 @@ impl Extents {
         self.pieces.is_empty()
     }
 
+    /// All of them, by their offset.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, &Bytes)> {
+        self.pieces.iter().map(|(at, piece)| (*at, &piece.data))
+    }
+
     /// Puts what is known of the bytes from `offset` on over those in `into`.
     pub(crate) fn over(&self, offset: u64, into: &mut [u8]) {
         let end = offset.saturating_add(into.len() as u64);

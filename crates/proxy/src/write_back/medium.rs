@@ -1,10 +1,12 @@
 //! Where a log lies: a file of this host, or memory in a world.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use log::{SIZE_MIN, Set};
@@ -14,6 +16,7 @@ use perf::units::Nanos;
 use server::store::dir::write_log::{Alone, LogError, Writer};
 
 use super::recover::Held;
+use super::refused::Refused;
 
 /// Takes frames.
 pub trait LogDevice: Send + Sync + 'static {
@@ -22,6 +25,24 @@ pub trait LogDevice: Send + Sync + 'static {
 
     /// Whether all of these are stable.
     fn sync(&self, files: Vec<File>) -> BoxFuture<'static, bool>;
+
+    /// Makes a file of this host, beside the log and over one of the same name: so long, with these
+    /// pieces in it. Where it is, once it is stable.
+    fn keep(
+        &self,
+        name: Bytes,
+        size: u64,
+        pieces: Vec<(u64, Bytes)>,
+    ) -> BoxFuture<'static, Result<String, KeepError>>;
+}
+
+/// Why a file of what the origin refuses was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    #[error("{dir} has {bytes} bytes in {files} files: see to them, and remove them")]
+    Full { dir: String, bytes: u64, files: u64 },
+    #[error("{path}: {cause}")]
+    File { path: String, cause: io::Error },
 }
 
 /// A log that nobody else has, and what it held.
@@ -56,7 +77,8 @@ impl Log {
         let log = Arc::new(alone);
         let frames = Writer::start(Arc::clone(&log)).map_err(threads)?;
         let others = Writer::start(log).map_err(threads)?;
-        Ok(Self { set, boot, held, device: Box::new(OnDisk { frames, others }) })
+        let refused = Refused::beside(path, set.all_bytes());
+        Ok(Self { set, boot, held, device: Box::new(OnDisk { frames, others, refused }) })
     }
 
     /// What the log held.
@@ -68,6 +90,7 @@ impl Log {
 struct OnDisk {
     frames: Writer,
     others: Writer,
+    refused: Refused,
 }
 
 impl LogDevice for OnDisk {
@@ -79,6 +102,18 @@ impl LogDevice for OnDisk {
         let sync = move || files.iter().all(|file| file.sync_data().is_ok());
         self.others.run(sync).map(|told| told.unwrap_or_default()).boxed()
     }
+
+    fn keep(
+        &self,
+        name: Bytes,
+        size: u64,
+        pieces: Vec<(u64, Bytes)>,
+    ) -> BoxFuture<'static, Result<String, KeepError>> {
+        let refused = self.refused.clone();
+        let keep = move || refused.keep(&name, size, &pieces);
+        let over = || KeepError::File { path: String::new(), cause: io::Error::other("it ends") };
+        self.others.run(keep).map(move |told| told.unwrap_or_else(|_| Err(over()))).boxed()
+    }
 }
 
 /// A log in memory that outlives whoever writes it, for worlds: what a killed proxy leaves. A write
@@ -89,6 +124,8 @@ pub struct InMemory {
     bytes: Arc<Mutex<Vec<u8>>>,
     latency: Nanos,
     is_broken: Arc<AtomicBool>,
+    /// What was kept aside.
+    refused: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
 }
 
 impl InMemory {
@@ -97,7 +134,13 @@ impl InMemory {
     pub fn new(clock: &Clock, bytes: usize, latency: Nanos) -> Self {
         assert!(bytes as u64 >= SIZE_MIN, "a log has at least SIZE_MIN bytes");
         let bytes = Arc::new(Mutex::new(vec![0; bytes]));
-        Self { clock: clock.clone(), bytes, latency, is_broken: Arc::default() }
+        let (is_broken, refused) = Default::default();
+        Self { clock: clock.clone(), bytes, latency, is_broken, refused }
+    }
+
+    /// The files that were kept aside.
+    pub fn refused(&self) -> BTreeMap<String, Vec<u8>> {
+        self.refused.lock().clone()
     }
 
     /// From now on it cannot be written.
@@ -142,5 +185,26 @@ impl LogDevice for InMemory {
 
     fn sync(&self, _files: Vec<File>) -> BoxFuture<'static, bool> {
         std::future::ready(true).boxed()
+    }
+
+    fn keep(
+        &self,
+        name: Bytes,
+        size: u64,
+        pieces: Vec<(u64, Bytes)>,
+    ) -> BoxFuture<'static, Result<String, KeepError>> {
+        let own = self.clone();
+        async move {
+            own.clock.sleep(own.latency).await;
+            let mut bytes = vec![0; usize::try_from(size).expect("it is in memory")];
+            for (at, data) in pieces {
+                let at = usize::try_from(at).expect("it is in memory");
+                bytes[at..at + data.len()].copy_from_slice(&data);
+            }
+            let name = String::from_utf8_lossy(&name).into_owned();
+            own.refused.lock().insert(name.clone(), bytes);
+            Ok(name)
+        }
+        .boxed()
     }
 }

@@ -15,7 +15,8 @@
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for.
-//! - `drain`: changes go to the origin; `conflicts`: somebody else was there.
+//! - `drain`: changes go to the origin; `conflicts`: somebody else was there; `aside`: the origin
+//!   does not take them, and `refused`: where they are then.
 //! - `lease`: the origin's export has one such proxy at a time.
 //! - `recover`: what a log held.
 //!
@@ -23,6 +24,7 @@
 //! the changes that it has to follow.
 
 mod aliases;
+mod aside;
 mod changing;
 mod conflicts;
 mod drain;
@@ -37,6 +39,7 @@ mod passing;
 mod readings;
 pub(crate) mod record;
 mod recover;
+mod refused;
 mod seeing;
 mod state;
 
@@ -63,7 +66,7 @@ use tokio::sync::{Notify, oneshot};
 pub use self::aliases::Aliases;
 pub use self::conflicts::{Event, Gone, Kept};
 pub use self::lease::{LeaseError, Owner};
-pub use self::medium::{InMemory, Log, LogDevice};
+pub use self::medium::{InMemory, KeepError, Log, LogDevice};
 pub use self::open::{OpenError, owner_name, owner_text};
 pub use self::recover::{Held, HeldError};
 use self::state::State;

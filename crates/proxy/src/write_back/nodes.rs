@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
-use server::types::{Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Time};
+use server::types::{
+    Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Status, Time,
+};
 
 use super::extents::Extents;
 use super::record::{Change, Made};
@@ -67,6 +69,16 @@ struct Right {
     at: Instant,
 }
 
+/// Where the bytes of a file are that the origin does not take, and which changes they have.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Aside {
+    pub(crate) copy: Bytes,
+    /// All up to this record; zero: none yet.
+    pub(crate) number: u64,
+    /// The origin's reason.
+    pub(crate) status: Option<Status>,
+}
+
 /// As most file systems have them.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -116,6 +128,10 @@ pub(crate) struct Node {
     pub(crate) owes_time: bool,
     /// Somebody else has changed the origin's: ours goes here.
     pub(crate) beside: Option<Handle>,
+    /// The origin refuses it for good: what is on its way goes to a file of this host.
+    pub(crate) aside: Option<Aside>,
+    /// That was so until nothing was on its way any more.
+    pub(crate) is_refused: bool,
 }
 
 impl Node {
@@ -146,6 +162,8 @@ impl Node {
             is_leaving: false,
             owes_time: false,
             beside: None,
+            aside: None,
+            is_refused: false,
         }
     }
 
@@ -280,7 +298,10 @@ impl Node {
     /// A record of this node has come to the origin.
     pub(crate) fn arrived(&mut self, number: u64, epoch: u64, now: Instant) {
         self.pending = self.pending.saturating_sub(1);
-        self.extents.forget(number);
+        // What goes aside is kept together until the last of it.
+        if self.aside.is_none() {
+            self.extents.forget(number);
+        }
         self.cuts.retain(|(_, cut)| *cut != number);
         (self.epoch, self.used) = (epoch, now);
         if self.pending == 0 {
@@ -288,6 +309,9 @@ impl Node {
                 self.rights.clear();
             }
             (self.confirmed, self.beside) = (None, None);
+            if self.aside.take().is_some() {
+                (self.is_refused, self.extents) = (true, Extents::default());
+            }
         }
     }
 
@@ -417,7 +441,8 @@ impl Nodes {
     /// What is known of it may not be so any more: the origin tells, unless changes are on their
     /// way.
     pub(crate) fn forget(&mut self, id: &Handle) {
-        if self.nodes.get(id).is_some_and(|node| !node.is_pending()) {
+        let ends = |node: &Node| !node.is_pending() || (node.pending == 0 && node.is_refused);
+        if self.nodes.get(id).is_some_and(ends) {
             self.nodes.remove(id);
         }
     }

@@ -48,6 +48,11 @@ impl<S: Store> Inner<S> {
                 "Times that the origin did not take a change.",
                 counts.tried_again,
             ),
+            (
+                "nfskit_writeback_set_aside_total",
+                "Changes that the origin has refused for good.",
+                counts.set_aside,
+            ),
             ("nfskit_writeback_pending", "Changes on their way.", state.ops.len() as u64),
             (
                 "nfskit_writeback_troubled",

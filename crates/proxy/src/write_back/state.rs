@@ -70,6 +70,7 @@ pub(crate) struct Counts {
     pub(crate) held_back: u64,
     pub(crate) tried_again: u64,
     pub(crate) passed_through: u64,
+    pub(crate) set_aside: u64,
 }
 
 /// See the module's head.
@@ -388,6 +389,26 @@ impl State {
         node.leave_names(|named| named.is_pending);
         if let Some(names) = &mut node.names {
             names.is_complete = false;
+        }
+    }
+
+    /// A change was set aside: the names and files that it was of are as the origin has them.
+    pub(crate) fn refused(&mut self, change: &Change) {
+        let dirs: Vec<_> = names(change).map(|(dir, _)| *dir).collect();
+        dirs.iter().for_each(|dir| self.unknown_names(dir));
+        for file in involved(change).iter().filter(|file| !dirs.contains(file)) {
+            self.forget_file(file);
+        }
+    }
+
+    /// Of these files and directories the origin has refused to make some, and nothing is on its
+    /// way any more.
+    pub(crate) fn forget_refused(&mut self, number: u64, change: &Change) {
+        for id in self.touched(number, change) {
+            let is_over = |node: &Node| node.is_refused && node.pending == 0;
+            if self.nodes.find(&id).is_some_and(is_over) {
+                self.forget_file(&id);
+            }
         }
     }
 

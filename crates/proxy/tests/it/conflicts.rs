@@ -46,13 +46,13 @@ pub(crate) async fn find<S: Store>(store: &S, dir: &Handle, name: &str) -> Handl
 }
 
 /// A directory with a file, made through a proxy and at the origin by now; then the origin is away.
-struct Set {
-    stage: Stage,
-    life: Life,
-    dir: Handle,
-    file: Handle,
+pub(crate) struct Set {
+    pub(crate) stage: Stage,
+    pub(crate) life: Life,
+    pub(crate) dir: Handle,
+    pub(crate) file: Handle,
     /// The same at the origin.
-    there: Handle,
+    pub(crate) there: Handle,
 }
 
 impl Set {
@@ -70,18 +70,18 @@ impl Set {
         Self { stage, life, dir, file, there }
     }
 
-    fn origin(&self) -> &MemStore {
+    pub(crate) fn origin(&self) -> &MemStore {
         &self.stage.origin.files
     }
 
     /// The origin is back, and everything there.
-    async fn settled(&self) -> Vec<Event> {
+    pub(crate) async fn settled(&self) -> Vec<Event> {
         self.stage.origin.is_away.store(false, Ordering::Relaxed);
         assert_eq!(self.life.proxy.drained(None).await, 0);
         self.stage.events.lock().clone()
     }
 
-    async fn at(&self, name: &str) -> String {
+    pub(crate) async fn at(&self, name: &str) -> String {
         read(self.origin(), &self.there, name).await
     }
 
@@ -96,7 +96,9 @@ impl Set {
     }
 }
 
-fn test<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(Set) -> F + Send + 'static) {
+pub(crate) fn test<F: Future<Output = ()> + Send + 'static>(
+    run: impl FnOnce(Set) -> F + Send + 'static,
+) {
     play(1, None, async move |stage| run(Set::up(stage).await).await);
 }
 

@@ -8,6 +8,7 @@ mod crowd;
 mod lease;
 mod origin;
 mod outage;
+mod refused;
 mod seeds;
 mod stage;
 mod steps;

@@ -14,7 +14,23 @@ use server::store::mem::MemStore;
 use server::store::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Node, Renamed, Sink, Store, Written,
 };
-use server::types::{Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time};
+use server::types::{
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time, Wcc,
+};
+
+/// A change, as far as it decides whether the origin refuses it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked<'a> {
+    /// CREATE, MKDIR and SYMLINK.
+    Make(&'a [u8]),
+    Remove(&'a [u8]),
+    /// To this name.
+    Rename(&'a [u8]),
+    Write(&'a Handle, u64),
+    Set(&'a SetAttr),
+}
+
+type Refuses = dyn Fn(Asked<'_>) -> Option<Status> + Send;
 
 /// See the module's head; clones are the same origin.
 #[derive(Clone)]
@@ -24,6 +40,7 @@ pub(crate) struct Origin {
     random: Arc<Mutex<fastrand::Rng>>,
     latency: Nanos,
     pub(crate) is_away: Arc<AtomicBool>,
+    refuses: Arc<Mutex<Box<Refuses>>>,
 }
 
 impl Origin {
@@ -34,7 +51,21 @@ impl Origin {
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
             latency,
             is_away: Arc::default(),
+            refuses: Arc::new(Mutex::new(Box::new(|_| None))),
         }
+    }
+
+    /// From now on, it refuses these.
+    pub(crate) fn refuse(&self, which: impl Fn(Asked<'_>) -> Option<Status> + Send + 'static) {
+        *self.refuses.lock() = Box::new(which);
+    }
+
+    async fn refuses(&self, asked: Asked<'_>) -> Option<Status> {
+        let status = (self.refuses.lock())(asked);
+        if status.is_some() {
+            self.passes().await;
+        }
+        status
     }
 
     async fn passes(&self) {
@@ -75,6 +106,9 @@ impl Layer for Origin {
         set: SetAttr,
         guard: Option<Time>,
     ) -> Changed<()> {
+        if let Some(status) = self.refuses(Asked::Set(&set)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.set_attr(caller, handle, set, guard))
     }
 
@@ -104,6 +138,9 @@ impl Layer for Origin {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        if let Some(status) = self.refuses(Asked::Write(handle, offset)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.write(caller, handle, offset, data, stability))
     }
 
@@ -124,6 +161,9 @@ impl Layer for Origin {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
+        if let Some(status) = self.refuses(Asked::Make(name)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.create(caller, dir, name, how))
     }
 
@@ -134,6 +174,9 @@ impl Layer for Origin {
         name: &[u8],
         set: SetAttr,
     ) -> Changed<Node> {
+        if let Some(status) = self.refuses(Asked::Make(name)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.make_dir(caller, dir, name, set))
     }
 
@@ -145,14 +188,23 @@ impl Layer for Origin {
         target: &[u8],
         set: SetAttr,
     ) -> Changed<Node> {
+        if let Some(status) = self.refuses(Asked::Make(name)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.symlink(caller, dir, name, target, set))
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        if let Some(status) = self.refuses(Asked::Remove(name)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.remove(caller, dir, name))
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        if let Some(status) = self.refuses(Asked::Remove(name)).await {
+            return Changed::failed(status);
+        }
         round_trip!(self, self.files.remove_dir(caller, dir, name))
     }
 
@@ -164,6 +216,9 @@ impl Layer for Origin {
         to_dir: &Handle,
         to_name: &[u8],
     ) -> Renamed {
+        if let Some(status) = self.refuses(Asked::Rename(to_name)).await {
+            return Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) };
+        }
         round_trip!(self, self.files.rename(caller, from_dir, from_name, to_dir, to_name))
     }
 

@@ -1,0 +1,161 @@
+//! The origin refuses changes that clients were answered.
+
+use perf::units::Nanos;
+use proxy::write_back::Event;
+use server::store::Store;
+use server::types::{SetAttr, Status};
+
+use crate::conflicts::{find, make, make_dir, read, test, write};
+use crate::origin::Asked;
+use crate::stage::{names, root};
+
+/// Those that were set aside: what, where, and where their bytes are.
+fn aside(events: &[Event]) -> Vec<(&str, &str, Option<&str>)> {
+    let mut all = Vec::new();
+    for event in events {
+        if let Event::SetAside { change, path, copy, .. } = event {
+            all.push((change.as_str(), path.as_str(), copy.as_deref()));
+        }
+    }
+    all
+}
+
+#[test]
+fn bytes_that_the_origin_refuses_for_good_are_set_aside_and_the_rest_goes_on() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        let theirs = find(set.origin(), &set.there, "file").await;
+        set.stage.origin.refuse(move |asked| match asked {
+            Asked::Write(file, _) if *file == theirs => Some(Status::Access),
+            _ => None,
+        });
+        write(proxy, &set.file, 2, "OURS").await;
+        write(proxy, &set.file, 4, "RS, more").await;
+        let other = make(proxy, &set.dir, "other").await;
+        write(proxy, &other, 0, "other").await;
+        set.stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        set.stage.clock.sleep(Nanos::from_secs(5)).await;
+        assert_eq!(set.at("other").await, "other", "it does not wait");
+        // What comes meanwhile goes the same way.
+        set.stage.clock.sleep(Nanos::from_secs(50)).await;
+        write(proxy, &set.file, 12, "!").await;
+        assert_eq!(read(proxy, &set.dir, "file").await, "beOURS, more!", "until it is given up");
+        let events = set.settled().await;
+        let aside = aside(&events);
+        let [(change, "/dir/file", Some(copy))] = aside[..] else { panic!("{events:?}") };
+        assert_eq!(change, "WRITE of 4 bytes at 2");
+        let kept = set.stage.log.refused();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[copy], b"\0\0OURS, more!");
+        assert!(copy.starts_with("file.nfskit-conflict-"), "{copy}");
+        assert_eq!(set.at("file").await, "begun by us, ");
+        assert_eq!(read(proxy, &set.dir, "file").await, "begun by us, ", "as the origin has it");
+        set.stage.origin.refuse(|_| None);
+        write(proxy, &set.file, 0, "again").await;
+        assert_eq!(set.settled().await, events, "that is as ever");
+        assert_eq!(set.at("file").await, "again by us, ");
+    });
+}
+
+#[test]
+fn a_file_that_the_origin_does_not_let_be_made_is_kept_with_its_bytes() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.stage.origin.refuse(|asked| match asked {
+            Asked::Make(b"new" | b"own") => Some(Status::NotOwner),
+            _ => None,
+        });
+        let ours = make(proxy, &set.dir, "new").await;
+        write(proxy, &ours, 0, "ours").await;
+        let size = SetAttr { size: Some(6), mode: Some(0o600), ..SetAttr::default() };
+        proxy.set_attr(&root(), &ours, size, None).await.result.unwrap();
+        let own = make_dir(proxy, &set.dir, "own").await;
+        let within = make(proxy, &own, "within").await;
+        write(proxy, &within, 0, "within").await;
+        let events = set.settled().await;
+        let aside = aside(&events);
+        assert_eq!(aside.len(), 2, "{events:?}");
+        assert!(aside.iter().any(|(change, path, copy)| {
+            (*change, *path) == ("MKDIR of own", "/dir/own") && copy.is_none()
+        }));
+        let kept = set.stage.log.refused();
+        let copy = aside.iter().find_map(|(_, _, copy)| *copy).unwrap();
+        assert_eq!((kept.len(), &kept[copy][..]), (1, &b"ours\0\0"[..]));
+        assert_eq!(names(set.origin(), &set.there).await, ["file"]);
+        // What was in the directory has a place all the same.
+        let root_names = names(set.origin(), &set.origin().root()).await;
+        let beside: Vec<_> =
+            root_names.iter().filter(|name| name.starts_with("within.nfskit-conflict-")).collect();
+        let [beside] = beside[..] else { panic!("{root_names:?} {events:?}") };
+        assert_eq!(read(set.origin(), &set.origin().root(), beside).await, "within");
+        set.stage.clock.sleep(Nanos::from_secs(4)).await;
+        assert_eq!(names(proxy, &set.dir).await, ["file"], "clients see what is there");
+        assert_eq!(proxy.attr(&root(), &ours).await, Err(Status::Stale));
+    });
+}
+
+#[test]
+fn what_is_not_to_be_removed_or_moved_is_seen_again_where_it_is() {
+    test(async |set| {
+        let (proxy, dir) = (&set.life.proxy, &set.dir);
+        set.stage.origin.refuse(|asked| match asked {
+            Asked::Remove(_) | Asked::Rename(_) | Asked::Set(_) => Some(Status::Access),
+            _ => None,
+        });
+        let other = make(proxy, dir, "other").await;
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        proxy.set_attr(&root(), &other, mode, None).await.result.unwrap();
+        proxy.rename(&root(), dir, b"other", dir, b"moved").await.result.unwrap();
+        proxy.remove(&root(), dir, b"file").await.result.unwrap();
+        assert_eq!(names(proxy, dir).await, ["moved"]);
+        let events = set.settled().await;
+        let mut changes: Vec<_> = aside(&events).iter().map(|(change, ..)| *change).collect();
+        changes.sort_unstable();
+        let all = ["REMOVE of file", "RENAME of other to moved", "SETATTR mode 600"];
+        assert_eq!(changes, all);
+        set.stage.clock.sleep(Nanos::from_secs(4)).await;
+        assert_eq!(names(proxy, dir).await, ["file", "other"]);
+        assert_eq!(read(proxy, dir, "file").await, "begun by us, ");
+        assert_eq!(proxy.attr(&root(), &other).await.unwrap().mode, 0o644);
+    });
+}
+
+#[test]
+fn an_origin_that_is_full_is_waited_for() {
+    test(async |set| {
+        set.stage.origin.refuse(|asked| match asked {
+            Asked::Write(..) => Some(Status::NoSpace),
+            _ => None,
+        });
+        write(&set.life.proxy, &set.file, 0, "later").await;
+        set.stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        set.stage.clock.sleep(Nanos::from_secs(3600)).await;
+        assert_eq!(set.life.proxy.pending(), 1);
+        set.stage.origin.refuse(|_| None);
+        let events = set.settled().await;
+        assert!(matches!(events[..], [Event::Refused { .. }]), "{events:?}");
+        assert_eq!(set.at("file").await, "later by us, ");
+    });
+}
+
+#[test]
+fn a_proxy_that_is_killed_while_bytes_go_aside_has_them_all() {
+    test(async |mut set| {
+        set.stage.origin.refuse(|asked| match asked {
+            Asked::Make(b"new") => Some(Status::Access),
+            _ => None,
+        });
+        let ours = make(&set.life.proxy, &set.dir, "new").await;
+        write(&set.life.proxy, &ours, 0, "first, ").await;
+        set.stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        set.stage.clock.sleep(Nanos::from_secs(30)).await;
+        write(&set.life.proxy, &ours, 7, "second").await;
+        set.life.kill();
+        set.life = set.stage.begin().await;
+        let events = set.settled().await;
+        assert_eq!(aside(&events).len(), 1, "{events:?}");
+        let kept = set.stage.log.refused();
+        let kept: Vec<_> = kept.values().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+        assert_eq!(kept, ["first, second"]);
+    });
+}
