@@ -8,7 +8,7 @@ use client::url::Target;
 use net::shape::Shape;
 use perf::units::Nanos;
 use server::store::dir::DirOptions;
-use server::store::dir::write_log::WriteLog;
+use server::store::dir::write_log::{Latencies, WriteLog};
 
 use crate::exit::Failure;
 use crate::hints;
@@ -65,9 +65,9 @@ impl Pair {
         servers.map(|server| server.reach(reply_limit, links.clone())).collect()
     }
 
-    /// What a write of the log took at the start, and each of two, us.
-    pub fn log_us(&self) -> Option<(f64, f64)> {
-        self.servers.as_ref()?[1].log_us
+    /// What log and directory took at the start.
+    pub fn latencies(&self) -> Option<Latencies> {
+        self.servers.as_ref()?[1].log.as_deref().copied()
     }
 }
 

@@ -21,6 +21,7 @@ use net::transport::private::{self, Dialer};
 use perf::model::disk::Profile as Disk;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
+use server::store::dir::write_log::Latencies;
 use server::store::dir::{DirOptions, DirStore, Identity};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::sim::{LogSpec, SimOptions, SimStore, WriteBack};
@@ -331,8 +332,8 @@ pub fn worker_threads() -> usize {
 pub struct Embedded {
     /// What synced data survives: a directory may lie in memory.
     pub medium: Medium,
-    /// Of a write log, what a write of 4 KiB took at the start, and each of two, us.
-    pub log_us: Option<(f64, f64)>,
+    /// What a write log, if there is one, and the directory took at the start.
+    pub log: Option<Box<Latencies>>,
     dialer: Dialer,
     _background: Background,
 }
@@ -350,11 +351,9 @@ impl Embedded {
         threads: u32,
     ) -> Result<Self, Failure> {
         let store = open(dir, options).map_err(cannot_open)?;
-        let us = |took: std::time::Duration| took.as_secs_f64() * 1e6;
-        let log_us =
-            store.log_latencies().first().map(|took| (us(took.log), us(took.log_side_by_side)));
+        let log = store.log_latencies().first().copied().map(Box::new);
         let started = Self::start_on(store, Options::embedded(commit_mode, threads))?;
-        Ok(Self { log_us, ..started })
+        Ok(Self { log, ..started })
     }
 
     /// On an empty store in memory, behind an emulated link.
@@ -409,7 +408,7 @@ impl Embedded {
         let (background, ()) = begun.map_err(|cause| {
             Failure::resources(format!("cannot start the embedded server: {cause}"))
         })?;
-        Ok(Self { medium, log_us: None, dialer, _background: background })
+        Ok(Self { medium, log: None, dialer, _background: background })
     }
 
     /// How a client of this process reaches it, behind this link. Nobody else can.

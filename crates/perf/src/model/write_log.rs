@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! without   way --> processor --> the file's sync, for all who wait      T_sync + k KiB t
-//! with      way --> processor --> a frame of the log, for all who wait   T_log + (f - 4 KiB) u
+//! with      way --> processor --> a frame of the log, for all who wait   T_log + (f - 4 KiB) u + w
 //! ```
 //!
 //! Both are the loop of [`gathered`](super::gathered): who comes during a sync shares the next. A
 //! frame has `f` bytes, which are its header, `k` records and zeros to the end of the block.
 //! Records are added to it as long as it is shorter than 1 MiB, and one frame or two are on
-//! their way at a time, by the rule of the server ([`LogDevice::at_a_time`]).
+//! their way at a time, by the rule of the server ([`LogDevice::at_a_time`]). `w` is the
+//! processor's: a thread that is woken for a frame, and the callers after it. Of a file's sync the
+//! probe has it in T_sync.
 //!
 //! - A WRITE of more than 256 KiB is not logged, and takes what it takes without a log.
 //! - A COMMIT of up to 64 KiB is answered from the log where that is sooner than a sync. Any other
@@ -18,7 +20,9 @@
 //!   for ever, no more than what the disk writes: [`StableRate::lasting_per_s`].
 //!
 //! Not modelled: many files without a log, of which each needs a sync of its own. There the gain is
-//! larger. And writers who hold each other back because the log's device is the disk itself.
+//! larger. Writers who hold each other back because the log's device is the disk itself. And what
+//! the processor does for a record: where it is full, the gain is at most the one predicted
+//! ([`StableRate::is_full`]).
 
 use std::str::FromStr;
 
@@ -40,6 +44,8 @@ pub struct LogDevice {
     pub both_us: f64,
     /// Each further KiB.
     pub us_per_kib: f64,
+    /// Threads that are woken for a frame.
+    pub wake_us: f64,
 }
 
 /// Stable WRITEs of one file.
@@ -59,6 +65,8 @@ pub struct StableRate {
     pub response_us: f64,
     /// WRITEs a second that can go on for ever: what is in the log has to come to its place.
     pub lasting_per_s: f64,
+    /// The processor, or the link, has no time left: who needs more of it gets fewer.
+    pub is_full: bool,
 }
 
 /// Everything in a log begins at a multiple of this.
@@ -74,13 +82,17 @@ pub const LOGGED_BYTES_MAX: u64 = 256 << 10;
 /// Two frames are on their way at a time where each then takes less than this many times one.
 const SIDE_BY_SIDE_MAX: f64 = 1.5;
 
+/// Of the time of a processor or a link; guess.
+const FULL_SHARE: f64 = 0.9;
+
 const KIB: f64 = 1024.0;
 
 /// Why a device is none.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum LogDeviceError {
     #[error(
-        "{0:?}: nvme, sim:DISK, or TIME[,both=TIME][,rate=RATE] as serve --write-log prints it"
+        "{0:?}: nvme, sim:DISK, or TIME[,both=TIME][,rate=RATE][,wake=TIME], as serve --write-log \
+         measures them"
     )]
     Form(String),
     #[error("sim: {0}")]
@@ -90,7 +102,7 @@ pub enum LogDeviceError {
 impl LogDevice {
     /// One that writes any number of bytes at once, two frames no better than one.
     pub fn of_sync(write_us: f64) -> Self {
-        Self { write_us, both_us: 2.0 * write_us, us_per_kib: 0.0 }
+        Self { write_us, both_us: 2.0 * write_us, us_per_kib: 0.0, wake_us: 0.0 }
     }
 
     /// As an emulated disk has it, written from its head on.
@@ -112,6 +124,7 @@ impl LogDevice {
             write_us: small_us,
             both_us: both.as_nanos() as f64 / 1e3,
             us_per_kib: (large_us - small_us) / (256.0 * BLOCK_BYTES / KIB),
+            wake_us: 0.0,
         }
     }
 
@@ -120,9 +133,10 @@ impl LogDevice {
         1 + u32::from(self.both_us < self.write_us * SIDE_BY_SIDE_MAX)
     }
 
-    /// An emulated disk that takes as long.
+    /// An emulated disk that takes as long, with what the processor adds.
     pub fn profile(&self) -> Profile {
-        let access_us = (self.write_us - BLOCK_BYTES / KIB * self.us_per_kib).max(0.0);
+        let transfer_us = BLOCK_BYTES / KIB * self.us_per_kib;
+        let access_us = (self.write_us - transfer_us).max(0.0) + self.wake_us;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
         let ps_per_byte = (self.us_per_kib * 1e6 / KIB).clamp(0.0, 1e12).round() as u64;
         Profile {
@@ -138,14 +152,14 @@ impl LogDevice {
     fn frame_us(&self, bytes: f64, records: u32) -> f64 {
         let bytes = HEADER_BYTES + f64::from(records) * (RECORD_BYTES + bytes);
         let blocks = (bytes / BLOCK_BYTES).ceil();
-        self.write_us + (blocks - 1.0) * BLOCK_BYTES / KIB * self.us_per_kib
+        self.write_us + self.wake_us + (blocks - 1.0) * BLOCK_BYTES / KIB * self.us_per_kib
     }
 }
 
 impl FromStr for LogDevice {
     type Err = LogDeviceError;
 
-    /// `nvme`, `sim:nvram`, `95us`, `95us,both=130us,rate=1.2GB/s`.
+    /// `nvme`, `sim:nvram`, `95us`, `95us,both=130us,rate=1.2GB/s,wake=30us`.
     fn from_str(text: &str) -> Result<Self, LogDeviceError> {
         let form = || LogDeviceError::Form(text.chars().take(80).collect());
         if text == "nvme" {
@@ -163,6 +177,7 @@ impl FromStr for LogDevice {
         for part in parts {
             match part.split_once('=') {
                 Some(("both", time)) => device.both_us = time_us(time)?.max(device.write_us),
+                Some(("wake", time)) => device.wake_us = time_us(time)?,
                 Some(("rate", rate)) => {
                     let bits_per_s = words::rate(rate).map_err(|_| form())?;
                     device.us_per_kib = KIB * 8e6 / bits_per_s.max(1) as f64;
@@ -236,6 +251,7 @@ pub fn stable_rate(
         turns,
         response_us: f64::from(callers) / turns.per_s * 1e6,
         lasting_per_s: turns.per_s.min(disk_per_s),
+        is_full: turns.per_s * stage_us > FULL_SHARE * 1e6,
     }
 }
 
@@ -291,6 +307,7 @@ mod tests {
         assert_eq!((measured.write_us, measured.both_us, measured.at_a_time()), (95.0, 130.0, 2));
         assert!((measured.us_per_kib - 1024.0 / 1200.0).abs() < 1e-9);
         assert_eq!(device("nvme"), LogDevice::of_sync(NVME_SYNC_US));
+        assert_eq!(device("95us,wake=20us").wake_us, 20.0);
         assert_eq!(device("0.2ms").write_us, 200.0);
         for wrong in ["", "5", "95us,both", "95us,both=x", "95us,rate=0MB/s", "1us,speed=2", "sim:"]
         {
@@ -302,6 +319,8 @@ mod tests {
 
     #[test]
     fn an_emulated_disk_of_a_device_takes_as_long() {
+        let woken = LogDevice::of(&device("90us,wake=30us").profile());
+        assert!((woken.write_us - 120.0).abs() < 0.01, "{woken:?}");
         for text in ["sim:nvram", "sim:hdd", "90us,both=91us,rate=500MB/s", "3ms"] {
             let (told, emulated) = (device(text), LogDevice::of(&device(text).profile()));
             assert!((told.write_us - emulated.write_us).abs() < 0.01, "{told:?} {emulated:?}");
@@ -321,6 +340,11 @@ mod tests {
         let full = stable_rate(&PATH, Server::Concurrent, Some(&device("sim:nvram")), &stable);
         let link_us = PATH.capacity.call_of_us(8192.0);
         assert!((full.turns.per_s * link_us / 1e6 - 1.0).abs() < 0.02, "{full:?}");
+        let slow =
+            stable_rate(&PATH, Server::Concurrent, None, &Stable { outstanding: 1, ..stable });
+        assert!(full.is_full && !slow.is_full, "{full:?} {slow:?}");
+        // What the processor does for a frame is as if the device took it.
+        assert_eq!(gain("90us,wake=30us", 8192, 1), gain("120us", 8192, 1));
         // A log as slow as the disk is no help.
         assert!((0.9..1.1).contains(&gain("8.4ms", 8192, 1)));
     }

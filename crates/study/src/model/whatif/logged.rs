@@ -160,14 +160,18 @@ fn commits(before: &PathCase, after: &PathCase, log: &LogDevice, record: &mut Re
 }
 
 fn device(log: &LogDevice) -> String {
-    let LogDevice { write_us, both_us, us_per_kib } = *log;
+    let LogDevice { write_us, both_us, us_per_kib, wake_us } = *log;
     let rate = match us_per_kib > 0.0 {
         true => format!("{:.0} MB/s", 1024.0 / us_per_kib),
         false => "any rate".to_owned(),
     };
     let at_a_time = if log.at_a_time() == 1 { "one frame" } else { "two frames" };
+    let woken = match wake_us > 0.0 {
+        true => format!(", threads woken for it {}", span(wake_us)),
+        false => String::new(),
+    };
     format!(
-        "the log: 4 KiB in {}, each of two in {}, {rate}: {at_a_time} at a time",
+        "the log: 4 KiB in {}, each of two in {}, {rate}{woken}: {at_a_time} at a time",
         span(write_us),
         span(both_us)
     )
