@@ -1,10 +1,10 @@
 //! Listings: READDIR and READDIRPLUS, by getdents64 and the file system's own cookies.
 //!
 //! A cookie is the kernel's d_off: on ext4 a hash of the name, on xfs and btrfs a position that
-//! keeps its meaning, on tmpfs (from Linux 6.6) a number that is not used again. Elsewhere it is
-//! made from the name ([`super::sorted`]), as on older tmpfs. So entries that exist throughout a listing appear
-//! exactly once, whatever is made or removed meanwhile. Because they keep their meaning, there is
-//! no cookie verifier: it is always zero.
+//! keeps its meaning, on tmpfs (from Linux 6.6) a number that is not used again. Elsewhere, as on
+//! an older tmpfs, it is made from the name ([`super::sorted`]). So entries that exist throughout a
+//! listing appear exactly once, whatever is made or removed meanwhile. Because they keep their
+//! meaning, there is no cookie verifier: it is always zero.
 //!
 //! A directory that has not changed for a moment is read as a whole and kept ([`super::listing`]):
 //! then an entry costs nothing, and with its node a statx. Others are opened anew for each reply,
