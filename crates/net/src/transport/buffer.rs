@@ -240,10 +240,15 @@ impl ReceiveBuffer {
     /// Gives an empty slab back: an idle connection holds none.
     pub fn rest(&mut self) {
         if self.as_slice().is_empty() {
-            self.frozen = Bytes::new();
-            self.slab = None;
-            self.filled = 0..0;
+            self.discard();
         }
+    }
+
+    /// Gives the slab back with what is in it.
+    pub fn discard(&mut self) {
+        self.frozen = Bytes::new();
+        self.slab = None;
+        self.filled = 0..0;
     }
 
     /// Says that `count` bytes of [`ReceiveBuffer::space`] have been filled.

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -211,6 +212,27 @@ fn what_is_too_long_is_refused_when_it_is_announced() {
     too_long(&[&first[..], &[0xff; 4]].concat(), 1000 + 0x7fff_ffff);
     let empty_fragments = [0; 4 * 5000];
     assert!(matches!(after(&empty_fragments), Err(TransportError::TooManyFragments { .. })));
+}
+
+/// The peer may take its time to close, and what it has sent of a record is of no use.
+#[test]
+fn what_is_closed_holds_no_memory_for_a_record_that_will_not_be_whole() {
+    in_time(async {
+        let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stream, tcp) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (mut stream, mut tcp) = (stream.unwrap(), tcp.unwrap());
+        let half = Fragment { last: true, len: 1 << 20 }.to_header();
+        stream.write_all(&[&half[..], &vec![0; 1 << 19]].concat()).await.unwrap();
+        while listener.pool().taken_bytes() < 1 << 20 {
+            let received = poll_fn(|cx| Poll::Ready(tcp.poll_receive(cx))).await;
+            assert!(received.is_pending());
+            yield_now().await;
+        }
+        let closed = poll_fn(|cx| Poll::Ready(tcp.poll_close(cx))).await;
+        assert!(closed.is_pending(), "the peer goes on");
+        assert_eq!(listener.pool().taken_bytes(), 0);
+    });
 }
 
 #[test]

@@ -345,6 +345,9 @@ impl Transport for Tcp {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // A record that will never be whole takes no memory while the peer takes its time.
+        self.buffer.discard();
+        self.fragments = Vec::new();
         self.end_sending();
         // A socket that is closed with unread bytes resets the connection, and the peer may lose
         // what it has not read yet.
