@@ -18,8 +18,6 @@ use crate::write_behind::{Heard, WriteBehind};
 pub struct Mode {
     pub read: bool,
     pub write: bool,
-    /// Cut to nothing.
-    pub truncate: bool,
 }
 
 /// An open file; clones are the same one. Must be closed, or it stays open here until the end.
@@ -73,15 +71,7 @@ impl Files {
         if granted != asked {
             return Err(self.known_status("ACCESS", NfsStat3::Acces));
         }
-        let open = self.open_made(who, file);
-        if mode.truncate {
-            let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
-            if let Err(error) = self.setattr(who, file, cut).await {
-                open.close().await;
-                return Err(error);
-            }
-        }
-        Ok(open)
+        Ok(self.open_made(who, file))
     }
 
     /// Opens a file that was just made, whose maker may do with it as it likes.

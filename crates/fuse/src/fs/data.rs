@@ -43,8 +43,7 @@ impl FileSystem {
             // Who may run a file need not be allowed to read it; the server lets it be read.
             let read = flags & O_ACCMODE != O_WRONLY && flags & FMODE_EXEC == 0;
             let write = flags & O_ACCMODE != O_RDONLY;
-            let mode = Mode { read, write, truncate: false };
-            let open = self.files.open(&who, file, mode).await.map_err(errno)?;
+            let open = self.files.open(&who, file, Mode { read, write }).await.map_err(errno)?;
             if self.may_lead_elsewhere((node, thread), &file).await {
                 open.close().await;
                 return Err(Errno::STALE);

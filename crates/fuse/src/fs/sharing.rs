@@ -52,29 +52,19 @@ impl FileSystem {
         (node, thread): (u64, u32),
         file: &FileHandle,
     ) -> bool {
+        let may_have_moved = self.files.may_have_moved(file);
+        if !may_have_moved && self.writes_back {
+            // `judge` does so.
+            return false;
+        }
         let is_refused = {
-            let may_have_moved = self.files.may_have_moved(file);
             let mut nodes = self.nodes.lock();
-            match (may_have_moved, self.writes_back) {
-                (true, writes_back) if nodes.was_refused(*file, thread) => {
-                    // Who writes back looks for that once more.
-                    if writes_back {
-                        nodes.refuse(*file, thread);
-                    }
-                    false
-                }
-                (true, _) => {
-                    nodes.refuse(*file, thread);
-                    true
-                }
-                (false, false) => {
-                    // It has come again.
-                    nodes.was_refused(*file, thread);
-                    false
-                }
-                // `judge` does so.
-                (false, true) => false,
+            let comes_again = nodes.was_refused(*file, thread);
+            // With what is written back, `judge` looks for that once more.
+            if may_have_moved && (!comes_again || self.writes_back) {
+                nodes.refuse(*file, thread);
             }
+            may_have_moved && !comes_again
         };
         if is_refused {
             self.write_back(node).await;

@@ -175,7 +175,7 @@ fn served_by(
     net::runtime::block_on_threads(2, run).unwrap();
 }
 
-const ALL: Mode = Mode { read: true, write: true, truncate: false };
+const ALL: Mode = Mode { read: true, write: true };
 
 const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;

@@ -16,8 +16,8 @@ use crate::reference::content::Verifier;
 use crate::reference::tree::{Change, How, last, parent};
 
 /// For reading and writing.
-const BOTH: Mode = Mode { read: true, write: true, truncate: false };
-const READ: Mode = Mode { read: true, write: false, truncate: false };
+const BOTH: Mode = Mode { read: true, write: true };
+const READ: Mode = Mode { read: true, write: false };
 
 /// See the module's head. Paths are below `home`.
 #[derive(Debug)]

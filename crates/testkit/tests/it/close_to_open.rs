@@ -210,7 +210,7 @@ async fn fill(
 }
 
 async fn read(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions: &Sessions) {
-    const READ: Mode = Mode { read: true, write: false, truncate: false };
+    const READ: Mode = Mode { read: true, write: false };
     let (me, root) = (me(), files.root());
     let mut pages = None;
     loop {
@@ -314,7 +314,7 @@ fn a_change_of_ours_that_is_not_answered_is_nobody_elses() {
         let set = files.setattr(&me, made.handle, Sattr3 { mtime, ..Sattr3::default() });
         let opened = async {
             clock.sleep(Nanos::from_millis(10)).await;
-            let mode = Mode { read: true, write: false, truncate: false };
+            let mode = Mode { read: true, write: false };
             files.open(&me, made.handle, mode).await.unwrap().close().await;
         };
         let (set, ()) = futures_util::future::join(set, opened).await;

@@ -25,8 +25,8 @@ use wire::record::Message;
 use wire::rpc::{AcceptStatus, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::Encode;
 
-const READ: Mode = Mode { read: true, write: false, truncate: false };
-const WRITE: Mode = Mode { read: true, write: true, truncate: false };
+const READ: Mode = Mode { read: true, write: false };
+const WRITE: Mode = Mode { read: true, write: true };
 
 fn me() -> Credential {
     Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }

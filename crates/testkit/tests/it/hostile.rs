@@ -27,7 +27,7 @@ use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 /// How long a server may put calls off in these tests.
 const PUT_OFF_MAX: Nanos = Nanos::from_secs(20);
 
-const ALL: Mode = Mode { read: true, write: true, truncate: false };
+const ALL: Mode = Mode { read: true, write: true };
 
 fn me() -> Credential {
     Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }

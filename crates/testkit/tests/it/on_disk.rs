@@ -20,8 +20,8 @@ use wire::nfs3::{FileHandle, Sattr3};
 
 use crate::files::world;
 
-const READ: Mode = Mode { read: true, write: false, truncate: false };
-const WRITE: Mode = Mode { read: true, write: true, truncate: false };
+const READ: Mode = Mode { read: true, write: false };
+const WRITE: Mode = Mode { read: true, write: true };
 const SIZE: u32 = 3 << 20;
 
 pub(crate) fn user(uid: u32) -> Credential {

@@ -47,8 +47,8 @@ const TRIES_MAX: usize = 3;
 /// More than any file of a contest has.
 const BYTES_MAX: u32 = 1 << 20;
 
-const READ: Mode = Mode { read: true, write: false, truncate: false };
-const BOTH: Mode = Mode { read: true, write: true, truncate: false };
+const READ: Mode = Mode { read: true, write: false };
+const BOTH: Mode = Mode { read: true, write: true };
 
 /// What a file is opened for, besides reading.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
