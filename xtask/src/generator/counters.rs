@@ -1,10 +1,7 @@
 //! How many calls the server has answered, as its metrics tell.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
-
 use super::programs::Work;
+use crate::host::metrics;
 use crate::host::nfskit::Server;
 
 /// Calls of one procedure, and the bytes of their replies.
@@ -31,14 +28,7 @@ impl Counters {
     }
 
     pub(super) fn read(&self, work: Work) -> Result<Counted, String> {
-        let failed = |error: std::io::Error| format!("metrics of {}: {error}", self.address);
-        let mut stream = TcpStream::connect(&self.address).map_err(failed)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(failed)?;
-        let host = &self.address;
-        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
-            .map_err(failed)?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).map_err(failed)?;
+        let page = metrics::page(&self.address)?;
         Ok(counted(&page, work.procedure()))
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod content;
 pub(crate) mod family;
 pub(crate) mod ganesha;
 pub(crate) mod isolate;
+pub(crate) mod metrics;
 pub(crate) mod nfskit;
 pub(crate) mod process;
 pub(crate) mod report;

@@ -22,8 +22,6 @@ mod mounted;
 mod origin;
 mod scenes;
 
-use std::io::Write;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -37,8 +35,7 @@ use self::origin::Origin;
 use self::scenes::{Expected, OURS, SCENES, Scene, Server};
 use crate::guest::image::Image;
 use crate::guest::missing;
-use crate::host::child::text;
-use crate::host::{build, isolate, scratch};
+use crate::host::{build, isolate, metrics, scratch};
 
 /// A boot, a look at the file system and the start of a server, on a busy machine.
 const BACK_WITHIN: &str = "60s";
@@ -276,12 +273,9 @@ impl Run<'_> {
 
 /// What the cache of a proxy has done in its last life.
 fn cached() -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("the proxy's metrics: {error}");
-    let mut page = TcpStream::connect((GUEST, METRICS)).map_err(failed)?;
-    page.write_all(b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n").map_err(failed)?;
-    let text = text(page);
+    let page = metrics::page(&format!("{GUEST}:{METRICS}"))?;
     let value = |name: &str| {
-        let mut lines = text.lines().filter(|line| line.starts_with(name));
+        let mut lines = page.lines().filter(|line| line.starts_with(name));
         lines.next()?.rsplit(' ').next()
     };
     let stored = value("nfskit_cache_stored_blocks_total{");
