@@ -13,9 +13,10 @@ use server::types::{FileKind, Handle, Status};
 
 use super::Inner;
 use super::conflicts::Event;
-use super::drain::{Came, describe};
+use super::describe::describe;
+use super::drain::Came;
 use super::nodes::Aside;
-use super::record::{Change, Entry, Made};
+use super::record::{Change, Entry};
 
 /// As long as a person needs who has just changed a mode by mistake; guess.
 pub(super) const GIVE_UP: Nanos = Nanos::from_secs(60);
@@ -160,13 +161,5 @@ fn has_bytes(change: &Change) -> bool {
         Change::Write { .. } | Change::Make { .. } => true,
         Change::Set { set, .. } => set.size.is_some(),
         Change::Remove { .. } | Change::Rename { .. } => false,
-    }
-}
-
-/// What a file that was to be made would be, beside its name.
-pub(super) fn told_of(what: &Made) -> String {
-    match what {
-        Made::Symlink(target) => format!(" to {}", String::from_utf8_lossy(target)),
-        Made::File(_) | Made::Directory => String::new(),
     }
 }

@@ -7,7 +7,8 @@ use server::store::{Node as StoreNode, Store};
 use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, Status};
 
 use super::Inner;
-use super::drain::{Came, describe};
+use super::describe::describe;
+use super::drain::Came;
 use super::record::{Change, Entry, Made};
 use perf::units::Nanos;
 

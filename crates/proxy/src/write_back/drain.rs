@@ -14,8 +14,9 @@ use server::types::{
 };
 
 use super::aliases::Alias;
-use super::aside::{GIVE_UP, is_for_good, told_of};
+use super::aside::{GIVE_UP, is_for_good};
 use super::conflicts::{Event, Gone, Kept};
+use super::describe::describe;
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
 use super::{Inner, PATIENCE};
@@ -604,44 +605,4 @@ impl<S: Store> Inner<S> {
         let dropped = over.copied();
         Ok(Came { dropped, ..Came::dirs([(from.0, renamed.from), (to.0, renamed.to)]) })
     }
-}
-
-/// A change in a few words.
-pub(super) fn describe(change: &Change) -> String {
-    let text = |name: &Bytes| String::from_utf8_lossy(name).into_owned();
-    match change {
-        Change::Write { offset, data, .. } => {
-            format!("WRITE of {} bytes at {offset}", data.len())
-        }
-        Change::Set { set, .. } => format!("SETATTR{}", described(set)),
-        Change::Make { name, what: Made::File(_), .. } => format!("CREATE of {}", text(name)),
-        Change::Make { name, what: Made::Directory, .. } => format!("MKDIR of {}", text(name)),
-        Change::Make { name, what: link @ Made::Symlink(_), .. } => {
-            format!("SYMLINK of {}{}", text(name), told_of(link))
-        }
-        Change::Remove { name, is_dir: true, .. } => format!("RMDIR of {}", text(name)),
-        Change::Remove { name, .. } => format!("REMOVE of {}", text(name)),
-        Change::Rename { from, to, .. } => {
-            format!("RENAME of {} to {}", text(&from.1), text(&to.1))
-        }
-    }
-}
-
-/// What a SETATTR sets.
-fn described(set: &SetAttr) -> String {
-    let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
-    let one = |name: &str, value: Option<String>| value.map(|value| format!(" {name} {value}"));
-    let time = |time| match time {
-        SetTime::To(Time { secs, .. }) => Some(secs.to_string()),
-        SetTime::Keep | SetTime::ToServer => None,
-    };
-    let all = [
-        one("mode", mode.map(|mode| format!("{mode:o}"))),
-        one("uid", uid.map(|uid| uid.to_string())),
-        one("gid", gid.map(|gid| gid.to_string())),
-        one("size", size.map(|size| size.to_string())),
-        one("atime", time(accessed)),
-        one("mtime", time(modified)),
-    ];
-    all.into_iter().flatten().collect()
 }

@@ -27,6 +27,7 @@ mod aliases;
 mod aside;
 mod changing;
 mod conflicts;
+mod describe;
 mod drain;
 mod extents;
 mod lease;
