@@ -498,7 +498,7 @@ impl<W> Journal<W> {
         if part.in_flight >= part.in_flight_max || self.is_failed {
             return Drafted::Idle;
         }
-        // Room that is not reported as free would never be.
+        // Room that no frame records as free would stay taken.
         let is_lagging = self.parts.iter().any(Part::is_lagging);
         let is_last = self.ending.is_some() && self.writing.is_empty();
         if self.queue.is_empty() && !self.is_due && !is_last && !is_lagging {
@@ -599,13 +599,13 @@ impl<W> Journal<W> {
         Draft { header, records: taken }
     }
 
-    /// A frame is written, or could not be: then nothing is promised any more. Gives back who is to
-    /// get this reply: those of this frame and of others that waited for it, or all but those of
+    /// A frame is written, or could not be: then nothing is promised any more. Gives back whose
+    /// outcome that is: those of this frame and of others that waited for it, or all but those of
     /// frames that were begun before one that failed.
     pub fn finish(&mut self, frame: u64, is_written: bool) -> Vec<W> {
         let is_it = |writing: &Writing<W>| writing.header.sequence == frame;
         let Some(index) = self.writing.iter().position(is_it) else {
-            // One before it has failed, and the caller got this reply.
+            // One before it has failed, which was the outcome of this one, too.
             return Vec::new();
         };
         let part = &mut self.parts[self.writing[index].header.log as usize];

@@ -35,7 +35,7 @@ pub(super) struct Play<'a> {
     rng: fastrand::Rng,
     versions: BTreeMap<String, Version>,
     life: u32,
-    /// A mistake, for tests of tests: the guest is told of versions that are not there.
+    /// A mistake, for tests of tests: the guest gets a list of versions that are not there.
     is_lying: bool,
 }
 

@@ -174,7 +174,7 @@ impl Stored for Bytes {
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         if let Some(shared) = self.shared.upgrade() {
             shared.or_fail()?;
-            // One that was replaced is written for nothing.
+            // Nobody reads what is written to one that was replaced.
             let is_named = shared
                 .segments
                 .lock()

@@ -154,7 +154,7 @@ fn timed<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Duration, E> {
     Ok(now().saturating_sub(begin))
 }
 
-/// The middle one of several, each of which is told how many came before it.
+/// The middle one of several; each gets the number of those before it.
 fn middle<E>(mut one: impl FnMut(u64) -> Result<Duration, E>) -> Result<Duration, E> {
     let mut took = Vec::new();
     while took.len() < SYNCS || (took.len() < SYNCS_MAX && took.iter().sum::<Duration>() < TIME) {
