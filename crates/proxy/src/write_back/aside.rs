@@ -54,7 +54,7 @@ impl<S: Store> Inner<S> {
             None => self.report_aside(&entry.change, file.as_ref(), status, None),
         }
         let dropped = matches!(entry.change, Change::Make { .. }).then_some(made);
-        Some(Came { dropped, is_refused: true, ..Came::default() })
+        Some(Came { dropped, differs: true, ..Came::default() })
     }
 
     /// Keeps what clients see in a file of what the origin does not have, unless that is done

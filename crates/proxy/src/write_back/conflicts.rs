@@ -309,7 +309,10 @@ impl<S: Store> Inner<S> {
                 made => made,
             };
             match found {
-                Ok(node) => return Ok((node.handle, id)),
+                Ok(node) => {
+                    self.state.lock().unknown_names(&id);
+                    return Ok((node.handle, id));
+                }
                 Err(status) => last = status,
             }
         }
@@ -337,7 +340,7 @@ impl<S: Store> Inner<S> {
         if let Some(node) = self.state.lock().nodes.find_mut(&id) {
             node.place = Some((place, beside));
         }
-        Ok(came)
+        Ok(Came { differs: true, ..came })
     }
 
     pub(super) fn kept_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Kept) {

@@ -40,13 +40,18 @@ pub(super) struct Came {
     pub(super) is_last: bool,
     /// It is one of the file's [`answered`](super::nodes::Node::answered).
     pub(super) is_answered: bool,
-    /// It was not made at the origin, and is set aside.
-    pub(super) is_refused: bool,
+    /// The origin has its names and files otherwise than clients were shown: it tells.
+    pub(super) differs: bool,
 }
 
 impl Came {
     pub(super) fn dirs(dirs: impl IntoIterator<Item = (Handle, Wcc)>) -> Self {
         Self { dirs: dirs.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The change was not made, or only in part.
+    fn differing(dropped: Handle) -> Self {
+        Self { dropped: Some(dropped), differs: true, ..Self::default() }
     }
 }
 
@@ -162,7 +167,7 @@ impl<S: Store> Inner<S> {
     fn arrived(&self, number: u64, came: Came) {
         let now = self.now();
         let mut state = self.state.lock();
-        let Came { outcome, dirs, dropped, is_last, is_answered, is_refused } = came;
+        let Came { outcome, dirs, dropped, is_last, is_answered, differs } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
             node.answered = node.answered.saturating_sub(usize::from(is_answered));
             node.left(outcome.after, is_last, now);
@@ -184,8 +189,8 @@ impl<S: Store> Inner<S> {
         state.forget_refused(number, &op.entry.change);
         // Clients see the origin's version again.
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.forget_file(&file));
-        if is_refused {
-            state.refused(&op.entry.change);
+        if differs {
+            state.forget_shown(&op.entry.change);
         }
         match op.entry.change {
             Change::Make { .. } => state.to_forget.push((number, outcome)),
@@ -363,7 +368,7 @@ impl<S: Store> Inner<S> {
             // The proxy that was killed had heard of it.
             return match self.store.attr(caller, &alias.origin).await {
                 Ok(attr) => Ok(self.made(number, StoreNode { handle: alias.origin, attr }, None)),
-                Err(Status::Stale) => Ok(Came { dropped: Some(id), ..Came::default() }),
+                Err(Status::Stale) => Ok(Came::differing(id)),
                 Err(status) => Err(status),
             };
         }
@@ -496,11 +501,11 @@ impl<S: Store> Inner<S> {
         match self.store.lookup(&entry.caller, &there, name).await.result {
             Ok(found) if found.handle != origin => {
                 self.lost(&entry.change, Gone::Replaced);
-                return Ok(gone());
+                return Ok(Came::differing(*file));
             }
             Ok(found) if !is_dir && self.is_changed(file, entry, &found.attr) => {
                 self.lost(&entry.change, Gone::Changed);
-                return Ok(gone());
+                return Ok(Came::differing(*file));
             }
             Err(Status::NoEntry | Status::Stale) => {
                 self.forget_gone(&entry.caller, file).await;
@@ -521,7 +526,7 @@ impl<S: Store> Inner<S> {
             }
             Err(Status::NotEmpty | Status::Exists) if is_dir => {
                 self.lost(&entry.change, Gone::NotEmpty);
-                Ok(Came { dropped: Some(*file), ..Came::default() })
+                Ok(Came::differing(*file))
             }
             Err(status) => Err(status),
         }
@@ -565,7 +570,7 @@ impl<S: Store> Inner<S> {
         let places = (self.origin(&from.0), self.origin(&to.0), self.origin(file));
         let (Ok(Some(from_dir)), Ok(Some(to_dir)), Ok(Some(origin))) = places else {
             self.lost(&entry.change, Gone::File);
-            return Ok(Came { dropped: Some(*file), is_refused: true, ..Came::default() });
+            return Ok(Came::differing(*file));
         };
         let at = async |dir: &Handle, name: &Bytes| match self
             .store
@@ -580,11 +585,12 @@ impl<S: Store> Inner<S> {
         let (source, target) = (at(&from_dir, &from.1).await?, at(&to_dir, &to.1).await?);
         let is_it = |found: &StoreNode| found.handle == origin;
         if !source.as_ref().is_some_and(is_it) {
-            if !target.as_ref().is_some_and(is_it) {
-                self.lost(&entry.change, Gone::Replaced);
+            if target.as_ref().is_some_and(is_it) {
+                // It was done, and nobody heard of it.
+                return Ok(Came { dropped: Some(*file), ..Came::default() });
             }
-            // Else it was done, and nobody heard of it.
-            return Ok(Came { dropped: Some(*file), ..Came::default() });
+            self.lost(&entry.change, Gone::Replaced);
+            return Ok(Came::differing(*file));
         }
         let expected = over.and_then(|over| self.origin(over).ok().flatten());
         let is_theirs = target.as_ref().is_some_and(|found| {
@@ -599,10 +605,16 @@ impl<S: Store> Inner<S> {
         renamed.result?;
         if is_theirs {
             self.kept_beside(&to.0, &to.1, &name, Kept::Replaced);
+            let mut state = self.state.lock();
+            if let Some(node) = state.nodes.find_mut(file)
+                && node.place.as_ref() == Some(to)
+            {
+                node.place = Some((to.0, name));
+            }
         } else if let Some(over) = over {
             self.forget_gone(caller, over).await;
         }
-        let dropped = over.copied();
-        Ok(Came { dropped, ..Came::dirs([(from.0, renamed.from), (to.0, renamed.to)]) })
+        let (dropped, dirs) = (over.copied(), [(from.0, renamed.from), (to.0, renamed.to)]);
+        Ok(Came { dropped, differs: is_theirs, ..Came::dirs(dirs) })
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct Node {
     /// Records that the origin has answered, and that leave the modification time to another.
     pub(crate) answered: usize,
     pub(crate) used: Instant,
+    /// When it was changed here last, or such a change has come to the origin.
+    pub(crate) ours_at: Instant,
     /// When replies may not be older than what is known: a count of changes.
     pub(crate) epoch: u64,
     pub(crate) extents: Extents,
@@ -146,6 +148,7 @@ impl Node {
             under_way: 0,
             answered: 0,
             used: now,
+            ours_at: now,
             epoch: 0,
             extents: Extents::default(),
             cuts: Vec::new(),
@@ -189,7 +192,7 @@ impl Node {
 
     /// Whether the origin need not be queried about it: it could only return what is older.
     pub(crate) fn is_told_here(&self, now: Instant) -> bool {
-        self.is_pending() || (self.is_made_here && now.since(self.used) <= LINGER)
+        self.is_pending() || (self.is_made_here && now.since(self.ours_at) <= LINGER)
     }
 
     pub(crate) fn is_dir(&self) -> bool {
@@ -303,7 +306,7 @@ impl Node {
             self.extents.forget(number);
         }
         self.cuts.retain(|(_, cut)| *cut != number);
-        (self.epoch, self.used) = (epoch, now);
+        (self.epoch, self.used, self.ours_at) = (epoch, now, now);
         if self.pending == 0 {
             if std::mem::take(&mut self.has_own_rights) {
                 self.rights.clear();

@@ -246,7 +246,7 @@ impl State {
         for id in self.touched(number, &entry.change) {
             if let Some(node) = self.nodes.find_mut(&id) {
                 node.pending += 1;
-                node.used = now;
+                (node.used, node.ours_at) = (now, now);
             }
         }
         for (dir, name) in names(&entry.change) {
@@ -392,8 +392,9 @@ impl State {
         }
     }
 
-    /// A change was set aside: the names and files that it was of are as the origin has them.
-    pub(crate) fn refused(&mut self, change: &Change) {
+    /// A change was not made as clients were shown it: the names and files that it was of are as
+    /// the origin has them.
+    pub(crate) fn forget_shown(&mut self, change: &Change) {
         let dirs: Vec<_> = names(change).map(|(dir, _)| *dir).collect();
         dirs.iter().for_each(|dir| self.unknown_names(dir));
         for file in involved(change).iter().filter(|file| !dirs.contains(file)) {

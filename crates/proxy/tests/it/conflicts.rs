@@ -172,6 +172,7 @@ fn what_somebody_else_has_changed_or_replaced_is_not_removed() {
         let change = "REMOVE of file".to_owned();
         assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::Changed }]);
         assert_eq!(set.at("file").await, "THEIRSby us, ");
+        assert_eq!(read(&set.life.proxy, &set.dir, "file").await, "THEIRSby us, ", "at once");
     });
     test(async |set| {
         set.life.proxy.remove(&root(), &set.dir, b"file").await.result.unwrap();
@@ -180,6 +181,7 @@ fn what_somebody_else_has_changed_or_replaced_is_not_removed() {
         let change = "REMOVE of file".to_owned();
         assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::Replaced }]);
         assert_eq!(set.at("file").await, "");
+        assert_eq!(names(&set.life.proxy, &set.dir).await, ["file"], "at once");
     });
 }
 
@@ -196,6 +198,8 @@ fn a_directory_that_somebody_else_has_put_something_into_is_not_removed() {
         let change = "RMDIR of own".to_owned();
         assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::NotEmpty }]);
         assert_eq!(names(set.origin(), &there).await, ["theirs"]);
+        assert_eq!(names(&set.life.proxy, &set.dir).await, ["file", "own"]);
+        assert_eq!(names(&set.life.proxy, &own).await, ["theirs"]);
     });
 }
 
@@ -210,6 +214,58 @@ fn what_is_moved_to_where_somebody_else_has_something_gets_a_name_beside_it() {
         let copy = set.beside(&events, "/dir/moved", Kept::Replaced);
         assert_eq!(set.at("moved").await, "theirs");
         assert_eq!(set.at(&copy).await, "begun by us, ");
-        assert_eq!(names(set.origin(), &set.there).await, ["moved", &copy]);
+        let both = ["moved", &copy];
+        assert_eq!(names(set.origin(), &set.there).await, both);
+        assert_eq!(names(proxy, dir).await, both, "at once");
+    });
+}
+
+/// Three times within the time for which a directory that was made here is served from here.
+#[test]
+fn who_lists_a_directory_again_and_again_sees_what_somebody_else_has_made_there() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.settled().await;
+        let own = make_dir(proxy, &set.dir, "own").await;
+        make(proxy, &own, "ours").await;
+        set.settled().await;
+        let there = find(set.origin(), &set.there, "own").await;
+        make(set.origin(), &there, "theirs").await;
+        // Its change of the directory is in what the origin tells after the next of ours.
+        make(proxy, &own, "more").await;
+        set.settled().await;
+        for _ in 0..3 {
+            set.stage.clock.sleep(perf::units::Nanos::from_secs(2)).await;
+            names(proxy, &own).await;
+        }
+        assert_eq!(names(proxy, &own).await, ["more", "ours", "theirs"]);
+        find(proxy, &own, "theirs").await;
+    });
+}
+
+#[test]
+fn a_file_that_was_moved_has_the_name_that_it_has_at_the_origin() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.settled().await;
+        let own = make_dir(proxy, &set.dir, "own").await;
+        make(proxy, &own, "moved").await;
+        set.settled().await;
+        set.stage.origin.refuse(|asked| match asked {
+            crate::origin::Asked::Remove(b"moved") => Some(server::types::Status::Access),
+            _ => None,
+        });
+        proxy.remove(&root(), &own, b"moved").await.result.unwrap();
+        proxy.rename(&root(), &set.dir, b"file", &own, b"moved").await.result.unwrap();
+        // More comes into the directory after that, whose state is known here then.
+        make(proxy, &own, "more").await;
+        set.settled().await;
+        let there = find(set.origin(), &set.there, "own").await;
+        let right = names(set.origin(), &there).await;
+        assert!(right[2].starts_with("moved.nfskit-conflict-"), "{right:?}");
+        assert_eq!(names(proxy, &own).await, right, "at once");
+        assert_eq!(read(proxy, &own, &right[2]).await, "begun by us, ");
+        assert_eq!(read(proxy, &own, "moved").await, "");
+        assert_eq!(names(proxy, &set.dir).await, ["own"]);
     });
 }

@@ -129,3 +129,10 @@ fn what_an_origin_does_not_refuse_comes_there_whatever_is_killed() {
 fn what_was_never_made_has_no_name_wherever_it_was_moved() {
     play(927, None, |stage| live_refused(stage, 927));
 }
+
+/// Found as seed 36247: what had been moved to a name whose removal the origin had refused was seen
+/// under that name.
+#[test]
+fn what_got_another_name_at_the_origin_is_seen_under_that_one() {
+    play(36_247, None, |stage| live_refused(stage, 36_247));
+}
