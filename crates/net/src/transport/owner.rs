@@ -6,7 +6,7 @@
 //! listed as root's.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -55,9 +55,10 @@ impl Owners {
     pub(super) fn new() -> Self {
         let (raw, close) = (SockType::Raw, SockFlag::SOCK_CLOEXEC);
         let socket = socket(AddressFamily::Netlink, raw, close, SockProtocol::NetlinkSockDiag);
+        let netlink = socket.ok().map(|socket| Netlink { socket, asked: 0 });
         let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         Self {
-            netlink: socket.ok().map(|socket| Mutex::new(Netlink { socket, asked: 0 })),
+            netlink: netlink.and_then(Netlink::that_answers).map(Mutex::new),
             knows_all: is_whole(&map),
         }
     }
@@ -117,6 +118,16 @@ fn request(own: (IpAddr, u16), other: (IpAddr, u16)) -> Option<[u8; REQUEST_BYTE
 }
 
 impl Netlink {
+    /// None where the kernel does not know a socket that is there: without its module (tcp_diag) it
+    /// runs modprobe for each question, and each connection would wait for that.
+    fn that_answers(mut self) -> Option<Self> {
+        let there = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+        let own = there.local_addr().ok()?;
+        let nobody = (Ipv4Addr::UNSPECIFIED.into(), 0);
+        let answer = self.ask(request((own.ip(), own.port()), nobody)?).ok()?;
+        (kind(&answer)? == BY_FAMILY).then_some(self)
+    }
+
     /// The kernel answers within the call that asks. An answer has its question's number.
     fn ask(&mut self, mut request: [u8; REQUEST_BYTES]) -> io::Result<Vec<u8>> {
         self.asked = self.asked.wrapping_add(1);
@@ -135,20 +146,23 @@ impl Netlink {
     }
 }
 
+fn kind(answer: &[u8]) -> Option<u16> {
+    Some(u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?))
+}
+
 fn uid(answer: &[u8]) -> Option<u32> {
     let word = |at: usize| {
         let bytes = answer.get(at..at + 4)?;
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))
     };
-    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
     let is_open = answer.get(STATE_AT) == Some(&ESTABLISHED) && word(INODE_AT)? != 0;
-    (kind == BY_FAMILY && is_open).then(|| word(UID_AT)).flatten()
+    (kind(answer)? == BY_FAMILY && is_open).then(|| word(UID_AT)).flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpStream;
 
     use super::*;
 
