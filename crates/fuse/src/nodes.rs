@@ -53,6 +53,8 @@ pub(crate) struct Node {
     pub(crate) asks_to_append: bool,
     /// The kernel has read some of it into its cache.
     pub(crate) has_pages: bool,
+    /// The kernel has written some of it from its cache.
+    pub(crate) wrote_pages: bool,
     lookups: u64,
 }
 
@@ -206,6 +208,12 @@ impl Nodes {
         at.and_then(|at| self.refused.remove(at)).is_some()
     }
 
+    /// Whether the kernel may have data of a node that are of this version of its file.
+    pub(crate) fn has_data(&self, id: u64, version: Option<Version>) -> bool {
+        let node = self.nodes.get(&id).filter(|node| node.version == version);
+        node.is_some_and(|node| node.has_pages || node.wrote_pages)
+    }
+
     /// Nodes that are open for writing.
     pub(crate) fn written(&self) -> Vec<u64> {
         self.nodes.iter().filter(|(_, node)| node.writers > 0).map(|(id, _)| *id).collect()
@@ -229,6 +237,7 @@ impl Node {
             appenders: 0,
             asks_to_append: false,
             has_pages: false,
+            wrote_pages: false,
             lookups: 0,
         }
     }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use client::error::Error;
+use client::files::first::OPENING_READ_BYTES;
 use client::ops::ReadOk;
 use client::read_ahead::budget::{Budget, Permit};
 use client::read_ahead::streams::{Plan, StreamId, Streams};
@@ -109,6 +110,13 @@ pub(crate) struct Read<'r> {
     pub(crate) file: FileHandle,
     pub(crate) offset: u64,
     pub(crate) count: u32,
+}
+
+impl Read<'_> {
+    /// Whether a client of ours opens the file with it: the origin is to be asked what it is.
+    pub(crate) fn opens(&self) -> bool {
+        (self.offset, self.count) == (0, OPENING_READ_BYTES)
+    }
 }
 
 impl Ahead {

@@ -15,7 +15,7 @@ use cache::{Cache, Cause, Key};
 use client::cache::state::token;
 use client::ops::ReadOk;
 use server::metrics::Reading;
-use wire::nfs3::FileHandle;
+use wire::nfs3::{Fattr3, FileHandle};
 
 use crate::ahead::Read;
 use crate::known::{Known, State};
@@ -78,11 +78,30 @@ impl Disk {
 impl Remote {
     /// The bytes, if the disk has all of them and the caller may read them.
     pub(crate) async fn read_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
-        let Read { caller, file, offset, count, .. } = read;
+        let Read { caller, file, .. } = read;
+        if read.opens() {
+            return self.open_disk(disk, read).await;
+        }
         let attributes = match disk.known.readable(file, caller) {
             Some(attributes) => attributes,
             None => self.ask_readable(disk, read).await?,
         };
+        self.read_kept(disk, read, attributes).await
+    }
+
+    /// The same of a READ that opens the file: if the disk has all of it, an ACCESS in place of the
+    /// READ tells whether it is what it was.
+    async fn open_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
+        let last = disk.known.last(&read.file)?;
+        let kept = self.read_kept(disk, read, last).await?;
+        let attributes = self.ask_readable(disk, read).await?;
+        let is_same = token(&attributes) == token(&last);
+        is_same.then_some(ReadOk { file_attributes: Some(attributes), ..kept })
+    }
+
+    /// What the disk has of a file in this state.
+    async fn read_kept(&self, disk: &Disk, read: &Read<'_>, attributes: Fattr3) -> Option<ReadOk> {
+        let Read { file, offset, count, .. } = read;
         let size = attributes.size;
         if *offset >= size {
             let (file_attributes, data) = (Some(attributes), Bytes::new());
@@ -101,7 +120,7 @@ impl Remote {
     }
 
     /// Asks the origin for the state of the file and what the caller may.
-    async fn ask_readable(&self, disk: &Disk, read: &Read<'_>) -> Option<wire::nfs3::Fattr3> {
+    async fn ask_readable(&self, disk: &Disk, read: &Read<'_>) -> Option<Fattr3> {
         let Read { session, caller, file, .. } = read;
         let was_kept =
             self.ask_access(session, caller, *file, wire::nfs3::access::ALL).await.ok()?.1;

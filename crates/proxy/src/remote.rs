@@ -70,7 +70,7 @@ pub struct Remote {
     pub(crate) ahead: Ahead,
     pub(crate) counts: Counts,
     pub(crate) disk: Option<Disk>,
-    clock: Clock,
+    pub(crate) clock: Clock,
     /// The last call that could be answered from what is known was not answered in time.
     is_away: AtomicBool,
     options: Options,

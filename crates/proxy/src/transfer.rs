@@ -35,7 +35,9 @@ impl Remote {
             let attr = neutral::post_op(read.file_attributes);
             return Looked { attr, result: Ok(Extent { data: read.data, eof: read.eof }) };
         }
-        if let Some((read, was_ahead)) = self.ahead.read(&read).await {
+        if !read.opens()
+            && let Some((read, was_ahead)) = self.ahead.read(&read).await
+        {
             let ReadOk { file_attributes, eof, data } = read;
             if was_ahead {
                 self.counts.read_ahead(data.len());
@@ -43,10 +45,11 @@ impl Remote {
             let attr = neutral::post_op(file_attributes);
             return Looked { attr, result: Ok(Extent { data, eof }) };
         }
+        let begun = read.opens().then(|| self.clock.now());
         match self.read_origin(&read).await {
             Ok(ReadOk { file_attributes, eof, data }) => {
                 if let Some(told) = &file_attributes {
-                    self.told(&file, told, None);
+                    self.told(&file, told, begun);
                 }
                 self.ahead.answered(&read, file_attributes.as_ref());
                 let attr = neutral::post_op(file_attributes);
@@ -62,7 +65,11 @@ impl Remote {
         let Some(disk) = &self.disk else {
             return read_whole(session, file, offset, count).await;
         };
-        let (begin, around) = disk.around(offset, count);
+        // What opens a file stays what it is: before the origin may stand another proxy.
+        let (begin, around) = match read.opens() {
+            true => (offset, count),
+            false => disk.around(offset, count),
+        };
         let state = disk.state(&file);
         let mut got = read_whole(session, file, begin, around).await?;
         disk.keep(&file, state, begin, &got);

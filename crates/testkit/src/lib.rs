@@ -155,7 +155,7 @@ impl<S: Store> Site<S> {
     }
 
     /// Calls over a new connection on which each reply is what `treat` makes of it, and as late.
-    fn rpc_through(
+    pub fn rpc_through(
         &self,
         treat: impl Fn(&[u8], Vec<u8>) -> (Vec<u8>, Nanos) + Clone + Send + 'static,
     ) -> Rpc {

@@ -14,6 +14,14 @@ use crate::session::Credential;
 /// attributes all the time, it takes what it gets.
 const OPEN_TRIES_MAX: u32 = 4;
 
+/// Attributes that a reply to a call has told, which an open may have made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opened<'a> {
+    pub(super) attributes: &'a Fattr3,
+    pub(super) sent: Instant,
+    pub(super) is_open: bool,
+}
+
 /// See [`Files::has_already`].
 fn is_no_change(who: &Credential, told: &Fattr3, new: &Sattr3) -> bool {
     let Sattr3 { mode, uid, gid, size, atime, mtime } = *new;
@@ -203,23 +211,34 @@ impl Files {
                 break (sent, answer, attributes);
             }
         };
+        let told = Opened { attributes: &attributes, sent, is_open };
+        self.may(acting, &file, told, (asked, answer.access));
+        Ok(answer.access & asked)
+    }
+
+    /// A reply has told the attributes of a file and which of the rights `asked` the caller has.
+    pub(super) fn may(
+        &self,
+        acting: &Acting,
+        file: &FileHandle,
+        Opened { attributes, sent, is_open }: Opened<'_>,
+        (asked, granted): (u32, u32),
+    ) {
         let is_open = is_open && !self.makes(Mistake::ForgottenExcuses);
         let (before, known) = {
             let state = self.inner.state.lock();
-            (state.attributes.last(&file), state.attributes.version(&file))
+            (state.attributes.last(file), state.attributes.version(file))
         };
-        self.note_told(&file, &attributes, Told { is_open, ..self.told(&file, sent) });
+        self.note_told(file, attributes, Told { is_open, ..self.told(file, sent) });
         if self.makes(Mistake::OldBlocks) {
-            self.take_for_new(&file, before.as_ref(), &attributes);
+            self.take_for_new(file, before.as_ref(), attributes);
         }
         let mut state = self.inner.state.lock();
-        state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);
-        let is_changed = known.is_some() && state.attributes.version(&file) != known;
+        state.rights.put(file, acting.id, attributes.ctime, asked, granted);
+        let is_changed = known.is_some() && state.attributes.version(file) != known;
         if is_open && is_changed {
-            state.moved.changed(&file, &attributes);
+            state.moved.changed(file, attributes);
         }
-        drop(state);
-        Ok(answer.access & asked)
     }
 
     /// Space and number of files of the file system.

@@ -9,6 +9,7 @@
 //! - [`open`]: files that are open: reading, writing, flushing.
 //! - [`listing`]: directories, a page at a time.
 //! - `read`: reading, with what was fetched ahead.
+//! - [`first`]: small files that are opened by reading them.
 //! - `absent`: names that cannot be there.
 //! - `disk`: what a local disk keeps of files.
 //! - `busy`: which files are open, and what is to be removed when they no longer are.
@@ -22,6 +23,7 @@ mod attributes;
 mod busy;
 mod catalogs;
 mod disk;
+pub mod first;
 mod joint;
 pub mod listing;
 mod making;

@@ -44,11 +44,31 @@ const NO_END: u64 = u64::MAX;
 
 impl Files {
     /// Opens a file: asks the server whether the caller may, and whether the file is still what it
-    /// was (close-to-open).
+    /// was (close-to-open). A small file that is only to be read is read in the same call.
     ///
     /// # Errors
     /// As the server says; `NFS3ERR_ACCES` when it grants less than `mode` asks for.
     pub async fn open(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        mode: Mode,
+    ) -> Result<Open, Error> {
+        self.finish_making(file).await;
+        if mode.read && !mode.write {
+            let acting = self.acting(who);
+            if let Some(open) = self.open_by_read((who, &acting), file).await? {
+                return Ok(open);
+            }
+        }
+        self.open_cached(who, file, mode).await
+    }
+
+    /// As [`Files::open`], by a caller that has the file's data, should it be what it was.
+    ///
+    /// # Errors
+    /// As [`Files::open`].
+    pub async fn open_cached(
         &self,
         who: &Credential,
         file: FileHandle,

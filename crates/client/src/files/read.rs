@@ -8,6 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
 use perf::units::{Instant, Nanos};
 
 use super::Acting;
+use super::first::First;
 use super::open::Open;
 use crate::cache::attributes::Version;
 use crate::cache::state::token;
@@ -21,6 +22,8 @@ pub(super) struct Reading {
     streams: Streams<Part>,
     /// What it is of: the data that others have left, and the number of our own changes.
     of: (Option<Version>, u64),
+    /// All of the file, if its open has read it.
+    pub(super) first: Option<First>,
 }
 
 /// The content of a chunk, sooner or later.
@@ -33,7 +36,7 @@ struct Part {
 
 impl Reading {
     pub(super) fn new(chunk_bytes: u32) -> Self {
-        Self { streams: Streams::new(chunk_bytes), of: (None, 0) }
+        Self { streams: Streams::new(chunk_bytes), of: (None, 0), first: None }
     }
 
     fn plan(
@@ -89,6 +92,11 @@ impl Open {
         if offset < size && good_for > Nanos::ZERO {
             let of = (files.version(&file), self.changes());
             let oldest = files.now() - good_for;
+            if let Some(data) = self.read_first(of, oldest, (offset, count))
+                && (is_good || data.len() == count as usize)
+            {
+                return Ok(data);
+            }
             let plan = self.reading().lock().plan(of, (offset, count), size, oldest);
             if let Some(stream) = plan.stream
                 && let Some(data) = self.read_stream(stream, &plan, offset, count, size).await

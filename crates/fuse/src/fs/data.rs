@@ -43,7 +43,14 @@ impl FileSystem {
             // Who may run a file need not be allowed to read it; the server lets it be read.
             let read = flags & O_ACCMODE != O_WRONLY && flags & FMODE_EXEC == 0;
             let write = flags & O_ACCMODE != O_RDONLY;
-            let open = self.files.open(&who, file, Mode { read, write }).await.map_err(errno)?;
+            let mode = Mode { read, write };
+            // What the kernel has it does not read, and what is cut nobody does.
+            let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
+            let open = match has_data || flags & O_TRUNC != 0 {
+                true => self.files.open_cached(&who, file, mode).await,
+                false => self.files.open(&who, file, mode).await,
+            };
+            let open = open.map_err(errno)?;
             if self.may_lead_elsewhere((node, thread), &file).await {
                 open.close().await;
                 return Err(Errno::STALE);
@@ -208,7 +215,15 @@ impl FileSystem {
         }
         match written {
             Ok(()) => {
-                let has_pages = self.nodes.lock().wrote(node, end);
+                let has_pages = {
+                    let mut nodes = self.nodes.lock();
+                    if how.from == From::Cache
+                        && let Some(node) = nodes.find_mut(node)
+                    {
+                        node.wrote_pages = true;
+                    }
+                    nodes.wrote(node, end)
+                };
                 if how.from == From::PastCache && has_pages && count > 0 {
                     let length = u64::from(count);
                     self.notifier.notify(Notice::Forget { node, offset, length }).await;

@@ -9,6 +9,7 @@ mod crash;
 mod curve;
 mod datagrams;
 mod files;
+mod first;
 mod greedy;
 mod host;
 mod hostile;
