@@ -230,8 +230,16 @@ impl<S: Store> Inner<S> {
 
     /// The states that the origin tells around a change that was passed through.
     pub(super) fn told_around(&self, id: &Handle, wcc: Wcc, epoch: u64) -> Wcc {
+        self.told_around_dir(id, wcc, epoch, 0)
+    }
+
+    /// The same of a directory, in which there are so many more directories then.
+    pub(super) fn told_around_dir(&self, id: &Handle, wcc: Wcc, epoch: u64, dirs: i64) -> Wcc {
+        let mut state = self.state.lock();
+        if let Some(node) = state.nodes.find_mut(id).filter(|_| dirs != 0) {
+            node.more_dirs(dirs);
+        }
         if let Some(after) = &wcc.after {
-            let mut state = self.state.lock();
             state.epoch += 1;
             let (epoch, now) = (state.epoch, self.now());
             let node = state.nodes.find_mut(id);
@@ -245,6 +253,7 @@ impl<S: Store> Inner<S> {
                 node.attr = Attr { fileid, modified, changed, ..*after };
             }
         }
+        drop(state);
         let after = wcc.after.map(|after| self.tell(id, after, epoch));
         // Clients may see other times before.
         Wcc { before: wcc.before.filter(|_| after == wcc.after), after }

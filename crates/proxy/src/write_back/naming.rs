@@ -322,7 +322,9 @@ impl<S: Store> Inner<S> {
         };
         let epoch = self.epoch();
         let Changed { wcc, result } = store(passing.dirs[0]).await;
-        let wcc = self.told_around(dir, wcc, epoch);
+        let is_dir = |node: &StoreNode| node.attr.kind == FileKind::Directory;
+        let dirs = i64::from(result.as_ref().is_ok_and(is_dir));
+        let wcc = self.told_around_dir(dir, wcc, epoch, dirs);
         let result = result.map(|node| {
             self.learn(caller, &node.attr);
             self.tell_node(&node, epoch)
@@ -435,7 +437,8 @@ impl<S: Store> Inner<S> {
         } else {
             self.state.lock().unknown_names(dir);
         }
-        Changed { wcc: self.told_around(dir, wcc, epoch), result }
+        let dirs = -i64::from(is_dir && result.is_ok());
+        Changed { wcc: self.told_around_dir(dir, wcc, epoch, dirs), result }
     }
 
     pub(super) async fn rename(&self, caller: &Caller, from: Place<'_>, to: Place<'_>) -> Renamed {
@@ -542,6 +545,13 @@ impl<S: Store> Inner<S> {
                 return Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) };
             }
         };
+        let is_dir = match child {
+            Some(child) => {
+                let attr = self.attr(caller, &child).await;
+                attr.is_ok_and(|attr| attr.kind == FileKind::Directory)
+            }
+            None => false,
+        };
         let epoch = self.epoch();
         let (from_dir, to_dir) = (passing.dirs[0], passing.dirs[1]);
         let renamed = self.store.rename(caller, &from_dir, from.1, &to_dir, to.1).await;
@@ -563,8 +573,13 @@ impl<S: Store> Inner<S> {
             state.forget_file(&over);
         }
         drop(state);
-        let told = |dir: &Handle, wcc: Wcc| self.told_around(dir, wcc, epoch);
-        Renamed { from: told(from.0, renamed.from), to: told(to.0, renamed.to), ..renamed }
+        // A directory that was there is gone.
+        let more = i64::from(is_dir && is_done);
+        let arrived = if over.is_some_and(|over| Some(over) != child) { 0 } else { more };
+        let (left, arrived) = if from.0 == to.0 { (arrived - more, 0) } else { (-more, arrived) };
+        let from = self.told_around_dir(from.0, renamed.from, epoch, left);
+        let to = self.told_around_dir(to.0, renamed.to, epoch, arrived);
+        Renamed { from, to, ..renamed }
     }
 
     pub(super) async fn link(

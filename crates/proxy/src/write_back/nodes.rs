@@ -285,6 +285,12 @@ impl Node {
         }
     }
 
+    /// So many more directories are in this one, or fewer: each has a link to it.
+    pub(crate) fn more_dirs(&mut self, dirs: i64) {
+        let links = i64::from(self.attr.links) + dirs;
+        self.attr.links = u32::try_from(links.max(0)).unwrap_or(u32::MAX);
+    }
+
     pub(crate) fn touch(&mut self, at: Time) {
         (self.attr.modified, self.attr.changed) = (at, at);
     }

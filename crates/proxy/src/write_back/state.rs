@@ -300,8 +300,7 @@ impl State {
         if let Some(node) = self.nodes.find_mut(dir) {
             node.name(name.clone(), child, number, now);
             node.touch(at);
-            let links = i64::from(node.attr.links) + dirs;
-            node.attr.links = u32::try_from(links.max(0)).unwrap_or(u32::MAX);
+            node.more_dirs(dirs);
         }
         if let Some(node) = child.and_then(|child| self.nodes.find_mut(&child)) {
             node.place = Some((*dir, name.clone()));

@@ -136,3 +136,10 @@ fn what_was_never_made_has_no_name_wherever_it_was_moved() {
 fn what_got_another_name_at_the_origin_is_seen_under_that_one() {
     play(36_247, None, |stage| live_refused(stage, 36_247));
 }
+
+/// Found as seed 205127: a directory was moved by the origin, into one that had other changes on
+/// their way, and from one.
+#[test]
+fn directories_that_are_moved_count_where_they_are() {
+    play(205_127, None, |stage| live(stage, 205_127));
+}

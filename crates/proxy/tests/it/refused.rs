@@ -159,3 +159,29 @@ fn a_proxy_that_is_killed_while_bytes_go_aside_has_them_all() {
         assert_eq!(kept, ["first, second"]);
     });
 }
+
+#[test]
+fn a_directory_that_the_origin_moves_counts_where_other_changes_are_on_their_way() {
+    test(async |set| {
+        let (proxy, dir) = (&set.life.proxy, &set.dir);
+        set.settled().await;
+        let (from, to) = (make_dir(proxy, dir, "from").await, make_dir(proxy, dir, "to").await);
+        let moved = make_dir(proxy, &from, "moved").await;
+        make(proxy, &moved, "within").await;
+        set.settled().await;
+        set.stage.origin.refuse(|asked| match asked {
+            Asked::Make(b"held") => Some(Status::NoSpace),
+            _ => None,
+        });
+        make(proxy, &from, "held").await;
+        make(proxy, &to, "held").await;
+        proxy.rename(&root(), &from, b"moved", &to, b"moved").await.result.unwrap();
+        assert_eq!(proxy.pending(), 2);
+        assert_eq!(proxy.attr(&root(), &from).await.unwrap().links, 2);
+        assert_eq!(proxy.attr(&root(), &to).await.unwrap().links, 3);
+        set.stage.origin.refuse(|_| None);
+        set.settled().await;
+        assert_eq!(proxy.attr(&root(), &from).await.unwrap().links, 2);
+        assert_eq!(proxy.attr(&root(), &to).await.unwrap().links, 3);
+    });
+}
