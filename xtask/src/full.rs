@@ -141,6 +141,11 @@ const STAGES: &[Stage] = &[
         "fresh seeds of clients that compete",
         &["sim", "--contest", "--count", "20000"],
     ),
+    xtask(
+        "kills",
+        "fresh seeds of clients that are killed while they fill a cache",
+        &["sim", "--kills", "--count", "10000"],
+    ),
     shell(
         "write-log",
         "10,000 simulated machines with a write log, and planted mistakes",

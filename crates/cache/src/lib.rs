@@ -85,6 +85,13 @@ struct Inner {
     _place: Option<Place>,
 }
 
+/// A mistake that is made on purpose, to see whether simulated worlds notice it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mistake {
+    /// Blocks are given away whatever their checksums are.
+    UncheckedBlocks,
+}
+
 /// Who changes it.
 #[derive(Debug)]
 enum Keeping {
@@ -121,10 +128,21 @@ impl Cache {
         Self::in_memory_heard(memory, geometry, limits, Box::new(|_| ()))
     }
 
+    /// As [`Cache::in_memory`], with a mistake.
+    pub fn mistaken(memory: Memory, geometry: Geometry, limits: Limits, mistake: Mistake) -> Self {
+        let mut shared = Shared::new(Arc::new(memory), geometry, Box::new(|_| ()));
+        shared.mistake = Some(mistake);
+        Self::in_place(shared, limits)
+    }
+
     /// As [`Cache::in_memory`], and somebody hears of events.
     pub fn in_memory_heard(memory: Memory, geometry: Geometry, limits: Limits, hear: Hear) -> Self {
         let medium: Arc<dyn Medium> = Arc::new(memory);
-        let shared = Arc::new(Shared::new(medium, geometry, hear));
+        Self::in_place(Shared::new(medium, geometry, hear), limits)
+    }
+
+    fn in_place(shared: Shared, limits: Limits) -> Self {
+        let shared = Arc::new(shared);
         shared.count();
         let keeping = Keeping::InPlace(Mutex::new(Keeper::new(Cleaner::new(limits))));
         Self { inner: Arc::new(Inner { keeping, shared, _place: None }) }

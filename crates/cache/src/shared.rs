@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use lru::LruCache;
 use parking_lot::Mutex;
 
+use crate::Mistake;
 use crate::counts::{Cause, Counts};
 use crate::evict::Evictor;
 use crate::header::Geometry;
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     /// Guards the segments that are open.
     table: Mutex<Table>,
     hear: Hear,
+    pub(crate) mistake: Option<Mistake>,
     /// Guards the notices that were given.
     said: Mutex<Vec<std::mem::Discriminant<Event>>>,
 }
@@ -94,6 +96,7 @@ impl Shared {
             is_counted: AtomicBool::new(false),
             table: Mutex::new(table),
             hear,
+            mistake: None,
             said: Mutex::default(),
         }
     }
@@ -170,7 +173,7 @@ impl Shared {
                 Err(error) => return Err(self.failed(&error)),
             },
         };
-        match found.read(of, range, at_once) {
+        match found.read(of, range, at_once, self.mistake) {
             Ok(data) => {
                 let start = u64::from(segment) * self.geometry.segment_bytes();
                 // Pages: a segment has no more than 2^16 of them.

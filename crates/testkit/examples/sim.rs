@@ -33,12 +33,15 @@ usage: cargo xtask sim [OPTION]...
   --count N       so many seeds; 200, or 1 with --seed
   --plan FILE     this plan
   --contest       seeds in which all clients compete for the same names and files
+  --kills         contests whose clients keep what they read on a disk are killed in the midst
+                  of that, and go on with what their disk has
   --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies; of
                   clients, in contests: old-attributes, forgotten-excuses, unasked-ends,
                   late-names, errors-told-once, commit-makes-state, unheard-errors, and of
-                  those with a cache on a disk old-blocks, others-blocks, old-names; of a host,
-                  in contests: locks-by-node; or each of them (all); fails if none of 1,000
-                  seeds notices it, of 2,000 in contests, or of --count
+                  those with a cache on a disk old-blocks, others-blocks, old-names, and where
+                  they are killed unchecked-blocks; of a host, in contests: locks-by-node; or each
+                  of them (all); fails if none of 1,000 seeds notices it, of 2,000 in contests, or
+                  of --count
   --live DIR      seeds of contests in real time, in this folder; once for each mount of the same
                   directory, on a file system that does not use inode numbers again (tmpfs)
   --live-unremembering DIR
@@ -62,6 +65,7 @@ struct Arguments {
     planted: Vec<Planted>,
     jobs: Option<usize>,
     contest: bool,
+    kills: bool,
     live: Vec<Mount>,
     server: Option<PathBuf>,
     may_be_full: bool,
@@ -114,6 +118,7 @@ fn arguments() -> Result<Arguments, String> {
             }
             "--jobs" => arguments.jobs = usize::try_from(number(value()?)?).ok(),
             "--contest" => arguments.contest = true,
+            "--kills" => (arguments.contest, arguments.kills) = (true, true),
             "--live" | "--live-unremembering" => {
                 let mount = Mount { path: value()?.into(), remembers: word == "--live" };
                 arguments.live.push(mount);
@@ -198,8 +203,9 @@ fn run_planted(arguments: &Arguments, options: Options) -> Result<(), String> {
     let first = arguments.seed.unwrap_or_else(fresh);
     let mut missed = Vec::new();
     for &planted in &arguments.planted {
-        let contest = arguments.contest || planted.is_of_contests();
-        let arguments = &Arguments { contest, planted: Vec::new(), ..arguments.clone() };
+        let kills = arguments.kills || planted.is_of_kills();
+        let contest = arguments.contest || planted.is_of_contests() || kills;
+        let arguments = &Arguments { contest, kills, planted: Vec::new(), ..arguments.clone() };
         let most = if contest { PLANTED_IN_CONTESTS_MAX } else { PLANTED_MAX };
         let count = arguments.count.unwrap_or(most);
         let (name, options) = (planted.name(), Options { planted: Some(planted), ..options });
@@ -272,7 +278,11 @@ fn run_seeds(
 impl Arguments {
     /// The plan that a seed stands for.
     fn plan_of(&self, seed: u64) -> Plan {
-        if self.contest { Plan::contest(seed) } else { Plan::generate(seed) }
+        match (self.contest, self.kills) {
+            (_, true) => Plan::kills_in_contest(seed),
+            (true, false) => Plan::contest(seed),
+            (false, false) => Plan::generate(seed),
+        }
     }
 }
 
@@ -314,7 +324,11 @@ fn explain(arguments: &Arguments, seed: u64, failure: &Failure, options: Options
     let path = folder.join(format!("{seed}.plan"));
     let text = format!("# seed {seed}{same}: {last}\n{}", shrunk.plan);
     let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
-    let contest = if arguments.contest { " --contest" } else { "" };
+    let contest = match (arguments.contest, arguments.kills) {
+        (_, true) => " --kills",
+        (true, false) => " --contest",
+        (false, false) => "",
+    };
     let replay = match kept {
         Ok(()) => format!("cargo xtask sim --plan {}{same} --verbose", path.display()),
         Err(error) => format!("(the plan could not be kept: {error})"),

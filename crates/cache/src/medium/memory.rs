@@ -1,6 +1,6 @@
 //! Segments in memory: for worlds, which have no disks, and for tests, which break them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -8,6 +8,9 @@ use parking_lot::Mutex;
 
 use super::{Each, Free, Medium, Stored};
 use crate::key::Name;
+
+/// What a disk writes as a whole, or not at all.
+const SECTOR: usize = 512;
 
 /// Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +24,8 @@ struct Shared {
     segments: Mutex<BTreeMap<Name, Arc<Bytes>>>,
     /// Guards what the next calls fail with.
     failing: Mutex<Option<io::ErrorKind>>,
-    /// Guards all writes since [`Memory::record`], in order.
-    recorded: Mutex<Option<Vec<Write>>>,
+    /// Guards all that was done since [`Memory::record`].
+    recorded: Mutex<Option<Recorded>>,
 }
 
 struct Bytes {
@@ -36,6 +39,13 @@ impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bytes").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// What a medium was, and what was done to it, in order.
+#[derive(Debug)]
+struct Recorded {
+    before: Memory,
+    writes: Vec<Write>,
 }
 
 /// What was done to a medium.
@@ -59,11 +69,59 @@ impl Memory {
 
     /// Keeps what is done from now on.
     pub fn record(&self) {
-        *self.shared.recorded.lock() = Some(Vec::new());
+        let before = self.copy();
+        *self.shared.recorded.lock() = Some(Recorded { before, writes: Vec::new() });
     }
 
-    pub fn recorded(&self) -> Vec<Write> {
-        self.shared.recorded.lock().clone().unwrap_or_default()
+    /// How many writes were recorded.
+    pub fn recorded(&self) -> usize {
+        self.shared.recorded.lock().as_ref().map_or(0, |recorded| recorded.writes.len())
+    }
+
+    /// What a disk has after a loss of power that came after so many of the recorded writes. The
+    /// first `synced` of them have arrived; of the others those sectors, names and removals of
+    /// which `arrives` says so, in any order, as nothing was synced.
+    pub fn after_power_loss(
+        &self,
+        writes: usize,
+        synced: usize,
+        mut arrives: impl FnMut() -> bool,
+    ) -> Self {
+        let recorded = self.shared.recorded.lock();
+        let Some(Recorded { before, writes: all }) = &*recorded else { return self.copy() };
+        let left = before.copy();
+        // Names whose file goes on: what is written to the one in its place is lost.
+        let mut goes_on = BTreeSet::new();
+        for (number, write) in all.iter().take(writes).enumerate() {
+            let is_synced = number < synced;
+            match write {
+                Write::Made(name) | Write::Removed(name) => {
+                    if is_synced || arrives() {
+                        left.drop_segment(*name);
+                        goes_on.remove(name);
+                        if matches!(write, Write::Made(_)) {
+                            left.put(*name, |_| ());
+                        }
+                    } else {
+                        goes_on.insert(*name);
+                    }
+                }
+                Write::Wrote { name, .. } if goes_on.contains(name) && !is_synced => {}
+                Write::Wrote { name, at, bytes } => {
+                    let from = usize::try_from(*at).unwrap_or(usize::MAX);
+                    for (sector, part) in (from..).step_by(SECTOR).zip(bytes.chunks(SECTOR)) {
+                        if is_synced || arrives() {
+                            left.put(*name, |content| {
+                                let end = sector + part.len();
+                                content.resize(content.len().max(end), 0);
+                                content[sector..end].copy_from_slice(part);
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        left
     }
 
     /// The names of all segments.
@@ -111,7 +169,7 @@ impl Shared {
 
     fn keep(&self, write: impl FnOnce() -> Write) {
         if let Some(recorded) = &mut *self.recorded.lock() {
-            recorded.push(write());
+            recorded.writes.push(write());
         }
     }
 }

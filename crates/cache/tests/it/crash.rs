@@ -3,19 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use cache::key::Name;
 use cache::medium::Memory;
-use cache::medium::memory::Write;
 use cache::{Cache, Limits, Part};
 use fastrand::Rng;
 
 use crate::using::{content, geometry, key, now, token};
 
-const SECTOR: usize = 512;
-
-/// Everything that is done to a disk while files change, and what each state of each holds.
+/// A disk that has recorded all that is done to it while files change, and what each state of each
+/// file holds.
 struct Run {
-    writes: Vec<Write>,
+    memory: Memory,
     states: Vec<(u8, u64, i64, Vec<u8>)>,
 }
 
@@ -60,53 +57,17 @@ fn run(rng: &mut Rng) -> Run {
             }
         }
     }
-    Run { writes: memory.recorded(), states }
+    Run { memory, states }
 }
 
 /// A disk on which of these writes some sectors have arrived, and some have not. What was made and
 /// removed may be as it was before.
-fn cut(writes: &[Write], rng: &mut Rng) -> Memory {
-    let memory = Memory::default();
+fn cut(memory: &Memory, rng: &mut Rng) -> Memory {
     let arrives = rng.u8(0..=10);
-    // What the name led to before, of which bytes may come back.
-    let mut before: BTreeMap<Name, Vec<u8>> = BTreeMap::new();
-    let crash = rng.usize(0..=writes.len());
+    let crash = rng.usize(0..=memory.recorded());
     // Long before, everything has arrived.
     let synced = crash.saturating_sub(rng.usize(0..400));
-    for (number, write) in writes[..crash].iter().enumerate() {
-        let is_synced = number < synced;
-        let arrives = |rng: &mut Rng| is_synced || rng.u8(0..10) < arrives;
-        match write {
-            Write::Made(name) | Write::Removed(name) => {
-                if arrives(rng) {
-                    memory.drop_segment(*name);
-                    if matches!(write, Write::Made(_)) {
-                        memory.put(*name, |_| ());
-                    }
-                } else {
-                    // The old file goes on under the name: what is written to the new one is lost.
-                    memory.change(*name, |bytes| drop(before.insert(*name, bytes.clone())));
-                }
-            }
-            Write::Wrote { name, at, bytes } => {
-                if before.contains_key(name) && !is_synced {
-                    continue;
-                }
-                before.remove(name);
-                let at = usize::try_from(*at).unwrap();
-                for (sector, part) in (at..).step_by(SECTOR).zip(bytes.chunks(SECTOR)) {
-                    if arrives(rng) {
-                        memory.put(*name, |content| {
-                            let end = sector + part.len();
-                            content.resize(content.len().max(end), 0);
-                            content[sector..end].copy_from_slice(part);
-                        });
-                    }
-                }
-            }
-        }
-    }
-    memory
+    memory.after_power_loss(crash, synced, || rng.u8(0..10) < arrives)
 }
 
 #[test]
@@ -116,7 +77,7 @@ fn whatever_of_the_writes_has_arrived_no_wrong_byte_is_read() {
         let mut rng = Rng::with_seed(seed);
         let run = run(&mut rng);
         for _ in 0..6 {
-            let memory = cut(&run.writes, &mut rng);
+            let memory = cut(&run.memory, &mut rng);
             let cache = Cache::in_memory(memory, geometry(), Limits::default());
             for (file, size, state, data) in &run.states {
                 for from in (size.saturating_sub(120_000) / 4096 * 4096..*size).step_by(16 << 10) {

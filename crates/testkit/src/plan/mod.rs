@@ -7,6 +7,7 @@
 
 pub mod contest;
 pub mod generate;
+pub mod kills;
 pub mod shrink;
 pub mod text;
 
@@ -216,6 +217,16 @@ pub enum Act {
     },
 }
 
+impl Act {
+    /// Whether others wait until it is done, or go by what it has promised.
+    pub fn is_awaited(&self) -> bool {
+        matches!(
+            self,
+            Self::Append { .. } | Self::Rewrite { .. } | Self::Lock { .. } | Self::Unheard { .. }
+        )
+    }
+}
+
 /// Why a program does not hear what has become of what it has written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unheard {
@@ -274,6 +285,15 @@ pub enum Fault {
     Vanish {
         client: usize,
     },
+    /// The client's process is killed, and another one begins with what is on its disk. Where
+    /// clients compete, and when its programs do nothing that others wait for.
+    Kill {
+        client: usize,
+    },
+    /// The same, and its machine loses power: of what was not synced some has reached the disk.
+    PowerLoss {
+        client: usize,
+    },
     /// The server's machine dies when its tasks have been polled so often again; it comes back.
     Crash {
         polls: u64,
@@ -320,6 +340,14 @@ impl Plan {
         self.steps.iter().any(contends)
     }
 
+    /// Whether a client is killed, and goes on with its disk.
+    pub fn kills(&self, number: usize) -> bool {
+        self.faults().iter().any(|(_, fault)| match fault {
+            Fault::Kill { client } | Fault::PowerLoss { client } => *client == number,
+            _ => false,
+        })
+    }
+
     /// What one client does, each with its number in the plan.
     pub fn ops(&self, of: usize) -> Vec<(u32, Nanos, Op)> {
         let ops = (0..).zip(&self.steps).filter_map(|(number, step)| match &step.what {
@@ -341,6 +369,8 @@ impl Fault {
             Self::Impairments { .. } => "impairments",
             Self::Clock { .. } => "clock",
             Self::Vanish { .. } => "vanish",
+            Self::Kill { .. } => "kill",
+            Self::PowerLoss { .. } => "power-loss",
             Self::Crash { .. } => "crash",
             Self::WriteErrors { .. } => "write-errors",
             Self::SyncErrors { .. } => "sync-errors",

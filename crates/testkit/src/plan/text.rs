@@ -138,7 +138,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match *self {
-            Self::Cut { client } | Self::Vanish { client } => write!(f, " {client}"),
+            Self::Cut { client }
+            | Self::Vanish { client }
+            | Self::Kill { client }
+            | Self::PowerLoss { client } => write!(f, " {client}"),
             Self::CutAfterCalls { client, calls } => write!(f, " {client} {calls}"),
             Self::CutAfterReplies { client, replies } => write!(f, " {client} {replies}"),
             Self::Outage { client, span } => write!(f, " {client} {}", micros(span)),
@@ -430,6 +433,8 @@ impl<'t> Words<'t> {
                 Fault::Clock { secs: secs.ok_or_else(|| format!("{word:?} is no jump"))? }
             }
             "vanish" => Fault::Vanish { client: self.client(clients)? },
+            "kill" => Fault::Kill { client: self.client(clients)? },
+            "power-loss" => Fault::PowerLoss { client: self.client(clients)? },
             "crash" => Fault::Crash { polls: self.number(1 << 32)?, down: self.span()? },
             "write-errors" => Fault::WriteErrors { span: self.span()? },
             "sync-errors" => Fault::SyncErrors { span: self.span()? },
@@ -447,7 +452,8 @@ mod tests {
     #[test]
     fn a_plan_is_what_its_text_says() {
         for seed in 0..200 {
-            for plan in [Plan::generate(seed), Plan::contest(seed), Plan::live(seed)] {
+            let contests = [Plan::contest(seed), Plan::kills_in_contest(seed), Plan::live(seed)];
+            for plan in contests.into_iter().chain([Plan::generate(seed)]) {
                 assert_eq!(plan.to_string().parse(), Ok(plan));
             }
         }

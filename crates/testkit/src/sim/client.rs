@@ -58,7 +58,8 @@ impl Actor {
         let means = match plan.clients[number].level {
             Level::Calls => Means::Calls(session),
             Level::Files => {
-                let disk = number.is_multiple_of(2).then(|| on_disk(&Memory::default()));
+                let disk =
+                    number.is_multiple_of(2).then(|| on_disk(&Memory::default(), stage.planted));
                 let files = Files::on_disk(&clock, session, files::Options::default(), disk);
                 Means::Files { files, opens: Default::default() }
             }
@@ -393,7 +394,7 @@ pub(super) async fn mounted(
 }
 
 /// What comes of `work`, unless its client is gone before.
-async fn unless_killed<T>(group: &Group, work: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn unless_killed<T>(group: &Group, work: impl Future<Output = T>) -> Option<T> {
     // Who is gone does not notice its own calls failing.
     match select(pin!(group.killed()), pin!(work)).await {
         Either::Left(_) => None,

@@ -81,6 +81,8 @@ fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
         }
         Fault::Clock { secs } => stage.machine.jump(secs),
         Fault::Vanish { client } => wires[client].group.kill(),
+        // Where clients compete, who has the hosts does it.
+        Fault::Kill { .. } | Fault::PowerLoss { .. } => {}
         Fault::Crash { polls, down } => stage.machine.crash(polls, down),
         Fault::WriteErrors { span } | Fault::SyncErrors { span } => {
             disk(Trouble::Failing, span);

@@ -32,7 +32,12 @@ pub(crate) enum Trouble {
 
 impl History {
     pub(crate) fn count(&self, fault: &'static str) {
-        *self.0.lock().counts.entry(fault).or_default() += 1;
+        self.count_many(fault, 1);
+    }
+
+    /// The same of so many, also of what is no fault.
+    pub(crate) fn count_many(&self, what: &'static str, count: u64) {
+        *self.0.lock().counts.entry(what).or_default() += count;
     }
 
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {

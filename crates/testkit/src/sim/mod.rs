@@ -49,9 +49,13 @@ use crate::plan::Plan;
 
 /// What a local disk of a client keeps of files and directories: blocks as small as they can be,
 /// and few.
-fn on_disk(memory: &Memory) -> Cache {
+fn on_disk(memory: &Memory, planted: Option<Planted>) -> Cache {
     let limits = Limits { bytes_max: 1 << 20, files_max: 8, ..Limits::default() };
-    Cache::in_memory(memory.clone(), Geometry::of_reads_of(4096), limits)
+    let (memory, geometry) = (memory.clone(), Geometry::of_reads_of(4096));
+    match planted {
+        Some(Planted::Cache(mistake)) => Cache::mistaken(memory, geometry, limits, mistake),
+        _ => Cache::in_memory(memory, geometry, limits),
+    }
 }
 
 /// Virtual time after the last step in which everything must have ended.
@@ -77,6 +81,8 @@ pub enum Planted {
     DriveLies,
     /// Clients make it; noticed where they compete.
     Client(Mistake),
+    /// The cache on a client's disk makes it; noticed where clients are killed.
+    Cache(cache::Mistake),
     /// A host has the locks of a file for each node by which it knows the file.
     LocksByNode,
 }
@@ -126,7 +132,7 @@ pub(crate) struct Stage {
 }
 
 impl Planted {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ReplyCacheOff,
         Self::VerifierKept,
         Self::CommitEarly,
@@ -141,6 +147,7 @@ impl Planted {
         Self::Client(Mistake::OldBlocks),
         Self::Client(Mistake::OthersBlocks),
         Self::Client(Mistake::OldNames),
+        Self::Cache(cache::Mistake::UncheckedBlocks),
         Self::LocksByNode,
     ];
 
@@ -160,6 +167,7 @@ impl Planted {
             Self::Client(Mistake::OldBlocks) => "old-blocks",
             Self::Client(Mistake::OthersBlocks) => "others-blocks",
             Self::Client(Mistake::OldNames) => "old-names",
+            Self::Cache(cache::Mistake::UncheckedBlocks) => "unchecked-blocks",
             Self::LocksByNode => "locks-by-node",
         }
     }
@@ -175,6 +183,11 @@ impl Planted {
     /// Whether it shows where clients compete.
     pub fn is_of_contests(self) -> bool {
         matches!(self, Self::Client(_) | Self::LocksByNode)
+    }
+
+    /// Whether it shows where clients are killed.
+    pub fn is_of_kills(self) -> bool {
+        matches!(self, Self::Cache(_))
     }
 }
 

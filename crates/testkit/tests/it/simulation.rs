@@ -47,6 +47,19 @@ fn clients_that_compete_see_what_they_are_promised_and_the_same_seed_is_the_same
 }
 
 #[test]
+fn clients_that_are_killed_while_they_fill_a_cache_read_nothing_wrong() {
+    for seed in 1..=10 {
+        let plan = Plan::kills_in_contest(seed);
+        let first = run(&plan, None);
+        assert_eq!(first.failure, None, "cargo xtask sim --kills --seed {seed}");
+        if seed % 5 == 0 {
+            let again = run(&plan, None);
+            assert_eq!((again.digest, again.ops), (first.digest, first.ops), "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn plans_that_failed_once_do_not_fail_any_more() {
     for (path, plan) in plans("plans") {
         assert_eq!(run(&plan, None).failure, None, "{}", path.display());

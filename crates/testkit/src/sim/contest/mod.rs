@@ -15,6 +15,7 @@
 
 mod folder;
 mod host;
+mod kills;
 pub mod live;
 mod locker;
 mod program;
@@ -75,7 +76,9 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
         // WRITEs and a COMMIT.
         let wsize = if number % 2 == 0 { WSIZE } else { 2 * PLACE_BYTES / 3 };
         // Half of each keep blocks on a disk, and in half of the contests they are started anew.
+        let seed = plan.seed.wrapping_mul(8) + number as u64;
         let disk = match (number / 2).is_multiple_of(2) {
+            _ if plan.kills(number) => Disk::Killed(seed),
             true if plan.seed.is_multiple_of(2) => Disk::Restarted,
             true => Disk::Kept,
             false => Disk::Nothing,
@@ -94,8 +97,12 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
     // who may wait for a lock of the program that failed.
     let running: Vec<_> = programs.map(|program| program.run(&plan, begun)).collect();
     let running = try_join_all(running);
-    let (ran, ()) = join(running, fate::run(&stage, &plan, &wires, begun)).await;
+    let faults =
+        join(fate::run(&stage, &plan, &wires, begun), kills::run(&scene, &hosts, &plan, begun));
+    let (ran, _) = join(running, faults).await;
     ran?;
+    let hits = hosts.iter().map(Host::hits_after_kills).sum();
+    stage.history.count_many("read-from-disk-after", hits);
     for host in &hosts {
         let (lost, unheard) = host.leave().await;
         if let Some(error) = lost.filter(|_| !stage.history.was_troubled()) {

@@ -150,6 +150,18 @@ impl Truth {
         self.file(file).sessions.begin(by, begun)
     }
 
+    /// A host was killed: nothing is open on it any more. What it was writing may be done or not,
+    /// now or later.
+    pub(super) fn killed(&mut self, host: usize, now: Instant) {
+        let files = self.files.values_mut().map(|file| &mut file.sessions);
+        let logs = self.logs.iter_mut().map(|log| &mut log.sessions);
+        for session in files.chain(logs).flat_map(|sessions| &mut sessions.0) {
+            if session.by == host && session.ended.is_none() {
+                session.ended = Some(now);
+            }
+        }
+    }
+
     pub(super) fn closed(&mut self, file: FileHandle, session: usize, now: Instant) {
         self.file(file).sessions.0[session].ended = Some(now);
     }

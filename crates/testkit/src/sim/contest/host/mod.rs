@@ -6,6 +6,7 @@
 //! writes go to both. What it keeps and should not shows in what programs read.
 
 mod closing;
+mod killing;
 mod locking;
 mod restarting;
 
@@ -37,6 +38,7 @@ use crate::sim::machine::me;
 use crate::sim::{Failure, Planted};
 
 pub(super) use self::closing::Unheard;
+pub(super) use self::killing::Ends;
 pub(super) use self::locking::Locking;
 pub(super) use self::restarting::Disk;
 
@@ -224,6 +226,7 @@ impl Host {
                 let options = files::Options::default();
                 let write = write_behind::Options { wsize, ..options.write };
                 let options = files::Options { mistake, write, ..options };
+                let disk = (disk, planted);
                 let files = Box::new(Mounted::new(clock, session, options, disk));
                 let of_nodes = (planted == Some(Planted::LocksByNode)).then(Mutex::default);
                 let locking = Tables { of_nodes, ..Tables::default() };

@@ -29,11 +29,13 @@ pub(super) struct Program<'h> {
     number: usize,
     /// Logs and files with locks that stay open, by name.
     kept: BTreeMap<String, Opened>,
+    /// Of the host, in which those were opened.
+    life: usize,
 }
 
 impl<'h> Program<'h> {
     pub(super) fn new(scene: &'h Scene, host: &'h Host, client: usize, number: usize) -> Self {
-        Self { scene, host, client, number, kept: BTreeMap::new() }
+        Self { scene, host, client, number, kept: BTreeMap::new(), life: host.lives() }
     }
 
     pub(super) async fn run(mut self, plan: &Plan, begun: Instant) -> Result<(), Failure> {
@@ -47,17 +49,33 @@ impl<'h> Program<'h> {
             self.note(|| act.to_string());
             self.scene.trace.lock().op();
             let (since, open) = (clock.now(), self.kept.len());
-            self.host.begins();
-            let acted = self.act(step, &act).await;
-            self.host.ended(open, self.kept.len());
+            self.host.begins(act.is_awaited());
+            self.notice_kills();
+            let host = self.host;
+            let acted = host.unless_killed(self.act(step, &act)).await;
+            self.notice_kills();
+            host.ended(act.is_awaited(), open, self.kept.len());
             let span = (since.since(begun), clock.now().since(begun));
-            acted.map_err(|failure| self.located(&act, span, failure))?;
+            match acted {
+                Some(acted) => acted.map_err(|failure| self.located(&act, span, failure))?,
+                None => self.note(|| "  killed".to_owned()),
+            }
         }
+        self.notice_kills();
         for (_, opened) in std::mem::take(&mut self.kept) {
-            let closed = self.host.close(opened).await;
-            self.unless_disk_failed(closed)?;
+            if let Some(closed) = self.host.unless_killed(self.host.close(opened)).await {
+                self.unless_disk_failed(closed)?;
+            }
         }
         Ok(())
+    }
+
+    /// What was open when the host was killed is not any more.
+    fn notice_kills(&mut self) {
+        let life = self.host.lives();
+        if std::mem::replace(&mut self.life, life) != life {
+            self.kept.clear();
+        }
     }
 
     /// A failure with whose it is, and of which act.
