@@ -4,8 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use log::journal::Begin;
-use net::clock::yield_now;
 use perf::units::Nanos;
 use server::durable::Committed;
 use server::store::{Changed, Node as StoreNode, Store};
@@ -19,14 +17,11 @@ use super::conflicts::{Event, Gone, Kept};
 use super::describe::describe;
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
-use super::{Inner, PATIENCE};
+use super::{Inner, Mistake, PATIENCE};
 
 /// When a change is tried again that the origin has refused, at first and at most.
 const AGAIN: Nanos = Nanos::from_millis(500);
 const AGAIN_MAX: Nanos = Nanos::from_secs(30);
-
-/// When rows are synced again that could not be.
-const SYNC_AGAIN: Nanos = Nanos::from_secs(1);
 
 /// What came of a change, for the log and for the nodes.
 #[derive(Default)]
@@ -56,41 +51,6 @@ impl Came {
 }
 
 impl<S: Store> Inner<S> {
-    /// Writes the log, one frame after the other; who comes meanwhile shares the next.
-    pub(super) async fn write_frames(self: Arc<Self>) {
-        let mut buffer = Vec::new();
-        loop {
-            let begun = self.state.lock().journal.begin(0, &mut buffer);
-            let (waiters, is_stable) = match begun {
-                Begin::Idle => {
-                    self.to_write.notified().await;
-                    // Those who are ready to run come into the same frame.
-                    yield_now().await;
-                    continue;
-                }
-                Begin::Write { at, frame } => {
-                    let (back, is_stable) =
-                        self.device.write(at, std::mem::take(&mut buffer)).await;
-                    buffer = back;
-                    (self.state.lock().journal.finish(frame, is_stable), is_stable)
-                }
-                Begin::Stuck => (self.state.lock().journal.fail(), false),
-            };
-            if !is_stable {
-                (self.options.hear)(&Event::LogFailed);
-            }
-            self.logged(waiters, is_stable);
-            self.to_send.notify_one();
-            self.changed.notify_waiters();
-        }
-    }
-
-    fn logged(&self, waiters: Vec<u64>, is_stable: bool) {
-        let mut state = self.state.lock();
-        let numbers = waiters.into_iter().filter(|number| *number != 0);
-        numbers.for_each(|number| state.logged(number, is_stable));
-    }
-
     /// Sends what is due, so many at a time.
     pub(super) async fn send(self: Arc<Self>) {
         loop {
@@ -193,41 +153,17 @@ impl<S: Store> Inner<S> {
             state.forget_shown(&op.entry.change);
         }
         match op.entry.change {
-            Change::Make { .. } => state.to_forget.push((number, outcome)),
-            _ => state.forget(number, outcome),
+            Change::Make { .. } => state.notes.made.push((number, outcome)),
+            _ => state.forget(number, outcome, now),
+        }
+        if self.options.mistake == Some(Mistake::FollowEarly) {
+            state.order.done(number);
         }
         drop(state);
         self.to_forget.notify_one();
         self.to_write.notify_one();
         self.to_send.notify_one();
         self.changed.notify_waiters();
-    }
-
-    /// What was made is forgotten by the log when what it is called survives power loss elsewhere.
-    pub(super) async fn forget(self: Arc<Self>) {
-        loop {
-            self.to_forget.notified().await;
-            let made = std::mem::take(&mut self.state.lock().to_forget);
-            if made.is_empty() {
-                continue;
-            }
-            loop {
-                let is_stable = match self.aliases.unsynced() {
-                    Ok(files) if files.is_empty() => true,
-                    Ok(files) => self.device.sync(files).await,
-                    Err(_) => false,
-                };
-                if is_stable {
-                    break;
-                }
-                self.clock.sleep(SYNC_AGAIN).await;
-            }
-            {
-                let mut state = self.state.lock();
-                made.into_iter().for_each(|(number, outcome)| state.forget(number, outcome));
-            }
-            self.to_write.notify_one();
-        }
     }
 
     async fn carry(&self, number: u64) -> Result<Came, Status> {

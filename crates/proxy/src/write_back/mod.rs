@@ -15,6 +15,7 @@
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for.
+//! - `notes`: the log hears that a change has come there.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there; `aside`: the origin
 //!   does not take them, and `refused`: where they are then.
 //! - `lease`: the origin's export has one such proxy at a time.
@@ -34,6 +35,7 @@ mod lease;
 mod medium;
 mod naming;
 mod nodes;
+mod notes;
 mod open;
 mod order;
 mod passing;
@@ -79,6 +81,9 @@ pub struct Options {
     pub under_way_max: usize,
     /// How long a caller waits for room; for ever, if not given.
     pub patience: Option<Nanos>,
+    /// How long the log's note that a change has come to the origin waits for others to share a
+    /// frame with.
+    pub note_within: Nanos,
     /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
     pub owner: Option<Owner>,
     /// Hears of what nobody should miss.
@@ -96,6 +101,8 @@ pub enum Mistake {
     AnyOrder,
     /// A file that the origin has made gets the origin's handle and number.
     ForgetNames,
+    /// What follows a change goes to the origin before the log has noted that one.
+    FollowEarly,
 }
 
 impl std::fmt::Debug for Options {
@@ -112,6 +119,7 @@ impl Default for Options {
         Self {
             under_way_max: 128,
             patience: None,
+            note_within: Nanos::from_millis(10),
             owner: None,
             hear: Arc::new(|_| ()),
             mistake: None,
@@ -159,10 +167,12 @@ struct Inner<S> {
     callers: Mutex<HashMap<Caller, bool>>,
     /// Something has come to the origin, or there is room.
     changed: Notify,
-    /// There is something to write to the log, to send, or to forget there.
+    /// There is something to write to the log, to send, or to forget there; somebody waits for the
+    /// latter.
     to_write: Notify,
     to_send: Notify,
     to_forget: Notify,
+    hurried: Notify,
 }
 
 impl<S: Store> Inner<S> {
@@ -268,9 +278,16 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// When nothing that uses these is on its way any more.
+    /// When nothing that uses these is on its way any more, and the log has noted that.
     async fn settled(&self, things: &[order::Thing]) -> Result<(), Status> {
-        self.until(|state| (!state.uses(things)).then_some(())).await
+        self.until(|state| match state.uses(things) {
+            true => {
+                self.hurry(state);
+                None
+            }
+            false => Some(()),
+        })
+        .await
     }
 
     /// A file of the origin's as clients see it.
@@ -346,7 +363,13 @@ impl<S: Store> WriteBack<S> {
     /// Ends in order, if nothing is on its way: then the origin's export is anybody's. Whether that
     /// is so, within five seconds: an origin that is gone keeps nobody from ending.
     pub async fn end(&self) -> bool {
-        let ended = pin!(self.inner.end_lease());
+        if self.pending() > 0 {
+            return false;
+        }
+        let ended = pin!(async {
+            self.inner.noted_all().await;
+            self.inner.end_lease().await
+        });
         self.inner.clock.within(END_MAX, ended).await.unwrap_or(false)
     }
 

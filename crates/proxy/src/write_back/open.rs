@@ -80,6 +80,7 @@ impl<S: Store> WriteBack<S> {
             to_write: Notify::new(),
             to_send: Notify::new(),
             to_forget: Notify::new(),
+            hurried: Notify::new(),
             options,
         });
         inner.carry_on(held).await?;

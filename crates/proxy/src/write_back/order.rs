@@ -111,7 +111,7 @@ impl Order {
         self.due.pop_first()
     }
 
-    /// It has come where it was to go.
+    /// It has come where it was to go, and is known to have for good.
     pub(crate) fn done(&mut self, number: u64) {
         let Some(done) = self.waiting.remove(&number) else { return };
         self.due.remove(&number);
@@ -132,6 +132,11 @@ impl Order {
         if waiting.on == 0 {
             self.due.insert(number);
         }
+    }
+
+    /// Whether there are no changes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Whether a change uses it.

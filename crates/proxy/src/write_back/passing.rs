@@ -31,8 +31,8 @@ impl<S: Store> Drop for Passing<'_, S> {
 
 impl<S: Store> Inner<S> {
     /// Waits until the origin has these directories and nothing of these names and files is on its
-    /// way; they are the caller's until what this gives is dropped. What clients have removed is
-    /// stale, also while the origin has it still.
+    /// way, nor would be after a crash; they are the caller's until what this gives is dropped.
+    /// What clients have removed is stale, also while the origin has it still.
     pub(super) async fn pass(
         &self,
         places: &[Place<'_>],
@@ -80,6 +80,7 @@ impl<S: Store> Inner<S> {
                 && !things.iter().any(|thing| state.busy.contains(thing))
                 && !state.uses(&things);
             if !is_free {
+                self.hurry(state);
                 return None;
             }
             let is_as_found = !names.iter().any(|name| state.is_touched(name, epoch));

@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 
 use super::aliases;
 use super::nodes::{LINGER, Named, Node, Nodes};
+use super::notes::{Notes, Waiter};
 use super::order::{How, Order, Thing};
 use super::passing::Place;
-use super::record::{Change, Entry, Outcome};
+use super::record::{Change, Entry};
 
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -76,7 +77,7 @@ pub(crate) struct Counts {
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) journal: Journal<u64>,
+    pub(crate) journal: Journal<Waiter>,
     pub(crate) order: Order,
     pub(crate) ops: HashMap<u64, Op>,
     pub(crate) nodes: Nodes,
@@ -88,8 +89,8 @@ pub(crate) struct State {
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
     pub(crate) under_way: usize,
-    /// Changes at the origin that the log may forget when what they made is known for good.
-    pub(crate) to_forget: Vec<(u64, Outcome)>,
+    /// What the log is to hear.
+    pub(crate) notes: Notes,
     /// The origin does not answer.
     pub(crate) is_away: bool,
     /// Somebody else has the origin's export.
@@ -105,7 +106,7 @@ pub(crate) struct State {
 pub(crate) type Taken = (u64, oneshot::Receiver<()>);
 
 impl State {
-    pub(crate) fn new(journal: Journal<u64>, log: [u8; 16], records_max: usize) -> Self {
+    pub(crate) fn new(journal: Journal<Waiter>, log: [u8; 16], records_max: usize) -> Self {
         Self {
             journal,
             order: Order::default(),
@@ -116,7 +117,7 @@ impl State {
             touched: Touched { last: LruCache::new(TOUCHED_MAX), others: 0 },
             epoch: 1,
             under_way: 0,
-            to_forget: Vec::new(),
+            notes: Notes::default(),
             is_away: false,
             is_fenced: false,
             is_over: false,
@@ -149,7 +150,7 @@ impl State {
             *data = bytes.slice(bytes.len() - data.len()..);
             self.counts.taken_bytes += data.len() as u64;
         }
-        self.journal.submit_change(key, bytes, number);
+        self.journal.submit_change(key, bytes, Waiter::Taken(number));
         self.counts.taken += 1;
         let (told, hears) = oneshot::channel();
         self.show(number, &entry, now);
@@ -173,7 +174,7 @@ impl State {
 
     /// A record is stable in the log, or never will be: then its change is stable when the origin
     /// has it.
-    pub(crate) fn logged(&mut self, number: u64, is_stable: bool) {
+    pub(crate) fn taken(&mut self, number: u64, is_stable: bool) {
         let waits = self.ops.get_mut(&number).filter(|_| is_stable);
         if let Some(told) = waits.and_then(|op| op.told.take()) {
             told.send(()).ok();
@@ -192,7 +193,7 @@ impl State {
         Some(number)
     }
 
-    /// A change has come to the origin.
+    /// A change has come to the origin. What follows it waits until the log has noted that.
     pub(crate) fn arrived(&mut self, number: u64, now: Instant) -> Option<Op> {
         let mut op = self.ops.remove(&number)?;
         self.under_way -= 1;
@@ -213,22 +214,10 @@ impl State {
                 node.name_is_there(name, number, now);
             }
         }
-        self.order.done(number);
         if let Some(told) = op.told.take() {
             told.send(()).ok();
         }
         Some(op)
-    }
-
-    /// The log notes what a change did, and need not keep it any more. Replies come in any order,
-    /// and the last note of a file is believed: so each has the file as it is known by now.
-    pub(crate) fn forget(&mut self, number: u64, mut outcome: Outcome) {
-        if let Some((file, _)) = outcome.file.zip(outcome.after) {
-            outcome.after = self.nodes.find(&file).and_then(|node| node.base);
-        }
-        if !self.journal.is_failed() {
-            self.journal.done(key(number), number, outcome.encode(), 0);
-        }
     }
 
     /// The nodes that a change is pending on.
@@ -547,57 +536,5 @@ fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
             uses.extend(over.iter().map(alone));
             uses
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use log::frame::{self, Frame};
-    use log::journal::Begin;
-    use log::{Limits, Set};
-    use server::types::Before;
-
-    use super::super::nodes::tests::attr;
-    use super::*;
-
-    const ID: [u8; 16] = [7; 16];
-
-    /// What the journal's next frame notes of changes that are done.
-    fn noted(state: &mut State) -> Vec<Outcome> {
-        let mut bytes = Vec::new();
-        let Begin::Write { at, frame } = state.journal.begin(0, &mut bytes) else { return vec![] };
-        let outcomes =
-            Frame::decode(&bytes, &ID, 0, at).unwrap().records().filter_map(|record| match record
-                .unwrap()
-                .op
-            {
-                frame::Op::Done { data, .. } => Some(Outcome::decode(data).unwrap()),
-                _ => None,
-            });
-        let outcomes = outcomes.collect();
-        state.journal.finish(frame, true);
-        outcomes
-    }
-
-    #[test]
-    fn the_log_notes_the_newest_state_of_a_file_whichever_reply_comes_last() {
-        let set = Set { id: ID, bytes: vec![1 << 20] };
-        let mut state = State::new(Journal::new(&set, [0; 16], None, Limits::default()), ID, 9);
-        noted(&mut state);
-        let file = Handle::new(&[1]).unwrap();
-        let left = |size| {
-            let changed = Time { secs: size, nanos: 0 };
-            Before { size: size.unsigned_abs(), modified: changed, changed }
-        };
-        let mut node = Node::new(attr(0), Instant::EPOCH);
-        node.base = Some(left(20));
-        state.nodes.insert(file, node);
-        for number in [8, 9] {
-            state.journal.hold(key(number), number, 1);
-        }
-        state.forget(9, Outcome { file: Some(file), after: Some(left(20)) });
-        state.forget(8, Outcome { file: Some(file), after: Some(left(10)) });
-        let newest = Outcome { file: Some(file), after: Some(left(20)) };
-        assert_eq!(noted(&mut state), [newest, newest]);
     }
 }

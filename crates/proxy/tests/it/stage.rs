@@ -27,6 +27,7 @@ pub(crate) struct Stage {
     aliases: Arc<Aliases>,
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
     mistake: Option<Mistake>,
+    note_within: Nanos,
 }
 
 /// A life of the proxy.
@@ -50,6 +51,9 @@ impl Stage {
             aliases: Arc::new(Aliases::in_memory()),
             events: Arc::default(),
             mistake,
+            // Shorter than what follows takes, and much longer.
+            note_within: [Nanos::from_millis(10), Nanos::ZERO, Nanos::from_millis(200)]
+                [usize::try_from(seed % 3).expect("it is small")],
         }
     }
 
@@ -64,6 +68,7 @@ impl Stage {
         let options = Options {
             hear: Arc::new(move |event: &Event| events.lock().push(event.clone())),
             mistake: self.mistake,
+            note_within: self.note_within,
             owner,
             ..Options::default()
         };
