@@ -118,7 +118,8 @@ const STAGES: &[Stage] = &[
             "--load",
             "2s",
             "--only",
-            "proxy,proxy-xfs,proxy-killed,mount,mount-xfs,mount-killed,planted-mount",
+            "proxy,proxy-xfs,proxy-killed,planted-proxy,mount,mount-xfs,mount-killed,\
+             planted-mount",
         ],
     ),
     xtask("guest", "the Linux kernel's client", &["guest"]),

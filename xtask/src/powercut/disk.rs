@@ -48,14 +48,15 @@ pub(super) struct Disk {
     image: File,
     bytes: u64,
     cache: Sectors,
-    /// With a disk that is late: what came before each of the last FLUSHes, oldest first.
+    /// With a disk that is late: what came before each of the last of them, oldest first.
     late: Option<VecDeque<Sectors>>,
     pub(super) counts: Counts,
 }
 
 impl Disk {
-    /// With `is_late`, a FLUSH is answered when what came [`FLUSHES_LATE`] of them before is there:
-    /// a cut leaves the disk whole, as it was earlier, and what was promised since is gone.
+    /// With `is_late`, a FLUSH, or a write with FUA, is answered when what came [`FLUSHES_LATE`] of
+    /// them before is there: a cut leaves the disk whole, as it was earlier, and what was promised
+    /// since is gone.
     pub(super) fn open(path: &Path, is_late: bool) -> io::Result<Self> {
         let image = File::options().read(true).write(true).open(path)?;
         let bytes = image.metadata()?.len();
@@ -83,7 +84,8 @@ impl Disk {
     fn write(&mut self, at: u64, data: &[u8], is_stable: bool) -> io::Result<()> {
         self.counts.writes += 1;
         self.counts.bytes_written += data.len() as u64;
-        let is_stable = is_stable && self.late.is_none();
+        let is_late = is_stable && self.late.is_some();
+        let is_stable = is_stable && !is_late;
         for (index, content) in (0u64..).zip(data.as_chunks::<SECTOR>().0) {
             let sector = at / SECTOR as u64 + index;
             match is_stable {
@@ -93,6 +95,8 @@ impl Disk {
         }
         if is_stable {
             self.image.write_all_at(data, at)?;
+        } else if is_late {
+            self.write_cache()?;
         }
         if self.cache.len() > CACHE_SECTORS_MAX && self.late.is_none() {
             self.keep_some(&mut fastrand::Rng::with_seed(self.counts.writes), 2)?;
@@ -102,6 +106,11 @@ impl Disk {
 
     fn flush(&mut self) -> io::Result<()> {
         self.counts.flushes += 1;
+        self.write_cache()
+    }
+
+    /// Now, or with a disk that is late after others.
+    fn write_cache(&mut self) -> io::Result<()> {
         let cache = std::mem::take(&mut self.cache);
         let Some(late) = &mut self.late else { return self.put(cache) };
         late.push_back(cache);
@@ -314,9 +323,12 @@ mod tests {
     fn a_disk_that_is_late_is_whole_after_a_cut_as_it_was_earlier() {
         let mut disk = disk(true);
         for byte in 0..20 {
-            disk.write(0, &[byte; 4096], true).unwrap();
+            let is_stable = byte % 2 == 0;
+            disk.write(0, &[byte; 4096], is_stable).unwrap();
             assert!(seen(&disk)[..4096] == [byte; 4096], "it is read");
-            disk.flush().unwrap();
+            if !is_stable {
+                disk.flush().unwrap();
+            }
         }
         disk.write(0, &[20; 512], false).unwrap();
         disk.cut(&mut fastrand::Rng::with_seed(1)).unwrap();

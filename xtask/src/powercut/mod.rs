@@ -164,8 +164,10 @@ impl Run<'_> {
     fn play(&self, scene: &Scene) -> Result<String, String> {
         let folder = self.scratch.join(scene.name);
         let mut machine = Machine::new(scene, folder.clone(), self.guest, self.nfskit, self.seed)?;
-        let has_origin = matches!(scene.server, Server::Proxy(_) | Server::Mount(_));
-        let origin = has_origin.then(|| Origin::start(self.nfskit, &folder)).transpose()?;
+        let is_proxy = matches!(scene.server, Server::Proxy(_));
+        let has_origin = is_proxy || matches!(scene.server, Server::Mount(_));
+        let link = is_proxy.then_some("wan-10ms");
+        let origin = has_origin.then(|| Origin::start(self.nfskit, &folder, link)).transpose()?;
         if let (Server::Mount(_), Some(origin)) = (scene.server, &origin) {
             return self.play_mount(scene, machine, origin, &folder);
         }
@@ -191,10 +193,7 @@ impl Run<'_> {
         // The last boot ends as the others.
         let (cuts, sectors) = (machine.cuts, machine.sectors_lost);
         let Counts { writes, bytes_written, flushes } = machine.counts();
-        let cached = match scene.server {
-            Server::Proxy(_) => cached()?,
-            _ => String::new(),
-        };
+        let cached = if is_proxy { cached()? } else { String::new() };
         machine.cut()?;
         let lost: Vec<&str> = found.iter().map(String::as_str).collect();
         let what = match lost.is_empty() {

@@ -32,7 +32,8 @@ pub(super) fn url() -> String {
 }
 
 impl Origin {
-    pub(super) fn start(nfskit: &Path, folder: &Path) -> Result<Self, String> {
+    /// `link`: an emulated one to it, so that what a proxy has answered is its own for a while.
+    pub(super) fn start(nfskit: &Path, folder: &Path, link: Option<&str>) -> Result<Self, String> {
         let (export, state) = (folder.join("origin"), folder.join("origin-state"));
         for made in [&export, &state] {
             fs::create_dir_all(made).map_err(|error| format!("{}: {error}", made.display()))?;
@@ -40,6 +41,9 @@ impl Origin {
         let mut command = Command::new(nfskit);
         command.arg("serve").arg(&export).arg("--state").arg(state).args(TRUSTING);
         command.args(["--listen", &format!("{HOST}:{PORT}")]);
+        if let Some(link) = link {
+            command.args(["--link", link]);
+        }
         let mut service = Service::start(&mut command)?;
         service.wait_for(START_WITHIN, |lines| {
             lines.iter().any(|line| line.contains("mount -t nfs")).then_some(())

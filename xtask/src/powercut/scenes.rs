@@ -88,7 +88,12 @@ const TRUSTING: &str = "--export /=no_root_squash,insecure";
 const LOGGED: &str =
     "--export /=no_root_squash,insecure --write-log /mnt/write-log --write-log-size 16M";
 const WRITE_BACK: &str = "--export /=no_root_squash,insecure --write-back /mnt/write-back \
-                          --write-back-size 16M --cache /mnt/cache --cache-size 100M";
+                          --write-back-size 16M --cache /mnt/cache --cache-size 100M \
+                          --state /mnt/state";
+/// Of a log that is late it is to be seen what is missing in it, and not that no handle is good.
+const STATE_BESIDE: &str = "--export /=no_root_squash,insecure --write-back /mnt/write-back \
+                            --write-back-size 16M --cache /mnt/cache --cache-size 100M \
+                            --state /job/state";
 const SILENT: &str = "--export /=no_root_squash,insecure --write-log /mnt/write-log \
                       --write-log-size 16M --log-replies never";
 const FORGETFUL: &str = "--export /=no_root_squash,insecure --metadata-sync never";
@@ -129,7 +134,7 @@ const fn logged(name: &'static str, file_system: FileSystem) -> Scene {
     Scene { retransmits: true, ..ours(name, file_system, LOGGED) }
 }
 
-pub(super) const SCENES: [Scene; 18] = [
+pub(super) const SCENES: [Scene; 19] = [
     ours("ext4", FileSystem::Ext4, TRUSTING),
     logged("ext4-log", FileSystem::Ext4),
     ours("xfs", FileSystem::Xfs, TRUSTING),
@@ -157,6 +162,12 @@ pub(super) const SCENES: [Scene; 18] = [
         is_late: true,
         expected: Expected::Lost(&["data-sync", "data-commit", "names", "attributes"]),
         ..ours("planted-late-log", FileSystem::Ext4, LOGGED)
+    },
+    Scene {
+        server: Server::Proxy(STATE_BESIDE),
+        is_late: true,
+        expected: Expected::Lost(&["data-sync", "data-commit", "names", "attributes"]),
+        ..proxy("planted-proxy", FileSystem::Ext4, Ends::Power)
     },
     Scene {
         expected: Expected::Lost(&["data-sync"]),

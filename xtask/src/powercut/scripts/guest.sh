@@ -14,7 +14,7 @@ python3 /job/nbd.py "$HOST" "$DISK_PORT" "$DISK_BYTES"
 mount -t "$FILE_SYSTEM" -o "$MOUNT_OPTIONS" /dev/nbd0 /mnt || sleep 1000000
 if [ ! -d /mnt/data ]; then
     mkdir -m 777 /mnt/data
-    mkdir /mnt/state
+    mkdir /mnt/state /job/state
     sync
 fi
 
@@ -46,8 +46,8 @@ echo "@@UP $(cut -d' ' -f1 /proc/uptime)"
 case $SERVER in
 nfskit) run "/srv$NFSKIT" serve /mnt/data --listen "$GUEST:2049" --state /mnt/state $SERVER_OPTIONS ;;
 proxy)
-    run "/srv$NFSKIT" serve "$ORIGIN" --listen "$GUEST:2049" --state /mnt/state \
-        --metrics "$GUEST:9150" $SERVER_OPTIONS
+    run "/srv$NFSKIT" serve "$ORIGIN" --listen "$GUEST:2049" --metrics "$GUEST:9150" \
+        $SERVER_OPTIONS
     ;;
 mount)
     insmod "/lib/modules/$(uname -r)/kernel/fs/fuse/fuse.ko"
