@@ -18,6 +18,9 @@ use super::{Inner, Mistake, PATIENCE};
 /// All rights there are.
 const ALL: Access = Access(0x3f);
 
+/// Bits of a mode by which programs act as the owner or the group of their file.
+const SET_IDS: u32 = 0o6000;
+
 /// What is to become of a call.
 pub(super) enum Way<T> {
     /// It is done.
@@ -203,9 +206,12 @@ impl<S: Store> Inner<S> {
         let granted = node.granted(caller, now);
         // Who has made a file writes to it whatever its mode is.
         let is_own = node.is_made_here && node.attr.uid == caller.uid;
+        // Which bits are left when somebody writes is the origin's affair.
+        let keeps_mode = caller.uid == 0 || node.attr.mode & SET_IDS == 0;
         node.attr.kind == FileKind::Regular
             && node.attr.links > 0
             && !node.is_leaving
+            && keeps_mode
             && (is_own || granted & Access::MODIFY != 0)
     }
 
@@ -348,7 +354,7 @@ impl<S: Store> Inner<S> {
         let may_resize = size.is_none() || is_own || granted & Access::MODIFY != 0;
         let keeps_owner = uid.is_none_or(|uid| uid == node.attr.uid);
         // Bits that a chown takes, or a chmod by who is not of the group, are the origin's affair.
-        let is_plain = mode.unwrap_or(node.attr.mode) & 0o6000 == 0;
+        let is_plain = mode.unwrap_or(node.attr.mode) & SET_IDS == 0;
         let sets_times = accessed != SetTime::Keep || modified != SetTime::Keep;
         let needs_owner = mode.is_some() || uid.is_some() || gid.is_some() || sets_times;
         may_resize
