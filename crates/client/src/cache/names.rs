@@ -61,8 +61,13 @@ impl Names {
     /// Whether the directory of this version has no such name, because it has none but those that
     /// are known.
     pub fn is_absent(&mut self, dir: &FileHandle, name: &[u8], version: Version) -> bool {
-        let is_whole = self.whole.get(dir) == Some(&version);
-        is_whole && self.names.peek(&(*dir, name.into())).is_none_or(|(known, _)| *known != version)
+        self.is_whole(dir, version)
+            && self.names.peek(&(*dir, name.into())).is_none_or(|(known, _)| *known != version)
+    }
+
+    /// Whether all names of a directory of this version are known: we have made it.
+    pub fn is_whole(&mut self, dir: &FileHandle, version: Version) -> bool {
+        self.whole.get(dir) == Some(&version)
     }
 
     /// A directory that is empty.

@@ -84,7 +84,8 @@ impl Files {
     }
 
     /// Sets attributes. Data on its way to the file arrives before. Of a file that is being made,
-    /// what the server will surely do is done when its maker closes it.
+    /// what the server will surely do is done when its maker closes it, and the times of a
+    /// directory that we have made with what is set of it next.
     ///
     /// # Errors
     /// As the server says.
@@ -97,10 +98,16 @@ impl Files {
         if let Some(found) = self.set_later(who, &file, &new) {
             return Ok(found.attributes);
         }
-        self.finish_making(file).await;
         if let Some(attributes) = self.has_already(who, &file, &new) {
             return Ok(attributes);
         }
+        if let Some(found) = self.times_wait(who, &file, &new) {
+            return Ok(found.attributes);
+        }
+        if let Some(set) = self.set_with_times(who, file, &new).await {
+            return set.map(|found| found.attributes);
+        }
+        self.finish_making(file).await;
         self.set(&self.acting(who), file, new).await.map(|found| found.attributes)
     }
 
@@ -114,7 +121,7 @@ impl Files {
             state.attributes.sure(file)?;
             state.attributes.good(file, now)?
         };
-        is_no_change(who, &told, new).then_some(told)
+        is_no_change(who, &told, new).then(|| self.with_own_data(file, told))
     }
 
     pub(super) async fn set(

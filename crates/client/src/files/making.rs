@@ -17,18 +17,30 @@
 //!
 //! Other clients see what is set at the close, with the data. Bounded: a file that is not closed
 //! within [`MAKING_MAX`] is like others from then on.
+//!
+//! **Directories** are not open while programs set what they are to be: first the times, then owner
+//! and mode. So the times of one that this client has made wait for what is set next, which tells
+//! of an error, [`DIR_TIMES_MAX`] at the most. Whatever changes the directory waits until they are
+//! set.
 
 use std::collections::HashMap;
 use std::pin::pin;
 
 use perf::units::{Instant, Nanos};
-use wire::nfs3::{Fattr3, FileHandle, NfsTime, Sattr3, SetTime};
+use wire::nfs3::{FType, Fattr3, FileHandle, NfsStat3, NfsTime, Sattr3, SetTime};
 
-use super::{Files, Found};
+use super::{Files, Found, State};
+use crate::error::Error;
 use crate::session::Credential;
 
 /// How long what a program has set may wait for the close: as long as what it writes.
 const MAKING_MAX: Nanos = Nanos::from_millis(100);
+
+/// How long the times of a directory wait for what is set next (guess: programs set it at once).
+const DIR_TIMES_MAX: Nanos = Nanos::from_millis(20);
+
+/// Directories whose times may wait at a time (guess).
+const DIRS_MAX: usize = 256;
 
 /// How often it is looked which files have waited so long.
 const LOOK_EVERY: Nanos = Nanos::from_millis(50);
@@ -38,10 +50,12 @@ const SETID: u32 = 0o7000;
 const OWNER_RIGHTS: u32 = 0o700;
 const GROUP_RIGHTS: u32 = 0o070;
 
-/// See the module's head. Bounded by the files that are open.
+/// See the module's head. Bounded by the files that are open, and [`DIRS_MAX`].
 #[derive(Debug, Default)]
 pub(super) struct Making {
     files: HashMap<FileHandle, Made>,
+    /// How many of them are directories.
+    dirs: usize,
     /// A task looks for those that have waited too long.
     is_looked_after: bool,
 }
@@ -52,6 +66,7 @@ struct Made {
     /// What the server does not know yet.
     new: Sattr3,
     since: Instant,
+    is_dir: bool,
     is_sending: bool,
 }
 
@@ -94,8 +109,20 @@ impl Making {
         }
     }
 
-    fn is_open(&self, file: &FileHandle, who: &Credential) -> bool {
-        self.files.get(file).is_some_and(|made| !made.is_sending && made.who == *who)
+    /// Whether more can be set of it with what waits.
+    fn waits(&self, file: &FileHandle, who: &Credential, is_dir: bool) -> bool {
+        let made = self.files.get(file).filter(|made| made.is_dir == is_dir);
+        made.is_some_and(|made| !made.is_sending && made.who == *who)
+    }
+
+    fn begin(&mut self, file: &FileHandle, made: Made) {
+        self.dirs += usize::from(made.is_dir);
+        self.files.insert(*file, made);
+    }
+
+    fn end(&mut self, file: &FileHandle) {
+        let ended = self.files.remove(file);
+        self.dirs -= usize::from(ended.is_some_and(|made| made.is_dir));
     }
 
     /// Sets more of a file.
@@ -145,14 +172,69 @@ impl Files {
         if self.inner.options.sync || !can_wait(who, &told, &new) {
             return false;
         }
-        let made = Made { who: who.clone(), new, since: now, is_sending: false };
-        state.making.files.insert(file, made);
-        let starts = !std::mem::replace(&mut state.making.is_looked_after, true);
-        drop(state);
-        if starts {
+        let made = Made { who: who.clone(), new, since: now, is_dir: false, is_sending: false };
+        state.making.begin(&file, made);
+        self.look_after_making(&mut state);
+        true
+    }
+
+    fn look_after_making(&self, state: &mut State) {
+        if !std::mem::replace(&mut state.making.is_looked_after, true) {
             self.inner.clock.spawn(look_after(self.clone()));
         }
-        true
+    }
+
+    /// The times of a directory that we have made wait for what is set of it next. None where they
+    /// have to be set at once.
+    pub(super) fn times_wait(
+        &self,
+        who: &Credential,
+        dir: &FileHandle,
+        new: &Sattr3,
+    ) -> Option<Found> {
+        let now = self.now();
+        let mut state = self.inner.state.lock();
+        let told = state.attributes.good(dir, now)?;
+        let version = state.attributes.sure_version(dir)?;
+        let is_ours = told.ftype == FType::Dir && state.names.is_whole(dir, version);
+        let times = Sattr3 { atime: new.atime, mtime: new.mtime, ..Sattr3::default() };
+        if self.inner.options.sync || !is_ours || times != *new || !can_wait(who, &told, new) {
+            return None;
+        }
+        match state.making.waits(dir, who, true) {
+            true => state.making.join(dir, new),
+            false if state.making.dirs == DIRS_MAX || state.making.files.contains_key(dir) => {
+                return None;
+            }
+            false => {
+                let (who, new) = (who.clone(), *new);
+                let made = Made { who, new, since: now, is_dir: true, is_sending: false };
+                state.making.begin(dir, made);
+                self.look_after_making(&mut state);
+            }
+        }
+        drop(state);
+        self.found(dir)
+    }
+
+    /// Sets more of a directory whose times wait, and these with it. None where nothing waits, or
+    /// the server may refuse it.
+    pub(super) async fn set_with_times(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        new: &Sattr3,
+    ) -> Option<Result<Found, Error>> {
+        {
+            let now = self.now();
+            let mut state = self.inner.state.lock();
+            let told = state.attributes.good(&dir, now)?;
+            if !state.making.waits(&dir, who, true) || !can_wait(who, &told, new) {
+                return None;
+            }
+            state.making.join(&dir, new);
+        }
+        self.send_made(dir).await
     }
 
     /// Sets attributes of a file that is being made, later. None where that has to be done at once.
@@ -164,7 +246,7 @@ impl Files {
     ) -> Option<Found> {
         let now = self.now();
         let mut state = self.inner.state.lock();
-        if !state.making.is_open(file, who) {
+        if !state.making.waits(file, who, false) {
             return None;
         }
         let told = state.attributes.good(file, now)?;
@@ -189,22 +271,28 @@ impl Files {
     /// What was set of a file while it was made is on the server, or has failed, of which whoever
     /// has it open is told.
     pub(super) async fn finish_making(&self, file: FileHandle) {
+        let Some(Err(error)) = self.send_made(file).await else { return };
+        // A directory may be gone by then.
+        if error.status() != Some(NfsStat3::Stale) {
+            self.inner.write_behind.fail(file, error);
+        }
+    }
+
+    /// Sends what waits, if it does; what somebody else sends is waited for.
+    async fn send_made(&self, file: FileHandle) -> Option<Result<Found, Error>> {
         loop {
             let mut settled = pin!(self.inner.settled.notified());
             settled.as_mut().enable();
             let next = self.inner.state.lock().making.next(&file);
             match next {
-                Next::Nothing => return,
+                Next::Nothing => return None,
                 Next::Wait => settled.await,
                 Next::Send(who, new) => {
                     let mut sending = Sending { files: self, file, is_done: false };
                     let done = self.set(&self.acting(&who), file, new).await;
                     sending.is_done = true;
                     drop(sending);
-                    if let Err(error) = done {
-                        self.inner.write_behind.fail(file, error);
-                    }
-                    return;
+                    return Some(done);
                 }
             }
         }
@@ -237,7 +325,8 @@ async fn look_after(files: Files) {
                 return;
             }
             let is_due = |(_, made): &(&FileHandle, &Made)| {
-                !made.is_sending && now.since(made.since) >= MAKING_MAX
+                let most = if made.is_dir { DIR_TIMES_MAX } else { MAKING_MAX };
+                !made.is_sending && now.since(made.since) >= most
             };
             state.making.files.iter().filter(is_due).map(|(file, _)| *file).collect()
         };
@@ -257,10 +346,10 @@ struct Sending<'a> {
 
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
-        let making = &mut self.files.inner.state.lock().making.files;
+        let making = &mut self.files.inner.state.lock().making;
         match self.is_done {
-            true => drop(making.remove(&self.file)),
-            false => drop(making.get_mut(&self.file).map(|made| made.is_sending = false)),
+            true => making.end(&self.file),
+            false => drop(making.files.get_mut(&self.file).map(|made| made.is_sending = false)),
         }
         self.files.inner.settled.notify_waiters();
     }
@@ -268,7 +357,7 @@ impl Drop for Sending<'_> {
 
 #[cfg(test)]
 mod tests {
-    use wire::nfs3::{FType, Specdata};
+    use wire::nfs3::Specdata;
 
     use super::*;
 
@@ -323,7 +412,8 @@ mod tests {
         let file = FileHandle::new(&[1]).unwrap();
         let mut making = Making::default();
         let new = Sattr3 { mtime: SetTime::ServerTime, ..Sattr3::of_mode(0o644) };
-        let made = Made { who: of(0), new, since: Instant::EPOCH, is_sending: false };
+        let (since, is_dir, is_sending) = (Instant::EPOCH, false, false);
+        let made = Made { who: of(0), new, since, is_dir, is_sending };
         making.files.insert(file, made);
         making.join(&file, &Sattr3 { uid: Some(8), ..Sattr3::default() });
         let verifier = NfsTime { seconds: 77, nseconds: 0 };

@@ -370,6 +370,7 @@ impl Files {
         name: &[u8],
         call: impl Future<Output = Result<NewObject, Error>>,
     ) -> Result<Found, Error> {
+        self.finish_making(dir).await;
         let asked = self.now();
         let change = self.changing(dir);
         let (made, settled) = self.settle(change, call.await, |made| made.dir_wcc);
@@ -397,6 +398,7 @@ impl Files {
         name: &[u8],
     ) -> Result<Found, Error> {
         self.finish_making(file).await;
+        self.finish_making(dir).await;
         let acting = self.acting(who);
         let asked = self.now();
         let change = self.changing(dir);
@@ -452,6 +454,7 @@ impl Files {
     }
 
     async fn ask_remove(&self, acting: &Acting, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
+        self.finish_making(dir).await;
         let change = self.changing(dir);
         let result = acting.session.remove(dir, name).await;
         let (removed, settled) = self.settle(change, result, |wcc| *wcc);
@@ -510,6 +513,10 @@ impl Files {
     pub async fn rmdir(&self, who: &Credential, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
         let acting = self.acting(who);
         let gone = self.find(&dir, name);
+        self.finish_making(dir).await;
+        if let Some(Target::File(gone)) = gone {
+            self.finish_making(gone).await;
+        }
         let change = self.changing(dir);
         let result = acting.session.rmdir(dir, name).await;
         let (removed, settled) = self.settle(change, result, |wcc| *wcc);
@@ -584,6 +591,7 @@ impl Files {
         to: (FileHandle, &[u8]),
     ) -> Result<Option<(Hidden, bool)>, Error> {
         let (dir, name) = (to.0, self.inner.state.lock().busy.hidden_name());
+        self.finish_making(dir).await;
         let change = self.changing(dir);
         let linked = acting.session.link(file, dir, &name).await;
         match self.settle(change, linked, |answer| answer.linkdir_wcc).0 {
@@ -613,6 +621,8 @@ impl Files {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<(), Error> {
+        self.finish_making(from.0).await;
+        self.finish_making(to.0).await;
         // What can be renamed is there, whatever we thought.
         let file = self.find(&from.0, from.1).filter(|file| *file != Target::Nothing);
         let replaced = self.find(&to.0, to.1);

@@ -237,11 +237,74 @@ fn a_directory_is_not_asked_to_become_what_it_is() {
         assert!(scene.take_calls().is_empty(), "it belongs to who asks, and is so");
         ours.setattr(&me, dir.handle, Sattr3::of_mode(0o700)).await.unwrap();
         ours.setattr(&me, dir.handle, times()).await.unwrap();
+        scene.clock.sleep(Nanos::from_millis(100)).await;
         assert_eq!(scene.take_calls(), [("SETATTR", 2)]);
         // Somebody else may have changed it when what is known is old.
         scene.clock.sleep(Nanos::from_secs(61)).await;
         ours.setattr(&me, dir.handle, Sattr3::of_mode(0o700)).await.unwrap();
         assert_eq!(scene.take_calls(), [("SETATTR", 1)]);
+    });
+}
+
+#[test]
+fn the_times_of_a_directory_that_was_made_are_set_with_what_is_set_next() {
+    world(async |scene| {
+        let (ours, me, root) = (&scene.ours, me(), scene.ours.root());
+        let made = ours.mkdir(&me, root, b"d", Sattr3::of_mode(0o700)).await.unwrap();
+        let dir = made.handle;
+        ours.create(&me, dir, b"f", Sattr3::of_mode(0o600), false).await.unwrap();
+        scene.take_calls();
+        // As cp -a and tar do.
+        let shown = ours.setattr(&me, dir, times()).await.unwrap();
+        assert_eq!((shown.mtime, shown.mode), (LONG_AGO, 0o700));
+        assert_eq!(ours.getattr(&me, dir).await.unwrap().mtime, LONG_AGO);
+        let same = ours.setattr(&me, dir, owner(made.attributes.uid)).await.unwrap();
+        assert_eq!(same.mtime, LONG_AGO);
+        assert!(scene.take_calls().is_empty());
+        ours.setattr(&me, dir, Sattr3::of_mode(0o755)).await.unwrap();
+        assert_eq!(scene.take_calls(), [("SETATTR", 1)]);
+        let told = scene.on_the_server(root, b"d").await;
+        assert_eq!((told.atime, told.mtime, told.mode), (LONG_AGO, LONG_AGO, 0o755));
+        // Where nothing follows they are set soon.
+        let later = NfsTime { seconds: LONG_AGO.seconds + 1, ..LONG_AGO };
+        let at = SetTime::ClientTime(later);
+        ours.setattr(&me, dir, Sattr3 { mtime: at, ..Sattr3::default() }).await.unwrap();
+        scene.clock.sleep(Nanos::from_millis(100)).await;
+        assert_eq!(scene.take_calls(), [("SETATTR", 1)]);
+        assert_eq!(scene.on_the_server(root, b"d").await.mtime, later);
+        // What changes the directory comes after them.
+        ours.setattr(&me, dir, times()).await.unwrap();
+        ours.remove(&me, dir, b"f").await.unwrap();
+        assert_eq!(scene.take_calls(), [("REMOVE", 1), ("SETATTR", 1)]);
+        scene.clock.sleep(Nanos::from_millis(100)).await;
+        assert!(scene.on_the_server(root, b"d").await.mtime > later);
+        ours.setattr(&me, dir, times()).await.unwrap();
+        ours.rmdir(&me, root, b"d").await.unwrap();
+        scene.clock.sleep(Nanos::from_millis(100)).await;
+        assert_eq!(scene.take_calls(), [("RMDIR", 1), ("SETATTR", 1)]);
+        assert!(ours.shut_down().await.is_empty());
+    });
+}
+
+#[test]
+fn times_of_a_directory_that_are_refused_are_told_by_what_is_set_next_or_at_the_end() {
+    world(async |scene| {
+        let (ours, me, root) = (&scene.ours, me(), scene.ours.root());
+        let mode = Sattr3::of_mode(0o700);
+        let dir = ours.mkdir(&me, root, b"d", mode).await.unwrap().handle;
+        let other = scene.theirs.mkdir(&me, root, b"theirs", mode).await.unwrap().handle;
+        ours.lookup(&me, root, b"theirs").await.unwrap();
+        scene.site.become_read_only();
+        let refused = Some(NfsStat3::RoFs);
+        ours.setattr(&me, dir, times()).await.unwrap();
+        let error = ours.setattr(&me, dir, Sattr3::of_mode(0o755)).await.unwrap_err();
+        assert_eq!(error.status(), refused);
+        let error = ours.setattr(&me, other, times()).await.unwrap_err();
+        assert_eq!(error.status(), refused, "one that another client has made is set at once");
+        ours.setattr(&me, dir, times()).await.unwrap();
+        let lost = ours.shut_down().await;
+        let lost: Vec<_> = lost.iter().map(|lost| (lost.file, lost.error.status())).collect();
+        assert_eq!(lost, [(dir, refused)]);
     });
 }
 
