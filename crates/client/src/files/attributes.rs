@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use wire::nfs3::{FType, Fattr3, FileHandle, NfsStat3, Sattr3, SetTime, WccData, fsstat};
 
 use super::{Acting, Files, Found, Mistake};
@@ -21,6 +21,11 @@ pub(super) struct Opened<'a> {
     pub(super) sent: Instant,
     pub(super) is_open: bool,
 }
+
+/// For how long after the server has told a directory's attributes a SETATTR that sets the same is
+/// not sent. Shorter than they are good: whoever takes rights away that another client has given
+/// is to have it done.
+const UNCHANGED_FOR: Nanos = Nanos::from_secs(1);
 
 /// See [`Files::has_already`].
 fn is_no_change(who: &Credential, told: &Fattr3, new: &Sattr3) -> bool {
@@ -113,13 +118,14 @@ impl Files {
 
     /// The attributes of a directory that belongs to the caller and has this owner, group and mode:
     /// programs that copy a tree give each directory what it was made with. Its time of change
-    /// stays, too.
+    /// stays, too. The server has told so just now: another client may have set others since.
     fn has_already(&self, who: &Credential, file: &FileHandle, new: &Sattr3) -> Option<Fattr3> {
         let now = self.now();
         let told = {
             let mut state = self.inner.state.lock();
             state.attributes.sure(file)?;
-            state.attributes.good(file, now)?
+            let is_of_now = state.attributes.is_known_for(file, UNCHANGED_FOR, now);
+            state.attributes.good(file, now).filter(|_| is_of_now)?
         };
         is_no_change(who, &told, new).then(|| self.with_own_data(file, told))
     }

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use net::clock::Clock;
 use wire::nfs3::FileHandle;
 
+use crate::session::Credential;
+
 /// What hidden names begin with.
 const HIDDEN_PREFIX: &str = ".nfs";
 
@@ -19,6 +21,8 @@ const HIDDEN_PREFIX: &str = ".nfs";
 pub(super) struct Hidden {
     pub(super) dir: FileHandle,
     pub(super) name: Vec<u8>,
+    /// Who has removed it: whoever closes the file last need not be allowed to.
+    pub(super) by: Credential,
 }
 
 /// See the module's head. Bounded by what is open.
@@ -139,10 +143,12 @@ mod tests {
         let mut busy = Busy::new(&World::new().clock());
         let dir = FileHandle::new(&[0]).unwrap();
         let names: Vec<_> = (0..100).map(|_| busy.hidden_name()).collect();
+        let by = Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() };
         for (number, name) in (1..).zip(&names) {
             let file = FileHandle::new(&[number]).unwrap();
             busy.opened(&file);
-            assert_eq!(busy.hide(&file, Hidden { dir, name: name.clone() }), None);
+            let (name, by) = (name.clone(), by.clone());
+            assert_eq!(busy.hide(&file, Hidden { dir, name, by }), None);
         }
         let taken: Vec<_> = busy.take_hidden().into_iter().map(|hidden| hidden.name).collect();
         assert_eq!(taken, names);

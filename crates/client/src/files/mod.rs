@@ -293,8 +293,7 @@ impl Files {
         self.finish_all_making().await;
         let lost = self.inner.write_behind.drain().await;
         let hidden = self.inner.state.lock().busy.take_hidden();
-        let acting = Acting { id: CallerId(0), session: self.inner.session.clone() };
-        self.unhide(&acting, hidden).await;
+        self.unhide(hidden).await;
         self.write_catalogs();
         lost.into_iter().map(|(file, error)| Loss { file, error }).collect()
     }

@@ -434,7 +434,7 @@ impl Files {
         if let Some(file) = target {
             let hidden = self.inner.state.lock().busy.hidden_name();
             self.ask_rename(&acting, (dir, name), (dir, &hidden)).await?;
-            return self.hide(&acting, file, Hidden { dir, name: hidden }).await;
+            return self.hide(file, Hidden { dir, name: hidden, by: who.clone() }).await;
         }
         let file = self.find(&dir, name);
         self.ask_remove(&acting, dir, name).await?;
@@ -486,11 +486,11 @@ impl Files {
     }
 
     /// `file` has got a hidden name, which goes when the file is closed.
-    async fn hide(&self, acting: &Acting, file: FileHandle, hidden: Hidden) -> Result<(), Error> {
+    async fn hide(&self, file: FileHandle, hidden: Hidden) -> Result<(), Error> {
         let closed_meanwhile = self.inner.state.lock().busy.hide(&file, hidden);
         match closed_meanwhile {
-            Some(hidden) => {
-                let removed = self.ask_remove(acting, hidden.dir, &hidden.name).await;
+            Some(Hidden { dir, name, by }) => {
+                let removed = self.ask_remove(&self.acting(&by), dir, &name).await;
                 self.inner.state.lock().attributes.expire(&file);
                 removed
             }
@@ -499,10 +499,10 @@ impl Files {
     }
 
     /// Removes what stood for a file that was open.
-    pub(super) async fn unhide(&self, acting: &Acting, hidden: Vec<Hidden>) {
-        for Hidden { dir, name } in hidden {
+    pub(super) async fn unhide(&self, hidden: Vec<Hidden>) {
+        for Hidden { dir, name, by } in hidden {
             // It may have been removed by somebody else, and nobody waits for this.
-            self.ask_remove(acting, dir, &name).await.ok();
+            self.ask_remove(&self.acting(&by), dir, &name).await.ok();
         }
     }
 
@@ -546,7 +546,7 @@ impl Files {
         let acting = self.acting(who);
         let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
             Some(file) if from != to && self.replaces(who, from, file).await? => {
-                self.keep_by_link(&acting, file, to).await?.map(|kept| (file, kept))
+                self.keep_by_link(who, file, to).await?.map(|kept| (file, kept))
             }
             _ => None,
         };
@@ -557,8 +557,8 @@ impl Files {
             let (hidden, was_moved) = hidden;
             match (renamed.is_ok(), was_moved) {
                 // What cannot be removed now is left behind; the renaming is done.
-                (true, _) => self.hide(&acting, file, hidden).await.unwrap_or_default(),
-                (false, false) => self.unhide(&acting, vec![hidden]).await,
+                (true, _) => self.hide(file, hidden).await.unwrap_or_default(),
+                (false, false) => self.unhide(vec![hidden]).await,
                 // It may be the only name the file has.
                 (false, true) => {
                     let from = (hidden.dir, &hidden.name[..]);
@@ -586,18 +586,20 @@ impl Files {
     /// whether it was; and nothing if the file is gone already.
     async fn keep_by_link(
         &self,
-        acting: &Acting,
+        who: &Credential,
         file: FileHandle,
         to: (FileHandle, &[u8]),
     ) -> Result<Option<(Hidden, bool)>, Error> {
-        let (dir, name) = (to.0, self.inner.state.lock().busy.hidden_name());
+        let acting = self.acting(who);
+        let name = self.inner.state.lock().busy.hidden_name();
+        let (dir, by) = (to.0, who.clone());
         self.finish_making(dir).await;
         let change = self.changing(dir);
         let linked = acting.session.link(file, dir, &name).await;
         match self.settle(change, linked, |answer| answer.linkdir_wcc).0 {
             Ok(_) => {
                 self.inner.state.lock().attributes.expire(&file);
-                Ok(Some((Hidden { dir, name }, false)))
+                Ok(Some((Hidden { dir, name, by }, false)))
             }
             Err(error) => match error.status() {
                 // It is not for want of links: a disk that has failed a link may do half of the
@@ -608,8 +610,8 @@ impl Files {
                 // Somebody else has replaced it: the name leads to another file by now.
                 Some(NfsStat3::Stale | NfsStat3::NoEnt) => Ok(None),
                 _ => {
-                    self.ask_rename(acting, to, (dir, &name)).await?;
-                    Ok(Some((Hidden { dir, name }, true)))
+                    self.ask_rename(&acting, to, (dir, &name)).await?;
+                    Ok(Some((Hidden { dir, name, by }, true)))
                 }
             },
         }

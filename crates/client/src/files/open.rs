@@ -304,7 +304,7 @@ impl Open {
             files.inner.write_behind.closed(file);
         }
         if !hidden.is_empty() {
-            files.unhide(&self.acting(), hidden).await;
+            files.unhide(hidden).await;
             // It may have other names.
             files.inner.state.lock().attributes.expire(&file);
         }

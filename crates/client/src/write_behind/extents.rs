@@ -450,6 +450,10 @@ impl Index for Extents {
         parts.collect()
     }
 
+    fn unstable_callers(&self) -> BTreeSet<u32> {
+        self.unstable.all().map(|held| held.caller).collect()
+    }
+
     fn unstable_end(&self) -> Option<u64> {
         self.unstable.end()
     }

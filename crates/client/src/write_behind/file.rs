@@ -132,6 +132,13 @@ impl State {
         u32::try_from(at).ok()
     }
 
+    /// On whose behalf a COMMIT may be asked: of those whose bytes it makes stable. The next stands
+    /// in for one who may write no more; whoever has written last may have been refused.
+    pub(super) fn committers(&self) -> Vec<Session> {
+        let session = |caller| self.callers.get(usize::try_from(caller).ok()?).cloned();
+        self.index.unstable_callers().into_iter().filter_map(session).collect()
+    }
+
     pub(super) fn on_insert(&mut self, now: Instant) {
         self.last_write = now;
         self.dirty_since.get_or_insert(now);

@@ -163,11 +163,13 @@ impl Engine {
         if state.commit_running {
             return;
         }
-        let Some(session) = state.callers.last().cloned() else { return };
+        let sessions = state.committers();
+        if sessions.is_empty() {
+            return;
+        }
         state.commit_running = true;
         state.index.begin_commit();
-        count(&self.counts.commits_sent, 1);
-        self.clock.spawn(commit(Arc::clone(self), Arc::clone(file), session));
+        self.clock.spawn(commit(Arc::clone(self), Arc::clone(file), sessions));
     }
 
     /// Unstable bytes at which a file is committed; fewer when writers wait and there are many
@@ -303,15 +305,24 @@ impl Call {
     }
 }
 
-async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
+async fn commit(engine: Arc<Engine>, file: Arc<File>, sessions: Vec<Session>) {
+    let mut sessions = sessions.into_iter();
+    let Some(mut session) = sessions.next() else { return };
     let mut later = Later::default();
+    count(&engine.counts.commits_sent, 1);
     let (outcome, sent) = loop {
         let sent = engine.clock.now();
         let outcome = session.commit(file.handle, 0, 0).await;
-        let Some(wait) = later.wait(&engine, &session, &outcome, "COMMIT") else {
-            break (outcome, sent);
-        };
-        engine.clock.sleep(wait).await;
+        if let Some(wait) = later.wait(&engine, &session, &outcome, "COMMIT") {
+            engine.clock.sleep(wait).await;
+            continue;
+        }
+        // Who may write no longer may not COMMIT; whose bytes are unstable besides may.
+        match sessions.next().filter(|_| is_of_caller(&outcome)) {
+            Some(next) => session = next,
+            None => break (outcome, sent),
+        }
+        count(&engine.counts.commits_sent, 1);
     };
     let wcc = outcome.as_ref().map_or_else(wcc_of, |timed| Some(timed.reply.file_wcc));
     if let Some(wcc) = wcc {
@@ -338,6 +349,12 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
     engine.tell_if_clean(&file, is_clean);
     file.changed.notify_waiters();
     engine.work.notify_one();
+}
+
+/// Whether a call has failed for who makes it, and not for what it asks.
+fn is_of_caller<T>(outcome: &Result<T, Error>) -> bool {
+    let status = outcome.as_ref().err().and_then(Error::status);
+    matches!(status, Some(NfsStat3::Acces | NfsStat3::Perm))
 }
 
 /// When to come back to a server that has asked for it: later each time.

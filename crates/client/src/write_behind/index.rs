@@ -10,7 +10,7 @@
 //! nothing of his age or older is left, and not until there is nothing at all, which under a busy
 //! writer may be never.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -125,6 +125,9 @@ pub(super) trait Index: fmt::Debug + Send {
 
     /// What of `range` is unstable, in order: where each part begins, and its bytes.
     fn unstable(&self, range: &Range<u64>) -> Vec<(u64, Bytes)>;
+
+    /// Whose bytes are unstable: each caller once.
+    fn unstable_callers(&self) -> BTreeSet<u32>;
 
     /// The end of the last byte that is unstable.
     fn unstable_end(&self) -> Option<u64>;

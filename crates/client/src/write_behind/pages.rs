@@ -11,7 +11,7 @@
 //! The list is a real one: nodes that point to each other, in an arena instead of the heap because
 //! unsafe code is not ours to write.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -453,6 +453,12 @@ impl Index for Pages {
             Some((within.start, Bytes::copy_from_slice(data)))
         });
         parts.collect()
+    }
+
+    fn unstable_callers(&self) -> BTreeSet<u32> {
+        let requests = self.all().into_iter().map(|at| &self.nodes[at]);
+        let unstable = requests.filter(|request| request.state == State::Unstable);
+        unstable.map(|request| request.caller).collect()
     }
 
     fn unstable_end(&self) -> Option<u64> {

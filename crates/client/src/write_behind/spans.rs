@@ -82,6 +82,10 @@ impl<T: Clone> Spans<T> {
         Some((held, about))
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Held> {
+        self.map.values().map(|(held, _)| held)
+    }
+
     /// Where those begin that overlap `range`, with their ranges.
     pub(super) fn overlapping(
         &self,

@@ -495,3 +495,99 @@ fn attributes_of_a_file_that_was_found_are_of_one_moment() {
         assert_eq!(found.attributes.size, 6, "the size that goes with this version");
     });
 }
+
+fn user(uid: u32) -> Credential {
+    Credential { uid, gid: uid, ..me() }
+}
+
+#[test]
+fn who_may_write_no_longer_does_not_lose_what_others_have_written() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        site.believe_callers();
+        let (owner, other, root) = (user(7), user(8), ours.root());
+        let made = ours.create(&me(), root, b"f", Sattr3::default(), true).await.unwrap();
+        let of_owner = Sattr3 { uid: Some(7), ..Sattr3::of_mode(0o666) };
+        ours.setattr(&me(), made.handle, of_owner).await.unwrap();
+        let open = ours.open(&owner, made.handle, WRITE).await.unwrap();
+        let others = ours.open(&other, made.handle, WRITE).await.unwrap();
+        ours.setattr(&owner, made.handle, Sattr3::of_mode(0o600)).await.unwrap();
+        open.write(0, b"mine").await.unwrap();
+        others.write(2 << 20, b"theirs").await.unwrap();
+        open.write(4 << 20, b"mine").await.unwrap();
+        assert_eq!(open.flush().await.unwrap_err().status(), Some(NfsStat3::Acces));
+        let counters = ours.write_behind().counters();
+        assert_eq!((counters.dropped_bytes, counters.uncommitted_bytes), (6, 0));
+        assert_eq!(others.flush().await.unwrap_err().status(), Some(NfsStat3::Acces));
+        open.flush().await.unwrap();
+        assert_eq!(open.read(4 << 20, 10).await.unwrap(), b"mine"[..]);
+        open.close().await;
+        others.close().await;
+    });
+}
+
+#[test]
+fn what_was_written_before_its_writer_was_shut_out_is_made_stable_by_another() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        site.believe_callers();
+        let (owner, other, root) = (user(7), user(8), ours.root());
+        let made = ours.create(&me(), root, b"f", Sattr3::default(), true).await.unwrap();
+        let of_owner = Sattr3 { uid: Some(7), ..Sattr3::of_mode(0o666) };
+        ours.setattr(&me(), made.handle, of_owner).await.unwrap();
+        let others = ours.open(&other, made.handle, WRITE).await.unwrap();
+        let open = ours.open(&owner, made.handle, WRITE).await.unwrap();
+        others.write(0, b"theirs").await.unwrap();
+        open.write(4 << 20, b"mine").await.unwrap();
+        // It waits until both have arrived.
+        ours.setattr(&owner, made.handle, Sattr3::of_mode(0o600)).await.unwrap();
+        assert_eq!(ours.write_behind().counters().uncommitted_bytes, 10);
+        open.flush().await.unwrap();
+        let counters = ours.write_behind().counters();
+        assert_eq!((counters.dropped_bytes, counters.uncommitted_bytes), (0, 0));
+        open.close().await;
+        others.close().await;
+    });
+}
+
+#[test]
+fn rights_that_another_client_has_given_are_taken_away_though_they_were_not_there_before() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.mkdir(&me, root, b"d", Sattr3::of_mode(0o700)).await.unwrap();
+        let found = theirs.lookup(&me, root, b"d").await.unwrap();
+        clock.sleep(Nanos::from_secs(2)).await;
+        theirs.setattr(&me, found.handle, Sattr3::of_mode(0o755)).await.unwrap();
+        ours.setattr(&me, made.handle, Sattr3::of_mode(0o700)).await.unwrap();
+        let told = theirs.ask_attributes(&me, found.handle).await.unwrap();
+        assert_eq!(told.mode & 0o777, 0o700);
+    });
+}
+
+#[test]
+fn the_name_of_a_file_that_another_user_has_open_goes_when_he_closes_it() {
+    world(async |clock, site| {
+        site.believe_callers();
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (owner, reader, root) = (user(7), user(8), ours.root());
+        let dir = ours.mkdir(&me(), root, b"d", Sattr3::of_mode(0o755)).await.unwrap().handle;
+        let of_owner = Sattr3 { uid: Some(7), ..Sattr3::default() };
+        ours.setattr(&me(), dir, of_owner).await.unwrap();
+        let mode = Sattr3::of_mode(0o644);
+        for name in [&b"removed"[..], b"replaced", b"new"] {
+            ours.create(&owner, dir, name, mode, false).await.unwrap();
+        }
+        let removed = ours.lookup(&reader, dir, b"removed").await.unwrap().handle;
+        let removed = ours.open(&reader, removed, READ).await.unwrap();
+        let replaced = ours.lookup(&reader, dir, b"replaced").await.unwrap().handle;
+        let replaced = ours.open(&reader, replaced, READ).await.unwrap();
+        ours.remove(&owner, dir, b"removed").await.unwrap();
+        ours.rename(&owner, (dir, b"new"), (dir, b"replaced")).await.unwrap();
+        removed.close().await;
+        replaced.close().await;
+        ours.remove(&owner, dir, b"replaced").await.unwrap();
+        ours.rmdir(&me(), root, b"d").await.unwrap();
+    });
+}
