@@ -57,7 +57,22 @@ struct Right {
     granted: u32,
     /// Of the file, when it was reported.
     ctime: NfsTime,
+    of: Owned,
     at: Instant,
+}
+
+/// What of a file's attributes gives rights.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Owned {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+}
+
+impl From<&Fattr3> for Owned {
+    fn from(&Fattr3 { mode, uid, gid, .. }: &Fattr3) -> Self {
+        Self { mode, uid, gid }
+    }
 }
 
 /// The state that a file's data are of, when they are requested.
@@ -116,7 +131,8 @@ impl Known {
         granted: u32,
         of: &Fattr3,
     ) {
-        let right = Right { granted, ctime: of.ctime, at: self.clock.now() };
+        let at = self.clock.now();
+        let right = Right { granted, ctime: of.ctime, of: of.into(), at };
         put(&mut self.tables.lock().rights, (*file, caller.clone()), right);
     }
 
@@ -160,16 +176,18 @@ impl Known {
         self.tables.lock().files.get(file).map(|told| told.attributes)
     }
 
-    /// The same of a caller's rights.
+    /// The same of a caller's rights, unless the file was given others since.
     pub(crate) fn last_rights(
         &self,
         file: &FileHandle,
         caller: &Caller,
     ) -> Option<access::ReplyOk> {
         let mut tables = self.tables.lock();
-        let access = tables.rights.get(&(*file, caller.clone()))?.granted;
-        let obj_attributes = Some(tables.files.get(file)?.attributes);
-        Some(access::ReplyOk { obj_attributes, access })
+        let right = *tables.rights.get(&(*file, caller.clone()))?;
+        let told = tables.files.get(file)?.attributes;
+        let obj_attributes = Some(told);
+        (right.of == Owned::from(&told))
+            .then_some(access::ReplyOk { obj_attributes, access: right.granted })
     }
 
     /// The same of a name.

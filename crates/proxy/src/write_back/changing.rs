@@ -345,16 +345,18 @@ impl<S: Store> Inner<S> {
         if size.is_some_and(|size| !is_regular || i64::try_from(size).is_err()) {
             return false;
         }
+        // Bits that a chown takes, or a chmod by who is not of the group, are the origin's affair.
+        let is_plain = mode.unwrap_or(node.attr.mode) & SET_IDS == 0;
+        let has_bits = is_regular && node.attr.mode & SET_IDS != 0;
+        let takes_bits = has_bits && (uid.is_some() || gid.is_some() || size.is_some());
         if is_root {
-            return true;
+            return !takes_bits;
         }
         let is_owner = node.attr.uid == caller.uid && self.is_known(caller);
         let granted = node.granted(caller, now);
         let is_own = node.is_made_here && is_owner;
         let may_resize = size.is_none() || is_own || granted & Access::MODIFY != 0;
         let keeps_owner = uid.is_none_or(|uid| uid == node.attr.uid);
-        // Bits that a chown takes, or a chmod by who is not of the group, are the origin's affair.
-        let is_plain = mode.unwrap_or(node.attr.mode) & SET_IDS == 0;
         let sets_times = accessed != SetTime::Keep || modified != SetTime::Keep;
         let needs_owner = mode.is_some() || uid.is_some() || gid.is_some() || sets_times;
         may_resize

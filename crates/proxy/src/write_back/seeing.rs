@@ -87,15 +87,38 @@ impl<S: Store> Inner<S> {
             b".." => return self.above(caller, &id).await,
             _ => {}
         }
-        let now = self.now();
-        let own = self.state.lock().own_name(&id, name, now);
-        match own {
+        let own = || self.state.lock().own_name(&id, name, self.now());
+        if own().is_some()
+            && let Err(status) = self.may_pass(caller, &id).await
+        {
+            return Looked { attr: self.told_here(&id).ok().flatten(), result: Err(status) };
+        }
+        match own() {
             Some(Some(child)) => self.looked_at(caller, &id, &child).await,
             Some(None) => {
                 Looked { attr: self.told_here(&id).ok().flatten(), result: Err(Status::NoEntry) }
             }
             None => self.lookup_there(caller, &id, name).await,
         }
+    }
+
+    /// Where no name is looked up at the origin, which would say it.
+    async fn may_pass(&self, caller: &Caller, dir: &Handle) -> Result<(), Status> {
+        let granted = || {
+            let (now, state) = (self.now(), self.state.lock());
+            let known = state.nodes.find(dir).and_then(|node| node.rights(caller, now));
+            // While the origin is away, its last reply stands.
+            known.map(|(granted, is_fresh)| (granted, is_fresh || state.is_away))
+        };
+        let known = match granted() {
+            Some((_, false)) | None => {
+                self.load(caller, dir).await?;
+                granted()
+            }
+            known => known,
+        };
+        let may = known.is_some_and(|(granted, _)| granted & Access::LOOKUP != 0);
+        may.then_some(()).ok_or(Status::Access)
     }
 
     async fn looked_at(&self, caller: &Caller, dir: &Handle, child: &Handle) -> Looked<Node> {

@@ -10,6 +10,7 @@ mod lease;
 mod origin;
 mod outage;
 mod refused;
+mod rights;
 mod seeds;
 mod stage;
 mod steps;

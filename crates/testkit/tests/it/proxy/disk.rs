@@ -138,3 +138,31 @@ fn while_the_origin_is_away_what_is_kept_is_read_and_changes_wait() {
         assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
     });
 }
+
+#[test]
+fn who_was_shut_out_before_the_origin_was_away_does_not_read_what_is_kept() {
+    world(async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        origin.believe_callers();
+        proxy.believe_callers();
+        let other = session.acting_as(&user(1000));
+        read(&other).await.unwrap();
+        let file = session.lookup(session.root(), b"file").await.unwrap().object;
+        session.setattr(file, Sattr3::of_mode(0o600), None).await.unwrap();
+        // Its owner reads it, so that it is kept as it is now.
+        for _ in 0..3 {
+            clock.sleep(Nanos::from_secs(10)).await;
+            read(&session).await.unwrap();
+        }
+        outage.begin();
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 1));
+        let (back, own) = (outage.clone(), clock.clone());
+        clock.spawn(async move {
+            own.sleep(Nanos::from_secs(30)).await;
+            back.end();
+        });
+        let refused = other.read(file, 0, 1 << 16).await.unwrap_err();
+        assert_eq!(refused.status(), Some(NfsStat3::Acces), "the origin says it");
+    });
+}
