@@ -70,6 +70,11 @@ fn unusable(error: LogError) -> Failure {
     Failure::environment(error, advice)
 }
 
+/// Why a log cannot be looked at.
+fn unreadable(error: LogError) -> Failure {
+    Failure::environment(error, "the log of serve nfs://... --write-back, as the user who has it")
+}
+
 /// Finds or makes the log, takes the lease of the origin's export, and goes on with what the log
 /// holds.
 pub(crate) async fn open(
@@ -282,7 +287,7 @@ pub(crate) fn drain(place: &args::log::Place) -> Result<(), Failure> {
         return Err(Failure::usage("--salvage is for logs of directories", "without it"));
     }
     // It would be made, and would be empty.
-    let peek = Peek::open(log).map_err(unusable)?;
+    let peek = Peek::open(log).map_err(unreadable)?;
     let url = place.dir.to_string_lossy().into_owned();
     if peek.is_in_use() {
         let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
@@ -365,7 +370,7 @@ fn conflicts(log: &Path) -> Result<String, Failure> {
 fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
     let mut last: Option<HeldError> = None;
     for _ in 0..LOOKS {
-        let peek = Peek::open(log).map_err(unusable)?;
+        let peek = Peek::open(log).map_err(unreadable)?;
         match Held::read(&peek, &peek.set()) {
             Ok(held) => return Ok((peek, held)),
             Err(error) => {

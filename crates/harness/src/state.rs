@@ -3,10 +3,10 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 
 /// A state directory that is ours until dropped.
 #[derive(Debug)]
@@ -19,11 +19,16 @@ impl State {
     /// Makes and locks the directory of the server on `port`, below `base`.
     ///
     /// # Errors
-    /// It cannot be made, or another server has it.
+    /// It cannot be made, others may change it, or another server has it.
     pub fn open(base: &Path, port: u16) -> io::Result<Self> {
         let path = base.join(port.to_string());
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        let lock = File::create(path.join("lock"))?;
+        is_ours(&path)?;
+        // A link that stands there is not followed.
+        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
+        let lock = options.open(path.join("lock"))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
             match errno {
                 rustix::io::Errno::WOULDBLOCK => {
@@ -47,6 +52,22 @@ impl State {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Whether only we may change what lies there: it may have been made by somebody else before.
+fn is_ours(path: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(path)?;
+    let own = rustix::process::geteuid().as_raw();
+    let wrong = |what| Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    match (found.is_dir(), found.uid() == own, found.mode() & 0o022) {
+        (true, true, 0) => Ok(()),
+        (false, ..) => wrong("it is not a directory".to_owned()),
+        (_, false, _) => wrong(format!("it belongs to uid {} and not to {own}", found.uid())),
+        _ => {
+            let mode = found.mode() & 0o7777;
+            wrong(format!("others may write to it (mode {mode:04o}): chmod go-w"))
+        }
     }
 }
 
@@ -76,5 +97,30 @@ mod tests {
         State::open(base.path(), 2050).unwrap();
         drop(first);
         State::open(base.path(), 2049).unwrap();
+    }
+
+    #[test]
+    fn what_others_may_change_is_not_used() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("2049");
+        std::fs::create_dir(&path).unwrap();
+        let open_to = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, mode).unwrap();
+            State::open(base.path(), 2049).map(drop).map_err(|error| error.to_string())
+        };
+        assert!(open_to(0o777).unwrap_err().contains("chmod go-w"));
+        let victim = base.path().join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        symlink(&victim, path.join("lock")).unwrap();
+        open_to(0o755).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+        std::fs::remove_file(path.join("lock")).unwrap();
+        open_to(0o755).unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+        symlink(base.path(), &path).unwrap();
+        assert!(State::open(base.path(), 2049).unwrap_err().to_string().contains("directory"));
     }
 }

@@ -76,7 +76,9 @@ pub fn unusable(error: OpenError) -> Failure {
         OpenError::ReadOnly { .. } => "a directory on a disk that can be written to".to_owned(),
         OpenError::NotOurs { .. } => "a directory of your own".to_owned(),
         OpenError::Open { path, .. } => format!("chmod go-w {}", path.display()),
-        OpenError::NoCache { .. } => "a directory that is empty or not there yet".to_owned(),
+        OpenError::NoCache { .. } => {
+            "the directory of a cache; for a new one, one that is empty or not there yet".to_owned()
+        }
         OpenError::Version { path, .. } => {
             format!("another directory; or rm -r {}: it holds copies only", path.display())
         }

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -89,7 +90,10 @@ impl Capture {
         clock: &Clock,
         failed: impl Fn(&io::Error) + Send + 'static,
     ) -> io::Result<(Self, Tap)> {
-        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
+        // Files of all who are relayed are in it, and only who relays may read them.
+        let mut options = File::options();
+        let made = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, made);
         let shared = Arc::new(Shared {
             queued_bytes: AtomicUsize::new(0),
             missed: AtomicU64::new(0),
@@ -291,5 +295,21 @@ fn system(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(cause) => cause,
         other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_may_read_what_is_captured() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("link.pcap");
+        let (capture, _tap) = Capture::start(&path, &Clock::real(), |_| ()).unwrap();
+        assert!(!capture.end().is_cut);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
