@@ -1,6 +1,7 @@
 //! What an index of blocks costs in a database, and what it costs to have none:
-//! `layout DIR FILES [BLOCKS]` makes so many small files in a cache and reads them again in a
-//! second process's place, then puts so many rows into redb.
+//! `layout DIR FILES [BLOCKS [GIB]]` makes so many small files in a cache and reads them again in a
+//! second process's place, then files with holes that are so large together, then puts so many rows
+//! into redb.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +14,11 @@ use rustix::time::{ClockId, clock_gettime};
 const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
 const FILE_BYTES: u64 = 4000;
 const BATCH: u64 = 10_000;
+
+/// A file with holes: a page of data in each MiB.
+const SPARSE_BYTES: u64 = 1 << 30;
+const STRIDE: u64 = 1 << 20;
+const PAGE: usize = 4096;
 
 fn now() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
@@ -46,8 +52,14 @@ fn main() {
     let dir = arguments.next().expect("DIR FILES [BLOCKS]");
     let mut number = || arguments.next().and_then(|number| number.parse::<u64>().ok());
     let (files, blocks) = (number().unwrap_or(10_000), number().unwrap_or(0));
+    let gib = number().unwrap_or(0);
     let dir = Path::new(&dir);
-    without_index(&dir.join("cache"), files);
+    if files > 0 {
+        without_index(&dir.join("cache"), files);
+    }
+    if gib > 0 {
+        sparse(&dir.join("sparse"), gib);
+    }
     if blocks > 0 {
         with_index(&dir.join("index.redb"), blocks);
     }
@@ -85,6 +97,72 @@ fn without_index(dir: &Path, files: u64) {
     let began = now();
     let hits = (0..files).step_by(7).filter(|number| read(number * 7919 % files)).count();
     println!("{hits} random reads in {:.2?}", now() - began);
+}
+
+/// What a MiB of a file with holes has.
+fn stripe(file: u64, at: u64) -> Vec<u8> {
+    let mut data = vec![0; usize::try_from(STRIDE).unwrap_or(0)];
+    data[..PAGE].fill(u8::try_from((file + at / STRIDE) % 255).unwrap_or(0) + 1);
+    data
+}
+
+fn sparse(dir: &Path, gib: u64) {
+    let began = now();
+    let cache = open(dir);
+    let token = Token { size: SPARSE_BYTES, ..token() };
+    for file in 0..gib * (1 << 30) / SPARSE_BYTES {
+        for at in (0..SPARSE_BYTES).step_by(usize::try_from(STRIDE).unwrap_or(1)) {
+            cache.store(&key(file), &token, at, stripe(file, at).into());
+            // What comes faster than the disk takes it is not kept.
+            if at % (16 * STRIDE) == 0 {
+                cache.settle();
+            }
+        }
+    }
+    cache.settle();
+    let told = cache.statistics();
+    println!(
+        "{} GiB with holes stored in {:.2?}, {} MiB not; {} MiB in {} files, {} MiB resident",
+        told.stored_bytes >> 30,
+        now() - began,
+        told.unstored_bytes >> 20,
+        told.filled.bytes >> 20,
+        told.filled.files,
+        rss_mib()
+    );
+    drop(cache);
+    let began = now();
+    let cache = open(dir);
+    let opened = now() - began;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let count = u32::try_from(STRIDE).unwrap_or(0);
+    let is_right = |file: u64, at: u64| {
+        let read = runtime.block_on(cache.read(&key(file), &token, at, count));
+        read.is_ok_and(|read| read == stripe(file, at))
+    };
+    let is_hit = is_right(0, 0);
+    let first = now() - began;
+    while !cache.is_counted() {
+        std::thread::yield_now();
+    }
+    let told = cache.statistics();
+    println!(
+        "opened in {opened:.2?}, first read (right: {is_hit}) after {first:.2?}, counted after \
+         {:.2?}: {} MiB in {} files, {} MiB resident",
+        now() - began,
+        told.filled.bytes >> 20,
+        told.filled.files,
+        rss_mib()
+    );
+    let began = now();
+    let stripes = gib * (1 << 30) / STRIDE;
+    let places = (0..stripes).step_by(7).map(|number| number * 7919 % stripes * STRIDE);
+    let (mut reads, mut right) = (0, 0);
+    for place in places {
+        reads += 1;
+        right += u64::from(is_right(place / SPARSE_BYTES, place % SPARSE_BYTES));
+    }
+    println!("{right} of {reads} random reads of a MiB right in {:.2?}", now() - began);
 }
 
 fn with_index(path: &Path, blocks: u64) {

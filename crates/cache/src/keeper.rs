@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use crate::counts::Cause;
 use crate::header::{Geometry, Header};
+use crate::holes;
 use crate::key::{FileHash, Key, Name, Token};
 use crate::limits::{Cleaner, Filled};
 use crate::orders::Order;
@@ -214,8 +215,7 @@ impl Keeper {
             .map(|(index, data)| (index, header.crc_of(index, &data), data))
             .filter(|(index, crc, _)| header.crc(*index) != Some(*crc))
             .collect();
-        let new_bytes: u64 =
-            blocks.iter().map(|(_, _, data)| Geometry::disk_bytes(data.len() as u64)).sum();
+        let new_bytes: u64 = blocks.iter().map(|(_, _, data)| holes::disk_bytes(data)).sum();
         let more = match &found {
             Some(_) => Filled { bytes: new_bytes, files: 0 },
             None => Filled { bytes: new_bytes + crate::header::DATA_AT, files: 1 },
@@ -315,7 +315,7 @@ fn put(
     found: Option<Arc<Segment>>,
     blocks: &[(usize, u32, Bytes)],
 ) -> io::Result<()> {
-    let name = header.name();
+    let (name, is_new) = (header.name(), found.is_none());
     let segment = match found {
         Some(found) => found,
         None => {
@@ -330,9 +330,9 @@ fn put(
     };
     let geometry = shared.geometry;
     for (index, _, data) in blocks {
-        segment.stored.write(geometry.place(*index), data)?;
+        holes::write(&*segment.stored, geometry.place(*index), data, is_new)?;
     }
-    let bytes = {
+    let most = {
         let mut head = segment.head.lock();
         for (index, crc, _) in blocks {
             head.header.put(*index, *crc);
@@ -341,9 +341,11 @@ fn put(
     };
     {
         let mut evictor = shared.evictor.lock();
-        // Of blocks that have gone from the header the disk still has the room.
-        let bytes = evictor.bytes(&name).map_or(bytes, |before| before.max(bytes));
-        evictor.stored(name, bytes);
+        // Of blocks that have gone from the header the disk still has the room. Which pages of
+        // what was there were holes is not known: at most as many as are written now.
+        let before = evictor.bytes(&name).unwrap_or(crate::header::DATA_AT);
+        let written: u64 = blocks.iter().map(|(_, _, data)| holes::disk_bytes(data)).sum();
+        evictor.stored(name, (before + written).min(most.max(before)));
     }
     segment.save()
 }

@@ -14,8 +14,9 @@
 //! - [`header`]: the bytes of a segment's header; `docs/formats/cache.md` has them.
 //! - [`evict`], [`limits`]: what goes, and when. Pure.
 //! - [`medium`]: where segments lie. [`place`]: a cache's directory: whose it is, who has it.
-//! - `segment`: reading with verification. `keeper`: what is stored and what goes. `change`: what a
-//!   change of the caller's own leaves. `threads`: where they block.
+//! - `segment`: reading with verification. `keeper`: what is stored and what goes. `holes`: what is
+//!   zero is not written. `change`: what a change of the caller's own leaves. `threads`: where they
+//!   block.
 //! - [`survey`], [`offline`], [`orders`]: what commands see and do in a directory.
 //!
 //! **The rules** that whoever uses it keeps:
@@ -34,6 +35,7 @@ mod counts;
 pub mod evict;
 pub mod fuzzing;
 pub mod header;
+mod holes;
 mod keeper;
 pub mod key;
 pub mod limits;

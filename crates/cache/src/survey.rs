@@ -158,8 +158,10 @@ fn wrong_blocks(stored: &dyn Stored, header: &Header) -> io::Result<Vec<usize>> 
     let mut room = vec![0; usize::try_from(geometry.block_bytes()).unwrap_or(usize::MAX)];
     for index in header.blocks() {
         let len = usize::try_from(header.len(index)).unwrap_or(room.len()).min(room.len());
-        let count = stored.read(geometry.place(index), &mut room[..len], false)?;
-        if count < len || Some(header.crc_of(index, &room[..len])) != header.crc(index) {
+        // Behind the end of the local file are holes.
+        room[..len].fill(0);
+        stored.read(geometry.place(index), &mut room[..len], false)?;
+        if Some(header.crc_of(index, &room[..len])) != header.crc(index) {
             wrong.push(index);
         }
     }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::{Each, Free, Medium, Stored};
@@ -231,6 +231,15 @@ impl Stored for File {
             }
         }
         Ok(())
+    }
+
+    fn clear(&self, at: u64, bytes: usize) -> io::Result<()> {
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.fd, how, at, bytes as u64) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.write(at, &vec![0; bytes]),
+            Err(errno) => Err(errno.into()),
+        }
     }
 }
 

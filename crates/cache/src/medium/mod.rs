@@ -102,4 +102,12 @@ pub trait Stored: Debug + Send + Sync {
     /// # Errors
     /// As the file system says.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// As a [`Stored::write`] of zeros that takes no room, where the file system can do that.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn clear(&self, at: u64, bytes: usize) -> io::Result<()> {
+        self.write(at, &vec![0; bytes])
+    }
 }

@@ -37,7 +37,8 @@ fn run(rng: &mut Rng) -> Run {
                 let from = rng.u64(size.saturating_sub(120_000)..size) / 4096 * 4096;
                 let end = (from + 8192).min(size);
                 let range = usize::try_from(from).unwrap()..usize::try_from(end).unwrap();
-                data[range.clone()].fill(rng.u8(..));
+                // Zeros are not written.
+                data[range.clone()].fill(if rng.bool() { 0 } else { rng.u8(..) });
                 let part = Part {
                     offset: from,
                     bytes: end - from,

@@ -167,3 +167,50 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
     let cache = open(base.path(), "nfs://one/x").unwrap();
     assert_eq!(read(&cache, 1, 50_000), Err(Cause::Damaged));
 }
+
+/// A page of data in each 64 KiB of a file, and at its end.
+#[test]
+fn holes_stay_holes_and_what_becomes_one_gives_its_room_back() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("cache");
+    let size = (2 << 20) + 5000;
+    let mut data = vec![0; size];
+    (0..size).step_by(64 << 10).for_each(|at| data[at..size.min(at + 4096)].fill(7));
+    let (key, whole) = (key(1), |state| token(size as u64, state));
+    let read = |cache: &Cache, state| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(cache.read(&key, &whole(state), 0, u32::MAX))
+    };
+    let cache = open(&dir, "nfs://one/x").unwrap();
+    cache.store(&key, &whole(1), 0, data.clone().into());
+    cache.settle();
+    assert_eq!(read(&cache, 1).unwrap(), data);
+    let pages = 33;
+    let told = cache.statistics().filled;
+    // Each of its three segments has a header.
+    assert_eq!((told.bytes, told.files), ((pages + 3) * 4096, 3));
+    drop(cache);
+    let cache = open(&dir, "nfs://one/x").unwrap();
+    while !cache.is_counted() {
+        std::thread::yield_now();
+    }
+    assert_eq!(cache.statistics().filled, told, "as the file system counts it");
+    assert_eq!(read(&cache, 1).unwrap(), data);
+    // What was there is cleared, and something comes where nothing was.
+    data[..4096].fill(0);
+    data[8192..12_288].fill(9);
+    let part = cache::Part { offset: 0, bytes: 16_384, data: Some(data[..16_384].to_vec().into()) };
+    cache.changed(&key, &whole(1), &whole(2), vec![part]);
+    cache.settle();
+    assert_eq!(read(&cache, 2).unwrap(), data);
+    assert!(cache.statistics().filled.bytes <= told.bytes + 4096);
+    drop(cache);
+    let cache = open(&dir, "nfs://one/x").unwrap();
+    while !cache.is_counted() {
+        std::thread::yield_now();
+    }
+    assert_eq!(cache.statistics().filled, told);
+    assert_eq!(read(&cache, 2).unwrap(), data);
+    let damaged = cache.statistics().misses_of(Cause::Damaged);
+    assert_eq!(damaged, 0);
+}
