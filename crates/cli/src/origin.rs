@@ -59,7 +59,7 @@ fn applied(settings: &mut Settings, word: &str) -> Result<(), String> {
     let key = word.split('=').next().unwrap_or_default();
     match WORDS.contains(&key) {
         true => settings.word(word),
-        false => Err(format!("{word:?} means nothing to a proxy; known: {}", WORDS.join(", "))),
+        false => Err(format!("{word:?} is not an option of a proxy; known: {}", WORDS.join(", "))),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn mounted(clock: &Clock, settings: &Settings) -> Result<Mounte
     let mut options = mount::Options { links, ..own_options(target) };
     let events = reached::events(settings, Role::Origin, |_, text| output::say(text));
     let mut mounted = reached::mounted(clock, settings, &mut options, events, Role::Origin).await?;
-    let words = |error: &Error| format!("the origin's reply makes no sense: {error}");
+    let words = |error: &Error| format!("the origin's reply cannot be decoded: {error}");
     let complaints = reached::complaints(words, |text| output::say(text));
     mounted.session = mounted.session.complaining(complaints);
     Ok(mounted)

@@ -29,7 +29,7 @@ impl Limits {
             Some((rule.name, threshold.name))
         });
         let Some(place) = found else {
-            return Err(format!("{name} is no threshold of a rule"));
+            return Err(format!("{name} is not the threshold of a rule"));
         };
         if !value.is_finite() || value < 0.0 {
             return Err(format!("{name} takes a number from 0 on"));
@@ -61,7 +61,7 @@ mod tests {
             }
         }
         let mut limits = Limits::default();
-        assert!(limits.set("client-queue.color", 1.0).unwrap_err().contains("no threshold"));
+        assert!(limits.set("client-queue.color", 1.0).unwrap_err().contains("not the threshold"));
         assert!(limits.set("client-queue.calls_min", f64::NAN).unwrap_err().contains("from 0 on"));
     }
 }

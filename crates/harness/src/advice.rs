@@ -116,7 +116,9 @@ fn floor_advice(error: &FloorError) -> String {
         FloorError::Version { .. } => "the same version of nfskit on both hosts".to_owned(),
         FloorError::Busy { .. } => "again in a while, or a far end on another port".to_owned(),
         FloorError::Refused { .. } => "smaller messages, or shorter runs".to_owned(),
-        FloorError::Gone { .. } => "see whether the far end is alive, and the way to it".to_owned(),
+        FloorError::Gone { .. } => {
+            "see whether the far end is alive, and the path to it".to_owned()
+        }
         FloorError::NoAnswer { .. } => {
             "see whether it is alive, and firewalls on the way; with a --rate fewer are lost"
                 .to_owned()
@@ -175,7 +177,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         }
         CallError::TooLarge { .. } => "smaller calls, or proto=tcp in the URL".to_owned(),
         CallError::Closed | CallError::Transport(net::error::TransportError::Io(_)) => {
-            "the server's log: it closed the connection, or died".to_owned()
+            "the server's log: it closed the connection, or crashed".to_owned()
         }
         CallError::Transport(_)
         | CallError::Malformed(_)
@@ -222,7 +224,7 @@ fn status_advice(status: NfsStat3) -> &'static str {
             "run again: the directory was removed, or the server lost its handles"
         }
         NfsStat3::Io => "the server's log and its disk",
-        NfsStat3::Jukebox => "again in a while: the server has not got it at hand yet",
+        NfsStat3::Jukebox => "again in a while: the server does not have it ready yet",
         _ => "the server's log",
     }
 }
@@ -334,7 +336,7 @@ mod tests {
         let refused = |refusal| call(CallError::Refused(refusal));
         are_distinct(&[
             (call(CallError::TimedOut { limit: Nanos::from_secs(1) }), "is alive and its disk"),
-            (call(CallError::Closed), "closed the connection, or died"),
+            (call(CallError::Closed), "closed the connection, or crashed"),
             (call(CallError::NobodyListens), "not every server serves UDP"),
             (call(CallError::TooLarge { got: 9, max: 8 }), "smaller calls"),
             (call(CallError::Echo), "does not speak ONC RPC"),

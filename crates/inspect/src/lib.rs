@@ -184,7 +184,7 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
     let Some(path) = &args.mix else { return Ok(()) };
     let found = counts(&read.analyzer).ok_or_else(|| {
         Failure::check(
-            "no call of NFS version 2 or 3 was found, so there is no mix",
+            "no NFS call of version 2 or 3 was found, so there is no mix",
             "a capture of such a client, with whole packets (tcpdump -s 0)",
         )
     })?;

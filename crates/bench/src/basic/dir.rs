@@ -138,7 +138,7 @@ fn described(dir: &Path, file_system: &FileSystem) -> Described {
             Some(Durability::PageCache),
             "the end of this program, but no loss of power: nothing is flushed",
         ),
-        None => (None, "what is not known from here"),
+        None => (None, "something that is not known from here"),
     };
     Described {
         kind: "directory",

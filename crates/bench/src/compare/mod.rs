@@ -92,7 +92,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
             Failure::usage(what, "a record, as --json of a benchmark writes it")
         };
         if bytes > RECORD_BYTES_MAX {
-            return Err(wrong(format!("{bytes} bytes are no record")));
+            return Err(wrong(format!("{bytes} bytes are too many for a record")));
         }
         let text = fs::read_to_string(file).map_err(cannot)?;
         let value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -111,7 +111,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
 /// Whether they can be compared; parameters that differ.
 fn check(first: &[Record], second: &[Record], mix: bool) -> Result<Vec<String>, Failure> {
     let (Some(one), Some(two)) = (first.first(), second.first()) else {
-        return Err(Failure::usage("a list of no records", "files with records in them"));
+        return Err(Failure::usage("a list without records", "files with records in them"));
     };
     let mut differing = Vec::new();
     for other in first.iter().chain(second) {

@@ -222,7 +222,7 @@ fn inversion(outcome: &Outcome) -> Option<Finding> {
     Some(found(
         seen,
         format!(
-            "with the faster server calls up to 1 ms take {} us in the mean, with the slow one {} \
+            "with the faster server calls up to 1 ms take {} us on average, with the slow one {} \
              (paper: 149 and 113); with the lock released {} and {} (paper: 127 and 105)",
             spanned(&fast),
             spanned(&slow),

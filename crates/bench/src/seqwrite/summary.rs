@@ -207,7 +207,7 @@ fn write_bars(out: &mut String, bars: &[Bar]) -> std::fmt::Result {
 
 fn survived(durability: Option<Durability>) -> &'static str {
     match durability {
-        None => "what is not known from here",
+        None => "something that is not known from here",
         Some(Durability::Memory) => "nothing",
         Some(Durability::PageCache) => "the end of the server, but no loss of power",
         Some(Durability::Stable) => "a loss of power",

@@ -230,7 +230,7 @@ pub(super) fn is_fair(place: &Described, first: &Described, plan: &Plan) -> bool
 
 fn survives(durability: Option<Durability>) -> &'static str {
     match durability {
-        None => "what is not known from here",
+        None => "something that is not known from here",
         Some(Durability::Memory) => "nothing: it lies in memory",
         Some(Durability::PageCache) => "the end of this program, but no loss of power",
         Some(Durability::Stable) => "a loss of power",

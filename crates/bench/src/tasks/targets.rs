@@ -189,7 +189,7 @@ fn directory(name: String, file_system: FileSystem, is_synced: bool) -> Place {
             Some(Durability::PageCache),
             "the end of this program, but no loss of power: nothing is flushed (--sync)",
         ),
-        None => (None, "what is not known from here"),
+        None => (None, "something that is not known from here"),
     };
     let FileSystem { kind: file_system, mount_options, .. } = file_system;
     Place { name, is_server: false, file_system, mount_options, durability, survives }

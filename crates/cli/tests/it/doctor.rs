@@ -41,7 +41,7 @@ fn a_finding_of_high_severity_ends_with_1_and_a_healthy_mount_with_0() {
     assert!(run(["doctor", "--from", path, "server"]).code == Some(0));
     run(["doctor", "--from", path, "/other"])
         .complains(3, &["/other is no NFS mount", "/mnt/data"]);
-    run(["doctor", "--from", path, "--set", "x.y=1"]).complains(2, &["x.y is no threshold"]);
+    run(["doctor", "--from", path, "--set", "x.y=1"]).complains(2, &["x.y is not the threshold"]);
     run(["doctor", "--from", path, "--set", "x.y"]).complains(2, &["no name and number"]);
 }
 

@@ -58,7 +58,7 @@ fn what_makes_no_sense_for_a_proxy_is_refused_and_says_why() {
         let command = ["serve"].iter().chain(arguments).chain(&["--listen", "127.0.0.1:0"]);
         run(command).complains(code, parts);
     };
-    refused(&[&url, "--origin", "acregmin=3"], 2, &["acregmin=3", "means nothing to a proxy"]);
+    refused(&[&url, "--origin", "acregmin=3"], 2, &["acregmin=3", "is not an option of a proxy"]);
     refused(&[&url, "--origin", "timeo=x"], 2, &["--origin", "timeo=x"]);
     refused(&[&url, "--write-log", "/tmp/log"], 2, &["stable where its origin says so"]);
     refused(&["mem:", "--origin", "soft"], 2, &["--origin is of the store nfs://"]);

@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
     explanation: "The load average counts tasks that wait uninterruptibly (state D), as they do \
                   for disks and hard mounts. A load far above the processors that are busy is \
                   theirs: each waits for something that does not come.",
-    remedy: "`ps -eo state,wchan:30,comm | grep ^D` shows for what they wait.",
-    gain: "Cannot be predicted: for what they wait is not counted.",
+    remedy: "`ps -eo state,wchan:30,comm | grep ^D` shows what they wait for.",
+    gain: "Cannot be predicted: what they wait for is not counted.",
     explained_by: &["latency-bound", "low-memory", "no-replies", "server-disks", "slow-server"],
     judge,
 };
@@ -45,7 +45,7 @@ fn judge(case: &Case<'_>) -> Judged {
         )
         .certainty(Certainty::Possible)
         .against("the load is a mean of a minute, the processors' time is of the samples")
-        .unpredicted("for what they wait is not counted")
+        .unpredicted("what they wait for is not counted")
         .into(),
         false => Err(NoFinding::Fine(numbers)),
     }

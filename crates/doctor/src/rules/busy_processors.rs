@@ -17,8 +17,8 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "the thresholds are ours",
     explanation: "Where a host has no idle processor, replies wait for one, and the client's times \
-                  have that wait in them. Time that is stolen was promised to this guest, and \
-                  given to another.",
+                  include that wait. Stolen time was promised to this guest and given to \
+                  another.",
     remedy: "Find who uses them (`top`); for stolen time another host for the guest.",
     gain: "Cannot be predicted: how long replies waited for a processor is not counted.",
     explained_by: &[],

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Little's law; the threshold is ours",
     explanation: "Calls in the system (their rate times their mean time) of far less than one mean \
-                  that most of the time no call is under way: whoever is slow computes, waits for \
+                  that most of the time no call is under way: the slow program computes, waits for \
                   something else, or was not running.",
     remedy: "A profile of the program (`strace -c -f`, `perf`), or doctor while it is slow.",
     gain: "At most the share of the time in which calls are under way.",

@@ -113,7 +113,7 @@ fn judge(case: &Case<'_>) -> Judged {
     Found::new(&RULE, worst.to_string(), "ethtool -S DEVICE; ethtool DEVICE; another cable")
         .evidence_if(!kinds.is_empty(), || format!("since the boot: {}", kinds.join(", ")))
         .severity(worst.severity(case))
-        .against("drops of packets that nobody wanted (multicast, VLANs) count, too")
+        .against("drops of unwanted packets (multicast, VLANs) count as well")
         .unpredicted("what a lost packet costs depends on where it is lost")
         .into()
 }
@@ -125,7 +125,7 @@ fn kinds(case: &Case<'_>, device: &str) -> Vec<String> {
         ("rx_fifo_errors", "full queues of the card"),
         ("rx_frame_errors", "broken frames"),
         ("rx_length_errors", "wrong lengths"),
-        ("rx_missed_errors", "packets that no buffer was there for"),
+        ("rx_missed_errors", "packets for which there was no buffer"),
         ("tx_carrier_errors", "losses of the carrier"),
     ];
     let count =

@@ -21,10 +21,10 @@ pub(super) static RULE: Rule = Rule {
              each us of latency above 150 us); Little's law",
     explanation: "TCP's own smallest round trip is the floor of every call. Where it is most of \
                   the time, neither server nor disk can make it faster: only fewer calls, more of \
-                  them at once, or a shorter way.",
+                  them at once, or a shorter path.",
     remedy: "More programs or threads at once; attributes cached for longer; `nconnect` and \
              read-ahead for bulk data; a cache or a server that is nearer.",
-    gain: "Of a way half as long: by the share of the time that is round trip.",
+    gain: "Of a path half as long: by the share of the time that is round trip.",
     explained_by: &["full-path", "read-ahead"],
     judge,
 };

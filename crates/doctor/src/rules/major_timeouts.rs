@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[Threshold { name: "timeouts", default: 0.0, of: "major timeouts" }],
     source: "nfs(5) (`timeo`, `retrans`); net/sunrpc/stats.c",
     explanation: "After `retrans` tries a call has a major timeout: \"server not responding\". \
-                  With `hard` the program waits on; with `soft` it gets EIO. The server was down, \
-                  unable, or could not be reached.",
-    remedy: "The server's log, and the way to it at that time.",
+                  With `hard` the program goes on waiting; with `soft` it gets EIO. The server was \
+                  down, overloaded, or could not be reached.",
+    remedy: "The server's log, and the path to it at that time.",
     gain: "Cannot be predicted: calls without a reply have no time.",
     explained_by: &[],
     judge,

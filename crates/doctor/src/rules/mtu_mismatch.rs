@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Boumenot 2002, section 8.4 (jumbo frames: -1.5 to +12 %, and therefore of low \
              priority unless packets are lost); the thresholds are ours",
-    explanation: "Where one end has jumbo frames and the way has not, TCP falls back to small \
+    explanation: "Where one end has jumbo frames and the path has not, TCP falls back to small \
                   segments if ICMP tells it, and loses all large ones if a firewall drops that.",
     remedy: "The same MTU on both ends and on every switch between, or 1500 everywhere.",
     gain: "-1.5 to +12 % (Boumenot) for the size of packets; what losses cost is not predicted.",
@@ -51,7 +51,8 @@ fn judge(case: &Case<'_>) -> Judged {
         return Err(NoFinding::Fine(numbers));
     }
     let remedy = format!(
-        "ping -M do -s {:.0} {} shows whether the way takes them; else ip link set {name} mtu 1500",
+        "ping -M do -s {:.0} {} shows whether the path carries them; else ip link set {name} mtu \
+         1500",
         mtu - 28.0,
         connection.peer_address()
     );

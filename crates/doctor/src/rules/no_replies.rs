@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     source: "mountstats(8) (`xprt:`, sends and receives)",
     explanation: "More was sent than answered, and in the time between the samples nothing came: \
                   the server is down, hangs, or cannot be reached. Programs that use the mount \
-                  hang with it. Calls that do not end are in no time and in no count of calls.",
+                  hang with it. Calls that do not end are in no time and are not counted as calls.",
     remedy: "Whether the server answers (`ping`, `rpcinfo -T tcp SERVER nfs`), then its log; \
              `dmesg` here.",
     gain: "Cannot be predicted: calls without a reply have no time.",

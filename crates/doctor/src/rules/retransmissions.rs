@@ -60,7 +60,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let cause = cause(is_slow, mount.is_tcp());
     let found = Found::new(&RULE, format!("{numbers}; {cause}"), remedy(is_slow, mount))
         .severity(if is_high { Severity::High } else { Severity::Medium })
-        .unpredicted("the wait before a retransmission is in no time of a call");
+        .unpredicted("the wait before a retransmission is in no call's time");
     let found = match late {
         Some(late) => found.evidence(format!("{late} replies that nobody waited for any more")),
         None => found.against("bad XIDs, which tell these apart, are not counted here"),

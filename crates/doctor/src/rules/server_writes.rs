@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
              protection; or, for stable WRITEs, nfskit serve --write-log FILE on such a device. \
              Not `async` in exports(5), which loses data silently.",
     gain: "Where disks count what a flush takes: by the model of nfskit model whatif \
-           write-log=DEVICE, for a way of 0.2 to 1 ms (guess) and a log of 30 to 200 us, of what \
+           write-log=DEVICE, for a path of 0.2 to 1 ms (guess) and a log of 30 to 200 us, of what \
            must be stable. Otherwise from the client's counters (slow-commit).",
     explained_by: &[],
     judge,

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
              mountstats(8) (`max_slots`, backlog); the threshold is ours",
     explanation: "A connection has a limit of calls outstanding. Where the most slots that were in \
                   use are the limit and calls wait for one, the concurrency is what the limit \
-                  allows, whatever the server could take.",
+                  allows, whatever more the server could serve.",
     remedy: "`sysctl -w sunrpc.tcp_max_slot_table_entries=128` (and in modprobe.d, for the next \
              boot), or `nconnect`; of a server that allows fewer, that is the limit.",
     gain: "By the closed model, from what waits.",

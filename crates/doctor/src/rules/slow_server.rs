@@ -36,12 +36,13 @@ fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
     let cheap = floor::cheapest_call_ms(mount).ok_or(NoFinding::NotApplicable)?;
     let Some(floor) = case.floor() else {
-        let what = format!("the cheapest call takes {cheap:.1} ms, and the way is not known");
+        let what =
+            format!("the cheapest call takes {cheap:.1} ms, and the round trip is not known");
         return match cheap > case.limit(&RULE, "blind_ms") {
             true => Found::new(&RULE, what, REMEDY)
                 .severity(Severity::Medium)
                 .certainty(crate::Certainty::Possible)
-                .against("a long way takes as long: ping, or ss -tino, tells them apart")
+                .against("a long path takes as long: ping, or ss -tino, tells them apart")
                 .unpredicted("what is waited for is on the server")
                 .into(),
             false => Err(NoFinding::NotApplicable),

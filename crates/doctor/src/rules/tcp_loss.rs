@@ -64,7 +64,7 @@ fn judge(case: &Case<'_>) -> Judged {
     Ok(match of_nfs(case) {
         None => found.against("it is of all connections of this host"),
         Some((0, _)) => found
-            .against("no segment of NFS's connections was: others lose")
+            .against("no segment of NFS's connections was: other connections lose segments")
             .severity(Severity::Low),
         Some((lost, all)) => {
             found.evidence(format!("{lost} of {all} segments of NFS's connections"))

@@ -55,7 +55,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .severity(if is_used { Severity::High } else { Severity::Low })
         .evidence(format!("{full} for want of room, {broken} for want of fragments"))
         .against(match is_used {
-            true => "other programs use UDP, too",
+            true => "other programs use UDP as well",
             false => "no mount and no server here uses UDP: it is other programs'",
         })
         .unpredicted("it is the wait before a retransmission")

@@ -43,7 +43,7 @@ fn judge(case: &Case<'_>) -> Judged {
         true => Severity::High,
         false => Severity::Medium,
     })
-    .unpredicted("the wait before a retransmission is in no time of a call")
+    .unpredicted("the wait before a retransmission is in no call's time")
     .into()
 }
 

@@ -118,7 +118,7 @@ pub fn read(path: &Path) -> Result<Vec<Spec>, String> {
     let about = |why: String| format!("{}: {why}", path.display());
     let length = fs::metadata(path).map_err(|cause| about(cause.to_string()))?.len();
     if length > FILE_BYTES_MAX {
-        return Err(about(format!("{length} bytes are no file of exports")));
+        return Err(about(format!("{length} bytes are too many for a file of exports")));
     }
     let text = fs::read_to_string(path).map_err(|cause| about(cause.to_string()))?;
     parse(&text).map_err(about)

@@ -68,7 +68,7 @@ impl Kept {
         let all = self.pairs.into_iter();
         let busiest = all.max_by_key(|(pair, timings)| (timings.calls, Reverse(*pair)));
         let Some((pair, mut timings)) = busiest else {
-            let model = Err("there are no calls of NFS".to_owned());
+            let model = Err("there are no NFS calls".to_owned());
             return Explanation { of: String::new(), model, cycle: None, seen_per_s: 0.0 };
         };
         timings.first.sort_by(|a, b| a.sent_us.total_cmp(&b.sent_us));

@@ -190,7 +190,7 @@ fn behind_relay(out: &mut String, flows: &Flows) {
         let [behind, whole] = [behind, whole].map(|ns| Nanos::from_nanos(ns / calls));
         writeln!(
             out,
-            "            behind the relay they took {behind} at the mean, of {whole} in all"
+            "            behind the relay they took {behind} on average, of {whole} in all"
         )
         .ok();
     }

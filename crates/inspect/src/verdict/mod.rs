@@ -46,7 +46,7 @@ pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
     let span_ns = end_ns.saturating_sub(begin_ns);
     let seconds = (span_ns > 0).then(|| Nanos::from_nanos(span_ns).as_secs_f64());
     let Some(evidence) = Evidence::busiest(analyzer.flows()) else {
-        let verdict = Err("no call of NFS that was answered is in it".to_owned());
+        let verdict = Err("it has no NFS call that was answered".to_owned());
         return Verdict { of: String::new(), seconds, verdict };
     };
     let diagnosis = judge(&evidence);

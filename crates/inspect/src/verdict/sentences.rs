@@ -73,12 +73,12 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             stable(evidence, found.suspect, &share)
         }
         Suspect::Latency => format!(
-            "the network is far: {share} is round trips of {}",
+            "the network's latency dominates: {share} is round trips of {}",
             ns(evidence.round_trip_ns().unwrap_or(0))
         ),
         Suspect::OneOutstanding => format!(
             "the client makes one call at a time: exactly one was outstanding in {:.0} % of the \
-             busy time, and {share} passes so",
+             busy time, and {share} is spent that way",
             evidence.stop_and_wait.unwrap_or(0.0) * 100.0
         ),
         Suspect::Rate => full_network(evidence, &share),
@@ -92,7 +92,7 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             )
         }
         Suspect::Stalls => format!(
-            "the server stands still for all of its clients: {} times, {} at the longest, {:.0} % \
+            "the server stalls for all of its clients: {} times, {} at the longest, {:.0} % \
              of the time",
             evidence.stalls.count,
             ns(evidence.stalls.longest_ns),
@@ -100,11 +100,11 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
         ),
         Suspect::AttributeStorm => format!(
             "the calls are for attributes: {:.0} % of them are GETATTR, LOOKUP or ACCESS, and \
-             {share} passes waiting for these",
+             {share} is spent waiting for these",
             ratio(evidence.work(Work::Attributes).calls, evidence.replies()) * 100.0
         ),
         Suspect::Retransmission => format!(
-            "calls are retransmitted when the client's timer ends: {share} passes waiting for it"
+            "calls are retransmitted when the client's timer ends: {share} is spent waiting for it"
         ),
         Suspect::ZeroWindow => {
             let side = full(evidence);
@@ -114,12 +114,12 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             )
         }
         Suspect::IdleClient => format!(
-            "the client asks for nothing: no call is outstanding in {share}, {} at the median from \
+            "the client is idle: no call is outstanding in {share}, {} at the median from \
              a reply to the next call",
             ns(evidence.think_median_ns)
         ),
         Suspect::SlowServer => format!(
-            "the server takes long, for it is busy or slow: {share} passes in it, with at most {} \
+            "the server is slow or busy: {share} is spent in it, with at most {} \
              calls outstanding",
             evidence.outstanding_max
         ),
@@ -131,18 +131,18 @@ fn stable(evidence: &Evidence, suspect: Suspect, share: &str) -> String {
     let median = |work| ns(evidence.work(work).median_ns);
     match suspect {
         Suspect::SlowCommit => format!(
-            "the server's disk is slow: {share} passes waiting for COMMIT, {} each",
+            "the server's disk is slow: {share} is spent waiting for COMMIT, {} each",
             median(Work::Commit)
         ),
         Suspect::SmallSyncs => format!(
             "a program makes every {} stable before it goes on (fsync, O_SYNC or a mount with \
-             sync): {share} passes waiting for that",
+             sync): {share} is spent waiting for that",
             bytes(evidence.syncs.small_bytes / evidence.syncs.small.max(1))
         ),
         _ => {
             let writes = evidence.work(Work::StableWrite);
             format!(
-                "the server's disk is slow: {share} passes waiting for stable WRITEs (FILE_SYNC) \
+                "the server's disk is slow: {share} is spent waiting for stable WRITEs (FILE_SYNC) \
                  of {}, {} each",
                 bytes(writes.bytes / writes.calls.max(1)),
                 median(Work::StableWrite)
@@ -193,7 +193,7 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
 fn synced(evidence: &Evidence) -> String {
     let syncs = evidence.syncs;
     format!(
-        "{} calls made data stable, {} each at the mean, in {} at the mean",
+        "{} calls made data stable, {} each on average, in {} on average",
         syncs.calls,
         bytes(syncs.bytes / syncs.calls.max(1)),
         ns(syncs.ns / syncs.calls.max(1)),
@@ -203,7 +203,7 @@ fn synced(evidence: &Evidence) -> String {
 fn synced_small(evidence: &Evidence) -> String {
     let syncs = evidence.syncs;
     format!(
-        "{} of them made {} stable at the mean, in {}",
+        "{} of them made {} stable on average, in {}",
         syncs.small,
         bytes(syncs.small_bytes / syncs.small.max(1)),
         ns(syncs.small_ns / syncs.small.max(1))
@@ -231,7 +231,7 @@ fn retransmitted(evidence: &Evidence) -> Vec<String> {
         return Vec::new();
     }
     let calls = format!(
-        "over UDP {} of {} calls were retransmitted, {} at the mean after they were sent first",
+        "over UDP {} of {} calls were retransmitted, {} on average after they were sent first",
         udp.repeated,
         udp.calls,
         ns(udp.waited_ns / udp.repeated.max(1)),
@@ -272,7 +272,7 @@ fn round_trip(evidence: &Evidence) -> String {
     match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
         (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
         (Some(round_trip), _, Some(_)) => {
-            format!("the relay and the way to it take {} at least", ns(round_trip))
+            format!("the relay and the path to it take {} at least", ns(round_trip))
         }
         (Some(round_trip), Some((_, median)), None) => format!(
             "the round trip is {} at least, by acknowledgements; the server's came after {} at \
@@ -312,7 +312,7 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
                               (tcpdump -s 0)"
                 .to_owned()
         }
-        Doubt::FewEvents => "it was seen a few times only".to_owned(),
+        Doubt::FewEvents => "it was seen only a few times".to_owned(),
         Doubt::Rival(rival) => {
             format!("another cause has nearly as large a share: {}", rival.name().replace('_', " "))
         }

@@ -14,29 +14,29 @@ pub(super) fn form(outcome: &Probed) -> String {
     let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
     let Forms { stall_pct, concurrent_pct } = forms;
     if outcome.version == 2 {
-        return "Whether the server works on while its disk does cannot be told with version 2, of \
-                which each WRITE waits for the disk itself."
+        return "Whether the server goes on working while its disk is busy cannot be told with \
+                version 2, of which each WRITE waits for the disk itself."
             .to_owned();
     }
     if !Shown::of(outcome).storage() {
-        return "Whether the server stops for its disk or works on does not show, as its storage \
-                takes no time that does."
+        return "Whether the server stops for its disk or goes on working does not show, as its \
+                storage takes no time that does."
             .to_owned();
     }
     if !explanation.knows_form(0) {
         return format!(
-            "Whether the server stops for its disk or works on cannot be told: the forms for \
-             either are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median, and differ \
-             by no more than the better one is off, or than repetitions do."
+            "Whether the server stops for its disk or goes on working cannot be told: the forms \
+             for either are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median, and \
+             differ by no more than the better one is off, or than repetitions do."
         );
     }
     match forms.better() {
         Server::Stall => format!(
             "The server stops for its disk, by the form that fits better: {stall_pct:.1} % off at \
-             the median, and {concurrent_pct:.1} % if it worked on."
+             the median, and {concurrent_pct:.1} % if it went on working."
         ),
         Server::Concurrent => format!(
-            "The server works on while its disk does, by the form that fits better: \
+            "The server goes on working while its disk is busy, by the form that fits better: \
              {concurrent_pct:.1} % off at the median, and {stall_pct:.1} % if it stopped."
         ),
     }
@@ -125,7 +125,7 @@ fn operation(outcome: &Probed, shown: &Shown) -> Option<Note> {
     let text = match excess_us > 0.0 {
         true => format!(
             "T_op of the server does not show: a WRITE without data would be answered \
-             {excess_us:.1} us sooner than a NULL call is, so NULL is no measure of the way here, \
+             {excess_us:.1} us sooner than a NULL call is, so NULL is no measure of the path here, \
              and 2 T_prop is that of the WRITEs"
         ),
         false => "T_op of the server may be 0: a WRITE without data takes hardly longer \
@@ -155,7 +155,7 @@ fn servers(outcome: &Probed) -> Option<Note> {
         AtLeast::Idle => "WRITEs come slower than one server would answer them",
     };
     let text = format!(
-        "how many calls the server works on is a least number: {why}, so the client or the way is \
+        "how many calls the server works on is a least number: {why}, so the client or the path is \
          the limit"
     );
     Some(("servers", text))
@@ -197,7 +197,7 @@ fn held(outcome: &Probed) -> Option<Note> {
 
 fn saturation(outcome: &Probed, shown: &Shown) -> Option<Note> {
     let is_measured = outcome.unmeasured() < outcome.explanation.rows.len();
-    let text = "no window of the sweep fills the way: what limits in the end was seen in bursts \
+    let text = "no window of the sweep fills the path: what limits in the end was seen in bursts \
                 only";
     (!shown.limit && is_measured).then(|| ("saturation", text.to_owned()))
 }
@@ -214,7 +214,7 @@ fn way(outcome: &Probed) -> String {
     let rest_us = (outcome.findings.round_trip.value - 2.0 * latency_us).max(0.0);
     format!(
         "of 2 T_prop, {:.0} us are those of the emulated link; the other {rest_us:.0} us are the \
-         L of the way behind it and the fixed costs of both ends, which cannot be told apart from \
+         L of the path behind it and the fixed costs of both ends, which cannot be told apart from \
          one end",
         2.0 * latency_us
     )
@@ -341,7 +341,7 @@ mod tests {
         memory.findings.commit_us = untold(10.0);
         let printed = text(&memory);
         assert!(printed.contains("T_B does not show"), "{printed}");
-        for part in ["The server stops", "works on while", "stable together"] {
+        for part in ["The server stops", "goes on working while", "stable together"] {
             assert!(!printed.contains(part), "{part:?} in {printed}");
         }
         // One form fits better, but by less than it is off itself.
@@ -349,7 +349,9 @@ mod tests {
         near.explanation.forms = vec![Some(Forms { stall_pct: 2.2, concurrent_pct: 3.0 })];
         let printed = text(&near);
         assert!(
-            printed.contains("works on cannot be told: the forms for either are off by 2.2 and")
+            printed.contains(
+                "goes on working cannot be told: the forms for either are off by 2.2 and"
+            )
         );
         assert!(!printed.contains("The server stops"), "{printed}");
         let mut slow_commits = outcome();

@@ -53,7 +53,7 @@ fn readings(counts: &Counts) -> Vec<Reading> {
         ("nfskit_link_evicted_total", "Connections that left for others.", counts.evicted),
         ("nfskit_link_unreachable_total", "Connections without server.", counts.unreachable),
         ("nfskit_link_broken_total", "Connections that broke.", counts.broken),
-        ("nfskit_link_garbled_total", "Connections with what is no record.", counts.garbled),
+        ("nfskit_link_garbled_total", "Connections with malformed records.", counts.garbled),
         ("nfskit_link_given_up_total", "Connections of peers that did nothing.", counts.given_up),
     ];
     all.extend(rows.map(|(name, help, count)| Reading::new(name, help, count as f64)));

@@ -91,13 +91,19 @@ pub(super) fn table(counts: &Counts) -> String {
 }
 
 fn direction(name: &str, carried: &Carried) -> String {
-    let Carried { messages, queued, late, .. } = carried;
+    let Carried { messages, .. } = carried;
+    let waits = if *messages == 0 { String::new() } else { waits(carried) };
+    let (losses, misfortunes) = (losses(carried), misfortunes(carried));
     format!(
-        "  {name:6} {messages} messages, {}; {}{}\n         waited for the link {} (median), {} \
-         (99 %), {} at most; handed on {} (median), {} (99 %) late\n",
-        bytes(carried.bytes),
-        losses(carried),
-        misfortunes(carried),
+        "  {name:6} {messages} messages, {}; {losses}{misfortunes}\n{waits}",
+        bytes(carried.bytes)
+    )
+}
+
+fn waits(Carried { queued, late, .. }: &Carried) -> String {
+    format!(
+        "         waited for the link {} (median), {} (99 %), {} at most; handed on {} (median), \
+         {} (99 %) late\n",
         queued.quantile(0.5),
         queued.quantile(0.99),
         queued.max(),
@@ -200,5 +206,13 @@ mod tests {
         let line = line(&before, &counts, Nanos::from_secs(2));
         let parts = ["2 connections", "there 50 msg/s 2.50 MB/s", "held 3 (24.0 kB)", "7 no-room"];
         assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+    }
+
+    #[test]
+    fn waits_are_counted_of_messages_only() {
+        let mut counts = Counts::default();
+        assert!(!table(&counts).contains("median"), "{}", table(&counts));
+        counts.back.messages = 1;
+        assert_eq!(table(&counts).matches("median").count(), 2, "{}", table(&counts));
     }
 }

@@ -87,7 +87,7 @@ fn give_memory_back(clock: &Clock, files: &Files, pool: Pool) {
 /// What a server has done that makes no sense.
 fn complaints(notices: &Notices) -> Complaints {
     let words = |error: &Error| match error.status() {
-        Some(_) => format!("{error}: the server puts it off, again and again"),
+        Some(_) => format!("{error}: the server keeps putting it off (JUKEBOX)"),
         None => error.to_string(),
     };
     let notices = notices.clone();

@@ -18,7 +18,7 @@ pub(super) fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Fail
         Kind::Emulated(_) => return check_emulated_log(args, store),
         Kind::Directories => return check_directory_log(args, store),
         Kind::Origin => "is stable where its origin says so",
-        Kind::Memory => "has nothing to be stable in",
+        Kind::Memory => "has no stable storage",
     };
     Err(Failure::usage(format!("{store} {what}"), "a directory, or no --write-log"))
 }

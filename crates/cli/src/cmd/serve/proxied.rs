@@ -134,8 +134,8 @@ fn cached(
 fn spoken(settings: &Settings, reached: &Mounted) -> String {
     let target = &settings.target;
     let patience = match settings.soft {
-        true => "soft: calls that it does not answer in time fail",
-        false => "hard: its clients wait for it",
+        true => "soft: calls that are not answered in time fail",
+        false => "hard: clients wait for it",
     };
     let port = match rustix::process::geteuid().is_root() {
         true => "from privileged ports",

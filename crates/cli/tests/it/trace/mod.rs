@@ -208,7 +208,7 @@ fn what_cannot_be_read_is_reported() {
     let silent = with("silent", &head);
     let finished = run(["trace", &silent]);
     assert!(finished.stdout.contains("no NFS found"), "{finished:?}");
-    run(["trace", &silent, "--mix", "-"]).complains(1, &["no call of NFS"]);
+    run(["trace", &silent, "--mix", "-"]).complains(1, &["no NFS call"]);
     head.extend([0; 10]);
     let cut = with("cut", &head);
     let finished = run(["trace", &cut]);

@@ -74,7 +74,7 @@ const PREDICTED: [&str; 3] = [
     "Predictions of the sweep use only the parameters of the probe and the plan of each run: \
          no number was adjusted to it. With N calls outstanding, throughput = bytes x min(N / \
          (T_cycle + (N - 1) o), 1 / slowest stage), T_cycle = 2 T_prop + T_ser + T_op + T_B; \
-         to which a run of that length adds the first call's way and the last COMMIT, which \
+         to which a run of that length adds the first call's trip and the last COMMIT, which \
          nothing overlaps.",
     "The gain of the change is predicted from the same parameters, with the base held to the \
          sweep's run before the change: what that took longer or shorter than predicted belongs to \
