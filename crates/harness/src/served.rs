@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -200,7 +201,7 @@ impl<S: Store> Service for Served<S> {
         let net::serve::Peer { address, is_proven, local, .. } = peer;
         let peer = Peer { address, transport, is_proven, local, is_trusted };
         async move {
-            let (answer, tag) = engine.call_arrived(peer, record, arrived).await;
+            let (answer, tag) = pin!(engine.call_arrived(peer, record, arrived)).await;
             reply(answer, tag)
         }
     }

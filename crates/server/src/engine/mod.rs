@@ -240,6 +240,9 @@ impl<S: Store> Engine<S> {
         self.call_arrived(peer, record, None).map(|(answer, _)| answer)
     }
 
+    // Futures are pinned where they are made, here and in what they await: to move one costs as
+    // much as to answer a small call.
+
     /// [`Self::call`] for one who knows when the record was read, by the clock of the metrics, and
     /// who tells [`Self::sent`] the tag that comes with the answer. It is 0 without metrics.
     pub async fn call_arrived(
@@ -253,7 +256,7 @@ impl<S: Store> Engine<S> {
             Err(refused) => refused,
             Ok((header, args)) => {
                 let xid = header.xid;
-                match self.accept(&peer, &header, args, &record, watch.as_ref()).await {
+                match pin!(self.accept(&peer, &header, args, &record, watch.as_ref())).await {
                     Ok(answer) => answer,
                     Err(Refusal::Accepted(status)) => {
                         Answer::Reply(message(ReplyHeader::accepted(xid, status)))
@@ -324,7 +327,7 @@ impl<S: Store> Engine<S> {
         if let Some(work) = self.cost.as_ref().and_then(|all| all.call(procedure, record.len())) {
             work.await;
         }
-        let served = self.serve(procedure, &call, record, claim.as_ref()).await;
+        let served = pin!(self.serve(procedure, &call, record, claim.as_ref())).await;
         if let (Some(all), Ok(reply)) = (&self.cost, &served)
             && let Some(work) = all.reply(procedure, reply.wire_len())
         {

@@ -96,8 +96,11 @@ macro_rules! serve_nfs {
             let kept = claim.filter(|_| cx.store.keeps_replies());
             let procedure_of_all = wire::Procedure::$of_all(procedure);
             let kept = kept.map(|claim| claim.recording(procedure_of_all, cx.export));
-            let serving = Recording::during(kept, $version::serve(&cx, procedure, args, head));
-            let payload = metrics::procedure(call.watch, pin!(serving)).await?;
+            let payload = {
+                let serving = pin!($version::serve(&cx, procedure, args, head));
+                let serving = pin!(Recording::during(kept, serving));
+                metrics::procedure(call.watch, serving).await?
+            };
             if let Some(doubt) = doubt
                 && $version::in_doubt::may_be_done(&head[results_at..])
                 && let Some(success) =
@@ -125,18 +128,18 @@ impl<S: Store> Engine<S> {
         let args = call.args.rest();
         let payload = match procedure {
             Procedure::Nfs3(procedure) => {
-                self.serve_nfs3(procedure, call, record, claim, &mut head).await?
+                pin!(self.serve_nfs3(procedure, call, record, claim, &mut head)).await?
             }
             Procedure::Mount(procedure) => {
-                self.serve_mount(mountd::Version::Three, procedure, call, &mut head).await?;
+                pin!(self.serve_mount(mountd::Version::Three, procedure, call, &mut head)).await?;
                 Bytes::new()
             }
             Procedure::Mount1(procedure) => {
-                self.serve_mount(mountd::Version::One, procedure, call, &mut head).await?;
+                pin!(self.serve_mount(mountd::Version::One, procedure, call, &mut head)).await?;
                 Bytes::new()
             }
             Procedure::Nfs2(procedure) => {
-                self.serve_nfs2(procedure, call, record, claim, &mut head).await?
+                pin!(self.serve_nfs2(procedure, call, record, claim, &mut head)).await?
             }
             Procedure::Portmap(procedure) => {
                 let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;

@@ -25,6 +25,8 @@ mod statfs;
 mod symlink;
 mod write;
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use wire::nfs2::{self, DirOpOk, DirOpRes, FHandle, Fattr2, NfsStat2, Procedure};
 use wire::xdr::{self, DecodeError, Encode};
@@ -73,14 +75,14 @@ pub(crate) async fn serve<S: Store>(
 ) -> Result<Bytes, DecodeError> {
     macro_rules! plain {
         ($module:ident) => {{
-            let reply = $module::run(cx, xdr::from_bytes(args)?).await;
+            let reply = pin!($module::run(cx, xdr::from_bytes(args)?)).await;
             reply.encode(head);
             Ok(Bytes::new())
         }};
     }
     macro_rules! with_payload {
         ($module:ident) => {
-            Ok($module::run(cx, xdr::from_bytes(args)?, head).await)
+            Ok(pin!($module::run(cx, xdr::from_bytes(args)?, head)).await)
         };
     }
     match procedure {

@@ -36,6 +36,8 @@ mod setattr;
 mod symlink;
 mod write;
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use wire::nfs3::{
     self, Failure, FileHandle, NewObject, NfsStat3, PostOpAttr, Procedure, StableHow, WccData,
@@ -81,14 +83,14 @@ pub(crate) async fn serve<S: Store>(
 ) -> Result<Bytes, DecodeError> {
     macro_rules! plain {
         ($module:ident) => {{
-            let reply = $module::run(cx, xdr::from_bytes(args)?).await;
+            let reply = pin!($module::run(cx, xdr::from_bytes(args)?)).await;
             reply.encode(head);
             Ok(Bytes::new())
         }};
     }
     macro_rules! with_payload {
         ($module:ident) => {
-            Ok($module::run(cx, xdr::from_bytes(args)?, head).await)
+            Ok(pin!($module::run(cx, xdr::from_bytes(args)?, head)).await)
         };
     }
     match procedure {
