@@ -282,11 +282,17 @@ impl<S: Store> Inner<S> {
     async fn set_time(&self, caller: &Caller, target: &Handle, modified: Time) -> Option<Attr> {
         let set = SetAttr { modified: SetTime::To(modified), ..SetAttr::default() };
         let Changed { wcc, result } = self.store.set_attr(caller, target, set, None).await;
-        match (result, wcc.after) {
-            (Ok(()), Some(after)) => Some(after),
-            // Who is not the owner may not: the file has the time at which it was written there.
-            _ => self.store.attr(caller, target).await.ok(),
+        if let (Ok(()), Some(after)) = (result, wcc.after) {
+            return Some(after);
         }
+        let attr = self.store.attr(caller, target).await.ok()?;
+        if result.is_ok() {
+            return Some(attr);
+        }
+        // Who may only write sets no time: its owner does, and no other than the WRITE has set.
+        let owner = Caller { uid: attr.uid, gid: attr.gid, gids: Vec::new() };
+        let Changed { wcc, result } = self.store.set_attr(&owner, target, set, None).await;
+        Some(wcc.after.filter(|_| result.is_ok()).unwrap_or(attr))
     }
 
     async fn carry_made(

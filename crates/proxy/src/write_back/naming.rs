@@ -260,7 +260,7 @@ impl<S: Store> Inner<S> {
         let (now, time) = (self.now(), self.time());
         let (id, fileid) = state.next_identity();
         let at = state.nodes.find(dir).map_or(time, |node| node.next_time(time));
-        let set = timed(wanted.set, at);
+        let set = lasting(&wanted.what, timed(wanted.set, at), at);
         let attr = made_attr(caller, parent, &wanted.what, &set, fileid, at);
         state.nodes.insert(id, Node::made(attr, (*dir, name.clone()), &wanted.what, now));
         let change = Change::Make { dir: *dir, name: name.clone(), what: wanted.what.clone(), set };
@@ -644,6 +644,14 @@ fn is_plain(caller: &Caller, set: &SetAttr) -> bool {
     (is_root || set.uid.is_none_or(|uid| uid == caller.uid) && set.gid.is_none_or(is_member))
         && set.mode.unwrap_or(0) & 0o6000 == 0
         && set.size.is_none_or(|size| size == 0)
+}
+
+/// A file gets the time of its making: the origin's own would be that of the drain.
+fn lasting(what: &Made, set: SetAttr, at: Time) -> SetAttr {
+    match (what, set.modified) {
+        (Made::File(_), SetTime::Keep) => SetAttr { modified: SetTime::To(at), ..set },
+        _ => set,
+    }
 }
 
 pub(super) fn made_attr(

@@ -14,3 +14,4 @@ mod rights;
 mod seeds;
 mod stage;
 mod steps;
+mod times;

@@ -1,0 +1,58 @@
+//! Modification times at the origin are those that clients were told.
+
+use bytes::Bytes;
+use perf::units::Nanos;
+use server::store::Store;
+use server::types::{Caller, CreateHow, SetAttr, Stability, Time};
+
+use crate::conflicts::find;
+use crate::stage::{Life, Stage, play, root};
+
+/// Once as the proxy tells it, and once as the origin has it a minute later.
+async fn seen(stage: &Stage, life: &Life, name: &str) -> [Time; 2] {
+    let file = find(&life.proxy, &life.proxy.root(), name).await;
+    let told = life.proxy.attr(&root(), &file).await.unwrap().modified;
+    stage.clock.sleep(Nanos::from_secs(60)).await;
+    assert_eq!(life.proxy.pending(), 0);
+    let files = &*stage.origin.files;
+    let there = find(files, &files.root(), name).await;
+    [told, files.attr(&root(), &there).await.unwrap().modified]
+}
+
+#[test]
+fn a_file_that_nobody_writes_has_the_time_of_its_making() {
+    play(1, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        // The first is made by the origin while its caller waits.
+        for name in [&b"first"[..], b"second"] {
+            let how = CreateHow::Guarded(SetAttr { mode: Some(0o644), ..SetAttr::default() });
+            proxy.create(&root(), &top, name, how).await.result.unwrap();
+        }
+        assert!(proxy.pending() > 0);
+        let [told, there] = seen(&stage, &life, "second").await;
+        assert_eq!(told, there);
+    });
+}
+
+#[test]
+fn a_file_that_another_than_its_owner_writes_has_the_time_of_the_write() {
+    play(1, None, async |stage| {
+        let files = &*stage.origin.files;
+        let open = SetAttr { mode: Some(0o666), uid: Some(7), ..SetAttr::default() };
+        let how = CreateHow::Guarded(open);
+        files.create(&root(), &files.root(), b"file", how).await.result.unwrap();
+        let life = stage.begin().await;
+        let file = find(&life.proxy, &life.proxy.root(), "file").await;
+        let other = Caller { uid: 8, gid: 8, gids: Vec::new() };
+        life.proxy.attr(&other, &file).await.unwrap();
+        for _ in 0..2 {
+            let data = Bytes::from_static(b"bytes");
+            let done = life.proxy.write(&other, &file, 0, data, Stability::FileSync).await;
+            done.result.unwrap();
+        }
+        assert!(life.proxy.pending() > 0);
+        let [told, there] = seen(&stage, &life, "file").await;
+        assert_eq!(told, there);
+    });
+}
