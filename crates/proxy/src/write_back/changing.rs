@@ -255,7 +255,14 @@ impl<S: Store> Inner<S> {
                 node.left(Some(Before::from(after)), true, now);
                 node.epoch = epoch;
                 let changed = node.attr.changed.max(after.changed);
-                let (fileid, modified) = (node.attr.fileid, changed);
+                // Only what changes a file's bytes moves its time on.
+                let is_moved = wcc.before.is_some_and(|before| before.modified != after.modified);
+                let modified = match (node.is_dir(), is_moved) {
+                    (true, _) => changed,
+                    (false, true) => after.modified,
+                    (false, false) => node.attr.modified,
+                };
+                let fileid = node.attr.fileid;
                 node.attr = Attr { fileid, modified, changed, ..*after };
             }
         }

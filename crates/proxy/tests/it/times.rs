@@ -56,3 +56,25 @@ fn a_file_that_another_than_its_owner_writes_has_the_time_of_the_write() {
         assert_eq!(told, there);
     });
 }
+
+#[test]
+fn a_change_of_rights_that_the_origin_decides_leaves_the_time_of_the_write() {
+    play(1, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        for name in [&b"first"[..], b"file"] {
+            let how = CreateHow::Guarded(SetAttr { mode: Some(0o644), ..SetAttr::default() });
+            let made = proxy.create(&root(), &top, name, how).await.result.unwrap();
+            let data = Bytes::from_static(b"bytes");
+            let done = proxy.write(&root(), &made.handle, 0, data, Stability::FileSync).await;
+            done.result.unwrap();
+        }
+        let file = find(proxy, &top, "file").await;
+        let written = proxy.attr(&root(), &file).await.unwrap().modified;
+        let other = Caller { uid: 8, gid: 8, gids: Vec::new() };
+        let mode = SetAttr { mode: Some(0o666), ..SetAttr::default() };
+        proxy.set_attr(&other, &file, mode, None).await.result.unwrap_err();
+        let [told, there] = seen(&stage, &life, "file").await;
+        assert_eq!([told, there], [written; 2]);
+    });
+}
