@@ -228,7 +228,7 @@ impl Keeper {
         }
         // It may have gone to make room for itself.
         let found = found.filter(|found| shared.is_open(found));
-        let done = put(shared, header, found, &blocks);
+        let done = put(shared, header, found, (&blocks, new_bytes));
         if done.is_err() {
             drop_segment(shared, name, Cause::Failed);
         } else {
@@ -308,12 +308,12 @@ impl Keeper {
     }
 }
 
-/// Writes blocks and then the header that says so.
+/// Writes blocks, which take so many bytes of the disk, and then the header that says so.
 fn put(
     shared: &Shared,
     mut header: Header,
     found: Option<Arc<Segment>>,
-    blocks: &[(usize, u32, Bytes)],
+    (blocks, disk_bytes): (&[(usize, u32, Bytes)], u64),
 ) -> io::Result<()> {
     let (name, is_new) = (header.name(), found.is_none());
     let segment = match found {
@@ -344,8 +344,7 @@ fn put(
         // Of blocks that have gone from the header the disk still has the room. Which pages of
         // what was there were holes is not known: at most as many as are written now.
         let before = evictor.bytes(&name).unwrap_or(crate::header::DATA_AT);
-        let written: u64 = blocks.iter().map(|(_, _, data)| holes::disk_bytes(data)).sum();
-        evictor.stored(name, (before + written).min(most.max(before)));
+        evictor.stored(name, (before + disk_bytes).min(most.max(before)));
     }
     segment.save()
 }

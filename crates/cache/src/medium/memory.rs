@@ -79,8 +79,8 @@ impl Memory {
     }
 
     /// What a disk has after a loss of power that came after so many of the recorded writes. The
-    /// first `synced` of them have arrived; of the others those sectors, names and removals of
-    /// which `arrives` says so, in any order, as nothing was synced.
+    /// first `synced` of them have arrived; of the others those sectors, names and removals for
+    /// which `arrives` is true, in any order, as nothing was synced.
     pub fn after_power_loss(
         &self,
         writes: usize,

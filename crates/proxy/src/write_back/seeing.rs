@@ -87,13 +87,15 @@ impl<S: Store> Inner<S> {
             b".." => return self.above(caller, &id).await,
             _ => {}
         }
-        let own = || self.state.lock().own_name(&id, name, self.now());
-        if own().is_some()
-            && let Err(status) = self.may_pass(caller, &id).await
-        {
-            return Looked { attr: self.told_here(&id).ok().flatten(), result: Err(status) };
+        let look = || self.state.lock().own_name(&id, name, self.now());
+        let mut own = look();
+        if own.is_some() {
+            if let Err(status) = self.may_pass(caller, &id).await {
+                return Looked { attr: self.told_here(&id).ok().flatten(), result: Err(status) };
+            }
+            own = look();
         }
-        match own() {
+        match own {
             Some(Some(child)) => self.looked_at(caller, &id, &child).await,
             Some(None) => {
                 Looked { attr: self.told_here(&id).ok().flatten(), result: Err(Status::NoEntry) }

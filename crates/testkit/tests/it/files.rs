@@ -25,6 +25,8 @@ use wire::record::Message;
 use wire::rpc::{AcceptStatus, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::Encode;
 
+use crate::on_disk::user;
+
 const READ: Mode = Mode { read: true, write: false };
 const WRITE: Mode = Mode { read: true, write: true };
 
@@ -496,22 +498,24 @@ fn attributes_of_a_file_that_was_found_are_of_one_moment() {
     });
 }
 
-fn user(uid: u32) -> Credential {
-    Credential { uid, gid: uid, ..me() }
+/// A mount that several users share, and a file of user 7's to which all may write.
+async fn open_to_all(site: &Site<MemStore>, clock: &Clock) -> (Files, FileHandle) {
+    let ours = mounted(site, clock, Options::default()).await;
+    site.believe_callers();
+    let made = ours.create(&me(), ours.root(), b"f", Sattr3::default(), true).await.unwrap();
+    let of_owner = Sattr3 { uid: Some(7), ..Sattr3::of_mode(0o666) };
+    ours.setattr(&me(), made.handle, of_owner).await.unwrap();
+    (ours, made.handle)
 }
 
 #[test]
 fn who_may_write_no_longer_does_not_lose_what_others_have_written() {
     world(async |clock, site| {
-        let ours = mounted(&site, &clock, Options::default()).await;
-        site.believe_callers();
-        let (owner, other, root) = (user(7), user(8), ours.root());
-        let made = ours.create(&me(), root, b"f", Sattr3::default(), true).await.unwrap();
-        let of_owner = Sattr3 { uid: Some(7), ..Sattr3::of_mode(0o666) };
-        ours.setattr(&me(), made.handle, of_owner).await.unwrap();
-        let open = ours.open(&owner, made.handle, WRITE).await.unwrap();
-        let others = ours.open(&other, made.handle, WRITE).await.unwrap();
-        ours.setattr(&owner, made.handle, Sattr3::of_mode(0o600)).await.unwrap();
+        let (ours, file) = open_to_all(&site, &clock).await;
+        let (owner, other) = (user(7), user(8));
+        let open = ours.open(&owner, file, WRITE).await.unwrap();
+        let others = ours.open(&other, file, WRITE).await.unwrap();
+        ours.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
         open.write(0, b"mine").await.unwrap();
         others.write(2 << 20, b"theirs").await.unwrap();
         open.write(4 << 20, b"mine").await.unwrap();
@@ -529,18 +533,14 @@ fn who_may_write_no_longer_does_not_lose_what_others_have_written() {
 #[test]
 fn what_was_written_before_its_writer_was_shut_out_is_made_stable_by_another() {
     world(async |clock, site| {
-        let ours = mounted(&site, &clock, Options::default()).await;
-        site.believe_callers();
-        let (owner, other, root) = (user(7), user(8), ours.root());
-        let made = ours.create(&me(), root, b"f", Sattr3::default(), true).await.unwrap();
-        let of_owner = Sattr3 { uid: Some(7), ..Sattr3::of_mode(0o666) };
-        ours.setattr(&me(), made.handle, of_owner).await.unwrap();
-        let others = ours.open(&other, made.handle, WRITE).await.unwrap();
-        let open = ours.open(&owner, made.handle, WRITE).await.unwrap();
+        let (ours, file) = open_to_all(&site, &clock).await;
+        let (owner, other) = (user(7), user(8));
+        let others = ours.open(&other, file, WRITE).await.unwrap();
+        let open = ours.open(&owner, file, WRITE).await.unwrap();
         others.write(0, b"theirs").await.unwrap();
         open.write(4 << 20, b"mine").await.unwrap();
         // It waits until both have arrived.
-        ours.setattr(&owner, made.handle, Sattr3::of_mode(0o600)).await.unwrap();
+        ours.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
         assert_eq!(ours.write_behind().counters().uncommitted_bytes, 10);
         open.flush().await.unwrap();
         let counters = ours.write_behind().counters();
