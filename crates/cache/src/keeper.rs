@@ -140,8 +140,9 @@ impl Keeper {
         if let Some(pins) = shared.medium.pins() {
             shared.evictor.lock().set_pins(pins);
         }
-        for order in shared.medium.orders() {
-            match order {
+        let orders = shared.medium.orders();
+        for order in &orders {
+            match *order {
                 Order::Forget(file) => forget(shared, file),
                 Order::Clean(bytes_max) => clean(shared, bytes_max),
             }
@@ -159,6 +160,9 @@ impl Keeper {
         {
             shared.medium.note(filled);
             self.noted = Some(filled);
+        }
+        if !orders.is_empty() {
+            shared.medium.ordered();
         }
     }
 

@@ -1,8 +1,8 @@
 //! What commands want of the process that has a cache: files in its folder, which the keeper looks
 //! for each second. A command need not wait for a lock, and no socket has to be guarded.
 //!
-//! - `orders/NAME`: a line that is carried out once and removed: `forget`, `forget FILE`,
-//!   `clean BYTES`.
+//! - `orders/NAME`: a line that is carried out once: `forget`, `forget FILE`, `clean BYTES`. It is
+//!   `orders/NAME.taken` while it is carried out, and removed afterwards.
 //! - `pins`: the files that stay, a hash a line. It is replaced as a whole.
 
 use std::collections::BTreeSet;
@@ -16,6 +16,7 @@ use crate::key::FileHash;
 use crate::place::{TEXT_BYTES_MAX, names, open_dir, read_text, write_text};
 
 const ORDERS: &str = "orders";
+const TAKEN: &str = ".taken";
 const PINS: &str = "pins";
 
 /// Files that can be pinned, and the bytes of their names.
@@ -66,25 +67,38 @@ pub fn leave(dir: BorrowedFd<'_>, name: &str, order: Order) -> Result<(), Errno>
     write_text(orders.as_fd(), name, &order.text())
 }
 
-/// Whether the order of this name was carried out.
+/// Whether the order of this name was carried out, or was lost with the process that took it.
 pub fn is_done(dir: BorrowedFd<'_>, name: &str) -> bool {
-    let path = format!("{ORDERS}/{name}");
-    rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).is_err()
+    let is_there = |path: String| rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    // In the order in which a name changes.
+    !is_there(format!("{ORDERS}/{name}")) && !is_there(format!("{ORDERS}/{name}{TAKEN}"))
 }
 
-/// Takes what was ordered. Removed first: an order that kills us is not there again.
+/// Takes what was ordered; [`finish`] follows when it was carried out. Renamed first: an order that
+/// kills us is not carried out again.
 pub(crate) fn take(dir: BorrowedFd<'_>) -> Vec<Order> {
+    // What another process has taken and not finished.
+    finish(dir);
     let Ok(orders) = open_dir(dir, ORDERS) else { return Vec::new() };
     let found = names(orders.as_fd()).unwrap_or_default();
     let mut taken = Vec::new();
     for name in found.iter().filter(|name| !name.ends_with(".new")).take(ORDERS_MAX) {
         let text = read_text(orders.as_fd(), name, TEXT_BYTES_MAX).ok().flatten();
-        let is_removed = rustix::fs::unlinkat(&orders, name, AtFlags::empty()).is_ok();
-        if is_removed {
+        if rustix::fs::renameat(&orders, name, &orders, format!("{name}{TAKEN}")).is_ok() {
             taken.extend(text.as_deref().and_then(Order::parse));
         }
     }
     taken
+}
+
+/// Removes what was taken: it was carried out.
+pub(crate) fn finish(dir: BorrowedFd<'_>) {
+    let Ok(orders) = open_dir(dir, ORDERS) else { return };
+    for name in names(orders.as_fd()).unwrap_or_default() {
+        if name.ends_with(TAKEN) {
+            rustix::fs::unlinkat(&orders, name, AtFlags::empty()).ok();
+        }
+    }
 }
 
 /// Which change of the pins it is, without reading them.

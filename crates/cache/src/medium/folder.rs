@@ -148,6 +148,10 @@ impl Medium for Folder {
         orders::take(self.dir.as_fd())
     }
 
+    fn ordered(&self) {
+        orders::finish(self.dir.as_fd());
+    }
+
     fn pins(&self) -> Option<BTreeSet<FileHash>> {
         let stamp = orders::pins_stamp(self.dir.as_fd());
         let mut last = self.pins.lock();

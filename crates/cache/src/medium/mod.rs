@@ -76,6 +76,9 @@ pub trait Medium: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// What was ordered is carried out and noted.
+    fn ordered(&self) {}
+
     /// The files that stay, if that has changed since the last call.
     fn pins(&self) -> Option<BTreeSet<FileHash>> {
         None

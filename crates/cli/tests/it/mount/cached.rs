@@ -39,6 +39,15 @@ fn status(cache: &Path) -> [u64; 3] {
     [2, 5, 8].map(|at| words.get(at).and_then(|word| word.parse().ok()).expect(&line))
 }
 
+/// Waits until all of a file is stored, which happens after it was read.
+fn stored(cache: &Path, file: &Path) {
+    let deadline = Deadline::after(Nanos::from_secs(10));
+    let why = || run(["cache", "why", cache.to_str().unwrap(), file.to_str().unwrap()]);
+    while !why().stdout.contains("48 blocks") {
+        assert!(deadline.left() > Duration::ZERO, "{:?}", why());
+    }
+}
+
 /// Waits for as long as what was told of a new file may be of two states.
 fn settle(path: &Path) {
     fs::metadata(path).unwrap();
@@ -103,6 +112,7 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     let warmed = run(["cache", "warm", file]);
     assert_eq!(warmed.stdout, format!("1 files of {SIZE} bytes read\n"), "{warmed:?}");
     assert_eq!(read(&path), content(1));
+    stored(cache.path(), &path);
     let why = run(["cache", "why", dir, file]);
     assert!(why.stdout.contains("48 blocks") && why.stdout.contains("; used"), "{why:?}");
     let pinned = run(["cache", "pin", dir, file]);
@@ -122,11 +132,12 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     assert_eq!(status(cache.path())[0], 0);
     let mounted = cached(&served, cache.path());
     let path = mounted.path("f");
+    settle(&path);
     assert_eq!(read(&path), content(1));
-    // What was missed is written within a second, before the second of two orders is taken.
-    for _ in 0..2 {
-        run(["cache", "invalidate", dir, path.to_str().unwrap()]);
-    }
+    stored(cache.path(), &path);
+    // Before an order is done, what was missed until then is written.
+    let dropped = run(["cache", "invalidate", dir, path.to_str().unwrap()]);
+    assert!(dropped.stdout.contains("done by the mount that has it"), "{dropped:?}");
     let why = run(["cache", "why", dir, path.to_str().unwrap()]);
     assert!(why.stdout.contains("reads that were not served: "), "{why:?}");
     assert!(why.stdout.contains(" cold"), "{why:?}");
