@@ -215,16 +215,7 @@ impl FileSystem {
         }
         match written {
             Ok(()) => {
-                let has_pages = {
-                    let mut nodes = self.nodes.lock();
-                    if how.from == From::Cache
-                        && let Some(node) = nodes.find_mut(node)
-                    {
-                        node.wrote_pages = true;
-                    }
-                    nodes.wrote(node, end)
-                };
-                if how.from == From::PastCache && has_pages && count > 0 {
+                if self.wrote(node, end, how.from) && how.from == From::PastCache && count > 0 {
                     let length = u64::from(count);
                     self.notifier.notify(Notice::Forget { node, offset, length }).await;
                 }
@@ -235,19 +226,27 @@ impl FileSystem {
                 if offset != requested {
                     // What it keeps where it took the end to be is not there; it holds those pages
                     // until it is answered.
-                    self.notifier
-                        .notify(Notice::Forget { node, offset: requested, length: 0 })
-                        .await;
+                    let notice = Notice::Forget { node, offset: requested, length: 0 };
+                    self.notifier.notify(notice).await;
                 }
             }
+            Err(error) if how.from != From::Cache => answer_error(&file.open, error, reply),
             Err(error) => {
-                if how.from != From::Cache {
-                    return answer_error(&file.open, error, reply);
-                }
                 reply.error(errno(error.clone()));
                 file.open.fail(error);
             }
         }
+    }
+
+    /// Remembers what was written of a node; tells whether the kernel may have pages of it.
+    fn wrote(&self, node: u64, end: u64, from: From) -> bool {
+        let mut nodes = self.nodes.lock();
+        if from == From::Cache
+            && let Some(node) = nodes.find_mut(node)
+        {
+            node.wrote_pages = true;
+        }
+        nodes.wrote(node, end)
     }
 
     /// close(2): whoever opens the file next, anywhere, is to find what was written.

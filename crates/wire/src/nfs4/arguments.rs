@@ -65,6 +65,14 @@ pub(super) fn walk<'a>(
             skip(r, 24)?;
             bitmap(r)?;
         }
+        other => return walk_40(other, r),
+    }
+    Some(0)
+}
+
+/// The same of what 4.0 has for its state, and of which nothing is of use.
+fn walk_40(operation: Op, r: &mut Reader<'_>) -> Option<usize> {
+    match operation {
         Op::Lock => lock(r)?,
         Op::Lockt => {
             skip(r, 28)?; // type, offset, length, client

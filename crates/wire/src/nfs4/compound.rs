@@ -134,63 +134,74 @@ pub fn reply<'a>(results: &'a [u8], main: Option<Op>) -> Results<'a> {
             if r.u32().ok()? != 0 {
                 return None;
             }
-            match operation {
-                Op::Read => {
-                    r.u32().ok()?; // eof
-                    let count = r.u32().ok()?;
-                    answered.count = Some(count);
-                    return None; // what follows the data is not needed
-                }
-                Op::ReadPlus => {
-                    r.u32().ok()?; // eof
-                    // Data, and holes that are none. Of several parts the requested length counts.
-                    answered.count = match r.u32().ok()? {
-                        0 => Some(0),
-                        1 if r.u32().ok()? == 0 => {
-                            r.u64().ok()?;
-                            Some(r.u32().ok()?)
-                        }
-                        1 => Some(0),
-                        _ => None,
-                    };
-                    return None;
-                }
-                Op::Write => {
-                    answered.count = Some(r.u32().ok()?);
-                    answered.committed = r.u32().ok()?.try_into().ok();
-                    r.take(8).ok()?;
-                }
-                Op::Getfh => {
-                    let handle = r.opaque(HANDLE_LEN_MAX).ok()?;
-                    if matches!(main, Some(Op::Lookup | Op::Open | Op::Create)) {
-                        answered.handle = handle;
-                    }
-                }
-                Op::Putfh
-                | Op::Putrootfh
-                | Op::Putpubfh
-                | Op::Lookup
-                | Op::Lookupp
-                | Op::Savefh
-                | Op::Restorefh => {}
-                Op::Access | Op::Commit => drop(r.take(8).ok()?),
-                Op::Close => drop(r.take(16).ok()?),
-                Op::Delegpurge | Op::Delegreturn | Op::Nverify | Op::Renew | Op::Verify => {}
-                Op::Getattr => attributes(&mut r)?,
-                Op::Create => {
-                    r.take(20).ok()?;
-                    bitmap(&mut r)?;
-                }
-                Op::Setattr => bitmap(&mut r)?,
-                Op::Sequence => drop(r.take(36).ok()?),
-                Op::Open => open_results(&mut r)?,
-                _ => return None,
-            }
+            result(operation, main, &mut r, &mut answered)?;
         }
         Some(())
     };
     read();
     answered
+}
+
+/// The result of one operation that succeeded. None where nothing of use follows it.
+fn result<'a>(
+    operation: Op,
+    main: Option<Op>,
+    r: &mut Reader<'a>,
+    answered: &mut Results<'a>,
+) -> Option<()> {
+    match operation {
+        Op::Read => {
+            r.u32().ok()?; // eof
+            let count = r.u32().ok()?;
+            answered.count = Some(count);
+            return None; // what follows the data is not needed
+        }
+        Op::ReadPlus => {
+            r.u32().ok()?; // eof
+            // Data, and holes that are none. Of several parts the requested length counts.
+            answered.count = match r.u32().ok()? {
+                0 => Some(0),
+                1 if r.u32().ok()? == 0 => {
+                    r.u64().ok()?;
+                    Some(r.u32().ok()?)
+                }
+                1 => Some(0),
+                _ => None,
+            };
+            return None;
+        }
+        Op::Write => {
+            answered.count = Some(r.u32().ok()?);
+            answered.committed = r.u32().ok()?.try_into().ok();
+            r.take(8).ok()?;
+        }
+        Op::Getfh => {
+            let handle = r.opaque(HANDLE_LEN_MAX).ok()?;
+            if matches!(main, Some(Op::Lookup | Op::Open | Op::Create)) {
+                answered.handle = handle;
+            }
+        }
+        Op::Putfh
+        | Op::Putrootfh
+        | Op::Putpubfh
+        | Op::Lookup
+        | Op::Lookupp
+        | Op::Savefh
+        | Op::Restorefh => {}
+        Op::Access | Op::Commit => drop(r.take(8).ok()?),
+        Op::Close => drop(r.take(16).ok()?),
+        Op::Delegpurge | Op::Delegreturn | Op::Nverify | Op::Renew | Op::Verify => {}
+        Op::Getattr => attributes(r)?,
+        Op::Create => {
+            r.take(20).ok()?;
+            bitmap(r)?;
+        }
+        Op::Setattr => bitmap(r)?,
+        Op::Sequence => drop(r.take(36).ok()?),
+        Op::Open => open_results(r)?,
+        _ => return None,
+    }
+    Some(())
 }
 
 /// OPEN4resok
