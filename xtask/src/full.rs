@@ -159,7 +159,7 @@ const STAGES: &[Stage] = &[
     ),
     shell(
         "close-to-open",
-        "10,000 simulated pairs of clients, by a server, proxies, and proxies with a cache",
+        "10,000 simulated pairs of clients, by a server and by proxies, also killed ones",
         "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-testkit --test it close_to_open",
     ),
     shell(

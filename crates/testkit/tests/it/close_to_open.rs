@@ -23,10 +23,12 @@ use server::CommitMode;
 use testkit::Site;
 use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Procedure, Sattr3, SetTime};
 
+use cache::Mistake;
 use cache::medium::Memory;
 use testkit::outage::Outage;
 use testkit::seeds::seeds;
 
+use crate::proxy::killed::Killed;
 use crate::proxy::{Origin, Proxy, cached, proxied};
 
 /// In the gate: see [`seeds`].
@@ -65,17 +67,26 @@ pub(crate) enum Way {
     Proxies,
     /// The same, and each proxy keeps what it has read.
     Caches,
+    /// The writer asks the server; the reader a proxy that keeps what it has read and is killed now
+    /// and then, with this mistake.
+    Killed(Option<Mistake>),
 }
 
-pub(crate) fn seeds_by(mut seeds: impl Iterator<Item = u64>, way: Way) {
+/// Gives how many reads were served by what proxies had kept when they were killed.
+pub(crate) fn seeds_by(mut seeds: impl Iterator<Item = u64>, way: Way) -> u64 {
     let chosen: Option<u64> = std::env::var("NFSKIT_SEED").ok().map(|seed| seed.parse().unwrap());
+    let mut hits_after_kills = 0;
     while let Some(seed) = chosen.or_else(|| seeds.next()) {
         let caught = std::panic::catch_unwind(|| run(seed, Options::default(), way));
-        assert!(caught.is_ok(), "seed {seed}: set NFSKIT_SEED={seed} to see it again");
+        match caught {
+            Ok(hits) => hits_after_kills += hits,
+            Err(_) => panic!("seed {seed}: set NFSKIT_SEED={seed} to see it again"),
+        }
         if chosen.is_some() {
             break;
         }
     }
+    hits_after_kills
 }
 
 #[test]
@@ -85,7 +96,7 @@ fn without_close_to_open_it_does_not_hold() {
     assert!(!(0..50).all(holds), "the test sees nothing");
 }
 
-fn run(seed: u64, options: Options, way: Way) {
+fn run(seed: u64, options: Options, way: Way) -> u64 {
     let world = World::new();
     let clock = world.clock();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -96,24 +107,44 @@ fn run(seed: u64, options: Options, way: Way) {
     let done = world.run(async move {
         let sessions = Sessions::default();
         let mut proxies = Vec::new();
-        if way == Way::Proxies {
-            proxies = vec![proxied(&clock, &site).await, proxied(&clock, &site).await];
-        }
-        if way == Way::Caches {
-            for _ in 0..2 {
-                let (memory, outage) = (Memory::default(), Outage::default());
-                proxies.push(cached(&clock, &site, &memory, &outage).await);
+        let mut killed = None;
+        match way {
+            Way::Direct => {}
+            Way::Proxies => {
+                proxies = vec![proxied(&clock, &site).await, proxied(&clock, &site).await];
             }
+            Way::Caches => {
+                for _ in 0..2 {
+                    let (memory, outage) = (Memory::default(), Outage::default());
+                    proxies.push(cached(&clock, &site, &memory, &outage).await);
+                }
+            }
+            Way::Killed(mistake) => killed = Some(Killed::new(&clock, &site, mistake).await),
         }
         let writer = session(&site, &proxies, &mut fork).await;
-        let reader = session(&site, &proxies, &mut fork).await;
+        let reader = match &killed {
+            Some(killed) => killed.session().await,
+            None => session(&site, &proxies, &mut fork).await,
+        };
         let writer = Files::new(&clock, writer, options);
         let reader = Files::new(&clock, reader, options);
         let write = write(&clock, &writer, random.fork(), &sessions);
-        let read = read(&clock, &reader, random.fork(), &sessions);
-        futures_util::future::join(write, read).await;
+        let read = read((&clock, &reader), random.fork(), &sessions, killed.is_some());
+        let work = async {
+            futures_util::future::join(write, read).await;
+        };
+        match killed {
+            Some(killed) => {
+                killed.under(work, random).await;
+                killed.hits_after_kills()
+            }
+            None => {
+                work.await;
+                0
+            }
+        }
     });
-    done.unwrap();
+    done.unwrap()
 }
 
 /// A session with the server, or with one of the proxies.
@@ -209,12 +240,21 @@ async fn fill(
     }
 }
 
-async fn read(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions: &Sessions) {
+/// `forgets`: it often reads again what it has read of the same version.
+async fn read(
+    (clock, files): (&Clock, &Files),
+    mut random: fastrand::Rng,
+    sessions: &Sessions,
+    forgets: bool,
+) {
     const READ: Mode = Mode { read: true, write: false };
     let (me, root) = (me(), files.root());
     let mut pages = None;
     loop {
         pause(clock, &mut random).await;
+        if forgets && random.bool() {
+            pages = None;
+        }
         let is_last = sessions.lock().iter().filter(|one| one.closed.is_some()).count()
             == usize::from(SESSIONS);
         let began = clock.now();

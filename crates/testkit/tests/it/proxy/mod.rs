@@ -7,6 +7,7 @@ mod close_to_open;
 mod disk;
 mod handles;
 mod hostile;
+pub(crate) mod killed;
 mod outages;
 mod stable;
 mod twin;
@@ -82,12 +83,22 @@ pub(crate) async fn cached<S: Store>(
     memory: &Memory,
     outage: &Outage,
 ) -> Proxy {
+    // What a server of this kind is read by.
+    let geometry = Geometry::of_reads_of(1 << 20);
+    let cache = Cache::in_memory(memory.clone(), geometry, Limits::default());
+    caching(clock, origin, (cache, Handles::open("origin:/", None).unwrap()), outage).await
+}
+
+/// The same with a cache and handles that may outlive it.
+async fn caching<S: Store>(
+    clock: &Clock,
+    origin: &Arc<Site<S>>,
+    (cache, handles): (Cache, Handles),
+    outage: &Outage,
+) -> Proxy {
     let rpc = origin.persistent(outage, call::Options::stream()).await.unwrap();
     let session = origin.session(rpc).await.unwrap();
-    let geometry = Geometry::of_reads_of(session.sizes().read_bytes_max);
-    let cache = Cache::in_memory(memory.clone(), geometry, Limits::default());
     let options = Options { cache: Some(cache), offline_reads: true, ..Options::default() };
-    let handles = Handles::open("origin:/", None).unwrap();
     proxy_on(clock, Remote::open(clock, session, handles, options).await.unwrap())
 }
 
