@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::nodes::Node;
 use super::order::Thing;
 use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
+use super::rights::Who;
 use super::state::{State, Taken};
 use super::{Inner, Mistake, PATIENCE};
 
@@ -43,19 +44,44 @@ impl Around {
 }
 
 impl<S: Store> Inner<S> {
+    /// Who calls, as far as the origin has shown it.
+    pub(super) fn who<'c>(&self, caller: &'c Caller) -> Who<'c> {
+        Who { caller, is_himself: self.is_known(caller) }
+    }
+
+    /// What the caller may: as the origin has told lately or tells now, or by what is on its way
+    /// there. While the origin is away, its last reply stands.
+    pub(super) async fn rights(&self, caller: &Caller, id: &Handle) -> Result<u32, Status> {
+        loop {
+            self.load(caller, id).await?;
+            let (who, now) = (self.who(caller), self.now());
+            let state = self.state.lock();
+            let known = state.nodes.find(id).and_then(|node| node.rights(who, now));
+            if let Some((granted, _)) = known {
+                return Ok(granted);
+            }
+        }
+    }
+
+    /// When the origin has a file, and the mode and owner that it was given here.
+    pub(super) async fn has_rights_there(&self, id: &Handle) -> Result<(), Status> {
+        // What it never makes is not waited for.
+        let is_there = |node: &Node| node.has_rights_there() || node.pending == 0;
+        self.until(|state| state.nodes.find(id).is_none_or(is_there).then_some(())).await
+    }
+
     /// A node of this file is known, and what the caller may.
     pub(super) async fn load(&self, caller: &Caller, id: &Handle) -> Result<(), Status> {
         loop {
             let old = {
-                let (now, mut state) = (self.now(), self.state.lock());
-                let node = state.nodes.find_mut(id);
-                match node.as_ref().and_then(|node| node.rights(caller, now)) {
+                let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
+                match state.nodes.find(id).and_then(|node| node.rights(who, now)) {
                     Some((_, true)) => return Ok(()),
-                    Some((_, false)) => true,
-                    None => false,
+                    known => known.is_some(),
                 }
             };
-            let Some(origin) = self.origin(id)? else { continue };
+            self.has_rights_there(id).await?;
+            let origin = self.there(id)?;
             let epoch = self.epoch();
             let asked = self.store.access(caller, &origin, ALL);
             let looked = match old {
@@ -77,7 +103,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// False: the file may be gone since it was requested.
+    /// False: the file may be gone since it was requested, or other rights be given.
     fn met(
         &self,
         caller: &Caller,
@@ -98,11 +124,10 @@ impl<S: Store> Inner<S> {
         } else {
             state.nodes.insert(*id, Node::met(told, *origin, base, now));
         }
-        if let Some(node) = state.nodes.find_mut(id) {
-            node.note_rights(caller, granted.0, now);
+        state.nodes.find_mut(id).is_none_or(|node| {
             node.used = now;
-        }
-        true
+            node.rights.note(caller, granted.0, epoch, now)
+        })
     }
 
     /// Takes up a change of a file as soon as there is room. `None` from `make`: the file is not
@@ -201,13 +226,14 @@ impl<S: Store> Inner<S> {
 
     /// Whether it is certain that the origin would let the caller write.
     fn may_write(&self, caller: &Caller, id: &Handle) -> bool {
-        let (now, state) = (self.now(), self.state.lock());
+        let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
         let Some(node) = state.nodes.find(id) else { return false };
-        let granted = node.granted(caller, now);
+        let granted = node.granted(who, now);
         // Who has made a file writes to it whatever its mode is.
-        let is_own = node.is_made_here && node.attr.uid == caller.uid;
+        let is_own = node.is_made_here && who.owns(&node.attr);
         // Which bits are left when somebody writes is the origin's affair.
-        let keeps_mode = caller.uid == 0 || node.attr.mode & SET_IDS == 0;
+        let is_root = caller.uid == 0 && who.is_himself;
+        let keeps_mode = is_root || node.attr.mode & SET_IDS == 0;
         node.attr.kind == FileKind::Regular
             && node.attr.links > 0
             && !node.is_leaving
@@ -262,7 +288,10 @@ impl<S: Store> Inner<S> {
                     (false, true) => after.modified,
                     (false, false) => node.attr.modified,
                 };
-                let fileid = node.attr.fileid;
+                let Attr { fileid, mode, uid, gid, .. } = node.attr;
+                if (mode, uid, gid) != (after.mode, after.uid, after.gid) {
+                    node.rights.forget(epoch);
+                }
                 node.attr = Attr { fileid, modified, changed, ..*after };
             }
         }
@@ -343,8 +372,8 @@ impl<S: Store> Inner<S> {
 
     /// Whether it is certain that the origin would let the caller set this.
     fn may_set(&self, caller: &Caller, id: &Handle, set: &SetAttr) -> bool {
-        let (now, is_root) = (self.now(), caller.uid == 0 && self.is_known(caller));
-        let state = self.state.lock();
+        let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
+        let is_root = caller.uid == 0 && who.is_himself;
         let is_there = |node: &&Node| node.attr.links > 0 && !node.is_leaving;
         let Some(node) = state.nodes.find(id).filter(is_there) else { return false };
         let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
@@ -359,8 +388,8 @@ impl<S: Store> Inner<S> {
         if is_root {
             return !takes_bits;
         }
-        let is_owner = node.attr.uid == caller.uid && self.is_known(caller);
-        let granted = node.granted(caller, now);
+        let is_owner = who.owns(&node.attr);
+        let granted = node.granted(who, now);
         let is_own = node.is_made_here && is_owner;
         let may_resize = size.is_none() || is_own || granted & Access::MODIFY != 0;
         let keeps_owner = uid.is_none_or(|uid| uid == node.attr.uid);

@@ -11,7 +11,7 @@
 //!
 //! - `record`: what a record says.
 //! - `order`: which change has to follow which.
-//! - `nodes`, `extents`: what clients see meanwhile.
+//! - `nodes`, `extents`: what clients see meanwhile; `rights`: and who.
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for.
@@ -43,6 +43,7 @@ mod readings;
 pub(crate) mod record;
 mod recover;
 mod refused;
+mod rights;
 mod seeing;
 mod state;
 

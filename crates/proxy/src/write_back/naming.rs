@@ -160,11 +160,11 @@ impl<S: Store> Inner<S> {
     /// Whether it is certain that the origin would let the caller change names in a directory.
     async fn may_change(&self, caller: &Caller, dir: &Handle) -> Result<bool, Status> {
         self.load(caller, dir).await?;
-        let (now, state) = (self.now(), self.state.lock());
+        let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
         let Some(node) = state.nodes.find(dir).filter(|node| node.attr.links > 0) else {
             return Ok(false);
         };
-        let granted = node.granted(caller, now);
+        let granted = node.granted(who, now);
         Ok(node.is_dir() && granted & CHANGE == CHANGE && granted & Access::LOOKUP != 0)
     }
 

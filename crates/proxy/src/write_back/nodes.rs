@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
-use server::types::{
-    Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Status, Time,
-};
+use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Time};
 
 use super::extents::Extents;
 use super::record::{Change, Made};
+use super::rights::{Rights, Who, by_mode};
 
 /// Nodes that are kept when nothing of them is on its way any more: some 500 bytes each.
 pub(super) const KEPT_MAX: usize = 1 << 15;
@@ -24,13 +23,6 @@ pub(super) const LINGER: Nanos = Nanos::from_secs(3);
 
 /// Names of a directory that are kept when they are at the origin.
 const NAMES_MAX: usize = 1 << 16;
-
-/// How long a caller is taken to have the rights that the origin reported: as for a directory, by
-/// nfs(5).
-const RIGHTS_GOOD_FOR: Nanos = Nanos::from_secs(60);
-
-/// Callers of a node whose rights are known.
-const CALLERS_MAX: usize = 8;
 
 /// A name whose state here is another than at the origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,13 +52,6 @@ pub(crate) struct Names {
     /// It was made here, and nobody else has been there: what is not among them is not there.
     pub(crate) is_complete: bool,
     pub(crate) known: BTreeMap<Bytes, Named>,
-}
-
-#[derive(Clone, Debug)]
-struct Right {
-    caller: Caller,
-    granted: u32,
-    at: Instant,
 }
 
 /// Where the bytes of a file are that the origin does not take, and which changes they have.
@@ -117,9 +102,7 @@ pub(crate) struct Node {
     pub(crate) listed: Option<[u8; 8]>,
     pub(crate) target: Option<Bytes>,
     pub(crate) verifier: Option<[u8; 8]>,
-    rights: Vec<Right>,
-    /// Its mode or owner is otherwise here.
-    pub(crate) has_own_rights: bool,
+    pub(crate) rights: Rights,
     /// It was made here, and nobody else has changed it since.
     pub(crate) is_made_here: bool,
     /// How many names it has is not known for certain: a change of a log may have been carried out.
@@ -158,8 +141,7 @@ impl Node {
             listed: None,
             target: None,
             verifier: None,
-            rights: Vec::new(),
-            has_own_rights: false,
+            rights: Rights::default(),
             is_made_here: false,
             is_unsure: false,
             is_leaving: false,
@@ -199,26 +181,23 @@ impl Node {
         self.attr.kind == FileKind::Directory
     }
 
-    pub(crate) fn note_rights(&mut self, caller: &Caller, granted: u32, now: Instant) {
-        self.rights.retain(|right| right.caller != *caller);
-        if self.rights.len() >= CALLERS_MAX {
-            self.rights.remove(0);
-        }
-        self.rights.push(Right { caller: caller.clone(), granted, at: now });
+    /// Whether the origin has it, and its mode and owner are the same there.
+    pub(crate) fn has_rights_there(&self) -> bool {
+        self.origin.is_some() && self.rights.are_there()
     }
 
     /// What the caller may, if that is known: and whether it was reported lately.
-    pub(crate) fn rights(&self, caller: &Caller, now: Instant) -> Option<(u32, bool)> {
-        if self.origin.is_none() || self.has_own_rights || self.is_made_here {
-            return Some((by_mode(&self.attr, caller), true));
+    pub(crate) fn rights(&self, who: Who<'_>, now: Instant) -> Option<(u32, bool)> {
+        let is_there = self.has_rights_there();
+        if who.is_himself && (self.is_made_here || !is_there) {
+            return Some((by_mode(&self.attr, who.caller), true));
         }
-        let right = self.rights.iter().find(|right| right.caller == *caller)?;
-        Some((right.granted, now.since(right.at) <= RIGHTS_GOOD_FOR))
+        self.rights.told(who.caller, now).filter(|_| is_there)
     }
 
     /// The same; nothing, where that is not known.
-    pub(crate) fn granted(&self, caller: &Caller, now: Instant) -> u32 {
-        self.rights(caller, now).map_or(0, |(granted, _)| granted)
+    pub(crate) fn granted(&self, who: Who<'_>, now: Instant) -> u32 {
+        self.rights(who, now).map_or(0, |(granted, _)| granted)
     }
 
     /// A time to tell for a change that is made now: later than any before.
@@ -257,7 +236,9 @@ impl Node {
         self.attr.mode = mode.unwrap_or(self.attr.mode);
         self.attr.uid = uid.unwrap_or(self.attr.uid);
         self.attr.gid = gid.unwrap_or(self.attr.gid);
-        self.has_own_rights |= mode.is_some() || uid.is_some() || gid.is_some();
+        if mode.is_some() || uid.is_some() || gid.is_some() {
+            self.rights.change(number);
+        }
         if let SetTime::To(time) = accessed {
             self.attr.accessed = time;
         }
@@ -313,10 +294,8 @@ impl Node {
         }
         self.cuts.retain(|(_, cut)| *cut != number);
         (self.epoch, self.used, self.ours_at) = (epoch, now, now);
+        self.rights.arrived(number, self.pending == 0, epoch);
         if self.pending == 0 {
-            if std::mem::take(&mut self.has_own_rights) {
-                self.rights.clear();
-            }
             (self.confirmed, self.beside) = (None, None);
             if self.aside.take().is_some() {
                 (self.is_refused, self.extents) = (true, Extents::default());
@@ -388,7 +367,7 @@ impl Node {
             (self.attr, self.base) = (told, Some(state));
             self.leave_names(|_| false);
             (self.names, self.is_made_here) = (None, false);
-            self.rights.clear();
+            self.rights.forget(epoch);
         }
         self.attr
     }
@@ -405,23 +384,6 @@ fn later(time: Time) -> Time {
         999_999_999.. => Time { secs: time.secs.saturating_add(1), nanos: 0 },
         nanos => Time { secs: time.secs, nanos: nanos + 1 },
     }
-}
-
-/// What a caller may by the mode of a file that only we know.
-pub(crate) fn by_mode(attr: &Attr, caller: &Caller) -> u32 {
-    let is_dir = attr.kind == FileKind::Directory;
-    let bits = caller.mode_bits(attr.kind, attr.mode, (attr.uid, attr.gid));
-    let mut granted = 0;
-    if bits & 0o4 != 0 {
-        granted |= Access::READ;
-    }
-    if bits & 0o2 != 0 {
-        granted |= Access::MODIFY | Access::EXTEND | if is_dir { Access::DELETE } else { 0 };
-    }
-    if bits & 0o1 != 0 {
-        granted |= if is_dir { Access::LOOKUP } else { Access::EXECUTE };
-    }
-    granted
 }
 
 /// All of them, by what clients call them.
@@ -598,27 +560,5 @@ pub(super) mod tests {
         assert_eq!(node.cut(), 50);
         node.arrived(7, 4, Instant::EPOCH);
         assert_eq!(node.cut(), u64::MAX);
-    }
-
-    #[test]
-    fn rights_are_those_of_the_mode_or_what_the_origin_told() {
-        let caller = |uid, gid| Caller { uid, gid, gids: vec![5] };
-        let file = attr(1);
-        assert_eq!(by_mode(&file, &caller(7, 1)), Access::READ | Access::MODIFY | Access::EXTEND);
-        assert_eq!(by_mode(&file, &caller(9, 8)), Access::READ);
-        assert_eq!(by_mode(&file, &caller(9, 9)), 0);
-        assert_eq!(by_mode(&Attr { gid: 5, ..file }, &caller(9, 9)), Access::READ);
-        assert_eq!(by_mode(&file, &caller(0, 9)) & Access::EXECUTE, 0);
-        let dir = Attr { kind: FileKind::Directory, mode: 0o751, ..file };
-        assert_eq!(by_mode(&dir, &caller(9, 9)), Access::LOOKUP);
-        let mut node = met();
-        let (now, one) = (Instant::EPOCH, caller(7, 1));
-        assert_eq!(node.rights(&one, now), None);
-        node.note_rights(&one, Access::READ, now);
-        assert_eq!(node.rights(&one, now), Some((Access::READ, true)));
-        let late = now + Nanos::from_secs(61);
-        assert_eq!(node.rights(&one, late), Some((Access::READ, false)));
-        (0..9).for_each(|uid| node.note_rights(&caller(uid, 1), 0, now));
-        assert_eq!(node.rights(&caller(0, 1), now), None, "those of eight are known");
     }
 }

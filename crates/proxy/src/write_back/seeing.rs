@@ -5,7 +5,7 @@ use server::store::{Entry, Extent, ListFrom, Listed, Looked, Node, Sink, Store};
 use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
 
 use super::extents::Extents;
-use super::nodes::{Named, Node as DirNode, by_mode};
+use super::nodes::{Named, Node as DirNode};
 use super::state::{State, named};
 use super::{Inner, lease};
 
@@ -29,6 +29,42 @@ struct Over {
     /// Nothing of the origin's from here on.
     cut: u64,
     origin: Option<Handle>,
+    /// What the caller may, if that is known; whether it was reported lately.
+    rights: Option<(u32, bool)>,
+    has_rights_there: bool,
+    /// Who owns a file that was made here reads it whatever its mode is.
+    is_own: bool,
+}
+
+impl Over {
+    /// Where a READ of this ends.
+    fn end(&self, offset: u64, count: u32) -> u64 {
+        offset.saturating_add(u64::from(count)).min(self.attr.size).max(offset)
+    }
+
+    /// What the origin calls the file, if bytes of there are needed, and where they end.
+    fn theirs(&self, offset: u64, count: u32) -> Option<(Handle, u64)> {
+        let end = self.end(offset, count);
+        let theirs = self.cut.min(end);
+        let origin = self.origin.filter(|_| theirs > offset);
+        Some((origin.filter(|_| !self.extents.covers(offset, end))?, theirs))
+    }
+
+    /// Why nobody reads it.
+    fn refusal(&self) -> Option<Status> {
+        match self.attr.kind {
+            FileKind::Regular if self.attr.links == 0 => Some(Status::Stale),
+            FileKind::Regular => None,
+            FileKind::Directory => Some(Status::IsDirectory),
+            _ => Some(Status::Invalid),
+        }
+    }
+
+    /// Whether the caller may read, by what is known here; who executes a file has to read it.
+    fn may_read(&self) -> bool {
+        let granted = self.rights.map_or(0, |(granted, _)| granted);
+        self.is_own || granted & (Access::READ | Access::EXECUTE) != 0
+    }
 }
 
 /// Names in a listing that are the overlay's.
@@ -106,21 +142,17 @@ impl<S: Store> Inner<S> {
 
     /// Where no name is looked up at the origin, which would say it.
     async fn may_pass(&self, caller: &Caller, dir: &Handle) -> Result<(), Status> {
-        let granted = || {
-            let (now, state) = (self.now(), self.state.lock());
-            let known = state.nodes.find(dir).and_then(|node| node.rights(caller, now));
+        let known = {
+            let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
+            let known = state.nodes.find(dir).and_then(|node| node.rights(who, now));
             // While the origin is away, its last reply stands.
-            known.map(|(granted, is_fresh)| (granted, is_fresh || state.is_away))
+            known.filter(|(_, is_fresh)| *is_fresh || state.is_away)
         };
-        let known = match granted() {
-            Some((_, false)) | None => {
-                self.load(caller, dir).await?;
-                granted()
-            }
-            known => known,
+        let granted = match known {
+            Some((granted, _)) => granted,
+            None => self.rights(caller, dir).await?,
         };
-        let may = known.is_some_and(|(granted, _)| granted & Access::LOOKUP != 0);
-        may.then_some(()).ok_or(Status::Access)
+        if granted & Access::LOOKUP != 0 { Ok(()) } else { Err(Status::Access) }
     }
 
     async fn looked_at(&self, caller: &Caller, dir: &Handle, child: &Handle) -> Looked<Node> {
@@ -139,9 +171,16 @@ impl<S: Store> Inner<S> {
         // While the origin is away, what is kept of a name counts.
         let kept = |state: &mut State| state.own_name(id, name, now).map(|_| None);
         let looked = match self.told_or_kept(call, kept).await {
-            Ok(Some(looked)) => looked,
-            Ok(None) => Looked::failed(Status::Jukebox),
-            Err(status) => Looked::failed(status),
+            Ok(Some(looked)) => match looked.result {
+                Ok(_) | Err(Status::NoEntry) => looked,
+                // Whoever is refused is not told what was made here meanwhile either.
+                Err(_) => return looked,
+            },
+            Ok(None) => match self.may_pass(caller, id).await {
+                Ok(()) => Looked::failed(Status::Jukebox),
+                Err(status) => return Looked::failed(status),
+            },
+            Err(status) => return Looked::failed(status),
         };
         let attr = looked.attr.map(|attr| self.tell(id, attr, epoch));
         let result = looked.result.map(|node| self.tell_node(&node, epoch));
@@ -197,16 +236,17 @@ impl<S: Store> Inner<S> {
         asked: Access,
     ) -> Looked<Access> {
         let id = self.id(handle);
-        let now = self.now();
+        let (who, now) = (self.who(caller), self.now());
         let own = {
             let state = self.state.lock();
             let node = state.nodes.find(&id).filter(|node| node.is_told_here(now));
-            node.and_then(|node| Some((node.attr, node.rights(caller, now)?.0)))
+            node.and_then(|node| Some((node.attr, node.rights(who, now)?.0)))
         };
         if let Some((attr, granted)) = own {
             return Looked { attr: Some(attr), result: Ok(Access(granted & asked.0)) };
         }
-        let origin = match self.there(&id) {
+        let there = self.has_rights_there(&id).await;
+        let origin = match there.and_then(|()| self.there(&id)) {
             Ok(origin) => origin,
             Err(status) => return Looked::failed(status),
         };
@@ -217,7 +257,7 @@ impl<S: Store> Inner<S> {
         };
         let kept = |state: &mut State| {
             let node = state.nodes.find(&id)?;
-            let granted = node.rights(caller, now)?.0;
+            let granted = node.rights(who, now)?.0;
             Some((Some(node.attr), Access(granted & asked.0)))
         };
         match self.told_or_kept(call, kept).await {
@@ -253,82 +293,79 @@ impl<S: Store> Inner<S> {
         count: u32,
     ) -> Looked<Extent> {
         let id = self.id(handle);
-        let Some(over) = self.over(&id) else {
-            let origin = match self.there(&id) {
-                Ok(origin) => origin,
-                Err(status) => return Looked::failed(status),
+        let mut is_loaded = false;
+        loop {
+            let Some(over) = self.over(caller, &id) else {
+                let origin = match self.there(&id) {
+                    Ok(origin) => origin,
+                    Err(status) => return Looked::failed(status),
+                };
+                let epoch = self.epoch();
+                let read = self.store.read(caller, &origin, offset, count).await;
+                let attr = read.attr.map(|attr| self.tell(&id, attr, epoch));
+                return Looked { attr, result: read.result };
             };
-            let epoch = self.epoch();
-            let read = self.store.read(caller, &origin, offset, count).await;
-            let attr = read.attr.map(|attr| self.tell(&id, attr, epoch));
-            return Looked { attr, result: read.result };
-        };
-        let result = self.read_over(caller, &id, &over, offset, count).await;
-        Looked { attr: Some(over.attr), result }
+            let told = |result| Looked { attr: Some(over.attr), result };
+            if let Some(status) = over.refusal() {
+                return told(Err(status));
+            }
+            // Elsewhere the READ at the origin says who may.
+            let is_ours = over.theirs(offset, count).is_none() || !over.has_rights_there;
+            let is_known = over.rights.is_some_and(|(_, is_fresh)| is_fresh || is_loaded);
+            if is_ours && !over.is_own && !is_known {
+                match self.load(caller, &id).await {
+                    Ok(()) => is_loaded = true,
+                    Err(status) => return told(Err(status)),
+                }
+                continue;
+            }
+            if is_ours && !over.may_read() {
+                return told(Err(Status::Access));
+            }
+            let result = self.read_over(caller, &over, offset, count).await;
+            // It is to have the mode first that lets the caller read.
+            let waits = matches!(result, Err(Status::Access)) && !over.has_rights_there;
+            if !waits || self.has_rights_there(&id).await.is_err() {
+                return told(result);
+            }
+        }
     }
 
     /// What is known of a file whose bytes are on their way. Taken before the origin is called:
     /// what comes there meanwhile is in what it says.
-    fn over(&self, id: &Handle) -> Option<Over> {
-        let state = self.state.lock();
+    fn over(&self, caller: &Caller, id: &Handle) -> Option<Over> {
+        let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
         let node = state.nodes.find(id).filter(|node| node.is_pending())?;
-        let (extents, origin) = (node.extents.clone(), node.origin);
-        Some(Over { attr: node.attr, extents, cut: node.cut(), origin })
+        let is_ours = node.is_made_here || node.origin.is_none();
+        Some(Over {
+            attr: node.attr,
+            extents: node.extents.clone(),
+            cut: node.cut(),
+            origin: node.origin,
+            rights: node.rights(who, now),
+            has_rights_there: node.has_rights_there(),
+            is_own: is_ours && who.owns(&node.attr),
+        })
     }
 
     async fn read_over(
         &self,
         caller: &Caller,
-        id: &Handle,
         over: &Over,
         offset: u64,
         count: u32,
     ) -> Result<Extent, Status> {
-        match over.attr.kind {
-            FileKind::Regular => {}
-            FileKind::Directory => return Err(Status::IsDirectory),
-            _ => return Err(Status::Invalid),
-        }
-        if over.attr.links == 0 {
-            return Err(Status::Stale);
-        }
-        let end = offset.saturating_add(u64::from(count)).min(over.attr.size).max(offset);
+        let end = over.end(offset, count);
         let len = usize::try_from(end - offset).map_err(|_| Status::Invalid)?;
         let mut bytes = BytesMut::zeroed(len);
-        let theirs = over.cut.min(end);
-        match over.origin.filter(|_| theirs > offset && !over.extents.covers(offset, end)) {
-            Some(origin) => {
-                let wanted = u32::try_from(theirs - offset).unwrap_or(count);
-                let read = self.store.read(caller, &origin, offset, wanted).await.result?;
-                let got = read.data.len().min(len);
-                bytes[..got].copy_from_slice(&read.data[..got]);
-            }
-            None => self.may_read(caller, id, over).await?,
+        if let Some((origin, theirs)) = over.theirs(offset, count) {
+            let wanted = u32::try_from(theirs - offset).unwrap_or(count);
+            let read = self.store.read(caller, &origin, offset, wanted).await.result?;
+            let got = read.data.len().min(len);
+            bytes[..got].copy_from_slice(&read.data[..got]);
         }
         over.extents.over(offset, &mut bytes);
         Ok(Extent { data: bytes.freeze(), eof: end >= over.attr.size })
-    }
-
-    /// Where no bytes are read at the origin, which would say it.
-    async fn may_read(&self, caller: &Caller, id: &Handle, over: &Over) -> Result<(), Status> {
-        let attr = &over.attr;
-        // Who owns a file reads it whatever its mode is, and who executes it has to read it.
-        if over.origin.is_none() {
-            let granted = by_mode(attr, caller) & (Access::READ | Access::EXECUTE);
-            return match attr.uid == caller.uid || granted != 0 {
-                true => Ok(()),
-                false => Err(Status::Access),
-            };
-        }
-        self.load(caller, id).await?;
-        let (now, state) = (self.now(), self.state.lock());
-        let node = state.nodes.find(id);
-        let granted = node.map_or(0, |node| node.granted(caller, now));
-        let is_own = node.is_some_and(|node| node.is_made_here && node.attr.uid == caller.uid);
-        match is_own || granted & (Access::READ | Access::EXECUTE) != 0 {
-            true => Ok(()),
-            false => Err(Status::Access),
-        }
     }
 
     /// Nobody but us holds the lease.
@@ -361,7 +398,7 @@ impl<S: Store> Inner<S> {
             if !is_over || names.is_empty() {
                 return looked;
             }
-        } else if is_all && let Err(status) = self.may_list(caller, &id) {
+        } else if let Err(status) = self.may_list(caller, &id).await {
             return Looked::failed(status);
         }
         let from = ListFrom { cookie: from.cookie.max(if is_all { ALL } else { OURS }), ..from };
@@ -408,13 +445,13 @@ impl<S: Store> Inner<S> {
         Some(Own { names, is_all, names_left })
     }
 
-    fn may_list(&self, caller: &Caller, id: &Handle) -> Result<(), Status> {
-        let (now, state) = (self.now(), self.state.lock());
-        let node = state.nodes.find(id).ok_or(Status::Stale)?;
-        if !node.is_dir() {
+    /// Where no page of the origin's is in a listing, which would say it.
+    async fn may_list(&self, caller: &Caller, id: &Handle) -> Result<(), Status> {
+        let is_dir = self.state.lock().nodes.find(id).ok_or(Status::Stale)?.is_dir();
+        if !is_dir {
             return Err(Status::NotDirectory);
         }
-        let granted = node.granted(caller, now);
+        let granted = self.rights(caller, id).await?;
         if granted & Access::READ != 0 { Ok(()) } else { Err(Status::Access) }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Origin {
     random: Arc<Mutex<fastrand::Rng>>,
     latency: Nanos,
     pub(crate) is_away: Arc<AtomicBool>,
+    /// It takes root for nobody.
+    pub(crate) squashes_root: Arc<AtomicBool>,
     refuses: Arc<Mutex<Box<Refuses>>>,
 }
 
@@ -51,6 +53,7 @@ impl Origin {
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
             latency,
             is_away: Arc::default(),
+            squashes_root: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
         }
     }
@@ -58,6 +61,14 @@ impl Origin {
     /// From now on, it refuses these.
     pub(crate) fn refuse(&self, which: impl Fn(Asked<'_>) -> Option<Status> + Send + 'static) {
         *self.refuses.lock() = Box::new(which);
+    }
+
+    fn taken_for(&self, caller: &Caller) -> Caller {
+        const NOBODY: u32 = 65_534;
+        match caller.uid == 0 && self.squashes_root.load(Ordering::Relaxed) {
+            true => Caller { uid: NOBODY, gid: NOBODY, gids: Vec::new() },
+            false => caller.clone(),
+        }
     }
 
     async fn refuses(&self, asked: Asked<'_>) -> Option<Status> {
@@ -80,7 +91,8 @@ impl Origin {
 }
 
 macro_rules! round_trip {
-    ($self:ident, $call:expr) => {{
+    ($self:ident, $caller:ident, $call:expr) => {{
+        let $caller = &$self.taken_for($caller);
         $self.passes().await;
         let told = $call.await;
         $self.passes().await;
@@ -96,7 +108,7 @@ impl Layer for Origin {
     }
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
-        round_trip!(self, self.files.attr(caller, handle))
+        round_trip!(self, caller, self.files.attr(caller, handle))
     }
 
     async fn set_attr(
@@ -109,15 +121,15 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Asked::Set(&set)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.set_attr(caller, handle, set, guard))
+        round_trip!(self, caller, self.files.set_attr(caller, handle, set, guard))
     }
 
     async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
-        round_trip!(self, self.files.lookup(caller, dir, name))
+        round_trip!(self, caller, self.files.lookup(caller, dir, name))
     }
 
     async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        round_trip!(self, self.files.access(caller, handle, asked))
+        round_trip!(self, caller, self.files.access(caller, handle, asked))
     }
 
     async fn read(
@@ -127,7 +139,7 @@ impl Layer for Origin {
         offset: u64,
         count: u32,
     ) -> Looked<Extent> {
-        round_trip!(self, self.files.read(caller, handle, offset, count))
+        round_trip!(self, caller, self.files.read(caller, handle, offset, count))
     }
 
     async fn write(
@@ -141,7 +153,7 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Asked::Write(handle, offset)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.write(caller, handle, offset, data, stability))
+        round_trip!(self, caller, self.files.write(caller, handle, offset, data, stability))
     }
 
     async fn commit(
@@ -151,7 +163,7 @@ impl Layer for Origin {
         offset: u64,
         count: u32,
     ) -> Changed<Durable> {
-        round_trip!(self, self.files.commit(caller, handle, offset, count))
+        round_trip!(self, caller, self.files.commit(caller, handle, offset, count))
     }
 
     async fn create(
@@ -164,7 +176,7 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Asked::Make(name)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.create(caller, dir, name, how))
+        round_trip!(self, caller, self.files.create(caller, dir, name, how))
     }
 
     async fn make_dir(
@@ -177,7 +189,7 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Asked::Make(name)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.make_dir(caller, dir, name, set))
+        round_trip!(self, caller, self.files.make_dir(caller, dir, name, set))
     }
 
     async fn symlink(
@@ -191,21 +203,21 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Asked::Make(name)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.symlink(caller, dir, name, target, set))
+        round_trip!(self, caller, self.files.symlink(caller, dir, name, target, set))
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         if let Some(status) = self.refuses(Asked::Remove(name)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.remove(caller, dir, name))
+        round_trip!(self, caller, self.files.remove(caller, dir, name))
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         if let Some(status) = self.refuses(Asked::Remove(name)).await {
             return Changed::failed(status);
         }
-        round_trip!(self, self.files.remove_dir(caller, dir, name))
+        round_trip!(self, caller, self.files.remove_dir(caller, dir, name))
     }
 
     async fn rename(
@@ -219,11 +231,11 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Asked::Rename(to_name)).await {
             return Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) };
         }
-        round_trip!(self, self.files.rename(caller, from_dir, from_name, to_dir, to_name))
+        round_trip!(self, caller, self.files.rename(caller, from_dir, from_name, to_dir, to_name))
     }
 
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
-        round_trip!(self, self.files.link(caller, handle, dir, name))
+        round_trip!(self, caller, self.files.link(caller, handle, dir, name))
     }
 
     async fn list(
@@ -233,6 +245,6 @@ impl Layer for Origin {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        round_trip!(self, self.files.list(caller, dir, from, sink))
+        round_trip!(self, caller, self.files.list(caller, dir, from, sink))
     }
 }

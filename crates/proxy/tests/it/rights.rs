@@ -1,12 +1,178 @@
 //! Who may do what, as the origin would say.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use perf::units::Nanos;
-use server::store::Store;
-use server::types::{Caller, CreateHow, SetAttr, Stability, Status};
+use server::store::{ListFrom, Store};
+use server::types::{Access, Caller, CreateHow, Handle, SetAttr, Stability, Status};
 
-use crate::conflicts::find;
-use crate::stage::{play, root};
+use crate::conflicts::{find, read};
+use crate::stage::{Life, Proxy, Stage, play, root};
+
+fn user(uid: u32) -> Caller {
+    Caller { uid, gid: uid, gids: Vec::new() }
+}
+
+fn of_mode(mode: u32) -> SetAttr {
+    SetAttr { mode: Some(mode), ..SetAttr::default() }
+}
+
+/// A proxy before an origin that takes root for nobody, in whose directory of everybody user 7 has
+/// made a file, by which the proxy knows him.
+async fn squashed(stage: &Stage) -> (Life, Handle) {
+    let files = &*stage.origin.files;
+    let made = files.make_dir(&root(), &files.root(), b"dir", of_mode(0o777)).await;
+    let dir = made.result.unwrap().handle;
+    files.create(&user(7), &dir, b"old", CreateHow::Guarded(of_mode(0o644))).await.result.unwrap();
+    let old = find(files, &dir, "old").await;
+    let data = Bytes::from_static(b"what everybody may read");
+    files.write(&user(7), &old, 0, data, Stability::FileSync).await.result.unwrap();
+    stage.origin.squashes_root.store(true, Ordering::Relaxed);
+    let life = stage.begin().await;
+    let dir = find(&life.proxy, &life.proxy.root(), "dir").await;
+    create(&life.proxy, &dir, b"first", 0o644).await;
+    life.proxy.drained(None).await;
+    (life, dir)
+}
+
+/// User 7 makes a file.
+async fn create(proxy: &Proxy, dir: &Handle, name: &[u8], mode: u32) -> Handle {
+    let made = proxy.create(&user(7), dir, name, CreateHow::Guarded(of_mode(mode))).await;
+    made.result.unwrap().handle
+}
+
+async fn fill(proxy: &Proxy, file: &Handle, with: &'static str) {
+    let data = Bytes::from_static(with.as_bytes());
+    proxy.write(&user(7), file, 0, data, Stability::FileSync).await.result.unwrap();
+}
+
+/// The names that a listing from this cookie on tells a caller.
+async fn listed(
+    proxy: &Proxy,
+    caller: &Caller,
+    dir: &Handle,
+    cookie: u64,
+) -> Result<usize, Status> {
+    let mut count = 0;
+    let mut take = |_: server::store::Entry<'_>| {
+        count += 1;
+        true
+    };
+    let from = ListFrom { cookie, verifier: [0; 8], with_nodes: false, bytes: 4096 };
+    proxy.list(caller, dir, from, &mut take).await.result?;
+    Ok(count)
+}
+
+#[test]
+fn root_whom_the_origin_takes_for_nobody_does_nothing_as_root_with_what_is_on_its_way() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        let secret = create(proxy, &dir, b"secret", 0o600).await;
+        fill(proxy, &secret, "secret").await;
+        let made = proxy.make_dir(&user(7), &dir, b"private", of_mode(0o700)).await;
+        let private = made.result.unwrap().handle;
+        create(proxy, &private, b"inner", 0o644).await;
+        assert!(proxy.pending() >= 4);
+        let read = proxy.read(&root(), &secret, 0, 100).await.result;
+        assert_eq!(read.map(|read| read.data).unwrap_err(), Status::Access);
+        let rewritten = create(proxy, &dir, b"other", 0o600).await;
+        fill(proxy, &rewritten, "other").await;
+        assert!(proxy.pending() > 0);
+        let data = Bytes::from_static(b"root's");
+        let written = proxy.write(&root(), &rewritten, 0, data, Stability::FileSync).await;
+        assert_eq!(written.result.map(|_| ()), Err(Status::Access));
+        for (cause, file) in [("made", &secret), ("on its way", &rewritten)] {
+            let granted = proxy.access(&root(), file, Access(0x3f)).await.result.unwrap();
+            assert_eq!(granted, Access(0), "{cause}");
+        }
+        let looked = proxy.lookup(&root(), &private, b"inner").await.result;
+        assert_eq!(looked.map(|_| ()), Err(Status::Access));
+        assert_eq!(listed(proxy, &root(), &private, 0).await, Err(Status::Access));
+        let taken = proxy.set_attr(&root(), &rewritten, of_mode(0o777), None).await;
+        assert!(taken.result.is_err());
+        proxy.drained(None).await;
+        assert_eq!(*stage.events.lock(), [], "nothing was refused after it was answered");
+    });
+}
+
+#[test]
+fn root_whom_the_origin_takes_for_nobody_reads_what_everybody_may() {
+    play(2, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let file = create(&life.proxy, &dir, b"open", 0o644).await;
+        fill(&life.proxy, &file, "for all").await;
+        assert!(life.proxy.pending() > 0);
+        assert_eq!(read(&life.proxy, &dir, "open").await, "for all");
+    });
+}
+
+#[test]
+fn a_file_is_shut_to_others_at_once_also_where_the_origin_has_it_open_still() {
+    play(3, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        let old = find(proxy, &dir, "old").await;
+        let others = [user(8), root()];
+        for other in &others {
+            let read = proxy.read(other, &old, 0, 100).await.result.unwrap();
+            assert_eq!(&read.data[..], b"what everybody may read");
+        }
+        proxy.set_attr(&user(7), &old, of_mode(0o600), None).await.result.unwrap();
+        fill(proxy, &old, "secret").await;
+        for other in &others {
+            for count in [6, 100] {
+                let read = proxy.read(other, &old, 0, count).await.result;
+                assert_eq!(read.map(|read| read.data).unwrap_err(), Status::Access);
+            }
+        }
+        let own = proxy.read(&user(7), &old, 0, 6).await.result.unwrap();
+        assert_eq!(&own.data[..], b"secret");
+    });
+}
+
+#[test]
+fn a_listing_that_goes_on_with_names_on_their_way_is_for_who_may_read_the_directory() {
+    play(4, None, async |stage| {
+        let files = &*stage.origin.files;
+        let private = SetAttr { uid: Some(7), ..of_mode(0o700) };
+        files.make_dir(&root(), &files.root(), b"dir", private).await.result.unwrap();
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        let dir = find(proxy, &top, "dir").await;
+        create(proxy, &dir, b"first", 0o644).await;
+        create(proxy, &dir, b"second", 0o644).await;
+        assert!(proxy.pending() > 0);
+        // The first of the cookies that are the proxy's own.
+        let cookie = 1 << 63;
+        assert_eq!(listed(proxy, &user(7), &dir, cookie).await, Ok(1));
+        assert_eq!(listed(proxy, &user(8), &dir, cookie).await, Err(Status::Access));
+    });
+}
+
+#[test]
+fn while_the_origin_is_away_names_are_for_who_may_pass_through_their_directory() {
+    play(5, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        let files = &*stage.origin.files;
+        let shut = SetAttr { uid: Some(7), ..of_mode(0o755) };
+        files.set_attr(&root(), &files.root(), shut, None).await.result.unwrap();
+        create(proxy, &top, b"first", 0o644).await;
+        let made = proxy.make_dir(&user(7), &top, b"dir", of_mode(0o700)).await;
+        let dir = made.result.unwrap().handle;
+        create(proxy, &dir, b"inner", 0o644).await;
+        proxy.drained(None).await;
+        stage.clock.sleep(Nanos::from_secs(600)).await;
+        stage.origin.is_away.store(true, Ordering::Relaxed);
+        let other = user(8);
+        let looked = std::pin::pin!(proxy.lookup(&other, &dir, b"inner"));
+        let looked = stage.clock.within(Nanos::from_secs(60), looked).await;
+        assert!(!looked.is_ok_and(|looked| looked.result.is_ok()));
+        proxy.lookup(&user(7), &dir, b"inner").await.result.unwrap();
+    });
+}
 
 const PROGRAM: SetAttr = SetAttr {
     mode: Some(0o4775),
