@@ -18,6 +18,7 @@ use perf::units::{Instant, Nanos};
 use rustix::io::Errno;
 
 use crate::abi::answer::Body;
+use crate::again::Again;
 use crate::caller;
 use crate::device::Device;
 
@@ -45,11 +46,25 @@ pub(crate) struct Reply {
     device: Arc<Device>,
     unique: u64,
     answered: Arc<AtomicBool>,
+    /// Who hears of it, and where it is noted if the handle is stale.
+    caller: Option<(Arc<Again>, u32)>,
 }
 
 impl Reply {
     pub(crate) fn new(device: &Arc<Device>, unique: u64) -> Self {
-        Self { device: Arc::clone(device), unique, answered: Arc::default() }
+        Self { device: Arc::clone(device), unique, answered: Arc::default(), caller: None }
+    }
+
+    /// A thread waits for it, which comes again after a stale handle.
+    pub(crate) fn to(mut self, again: &Arc<Again>, thread: u32) -> Self {
+        self.caller = Some((Arc::clone(again), thread));
+        self
+    }
+
+    /// The caller is to look the name up again, of which all is known here.
+    pub(crate) fn refuse(mut self) {
+        self.caller = None;
+        self.error(Errno::STALE);
     }
 
     /// The request is one that has no answer.
@@ -76,6 +91,9 @@ impl Reply {
 
     /// As [`Reply::error`]; false when nobody has heard it.
     pub(crate) fn report_error(self, errno: Errno) -> bool {
+        if let Some((again, thread)) = self.caller.as_ref().filter(|_| errno == Errno::STALE) {
+            again.expect(*thread);
+        }
         self.send(errno.raw_os_error(), &[])
     }
 

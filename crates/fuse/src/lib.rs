@@ -6,10 +6,11 @@
 //! - `dispatch`: reads requests, and answers at once what needs no waiting.
 //! - `fs`: one method for each operation.
 //! - `nodes`, `opens`: what the kernel holds of ours.
-//! - `caller`: who asks.
+//! - `caller`, `again`: who asks, and who does so once more.
 //! - `mounts`, `tuning`: what the system says of mounts, and how much it caches for one.
 
 mod abi;
+mod again;
 mod attributes;
 mod caller;
 mod device;

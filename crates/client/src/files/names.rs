@@ -66,6 +66,20 @@ impl Files {
         self.ask_lookup(&acting, dir, name).await
     }
 
+    /// As [`Files::lookup`], of the server, whatever is known here: that has led to a stale handle.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn lookup_anew(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<Found, Error> {
+        self.finish_making(dir).await;
+        self.ask_lookup(&self.acting(who), dir, name).await
+    }
+
     /// As [`Files::lookup`], of the server.
     pub(super) async fn ask_lookup(
         &self,

@@ -30,12 +30,25 @@ const FMODE_EXEC: u32 = 0x20;
 /// Set-uid and set-gid.
 const SETID: u32 = 0o6000;
 
+/// Why a file was not opened.
+enum Unopened {
+    Failed(Errno),
+    /// The kernel is to look its name up again.
+    Refused,
+}
+
+impl std::convert::From<Errno> for Unopened {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
 impl FileSystem {
     pub(super) async fn open(
         &self,
         who: Credential,
         (node, thread): (u64, u32),
-        flags: u32,
+        (flags, comes_again): (u32, bool),
         reply: Reply,
     ) {
         let result = async {
@@ -51,22 +64,26 @@ impl FileSystem {
                 false => self.files.open(&who, file, mode).await,
             };
             let open = open.map_err(errno)?;
+            if comes_again {
+                // It is not refused once more.
+                self.nodes.lock().refuse(file, thread);
+            }
             if self.may_lead_elsewhere((node, thread), &file).await {
                 open.close().await;
-                return Err(Errno::STALE);
+                return Err(Unopened::Refused);
             }
             if flags & O_TRUNC != 0 {
                 let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
                 if let Err(error) = self.files.setattr(&who, file, cut).await {
                     open.close().await;
-                    return Err(errno(error));
+                    return Err(errno(error).into());
                 }
             }
             match self.cached(&who, (node, thread), flags, &open).await {
                 Ok(caching) => Ok((open, write, caching)),
-                Err(errno) => {
+                Err(unopened) => {
                     open.close().await;
-                    Err(errno)
+                    Err(unopened)
                 }
             }
         };
@@ -81,7 +98,8 @@ impl FileSystem {
                     self.closed(number).await;
                 }
             }
-            Err(errno) => reply.error(errno),
+            Err(Unopened::Failed(errno)) => reply.error(errno),
+            Err(Unopened::Refused) => reply.refuse(),
         }
     }
 
@@ -92,7 +110,7 @@ impl FileSystem {
         (node, thread): (u64, u32),
         flags: u32,
         open: &Open,
-    ) -> Result<u32, Errno> {
+    ) -> Result<u32, Unopened> {
         let file = open.file();
         if self.cache == KernelCache::None {
             if self.judge((node, thread), &file) != Verdict::Same {
@@ -120,7 +138,7 @@ impl FileSystem {
             Verdict::ChangedAgain => Ok(fopen::DIRECT_IO),
             Verdict::Outdated => {
                 self.write_back(node).await;
-                Err(Errno::STALE)
+                Err(Unopened::Refused)
             }
         }
     }

@@ -30,6 +30,7 @@ use wire::nfs3::{FType, Fattr3, FileHandle};
 
 use crate::abi::request::{Header, Operation};
 use crate::abi::{Attr, Entry, init};
+use crate::again::Again;
 use crate::attributes::attr;
 use crate::caller::Callers;
 use crate::dispatch::{Incoming, Work};
@@ -51,6 +52,7 @@ pub(crate) struct FileSystem {
     /// Guards what the kernel knows; never held across a call.
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) opens: Opens,
+    again: Arc<Again>,
     locks: Locks,
     notifier: Notifier,
     cache: init::KernelCache,
@@ -69,9 +71,9 @@ impl FileSystem {
     ) -> Self {
         let nodes = Mutex::new(Nodes::new(files.root()));
         let writes_back = agreed.writes_back();
-        let (opens, locks) = (Opens::default(), Locks::default());
+        let (opens, again, locks) = (Opens::default(), Arc::default(), Locks::default());
         let clock = clock.clone();
-        Self { files, clock, callers, nodes, opens, locks, notifier, cache, writes_back }
+        Self { files, clock, callers, nodes, opens, again, locks, notifier, cache, writes_back }
     }
 
     /// Begins a request; none where nothing is to be answered. What must be remembered in the order
@@ -150,10 +152,18 @@ impl FileSystem {
     ) -> Option<Work> {
         let (this, node) = (Arc::clone(self), header.node);
         let who = self.callers.credential(header);
+        let reply = reply.to(&self.again, header.pid);
+        let comes_again = match &operation {
+            // What is looked at on the way there.
+            Operation::Lookup { .. } | Operation::Getattr { .. } | Operation::Access { .. } => {
+                self.again.is_expected(header.pid)
+            }
+            _ => self.again.has_come(header.pid),
+        };
         Some(match operation {
             Operation::Lookup { name } => {
                 let name = name.to_vec();
-                Box::pin(async move { this.lookup(who, node, name, reply).await })
+                Box::pin(async move { this.lookup(who, (node, name), comes_again, reply).await })
             }
             Operation::Getattr { file } => {
                 Box::pin(async move { this.getattr(who, node, file, reply).await })
@@ -167,8 +177,8 @@ impl FileSystem {
             Operation::Statfs => Box::pin(async move { this.statfs(who, reply).await }),
             Operation::Readlink => Box::pin(async move { this.readlink(who, node, reply).await }),
             Operation::Open { flags } => {
-                let opener = (node, header.pid);
-                Box::pin(async move { this.open(who, opener, flags, reply).await })
+                let (opener, how) = ((node, header.pid), (flags, comes_again));
+                Box::pin(async move { this.open(who, opener, how, reply).await })
             }
             Operation::Create { name, mode, flags } => {
                 let name = name.to_vec();

@@ -14,10 +14,21 @@ use crate::inflight::Reply;
 pub(super) const NAME_LEN_MAX: usize = 255;
 
 impl FileSystem {
-    pub(super) async fn lookup(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
+    /// `comes_again`: what was known here of the name has led to a stale handle.
+    pub(super) async fn lookup(
+        &self,
+        who: Credential,
+        (dir, name): (u64, Vec<u8>),
+        comes_again: bool,
+        reply: Reply,
+    ) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
-            match self.files.lookup(&who, dir, &name).await.map_err(errno) {
+            let found = match comes_again {
+                true => self.files.lookup_anew(&who, dir, &name).await,
+                false => self.files.lookup(&who, dir, &name).await,
+            };
+            match found.map_err(errno) {
                 Ok(found) => Ok((dir, Some(self.settled(&who, found).await?))),
                 Err(Errno::NOENT) => Ok((dir, None)),
                 Err(errno) => Err(errno),

@@ -73,6 +73,38 @@ fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
     });
 }
 
+/// What was listed in between is gone as well.
+#[test]
+fn a_name_that_has_led_to_a_stale_handle_is_asked_for_at_the_server() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        kernel.release(first);
+        let root = scene.other.root();
+        let replace = || {
+            scene.runtime.block_on(scene.other.remove(&own(), root, b"file")).unwrap();
+            let (who, mode) = (own(), Sattr3::of_mode(0o644));
+            scene.runtime.block_on(scene.other.create(&who, root, b"file", mode, true)).unwrap();
+        };
+        replace();
+        // The first shows that names have changed.
+        for _ in 0..2 {
+            kernel.ask(OPENDIR, 1, &parts(&[0]));
+            let dir = u64_at(&kernel.answer(), 0);
+            kernel.ask(READDIRPLUS, 1, &parts(&[dir, 0, 4096, 0, 0]));
+            kernel.answer();
+        }
+        replace();
+        let open = |node| {
+            kernel.ask(OPEN, node, &parts(&[2]));
+            kernel.ended(7).0
+        };
+        assert_eq!(open(first.0), Errno::STALE.raw_os_error());
+        kernel.ask(LOOKUP, 1, b"file\0");
+        let third = u64_at(&kernel.answer(), 0);
+        assert_eq!(open(third), 0, "the kernel does not come a third time");
+    });
+}
+
 /// A kernel that revalidates a name forgets the node that it is told, and asks once more; then it
 /// opens the file for the last time.
 #[test]
