@@ -438,9 +438,10 @@ impl File {
         self.attributes.ctime.nseconds == 0 && self.looked < self.seen + COARSE_SETTLED
     }
 
-    /// Whether this is a state of the file that we knew or made.
+    /// Whether this is a state of the file that we knew or made. One that a RENAME of ours has left
+    /// is not: no reply tells it, and what another client has done may lie behind it.
     fn knows(&self, state: &WccAttr) -> bool {
-        if self.is_moved { self.ours.knows_data(state) } else { self.ours.knows(state) }
+        self.ours.knows(state)
     }
 
     /// Whether what we know is newer than `attributes`, which were requested at `asked`.
@@ -566,6 +567,23 @@ pub(super) mod tests {
         let wcc = WccData { before: Some((&state).into()), after: Some(after) };
         attributes.wrote(&file, &wcc, told(70, 100));
         assert_eq!(attributes.good(&file, seconds(101)), None);
+    }
+
+    /// A RENAME of ours has changed its ctime, to what no reply tells. Whoever writes to it and puts
+    /// the mtime back leaves nothing else.
+    #[test]
+    fn what_has_another_ctime_after_a_rename_of_ours_may_be_somebody_elses() {
+        let at = |nseconds| NfsTime { nseconds, ..second(5) };
+        let state = |ctime| Fattr3 { ctime: at(ctime), ..Fattr3::of_file(4096, at(1)) };
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &state(1), told(0, 1));
+        let version = attributes.version(&file());
+        attributes.expire(&file());
+        attributes.told(&file(), &state(1), Told { is_open: true, ..told(10, 20) });
+        assert_eq!(attributes.version(&file()), version, "it was not done");
+        attributes.expire(&file());
+        attributes.told(&file(), &state(2), Told { is_open: true, ..told(30, 40) });
+        assert_ne!(attributes.version(&file()), version);
     }
 
     /// Which looks at one state, so many seconds after each other, take others to have been there.
