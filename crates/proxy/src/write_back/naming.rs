@@ -57,8 +57,41 @@ impl<S: Store> Inner<S> {
                 Wanted { what, set, takes_old: false }
             }
         };
-        let store = async |dir: Handle| self.store.create(caller, &dir, name, how).await;
-        self.make(caller, dir, name, wanted, store).await
+        // A file that is there already is cut here, after what is on its way to it.
+        let (there, size) = match how {
+            CreateHow::Unchecked(set) => {
+                (CreateHow::Unchecked(SetAttr { size: None, ..set }), set.size)
+            }
+            how => (how, None),
+        };
+        let store = async |dir: Handle| self.store.create(caller, &dir, name, there).await;
+        let made = self.make(caller, dir, name, wanted, store).await;
+        match size {
+            Some(size) => self.with_size(caller, made, size).await,
+            None => made,
+        }
+    }
+
+    /// A file that is to have a size when its CREATE is answered.
+    async fn with_size(
+        &self,
+        caller: &Caller,
+        Changed { wcc, result }: Changed<StoreNode>,
+        size: u64,
+    ) -> Changed<StoreNode> {
+        let sized = async |node: StoreNode| {
+            if node.attr.size == size {
+                return Ok(node);
+            }
+            let set = SetAttr { size: Some(size), ..SetAttr::default() };
+            self.set_attr(caller, &node.handle, set, None).await.result?;
+            Ok(StoreNode { attr: self.attr(caller, &node.handle).await?, ..node })
+        };
+        let result = match result {
+            Ok(node) => sized(node).await,
+            Err(status) => Err(status),
+        };
+        Changed { wcc, result }
     }
 
     pub(super) async fn make_dir(

@@ -143,6 +143,11 @@ impl Order {
     pub(crate) fn uses(&self, thing: &Thing) -> bool {
         self.users.contains_key(thing)
     }
+
+    /// Whether a change has it alone.
+    pub(crate) fn uses_alone(&self, thing: &Thing) -> bool {
+        self.users.get(thing).is_some_and(|users| users.alone.is_some())
+    }
 }
 
 #[cfg(test)]

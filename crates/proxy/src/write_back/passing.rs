@@ -30,8 +30,9 @@ impl<S: Store> Drop for Passing<'_, S> {
 }
 
 impl<S: Store> Inner<S> {
-    /// Waits until the origin has these directories and nothing of these names and files is on its
-    /// way, nor would be after a crash; they are the caller's until what this gives is dropped.
+    /// Waits until the origin has these directories, with the rights and the group that they have
+    /// here, and nothing of these names and files is on its way, nor would be after a crash; they are
+    /// the caller's until what this gives is dropped.
     /// What clients have removed is stale, also while the origin has it still.
     pub(super) async fn pass(
         &self,
@@ -76,7 +77,8 @@ impl<S: Store> Inner<S> {
             }
             let is_made =
                 |dir: &Handle| state.nodes.find(dir).is_none_or(|node| node.origin.is_some());
-            let is_free = places.iter().all(|(dir, _)| is_made(dir))
+            let is_as_here = |dir: &Handle| is_made(dir) && !state.changes(dir);
+            let is_free = places.iter().all(|(dir, _)| is_as_here(dir))
                 && !things.iter().any(|thing| state.busy.contains(thing))
                 && !state.uses(&things);
             if !is_free {

@@ -440,6 +440,11 @@ impl State {
         things.iter().any(|thing| self.order.uses(thing))
     }
 
+    /// Whether a change of the file itself is on its way, not of names in it or bytes of it.
+    pub(crate) fn changes(&self, file: &Handle) -> bool {
+        self.order.uses_alone(&Thing::File(*file))
+    }
+
     /// What clients see of a file of which the origin returns this.
     pub(crate) fn told(&mut self, id: &Handle, told: Attr, epoch: u64) -> Attr {
         self.nodes.find_mut(id).map_or(told, |node| node.told(told, epoch))

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use server::store::Store;
-use server::types::{Caller, SetAttr, Stability};
+use server::types::{Caller, CreateHow, SetAttr, Stability, Status};
 
-use crate::conflicts::{find, make, read};
+use crate::conflicts::{find, make, make_dir, read};
 use crate::stage::{play, root};
 
 #[test]
@@ -27,5 +27,56 @@ fn the_set_uid_bit_is_gone_when_somebody_else_has_written() {
         assert_eq!(read(files, &files.root(), "file").await, "other");
         let there = find(files, &files.root(), "file").await;
         assert_eq!(files.attr(&root(), &there).await.unwrap().mode, 0o777);
+    });
+}
+
+/// creat(2) of what is there is a CREATE with a size.
+#[test]
+fn what_is_created_over_a_file_with_bytes_on_their_way_is_cut_after_them() {
+    play(1, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let file = make(proxy, &top, "file").await;
+        let set = SetAttr { mode: Some(0o666), ..SetAttr::default() };
+        proxy.set_attr(&root(), &file, set, None).await.result.unwrap();
+        let user = Caller { uid: 7, gid: 7, gids: Vec::new() };
+        for (caller, by) in [(&user, "another, who may not make names there"), (&root(), "root")] {
+            let data = Bytes::from_static(b"of before");
+            proxy.write(&root(), &file, 0, data, Stability::FileSync).await.result.unwrap();
+            assert!(proxy.pending() > 0);
+            let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
+            let made = proxy.create(caller, &top, b"file", how).await.result.unwrap();
+            assert_eq!(made.attr.size, 0, "told by {by}");
+            assert_eq!(read(proxy, &top, "file").await, "", "seen by {by}");
+            proxy.drained(None).await;
+            let files = &*stage.origin.files;
+            assert_eq!(read(files, &files.root(), "file").await, "", "at the origin, by {by}");
+        }
+    });
+}
+
+/// What the origin makes while its caller waits has the group that the directory has here, and
+/// nobody makes anything where that is forbidden by now.
+#[test]
+fn what_the_origin_makes_in_a_directory_comes_after_changes_of_its_rights() {
+    play(1, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let dir = make_dir(proxy, &top, "dir").await;
+        proxy.drained(None).await;
+        let set = SetAttr { mode: Some(0o2777), gid: Some(5), ..SetAttr::default() };
+        proxy.set_attr(&root(), &dir, set, None).await.result.unwrap();
+        assert!(proxy.pending() > 0);
+        // Set-id bits are the origin's to give.
+        let how = CreateHow::Guarded(SetAttr { mode: Some(0o2755), ..SetAttr::default() });
+        let made = proxy.create(&root(), &dir, b"of its group", how).await.result.unwrap();
+        assert_eq!(made.attr.gid, 5);
+        let shut = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+        proxy.set_attr(&root(), &dir, shut, None).await.result.unwrap();
+        let user = Caller { uid: 7, gid: 7, gids: Vec::new() };
+        let refused = proxy.create(&user, &dir, b"refused", how).await.result;
+        assert_eq!(refused.unwrap_err(), Status::Access);
     });
 }
