@@ -122,8 +122,7 @@ impl Remote {
                 Ok(timed) => timed.reply,
                 Err(error) => {
                     let failed = self.changed_in_vain(&error, Kind::Repeatable);
-                    // What was done before the failure cannot be distinguished from what others do.
-                    let wcc = wcc.map_or(failed.wcc, |_| Wcc { before: None, ..failed.wcc });
+                    let wcc = wcc.map_or(failed.wcc, |before| around(before, failed.wcc));
                     return Changed { wcc, result: failed.result };
                 }
             };

@@ -213,8 +213,38 @@ impl<S: Store> Inner<S> {
                 Changed { result: Err(Status::Stale | Status::BadHandle), .. } => {
                     target = self.keep_beside(entry, number, file, None, Kept::Gone).await?;
                 }
-                Changed { result: Err(status), .. } => return Err(status),
+                Changed { wcc, result: Err(status) } => {
+                    self.tried(entry, file, &target, wcc.after).await;
+                    return Err(status);
+                }
             }
+        }
+    }
+
+    /// A WRITE has failed, and left the file so: a full disk may have taken a part of it, and
+    /// changes the modification time in any case. Whoever comes after a crash would take that for
+    /// somebody else's change, so the time is set back.
+    async fn tried(&self, entry: &Entry, file: &Handle, target: &Handle, after: Option<Attr>) {
+        let Some(mut after) = after else { return };
+        if self.origin(file).ok().flatten() != Some(*target) {
+            return;
+        }
+        let base = self.state.lock().nodes.find(file).and_then(|node| node.base);
+        let moved = |base: &Before| base.size == after.size && base.modified != after.modified;
+        if let Some(base) = base.filter(moved) {
+            let set = SetAttr { modified: SetTime::To(base.modified), ..SetAttr::default() };
+            let owner = Caller { uid: after.uid, gid: after.gid, gids: Vec::new() };
+            for caller in [&entry.caller, &owner] {
+                let back = self.store.set_attr(caller, target, set, Some(after.changed)).await;
+                if let (Ok(()), Some(attr)) = (back.result, back.wcc.after) {
+                    after = attr;
+                    break;
+                }
+            }
+        }
+        let now = self.now();
+        if let Some(node) = self.state.lock().nodes.find_mut(file) {
+            node.left(Some(Before::from(&after)), false, now);
         }
     }
 

@@ -151,7 +151,15 @@ impl Layer for Origin {
         stability: Stability,
     ) -> Changed<Written> {
         if let Some(status) = self.refuses(Asked::Write(handle, offset)).await {
-            return Changed::failed(status);
+            // A full disk takes what there is room for.
+            let wcc = match status {
+                Status::NoSpace => {
+                    let half = data.slice(..data.len() / 2);
+                    self.files.write(caller, handle, offset, half, stability).await.wcc
+                }
+                _ => Wcc::default(),
+            };
+            return Changed { wcc, result: Err(status) };
         }
         round_trip!(self, caller, self.files.write(caller, handle, offset, data, stability))
     }

@@ -5,7 +5,7 @@ use proxy::write_back::Event;
 use server::store::Store;
 use server::types::{SetAttr, Status};
 
-use crate::conflicts::{find, make, make_dir, read, test, write};
+use crate::conflicts::{Set, find, make, make_dir, read, test, write};
 use crate::origin::Asked;
 use crate::stage::{names, root};
 
@@ -183,5 +183,31 @@ fn a_directory_that_the_origin_moves_counts_where_other_changes_are_on_their_way
         set.settled().await;
         assert_eq!(proxy.attr(&root(), &from).await.unwrap().links, 2);
         assert_eq!(proxy.attr(&root(), &to).await.unwrap().links, 3);
+    });
+}
+
+/// A full disk takes the beginning of a WRITE, and changes the time of the file.
+#[test]
+fn what_a_full_origin_has_taken_in_part_is_nobody_elses_after_a_crash() {
+    test(async |Set { stage, life, dir, file, there }| {
+        stage.origin.refuse(|asked| match asked {
+            Asked::Write(..) => Some(Status::NoSpace),
+            _ => None,
+        });
+        let longer = make(&life.proxy, &dir, "longer").await;
+        write(&life.proxy, &longer, 0, "made here").await;
+        write(&life.proxy, &file, 2, "OURS").await;
+        stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        assert_eq!(read(&*stage.origin.files, &there, "longer").await, "made");
+        assert_eq!(read(&*stage.origin.files, &there, "file").await, "beOUn by us, ");
+        life.kill();
+        stage.origin.refuse(|_| None);
+        let life = stage.begin().await;
+        assert_eq!(life.proxy.drained(None).await, 0);
+        assert_eq!(read(&*stage.origin.files, &there, "longer").await, "made here");
+        assert_eq!(read(&*stage.origin.files, &there, "file").await, "beOURSby us, ");
+        let is_refused = |event: &Event| matches!(event, Event::Refused { .. });
+        assert!(stage.events.lock().iter().all(is_refused), "{:?}", stage.events.lock());
     });
 }
