@@ -60,10 +60,17 @@ fn advice(why: &str) -> &'static str {
     known.map_or("nfskit log inspect FILE tells what a write log holds", |(_, advice)| advice)
 }
 
-const ADVICE: [(&[&str], &str); 14] = [
+const ADVICE: [(&[&str], &str); 17] = [
     (&["in memory"], "a place on a disk, such as /var/lib/nfskit, or a block device"),
     (&["is of 16 MiB to 1 GiB", "takes 16 MiB at least"], "--write-log-size of 16M to 1G"),
     (&["No space left"], "a disk with room for all of the log, or a smaller --write-log-size"),
+    (&["leads nowhere"], "the path of the log itself"),
+    (&["that is no log"], "another path for the log, or that file moved away"),
+    (
+        &["belongs to another user", "may be written to by others"],
+        "a log that was made by this user, in a folder of its own; one that others may write to is \
+         not believed",
+    ),
     (&["cannot be made"], "a folder that is there, and in which this user may make files"),
     (&["Permission denied"], "as the user who has the log, or as root"),
     (&["No such file"], "the log by its name, as nfskit serve --write-log had it"),
@@ -89,7 +96,7 @@ const ADVICE: [(&[&str], &str); 14] = [
         &["not a write log", "neither a file nor", "Is a directory"],
         "the name of a file that is not there, where a log is made, or a blank block device",
     ),
-    (&["all are needed"], "--write-log with each of the directory's logs, once"),
+    (&["all are needed", "given twice"], "--write-log with each of the directory's logs, once"),
 ];
 
 /// Opens the directory with its log, which brings to its place what that holds.

@@ -80,8 +80,8 @@ impl<'a> Banner<'a> {
         self.recovered = store.recovered().map(|recovered| (recovered, latencies.to_vec()));
         if latencies.iter().any(Latencies::is_log_slow) {
             self.warns(
-                "a write of the log takes as long as a sync of the directory's disk: only writes \
-                 to many files at once gain by it; a faster device would serve all"
+                "a write of the log takes no less than a sync of the directory's disk: only writes \
+                 to many files at once can gain by it; a faster device would serve all"
                     .to_owned(),
             );
         }

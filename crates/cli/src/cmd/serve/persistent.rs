@@ -1,5 +1,6 @@
 //! What outlives the process: the state directory, and replies in it.
 
+use harness::exit::Failure;
 use harness::exports::Spec;
 use harness::sockets::Sockets;
 use harness::state::{self, State};
@@ -28,6 +29,22 @@ fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, St
     let opened = State::open(&base, port);
     opened.map(Some).map_err(|cause| {
         format!("{}: {cause}; --state DIR names another", base.join(port.to_string()).display())
+    })
+}
+
+/// The state directory of what cannot be served without one; none where nobody says which.
+///
+/// # Errors
+/// It cannot be used.
+pub(super) fn needed_state(
+    args: &args::Serve,
+    sockets: &Sockets,
+) -> Result<Option<State>, Failure> {
+    open_state(args, sockets).map_err(|why| {
+        Failure::environment(
+            format!("--write-back needs its state directory: {why}"),
+            "its server ended first; another --state DIR only if nothing is in the log",
+        )
     })
 }
 

@@ -18,7 +18,7 @@ use server::types::Caller;
 
 use super::banner::Banner;
 use super::exported::{export, named};
-use super::persistent::{replies, state_or_warning};
+use super::persistent::{needed_state, replies, state_or_warning};
 use super::stores::Kind;
 use super::{Server, bind};
 use crate::{args, origin, write_back};
@@ -61,7 +61,10 @@ pub(super) async fn serve(
     let reached = origin::mounted(&clock, &settings).await?;
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Origin);
-    let state = state_or_warning(args, &sockets, &mut banner);
+    let state = match args.write_back {
+        Some(_) => needed_state(args, &sockets)?,
+        None => state_or_warning(args, &sockets, &mut banner),
+    };
     let everyone = origin::everyone(&settings.target);
     let handles = handles(&settings.target, state.as_ref(), &mut banner)?;
     let origin = Origin {

@@ -1,6 +1,6 @@
 //! Several write logs of one directory, and block devices as logs.
 
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::process::Command;
 
 use super::logged::{Logged, logged, lose};
@@ -110,6 +110,37 @@ fn records_of_several_logs_survive_in_their_order() {
     block_on(at.at.store.end_log()).unwrap();
 }
 
+/// What a log holds is done again with the server's rights.
+#[test]
+fn one_that_others_own_or_may_write_to_is_refused_and_no_other_file_goes_for_one_that_is_made() {
+    let Some(mut at) = without_log() else { return };
+    let [one, two, link] = ["one", "two", "link"].map(|name| at.at.outside(name));
+    at.reopen(with(&at, &[&one], 1)).unwrap();
+    block_on(at.at.store.end_log()).unwrap();
+    let mut refused = |file: &Path| at.refused(with(&at, &[file], 1));
+    fs::set_permissions(&one, fs::Permissions::from_mode(0o620)).unwrap();
+    let told = refused(&one);
+    assert!(told.contains("may be written to by others (mode 620"), "{told}");
+    fs::set_permissions(&one, fs::Permissions::from_mode(0o600)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&one, Some(65534), None).unwrap();
+        let told = refused(&one);
+        assert!(told.contains("belongs to another user (uid 65534)"), "{told}");
+    }
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    assert!(refused(&link).contains("a symbolic link that leads nowhere"));
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("nowhere"));
+    let beside = two.with_extension("new");
+    fs::write(&beside, "somebody's").unwrap();
+    let told = refused(&two);
+    assert!(told.contains("two.new is a file that is no log"), "{told}");
+    assert_eq!(fs::read(&beside).unwrap(), b"somebody's");
+    // As an interrupted start leaves it.
+    fs::copy(&one, &beside).unwrap();
+    at.reopen(with(&at, &[&two], 1)).unwrap();
+    block_on(at.at.store.end_log()).unwrap();
+}
+
 #[test]
 fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwritten() {
     let Some(mut at) = without_log() else { return };
@@ -131,7 +162,7 @@ fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwrit
     });
     assert!(refused(&[&one]).0.contains("it is log 1 of 2, and one was given"));
     assert!(refused(&[&two]).0.contains("it is log 2 of 2, and one was given"));
-    assert!(refused(&[&one, &one]).0.contains("another server has it"));
+    assert!(refused(&[&one, &one]).0.contains("it is given twice"));
     fs::copy(&one, &other).unwrap();
     assert!(refused(&[&one, &other]).0.contains("it is log 1 of 2, and so is"));
     let (told, inspected) = refused(&[&one, &two, &other]);

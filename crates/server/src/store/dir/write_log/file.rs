@@ -1,7 +1,7 @@
 //! The file or device that a log is: found or made, locked, and written past the page cache.
 
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -173,8 +173,17 @@ fn check_kind(file: &File) -> Result<(), String> {
     if device::is_device(file).map_err(|cause| cause.to_string())? {
         return device::check(file);
     }
-    if !file.metadata().map_err(|cause| cause.to_string())?.is_file() {
+    let found = file.metadata().map_err(|cause| cause.to_string())?;
+    if !found.is_file() {
         return Err("it is neither a file nor a block device".to_owned());
+    }
+    // What stands in a log is done again with the server's rights.
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(format!("it belongs to another user (uid {})", found.uid()));
+    }
+    if found.mode() & 0o022 != 0 {
+        let mode = found.mode() & 0o7777;
+        return Err(format!("it may be written to by others (mode {mode:o}: chmod go-w)"));
     }
     let system = FileSystem::of(file.as_fd()).map_err(|errno| errno.to_string())?;
     match system.is_memory() {
@@ -231,7 +240,12 @@ impl Site {
     /// Something lies there that is no log, or it cannot be looked at.
     pub(super) fn at(path: &Path) -> Result<Self, String> {
         match fs::metadata(path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Self::Free),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                return match fs::symlink_metadata(path) {
+                    Ok(_) => Err("it is a symbolic link that leads nowhere".to_owned()),
+                    Err(_) => Ok(Self::Free),
+                };
+            }
             Err(cause) => return Err(cause.to_string()),
             Ok(data) if !data.file_type().is_block_device() => return Ok(Self::Taken),
             Ok(_) => {}
@@ -278,8 +292,11 @@ pub(super) fn make(
     let mut name = path.to_owned().into_os_string();
     name.push(".new");
     let new = PathBuf::from(name);
+    clear_away(&new)?;
     let made = fill(&new, identity, first).and_then(|()| {
-        fs::rename(&new, path)?;
+        // Somebody may have put a file here meanwhile.
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(rustix::fs::CWD, &new, rustix::fs::CWD, path, flags)?;
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()
     });
@@ -300,13 +317,27 @@ fn make_on_device(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), 
     made.map_err(|cause| format!("it cannot be made: {cause}"))
 }
 
-fn fill(path: &Path, identity: &Identity, first: &[u8]) -> io::Result<()> {
-    // What an interrupted start has left goes first. A link that somebody has put here meanwhile is
-    // not followed.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// What an interrupted start has left of a log goes, and nothing else.
+fn clear_away(new: &Path) -> Result<(), String> {
+    let mut begin = Vec::new();
+    let options = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let read = options.clone().open(new).and_then(|file| {
+        let is_file = file.metadata()?.is_file();
+        file.take(BLOCK_BYTES).read_to_end(&mut begin)?;
+        Ok(is_file)
+    });
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Ok(true) if begin.is_empty() || Identity::decode(&begin).is_ok() => {}
+        _ => {
+            return Err(format!("it cannot be made: {} is a file that is no log", new.display()));
+        }
     }
+    fs::remove_file(new).map_err(|cause| format!("it cannot be made: {cause}"))
+}
+
+fn fill(path: &Path, identity: &Identity, first: &[u8]) -> io::Result<()> {
+    // A link that somebody has put here meanwhile is not followed.
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     check_kind(&file).map_err(io::Error::other)?;
     file.write_all(&identity.encode())?;

@@ -60,6 +60,7 @@ impl LogFiles {
         }
         let export =
             file::export_name(root).map_err(|cause| wrong(format!("no handle: {cause}")))?;
+        check_each_once(&options.files)?;
         let marker = Marker::of(root);
         make_if_none(options, marker.as_ref(), &export, boot)?;
         let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
@@ -87,6 +88,7 @@ impl LogFiles {
         rebuilt: Option<(&Marker, &Vec<u8>)>,
     ) -> Result<Self, LogError> {
         let mut files: Vec<LogFile> = Vec::new();
+        check_each_once(paths)?;
         for (index, path) in paths.iter().enumerate() {
             let rebuilt = rebuilt.map(|(marker, export)| {
                 let log = marker.place(path).unwrap_or(index);
@@ -172,6 +174,26 @@ impl LogFiles {
         let (found, _) = self.scan_with(false, self)?;
         Ok(self.plan(&found)?.files.is_empty())
     }
+}
+
+/// No file may be given twice, however its path is written.
+fn check_each_once(paths: &[PathBuf]) -> Result<(), LogError> {
+    let real = |path: &PathBuf| {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = dir.unwrap_or_else(|| Path::new(".")).canonicalize().ok();
+        let of_new = dir.zip(path.file_name()).map(|(dir, name)| dir.join(name));
+        path.canonicalize().ok().or(of_new).unwrap_or_else(|| path.clone())
+    };
+    let mut seen = Vec::new();
+    for path in paths {
+        let real = real(path);
+        if seen.contains(&real) {
+            let what = "it is given twice: each log is needed once".to_owned();
+            return Err(LogError::File { file: path.clone(), what });
+        }
+        seen.push(real);
+    }
+    Ok(())
 }
 
 /// Whether a log belongs to those that were opened before it.
