@@ -1,7 +1,7 @@
 //! Threads that were answered ESTALE. The kernel looks the whole path up once more then, and makes
-//! the same call again; what that finds has to be the server's, and not what is remembered here: the
-//! file that another client has put in the place of the first may itself have been replaced, or
-//! changed, since a listing told of it.
+//! the same call again; what that finds has to be the server's, and not what is remembered here:
+//! the file that another client has put in the place of the first may itself have been replaced,
+//! or changed, since a listing told of it.
 
 use std::collections::VecDeque;
 

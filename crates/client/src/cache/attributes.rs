@@ -569,8 +569,8 @@ pub(super) mod tests {
         assert_eq!(attributes.good(&file, seconds(101)), None);
     }
 
-    /// A RENAME of ours has changed its ctime, to what no reply tells. Whoever writes to it and puts
-    /// the mtime back leaves nothing else.
+    /// A RENAME of ours has changed its ctime, to what no reply tells. Whoever writes to it and
+    /// puts the mtime back leaves nothing else.
     #[test]
     fn what_has_another_ctime_after_a_rename_of_ours_may_be_somebody_elses() {
         let at = |nseconds| NfsTime { nseconds, ..second(5) };

@@ -31,8 +31,8 @@ impl<S: Store> Drop for Passing<'_, S> {
 
 impl<S: Store> Inner<S> {
     /// Waits until the origin has these directories, with the rights and the group that they have
-    /// here, and nothing of these names and files is on its way, nor would be after a crash; they are
-    /// the caller's until what this gives is dropped.
+    /// here, and nothing of these names and files is on its way, nor would be after a crash; they
+    /// are the caller's until what this gives is dropped.
     /// What clients have removed is stale, also while the origin has it still.
     pub(super) async fn pass(
         &self,

@@ -320,8 +320,9 @@ fn make_on_device(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), 
 /// What an interrupted start has left of a log goes, and nothing else.
 fn clear_away(new: &Path) -> Result<(), String> {
     let mut begin = Vec::new();
-    let options = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let read = options.clone().open(new).and_then(|file| {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let opened = File::options().read(true).custom_flags(flags).open(new);
+    let read = opened.and_then(|file| {
         let is_file = file.metadata()?.is_file();
         file.take(BLOCK_BYTES).read_to_end(&mut begin)?;
         Ok(is_file)
