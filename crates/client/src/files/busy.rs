@@ -4,7 +4,7 @@
 //! would take an open file with it becomes a hidden one (`.nfs...`) until the file is closed, as
 //! every NFS client since the first has done it (silly rename).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,10 +25,14 @@ pub(super) struct Hidden {
     pub(super) by: Credential,
 }
 
-/// See the module's head. Bounded by what is open.
+/// See the module's head. Bounded by what is open, and by calls under way.
 #[derive(Debug)]
 pub(super) struct Busy {
+    /// Open, or being opened.
     open: HashMap<FileHandle, OpenFile>,
+    /// Calls that take a name from a file, if it is known from which.
+    removals: BTreeMap<u64, Option<FileHandle>>,
+    removals_begun: u64,
     /// Makes hidden names differ from those of other mounts, and from each other.
     instance: u64,
     hidden: u32,
@@ -37,6 +41,8 @@ pub(super) struct Busy {
 #[derive(Debug, Default)]
 struct OpenFile {
     count: usize,
+    /// Opens under way.
+    opening: usize,
     hidden: Vec<Hidden>,
     changes: Arc<AtomicU64>,
     /// We have appended since all of ours was stable or given up, which it is when it is opened:
@@ -48,7 +54,8 @@ impl Busy {
     pub(super) fn new(clock: &Clock) -> Self {
         let since_1970 = clock.since_1970();
         let instance = since_1970.as_secs().rotate_left(32) ^ u64::from(since_1970.subsec_nanos());
-        Self { open: HashMap::new(), instance, hidden: 0 }
+        let removals = BTreeMap::new();
+        Self { open: HashMap::new(), removals, removals_begun: 0, instance, hidden: 0 }
     }
 
     /// Gives the number of our own changes of the file's data, which all its opens share.
@@ -92,13 +99,53 @@ impl Busy {
             return Vec::new();
         };
         open.count = open.count.saturating_sub(1);
-        if open.count > 0 {
-            return Vec::new();
+        self.end_if_unused(file)
+    }
+
+    fn end_if_unused(&mut self, file: &FileHandle) -> Vec<Hidden> {
+        let is_unused = |open: &OpenFile| open.count == 0 && open.opening == 0;
+        match self.open.get(file).is_some_and(is_unused) {
+            true => self.open.remove(file).map(|open| open.hidden).unwrap_or_default(),
+            false => Vec::new(),
         }
-        self.open.remove(file).map(|open| open.hidden).unwrap_or_default()
+    }
+
+    /// An open begins: gives the number of the calls that take names and have begun before.
+    pub(super) fn begin_opening(&mut self, file: &FileHandle) -> u64 {
+        self.open.entry(*file).or_default().opening += 1;
+        self.removals_begun
+    }
+
+    /// It has ended, well or not. Gives what is to be removed now.
+    pub(super) fn end_opening(&mut self, file: &FileHandle) -> Vec<Hidden> {
+        if let Some(open) = self.open.get_mut(file) {
+            open.opening = open.opening.saturating_sub(1);
+        }
+        self.end_if_unused(file)
+    }
+
+    /// A call is to take a name from a file that is not used.
+    pub(super) fn begin_removal(&mut self, of: Option<FileHandle>) -> u64 {
+        self.removals_begun += 1;
+        self.removals.insert(self.removals_begun, of);
+        self.removals_begun
+    }
+
+    pub(super) fn end_removal(&mut self, number: u64) {
+        self.removals.remove(&number);
+    }
+
+    /// Whether such a call is under way that may be of this file, among as many that had begun.
+    pub(super) fn is_losing_name(&self, file: &FileHandle, begun: u64) -> bool {
+        self.removals.range(..=begun).any(|(_, of)| of.is_none_or(|of| of == *file))
     }
 
     pub(super) fn is_open(&self, file: &FileHandle) -> bool {
+        self.open.get(file).is_some_and(|open| open.count > 0)
+    }
+
+    /// Whether it is open, or being opened.
+    pub(super) fn is_used(&self, file: &FileHandle) -> bool {
         self.open.contains_key(file)
     }
 

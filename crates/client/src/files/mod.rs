@@ -12,7 +12,8 @@
 //! - [`first`]: small files that are opened by reading them.
 //! - `absent`: names that cannot be there.
 //! - `disk`: what a local disk keeps of files.
-//! - `busy`: which files are open, and what is to be removed when they no longer are.
+//! - `busy`: which files are open, and what is to be removed when they no longer are; `hiding`:
+//!   names that are taken from them.
 //! - `catalogs`: what is known of directories, and `recall`: what a local disk keeps of that.
 //! - `own`: what we write ourselves, for that.
 //! - `making`: what is set of files before they are closed for the first time.
@@ -24,6 +25,7 @@ mod busy;
 mod catalogs;
 mod disk;
 pub mod first;
+mod hiding;
 mod joint;
 pub mod listing;
 mod making;
@@ -161,6 +163,8 @@ struct Inner {
     write_behind: WriteBehind,
     /// A change of a file that was announced has been answered.
     settled: Notify,
+    /// A call that takes a name from a file has ended.
+    removed: Notify,
     joint: Joint,
 }
 
@@ -234,6 +238,7 @@ impl Files {
             read_budget: Budget::new(options.read_ahead_bytes_max),
             write_behind: WriteBehind::new(clock, write, Arc::new(observer)),
             settled: Notify::new(),
+            removed: Notify::new(),
             joint: Joint::default(),
         };
         Self { inner: Arc::new(inner) }

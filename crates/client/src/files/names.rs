@@ -2,10 +2,11 @@
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
+use wire::nfs3::{Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
 
 use super::attributes::Settled;
 use super::busy::Hidden;
+use super::hiding::Taking;
 use super::open::Open;
 use super::own::At;
 use super::{Acting, Files, Found, Mistake};
@@ -444,12 +445,14 @@ impl Files {
         name: &[u8],
     ) -> Result<(), Error> {
         let acting = self.acting(who);
-        let target = self.target_if_open(&acting, dir, name).await?;
-        if let Some(file) = target {
-            let hidden = self.inner.state.lock().busy.hidden_name();
-            self.ask_rename(&acting, (dir, name), (dir, &hidden)).await?;
-            return self.hide(file, Hidden { dir, name: hidden, by: who.clone() }).await;
-        }
+        let _removal = match self.taking(&acting, dir, name).await? {
+            Taking::FromOpen(file) => {
+                let hidden = self.inner.state.lock().busy.hidden_name();
+                self.ask_rename(&acting, (dir, name), (dir, &hidden)).await?;
+                return self.hide(file, Hidden { dir, name: hidden, by: who.clone() }).await;
+            }
+            Taking::Free(removal) => removal,
+        };
         let file = self.find(&dir, name);
         self.ask_remove(&acting, dir, name).await?;
         self.lost_name(file.filter(|file| *file != Target::Nothing));
@@ -467,7 +470,12 @@ impl Files {
         }
     }
 
-    async fn ask_remove(&self, acting: &Acting, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
+    pub(super) async fn ask_remove(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<(), Error> {
         self.finish_making(dir).await;
         let change = self.changing(dir);
         let result = acting.session.remove(dir, name).await;
@@ -475,49 +483,6 @@ impl Files {
         let nothing = removed.is_ok().then_some(Target::Nothing);
         self.now_leads((&dir, settled), name, nothing);
         removed.map(drop)
-    }
-
-    /// The file that `name` leads to, if it is open here.
-    async fn target_if_open(
-        &self,
-        acting: &Acting,
-        dir: FileHandle,
-        name: &[u8],
-    ) -> Result<Option<FileHandle>, Error> {
-        if !self.inner.state.lock().busy.is_any_open() {
-            return Ok(None);
-        }
-        let target = match self.find(&dir, name) {
-            Some(Target::File(file)) => file,
-            Some(Target::Nothing) => return Ok(None),
-            None => match self.ask_lookup(acting, dir, name).await {
-                Ok(found) => found.handle,
-                Err(error) if error.status() == Some(NfsStat3::NoEnt) => return Ok(None),
-                Err(error) => return Err(error),
-            },
-        };
-        Ok(self.inner.state.lock().busy.is_open(&target).then_some(target))
-    }
-
-    /// `file` has got a hidden name, which goes when the file is closed.
-    async fn hide(&self, file: FileHandle, hidden: Hidden) -> Result<(), Error> {
-        let closed_meanwhile = self.inner.state.lock().busy.hide(&file, hidden);
-        match closed_meanwhile {
-            Some(Hidden { dir, name, by }) => {
-                let removed = self.ask_remove(&self.acting(&by), dir, &name).await;
-                self.inner.state.lock().attributes.expire(&file);
-                removed
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Removes what stood for a file that was open.
-    pub(super) async fn unhide(&self, hidden: Vec<Hidden>) {
-        for Hidden { dir, name, by } in hidden {
-            // It may have been removed by somebody else, and nobody waits for this.
-            self.ask_remove(&self.acting(&by), dir, &name).await.ok();
-        }
     }
 
     /// RMDIR.
@@ -558,8 +523,9 @@ impl Files {
             None => self.finish_all_making().await,
         }
         let acting = self.acting(who);
-        let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
-            Some(file) if from != to && self.replaces(who, from, file).await? => {
+        let taking = self.taking(&acting, to.0, to.1).await?;
+        let replaced = match taking {
+            Taking::FromOpen(file) if from != to && self.replaces(who, from, file).await? => {
                 self.keep_by_link(who, file, to).await?.map(|kept| (file, kept))
             }
             _ => None,
@@ -583,55 +549,7 @@ impl Files {
         renamed
     }
 
-    /// Whether a name that is renamed to one of `file` replaces it: a directory is refused, and two
-    /// names of one file stay as they are (RFC 1813 section 3.3.14).
-    async fn replaces(
-        &self,
-        who: &Credential,
-        (dir, name): (FileHandle, &[u8]),
-        file: FileHandle,
-    ) -> Result<bool, Error> {
-        let found = self.lookup(who, dir, name).await?;
-        Ok(found.handle != file && found.attributes.ftype != FType::Dir)
-    }
-
-    /// Gives an open file a hidden name beside the one it is about to lose. A link, so that the
-    /// name it has is never missing; where there are none, it is renamed, as others do. Gives
-    /// whether it was; and nothing if the file is gone already.
-    async fn keep_by_link(
-        &self,
-        who: &Credential,
-        file: FileHandle,
-        to: (FileHandle, &[u8]),
-    ) -> Result<Option<(Hidden, bool)>, Error> {
-        let acting = self.acting(who);
-        let name = self.inner.state.lock().busy.hidden_name();
-        let (dir, by) = (to.0, who.clone());
-        self.finish_making(dir).await;
-        let change = self.changing(dir);
-        let linked = acting.session.link(file, dir, &name).await;
-        match self.settle(change, linked, |answer| answer.linkdir_wcc).0 {
-            Ok(_) => {
-                self.inner.state.lock().attributes.expire(&file);
-                Ok(Some((Hidden { dir, name, by }, false)))
-            }
-            Err(error) => match error.status() {
-                // It is not for want of links: a disk that has failed a link may do half of the
-                // two renames.
-                Some(NfsStat3::IsDir | NfsStat3::Io | NfsStat3::NoSpc | NfsStat3::DQuot) => {
-                    Err(error)
-                }
-                // Somebody else has replaced it: the name leads to another file by now.
-                Some(NfsStat3::Stale | NfsStat3::NoEnt) => Ok(None),
-                _ => {
-                    self.ask_rename(&acting, to, (dir, &name)).await?;
-                    Ok(Some((Hidden { dir, name, by }, true)))
-                }
-            },
-        }
-    }
-
-    async fn ask_rename(
+    pub(super) async fn ask_rename(
         &self,
         acting: &Acting,
         from: (FileHandle, &[u8]),

@@ -54,6 +54,18 @@ impl Files {
         file: FileHandle,
         mode: Mode,
     ) -> Result<Open, Error> {
+        let opening = self.opening(file).await;
+        let opened = self.open_small(who, file, mode).await;
+        opening.end().await;
+        opened
+    }
+
+    async fn open_small(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        mode: Mode,
+    ) -> Result<Open, Error> {
         self.finish_making(file).await;
         if mode.read && !mode.write {
             let acting = self.acting(who);
@@ -61,7 +73,7 @@ impl Files {
                 return Ok(open);
             }
         }
-        self.open_cached(who, file, mode).await
+        self.open_any(who, file, mode).await
     }
 
     /// As [`Files::open`], by a caller that has the file's data, should it be what it was.
@@ -69,6 +81,18 @@ impl Files {
     /// # Errors
     /// As [`Files::open`].
     pub async fn open_cached(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        mode: Mode,
+    ) -> Result<Open, Error> {
+        let opening = self.opening(file).await;
+        let opened = self.open_any(who, file, mode).await;
+        opening.end().await;
+        opened
+    }
+
+    async fn open_any(
         &self,
         who: &Credential,
         file: FileHandle,
@@ -303,10 +327,6 @@ impl Open {
         if was_last {
             files.inner.write_behind.closed(file);
         }
-        if !hidden.is_empty() {
-            files.unhide(hidden).await;
-            // It may have other names.
-            files.inner.state.lock().attributes.expire(&file);
-        }
+        files.unhide_of(file, hidden).await;
     }
 }

@@ -256,6 +256,66 @@ fn a_file_that_is_open_outlives_its_name() {
     });
 }
 
+/// Opens a file while `take` takes its name, each begun after so many microseconds. What is read of
+/// it then; none: it was gone.
+async fn opened_while(
+    (site, clock): (&Site<MemStore>, &Clock),
+    (opens, takes): (u64, u64),
+    take: impl AsyncFn(&Files, FileHandle),
+) -> Option<Bytes> {
+    let files = mounted(site, clock, Options::default()).await;
+    let (me, root) = (me(), files.root());
+    let made = files.create_open(&me, root, b"f", Sattr3::default(), false).await;
+    let (found, open) = made.unwrap();
+    open.write(0, b"data").await.unwrap();
+    open.flush().await.unwrap();
+    open.close().await;
+    let opened = async {
+        clock.sleep(Nanos::from_micros(opens)).await;
+        files.open(&me, found.handle, WRITE).await
+    };
+    let taken = async {
+        clock.sleep(Nanos::from_micros(takes)).await;
+        take(&files, root).await;
+    };
+    let (opened, ()) = tokio::join!(opened, taken);
+    let read = match opened {
+        Ok(open) => {
+            let read = open.read(0, 10).await.unwrap();
+            open.close().await;
+            Some(read)
+        }
+        Err(error) => {
+            assert_eq!(error.status(), Some(NfsStat3::Stale));
+            None
+        }
+    };
+    assert_eq!(shown_and_hidden(&files, &me).await.1, 0);
+    read
+}
+
+#[test]
+fn a_file_that_is_being_opened_outlives_its_name_whichever_call_takes_it() {
+    world(async |clock, site| {
+        let place = (&site, &clock);
+        let remove = async |files: &Files, root| files.remove(&me(), root, b"f").await.unwrap();
+        let replace = async |files: &Files, root| {
+            files.create(&me(), root, b"g", Sattr3::default(), false).await.unwrap();
+            files.rename(&me(), (root, b"g"), (root, b"f")).await.unwrap();
+        };
+        let data = Some(Bytes::from_static(b"data"));
+        for micros in (1..900).step_by(50) {
+            for times in [(0, micros), (micros, 0)] {
+                let removed = opened_while(place, times, remove).await;
+                let replaced = opened_while(place, times, replace).await;
+                for read in [removed, replaced] {
+                    assert!(read == data || read.is_none() && times.0 > 0, "{times:?}");
+                }
+            }
+        }
+    });
+}
+
 /// How many names of the root there are: with hidden ones apart.
 async fn shown_and_hidden(files: &Files, me: &Credential) -> (usize, usize) {
     let page = files.listing(me, files.root()).page(0).await.unwrap();
