@@ -136,6 +136,13 @@ impl Known {
         put(&mut self.tables.lock().rights, (*file, caller.clone()), right);
     }
 
+    /// The origin has found a name for a caller in a directory with these attributes: he may pass
+    /// through it.
+    pub(crate) fn note_search(&self, dir: &FileHandle, caller: &Caller, of: &Fattr3) {
+        let known = self.last_rights(dir, caller).map_or(0, |known| known.access);
+        self.note_rights(dir, caller, known | access::LOOKUP, of);
+    }
+
     pub(crate) fn note_name(&self, dir: &FileHandle, name: &[u8], file: &FileHandle) {
         put(&mut self.tables.lock().names, (*dir, name.into()), *file);
     }
@@ -190,8 +197,14 @@ impl Known {
             .then_some(access::ReplyOk { obj_attributes, access: right.granted })
     }
 
-    /// The same of a name.
-    pub(crate) fn last_name(&self, dir: &FileHandle, name: &[u8]) -> Option<lookup::ReplyOk> {
+    /// The same of a name, for who may pass through its directory.
+    pub(crate) fn last_name(
+        &self,
+        dir: &FileHandle,
+        name: &[u8],
+        caller: &Caller,
+    ) -> Option<lookup::ReplyOk> {
+        self.last_rights(dir, caller).filter(|known| known.access & access::LOOKUP != 0)?;
         let mut tables = self.tables.lock();
         let object = *tables.names.get(&(*dir, name.into()))?;
         let obj_attributes = Some(tables.files.get(&object)?.attributes);

@@ -30,7 +30,7 @@ impl Remote {
             _ => {}
         }
         let call = session.lookup(dir, name);
-        match self.or_kept(call, |known| known.last_name(&dir, name)).await {
+        match self.or_kept(call, |known| known.last_name(&dir, name, caller)).await {
             Ok((reply, true)) => Looked {
                 attr: neutral::post_op(reply.dir_attributes),
                 result: self.kept_node(reply.object, reply.obj_attributes),
@@ -38,6 +38,10 @@ impl Remote {
             Ok((reply, false)) => {
                 if let Some(disk) = &self.disk {
                     disk.known.note_name(&dir, name, &reply.object);
+                    if let Some(told) = &reply.dir_attributes {
+                        disk.known.note(&dir, told, None);
+                        disk.known.note_search(&dir, caller, told);
+                    }
                 }
                 Looked {
                     attr: neutral::post_op(reply.dir_attributes),

@@ -21,7 +21,7 @@ use server::store::{
 use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
 };
-use wire::nfs3::{Fattr3, FileHandle, access, fsinfo};
+use wire::nfs3::{FType, Fattr3, FileHandle, access, fsinfo};
 use wire::{nfs2, nfs3};
 
 use crate::ahead::Ahead;
@@ -241,7 +241,11 @@ impl Remote {
         if !was_kept && let Some(told) = &reply.obj_attributes {
             self.told(&file, told, Some(begun));
             // Only what was requested is known.
-            if let Some(disk) = self.disk.as_ref().filter(|_| asked & access::READ != 0) {
+            let needed = match told.ftype {
+                FType::Dir => access::LOOKUP,
+                _ => access::READ,
+            };
+            if let Some(disk) = self.disk.as_ref().filter(|_| asked & needed != 0) {
                 disk.known.note_rights(&file, caller, reply.access & asked, told);
             }
         }

@@ -166,3 +166,35 @@ fn who_was_shut_out_before_the_origin_was_away_does_not_read_what_is_kept() {
         assert_eq!(refused.status(), Some(NfsStat3::Acces), "the origin says it");
     });
 }
+
+#[test]
+fn while_the_origin_is_away_kept_names_are_for_who_may_pass_through_their_directory() {
+    world(async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        let made = session.mkdir(session.root(), b"private", Sattr3::of_mode(0o700)).await;
+        let dir = made.unwrap().obj.unwrap();
+        let how = CreateHow::Unchecked(Sattr3::of_mode(0o644));
+        session.create(dir, b"inner", how).await.unwrap();
+        origin.believe_callers();
+        proxy.believe_callers();
+        let other = session.acting_as(&user(1000));
+        for (who, dir, name) in [
+            (&session, session.root(), &b"private"[..]),
+            (&session, dir, b"inner"),
+            (&other, session.root(), b"private"),
+        ] {
+            who.lookup(dir, name).await.unwrap();
+        }
+        outage.begin();
+        session.lookup(dir, b"inner").await.unwrap();
+        other.lookup(session.root(), b"private").await.unwrap();
+        let (back, own) = (outage.clone(), clock.clone());
+        clock.spawn(async move {
+            own.sleep(Nanos::from_secs(30)).await;
+            back.end();
+        });
+        let refused = other.lookup(dir, b"inner").await.unwrap_err();
+        assert_eq!(refused.status(), Some(NfsStat3::Acces), "the origin says it");
+    });
+}
