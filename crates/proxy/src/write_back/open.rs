@@ -126,6 +126,10 @@ impl<S: Store> Inner<S> {
                 node.origin = self.aliases.find(&id).map(|alias| alias.origin);
                 node.base = held.left.get(&id).copied();
                 node.is_unsure = node.origin.is_some();
+                if let Some(names) = &mut node.names {
+                    // Calls that were passed through may have made others there.
+                    names.is_complete = node.origin.is_none();
+                }
                 state.nodes.insert(id, node);
             }
             state.carry_on(number, frame, entry, now);

@@ -83,6 +83,13 @@ fn what_several_clients_see_is_what_the_origin_gets_whatever_is_killed() {
     }
 }
 
+/// Found as seed 710: a name that the origin had made while its caller waited, in a directory whose
+/// making the log had not noted as done when the proxy was killed.
+#[test]
+fn what_was_passed_through_into_a_directory_of_ours_is_listed_by_the_next_proxy() {
+    play(710, None, |stage| live(stage, 710));
+}
+
 /// What an origin refuses of what the clients do, each time that it is tried.
 fn refuses(asked: Asked<'_>) -> Option<Status> {
     match asked {
