@@ -11,12 +11,13 @@
 //! the new file where its attributes were set after it was made. Callers who change the same
 //! directory at the same time share that fsync.
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use log::reply::FileId;
-use rustix::fs::{Access as May, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Access as May, AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::beneath::Component;
@@ -141,7 +142,7 @@ impl Tree {
             let name = Component::new(name)?;
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o777) & 0o7777);
             rustix::fs::mkdirat(dir.path(), name.as_bytes(), mode).map_err(status)?;
-            self.made_node(caller, dir, name, attrs)
+            self.made_node(caller, dir, name, FileKind::Directory, attrs)
         })
     }
 
@@ -158,7 +159,7 @@ impl Tree {
             rustix::fs::symlinkat(target, dir.path(), name.as_bytes()).map_err(status)?;
             // Linux knows no mode of a symbolic link; clients send one all the same.
             let attrs = SetAttr { mode: None, size: None, ..*attrs };
-            self.made_node(caller, dir, name, &attrs)
+            self.made_node(caller, dir, name, FileKind::Symlink, &attrs)
         })
     }
 
@@ -172,17 +173,22 @@ impl Tree {
     ) -> Changed<(Node, Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
-            let (kind, device) = match what {
-                Special::BlockDevice { major, minor } => (FileType::BlockDevice, (major, minor)),
-                Special::CharDevice { major, minor } => (FileType::CharacterDevice, (major, minor)),
-                Special::Fifo => (FileType::Fifo, (0, 0)),
-                Special::Socket => (FileType::Socket, (0, 0)),
+            let (file_type, kind, (major, minor)) = match what {
+                Special::BlockDevice { major, minor } => {
+                    (FileType::BlockDevice, FileKind::BlockDevice, (major, minor))
+                }
+                Special::CharDevice { major, minor } => {
+                    (FileType::CharacterDevice, FileKind::CharDevice, (major, minor))
+                }
+                Special::Fifo => (FileType::Fifo, FileKind::Fifo, (0, 0)),
+                Special::Socket => (FileType::Socket, FileKind::Socket, (0, 0)),
             };
-            let device = rustix::fs::makedev(device.0, device.1);
+            let device = rustix::fs::makedev(major, minor);
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
-            rustix::fs::mknodat(dir.path(), name.as_bytes(), kind, mode, device).map_err(status)?;
+            let name_bytes = name.as_bytes();
+            rustix::fs::mknodat(dir.path(), name_bytes, file_type, mode, device).map_err(status)?;
             let attrs = SetAttr { size: None, ..*attrs };
-            self.made_node(caller, dir, name, &attrs)
+            self.made_node(caller, dir, name, kind, &attrs)
         })
     }
 
@@ -202,19 +208,54 @@ impl Tree {
         self.made(caller, dir, name, &object, &stat, attrs)
     }
 
-    /// What was just made under `name` and can only be found by it.
-    fn made_node(
+    /// What was just made under `name` and can only be found by it. Whoever else may write to the
+    /// directory may have put something there since, which gets no attributes of ours.
+    pub(super) fn made_node(
         &self,
         caller: &Caller,
         dir: &Arc<Object>,
         name: Component<'_>,
+        kind: FileKind,
         attrs: &SetAttr,
     ) -> Result<(Node, Touched), Status> {
         let fd = self.open_child(dir, name)?;
         let stat = Stat::of(&fd).map_err(status)?;
+        let is_complete = missing_attrs(&stat, attrs) == SetAttr::default();
+        if stat.kind() != kind || !is_complete && !self.is_new(dir, &fd, &stat)? {
+            return Err(Status::Exists);
+        }
         let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
         let object = self.keep(handle, &stat, fd);
         self.made(caller, dir, name, &object, &stat, attrs)
+    }
+
+    /// Whether what is open at `fd` may have been made by the last change of `dir`. By the file
+    /// system's own clock, as far as it keeps when files were made.
+    fn is_new(&self, dir: &Object, fd: &OwnedFd, stat: &Stat) -> Result<bool, Status> {
+        /// As coarse as such times are, and as long as a server is held up; guess.
+        const SLACK_SECS: i64 = 1;
+        let changed = dir.stat()?.attr().modified;
+        let is_late = |made: Time| Time { secs: made.secs + SLACK_SECS, ..made } >= changed;
+        if !stat.attr().made.is_none_or(is_late) {
+            return Ok(false);
+        }
+        match stat.kind() {
+            FileKind::Directory => Ok(stat.links() <= 2 && self.is_empty(fd)?),
+            _ => Ok(stat.links() <= 1),
+        }
+    }
+
+    fn is_empty(&self, dir: &OwnedFd) -> Result<bool, Status> {
+        let fd = self.proc.reopen(dir.as_fd(), OFlags::DIRECTORY).map_err(status)?;
+        let mut buffer = [MaybeUninit::uninit(); 1024];
+        let mut entries = RawDir::new(fd, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(status)?;
+            if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Finishes something new: the attributes that making it could not set. If they cannot be set

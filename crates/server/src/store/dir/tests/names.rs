@@ -1,6 +1,6 @@
 //! Making, removing and moving names.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
 
@@ -36,6 +36,33 @@ fn every_kind_of_file_is_made_found_and_removed() {
         }
         block_on(at.store.remove_dir(&ME, &root, b"dir")).result.unwrap();
         assert_eq!(fs::read_dir(at.path("")).unwrap().count(), 0);
+    });
+}
+
+/// Who may write to a directory can put something else under a name before it is found by that.
+#[test]
+fn what_somebody_has_put_where_a_directory_was_made_gets_no_mode_of_it() {
+    each_kind(|at| {
+        let tree = &at.store.tree;
+        let dir = tree.object(&at.root()).unwrap();
+        let name = |name: &'static str| beneath::Component::new(name.as_bytes());
+        let made = |kind, at_name| {
+            let set = mode(0o777);
+            tree.made_node(&ME, &dir, name(at_name).unwrap(), kind, &set).map(|_| ())
+        };
+        let private = fs::Permissions::from_mode(0o700);
+        fs::create_dir(at.path("full")).unwrap();
+        fs::write(at.path("full/secret"), "secret").unwrap();
+        fs::write(at.path("file"), "secret").unwrap();
+        for path in ["full", "file"] {
+            fs::set_permissions(at.path(path), private.clone()).unwrap();
+            assert_eq!(made(FileKind::Directory, path), Err(Status::Exists));
+            assert_eq!(fs::metadata(at.path(path)).unwrap().mode() & 0o777, 0o700, "{path}");
+        }
+        fs::create_dir(at.path("new")).unwrap();
+        fs::set_permissions(at.path("new"), private).unwrap();
+        assert_eq!(made(FileKind::Directory, "new"), Ok(()));
+        assert_eq!(fs::metadata(at.path("new")).unwrap().mode() & 0o777, 0o777);
     });
 }
 
