@@ -7,18 +7,20 @@
 //! for [`IDLE_MAX`] is closed.
 
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use perf::units::Nanos;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 
 pub const LINE_BYTES_MAX: usize = 8 << 10;
 pub const CONNECTIONS_MAX: usize = 16;
+/// Connections that wait to be accepted; as many as there may be.
+const BACKLOG: u32 = 16;
 /// Until the next line is there.
 pub const IDLE_MAX: Nanos = Nanos::from_secs(60);
 /// Until an answer is taken.
@@ -59,16 +61,16 @@ impl Listener {
     /// # Errors
     /// The system's: there is something else of that name, or the directory is not writable.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        let bound = match UnixListener::bind(path) {
+        let bound = match bind_private(path) {
             Err(cause) if cause.kind() == io::ErrorKind::AddrInUse && is_left_behind(path) => {
                 std::fs::remove_file(path)?;
-                UnixListener::bind(path)?
+                bind_private(path)?
             }
             bound => bound?,
         };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let inner = bound.listen(BACKLOG)?;
         let inode = std::fs::symlink_metadata(path)?.ino();
-        Ok(Self { inner: bound, path: path.to_owned(), inode })
+        Ok(Self { inner, path: path.to_owned(), inode })
     }
 
     /// Answers requests until dropped.
@@ -105,8 +107,16 @@ impl Drop for Listener {
     }
 }
 
-/// Whether root or our own user has connected: others could in the moment between the making of
-/// the socket and of its permissions.
+/// A socket that has its mode when its name is there: Linux takes it from the socket that is bound.
+/// Set by the name, it would be set of whatever somebody has put there.
+fn bind_private(path: &Path) -> io::Result<UnixSocket> {
+    let socket = UnixSocket::new_stream()?;
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(0o600))?;
+    socket.bind(path)?;
+    Ok(socket)
+}
+
+/// Whether root or our own user has connected: a directory's default ACL may let others.
 fn is_ours(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == own)
@@ -253,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_has_its_mode_from_when_it_has_its_name() {
+        let folder = std::env::temp_dir().join(format!("nfskit-bound-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let own = path.clone();
+        let bound = crate::runtime::block_on(async move { bind_private(&own).map(drop) });
+        bound.unwrap().unwrap();
+        let mode = std::fs::metadata(path).unwrap().mode();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
     fn a_socket_is_asked_and_leaves_nothing_behind() {
         let folder = std::env::temp_dir().join(format!("nfskit-control-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -264,7 +287,7 @@ mod tests {
             let clock = Clock::real();
             let listener = Listener::bind(&own).unwrap();
             assert!(Listener::bind(&own).is_err(), "somebody listens there");
-            let mode = std::fs::metadata(&own).unwrap().permissions().mode();
+            let mode = std::fs::metadata(&own).unwrap().mode();
             assert_eq!(mode & 0o777, 0o600);
             let serving = clock.clone();
             let task = clock.spawn(async move { listener.serve(serving, echo).await });
