@@ -236,9 +236,14 @@ impl<S: Store> Inner<S> {
             let owner = Caller { uid: after.uid, gid: after.gid, gids: Vec::new() };
             for caller in [&entry.caller, &owner] {
                 let back = self.store.set_attr(caller, target, set, Some(after.changed)).await;
-                if let (Ok(()), Some(attr)) = (back.result, back.wcc.after) {
-                    after = attr;
-                    break;
+                match (back.result, back.wcc.after) {
+                    (Ok(()), Some(attr)) => {
+                        after = attr;
+                        break;
+                    }
+                    // Another WRITE has failed meanwhile, and does the same.
+                    (Err(Status::NotSync), _) => return,
+                    _ => {}
                 }
             }
         }

@@ -58,40 +58,39 @@ impl<S: Store> Inner<S> {
             }
         };
         // A file that is there already is cut here, after what is on its way to it.
-        let (there, size) = match how {
+        let (there, cut) = match how {
             CreateHow::Unchecked(set) => {
-                (CreateHow::Unchecked(SetAttr { size: None, ..set }), set.size)
+                (CreateHow::Unchecked(SetAttr { size: None, ..set }), set.size.map(|_| set))
             }
             how => (how, None),
         };
         let store = async |dir: Handle| self.store.create(caller, &dir, name, there).await;
-        let made = self.make(caller, dir, name, wanted, store).await;
-        match size {
-            Some(size) => self.with_size(caller, made, size).await,
-            None => made,
-        }
+        let Changed { wcc, result } = self.make(caller, dir, name, wanted, store).await;
+        let result = match (result, cut) {
+            (Ok(node), Some(set)) => self.with_size(caller, node, &set).await,
+            (result, _) => result,
+        };
+        Changed { wcc, result }
     }
 
-    /// A file that is to have a size when its CREATE is answered.
+    /// A file that is to have a size when its CREATE is answered, if the caller may give it that.
     async fn with_size(
         &self,
         caller: &Caller,
-        Changed { wcc, result }: Changed<StoreNode>,
-        size: u64,
-    ) -> Changed<StoreNode> {
-        let sized = async |node: StoreNode| {
-            if node.attr.size == size {
-                return Ok(node);
-            }
-            let set = SetAttr { size: Some(size), ..SetAttr::default() };
-            self.set_attr(caller, &node.handle, set, None).await.result?;
-            Ok(StoreNode { attr: self.attr(caller, &node.handle).await?, ..node })
-        };
-        let result = match result {
-            Ok(node) => sized(node).await,
-            Err(status) => Err(status),
-        };
-        Changed { wcc, result }
+        node: StoreNode,
+        set: &SetAttr,
+    ) -> Result<StoreNode, Status> {
+        // What somebody else owns is not new.
+        let may_be_new = [0, node.attr.uid].contains(&caller.uid);
+        if may_be_new && set.size == Some(node.attr.size) {
+            return Ok(node);
+        }
+        // What is new has the time that it was given.
+        let is_given = set.modified == SetTime::To(node.attr.modified);
+        let modified = if is_given { set.modified } else { SetTime::Keep };
+        let set = SetAttr { size: set.size, modified, ..SetAttr::default() };
+        self.set_attr(caller, &node.handle, set, None).await.result?;
+        Ok(StoreNode { attr: self.attr(caller, &node.handle).await?, ..node })
     }
 
     pub(super) async fn make_dir(

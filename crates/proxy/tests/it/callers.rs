@@ -53,6 +53,11 @@ fn what_is_created_over_a_file_with_bytes_on_their_way_is_cut_after_them() {
             let files = &*stage.origin.files;
             assert_eq!(read(files, &files.root(), "file").await, "", "at the origin, by {by}");
         }
+        let shut = SetAttr { mode: Some(0o644), ..SetAttr::default() };
+        proxy.set_attr(&root(), &file, shut, None).await.result.unwrap();
+        let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
+        let refused = proxy.create(&user, &top, b"file", how).await.result;
+        assert_eq!(refused.unwrap_err(), Status::Access, "though there is nothing to cut");
     });
 }
 
