@@ -53,8 +53,12 @@ pub enum OpenError {
     NotOurs { path: PathBuf, uid: u32 },
     #[error("{} may be written to by others (mode {mode:o})", path.display())]
     Open { path: PathBuf, mode: u32 },
+    #[error("{} is a symbolic link", path.display())]
+    Link { path: PathBuf },
     #[error("{} has other files in it, and no cache", path.display())]
     NoCache { path: PathBuf },
+    #[error("{} is empty: it is no cache yet", path.display())]
+    Empty { path: PathBuf },
     #[error("{} is a cache of version {found}, and this program has version {VERSION}",
         path.display())]
     Version { path: PathBuf, found: String },
@@ -230,7 +234,11 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
         })?;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    let dir =
+        rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match path.is_symlink() {
+            true => OpenError::Link { path: path.to_owned() },
+            false => failed(errno),
+        })?;
     is_ours(&dir, path)?;
     match read_text(dir.as_fd(), MARKER, TEXT_BYTES_MAX).map_err(failed)? {
         Some(text) => {
@@ -246,8 +254,11 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
         None => {
             let is_empty =
                 names(dir.as_fd()).map_err(failed)?.iter().all(|name| name == "lost+found");
-            if !makes || !is_empty {
+            if !is_empty {
                 return Err(OpenError::NoCache { path: path.to_owned() });
+            }
+            if !makes {
+                return Err(OpenError::Empty { path: path.to_owned() });
             }
             let text = format!("nfskit cache {VERSION}\n");
             write_text(dir.as_fd(), MARKER, &text).map_err(failed)?;

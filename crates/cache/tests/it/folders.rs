@@ -93,6 +93,9 @@ fn what_is_no_cache_or_another_version_is_refused_and_left_alone() {
     fs::write(base.path().join("precious"), "x").unwrap();
     assert!(matches!(open(base.path(), "a"), Err(OpenError::NoCache { .. })));
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+    fs::create_dir(base.path().join("empty")).unwrap();
+    let empty = cache::place::open_base(&base.path().join("empty"), false);
+    assert!(matches!(empty, Err(OpenError::Empty { .. })));
     let dir = base.path().join("cache");
     filled(&dir);
     fs::write(dir.join("nfskit-cache"), "nfskit cache 2\n").unwrap();
@@ -107,7 +110,7 @@ fn what_others_may_write_to_and_links_are_refused() {
     let dir = base.path().join("cache");
     filled(&dir);
     symlink(&dir, base.path().join("link")).unwrap();
-    assert!(matches!(open(&base.path().join("link"), "a"), Err(OpenError::System { .. })));
+    assert!(matches!(open(&base.path().join("link"), "a"), Err(OpenError::Link { .. })));
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
     let error = open(&dir, "nfs://one/x").unwrap_err();
     assert!(matches!(error, OpenError::Open { mode: 0o777, .. }), "{error}");

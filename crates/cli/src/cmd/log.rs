@@ -115,7 +115,9 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
     };
     let options =
         DirOptions { write_log: Some(log), ..served::dir_options(CommitMode::Concurrent) };
-    let store = served::open(dir, &options).map_err(cannot_open)?;
+    let store = served::open(dir, &options).map_err(|why| {
+        cannot_open(why.replacen("cannot serve", "nothing is brought to its place in", 1))
+    })?;
     let recovered = store.recovered().unwrap_or_default();
     Ok((store, recovered))
 }

@@ -197,6 +197,13 @@ fn a_log_where_clients_could_write_or_without_a_disk_is_refused() {
     let inside = places.data().join("log");
     let told = places.refused(&["--write-log", inside.to_str().unwrap()]);
     told.complains(3, &["clients could change it"]);
+    // However it is written.
+    fs::write(&inside, "").unwrap();
+    let link = places.folder.path().join("link");
+    std::os::unix::fs::symlink(&inside, &link).unwrap();
+    let told = places.refused(&["--write-log", link.to_str().unwrap()]);
+    told.complains(3, &["clients could change it"]);
+    fs::remove_file(&inside).unwrap();
     let log = places.log();
     let log = log.to_str().unwrap();
     run(["serve", "mem:", "--write-log", log]).complains(2, &["mem:"]);
@@ -365,7 +372,9 @@ fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_it_was_told() {
             assert_eq!(outcome, Ok(()));
             client.writes(file, b"the fourth does not look for one");
             served.program.signal(Signal::TERM);
-            assert_eq!(served.program.finish().code, Some(0));
+            let ended = served.program.finish();
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            assert!(ended.stderr.contains("files are synced, as without a log"), "{ended:?}");
         } else {
             assert_eq!(outcome, Err(NfsStat3::Jukebox));
             let ended = served.program.finish();

@@ -76,7 +76,8 @@ pub fn unusable(error: OpenError) -> Failure {
         OpenError::ReadOnly { .. } => "a directory on a disk that can be written to".to_owned(),
         OpenError::NotOurs { .. } => "a directory of your own".to_owned(),
         OpenError::Open { path, .. } => format!("chmod go-w {}", path.display()),
-        OpenError::NoCache { .. } => {
+        OpenError::Link { .. } => "the directory that it leads to".to_owned(),
+        OpenError::NoCache { .. } | OpenError::Empty { .. } => {
             "the directory of a cache; for a new one, one that is empty or not there yet".to_owned()
         }
         OpenError::Version { path, .. } => {

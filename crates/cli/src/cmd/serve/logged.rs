@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use harness::exit::Failure;
-use harness::served;
+use harness::{output, served};
 use server::store::dir::DirStore;
 use server::store::dir::write_log::GivenUp;
 use server::store::sim::LogSpec;
@@ -47,11 +47,11 @@ fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
 fn is_inside(log: &Path, store: &str) -> bool {
     let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
     let real = |path: &Path| std::fs::canonicalize(path).ok();
-    match (real(parent.unwrap_or_else(|| Path::new("."))), real(Path::new(store))) {
-        (Some(parent), Some(dir)) => parent.starts_with(dir),
-        // What is not there cannot be served, or no log be made there.
-        _ => false,
-    }
+    // What is not there cannot be served, or no log be made there.
+    let Some(dir) = real(Path::new(store)) else { return false };
+    // Where the log is, and where a link of its name leads.
+    let places = [real(parent.unwrap_or_else(|| Path::new("."))), real(log)];
+    places.into_iter().flatten().any(|place| place.starts_with(&dir))
 }
 
 fn is_emulated(log: &Path) -> bool {
@@ -91,6 +91,16 @@ pub(super) fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failur
 pub(super) async fn stopped(log_failure: LogFailure, store: &DirStore) -> Failure {
     let given_up = store.log_given_up().await;
     if log_failure == LogFailure::Degrade {
+        output::say(match given_up {
+            GivenUp::InPlace => {
+                "the write log cannot be written; what it held is in its place, and from now on \
+                 files are synced, as without a log"
+            }
+            GivenUp::Needed => {
+                "the write log cannot be written, and not all that it holds could be brought to \
+                 its place: keep it for the next start; calls of files that cannot be synced fail"
+            }
+        });
         return std::future::pending().await;
     }
     match given_up {
