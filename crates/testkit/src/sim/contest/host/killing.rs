@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use net::clock::Group;
 
-use super::{Host, Kernel, Kind};
+use super::kernel::Kernel;
+use super::{Host, Kind};
 use crate::sim::client::unless_killed;
 
 /// How a process ends.

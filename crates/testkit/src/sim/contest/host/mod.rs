@@ -1,16 +1,12 @@
 //! A host of a contest: by single calls, with a mounted file system and a kernel above it, or the
 //! real thing, a folder that the kernel has mounted.
-//!
-//! The kernel is as simple as it can be and still believe the replies of `nfskit mount`: it keeps a
-//! file's size and pages for as long as the file has the version with which it was found, and
-//! writes go to both. What it keeps and should not shows in what programs read.
 
 mod closing;
+mod kernel;
 mod killing;
 mod locking;
 mod restarting;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -18,8 +14,8 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use client::cache::attributes::Version;
 use client::error::Error;
+use client::files;
 use client::files::open::{Mode, Open};
-use client::files::{self, Found};
 use client::session::Session;
 use client::write_behind;
 use net::clock::Clock;
@@ -29,6 +25,7 @@ use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
 use self::closing::Silent;
+use self::kernel::Kernel;
 use self::locking::Tables;
 use self::restarting::Mounted;
 use super::folder::{self, Folder};
@@ -110,81 +107,6 @@ enum Kind {
         silent: Silent,
     },
     Folder(Folder),
-}
-
-#[derive(Default)]
-struct Kernel {
-    /// Never walked: only looked up.
-    nodes: HashMap<FileHandle, Node>,
-    /// Nodes that were made and changes of their data.
-    changes: u64,
-}
-
-struct Node {
-    version: Version,
-    size: u64,
-    pages: Option<Vec<u8>>,
-    /// Which change of all it was that made it or its data so: what was read before is not kept,
-    /// nor of a node that was forgotten and named again.
-    changed: u64,
-}
-
-impl Kernel {
-    fn next(&mut self) -> u64 {
-        self.changes += 1;
-        self.changes
-    }
-
-    /// A reply names a file.
-    fn named(&mut self, found: &Found) {
-        let Found { handle, attributes, version } = *found;
-        if self.node(&handle, Some(version)).is_none() {
-            let changed = self.next();
-            self.nodes
-                .insert(handle, Node { version, size: attributes.size, pages: None, changed });
-        }
-    }
-
-    fn node(&mut self, file: &FileHandle, version: Option<Version>) -> Option<&mut Node> {
-        self.nodes.get_mut(file).filter(|node| Some(node.version) == version)
-    }
-
-    /// A program begins to write.
-    fn writes(&mut self, file: &FileHandle, version: Option<Version>) {
-        let changed = self.next();
-        if let Some(node) = self.node(file, version) {
-            node.changed = changed;
-        }
-    }
-
-    /// A program has written through a descriptor of a version.
-    fn wrote(&mut self, file: &FileHandle, version: Option<Version>, at: u64, data: &[u8]) {
-        let changed = self.next();
-        let Some(node) = self.node(file, version) else {
-            // By an older node: what the newer one has is of before.
-            self.nodes.remove(file);
-            return;
-        };
-        node.changed = changed;
-        let end = at + data.len() as u64;
-        node.size = node.size.max(end);
-        if let Some(pages) = &mut node.pages {
-            let from = usize::try_from(at).unwrap_or(usize::MAX);
-            let until = from.saturating_add(data.len());
-            pages.resize(pages.len().max(until), 0);
-            pages[from..until].copy_from_slice(data);
-        }
-    }
-
-    /// A program cuts a file through a descriptor of a version: before it is done, so that nobody
-    /// keeps what he reads meanwhile, and then.
-    fn cut(&mut self, file: &FileHandle, version: Option<Version>) {
-        let changed = self.next();
-        match self.node(file, version) {
-            Some(node) => *node = Node { size: 0, pages: None, changed, ..*node },
-            None => drop(self.nodes.remove(file)),
-        }
-    }
 }
 
 /// A file that is open for writing.

@@ -10,8 +10,9 @@ use client::session::Session;
 use net::clock::{Clock, Group};
 use parking_lot::Mutex;
 
+use super::kernel::Kernel;
 use super::killing::Ends;
-use super::{Host, Kernel, Kind};
+use super::{Host, Kind};
 use crate::sim::{Planted, on_disk};
 
 /// Every so manieth time that something begins on an idle host.
