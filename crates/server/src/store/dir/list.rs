@@ -112,7 +112,7 @@ impl Tree {
         while let Some(entry) = entries.next().filter(|_| !listing.is_too_long()) {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
-            let inode = self.fileid(dir, name, entry.ino());
+            let inode = self.fileid(dir, name, entry.ino(), None);
             match lasting {
                 true => listing.push(inode, entry.next_entry_cookie(), name),
                 false => sorted.push(name, inode),
@@ -197,12 +197,7 @@ impl Tree {
         for Named { cookie, name, inode } in entries {
             let node = from.with_nodes.then(|| self.entry_node(dir, &name)).flatten();
             let node = node.map(|(node, _)| node);
-            let inode = match &node {
-                Some(node) => node.attr.fileid,
-                None if inode == UNKNOWN_INODE => self.looked_up(dir, &name).unwrap_or(inode),
-                None => inode,
-            };
-            let fileid = self.fileid(dir, &name, inode);
+            let fileid = self.fileid(dir, &name, inode, node.as_ref());
             if !sink(Entry { fileid, name: &name, cookie, node }) {
                 return Ok(MORE);
             }
@@ -226,13 +221,9 @@ impl Tree {
 
     fn entry<'a>(&self, dir: &Object, raw: &'a RawDirEntry<'a>, with_node: bool) -> Entry<'a> {
         let name = raw.file_name().to_bytes();
-        let node = with_node.then(|| self.entry_node(dir, name)).flatten();
-        Entry {
-            fileid: self.fileid(dir, name, raw.ino()),
-            name,
-            cookie: raw.next_entry_cookie(),
-            node: node.map(|(node, _)| node),
-        }
+        let node = with_node.then(|| self.entry_node(dir, name)).flatten().map(|(node, _)| node);
+        let fileid = self.fileid(dir, name, raw.ino(), node.as_ref());
+        Entry { fileid, name, cookie: raw.next_entry_cookie(), node }
     }
 
     /// The number of a file whose directory does not have it.
@@ -248,10 +239,15 @@ impl Tree {
         Some(stat.attr().fileid)
     }
 
-    /// Above the root is the root.
-    fn fileid(&self, dir: &Object, name: &[u8], inode: u64) -> u64 {
-        let above_root = name == b".." && dir.handle == self.root.handle;
-        if above_root { self.root_identity.inode } else { inode }
+    /// The number of a file by the entry of it, which has none on some file systems. Above the root
+    /// is the root.
+    fn fileid(&self, dir: &Object, name: &[u8], inode: u64, node: Option<&Node>) -> u64 {
+        match node {
+            _ if name == b".." && dir.handle == self.root.handle => self.root_identity.inode,
+            Some(node) => node.attr.fileid,
+            None if inode == UNKNOWN_INODE => self.looked_up(dir, name).unwrap_or(inode),
+            None => inode,
+        }
     }
 
     /// `None` for what vanished since, for mount points, and for `..` of a deep directory. With its
