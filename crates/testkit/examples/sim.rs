@@ -64,14 +64,54 @@ struct Arguments {
     plan: Option<PathBuf>,
     planted: Vec<Planted>,
     jobs: Option<usize>,
-    contest: bool,
-    kills: bool,
+    scenario: Scenario,
     live: Vec<Mount>,
     server: Option<PathBuf>,
     may_be_full: bool,
     twice: bool,
     verbose: bool,
     print: bool,
+}
+
+/// What seeds stand for: each has more in it than the one before.
+#[derive(Clone, Copy, Default, Eq, Ord, PartialEq, PartialOrd)]
+enum Scenario {
+    /// Faults under clients, each of which has files of its own.
+    #[default]
+    Faults,
+    /// Clients that compete.
+    Contest,
+    /// The same, killed while they fill their caches.
+    Kills,
+}
+
+impl Scenario {
+    /// The one in which a mistake shows.
+    fn of(planted: Planted) -> Self {
+        match () {
+            () if planted.is_of_kills() => Self::Kills,
+            () if planted.is_of_contests() => Self::Contest,
+            () => Self::Faults,
+        }
+    }
+
+    /// The plan that a seed stands for.
+    fn plan(self, seed: u64) -> Plan {
+        match self {
+            Self::Faults => Plan::generate(seed),
+            Self::Contest => Plan::contest(seed),
+            Self::Kills => Plan::kills_in_contest(seed),
+        }
+    }
+
+    /// As the command line has it.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Faults => "",
+            Self::Contest => " --contest",
+            Self::Kills => " --kills",
+        }
+    }
 }
 
 /// Sums over all runs.
@@ -117,8 +157,8 @@ fn arguments() -> Result<Arguments, String> {
                 }
             }
             "--jobs" => arguments.jobs = usize::try_from(number(value()?)?).ok(),
-            "--contest" => arguments.contest = true,
-            "--kills" => (arguments.contest, arguments.kills) = (true, true),
+            "--contest" => arguments.scenario = Scenario::Contest,
+            "--kills" => arguments.scenario = Scenario::Kills,
             "--live" | "--live-unremembering" => {
                 let mount = Mount { path: value()?.into(), remembers: word == "--live" };
                 arguments.live.push(mount);
@@ -149,7 +189,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         };
     }
     if let (Some(seed), true, []) = (arguments.seed, arguments.print, &*arguments.planted) {
-        print!("{}", arguments.plan_of(seed));
+        print!("{}", arguments.scenario.plan(seed));
         return Ok(());
     }
     if !arguments.print {
@@ -203,10 +243,12 @@ fn run_planted(arguments: &Arguments, options: Options) -> Result<(), String> {
     let first = arguments.seed.unwrap_or_else(fresh);
     let mut missed = Vec::new();
     for &planted in &arguments.planted {
-        let kills = arguments.kills || planted.is_of_kills();
-        let contest = arguments.contest || planted.is_of_contests() || kills;
-        let arguments = &Arguments { contest, kills, planted: Vec::new(), ..arguments.clone() };
-        let most = if contest { PLANTED_IN_CONTESTS_MAX } else { PLANTED_MAX };
+        let scenario = arguments.scenario.max(Scenario::of(planted));
+        let arguments = &Arguments { scenario, planted: Vec::new(), ..arguments.clone() };
+        let most = match scenario {
+            Scenario::Faults => PLANTED_MAX,
+            Scenario::Contest | Scenario::Kills => PLANTED_IN_CONTESTS_MAX,
+        };
         let count = arguments.count.unwrap_or(most);
         let (name, options) = (planted.name(), Options { planted: Some(planted), ..options });
         println!("sim: {name}: at most {count} seeds from {first}");
@@ -253,7 +295,7 @@ fn run_seeds(
                     }
                     // A run that is not the same twice shows soon.
                     let twice = arguments.twice || seed.is_multiple_of(10);
-                    let report = run_plan(&arguments.plan_of(seed), twice, options);
+                    let report = run_plan(&arguments.scenario.plan(seed), twice, options);
                     if options.is_verbose {
                         report.lines.iter().for_each(|line| println!("{line}"));
                         println!("digest {:016x}", report.digest);
@@ -275,17 +317,6 @@ fn run_seeds(
     failed.into_inner().expect("nobody panics with it")
 }
 
-impl Arguments {
-    /// The plan that a seed stands for.
-    fn plan_of(&self, seed: u64) -> Plan {
-        match (self.contest, self.kills) {
-            (_, true) => Plan::kills_in_contest(seed),
-            (true, false) => Plan::contest(seed),
-            (false, false) => Plan::generate(seed),
-        }
-    }
-}
-
 fn run_plan(plan: &Plan, twice: bool, options: Options) -> Report {
     let mut report = sim::run(plan, options);
     if twice && report.failure.is_none() {
@@ -300,7 +331,7 @@ fn run_plan(plan: &Plan, twice: bool, options: Options) -> Report {
 
 /// Makes the plan smaller, keeps it, and says how to see it again.
 fn explain(arguments: &Arguments, seed: u64, failure: &Failure, options: Options) -> String {
-    let (plan, twice) = (arguments.plan_of(seed), arguments.twice);
+    let (plan, twice) = (arguments.scenario.plan(seed), arguments.twice);
     eprintln!("seed {seed} failed: {failure}\nmaking the plan smaller ...");
     let begun = Instant::now();
     // Whoever runs the smaller ones must see what was seen.
@@ -324,11 +355,7 @@ fn explain(arguments: &Arguments, seed: u64, failure: &Failure, options: Options
     let path = folder.join(format!("{seed}.plan"));
     let text = format!("# seed {seed}{same}: {last}\n{}", shrunk.plan);
     let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
-    let contest = match (arguments.contest, arguments.kills) {
-        (_, true) => " --kills",
-        (true, false) => " --contest",
-        (false, false) => "",
-    };
+    let scenario = arguments.scenario.option();
     let replay = match kept {
         Ok(()) => format!("cargo xtask sim --plan {}{same} --verbose", path.display()),
         Err(error) => format!("(the plan could not be kept: {error})"),
@@ -336,7 +363,7 @@ fn explain(arguments: &Arguments, seed: u64, failure: &Failure, options: Options
     let count = if options.planted.is_some() { " --count 1" } else { "" };
     format!(
         "{text}\nseed {seed}: {failure}\nin the smaller plan ({} steps of {}): {last}\n\
-         see it again:  cargo xtask sim{contest} --seed {seed}{count}{same} --verbose\n     \
+         see it again:  cargo xtask sim{scenario} --seed {seed}{count}{same} --verbose\n     \
          or:       {replay}",
         shrunk.plan.steps.len(),
         plan.steps.len(),
@@ -384,7 +411,7 @@ fn run_kept() -> Result<(), String> {
         let seed = line.split_whitespace().next().and_then(|seed| seed.parse().ok());
         let seed = seed.ok_or_else(|| format!("crates/testkit/seeds: {line:?} has no seed"))?;
         let arguments = Arguments { twice: true, ..Arguments::default() };
-        let report = run_plan(&arguments.plan_of(seed), true, Options::default());
+        let report = run_plan(&arguments.scenario.plan(seed), true, Options::default());
         if let Some(failure) = report.failure {
             return Err(explain(&arguments, seed, &failure, Options::default()));
         }
