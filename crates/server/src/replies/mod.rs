@@ -21,6 +21,7 @@
 
 mod cache;
 mod doubt;
+mod file;
 mod recorded;
 mod slots;
 
@@ -41,7 +42,7 @@ use self::cache::{Cache, Counts, KEPT_MAX, Key, Known};
 pub(crate) use self::doubt::Doubt;
 pub use self::recorded::Recorded;
 pub(crate) use self::recorded::{Outcome, Recording};
-use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
+use self::slots::{Slot, Slots};
 use crate::metrics::{MonotonicClock, Reading};
 use crate::siphash::siphash;
 use crate::types::Time;
@@ -299,10 +300,7 @@ impl Claim<'_> {
         let mut bytes = reply.head.clone();
         bytes.extend_from_slice(&reply.payload);
         if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
-            match bytes.len() <= REPLY_BYTES_MAX {
-                true => slots.answer(slot, &self.key, self.since, &bytes),
-                false => slots.release(slot),
-            }
+            slots.answer(slot, &bytes);
         }
         self.cache.lock().answered(self.key, self.came + KEPT_MAX, Bytes::from(bytes));
     }

@@ -1,19 +1,22 @@
 //! The reply cache's memory across the death of the process: a file of slots.
 //!
-//! A slot is written when a call is claimed, and again with the reply. Both are plain writes: the
-//! page cache keeps them when the process is killed, and that is all they are for. After a loss of
-//! power the file may say less than was answered, which is what a server without it would know.
+//! A slot is written when a call is claimed, and its second part with the reply. Both go to the
+//! page cache ([`FileBytes`]), which has them when the process is killed, and that is all they are
+//! for. After a loss of power the file may say less than was answered, which is what a server
+//! without it would know.
 //!
 //! ```text
-//!   slot, 512 bytes: | seal 8 | sequence 8 | state 1 | reply len 2 | client 16 |
-//!                    | xid, program, version, procedure 4 each | checksum 8 |
-//!                    | claimed at: secs 8, nanos 4 | reply |
+//!   slot, 512 bytes: | seal 8 | sequence 8 | client 16 | xid, program, version, procedure 4 each |
+//!                    | checksum 8 | claimed at: secs 8, nanos 4 | zeros 4 |
+//!                    | seal 8 | sequence 8 | reply len 2 | reply |
 //! ```
 //!
-//! Slots are used in turn; the oldest is overwritten, except while its call is in progress. A slot
-//! whose seal does not fit is empty: half written, or of another version.
+//! Slots are used in turn; the oldest is overwritten, except while its call is in progress. Either
+//! part counts only if its seal fits, and a reply if it has its claim's sequence: a process that is
+//! killed while it writes a reply leaves a call in doubt, and no half of a reply. A slot whose first
+//! seal does not fit is empty: half written, or of another version.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -23,25 +26,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use super::cache::Key;
+use super::file::FileBytes;
 use super::recorded::octets;
 use crate::siphash::siphash;
 use crate::types::Time;
 
 const SLOT_BYTES: usize = 512;
-const HEAD_BYTES: usize = 71;
+const SEAL_BYTES: usize = 8;
+const CLAIM_BYTES: usize = 68;
+const REPLY_AT: usize = 72;
+const REPLY_HEAD_BYTES: usize = SEAL_BYTES + 8 + 2;
 
 /// The longest reply that is kept.
-pub(super) const REPLY_BYTES_MAX: usize = SLOT_BYTES - HEAD_BYTES;
+const REPLY_BYTES_MAX: usize = SLOT_BYTES - REPLY_AT - REPLY_HEAD_BYTES;
 
 /// Not a secret: it tells this layout's slots from other bytes.
-const SEAL_KEY: [u8; 16] = *b"nfskit replies 1";
-
-const CLAIMED: u8 = 1;
-const ANSWERED: u8 = 2;
+const SEAL_KEY: [u8; 16] = *b"nfskit replies 2";
 
 #[derive(Debug)]
 pub(super) struct Slots {
-    file: File,
+    bytes: FileBytes,
     busy: Vec<AtomicBool>,
     next: AtomicUsize,
     sequence: AtomicU64,
@@ -50,7 +54,10 @@ pub(super) struct Slots {
 
 /// A slot that is held while its call is in progress.
 #[derive(Debug)]
-pub(super) struct Slot(usize);
+pub(super) struct Slot {
+    at: usize,
+    sequence: u64,
+}
 
 /// What a slot held at the start.
 #[derive(Debug, Eq, PartialEq)]
@@ -69,11 +76,12 @@ impl Slots {
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        file.set_len(offset(count))?;
+        let len = count * SLOT_BYTES;
+        file.set_len(len as u64)?;
         let mut kept = Vec::new();
         for at in 0..count {
             let mut slot = [0; SLOT_BYTES];
-            file.read_exact_at(&mut slot, offset(at))?;
+            file.read_exact_at(&mut slot, (at * SLOT_BYTES) as u64)?;
             kept.extend(SlotRecord::read(&slot, at));
         }
         kept.sort_unstable_by_key(|kept| kept.sequence);
@@ -81,7 +89,7 @@ impl Slots {
         // The turn goes on where it ended, so that the oldest is overwritten first.
         let next = kept.last().map_or(0, |last| last.slot + 1);
         let slots = Self {
-            file,
+            bytes: FileBytes::of(file, len),
             busy: (0..count).map(|_| AtomicBool::new(false)).collect(),
             next: AtomicUsize::new(next),
             sequence: AtomicU64::new(sequence),
@@ -91,45 +99,41 @@ impl Slots {
     }
 
     /// None when all are held, or the file cannot be written: then the call is not remembered.
-    pub(super) fn claim(&self, key: &Key, at: Time) -> Option<Slot> {
-        let slot = (0..self.busy.len()).find_map(|_| {
+    pub(super) fn claim(&self, key: &Key, claimed_at: Time) -> Option<Slot> {
+        let at = (0..self.busy.len()).find_map(|_| {
             let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.busy.len();
-            (!self.busy[turn].swap(true, Ordering::Acquire)).then_some(Slot(turn))
+            (!self.busy[turn].swap(true, Ordering::Acquire)).then_some(turn)
         })?;
-        if self.write(&slot, key, at, None) {
+        let slot = Slot { at, sequence: self.sequence.fetch_add(1, Ordering::Relaxed) };
+        if self.put(&slot, 0, &claim(slot.sequence, key, claimed_at)) {
             return Some(slot);
         }
         self.release(slot);
         None
     }
 
-    pub(super) fn answer(&self, slot: Slot, key: &Key, at: Time, reply: &[u8]) {
-        self.write(&slot, key, at, Some(reply));
+    /// Of a reply that is longer than [`REPLY_BYTES_MAX`] only the claim stays.
+    pub(super) fn answer(&self, slot: Slot, reply: &[u8]) {
+        let mut bytes = [0; REPLY_HEAD_BYTES + REPLY_BYTES_MAX];
+        if let Some(len) = answer(&mut bytes, slot.sequence, reply) {
+            self.put(&slot, REPLY_AT, &bytes[..len]);
+        }
         self.release(slot);
     }
 
     /// Keeps what the slot says.
-    pub(super) fn release(&self, Slot(at): Slot) {
-        self.busy[at].store(false, Ordering::Release);
+    pub(super) fn release(&self, slot: Slot) {
+        self.busy[slot.at].store(false, Ordering::Release);
     }
 
     /// Empties a slot: the call was not executed.
     pub(super) fn clear(&self, slot: Slot) {
-        self.put(&slot, &[0; HEAD_BYTES]);
+        self.put(&slot, 0, &[0; CLAIM_BYTES]);
         self.release(slot);
     }
 
-    fn write(&self, slot: &Slot, key: &Key, at: Time, reply: Option<&[u8]>) -> bool {
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let mut bytes = [0; SLOT_BYTES];
-        match encode(&mut bytes, sequence, key, at, reply) {
-            Some(len) => self.put(slot, &bytes[..len]),
-            None => false,
-        }
-    }
-
-    fn put(&self, slot: &Slot, bytes: &[u8]) -> bool {
-        let written = self.file.write_all_at(bytes, offset(slot.0)).is_ok();
+    fn put(&self, slot: &Slot, offset: usize, bytes: &[u8]) -> bool {
+        let written = self.bytes.put(slot.at * SLOT_BYTES + offset, bytes).is_ok();
         if !written {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
@@ -142,51 +146,53 @@ impl Slots {
     }
 }
 
-fn offset(slot: usize) -> u64 {
-    (slot * SLOT_BYTES) as u64
+/// The first part of a slot.
+fn claim(sequence: u64, key: &Key, claimed_at: Time) -> [u8; CLAIM_BYTES] {
+    let mut bytes = [0; CLAIM_BYTES];
+    let mut at = SEAL_BYTES;
+    let mut put = |field: &[u8]| {
+        bytes[at..][..field.len()].copy_from_slice(field);
+        at += field.len();
+    };
+    put(&sequence.to_le_bytes());
+    put(&octets(key.client));
+    for number in [key.xid, key.program, key.version, key.procedure] {
+        put(&number.to_le_bytes());
+    }
+    put(&key.checksum.to_le_bytes());
+    put(&claimed_at.secs.to_le_bytes());
+    put(&claimed_at.nanos.to_le_bytes());
+    seal(&mut bytes);
+    bytes
 }
 
-fn encode(
-    slot: &mut [u8; SLOT_BYTES],
-    sequence: u64,
-    key: &Key,
-    at: Time,
-    reply: Option<&[u8]>,
-) -> Option<usize> {
-    let state = if reply.is_some() { ANSWERED } else { CLAIMED };
-    let reply = reply.unwrap_or_default();
-    let client = octets(key.client);
-    let mut bytes = Vec::with_capacity(SLOT_BYTES);
-    bytes.extend(sequence.to_le_bytes());
-    bytes.push(state);
-    bytes.extend(u16::try_from(reply.len()).ok()?.to_le_bytes());
-    bytes.extend(client);
-    for number in [key.xid, key.program, key.version, key.procedure] {
-        bytes.extend(number.to_le_bytes());
-    }
-    bytes.extend(key.checksum.to_le_bytes());
-    bytes.extend(at.secs.to_le_bytes());
-    bytes.extend(at.nanos.to_le_bytes());
-    bytes.extend_from_slice(reply);
-    let seal = siphash(&SEAL_KEY, &bytes);
-    let len = 8 + bytes.len();
-    slot.get_mut(8..len)?.copy_from_slice(&bytes);
-    slot[..8].copy_from_slice(&seal.to_le_bytes());
+/// Makes the second part of a slot; gives its length.
+fn answer(bytes: &mut [u8], sequence: u64, reply: &[u8]) -> Option<usize> {
+    let len = REPLY_HEAD_BYTES + reply.len();
+    let sealed = bytes.get_mut(..len)?;
+    sealed[SEAL_BYTES..][..8].copy_from_slice(&sequence.to_le_bytes());
+    sealed[SEAL_BYTES + 8..][..2].copy_from_slice(&u16::try_from(reply.len()).ok()?.to_le_bytes());
+    sealed[REPLY_HEAD_BYTES..].copy_from_slice(reply);
+    seal(sealed);
     Some(len)
+}
+
+/// Puts the seal of the bytes behind it at their beginning.
+fn seal(bytes: &mut [u8]) {
+    let (seal, sealed) = bytes.split_at_mut(SEAL_BYTES);
+    seal.copy_from_slice(&siphash(&SEAL_KEY, sealed).to_le_bytes());
+}
+
+/// What stands behind a seal that fits.
+fn unsealed(bytes: &[u8]) -> Option<Fields<'_>> {
+    let (seal, sealed) = bytes.split_first_chunk::<SEAL_BYTES>()?;
+    (siphash(&SEAL_KEY, sealed).to_le_bytes() == *seal).then_some(Fields(sealed))
 }
 
 impl SlotRecord {
     fn read(bytes: &[u8; SLOT_BYTES], slot: usize) -> Option<Self> {
-        let (seal, rest) = bytes.split_first_chunk::<8>()?;
-        let reply_len = usize::from(u16::from_le_bytes([rest[9], rest[10]]));
-        let sealed = rest.get(..HEAD_BYTES - 8 + reply_len)?;
-        if siphash(&SEAL_KEY, sealed).to_le_bytes() != *seal {
-            return None;
-        }
-        let mut fields = Fields(sealed);
+        let mut fields = unsealed(&bytes[..CLAIM_BYTES])?;
         let sequence = u64::from_le_bytes(fields.take()?);
-        let [state] = fields.take()?;
-        let _reply_len: [u8; 2] = fields.take()?;
         let client = IpAddr::V6(Ipv6Addr::from(fields.take::<16>()?)).to_canonical();
         let [xid, program, version, procedure] = [
             u32::from_le_bytes(fields.take()?),
@@ -202,9 +208,19 @@ impl SlotRecord {
             slot,
             key: Key { client, xid, program, version, procedure, checksum },
             claimed_at: Time { secs, nanos },
-            reply: (state == ANSWERED).then(|| Bytes::copy_from_slice(fields.0)),
+            reply: reply(&bytes[REPLY_AT..], sequence),
         })
     }
+}
+
+/// The reply to the claim of this sequence, if it is there.
+fn reply(bytes: &[u8], sequence: u64) -> Option<Bytes> {
+    let len: [u8; 2] = bytes[REPLY_HEAD_BYTES - 2..].first_chunk().copied()?;
+    let len = REPLY_HEAD_BYTES + usize::from(u16::from_le_bytes(len));
+    let mut fields = unsealed(bytes.get(..len)?)?;
+    let is_of_it = u64::from_le_bytes(fields.take()?) == sequence;
+    let _len: [u8; 2] = fields.take()?;
+    is_of_it.then(|| Bytes::copy_from_slice(fields.0))
 }
 
 struct Fields<'a>(&'a [u8]);
@@ -239,7 +255,7 @@ mod tests {
         let (slots, kept) = Slots::open(&path, 4).unwrap();
         assert_eq!(kept, []);
         let answered = slots.claim(&key(1), AT).unwrap();
-        slots.answer(answered, &key(1), AT, b"the reply");
+        slots.answer(answered, b"the reply");
         let _held = slots.claim(&key(2), AT).unwrap();
         let cleared = slots.claim(&key(3), AT).unwrap();
         slots.clear(cleared);
@@ -257,7 +273,7 @@ mod tests {
         let held = slots.claim(&key(0), AT).unwrap();
         for xid in 1..=5 {
             let slot = slots.claim(&key(xid), AT).unwrap();
-            slots.answer(slot, &key(xid), AT, &xid.to_be_bytes());
+            slots.answer(slot, &xid.to_be_bytes());
         }
         let (_, kept) = Slots::open(&path, 3).unwrap();
         let xids: Vec<u32> = kept.iter().map(|kept| kept.key.xid).collect();
@@ -272,7 +288,7 @@ mod tests {
         for start in [0, 1, 2, 3, 4] {
             let (slots, _) = Slots::open(&path, 4).unwrap();
             let slot = slots.claim(&key(start), AT).unwrap();
-            slots.answer(slot, &key(start), AT, b"");
+            slots.answer(slot, b"");
         }
         let (_, kept) = Slots::open(&path, 4).unwrap();
         let xids: Vec<u32> = kept.iter().map(|kept| kept.key.xid).collect();
@@ -296,15 +312,39 @@ mod tests {
         let (slots, _) = Slots::open(&path, 8).unwrap();
         for xid in 0..8 {
             let slot = slots.claim(&key(xid), AT).unwrap();
-            slots.answer(slot, &key(xid), AT, &[7; REPLY_BYTES_MAX]);
+            slots.answer(slot, &[7; REPLY_BYTES_MAX]);
         }
         let mut bytes = std::fs::read(&path).unwrap();
         for (at, slot) in bytes.chunks_mut(SLOT_BYTES).enumerate().take(7) {
-            slot[at * 70] ^= 0x80;
+            slot[at * 11] ^= 0x80;
         }
-        bytes.truncate(8 * SLOT_BYTES - 1);
+        let (last, reply) = (7 * SLOT_BYTES, 7 * SLOT_BYTES + REPLY_AT);
+        bytes[last + CLAIM_BYTES - 1] ^= 0x80;
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(Slots::open(&path, 8).unwrap().1, []);
+        // Of a damaged reply the claim is left, wherever the damage is.
+        bytes[last + CLAIM_BYTES - 1] ^= 0x80;
+        for at in reply..8 * SLOT_BYTES {
+            bytes[at] ^= 0x80;
+            std::fs::write(&path, &bytes).unwrap();
+            let kept = Slots::open(&path, 8).unwrap().1;
+            assert!(matches!(&kept[..], [SlotRecord { reply: None, .. }]), "{at}: {kept:?}");
+            bytes[at] ^= 0x80;
+        }
+    }
+
+    /// As when a process is killed between a claim and its reply.
+    #[test]
+    fn a_reply_to_the_call_before_is_not_that_of_this_one() {
+        let place = place();
+        let path = place.path().join("replies");
+        let (slots, _) = Slots::open(&path, 1).unwrap();
+        let slot = slots.claim(&key(1), AT).unwrap();
+        slots.answer(slot, b"the first");
+        let _held = slots.claim(&key(2), AT).unwrap();
+        let (_, kept) = Slots::open(&path, 1).unwrap();
+        let found: Vec<_> = kept.iter().map(|kept| (kept.key, &kept.reply)).collect();
+        assert_eq!(found, [(key(2), &None)], "in doubt");
     }
 
     #[test]
@@ -313,7 +353,7 @@ mod tests {
         let path = place.path().join("replies");
         let (slots, _) = Slots::open(&path, 2).unwrap();
         let slot = slots.claim(&key(1), AT).unwrap();
-        slots.answer(slot, &key(1), AT, &[0; REPLY_BYTES_MAX + 1]);
+        slots.answer(slot, &[0; REPLY_BYTES_MAX + 1]);
         let (_, kept) = Slots::open(&path, 2).unwrap();
         assert_eq!(kept[0].reply, None, "in doubt");
     }

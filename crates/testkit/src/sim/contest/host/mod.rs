@@ -25,7 +25,7 @@ use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
 use self::closing::Silent;
-use self::kernel::Kernel;
+use self::kernel::{Kernel, Node};
 use self::locking::Tables;
 use self::restarting::Mounted;
 use super::folder::{self, Folder};
