@@ -21,6 +21,9 @@ pub(super) const KEPT_MAX: usize = 1 << 15;
 /// How long the names of a directory that was made here are served from here after its last change.
 pub(super) const LINGER: Nanos = Nanos::from_secs(3);
 
+/// How long a client is waited for that goes on with a listing.
+const LISTING: Nanos = Nanos::from_secs(60);
+
 /// Names of a directory that are kept when they are at the origin.
 const NAMES_MAX: usize = 1 << 16;
 
@@ -34,16 +37,26 @@ pub(crate) struct Named {
     pub(crate) is_pending: bool,
     /// When it became so, here or there.
     pub(crate) at: Instant,
-    /// It has left the overlay: see [`Node::names_left`].
-    pub(crate) is_over: bool,
+    /// It has left the overlay, with which [`Node::names_left`].
+    pub(crate) left: Option<u16>,
 }
 
 impl Named {
+    /// Whether a listing that has begun with this [`Node::names_left`] has it from here.
+    pub(crate) fn is_in(&self, listing: u16) -> bool {
+        self.left.is_none_or(|left| is_before(listing, left))
+    }
+
     /// Its change is on its way, or has come to the origin so lately that a listing of there may
     /// not have it.
     pub(crate) fn is_recent(&self, now: Instant) -> bool {
         self.is_pending || now.since(self.at) <= LINGER
     }
+}
+
+/// Of two counts of a directory's that begin again at zero, and are never far from each other.
+const fn is_before(one: u16, other: u16) -> bool {
+    other.wrapping_sub(one).cast_signed() > 0
 }
 
 /// The names of a directory.
@@ -96,10 +109,14 @@ pub(crate) struct Node {
     pub(crate) place: Option<(Handle, Bytes)>,
     pub(crate) names: Option<Names>,
     /// How often names of a directory have left the overlay, and are in the origin's listing from
-    /// then on. A listing that had skipped them there may not go on.
+    /// then on. A listing that had skipped them there goes on to have them from here.
     pub(crate) names_left: u16,
+    /// With what they left that are forgotten: a listing from before may not go on.
+    names_forgotten: u16,
     /// The cookie verifier of the origin's last reply.
     pub(crate) listed: Option<[u8; 8]>,
+    /// When a client was given a part of a listing last that was not the end.
+    pub(crate) listed_at: Option<Instant>,
     pub(crate) target: Option<Bytes>,
     pub(crate) verifier: Option<[u8; 8]>,
     pub(crate) rights: Rights,
@@ -138,7 +155,9 @@ impl Node {
             place: None,
             names: None,
             names_left: 0,
+            names_forgotten: 0,
             listed: None,
+            listed_at: None,
             target: None,
             verifier: None,
             rights: Rights::default(),
@@ -251,7 +270,7 @@ impl Node {
 
     /// A name in this directory is as this now.
     pub(crate) fn name(&mut self, name: Bytes, child: Option<Handle>, number: u64, at: Instant) {
-        let named = Named { child, number, is_pending: true, at, is_over: false };
+        let named = Named { child, number, is_pending: true, at, left: None };
         self.names.get_or_insert_default().known.insert(name, named);
     }
 
@@ -318,27 +337,36 @@ impl Node {
         self.confirmed = Some(now);
     }
 
-    /// Names that do not stay leave the overlay.
-    pub(crate) fn leave_names(&mut self, stays: impl Fn(&Named) -> bool) {
+    /// Names that do not stay are forgotten.
+    pub(crate) fn forget_names(&mut self, stays: impl Fn(&Named) -> bool) {
         let Some(names) = &mut self.names else { return };
-        let is_left = names.known.values().any(|named| !named.is_over && !stays(named));
-        names.known.retain(|_, named| stays(named));
-        self.names_left = self.names_left.wrapping_add(u16::from(is_left));
+        let (next, mut last) = (self.names_left.wrapping_add(1), self.names_forgotten);
+        names.known.retain(|_, named| {
+            let (is_kept, left) = (stays(named), named.left.unwrap_or(next));
+            if !is_kept && is_before(last, left) {
+                last = left;
+            }
+            is_kept
+        });
+        self.names_forgotten = last;
+        if last == next {
+            self.names_left = next;
+        }
     }
 
-    /// The same of those that linger no longer, which stay for when the origin is away.
+    /// Those that linger no longer leave the overlay. They stay known for listings that have begun
+    /// before, and for when the origin is away.
     pub(crate) fn end_names(&mut self, now: Instant) {
         let Some(names) = &mut self.names else { return };
-        let ends = |named: &&mut Named| !named.is_over && !named.is_recent(now);
-        let mut is_left = false;
+        let ends = |named: &&mut Named| named.left.is_none() && !named.is_recent(now);
+        let next = self.names_left.wrapping_add(1);
         for named in names.known.values_mut().filter(ends) {
-            (named.is_over, is_left) = (true, true);
+            named.left = Some(next);
+            self.names_left = next;
         }
-        self.names_left = self.names_left.wrapping_add(u16::from(is_left));
     }
 
-    /// The cookie verifier of a listing, from the origin's or back: it is another one when names
-    /// have left.
+    /// The cookie verifier of a listing that has begun with so many, from the origin's or back.
     pub(crate) fn verifier(names_left: u16, mut verifier: [u8; 8]) -> [u8; 8] {
         let [high, low] = names_left.to_be_bytes();
         verifier[6] ^= high;
@@ -346,12 +374,16 @@ impl Node {
         verifier
     }
 
-    /// Whether a listing with this verifier has begun before names have left.
-    pub(crate) fn has_passed_names_by(&self, verifier: [u8; 8]) -> bool {
-        let is_of = |listed: [u8; 8]| listed[..6] == verifier[..6];
-        self.listed
-            .filter(|listed| is_of(*listed))
-            .is_some_and(|listed| Self::verifier(self.names_left, listed) != verifier)
+    /// With which [`Node::names_left`] a listing has begun that has this verifier, if that can be
+    /// told; as of now otherwise. None: it may not go on.
+    pub(crate) fn listing(&self, verifier: [u8; 8]) -> Option<u16> {
+        let is_of = |listed: &[u8; 8]| listed[..6] == verifier[..6];
+        let Some(listed) = self.listed.filter(is_of) else { return Some(self.names_left) };
+        let begun = u16::from_be_bytes([listed[6] ^ verifier[6], listed[7] ^ verifier[7]]);
+        // One that is ahead of us is of another life.
+        let is_known =
+            !is_before(begun, self.names_forgotten) && !is_before(self.names_left, begun);
+        is_known.then_some(begun)
     }
 
     /// What clients see when the origin returns this, in reply to a call of `epoch`.
@@ -365,7 +397,7 @@ impl Node {
             self.attr = Attr { modified, changed, ..told };
         } else {
             (self.attr, self.base) = (told, Some(state));
-            self.leave_names(|_| false);
+            self.forget_names(|_| false);
             (self.names, self.is_made_here) = (None, false);
             self.rights.forget(epoch);
         }
@@ -422,15 +454,18 @@ impl Nodes {
         self.nodes.len()
     }
 
-    /// Forgets names that the origin tells by now, and what was not used for longest. All names of
-    /// a directory that was made here stay, for when the origin is away.
+    /// Forgets names that the origin tells by now, and what was not used for longest. Those of a
+    /// directory that is being listed stay, and all of one that was made here, for when the origin
+    /// is away.
     pub(crate) fn tend(&mut self, now: Instant) {
         for node in self.nodes.values_mut() {
             let is_quiet = node.pending == 0 && node.origin.is_some();
             let Some(names) = &mut node.names else { continue };
             names.is_complete &= names.known.len() <= NAMES_MAX || !is_quiet;
             if !names.is_complete {
-                node.leave_names(|named| named.is_recent(now));
+                let is_listed = names.known.len() <= NAMES_MAX
+                    && node.listed_at.is_some_and(|at| now.since(at) <= LISTING);
+                node.forget_names(|named| is_listed || named.is_recent(now));
             }
         }
         if self.nodes.len() <= KEPT_MAX {

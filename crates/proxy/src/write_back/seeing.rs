@@ -395,6 +395,7 @@ impl<S: Store> Inner<S> {
                 Err(status) => return Looked::failed(status),
             };
             let is_over = matches!(looked.result, Ok(Listed { eof: true, .. }));
+            self.is_listed(&id, is_over);
             if !is_over || names.is_empty() {
                 return looked;
             }
@@ -406,14 +407,22 @@ impl<S: Store> Inner<S> {
         if let Ok(listed) = &mut looked.result {
             listed.eof = is_taken;
         }
+        self.is_listed(&id, is_taken);
         looked
+    }
+
+    /// A client has a part of a listing, and may come for the next.
+    fn is_listed(&self, id: &Handle, is_over: bool) {
+        if !is_over && let Some(node) = self.state.lock().nodes.find_mut(id) {
+            node.listed_at = Some(self.now());
+        }
     }
 
     /// The overlay's part of a listing. None: the listing may not go on from this cookie.
     fn own_names(&self, id: &Handle, from: ListFrom) -> Option<Own> {
         let mut state = self.state.lock();
         let (now, is_away) = (self.now(), state.is_away);
-        let is_ours = (OURS..ALL).contains(&from.cookie);
+        // A cookie of ours is of names that were here.
         let nothing = |names_left| {
             let own = Own { names: Vec::new(), is_all: false, names_left };
             (from.cookie < OURS).then_some(own)
@@ -421,10 +430,11 @@ impl<S: Store> Inner<S> {
         let Some(node) = state.nodes.find_mut(id) else { return nothing(0) };
         node.end_names(now);
         let is_first = from.cookie == 0;
-        if !is_first && from.cookie < ALL && node.has_passed_names_by(from.verifier) {
-            return None;
-        }
-        let (names_left, is_unmade) = (node.names_left, node.origin.is_none());
+        let names_left = match is_first || from.cookie >= ALL {
+            true => node.names_left,
+            false => node.listing(from.verifier)?,
+        };
+        let is_unmade = node.origin.is_none();
         let Some(names) = &node.names else {
             let all = Own { names: Vec::new(), is_all: true, names_left };
             return if is_unmade { Some(all) } else { nothing(names_left) };
@@ -436,11 +446,8 @@ impl<S: Store> Inner<S> {
         if is_all && !can_all {
             return None;
         }
-        let own = names.known.iter().filter(|(_, named)| is_all || !named.is_over);
-        let names: Vec<_> = own.map(|(name, named)| (name.clone(), *named)).collect();
-        if is_ours && names.is_empty() {
-            return None;
-        }
+        let own = names.known.iter().filter(|(_, named)| is_all || named.is_in(names_left));
+        let names = own.map(|(name, named)| (name.clone(), *named)).collect();
         node.used = now;
         Some(Own { names, is_all, names_left })
     }

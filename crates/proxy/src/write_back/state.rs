@@ -365,7 +365,7 @@ impl State {
         let number = self.journal.skip_record();
         let names = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut());
         if let Some(names) = names {
-            let named = Named { child, number, is_pending: false, at: now, is_over: false };
+            let named = Named { child, number, is_pending: false, at: now, left: None };
             names.known.insert(Bytes::copy_from_slice(name), named);
         }
     }
@@ -374,7 +374,7 @@ impl State {
     pub(crate) fn unknown_names(&mut self, dir: &Handle) {
         self.recent.clear();
         let Some(node) = self.nodes.find_mut(dir) else { return };
-        node.leave_names(|named| named.is_pending);
+        node.forget_names(|named| named.is_pending);
         if let Some(names) = &mut node.names {
             names.is_complete = false;
         }

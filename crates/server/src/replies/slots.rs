@@ -6,15 +6,16 @@
 //! without it would know.
 //!
 //! ```text
-//!   slot, 512 bytes: | seal 8 | sequence 8 | client 16 | xid, program, version, procedure 4 each |
-//!                    | checksum 8 | claimed at: secs 8, nanos 4 | zeros 4 |
+//!   slot, 512 bytes: | seal 8 | sequence 8 | client 16
+//!                    | xid, program, version, procedure 4 each | checksum 8
+//!                    | claimed at: secs 8, nanos 4 | zeros 4
 //!                    | seal 8 | sequence 8 | reply len 2 | reply |
 //! ```
 //!
 //! Slots are used in turn; the oldest is overwritten, except while its call is in progress. Either
 //! part counts only if its seal fits, and a reply if it has its claim's sequence: a process that is
-//! killed while it writes a reply leaves a call in doubt, and no half of a reply. A slot whose first
-//! seal does not fit is empty: half written, or of another version.
+//! killed while it writes a reply leaves a call in doubt, and no half of a reply. A slot whose
+//! first seal does not fit is empty: half written, or of another version.
 
 use std::fs::OpenOptions;
 use std::io;

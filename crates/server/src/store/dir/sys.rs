@@ -1,8 +1,9 @@
 //! The system calls that rustix does not have: kernel file handles, early writeback, file system
 //! ids, access checks of an open file, and a signal's handler.
 //!
-//! With `replies/file.rs` this is the only file of the crate with unsafe code. Each function passes pointers into memory
-//! that it owns for the length of the call, and takes descriptors that are borrowed for it.
+//! With `replies/file.rs` this is the only file of the crate with unsafe code. Each function passes
+//! pointers into memory that it owns for the length of the call, and takes descriptors that are
+//! borrowed for it.
 
 #![allow(unsafe_code, reason = "these calls exist only as C functions or numbers")]
 
