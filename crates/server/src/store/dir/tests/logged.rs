@@ -357,8 +357,15 @@ fn a_link_where_a_log_is_being_made_is_not_followed() {
     fs::create_dir(outside("export")).unwrap();
     fs::write(outside("precious"), b"content").unwrap();
     std::os::unix::fs::symlink(outside("precious"), outside("second.new")).unwrap();
-    DirStore::open(outside("export"), &options(outside("second"), 1)).unwrap();
+    let open = || DirStore::open(outside("export"), &options(outside("second"), 1)).map(drop);
+    let refused = open().unwrap_err().to_string();
+    assert!(refused.contains("second.new is a file that is no log"), "{refused}");
     assert_eq!(fs::read(outside("precious")).unwrap(), b"content");
+    assert!(fs::symlink_metadata(outside("second.new")).unwrap().is_symlink());
+    // What an interrupted start has left goes.
+    fs::remove_file(outside("second.new")).unwrap();
+    fs::write(outside("second.new"), b"").unwrap();
+    open().unwrap();
     let made = fs::symlink_metadata(outside("second")).unwrap();
     assert!(made.is_file() && made.len() == SIZE);
 }
