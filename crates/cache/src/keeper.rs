@@ -312,7 +312,7 @@ impl Keeper {
     }
 }
 
-/// Writes blocks, which take so many bytes of the disk, and then the header that says so.
+/// Writes blocks, which take so many bytes of the disk, and then the header that names them.
 fn put(
     shared: &Shared,
     mut header: Header,

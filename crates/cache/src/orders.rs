@@ -77,12 +77,13 @@ pub fn is_done(dir: BorrowedFd<'_>, name: &str) -> bool {
 /// Takes what was ordered; [`finish`] follows when it was carried out. Renamed first: an order that
 /// kills us is not carried out again.
 pub(crate) fn take(dir: BorrowedFd<'_>) -> Vec<Order> {
-    // What another process has taken and not finished.
-    finish(dir);
     let Ok(orders) = open_dir(dir, ORDERS) else { return Vec::new() };
     let found = names(orders.as_fd()).unwrap_or_default();
+    // What another process has taken and not finished is gone.
+    remove_taken(&orders, &found);
+    let is_order = |name: &&String| !name.ends_with(".new") && !name.ends_with(TAKEN);
     let mut taken = Vec::new();
-    for name in found.iter().filter(|name| !name.ends_with(".new")).take(ORDERS_MAX) {
+    for name in found.iter().filter(is_order).take(ORDERS_MAX) {
         let text = read_text(orders.as_fd(), name, TEXT_BYTES_MAX).ok().flatten();
         if rustix::fs::renameat(&orders, name, &orders, format!("{name}{TAKEN}")).is_ok() {
             taken.extend(text.as_deref().and_then(Order::parse));
@@ -94,10 +95,12 @@ pub(crate) fn take(dir: BorrowedFd<'_>) -> Vec<Order> {
 /// Removes what was taken: it was carried out.
 pub(crate) fn finish(dir: BorrowedFd<'_>) {
     let Ok(orders) = open_dir(dir, ORDERS) else { return };
-    for name in names(orders.as_fd()).unwrap_or_default() {
-        if name.ends_with(TAKEN) {
-            rustix::fs::unlinkat(&orders, name, AtFlags::empty()).ok();
-        }
+    remove_taken(&orders, &names(orders.as_fd()).unwrap_or_default());
+}
+
+fn remove_taken(orders: &OwnedFd, names: &[String]) {
+    for name in names.iter().filter(|name| name.ends_with(TAKEN)) {
+        rustix::fs::unlinkat(orders, name, AtFlags::empty()).ok();
     }
 }
 
