@@ -232,8 +232,7 @@ impl<S: Store> Inner<S> {
         // Who has made a file writes to it whatever its mode is.
         let is_own = node.is_made_here && who.owns(&node.attr);
         // Which bits are left when somebody writes is the origin's affair.
-        let is_root = caller.uid == 0 && who.is_himself;
-        let keeps_mode = is_root || node.attr.mode & SET_IDS == 0;
+        let keeps_mode = who.is_root() || node.attr.mode & SET_IDS == 0;
         node.attr.kind == FileKind::Regular
             && node.attr.links > 0
             && !node.is_leaving
@@ -373,7 +372,6 @@ impl<S: Store> Inner<S> {
     /// Whether it is certain that the origin would let the caller set this.
     fn may_set(&self, caller: &Caller, id: &Handle, set: &SetAttr) -> bool {
         let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
-        let is_root = caller.uid == 0 && who.is_himself;
         let is_there = |node: &&Node| node.attr.links > 0 && !node.is_leaving;
         let Some(node) = state.nodes.find(id).filter(is_there) else { return false };
         let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
@@ -385,7 +383,7 @@ impl<S: Store> Inner<S> {
         let is_plain = mode.unwrap_or(node.attr.mode) & SET_IDS == 0;
         let has_bits = is_regular && node.attr.mode & SET_IDS != 0;
         let takes_bits = has_bits && (uid.is_some() || gid.is_some() || size.is_some());
-        if is_root {
+        if who.is_root() {
             return !takes_bits;
         }
         let is_owner = who.owns(&node.attr);

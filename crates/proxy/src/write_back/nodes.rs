@@ -38,13 +38,13 @@ pub(crate) struct Named {
     /// When it became so, here or there.
     pub(crate) at: Instant,
     /// It has left the overlay, with which [`Node::names_left`].
-    pub(crate) left: Option<u16>,
+    pub(crate) left: Option<u64>,
 }
 
 impl Named {
     /// Whether a listing that has begun with this [`Node::names_left`] has it from here.
-    pub(crate) fn is_in(&self, listing: u16) -> bool {
-        self.left.is_none_or(|left| is_before(listing, left))
+    pub(crate) fn is_in(&self, listing: u64) -> bool {
+        self.left.is_none_or(|left| left > listing)
     }
 
     /// Its change is on its way, or has come to the origin so lately that a listing of there may
@@ -52,11 +52,6 @@ impl Named {
     pub(crate) fn is_recent(&self, now: Instant) -> bool {
         self.is_pending || now.since(self.at) <= LINGER
     }
-}
-
-/// Of two counts of a directory's that begin again at zero, and are never far from each other.
-const fn is_before(one: u16, other: u16) -> bool {
-    other.wrapping_sub(one).cast_signed() > 0
 }
 
 /// The names of a directory.
@@ -110,9 +105,9 @@ pub(crate) struct Node {
     pub(crate) names: Option<Names>,
     /// How often names of a directory have left the overlay, and are in the origin's listing from
     /// then on. A listing that had skipped them there goes on to have them from here.
-    pub(crate) names_left: u16,
+    pub(crate) names_left: u64,
     /// With what they left that are forgotten: a listing from before may not go on.
-    names_forgotten: u16,
+    names_forgotten: u64,
     /// The cookie verifier of the origin's last reply.
     pub(crate) listed: Option<[u8; 8]>,
     /// When a client was given a part of a listing last that was not the end.
@@ -340,18 +335,15 @@ impl Node {
     /// Names that do not stay are forgotten.
     pub(crate) fn forget_names(&mut self, stays: impl Fn(&Named) -> bool) {
         let Some(names) = &mut self.names else { return };
-        let (next, mut last) = (self.names_left.wrapping_add(1), self.names_forgotten);
+        let next = self.names_left + 1;
         names.known.retain(|_, named| {
-            let (is_kept, left) = (stays(named), named.left.unwrap_or(next));
-            if !is_kept && is_before(last, left) {
-                last = left;
+            let is_kept = stays(named);
+            if !is_kept {
+                self.names_forgotten = self.names_forgotten.max(named.left.unwrap_or(next));
             }
             is_kept
         });
-        self.names_forgotten = last;
-        if last == next {
-            self.names_left = next;
-        }
+        self.names_left = self.names_left.max(self.names_forgotten);
     }
 
     /// Those that linger no longer leave the overlay. They stay known for listings that have begun
@@ -359,16 +351,17 @@ impl Node {
     pub(crate) fn end_names(&mut self, now: Instant) {
         let Some(names) = &mut self.names else { return };
         let ends = |named: &&mut Named| named.left.is_none() && !named.is_recent(now);
-        let next = self.names_left.wrapping_add(1);
+        let next = self.names_left + 1;
         for named in names.known.values_mut().filter(ends) {
             named.left = Some(next);
             self.names_left = next;
         }
     }
 
-    /// The cookie verifier of a listing that has begun with so many, from the origin's or back.
-    pub(crate) fn verifier(names_left: u16, mut verifier: [u8; 8]) -> [u8; 8] {
-        let [high, low] = names_left.to_be_bytes();
+    /// The cookie verifier of a listing that has begun with so many, from the origin's or back. It
+    /// has the lowest 16 bits of their number.
+    pub(crate) fn verifier(names_left: u64, mut verifier: [u8; 8]) -> [u8; 8] {
+        let [.., high, low] = names_left.to_be_bytes();
         verifier[6] ^= high;
         verifier[7] ^= low;
         verifier
@@ -376,14 +369,15 @@ impl Node {
 
     /// With which [`Node::names_left`] a listing has begun that has this verifier, if that can be
     /// told; as of now otherwise. None: it may not go on.
-    pub(crate) fn listing(&self, verifier: [u8; 8]) -> Option<u16> {
+    pub(crate) fn listing(&self, verifier: [u8; 8]) -> Option<u64> {
         let is_of = |listed: &[u8; 8]| listed[..6] == verifier[..6];
         let Some(listed) = self.listed.filter(is_of) else { return Some(self.names_left) };
-        let begun = u16::from_be_bytes([listed[6] ^ verifier[6], listed[7] ^ verifier[7]]);
+        let begun = [listed[6] ^ verifier[6], listed[7] ^ verifier[7]];
+        let [.., high, low] = self.names_left.to_be_bytes();
+        let since = u16::from_be_bytes([high, low]).wrapping_sub(u16::from_be_bytes(begun));
         // One that is ahead of us is of another life.
-        let is_known =
-            !is_before(begun, self.names_forgotten) && !is_before(self.names_left, begun);
-        is_known.then_some(begun)
+        let begun = self.names_left.checked_sub(u64::from(since))?;
+        (begun >= self.names_forgotten).then_some(begun)
     }
 
     /// What clients see when the origin returns this, in reply to a call of `epoch`.
@@ -595,5 +589,25 @@ pub(super) mod tests {
         assert_eq!(node.cut(), 50);
         node.arrived(7, 4, Instant::EPOCH);
         assert_eq!(node.cut(), u64::MAX);
+    }
+
+    #[test]
+    fn a_listing_is_of_the_names_with_which_it_began_however_many_have_left() {
+        let (mut node, verifier) = (met(), [9; 8]);
+        node.listed = Some(verifier);
+        node.names_left = 200_000;
+        let listing = |node: &Node, begun| node.listing(Node::verifier(begun, verifier));
+        for begun in [200_000, 199_999, 200_000 - 0xffff] {
+            assert_eq!(listing(&node, begun), Some(begun));
+        }
+        node.names_forgotten = 199_999;
+        assert_eq!(listing(&node, 199_999), Some(199_999));
+        assert_eq!(listing(&node, 199_998), None, "what it has passed by is forgotten");
+        node.names_left = 3;
+        node.names_forgotten = 0;
+        assert_eq!(listing(&node, 4), None, "of another life");
+        let at = Instant::EPOCH;
+        let named = Named { child: None, number: 1, is_pending: false, at, left: Some(3) };
+        assert!(named.is_in(2) && !named.is_in(3) && !named.is_in(200_000));
     }
 }

@@ -24,6 +24,11 @@ pub(crate) struct Who<'c> {
 }
 
 impl Who<'_> {
+    /// Root, at the origin, too.
+    pub(crate) fn is_root(&self) -> bool {
+        self.is_himself && self.caller.uid == 0
+    }
+
     /// Whether the file is certainly his.
     pub(crate) fn owns(&self, attr: &Attr) -> bool {
         self.is_himself && attr.uid == self.caller.uid

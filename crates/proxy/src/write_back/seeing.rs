@@ -73,7 +73,7 @@ struct Own {
     /// They are all that there are.
     is_all: bool,
     /// As of this many, see [`DirNode::names_left`].
-    names_left: u16,
+    names_left: u64,
 }
 
 impl<S: Store> Inner<S> {
@@ -468,7 +468,7 @@ impl<S: Store> Inner<S> {
         caller: &Caller,
         id: &Handle,
         from: ListFrom,
-        (names, names_left): (&[(Bytes, Named)], u16),
+        (names, names_left): (&[(Bytes, Named)], u64),
         sink: Sink<'_>,
     ) -> Result<Looked<Listed>, Status> {
         let origin = self.there(id)?;
