@@ -33,8 +33,8 @@ pub(super) struct Came {
     pub(super) dropped: Option<Handle>,
     /// Nothing else was under way with the file.
     pub(super) is_last: bool,
-    /// It is one of the file's [`answered`](super::nodes::Node::answered).
-    pub(super) is_answered: bool,
+    /// So many are of the file's [`answered`](super::nodes::Node::answered).
+    pub(super) answered: usize,
     /// The origin has its names and files otherwise than clients were shown: it tells.
     pub(super) differs: bool,
 }
@@ -54,32 +54,47 @@ impl<S: Store> Inner<S> {
     /// Sends what is due, so many at a time.
     pub(super) async fn send(self: Arc<Self>) {
         loop {
-            for number in self.due() {
+            let (due, wait) = self.due();
+            for number in due {
                 self.clock.spawn(Arc::clone(&self).carry_out(number));
             }
-            self.to_send.notified().await;
+            let woken = self.to_send.notified();
+            match wait {
+                Some(wait) => drop(self.clock.within(wait, pin!(woken)).await),
+                None => woken.await,
+            }
         }
     }
 
-    fn due(&self) -> Vec<u64> {
+    /// What is due, or how long it waits still. They go many at a time, for less work on either
+    /// side: once the oldest has waited, so do all others.
+    fn due(&self) -> (Vec<u64>, Option<Nanos>) {
         let (mut due, mut state) = (Vec::new(), self.state.lock());
-        while !state.is_fenced && state.under_way < self.options.under_way_max {
+        let wait = state.gathers(self.options.gather_within, self.now());
+        let is_time = wait.is_none() && !state.is_fenced;
+        while is_time && state.under_way < self.options.under_way_max {
             let Some(number) = state.next() else { break };
             due.push(number);
         }
-        due
+        (due, wait)
     }
 
     /// Brings a change to the origin, however long that takes.
     async fn carry_out(self: Arc<Self>, number: u64) {
         let (mut pause, mut refused_since) = (AGAIN, None);
+        let mut to_join = match self.goes_aside(number) {
+            true => Vec::new(),
+            false => self.state.lock().join(number),
+        };
         loop {
+            // What is refused is tried again alone.
+            let joined = std::mem::take(&mut to_join);
             if self.goes_aside(number)
                 && let Some(came) = self.set_aside(number, None).await
             {
-                return self.arrived(number, came);
+                return self.arrived(number, &joined, came);
             }
-            let mut carrying = pin!(self.carry(number));
+            let mut carrying = pin!(self.carry(number, &joined));
             let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
                 Ok(carried) => carried,
                 Err(_elapsed) => {
@@ -90,10 +105,15 @@ impl<S: Store> Inner<S> {
             let status = match carried {
                 Ok(came) => {
                     self.state.lock().is_away = false;
-                    return self.arrived(number, came);
+                    return self.arrived(number, &joined, came);
                 }
                 Err(status) => status,
             };
+            if !joined.is_empty() {
+                // Perhaps it does not take them as one. They may have been executed.
+                self.state.lock().part(number, &joined);
+                continue;
+            }
             self.refused(number, status);
             let now = self.now();
             let since = *refused_since.get_or_insert(now);
@@ -102,7 +122,7 @@ impl<S: Store> Inner<S> {
             } else if now.since(since) >= GIVE_UP
                 && let Some(came) = self.set_aside(number, Some(status)).await
             {
-                return self.arrived(number, came);
+                return self.arrived(number, &joined, came);
             }
             self.clock.sleep(pause).await;
             pause = (pause + pause).min(AGAIN_MAX);
@@ -124,12 +144,12 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    fn arrived(&self, number: u64, came: Came) {
+    fn arrived(&self, number: u64, joined: &[u64], came: Came) {
         let now = self.now();
         let mut state = self.state.lock();
-        let Came { outcome, dirs, dropped, is_last, is_answered, differs } = came;
+        let Came { outcome, dirs, dropped, is_last, answered, differs } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
-            node.answered = node.answered.saturating_sub(usize::from(is_answered));
+            node.answered = node.answered.saturating_sub(answered);
             node.left(outcome.after, is_last, now);
         }
         for (dir, wcc) in &dirs {
@@ -140,12 +160,14 @@ impl<S: Store> Inner<S> {
         let is_last_beside = |file: &Handle| {
             let node = state.nodes.find(file);
             node.is_some_and(|node| {
-                (node.beside.is_some() || node.aside.is_some()) && node.pending == 1
+                (node.beside.is_some() || node.aside.is_some()) && node.pending == 1 + joined.len()
             })
         };
         let file = state.ops.get(&number).and_then(|op| file(&op.entry.change));
         let seen_otherwise = file.filter(is_last_beside);
         let Some(op) = state.arrived(number, now) else { return };
+        let joined = joined.iter().filter_map(|next| state.arrived(*next, now).map(|_| *next));
+        let joined: Vec<_> = joined.collect();
         state.forget_refused(number, &op.entry.change);
         // Clients see the origin's version again.
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.forget_file(&file));
@@ -156,8 +178,9 @@ impl<S: Store> Inner<S> {
             Change::Make { .. } => state.notes.made.push((number, outcome)),
             _ => state.forget(number, outcome, now),
         }
+        joined.iter().for_each(|next| state.forget(*next, outcome, now));
         if self.options.mistake == Some(Mistake::FollowEarly) {
-            state.order.done(number);
+            [number].iter().chain(&joined).for_each(|number| state.order.done(*number));
         }
         drop(state);
         self.to_forget.notify_one();
@@ -166,13 +189,18 @@ impl<S: Store> Inner<S> {
         self.changed.notify_waiters();
     }
 
-    async fn carry(&self, number: u64) -> Result<Came, Status> {
-        let Some((entry, is_in_doubt)) = self.entry(number) else { return Ok(Came::default()) };
+    /// One call for a change and those that are joined to it.
+    async fn carry(&self, number: u64, joined: &[u64]) -> Result<Came, Status> {
+        let Some((mut entry, is_in_doubt)) = self.entry(number) else { return Ok(Came::default()) };
+        let others = joined.iter().filter_map(|next| self.entry(*next));
+        others.for_each(|(next, _)| entry.join(&next));
         match &entry.change {
             Change::Write { file, offset, data } => {
                 self.carry_write(&entry, number, file, *offset, data).await
             }
-            Change::Set { file, set } => self.carry_set(&entry, number, file, set).await,
+            Change::Set { file, set } => {
+                self.carry_set(&entry, (number, 1 + joined.len()), file, set).await
+            }
             Change::Make { dir, name, what, set } => {
                 self.carry_made(&entry, (number, is_in_doubt), dir, name, what, set).await
             }
@@ -208,7 +236,7 @@ impl<S: Store> Inner<S> {
                         // RFC 1813 section 3.3.7 forbids it.
                         return Err(Status::ServerFault);
                     }
-                    return Ok(self.changed_file(entry, file, &target, wcc).await);
+                    return Ok(self.changed_file(entry, 1, file, &target, wcc).await);
                 }
                 Changed { result: Err(Status::Stale | Status::BadHandle), .. } => {
                     target = self.keep_beside(entry, number, file, None, Kept::Gone).await?;
@@ -256,7 +284,7 @@ impl<S: Store> Inner<S> {
     async fn carry_set(
         &self,
         entry: &Entry,
-        number: u64,
+        (number, changes): (u64, usize),
         file: &Handle,
         set: &SetAttr,
     ) -> Result<Came, Status> {
@@ -270,7 +298,7 @@ impl<S: Store> Inner<S> {
         };
         let Changed { wcc, result } = self.store.set_attr(&entry.caller, &target, *set, None).await;
         match result {
-            Ok(()) => Ok(self.changed_file(entry, file, &target, wcc).await),
+            Ok(()) => Ok(self.changed_file(entry, changes, file, &target, wcc).await),
             Err(Status::Stale | Status::BadHandle) => {
                 self.lost(&entry.change, Gone::File);
                 Ok(Came { dropped: Some(*file), ..Came::default() })
@@ -282,10 +310,17 @@ impl<S: Store> Inner<S> {
     /// A file was changed at the origin. If that was the last of what was on its way, it gets the
     /// modification time that clients have seen, which is not that of now. What comes meanwhile
     /// may be answered first, and leaves the time to this one.
-    async fn changed_file(&self, entry: &Entry, file: &Handle, target: &Handle, wcc: Wcc) -> Came {
+    async fn changed_file(
+        &self,
+        entry: &Entry,
+        changes: usize,
+        file: &Handle,
+        target: &Handle,
+        wcc: Wcc,
+    ) -> Came {
         let mut after = wcc.after;
         let is_alone = loop {
-            let modified = match self.owed_time(file) {
+            let modified = match self.owed_time(file, changes) {
                 Ok(modified) => modified,
                 Err(is_alone) => break is_alone,
             };
@@ -298,19 +333,19 @@ impl<S: Store> Inner<S> {
         let after = after.filter(|_| is_there).as_ref().map(Before::from);
         let is_last = is_alone || matches!(entry.change, Change::Set { .. });
         let outcome = Outcome { file: Some(*file), after };
-        Came { outcome, is_last, is_answered: true, ..Came::default() }
+        Came { outcome, is_last, answered: changes, ..Came::default() }
     }
 
-    /// The modification time that a file is to get now. `Err`: none, and whether this change is
-    /// the only one on its way.
-    fn owed_time(&self, file: &Handle) -> Result<Time, bool> {
+    /// The modification time that a file is to get now. `Err`: none, and whether so many changes,
+    /// which are one call, are all that are on their way.
+    fn owed_time(&self, file: &Handle, changes: usize) -> Result<Time, bool> {
         let mut state = self.state.lock();
         let Some(node) = state.nodes.find_mut(file) else { return Err(false) };
-        let is_alone = node.pending == node.answered + 1;
+        let is_alone = node.pending == node.answered + changes;
         if is_alone && node.owes_time {
             return Ok(node.attr.modified);
         }
-        node.answered += 1;
+        node.answered += changes;
         Err(is_alone)
     }
 

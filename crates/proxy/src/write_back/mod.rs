@@ -85,6 +85,9 @@ pub struct Options {
     /// How long the log's note that a change has come to the origin waits for others to share a
     /// frame with.
     pub note_within: Nanos,
+    /// How long a change waits at most, before it is sent, for others that go to the origin with
+    /// it.
+    pub gather_within: Nanos,
     /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
     pub owner: Option<Owner>,
     /// Hears of what nobody should miss.
@@ -121,6 +124,7 @@ impl Default for Options {
             under_way_max: 128,
             patience: None,
             note_within: Nanos::from_millis(10),
+            gather_within: Nanos::from_millis(10),
             owner: None,
             hear: Arc::new(|_| ()),
             mistake: None,

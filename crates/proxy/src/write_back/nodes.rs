@@ -263,6 +263,20 @@ impl Node {
         self.attr.changed = at;
     }
 
+    /// Whether it is so already, as far as that is certain: mode and times that an exclusive CREATE
+    /// gives are the origin's affair.
+    pub(crate) fn is_as(&self, set: &SetAttr) -> bool {
+        let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
+        let is_certain = self.verifier.is_none();
+        let is_at = |time, at| time == SetTime::Keep || (is_certain && time == SetTime::To(at));
+        mode.is_none_or(|mode| is_certain && mode == self.attr.mode)
+            && uid.is_none_or(|uid| uid == self.attr.uid)
+            && gid.is_none_or(|gid| gid == self.attr.gid)
+            && size.is_none()
+            && is_at(accessed, self.attr.accessed)
+            && is_at(modified, self.attr.modified)
+    }
+
     /// A name in this directory is as this now.
     pub(crate) fn name(&mut self, name: Bytes, child: Option<Handle>, number: u64, at: Instant) {
         let named = Named { child, number, is_pending: true, at, left: None };

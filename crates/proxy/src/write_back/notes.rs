@@ -6,6 +6,8 @@
 //! after [`Options::note_within`](super::Options), or when there are [`NOTES_MAX`], the log is half
 //! full, or somebody waits for it.
 //!
+//! So does a change that sets what the log has already, since its client was answered.
+//!
 //! **What follows a change waits for its note.** A note that is lost in a crash means that its
 //! change is looked at again at the origin, as one that may have been carried out. That is right as
 //! long as nothing has been done on top of it: a SETATTR that is done again would undo the next
@@ -48,10 +50,26 @@ pub(crate) struct Notes {
     pub(crate) made: Vec<(u64, Outcome)>,
     /// What may go into a frame.
     waiting: Vec<(u64, Outcome)>,
-    /// Since when the oldest of these waits.
+    /// Since when the oldest of these waits, or of the changes that were answered at once.
     since: Option<Instant>,
     /// Somebody waits for them.
     is_hurried: bool,
+    /// All that the journal's queue has was answered at once.
+    is_answered: bool,
+}
+
+impl Notes {
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.is_hurried
+    }
+
+    /// A change comes into the journal's queue, behind others or as the first.
+    pub(crate) fn submitted(&mut self, is_answered: bool, is_behind: bool, now: Instant) {
+        self.is_answered = is_answered && (self.is_answered || !is_behind);
+        if is_answered {
+            self.since.get_or_insert(now);
+        }
+    }
 }
 
 impl State {
@@ -66,14 +84,14 @@ impl State {
         }
     }
 
-    /// How long notes wait for company still; none: there are none, or those that there are go
-    /// into the next frame, which is due.
+    /// How long notes and what was answered wait for company still; none: there is nothing of the
+    /// kind, or it goes into the next frame, which is due.
     fn notes_wait(&mut self, within: Nanos, now: Instant) -> Option<Nanos> {
         let waited = now.since(self.notes.since?);
         let is_due = waited >= within
             || self.notes.is_hurried
             || self.notes.waiting.len() >= NOTES_MAX
-            || self.journal.is_waiting()
+            || (self.journal.is_waiting() && !self.notes.is_answered)
             || self.journal.is_filling();
         match is_due {
             true => {
@@ -115,6 +133,7 @@ impl<S: Store> Inner<S> {
     /// Somebody waits for notes.
     pub(super) fn hurry(&self, state: &mut State) {
         state.notes.is_hurried = true;
+        self.to_send.notify_one();
         self.to_write.notify_one();
         self.hurried.notify_one();
     }
@@ -126,7 +145,11 @@ impl<S: Store> Inner<S> {
             let (begun, wait) = {
                 let mut state = self.state.lock();
                 let wait = state.notes_wait(self.options.note_within, self.now());
-                (state.journal.begin(0, &mut buffer), wait)
+                let begun = match wait {
+                    Some(_) if state.journal.is_waiting() => Begin::Idle,
+                    _ => state.journal.begin(0, &mut buffer),
+                };
+                (begun, wait)
             };
             let (waiters, is_stable) = match begun {
                 Begin::Idle => {
@@ -276,5 +299,24 @@ mod tests {
         assert_eq!(state.notes_wait(WITHIN, later), None);
         assert_eq!(noted(&mut state), Some(vec![Outcome::default()]));
         assert!(!state.notes.is_hurried, "for the next one nobody waits");
+    }
+
+    #[test]
+    fn what_was_answered_at_once_goes_with_the_next_that_somebody_waits_for() {
+        let (mut state, now) = (state(), Instant::EPOCH);
+        let submit = |state: &mut State, number, is_answered| {
+            state.notes.submitted(is_answered, state.journal.is_waiting(), now);
+            let waiter = Waiter::Taken(number);
+            state.journal.submit_change(key(number), bytes::Bytes::new(), waiter);
+            state.notes_wait(WITHIN, now + Nanos::from_millis(4))
+        };
+        assert_eq!(submit(&mut state, 10, true), Some(Nanos::from_millis(6)));
+        assert_eq!(submit(&mut state, 11, true), Some(Nanos::from_millis(6)));
+        assert_eq!(submit(&mut state, 12, false), None);
+        assert_eq!(submit(&mut state, 13, true), None, "12 is waited for still");
+        assert_eq!(noted(&mut state), Some(vec![]));
+        assert!(!state.journal.is_waiting(), "all are in it");
+        assert_eq!(submit(&mut state, 14, true), Some(Nanos::from_millis(6)));
+        assert_eq!(state.notes_wait(WITHIN, now + WITHIN), None, "nobody came");
     }
 }

@@ -101,7 +101,7 @@ impl<S: Store> Inner<S> {
     /// What the log held is on its way again.
     async fn carry_on(&self, held: Held) -> Result<(), OpenError> {
         let known = self.known_of(&held.entries).await?;
-        let now = self.now();
+        let (now, time) = (self.now(), self.time());
         let mut state = self.state.lock();
         for (id, (origin, attr)) in known {
             let fileid = self.aliases.fileid_of(&id, attr.fileid);
@@ -132,7 +132,7 @@ impl<S: Store> Inner<S> {
                 }
                 state.nodes.insert(id, node);
             }
-            state.carry_on(number, frame, entry, now);
+            state.carry_on(number, frame, entry, (now, time));
         }
         Ok(())
     }

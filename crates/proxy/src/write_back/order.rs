@@ -54,6 +54,8 @@ struct Waiting {
     /// Who waits for it.
     holds_up: Vec<u64>,
     uses: Vec<Thing>,
+    /// It goes with the one before it.
+    is_joined: bool,
 }
 
 /// See the module's head. Memory: some 300 bytes for each change.
@@ -97,13 +99,34 @@ impl Order {
             }
         }
         let uses = uses.into_iter().map(|(thing, _)| thing).collect();
-        let waiting = Waiting { on: follows.len() + 1, holds_up: Vec::new(), uses };
+        let (on, holds_up) = (follows.len() + 1, Vec::new());
+        let waiting = Waiting { on, holds_up, uses, is_joined: false };
         self.waiting.insert(number, waiting);
     }
 
     /// It is stable in the log.
     pub(crate) fn stable(&mut self, number: u64) {
         self.less(number);
+    }
+
+    /// The oldest that is due.
+    pub(crate) fn oldest_due(&self) -> Option<u64> {
+        self.due.first().copied()
+    }
+
+    /// The change that waits for this one, and for nothing else.
+    pub(crate) fn follower(&self, number: u64) -> Option<u64> {
+        let waits = |next: &&u64| self.waiting.get(next).is_some_and(|waiting| waiting.on == 1);
+        self.waiting.get(&number)?.holds_up.iter().find(waits).copied()
+    }
+
+    /// It goes with the one that it follows, or by itself after all.
+    pub(crate) fn join(&mut self, number: u64, is_joined: bool) {
+        let Some(waiting) = self.waiting.get_mut(&number) else { return };
+        waiting.is_joined = is_joined;
+        if waiting.on == 0 && !is_joined {
+            self.due.insert(number);
+        }
     }
 
     /// The oldest that is due; it is under way from now on.
@@ -129,9 +152,14 @@ impl Order {
     fn less(&mut self, number: u64) {
         let Some(waiting) = self.waiting.get_mut(&number) else { return };
         waiting.on = waiting.on.saturating_sub(1);
-        if waiting.on == 0 {
+        if waiting.on == 0 && !waiting.is_joined {
             self.due.insert(number);
         }
+    }
+
+    /// The newest change that uses it, if that has it alone.
+    pub(crate) fn newest_alone(&self, thing: &Thing) -> Option<u64> {
+        self.users.get(thing).filter(|users| users.since.is_empty())?.alone
     }
 
     /// Whether there are no changes.
@@ -169,6 +197,35 @@ mod tests {
             1 => How::Alone,
             _ => How::Bytes { from: u64::from(number) * 10, to: u64::from(number) * 10 + 15 },
         }
+    }
+
+    #[test]
+    fn what_is_joined_goes_with_the_one_before_it_or_by_itself_after_all() {
+        let mut order = Order::default();
+        for number in 1..=3 {
+            order.add(number, vec![(thing(0), How::Alone)]);
+        }
+        order.add(4, vec![(thing(0), How::Alone), (thing(1), How::Alone)]);
+        (1..=2).for_each(|number| order.stable(number));
+        assert_eq!((order.follower(1), order.follower(2)), (Some(2), None), "3 is not stable");
+        order.stable(3);
+        for number in [2, 3] {
+            assert_eq!(order.follower(number - 1), Some(number));
+            order.join(number, true);
+        }
+        assert_eq!((order.next(), order.next()), (Some(1), None));
+        order.done(1);
+        assert_eq!(order.next(), None, "2 went with it");
+        order.join(2, false);
+        assert_eq!(order.oldest_due(), Some(2));
+        assert_eq!((order.next(), order.next()), (Some(2), None));
+        order.done(2);
+        order.done(3);
+        order.stable(4);
+        assert_eq!(order.next(), Some(4));
+        assert_eq!(order.newest_alone(&thing(0)), Some(4));
+        order.add(5, vec![(thing(0), How::Shared)]);
+        assert_eq!(order.newest_alone(&thing(0)), None, "5 uses it, too");
     }
 
     proptest! {

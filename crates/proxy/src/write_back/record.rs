@@ -134,6 +134,34 @@ impl Entry {
         Bytes::from(out)
     }
 
+    /// Whether one SETATTR does what this one and `next`, which follows it, do. Not with bits that
+    /// a change of the owner takes, nor with a size, which moves the time of the last change.
+    pub(crate) fn goes_with(&self, next: &Self) -> bool {
+        let is_plain = |set: &SetAttr| set.size.is_none() && set.mode.unwrap_or(0) & !0o777 == 0;
+        match (&self.change, &next.change) {
+            (Change::Set { set, .. }, Change::Set { set: then, .. }) => {
+                self.caller == next.caller && is_plain(set) && is_plain(then)
+            }
+            _ => false,
+        }
+    }
+
+    /// Both in one.
+    pub(crate) fn join(&mut self, next: &Self) {
+        let Change::Set { set: then, .. } = &next.change else { return };
+        let Change::Set { set, .. } = &mut self.change else { return };
+        let time = |old, new| if new == SetTime::Keep { old } else { new };
+        *set = SetAttr {
+            mode: then.mode.or(set.mode),
+            uid: then.uid.or(set.uid),
+            gid: then.gid.or(set.gid),
+            size: None,
+            accessed: time(set.accessed, then.accessed),
+            modified: time(set.modified, then.modified),
+        };
+        (self.at, self.owed) = (next.at, next.owed);
+    }
+
     pub(crate) fn decode(bytes: &Bytes) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes);
         let (uid, gid) = (r.u32()?, r.u32()?);
@@ -351,6 +379,41 @@ mod tests {
         for outcome in [Outcome::default(), Outcome { file: Some(handle(3)), after }] {
             assert_eq!(Outcome::decode(&outcome.encode()).unwrap(), outcome);
         }
+    }
+
+    #[test]
+    fn one_call_sets_what_several_set_but_for_sizes_and_bits_that_a_new_owner_loses() {
+        let entry = |uid, set| Entry {
+            caller: Caller { uid, gid: 1, gids: Vec::new() },
+            at: Time { secs: 9, nanos: 0 },
+            base: None,
+            owed: None,
+            change: Change::Set { file: handle(1), set },
+        };
+        let [early, late] = [5, 6].map(|secs| SetTime::To(Time { secs, nanos: 0 }));
+        let first = SetAttr { mode: Some(0o600), uid: Some(3), ..SetAttr::default() };
+        let times = SetAttr { accessed: early, modified: early, ..SetAttr::default() };
+        let last = SetAttr { mode: Some(0o644), modified: late, ..SetAttr::default() };
+        let mut all = entry(0, first);
+        for next in [times, last].map(|set| entry(0, set)) {
+            assert!(all.goes_with(&next));
+            all.join(&next);
+        }
+        let set = SetAttr {
+            mode: Some(0o644),
+            uid: Some(3),
+            accessed: early,
+            modified: late,
+            ..SetAttr::default()
+        };
+        assert_eq!(all, entry(0, set));
+        let size = SetAttr { size: Some(0), ..SetAttr::default() };
+        let bits = SetAttr { mode: Some(0o4755), ..SetAttr::default() };
+        for other in [entry(1, times), entry(0, size), entry(0, bits)] {
+            assert!(!all.goes_with(&other) && !other.goes_with(&all), "{other:?}");
+        }
+        let change = Change::Write { file: handle(1), offset: 0, data: Bytes::new() };
+        assert!(!all.goes_with(&Entry { change, ..entry(0, times) }));
     }
 
     #[test]

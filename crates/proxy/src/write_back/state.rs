@@ -24,6 +24,9 @@ const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero"
 /// Names and files of which it is known when they were changed last.
 const TOUCHED_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
+/// Most changes that go with another one.
+const JOINED_MAX: usize = 16;
+
 /// When names and files were changed last, as epochs.
 #[derive(Debug)]
 struct Touched {
@@ -59,6 +62,16 @@ pub(crate) struct Op {
     pub(crate) since: Instant,
     /// Why the origin did not take it when it was tried last.
     pub(crate) trouble: Option<Status>,
+    /// It goes to the origin with the one before it, which is under way.
+    is_joined: bool,
+}
+
+impl Op {
+    /// One that nobody waits for was found in a log.
+    fn new(entry: Entry, told: Option<oneshot::Sender<()>>, since: Instant) -> Self {
+        let is_in_doubt = told.is_none();
+        Self { entry, told, is_in_doubt, since, trouble: None, is_joined: false }
+    }
 }
 
 /// What happened so far.
@@ -150,20 +163,46 @@ impl State {
             *data = bytes.slice(bytes.len() - data.len()..);
             self.counts.taken_bytes += data.len() as u64;
         }
+        let is_known = self.is_known(&entry.change);
+        self.notes.submitted(is_known, self.journal.is_waiting(), now);
         self.journal.submit_change(key, bytes, Waiter::Taken(number));
         self.counts.taken += 1;
         let (told, hears) = oneshot::channel();
         self.show(number, &entry, now);
-        let op = Op { entry, told: Some(told), is_in_doubt: false, since: now, trouble: None };
+        let mut op = Op::new(entry, Some(told), now);
+        if let Some(told) = op.told.take_if(|_| is_known) {
+            told.send(()).ok();
+        }
         self.add(number, op);
         Some((number, hears))
     }
 
-    /// The same of one that a log had.
-    pub(crate) fn carry_on(&mut self, number: u64, frame: u64, entry: Entry, now: Instant) {
+    /// Whether a change sets what changes in the log have set already, of a file that the origin
+    /// does not have yet. If its record is lost, nothing of it is.
+    fn is_known(&self, change: &Change) -> bool {
+        let Change::Set { file, set } = change else { return false };
+        let is_stable = |number| self.ops.get(&number).is_some_and(|op| op.told.is_none());
+        self.nodes.find(file).is_some_and(|node| node.origin.is_none() && node.is_as(set))
+            && self.order.newest_alone(&Thing::File(*file)).is_some_and(is_stable)
+    }
+
+    /// The same of one that a log had. A change that was answered and set nothing new may be lost,
+    /// but for its time: so that no client sees an older one, it is not before `time`.
+    pub(crate) fn carry_on(
+        &mut self,
+        number: u64,
+        frame: u64,
+        entry: Entry,
+        (now, time): (Instant, Time),
+    ) {
         self.journal.hold(key(number), number, frame);
         self.show(number, &entry, now);
-        self.add(number, Op { entry, told: None, is_in_doubt: true, since: now, trouble: None });
+        let made = self.identity(number).0;
+        let file = file(&entry.change).unwrap_or(made);
+        if let Some(node) = self.nodes.find_mut(&file) {
+            node.attr.changed = node.attr.changed.max(time);
+        }
+        self.add(number, Op::new(entry, None, now));
         self.order.stable(number);
     }
 
@@ -182,6 +221,17 @@ impl State {
         self.order.stable(number);
     }
 
+    /// How long what is due waits still for company; none: it does not, or nothing is due.
+    pub(crate) fn gathers(&self, within: Nanos, now: Instant) -> Option<Nanos> {
+        let oldest = self.ops.get(&self.order.oldest_due()?)?;
+        let waited = now.since(oldest.since);
+        let is_wanted = self.notes.is_hurried()
+            || self.journal.is_failed()
+            || self.journal.is_filling()
+            || self.ops.len() > self.records_max / 2;
+        (!is_wanted && waited < within).then(|| within - waited)
+    }
+
     /// The next change that may go to the origin.
     pub(crate) fn next(&mut self) -> Option<u64> {
         let number = self.order.next()?;
@@ -193,10 +243,44 @@ impl State {
         Some(number)
     }
 
+    /// The changes that wait for this one alone and can be one call with it.
+    pub(crate) fn join(&mut self, number: u64) -> Vec<u64> {
+        let (mut joined, mut last) = (Vec::new(), number);
+        while let Some(next) = self.order.follower(last).filter(|_| joined.len() < JOINED_MAX) {
+            let (Some(before), Some(op)) = (self.ops.get(&last), self.ops.get(&next)) else {
+                break;
+            };
+            if !before.entry.goes_with(&op.entry) {
+                break;
+            }
+            self.set_joined(next, true);
+            joined.push(next);
+            last = next;
+        }
+        joined
+    }
+
+    /// They go by themselves after all, and may have gone together.
+    pub(crate) fn part(&mut self, number: u64, joined: &[u64]) {
+        joined.iter().for_each(|number| self.set_joined(*number, false));
+        for number in joined.iter().chain([&number]) {
+            if let Some(op) = self.ops.get_mut(number) {
+                op.is_in_doubt = true;
+            }
+        }
+    }
+
+    fn set_joined(&mut self, number: u64, is_joined: bool) {
+        self.order.join(number, is_joined);
+        if let Some(op) = self.ops.get_mut(&number) {
+            op.is_joined = is_joined;
+        }
+    }
+
     /// A change has come to the origin. What follows it waits until the log has noted that.
     pub(crate) fn arrived(&mut self, number: u64, now: Instant) -> Option<Op> {
         let mut op = self.ops.remove(&number)?;
-        self.under_way -= 1;
+        self.under_way -= usize::from(!op.is_joined);
         self.epoch += 1;
         self.counts.arrived += 1;
         let epoch = self.epoch;
@@ -206,7 +290,7 @@ impl State {
             }
         }
         if let Some(node) = file(&op.entry.change).and_then(|file| self.nodes.find_mut(&file)) {
-            node.under_way = node.under_way.saturating_sub(1);
+            node.under_way = node.under_way.saturating_sub(usize::from(!op.is_joined));
         }
         for (dir, name) in names(&op.entry.change) {
             self.touched.note(named(dir, name), epoch);

@@ -6,6 +6,7 @@
 mod callers;
 mod conflicts;
 mod crowd;
+mod joined;
 mod lease;
 mod origin;
 mod outage;

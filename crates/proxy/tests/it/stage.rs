@@ -28,6 +28,7 @@ pub(crate) struct Stage {
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
     mistake: Option<Mistake>,
     note_within: Nanos,
+    gather_within: Nanos,
 }
 
 /// A life of the proxy.
@@ -54,6 +55,8 @@ impl Stage {
             // Shorter than what follows takes, and much longer.
             note_within: [Nanos::from_millis(10), Nanos::ZERO, Nanos::from_millis(200)]
                 [usize::try_from(seed % 3).expect("it is small")],
+            gather_within: [Nanos::from_millis(10), Nanos::ZERO, Nanos::from_millis(100)]
+                [usize::try_from(seed / 3 % 3).expect("it is small")],
         }
     }
 
@@ -69,6 +72,7 @@ impl Stage {
             hear: Arc::new(move |event: &Event| events.lock().push(event.clone())),
             mistake: self.mistake,
             note_within: self.note_within,
+            gather_within: self.gather_within,
             owner,
             ..Options::default()
         };
