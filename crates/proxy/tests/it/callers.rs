@@ -1,11 +1,12 @@
 //! Several users of a proxy.
 
 use bytes::Bytes;
+use perf::units::Nanos;
 use server::store::Store;
 use server::types::{Caller, CreateHow, SetAttr, Stability, Status};
 
 use crate::conflicts::{find, make, make_dir, read};
-use crate::stage::{play, root};
+use crate::stage::{names, play, root};
 
 #[test]
 fn the_set_uid_bit_is_gone_when_somebody_else_has_written() {
@@ -83,5 +84,31 @@ fn what_the_origin_makes_in_a_directory_comes_after_changes_of_its_rights() {
         let user = Caller { uid: 7, gid: 7, gids: Vec::new() };
         let refused = proxy.create(&user, &dir, b"refused", how).await.result;
         assert_eq!(refused.unwrap_err(), Status::Access);
+    });
+}
+
+/// The next proxy makes a directory again whose making is not noted, and would take it for empty.
+#[test]
+fn what_the_origin_makes_in_a_new_directory_is_seen_after_a_loss_of_power() {
+    // With this seed, a note waits for 200 ms.
+    play(2, None, async |mut stage| {
+        let mut life = stage.begin().await;
+        let top = life.proxy.root();
+        make(&life.proxy, &top, "first").await;
+        let open = SetAttr { mode: Some(0o777), ..SetAttr::default() };
+        let dir = life.proxy.make_dir(&root(), &top, b"dir", open).await.result.unwrap().handle;
+        while life.proxy.pending() > 0 {
+            stage.clock.sleep(Nanos::from_millis(1)).await;
+        }
+        // Every caller's first CREATE is the origin's.
+        let user = Caller { uid: 7, gid: 7, gids: Vec::new() };
+        let how = CreateHow::Guarded(SetAttr::default());
+        life.proxy.create(&user, &dir, b"file", how).await.result.unwrap();
+        life.kill();
+        stage.lose_aliases();
+        life = stage.begin().await;
+        let dir = find(&life.proxy, &top, "dir").await;
+        assert_eq!(names(&life.proxy, &dir).await, ["file"]);
+        find(&life.proxy, &dir, "file").await;
     });
 }

@@ -60,6 +60,11 @@ impl Stage {
         }
     }
 
+    /// The proxy's host has lost power before what the origin calls our files was synced.
+    pub(crate) fn lose_aliases(&mut self) {
+        self.aliases = Arc::new(Aliases::in_memory());
+    }
+
     pub(crate) async fn begin(&self) -> Life {
         self.begin_as(None).await.unwrap()
     }
