@@ -103,6 +103,11 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|cause| cannot_write(path, &cause))
 }
 
+/// The same, where that was requested.
+pub fn write_to(path: &Option<PathBuf>, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    path.as_deref().map_or(Ok(()), |path| write(path, &text()))
+}
+
 /// Standard output, as the name of a file.
 const STDOUT: &str = "-";
 

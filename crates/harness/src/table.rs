@@ -31,6 +31,16 @@ impl Table {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
+    /// With these rows.
+    pub fn of<S: Into<String>, R: IntoIterator<Item = S>>(
+        columns: impl IntoIterator<Item = Column>,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Self {
+        let mut table = Self::new(columns);
+        rows.into_iter().for_each(|row| table.row(row));
+        table
+    }
+
     /// Adds a row, from left to right; where cells are missing at its end, they are empty.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();

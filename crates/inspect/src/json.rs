@@ -3,7 +3,8 @@
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
 use trace::{
-    Analyzer, Cause, Flow, FlowId, Gap, OperationTotal, Pace, Phase, Rtt, RttOf, Spread, Tallies,
+    Analyzer, Cause, FileId, Files, Flow, FlowId, Gap, Jump, Operation, OperationTotal, Pace,
+    Phase, Rtt, RttOf, Spread, Tallies, Tally, Usage,
 };
 
 use super::Seen;
@@ -68,43 +69,43 @@ pub(super) fn text(seen: &Seen) -> String {
 }
 
 fn operations(analyzer: &Analyzer) -> Vec<Value> {
-    let of = |total: &OperationTotal| {
-        let us = |q: f64| total.latency_at(q).as_micros_f64();
-        json!({
-            "mean": mean_us(total.latency_ns_sum, total.timed()),
-            "min": Nanos::from_nanos(total.latency_ns_min).as_micros_f64(),
-            "p50": us(0.5),
-            "p90": us(0.9),
-            "p95": us(0.95),
-            "p99": us(0.99),
-            "p999": us(0.999),
-            "max": Nanos::from_nanos(total.latency_ns_max).as_micros_f64(),
-            "histogram": total.latency.to_base64(),
-        })
-    };
     let all = analyzer.totals().operations();
-    all.map(|(operation, total)| {
-        json!({
-            "program": operation.program.name(),
-            "operation": operation.name(),
-            "calls": total.calls,
-            "replies": total.replies,
-            "untimed": total.untimed,
-            "errors": total.errors,
-            "bytes": total.bytes,
-            "retransmissions": total.retransmissions,
-            "latency_us": (total.timed() > 0).then(|| of(total)),
-        })
+    all.map(|(operation, total)| self::operation(operation, total)).collect()
+}
+
+fn operation(operation: Operation, total: &OperationTotal) -> Value {
+    json!({
+        "program": operation.program.name(),
+        "operation": operation.name(),
+        "calls": total.calls,
+        "replies": total.replies,
+        "untimed": total.untimed,
+        "errors": total.errors,
+        "bytes": total.bytes,
+        "retransmissions": total.retransmissions,
+        "latency_us": (total.timed() > 0).then(|| latency_us(total)),
     })
-    .collect()
+}
+
+fn latency_us(total: &OperationTotal) -> Value {
+    let at = |q: f64| total.latency_at(q).as_micros_f64();
+    json!({
+        "mean": mean_us(total.latency_ns_sum, total.timed()),
+        "min": us(total.latency_ns_min),
+        "p50": at(0.5),
+        "p90": at(0.9),
+        "p95": at(0.95),
+        "p99": at(0.99),
+        "p999": at(0.999),
+        "max": us(total.latency_ns_max),
+        "histogram": total.latency.to_base64(),
+    })
 }
 
 fn v4_operations(analyzer: &Analyzer) -> Map<String, Value> {
     let counts = analyzer.totals().v4_operations.iter().enumerate();
     let counts = counts.filter(|(_, count)| **count > 0);
-    counts
-        .map(|(number, count)| (trace::Operation::v4(number).name().to_owned(), json!(count)))
-        .collect()
+    counts.map(|(number, count)| (Operation::v4(number).name().to_owned(), json!(count))).collect()
 }
 
 fn ends(analyzer: &Analyzer, side: Side) -> Vec<Value> {
@@ -119,11 +120,9 @@ fn one(analyzer: &Analyzer, id: FlowId, flow: &Flow, begin_ns: u64) -> Value {
     let pace = &flow.pace;
     let (none, one, more) = pace.time_with();
     let causes = Cause::ALL.iter().zip(pace.by_cause).filter(|(_, (count, _))| *count > 0);
-    let causes: Map<String, Value> = causes
-        .map(|(cause, (count, ns))| {
-            (cause.name().to_owned(), json!({ "count": count, "span_s": seconds(ns) }))
-        })
-        .collect();
+    let causes = causes.map(|(cause, (count, ns))| {
+        (cause.name().to_owned(), json!({ "count": count, "span_s": seconds(ns) }))
+    });
     json!({
         "name": analyzer.flows().name(id),
         "operations": tally(&flow.tallies),
@@ -154,83 +153,81 @@ fn one(analyzer: &Analyzer, id: FlowId, flow: &Flow, begin_ns: u64) -> Value {
             "write_cycle_us": spread(&pace.write_cycle),
         },
         "round_trip": analyzer.flows().round_trip(id).map(|rtt| round_trip(rtt, begin_ns)),
-        "gap_causes": causes,
+        "gap_causes": causes.collect::<Map<String, Value>>(),
         "gaps": gaps(pace, begin_ns),
         "phases": phases(pace, flow.first_ns, begin_ns),
     })
 }
 
 fn gaps(pace: &Pace, begin_ns: u64) -> Vec<Value> {
-    let gap = |gap: &Gap| {
-        json!({
-            "begin_s": seconds(gap.begin_ns.saturating_sub(begin_ns)),
-            "span_s": seconds(gap.ns()),
-            "cause": gap.cause.name(),
-            "outstanding": gap.outstanding,
-            "retransmissions": gap.retransmissions,
-            "begin_frame": gap.begin_frame,
-            "end_frame": gap.end_frame,
-            "moved_bytes": gap.before.moved_bytes,
-        })
-    };
-    pace.gaps.iter().map(gap).collect()
+    pace.gaps.iter().map(|gap| self::gap(gap, begin_ns)).collect()
+}
+
+fn gap(gap: &Gap, begin_ns: u64) -> Value {
+    json!({
+        "begin_s": seconds(gap.begin_ns.saturating_sub(begin_ns)),
+        "span_s": seconds(gap.ns()),
+        "cause": gap.cause.name(),
+        "outstanding": gap.outstanding,
+        "retransmissions": gap.retransmissions,
+        "begin_frame": gap.begin_frame,
+        "end_frame": gap.end_frame,
+        "moved_bytes": gap.before.moved_bytes,
+    })
 }
 
 fn phases(pace: &Pace, first_ns: u64, begin_ns: u64) -> Vec<Value> {
-    let phase = |phase: &Phase| {
-        json!({
-            "begin_s": seconds(phase.begin_ns.saturating_sub(begin_ns)),
-            "span_s": seconds(phase.end_ns.saturating_sub(phase.begin_ns)),
-            "replies": phase.done.replies,
-            "bytes": phase.done.moved_bytes,
-            "bytes_per_s": phase.bytes_per_s(),
-            "stop_and_wait": phase.stop_and_wait(),
-            "turn_us": phase.turn_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
-        })
-    };
-    pace.phases(first_ns).iter().map(phase).collect()
+    pace.phases(first_ns).iter().map(|phase| self::phase(phase, begin_ns)).collect()
+}
+
+fn phase(phase: &Phase, begin_ns: u64) -> Value {
+    json!({
+        "begin_s": seconds(phase.begin_ns.saturating_sub(begin_ns)),
+        "span_s": seconds(phase.end_ns.saturating_sub(phase.begin_ns)),
+        "replies": phase.done.replies,
+        "bytes": phase.done.moved_bytes,
+        "bytes_per_s": phase.bytes_per_s(),
+        "stop_and_wait": phase.stop_and_wait(),
+        "turn_us": phase.turn_ns().map(us),
+    })
 }
 
 /// Of a connection's hosts.
 fn round_trip(rtt: &Rtt, begin_ns: u64) -> Value {
-    let us = |ns: u64| Nanos::from_nanos(ns).as_micros_f64();
-    let jumps: Vec<Value> = rtt
-        .jumps()
-        .iter()
-        .map(|jump| {
-            json!({
-                "of": jump.of.name(),
-                "at_s": seconds(jump.at_ns.saturating_sub(begin_ns)),
-                "before_us": us(jump.before_ns),
-                "after_us": us(jump.after_ns),
-            })
-        })
-        .collect();
     json!({
         "server_acknowledges_us": spread(rtt.times(RttOf::Server)),
         "client_acknowledges_us": spread(rtt.times(RttOf::Client)),
         "light_calls_us": spread(rtt.times(RttOf::Replies)),
-        "jumps": jumps,
+        "jumps": rtt.jumps().iter().map(|jump| self::jump(jump, begin_ns)).collect::<Vec<_>>(),
+    })
+}
+
+fn jump(jump: &Jump, begin_ns: u64) -> Value {
+    json!({
+        "of": jump.of.name(),
+        "at_s": seconds(jump.at_ns.saturating_sub(begin_ns)),
+        "before_us": us(jump.before_ns),
+        "after_us": us(jump.after_ns),
     })
 }
 
 fn tally(tallies: &Tallies) -> Vec<Value> {
     let mut all: Vec<_> = tallies.iter().collect();
     all.sort_by_key(|(operation, _)| *operation);
-    all.into_iter()
-        .map(|(operation, tally)| {
-            json!({
-                "program": operation.program.name(),
-                "operation": operation.name(),
-                "replies": tally.calls(),
-                "untimed": tally.untimed,
-                "errors": tally.errors,
-                "bytes": tally.bytes,
-                "retransmissions": tally.retransmissions,
-                "latency_us": spread(&tally.latency),
-            })
-        })
-        .collect()
+    all.into_iter().map(|(operation, tally)| tallied(operation, tally)).collect()
+}
+
+fn tallied(operation: Operation, tally: &Tally) -> Value {
+    json!({
+        "program": operation.program.name(),
+        "operation": operation.name(),
+        "replies": tally.calls(),
+        "untimed": tally.untimed,
+        "errors": tally.errors,
+        "bytes": tally.bytes,
+        "retransmissions": tally.retransmissions,
+        "latency_us": spread(&tally.latency),
+    })
 }
 
 fn spread(spread: &Spread) -> Value {
@@ -252,30 +249,33 @@ fn spread(spread: &Spread) -> Value {
 }
 
 fn files(analyzer: &Analyzer) -> Vec<Value> {
-    let files = analyzer.files();
-    let busiest = files.busiest(FILES_MAX).into_iter();
-    busiest
-        .map(|(id, usage)| {
-            let handle: String = files.handle(id).iter().map(|b| format!("{b:02x}")).collect();
-            json!({
-                "path": files.path(id),
-                "handle": handle,
-                "calls": usage.calls,
-                "errors": usage.errors,
-                "read_bytes": usage.read_bytes,
-                "written_bytes": usage.written_bytes,
-                "latency_us_mean": mean_us(usage.latency_ns_sum, usage.timed),
-                "latency_us_p50": usage.latency_at(0.5).as_micros_f64(),
-                "latency_us_p99": usage.latency_at(0.99).as_micros_f64(),
-                "latency_us_max": Nanos::from_nanos(usage.latency_ns_max).as_micros_f64(),
-            })
-        })
-        .collect()
+    let busiest = analyzer.files().busiest(FILES_MAX).into_iter();
+    busiest.map(|(id, usage)| file(analyzer.files(), id, &usage)).collect()
+}
+
+fn file(files: &Files, id: FileId, usage: &Usage) -> Value {
+    let handle: String = files.handle(id).iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({
+        "path": files.path(id),
+        "handle": handle,
+        "calls": usage.calls,
+        "errors": usage.errors,
+        "read_bytes": usage.read_bytes,
+        "written_bytes": usage.written_bytes,
+        "latency_us_mean": mean_us(usage.latency_ns_sum, usage.timed),
+        "latency_us_p50": usage.latency_at(0.5).as_micros_f64(),
+        "latency_us_p99": usage.latency_at(0.99).as_micros_f64(),
+        "latency_us_max": us(usage.latency_ns_max),
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean")]
 fn mean_us(sum_ns: u64, count: u64) -> f64 {
     sum_ns as f64 / 1000.0 / (count as f64).max(1.0)
+}
+
+fn us(ns: u64) -> f64 {
+    Nanos::from_nanos(ns).as_micros_f64()
 }
 
 fn seconds(ns: u64) -> f64 {

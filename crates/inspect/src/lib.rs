@@ -70,13 +70,12 @@ fn check_operations(names: &[String]) -> Result<(), Failure> {
         let mut all = (0..OPERATIONS).filter_map(Operation::at);
         all.any(|one| one.name() == name.to_uppercase() || one.to_string() == name.to_uppercase())
     };
-    match names.iter().find(|name| !is_known(name)) {
-        None => Ok(()),
-        Some(name) => Err(Failure::usage(
-            format!("--operation {name}: no protocol of NFS has an operation of that name"),
-            "a name as the RFCs have it, such as READDIRPLUS or COMMIT",
-        )),
-    }
+    names.iter().find(|name| !is_known(name)).map_or(Ok(()), |name| Err(unknown(name)))
+}
+
+fn unknown(name: &str) -> Failure {
+    let what = format!("--operation {name}: no protocol of NFS has an operation of that name");
+    Failure::usage(what, "a name as the RFCs have it, such as READDIRPLUS or COMMIT")
 }
 
 /// Who takes every transaction.
@@ -116,8 +115,7 @@ impl Rows {
 pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     check_operations(&args.operation)?;
     // Before anything is read: a long capture would be read in vain.
-    let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
-    output::check(outs)?;
+    output::check(outs(args))?;
     let (mut rows, mut seen) = match args.interface.is_empty() {
         true => read_files(args, verbosity)?,
         false => read_live(args, verbosity)?,
@@ -127,6 +125,10 @@ pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     rows.parquet.take().map_or(Ok(()), parquet::Parquet::end)?;
     seen.explained = rows.kept.map(|kept| kept.explained(seen.analyzer.flows()));
     show(args, &seen, verbosity)
+}
+
+fn outs(args: &Trace) -> [&Option<PathBuf>; 5] {
+    [&args.json, &args.csv, &args.html, &args.mix, &args.parquet]
 }
 
 fn filter(args: &Trace) -> Filter {
@@ -163,32 +165,26 @@ fn read_live(args: &Trace, verbosity: Verbosity) -> Result<(Rows, Seen), Failure
 }
 
 fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> {
-    for note in &read.notes {
-        output::say(note);
-    }
+    read.notes.iter().for_each(output::say);
     if let Some(count @ 1..) = read.dropped {
-        output::say(format_args!(
-            "{count} packets passed too fast, and were dropped by the kernel"
-        ));
+        let what = "packets passed too fast, and were dropped by the kernel";
+        output::say(format_args!("{count} {what}"));
     }
-    let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
-    if output::prints_text(verbosity, outs) {
+    if output::prints_text(verbosity, outs(args)) {
         output::print(&screen::text(read))?;
     }
-    if let Some(path) = &args.json {
-        output::write(path, &json::text(read))?;
-    }
-    if let Some(path) = &args.html {
-        output::write(path, &page::text(read))?;
-    }
+    output::write_to(&args.json, || json::text(read))?;
+    output::write_to(&args.html, || page::text(read))?;
     let Some(path) = &args.mix else { return Ok(()) };
-    let found = counts(&read.analyzer).ok_or_else(|| {
-        Failure::check(
-            "no NFS call of version 2 or 3 was found, so there is no mix",
-            "a capture of such a client, with whole packets (tcpdump -s 0)",
-        )
-    })?;
+    let found = counts(&read.analyzer).ok_or_else(no_mix)?;
     output::write(path, &mix(&found))
+}
+
+fn no_mix() -> Failure {
+    Failure::check(
+        "no NFS call of version 2 or 3 was found, so there is no mix",
+        "a capture of such a client, with whole packets (tcpdump -s 0)",
+    )
 }
 
 /// How far the files are read, on a terminal.
@@ -238,18 +234,15 @@ impl<R: Read> Read for Counted<R> {
 
 /// A capture, from a file or standard input; what is read of it is counted.
 fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Capture<'static>, Failure> {
-    let is_stdin = path == Path::new("-");
-    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let reader: Box<dyn Read> = match is_stdin {
-        true => Box::new(stdin().lock()),
-        false => {
-            let file = File::open(path).map_err(|cause| {
-                Failure::environment(format!("cannot read {name}: {cause}"), hints::reading(&cause))
-            })?;
-            Box::new(Counted { inner: file, read: Arc::clone(read) })
-        }
-    };
-    Capture::open(&name, reader).map_err(Failure::from)
+    if path == Path::new("-") {
+        return Capture::open("standard input", Box::new(stdin().lock())).map_err(Failure::from);
+    }
+    let name = path.display().to_string();
+    let inner = File::open(path).map_err(|cause| {
+        Failure::environment(format!("cannot read {name}: {cause}"), hints::reading(&cause))
+    })?;
+    let counted = Counted { inner, read: Arc::clone(read) };
+    Capture::open(&name, Box::new(counted)).map_err(Failure::from)
 }
 
 /// A mix as text: a line for each procedure with its share in percent.

@@ -52,6 +52,7 @@ const SCHEMA: &str = "message calls {
 }";
 
 type Out = SerializedFileWriter<Sink>;
+type Group<'a> = SerializedRowGroupWriter<'a, Sink>;
 
 pub(super) struct Parquet {
     path: PathBuf,
@@ -76,32 +77,62 @@ struct Names {
 /// The rows of a group.
 #[derive(Default)]
 struct Columns {
-    call_ns: Vec<i64>,
-    reply_ns: Vec<i64>,
-    latency_us: Vec<f64>,
-    /// 1 where it is known.
-    has_latency: Vec<i16>,
-    client: Vec<ByteArray>,
-    client_port: Vec<i32>,
-    server: Vec<ByteArray>,
-    transport: Vec<ByteArray>,
-    version: Vec<i32>,
-    xid: Vec<i32>,
-    operation: Vec<ByteArray>,
-    status: Vec<ByteArray>,
-    /// 1 where there is a status.
-    has_status: Vec<i16>,
-    file: Vec<ByteArray>,
-    offset: Vec<i64>,
-    count: Vec<i32>,
-    bytes: Vec<i32>,
-    stable: Vec<i32>,
-    call_len: Vec<i32>,
-    reply_len: Vec<i32>,
-    retransmissions: Vec<i32>,
-    outstanding: Vec<i32>,
-    call_frame: Vec<i64>,
-    reply_frame: Vec<i64>,
+    call_ns: Column<Int64Type>,
+    reply_ns: Column<Int64Type>,
+    latency_us: Column<DoubleType>,
+    client: Column<ByteArrayType>,
+    client_port: Column<Int32Type>,
+    server: Column<ByteArrayType>,
+    transport: Column<ByteArrayType>,
+    version: Column<Int32Type>,
+    xid: Column<Int32Type>,
+    operation: Column<ByteArrayType>,
+    status: Column<ByteArrayType>,
+    file: Column<ByteArrayType>,
+    offset: Column<Int64Type>,
+    count: Column<Int32Type>,
+    bytes: Column<Int32Type>,
+    stable: Column<Int32Type>,
+    call_len: Column<Int32Type>,
+    reply_len: Column<Int32Type>,
+    retransmissions: Column<Int32Type>,
+    outstanding: Column<Int32Type>,
+    call_frame: Column<Int64Type>,
+    reply_frame: Column<Int64Type>,
+}
+
+/// What is known of the rows; of a column that is not always known, 1 for each row where it is.
+struct Column<T: DataType> {
+    values: Vec<T::T>,
+    defined: Vec<i16>,
+}
+
+impl<T: DataType> Default for Column<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), defined: Vec::new() }
+    }
+}
+
+impl<T: DataType> Column<T> {
+    fn push(&mut self, value: impl Into<T::T>) {
+        self.values.push(value.into());
+    }
+
+    fn push_if_known(&mut self, value: Option<T::T>) {
+        self.defined.push(value.is_some().into());
+        self.values.extend(value);
+    }
+
+    /// Writes the next column of a group, and is empty again.
+    fn write(&mut self, group: &mut Group<'_>) -> Result<(), ParquetError> {
+        let more = || ParquetError::General("more columns than the schema has".to_owned());
+        let mut column = group.next_column()?.ok_or_else(more)?;
+        let defined = (!self.defined.is_empty()).then_some(&self.defined[..]);
+        column.typed::<T>().write_batch(&self.values, defined, None)?;
+        self.values.clear();
+        self.defined.clear();
+        column.close()
+    }
 }
 
 impl Parquet {
@@ -150,8 +181,8 @@ impl Parquet {
         if let Err(error) = self.columns.write(out) {
             self.failed = Some(error);
             self.out = None;
+            self.columns = Columns::default();
         }
-        self.columns.clear();
     }
 
     pub(super) fn end(mut self) -> Result<(), Failure> {
@@ -191,124 +222,58 @@ fn properties() -> WriterPropertiesPtr {
 
 impl Columns {
     fn len(&self) -> usize {
-        self.call_ns.len()
+        self.call_ns.values.len()
     }
 
-    fn clear(&mut self) {
-        let of_words = [
-            &mut self.client_port,
-            &mut self.version,
-            &mut self.xid,
-            &mut self.count,
-            &mut self.bytes,
-            &mut self.stable,
-            &mut self.call_len,
-            &mut self.reply_len,
-            &mut self.retransmissions,
-            &mut self.outstanding,
-        ];
-        of_words.into_iter().for_each(Vec::clear);
-        let of_longs = [
-            &mut self.call_ns,
-            &mut self.reply_ns,
-            &mut self.offset,
-            &mut self.call_frame,
-            &mut self.reply_frame,
-        ];
-        of_longs.into_iter().for_each(Vec::clear);
-        self.latency_us.clear();
-        [&mut self.has_latency, &mut self.has_status].into_iter().for_each(Vec::clear);
-        let of_names = [
-            &mut self.client,
-            &mut self.server,
-            &mut self.transport,
-            &mut self.operation,
-            &mut self.status,
-            &mut self.file,
-        ];
-        of_names.into_iter().for_each(Vec::clear);
-    }
-
-    fn push(
-        &mut self,
-        transaction: &Transaction,
-        names: &Names,
-        operation: ByteArray,
-        files: &Files,
-    ) {
-        self.call_ns.push(transaction.call_ns.cast_signed());
-        self.reply_ns.push(transaction.reply_ns.cast_signed());
-        let latency = transaction.latency();
-        self.has_latency.push(i16::from(latency.is_some()));
-        self.latency_us.extend(latency.map(|latency| latency.as_micros_f64()));
+    fn push(&mut self, of: &Transaction, names: &Names, operation: ByteArray, files: &Files) {
+        self.call_ns.push(of.call_ns.cast_signed());
+        self.reply_ns.push(of.reply_ns.cast_signed());
+        self.latency_us.push_if_known(of.latency().map(|latency| latency.as_micros_f64()));
         self.client.push(names.client.clone());
-        self.client_port.push(names.client_port.into());
+        self.client_port.push(names.client_port);
         self.server.push(names.server.clone());
         self.transport.push(names.transport.clone());
-        self.version.push(transaction.version.cast_signed());
-        self.xid.push(transaction.xid.cast_signed());
+        self.version.push(of.version.cast_signed());
+        self.xid.push(of.xid.cast_signed());
         self.operation.push(operation);
-        let status = row::status(transaction);
-        self.has_status.push(i16::from(status.is_some()));
-        self.status.extend(status.map(|status| ByteArray::from(&*status)));
-        self.file.push(files.path(transaction.file).into_bytes().into());
-        self.offset.push(transaction.offset.cast_signed());
-        self.count.push(transaction.count.cast_signed());
-        self.bytes.push(transaction.bytes.cast_signed());
-        self.stable.push(transaction.stable.into());
-        self.call_len.push(transaction.call_len.cast_signed());
-        self.reply_len.push(transaction.reply_len.cast_signed());
-        self.retransmissions.push(transaction.retransmissions.into());
-        self.outstanding.push(transaction.outstanding.cast_signed());
-        self.call_frame.push(transaction.call_frame.cast_signed());
-        self.reply_frame.push(transaction.reply_frame.cast_signed());
+        self.status.push_if_known(row::status(of).map(|status| ByteArray::from(&*status)));
+        self.file.push(files.path(of.file).into_bytes());
+        self.offset.push(of.offset.cast_signed());
+        self.count.push(of.count.cast_signed());
+        self.bytes.push(of.bytes.cast_signed());
+        self.stable.push(of.stable);
+        self.call_len.push(of.call_len.cast_signed());
+        self.reply_len.push(of.reply_len.cast_signed());
+        self.retransmissions.push(of.retransmissions);
+        self.outstanding.push(of.outstanding.cast_signed());
+        self.call_frame.push(of.call_frame.cast_signed());
+        self.reply_frame.push(of.reply_frame.cast_signed());
     }
 
     /// In the order of [`SCHEMA`].
-    fn write(&self, out: &mut Out) -> Result<(), ParquetError> {
+    fn write(&mut self, out: &mut Out) -> Result<(), ParquetError> {
         let mut writer = out.next_row_group()?;
         let group = &mut writer;
-        column::<Int64Type>(group, &self.call_ns, None)?;
-        column::<Int64Type>(group, &self.reply_ns, None)?;
-        column::<DoubleType>(group, &self.latency_us, Some(&self.has_latency))?;
-        column::<ByteArrayType>(group, &self.client, None)?;
-        column::<Int32Type>(group, &self.client_port, None)?;
-        column::<ByteArrayType>(group, &self.server, None)?;
-        column::<ByteArrayType>(group, &self.transport, None)?;
-        column::<Int32Type>(group, &self.version, None)?;
-        column::<Int32Type>(group, &self.xid, None)?;
-        column::<ByteArrayType>(group, &self.operation, None)?;
-        column::<ByteArrayType>(group, &self.status, Some(&self.has_status))?;
-        column::<ByteArrayType>(group, &self.file, None)?;
-        column::<Int64Type>(group, &self.offset, None)?;
-        for values in [
-            &self.count,
-            &self.bytes,
-            &self.stable,
-            &self.call_len,
-            &self.reply_len,
-            &self.retransmissions,
-            &self.outstanding,
-        ] {
-            column::<Int32Type>(group, values, None)?;
-        }
-        column::<Int64Type>(group, &self.call_frame, None)?;
-        column::<Int64Type>(group, &self.reply_frame, None)?;
+        self.call_ns.write(group)?;
+        self.reply_ns.write(group)?;
+        self.latency_us.write(group)?;
+        self.client.write(group)?;
+        self.client_port.write(group)?;
+        self.server.write(group)?;
+        self.transport.write(group)?;
+        self.version.write(group)?;
+        self.xid.write(group)?;
+        self.operation.write(group)?;
+        self.status.write(group)?;
+        self.file.write(group)?;
+        self.offset.write(group)?;
+        let sizes = [&mut self.count, &mut self.bytes, &mut self.stable, &mut self.call_len];
+        let counts = [&mut self.reply_len, &mut self.retransmissions, &mut self.outstanding];
+        sizes.into_iter().chain(counts).try_for_each(|column| column.write(group))?;
+        self.call_frame.write(group)?;
+        self.reply_frame.write(group)?;
         writer.close().map(|_| ())
     }
-}
-
-/// Writes the next column of a group; `defined` says for each row whether there is a value.
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, Sink>,
-    values: &[T::T],
-    defined: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General("more columns than the schema has".to_owned()));
-    };
-    column.typed::<T>().write_batch(values, defined, None)?;
-    column.close()
 }
 
 /// The error of the system in one of the writer.

@@ -3,12 +3,22 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use trace::{Analyzer, Tallies};
+use trace::{Analyzer, Flow, Tallies};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Side {
     Clients,
     Servers,
+}
+
+impl Side {
+    fn of(self, flow: &Flow) -> String {
+        match (flow.ends, self) {
+            (Some(ends), Self::Clients) => ends.client.ip().to_string(),
+            (Some(ends), Self::Servers) => ends.server.to_string(),
+            (None, _) => "others".to_owned(),
+        }
+    }
 }
 
 /// One client, or one server.
@@ -24,12 +34,7 @@ pub(super) struct One {
 pub(super) fn sides(analyzer: &Analyzer, side: Side) -> Vec<One> {
     let mut sides: BTreeMap<String, One> = BTreeMap::new();
     for (_, flow) in analyzer.flows().admitted() {
-        let name = match (flow.ends, side) {
-            (Some(ends), Side::Clients) => ends.client.ip().to_string(),
-            (Some(ends), Side::Servers) => ends.server.to_string(),
-            (None, _) => "others".to_owned(),
-        };
-        let one = sides.entry(name).or_default();
+        let one = sides.entry(side.of(flow)).or_default();
         one.tallies.merge(&flow.tallies);
         one.connections += 1;
     }

@@ -1,11 +1,13 @@
 //! Step 3: the measurements beside the model's predictions.
 
-use harness::records;
-use harness::records::median;
+use std::collections::BTreeSet;
+
+use harness::records::{self, median};
 use harness::verdict::Errors;
 use load::probe::Findings;
 use load::study::{self, Configuration, Drain, Measured, Plan, Study, Subject};
 use perf::model::transaction::{Bound, Cycle, Path, Prediction, Server, Term, Transfer};
+use perf::model::whatif::of_path::PathCase;
 use perf::stats::{Estimate, Interval};
 use perf::units::Nanos;
 
@@ -29,12 +31,12 @@ impl Row {
     /// Without the simulation, which comes later for all rows at once.
     fn of(run: &PlannedRun, path: &Path, server: Server, measured: &Measured) -> Self {
         let configuration = measured.configuration;
-        let transfer = study::transfer(&configuration, run.commit_bytes);
+        let closed = PathCase::of(*path, server, run.transfer(&configuration)).closed_mib_per_s();
         let ends = run.ends(path, server, &configuration);
         Self {
             configuration,
             prediction: run.predict(path, server, &configuration),
-            closed_mib_per_s: models::closed(path, server, &transfer).map(|rate| rate * ends),
+            closed_mib_per_s: closed.ok().map(|rate| rate * ends),
             simulated_mib_per_s: None,
             full: run.full(path, server, &configuration),
             measured_mib_per_s: measured.median(),
@@ -113,26 +115,20 @@ impl Explanation {
         measured: &[Measured],
     ) -> Self {
         let rows_as = |subject: usize, server: Server| {
-            let of_subject =
-                measured.iter().filter(move |row| row.configuration.subject == subject);
-            of_subject.map(move |measured| Row::of(&run, &findings.path, server, measured))
+            let own = measured.iter().filter(move |row| row.configuration.subject == subject);
+            own.map(move |measured| Row::of(&run, &findings.path, server, measured))
         };
-        let forms_of = |(subject, known): (usize, &Option<Server>)| {
-            known
-                .is_none()
-                .then(|| Forms::of(|server| rows_as(subject, server).collect()))
-                .flatten()
+        let forms_of = |(subject, known): (usize, &Option<Server>)| match known {
+            Some(_) => None,
+            None => Forms::of(|server| rows_as(subject, server).collect()),
         };
         let forms: Vec<Option<Forms>> = known.iter().enumerate().map(forms_of).collect();
         let server = |(known, forms): (&Option<Server>, &Option<Forms>)| {
             known.or(forms.map(|forms| forms.better())).unwrap_or(Server::Concurrent)
         };
         let servers: Vec<Server> = known.iter().zip(&forms).map(server).collect();
-        let mut rows: Vec<Row> = servers
-            .iter()
-            .enumerate()
-            .flat_map(|(subject, server)| rows_as(subject, *server))
-            .collect();
+        let all = servers.iter().enumerate();
+        let mut rows: Vec<Row> = all.flat_map(|(at, server)| rows_as(at, *server)).collect();
         models::simulate(&mut rows, &findings.path, &servers, &run);
         let errors: Vec<f64> = rows.iter().filter_map(Row::off_pct).collect();
         let smallest = sizes.first().copied().unwrap_or(8192);
@@ -160,13 +156,15 @@ impl Explanation {
         self.rows.iter().find(|row| row.configuration == configuration)
     }
 
+    /// What the configuration to start from is bound by.
+    pub(crate) fn first_sentence(&self) -> Option<String> {
+        self.row(self.before).map(|row| sentence(row, self))
+    }
+
     /// Sizes of calls, in order.
     pub(crate) fn sizes(&self) -> Vec<u32> {
-        let mut sizes: Vec<u32> =
-            self.rows.iter().map(|row| row.configuration.call_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
+        let sizes = self.rows.iter().map(|row| row.configuration.call_bytes);
+        sizes.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
     /// The rows of one curve, in order of calls outstanding.
@@ -198,10 +196,13 @@ impl PlannedRun {
         Self { commit_bytes, time: plan.run_time, drain, simulation }
     }
 
+    pub(crate) fn transfer(&self, configuration: &Configuration) -> Transfer {
+        study::transfer(configuration, self.commit_bytes)
+    }
+
     /// What beginning and end of the run leave of the steady state, by the formula.
     pub(crate) fn ends(&self, path: &Path, server: Server, configuration: &Configuration) -> f64 {
-        let transfer = study::transfer(configuration, self.commit_bytes);
-        let steady = path.predict(server, &transfer).mib_per_s;
+        let steady = path.predict(server, &self.transfer(configuration)).mib_per_s;
         self.predict(path, server, configuration).mib_per_s / steady
     }
 
@@ -215,19 +216,17 @@ impl PlannedRun {
         configuration: &Configuration,
         mib_per_s: f64,
     ) -> Path {
-        let steady = mib_per_s / self.ends(path, server, configuration);
-        if !steady.is_finite() || steady <= 0.0 {
-            return *path;
+        let case = PathCase::of(*path, server, self.transfer(configuration));
+        match mib_per_s / self.ends(path, server, configuration) {
+            steady if steady.is_finite() && steady > 0.0 => case.calibrated(steady).path,
+            _ => *path,
         }
-        let transfer = study::transfer(configuration, self.commit_bytes);
-        models::case(path, server, &transfer).calibrated(steady).path
     }
 
     /// With calls without end outstanding.
     fn full(&self, path: &Path, server: Server, configuration: &Configuration) -> (f64, Bound) {
-        let transfer = study::transfer(configuration, self.commit_bytes);
-        let without = Path { overhead_us: 0.0, ..*path };
-        let full = without.predict(server, &Transfer { outstanding: u32::MAX, ..transfer });
+        let transfer = Transfer { outstanding: u32::MAX, ..self.transfer(configuration) };
+        let full = Path { overhead_us: 0.0, ..*path }.predict(server, &transfer);
         (full.mib_per_s, full.bound)
     }
 
@@ -240,7 +239,7 @@ impl PlannedRun {
         server: Server,
         configuration: &Configuration,
     ) -> Prediction {
-        let transfer = study::transfer(configuration, self.commit_bytes);
+        let transfer = self.transfer(configuration);
         let steady = path.predict(server, &transfer);
         let call_mib = f64::from(configuration.call_bytes) / f64::from(1 << 20);
         let calls_per_sec = steady.mib_per_s / call_mib;
@@ -267,20 +266,17 @@ fn recommend(
 ) -> Configuration {
     let subject = servers.len().saturating_sub(1);
     let server = servers.last().copied().unwrap_or(Server::Concurrent);
-    let choices: Vec<(Configuration, f64)> = sizes
-        .iter()
-        .map(|&call_bytes| {
-            let outstanding = study::best_window(&findings.path, server, call_bytes, commit_bytes);
-            let choice = Configuration { subject, call_bytes, outstanding };
-            let promised = findings.path.predict(server, &study::transfer(&choice, commit_bytes));
-            (choice, promised.mib_per_s)
-        })
-        .collect();
-    let best = choices.iter().map(|(_, promised)| *promised).fold(0.0, f64::max);
-    let enough = choices.iter().find(|(_, promised)| *promised >= ENOUGH * best);
-    enough.map_or(Configuration { subject, call_bytes: 1 << 20, outstanding: 16 }, |(choice, _)| {
-        *choice
-    })
+    let choice = |&call_bytes: &u32| {
+        let outstanding = study::best_window(&findings.path, server, call_bytes, commit_bytes);
+        Configuration { subject, call_bytes, outstanding }
+    };
+    let promised = |choice: &Configuration| {
+        findings.path.predict(server, &study::transfer(choice, commit_bytes)).mib_per_s
+    };
+    let choices: Vec<Configuration> = sizes.iter().map(choice).collect();
+    let best = choices.iter().map(promised).fold(0.0, f64::max);
+    let enough = choices.into_iter().find(|choice| promised(choice) >= ENOUGH * best);
+    enough.unwrap_or(Configuration { subject, call_bytes: 1 << 20, outstanding: 16 })
 }
 
 /// The smallest size of call that promises this share of the best promise is recommended.
@@ -290,25 +286,26 @@ const ENOUGH: f64 = 0.995;
 const DOMINATES_PCT: f64 = 50.0;
 
 /// Names the largest term in a sentence, and whether it dominates.
-pub(crate) fn sentence(row: &Row, explanation: &Explanation) -> String {
+fn sentence(row: &Row, explanation: &Explanation) -> String {
     let size = bytes(row.configuration.call_bytes);
     let n = row.configuration.outstanding;
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
+    format!("With {size} calls and {calls} outstanding {}.", why(row, explanation))
+}
+
+fn why(row: &Row, explanation: &Explanation) -> String {
     let why = match explanation.choice.bound(row) {
-        Bound::Cycle(term) => largest_term(&row.prediction.cycle, term),
-        Bound::Capacity => {
-            "the path is full: link and processing are busy all the time (T_ser)".to_owned()
-        }
-        Bound::Storage => "storage is busy all the time (T_B)".to_owned(),
+        Bound::Cycle(term) => return largest_term(&row.prediction.cycle, term),
+        Bound::Capacity => "the path is full: link and processing are busy all the time (T_ser)",
+        Bound::Storage => "storage is busy all the time (T_B)",
         Bound::Server if explanation.knows_form(row.configuration.subject) => {
             "the server is the bottleneck: it does one thing at a time, and stops for its disk"
-                .to_owned()
         }
-        Bound::Server => "the server is the bottleneck; whether it stops for its disk does not \
-                          show"
-            .to_owned(),
+        Bound::Server => {
+            "the server is the bottleneck; whether it stops for its disk does not show"
+        }
     };
-    format!("With {size} calls and {calls} outstanding {why}.")
+    why.to_owned()
 }
 
 /// How much of a cycle its largest term is.

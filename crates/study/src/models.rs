@@ -7,9 +7,8 @@
 //! is noise, and the formula says most.
 
 use harness::records::median;
-use load::study::{Measured, transfer};
-use perf::model::transaction::{Bound, Path, Server, Transfer};
-use perf::model::whatif::of_path::PathCase;
+use load::study::Measured;
+use perf::model::transaction::{Bound, Path, Server};
 use perf::stats::Sample;
 
 use super::explain::{PlannedRun, Row};
@@ -32,6 +31,13 @@ impl Model {
             Self::World => row.simulated_mib_per_s,
         }
     }
+
+    /// The median over what was measured; none where it does not predict all of that.
+    fn error_pct(self, rows: &[&Row]) -> Option<f64> {
+        let measured = rows.iter().filter_map(|row| Some((self.of(row), row.measured_mib_per_s?)));
+        let errors = measured.map(|(own, measured)| Some(100.0 * (own? / measured - 1.0).abs()));
+        Some(median(errors.collect::<Option<Vec<f64>>>()?))
+    }
 }
 
 /// The models with their errors, over the rows that all of them predict.
@@ -52,13 +58,7 @@ impl Choice {
         // With few simulations, or none: the other two, over all.
         let few = SIMULATED_LEAST.min(rows.len());
         let shared = if shared.len() < few { rows.iter().collect() } else { shared };
-        let error = |model: Model| {
-            let measured = shared.iter().filter_map(|row| Some((row, row.measured_mib_per_s?)));
-            let errors: Option<Vec<f64>> = measured
-                .map(|(row, measured)| Some(100.0 * (model.of(row)? / measured - 1.0).abs()))
-                .collect();
-            Some((model, median(errors?)))
-        };
+        let error = |model: Model| Some((model, model.error_pct(&shared)?));
         let errors_pct: Vec<(Model, f64)> =
             Model::ALL.into_iter().filter_map(error).filter(|(_, e)| e.is_finite()).collect();
         let noise_pct = median(measured.iter().filter_map(spread_pct).collect());
@@ -72,14 +72,7 @@ impl Choice {
     pub(crate) fn sentence(&self) -> String {
         let own = self.errors_pct.iter().find(|(model, _)| *model == self.best);
         let own = own.map_or(f64::NAN, |(_, error)| *error);
-        let others = self.errors_pct.iter().filter(|(model, _)| *model != self.best);
-        let others: Vec<String> =
-            others.map(|(model, error)| format!("{} {error:.1} %", model.name())).collect();
-        let of_others = match others.is_empty() {
-            true => String::new(),
-            false => format!("; {}", others.join(", ")),
-        };
-        let name = self.best.name();
+        let (name, of_others) = (self.best.name(), self.of_others());
         match own {
             own if own <= EXPLAINED_PCT => {
                 format!("Explained by the {name}: median error {own:.1} %{of_others}.")
@@ -93,6 +86,15 @@ impl Choice {
             ),
             _ => "No model has numbers for it.".to_owned(),
         }
+    }
+
+    /// `; mean value analysis 11.0 %, simulation 7.0 %`
+    fn of_others(&self) -> String {
+        let others = self.errors_pct.iter().filter(|(model, _)| *model != self.best);
+        let error = |(at, (model, error)): (usize, &(Model, f64))| {
+            format!("{}{} {error:.1} %", if at == 0 { "; " } else { ", " }, model.name())
+        };
+        others.enumerate().map(error).collect()
     }
 
     /// What a row is bound by: full, if the model that explains best has it near to what the
@@ -148,25 +150,6 @@ fn differ_pct(mib_per_s: &[f64]) -> Option<f64> {
     Some(100.0 * (sample.max() - sample.min()) / 2.0 / median)
 }
 
-/// By mean value analysis.
-pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option<f64> {
-    case(path, server, transfer).closed_mib_per_s().ok()
-}
-
-/// A probe's path as it is, without what only changes to it need.
-pub(crate) fn case(path: &Path, server: Server, transfer: &Transfer) -> PathCase {
-    PathCase {
-        path: *path,
-        server,
-        transfer: *transfer,
-        latency_us: 0.0,
-        link_us_per_kib: 0.0,
-        ends: None,
-        threads: None,
-        processor_us: None,
-    }
-}
-
 /// Runs the rows in worlds, the most telling first, until the time is up.
 ///
 /// A world has the steady state; what beginning and end of the run leave of it, the formula says.
@@ -179,7 +162,7 @@ pub(crate) fn simulate(rows: &mut [Row], path: &Path, servers: &[Server], run: &
                 return;
             }
             let server = servers[row.configuration.subject];
-            let transfer = transfer(&row.configuration, run.commit_bytes);
+            let transfer = run.transfer(&row.configuration);
             let steady = world::path::mib_per_s(path, server, &transfer).ok();
             let ends = run.ends(path, server, &row.configuration);
             row.simulated_mib_per_s = steady.map(|mib_per_s| mib_per_s * ends);

@@ -42,6 +42,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// What it is, by name.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        let found = self.facts.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// It is about a mount of ours that gives no metrics, as far as counters tell.
     pub fn is_uncounted(&self) -> bool {
         self.about == About::Mount && self.shares.is_none() && self.verdict == UNCOUNTED

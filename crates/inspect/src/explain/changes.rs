@@ -35,13 +35,16 @@ impl Change {
             "half_the_way" => "half the network's round trip",
             _ => "unstable WRITEs instead",
         };
-        let factor = match (self.factor, self.interval) {
+        format!("{what}: {} times the calls", self.factor_text())
+    }
+
+    fn factor_text(&self) -> String {
+        match (self.factor, self.interval) {
             (Some(factor), Some((lo, hi))) => format!("{factor:.2} ({lo:.2} to {hi:.2})"),
             (Some(factor), None) => format!("{factor:.2}"),
             (None, Some((lo, hi))) => format!("between {lo:.2} and {hi:.2}"),
             (None, None) => "unknown".to_owned(),
-        };
-        format!("{what}: {factor} times the calls")
+        }
     }
 }
 
@@ -166,13 +169,7 @@ impl Queue {
         if explained.fitted.parameters.iter().any(|found| found.at_bound) {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
-        let share = |group: &Group| group.calls as f64;
-        let calls: f64 = explained.groups.iter().map(share).sum();
-        let mean = |of: &dyn Fn(&Group) -> f64| {
-            explained.groups.iter().map(|group| of(group) * share(group)).sum::<f64>() / calls
-        };
-        let service_us = mean(&|group| {
+        let service_us = mean(&explained.groups, |group| {
             let block = if group.work == Work::Stable { value("block") } else { 0.0 };
             value("op") + group.kib * value("ser") + block
         });
@@ -183,9 +180,17 @@ impl Queue {
             saturation_per_s: line.saturation_per_s(),
             seen_per_s,
             response_us: line.response_us(seen_per_s).map(|us| us + value("way")),
-            measured_us: mean(&|group| group.measured_us),
+            measured_us: mean(&explained.groups, |group| group.measured_us),
         })
     }
+}
+
+/// Over all calls of all groups.
+fn mean(groups: &[Group], of: impl Fn(&Group) -> f64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
+    let share = |group: &Group| group.calls as f64;
+    let calls: f64 = groups.iter().map(share).sum();
+    groups.iter().map(|group| of(group) * share(group)).sum::<f64>() / calls
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod kept;
 use std::fmt::Write;
 
 use perf::model::least_squares::Found;
-use perf::model::trace::{Explained, Work};
+use perf::model::trace::{Explained, Group, Work};
 use perf::stats::{Estimate, Interval};
 use serde_json::{Map, Value, json};
 
@@ -36,6 +36,13 @@ impl Explanation {
             (Some(cycle), true) => cycle.changes(),
             _ => fitted,
         }
+    }
+
+    /// Of which calls changes are said.
+    fn frequent(&self) -> Option<String> {
+        let Group { kib, outstanding, .. } = changes::frequent(self.model.as_ref().ok()?)?;
+        let what = "for the most frequent calls, of";
+        Some(format!("{what} {kib:.1} KiB with {outstanding} outstanding:"))
     }
 
     fn queue(&self) -> Option<Queue> {
@@ -75,14 +82,7 @@ pub(super) fn lines(explanation: &Explanation) -> String {
     explanation.cycle.iter().for_each(|cycle| line(parts(cycle)));
     explanation.queue().iter().for_each(|queue| line(saturation(queue)));
     let changes = explanation.changes();
-    if let (Ok(explained), false) = (&explanation.model, changes.is_empty())
-        && let Some(group) = changes::frequent(explained)
-    {
-        line(format!(
-            "for the most frequent calls, of {:.1} KiB with {} outstanding:",
-            group.kib, group.outstanding
-        ));
-    }
+    explanation.frequent().filter(|_| !changes.is_empty()).into_iter().for_each(&mut line);
     changes.iter().for_each(|change| line(change.text()));
     if changes.is_empty() {
         line("the gains of changes are not known: no limit was seen".to_owned());
@@ -94,52 +94,45 @@ pub(super) fn lines(explanation: &Explanation) -> String {
 }
 
 fn parameters(explained: &Explained) -> String {
-    let found = explained.fitted.parameters.iter();
-    let found: Vec<String> = found
-        .map(|found| match is_identified(found) {
-            true => format!("{} {}", found.name, estimate(&found.estimate)),
-            false => format!("{} is not shown by these calls", found.name),
-        })
-        .collect();
+    let found = explained.fitted.parameters.iter().map(|found| match is_identified(found) {
+        true => format!("{} {}", found.name, estimate(&found.estimate)),
+        false => format!("{} is not shown by these calls", found.name),
+    });
+    let found: Vec<String> = found.collect();
     let (least, most) = explained.servers_range;
     let most = most.map_or_else(|| "or more".to_owned(), |most| format!("to {most}"));
     format!("{} calls at once ({least} {most}); {}", explained.servers, found.join(", "))
 }
 
 fn parts(cycle: &Cycle) -> String {
+    let [all, client] = [&cycle.cycle_us, &cycle.client_us].map(estimate);
+    let [way, server] = [cycle.way_us, cycle.server_us()].map(between);
     format!(
-        "cycle of {:.1} KiB, one call at a time: {} = way {} + server {} + client {}",
-        cycle.kib,
-        estimate(&cycle.cycle_us),
-        between(cycle.way_us),
-        between(cycle.server_us()),
-        estimate(&cycle.client_us),
+        "cycle of {:.1} KiB, one call at a time: {all} = way {way} + server {server} + client \
+         {client}",
+        cycle.kib
     )
 }
 
 fn saturation(queue: &Queue) -> String {
+    let Queue { servers, service_us, saturation_per_s, seen_per_s, measured_us, .. } = queue;
     let response = match queue.response_us {
-        Some(us) => format!(
-            "at the {:.0}/s that came {us:.1} us (measured {:.1})",
-            queue.seen_per_s, queue.measured_us
-        ),
-        None => format!("the {:.0}/s that came saturate it", queue.seen_per_s),
+        Some(us) => {
+            format!("at the {seen_per_s:.0}/s that came {us:.1} us (measured {measured_us:.1})")
+        }
+        None => format!("the {seen_per_s:.0}/s that came saturate it"),
     };
     format!(
-        "as M/M/{}: {:.1} us of a server for each call, {:.0} calls/s at most; {response}",
-        queue.servers, queue.service_us, queue.saturation_per_s,
+        "as M/M/{servers}: {service_us:.1} us of a server for each call, {saturation_per_s:.0} \
+         calls/s at most; {response}"
     )
 }
 
 pub(super) fn json(explanation: &Explanation) -> Value {
-    let changes: Map<String, Value> = explanation
-        .changes()
-        .into_iter()
-        .map(|change| {
-            let within = change.interval.map(|(lo, hi)| json!([lo, hi]));
-            (change.name.to_owned(), json!({ "factor": change.factor, "interval": within }))
-        })
-        .collect();
+    let changes = explanation.changes().into_iter().map(|change| {
+        let within = change.interval.map(|(lo, hi)| json!([lo, hi]));
+        (change.name.to_owned(), json!({ "factor": change.factor, "interval": within }))
+    });
     let mut value = match &explanation.model {
         Ok(explained) => model_json(explained),
         Err(why) => json!({ "none": why }),
@@ -147,7 +140,7 @@ pub(super) fn json(explanation: &Explanation) -> Value {
     value["of"] = json!(explanation.of);
     value["cycle"] = json!(explanation.cycle.as_ref().map(cycle_json));
     value["queue"] = json!(explanation.queue().as_ref().map(queue_json));
-    value["changes"] = Value::Object(changes);
+    value["changes"] = Value::Object(changes.collect());
     value
 }
 

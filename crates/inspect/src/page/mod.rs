@@ -108,20 +108,15 @@ fn latency(analyzer: &Analyzer) -> LatencyPlot {
 
 fn outstanding(analyzer: &Analyzer) -> Vec<(f64, f64)> {
     let (begin, width) = analyzer.series().scale_ns();
-    let columns = (0_u64..).zip(analyzer.series().columns());
-    columns
-        .map(|(index, column)| {
-            (ms(analyzer, begin + index * width), f64::from(column.outstanding_max))
-        })
-        .collect()
+    let at = |index: u64| ms(analyzer, begin + index * width);
+    let columns = (0..).zip(analyzer.series().columns());
+    columns.map(|(index, column)| (at(index), f64::from(column.outstanding_max))).collect()
 }
 
 fn heat(analyzer: &Analyzer) -> HeatMap {
     let (_, width) = analyzer.series().scale_ns();
     let columns = analyzer.series().columns().iter();
-    HeatMap {
-        column_ms: Nanos::from_nanos(width).as_millis_f64(),
-        rows_us: (0..ROWS).map(row_begins_us).collect(),
-        columns: columns.map(|column| column.rows.map(u64::from).into()).collect(),
-    }
+    let columns = columns.map(|column| column.rows.map(u64::from).into()).collect();
+    let rows_us = (0..ROWS).map(row_begins_us).collect();
+    HeatMap { column_ms: Nanos::from_nanos(width).as_millis_f64(), rows_us, columns }
 }

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use perf::units::Nanos;
 use report::Numbers;
-use trace::{Analyzer, FileId, Flow, FlowId, Gap, RttOf, Spread, Usage};
+use trace::{Analyzer, Flow, FlowId, Gap, Operation, OperationTotal, RttOf, Spread, Usage};
 
 use super::{ms, sorted};
 use crate::screen::{bytes, longest, timed};
-use crate::sides::{Side, sides};
+use crate::sides::{One, Side, sides};
 
 /// Gaps in the table.
 const GAPS_MAX: usize = 100;
@@ -16,76 +16,55 @@ const GAPS_MAX: usize = 100;
 const ROWS_MAX: usize = 20;
 
 pub(super) fn all(analyzer: &Analyzer) -> Vec<Numbers> {
-    vec![
-        operations(analyzer),
-        ends(analyzer),
-        connections(analyzer),
-        files(analyzer),
-        gaps(analyzer),
-        jumps(analyzer),
-    ]
+    let of_calls = [operations(analyzer), ends(analyzer), connections(analyzer), files(analyzer)];
+    of_calls.into_iter().chain([gaps(analyzer), jumps(analyzer)]).collect()
 }
 
 fn operations(analyzer: &Analyzer) -> Numbers {
-    let rows = sorted(analyzer).into_iter().map(|(operation, total)| {
-        [
-            operation.to_string(),
-            total.calls.to_string(),
-            total.errors.to_string(),
-            total.retransmissions.to_string(),
-            total.bytes.to_string(),
-            timed(total, total.latency_mean()),
-            timed(total, total.latency_at(0.5)),
-            timed(total, total.latency_at(0.99)),
-            total.untimed.to_string(),
-        ]
-    });
     Numbers::new(
         "Operations",
         "Response time from the call's last byte to the reply's last byte. No time: replies of \
          which the capture has lost either.",
         ["operation", "calls", "errors", "retransmitted", "bytes", "mean", "p50", "p99", "no time"],
-        rows,
+        sorted(analyzer).into_iter().map(|(operation, total)| operation_row(operation, total)),
     )
 }
 
+fn operation_row(operation: Operation, total: &OperationTotal) -> [String; 9] {
+    let [calls, errors, again, bytes, untimed] =
+        [total.calls, total.errors, total.retransmissions, total.bytes, total.untimed]
+            .map(|count| count.to_string());
+    let times = [total.latency_mean(), total.latency_at(0.5), total.latency_at(0.99)];
+    let [mean, p50, p99] = times.map(|time| timed(total, time));
+    [operation.to_string(), calls, errors, again, bytes, mean, p50, p99, untimed]
+}
+
 fn gaps(analyzer: &Analyzer) -> Numbers {
-    let row = |(id, gap): &(FlowId, Gap)| {
-        [
-            format!("{:.3}", ms(analyzer, gap.begin_ns)),
-            Nanos::from_nanos(gap.ns()).to_string(),
-            gap.cause.name().to_owned(),
-            gap.outstanding.to_string(),
-            gap.retransmissions.to_string(),
-            format!("{} to {}", gap.begin_frame, gap.end_frame),
-            analyzer.flows().name(*id),
-        ]
-    };
     Numbers::new(
         "Gaps",
         "Times in which a connection got no reply, much longer than usual: the longest first. \
          Frames: those of the replies before and behind, as Wireshark counts.",
         ["at (ms)", "long", "cause", "outstanding", "retransmitted", "frames", "connection"],
-        longest(analyzer).iter().take(GAPS_MAX).map(row),
+        longest(analyzer).iter().take(GAPS_MAX).map(|(id, gap)| gap_row(analyzer, *id, gap)),
     )
+}
+
+fn gap_row(analyzer: &Analyzer, id: FlowId, gap: &Gap) -> [String; 7] {
+    [
+        format!("{:.3}", ms(analyzer, gap.begin_ns)),
+        Nanos::from_nanos(gap.ns()).to_string(),
+        gap.cause.name().to_owned(),
+        gap.outstanding.to_string(),
+        gap.retransmissions.to_string(),
+        format!("{} to {}", gap.begin_frame, gap.end_frame),
+        analyzer.flows().name(id),
+    ]
 }
 
 /// Clients and servers, each with all of its connections.
 fn ends(analyzer: &Analyzer) -> Numbers {
     let rows = [("client", Side::Clients), ("server", Side::Servers)].map(|(word, side)| {
-        let most = sides(analyzer, side).into_iter().take(ROWS_MAX);
-        most.map(move |one| {
-            let total = one.tallies.total();
-            [
-                format!("{word} {}", one.name),
-                one.connections.to_string(),
-                total.calls().to_string(),
-                total.errors.to_string(),
-                bytes(total.bytes),
-                total.latency.quantile(0.5).to_string(),
-                total.latency.quantile(0.99).to_string(),
-            ]
-        })
+        sides(analyzer, side).into_iter().take(ROWS_MAX).map(move |one| end_row(word, &one))
     });
     Numbers::new(
         "Clients and servers",
@@ -95,12 +74,18 @@ fn ends(analyzer: &Analyzer) -> Numbers {
     )
 }
 
+fn end_row(word: &str, One { name, connections, tallies }: &One) -> [String; 7] {
+    let total = tallies.total();
+    let [connections, calls, errors] =
+        [*connections, total.calls(), total.errors].map(|count| count.to_string());
+    let [p50, p99] = [0.5, 0.99].map(|share| total.latency.quantile(share).to_string());
+    [format!("{word} {name}"), connections, calls, errors, bytes(total.bytes), p50, p99]
+}
+
 fn connections(analyzer: &Analyzer) -> Numbers {
-    let mut flows: Vec<_> = analyzer
-        .flows()
-        .admitted()
-        .map(|(id, flow)| (flow.tallies.total().calls(), id, flow))
-        .collect();
+    let calls = |flow: &Flow| flow.tallies.total().calls();
+    let flows = analyzer.flows().admitted().map(|(id, flow)| (calls(flow), id, flow));
+    let mut flows: Vec<(u64, FlowId, &Flow)> = flows.collect();
     flows.sort_by_key(|(calls, id, _)| (Reverse(*calls), *id));
     Numbers::new(
         "Connections",
@@ -108,9 +93,9 @@ fn connections(analyzer: &Analyzer) -> Numbers {
          exactly one. Round trip: until the server acknowledges.",
         CONNECTION_COLUMNS,
         flows
-            .iter()
+            .into_iter()
             .take(ROWS_MAX)
-            .map(|(calls, id, flow)| connection(analyzer, *calls, *id, flow)),
+            .map(|(calls, id, flow)| connection(analyzer, calls, id, flow)),
     )
 }
 
@@ -149,23 +134,20 @@ fn median(spread: Option<&Spread>) -> String {
 }
 
 fn files(analyzer: &Analyzer) -> Numbers {
-    let row = |(id, usage): (FileId, Usage)| {
-        [
-            analyzer.files().path(id),
-            usage.calls.to_string(),
-            usage.errors.to_string(),
-            bytes(usage.read_bytes),
-            bytes(usage.written_bytes),
-            usage.latency_at(0.5).to_string(),
-            usage.latency_at(0.99).to_string(),
-        ]
-    };
+    let busiest = analyzer.files().busiest(ROWS_MAX).into_iter();
     Numbers::new(
         "Files",
         "Those with the most data. Response times within a fifth.",
         ["file", "calls", "errors", "read", "written", "p50", "p99"],
-        analyzer.files().busiest(ROWS_MAX).into_iter().map(row),
+        busiest.map(|(id, usage)| file_row(analyzer.files().path(id), &usage)),
     )
+}
+
+fn file_row(path: String, usage: &Usage) -> [String; 7] {
+    let [calls, errors] = [usage.calls, usage.errors].map(|count| count.to_string());
+    let [read, written] = [usage.read_bytes, usage.written_bytes].map(bytes);
+    let [p50, p99] = [0.5, 0.99].map(|share| usage.latency_at(share).to_string());
+    [path, calls, errors, read, written, p50, p99]
 }
 
 fn jumps(analyzer: &Analyzer) -> Numbers {

@@ -3,7 +3,6 @@
 mod pace;
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use harness::records::scaled;
 use perf::units::Nanos;
@@ -13,7 +12,7 @@ use trace::{Analyzer, Flow, Flows, Guards, Kind, Operation, OperationTotal, Tota
 pub(crate) use self::pace::longest;
 use self::pace::{gaps, pace};
 use super::Seen;
-use super::sides::{Side, sides};
+use super::sides::{One, Side, sides};
 
 /// Lines of a table.
 const ROWS_MAX: usize = 12;
@@ -21,41 +20,29 @@ const ROWS_MAX: usize = 12;
 const FEW: usize = 5;
 
 pub(super) fn text(seen: &Seen) -> String {
-    let mut out = String::new();
-    head(&mut out, seen);
-    let analyzer = &seen.analyzer;
+    let (head, analyzer) = (head(seen), &seen.analyzer);
     if analyzer.totals().calls() == 0 {
-        nothing(&mut out, analyzer);
-        return out;
+        return head + &nothing(analyzer);
     }
-    out.push_str(&super::verdict::lines(seen));
-    out.push_str(&copies(seen));
-    operations(&mut out, analyzer);
-    pace(&mut out, analyzer);
-    character(&mut out, analyzer);
-    gaps(&mut out, analyzer);
-    files(&mut out, analyzer);
-    if let Some(explained) = &seen.explained {
-        out.push_str(&super::explain::lines(explained));
-    }
-    out
+    let said = [super::verdict::lines(seen), copies(seen), operations(analyzer), pace(analyzer)];
+    let why = [character(analyzer), gaps(analyzer), files(analyzer), explained(seen)];
+    head + &said.concat() + &why.concat()
 }
 
-fn head(out: &mut String, seen: &Seen) {
+fn explained(seen: &Seen) -> String {
+    seen.explained.as_ref().map(super::explain::lines).unwrap_or_default()
+}
+
+fn head(seen: &Seen) -> String {
     let (first, last) = seen.analyzer.span_ns();
     let files = match (seen.files.len(), seen.dropped) {
         (_, Some(dropped)) => format!("live, {dropped} dropped, "),
         (1, _) => String::new(),
         (files, _) => format!("{files} files, "),
     };
-    writeln!(
-        out,
-        "capture     {files}{} packets, {}, {}",
-        seen.analyzer.packets(),
-        bytes(seen.bytes),
-        Nanos::from_nanos(last.saturating_sub(first)),
-    )
-    .ok();
+    let (packets, size) = (seen.analyzer.packets(), bytes(seen.bytes));
+    let span = Nanos::from_nanos(last.saturating_sub(first));
+    format!("capture     {files}{packets} packets, {size}, {span}\n")
 }
 
 /// Packets that were captured more than once.
@@ -87,7 +74,7 @@ pub(super) fn read_at(seen: &Seen) -> Vec<String> {
 }
 
 /// What there was instead.
-fn nothing(out: &mut String, analyzer: &Analyzer) {
+fn nothing(analyzer: &Analyzer) -> String {
     let (connections, _) = analyzer.connections();
     let tcp =
         (connections > 0).then(|| format!("{} without RPC", plural(connections, "connection")));
@@ -97,67 +84,68 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
     });
     let others: Vec<String> = others.chain(tcp).collect();
     let all = if others.is_empty() { "there are no packets" } else { &others.join(", ") };
-    writeln!(out, "no NFS found: {all}").ok();
+    format!("no NFS found: {all}\n")
 }
 
-fn operations(out: &mut String, analyzer: &Analyzer) {
-    let totals = analyzer.totals();
-    let flows = analyzer.flows();
-    let ends: Vec<_> = flows.admitted().filter_map(|(_, flow)| flow.ends).collect();
+fn operations(analyzer: &Analyzer) -> String {
+    let calls = calls(analyzer) + &operations_table(analyzer.totals());
+    let ends = [("clients", Side::Clients), ("servers", Side::Servers)];
+    let ends = ends.map(|(word, side)| most_calls(analyzer, word, side));
+    calls + &relayed(analyzer.flows()) + &ends.concat()
+}
+
+/// How many, and between whom.
+fn calls(analyzer: &Analyzer) -> String {
+    let ends: Vec<_> = analyzer.flows().admitted().filter_map(|(_, flow)| flow.ends).collect();
     let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
     let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
-    let (calls, span) = (totals.calls(), totals.span());
     let counts = [(clients.len(), "client"), (servers.len(), "server"), (ends.len(), "connection")];
     let counts = counts.map(|(count, what)| plural(count, what)).join(", ");
-    writeln!(out, "calls       {calls} in {span} ({:.0}/s); {counts}", rate(calls, span)).ok();
-    operations_table(out, totals);
-    relayed(out, flows);
-    most_calls(out, analyzer, "clients", Side::Clients);
-    most_calls(out, analyzer, "servers", Side::Servers);
+    let (calls, span) = (analyzer.totals().calls(), analyzer.totals().span());
+    format!("calls       {calls} in {span} ({:.0}/s); {counts}\n", rate(calls, span))
 }
 
-fn operations_table(out: &mut String, totals: &Totals) {
+fn operations_table(totals: &Totals) -> String {
     let mut rows: Vec<_> = totals.operations().collect();
     rows.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
     let heads = ["operation", "calls", "errors", "retr.", "data", "mean", "p50", "p99", "max"];
-    writeln!(out, "\n{}", operation_line(&heads.map(str::to_owned))).ok();
-    for (operation, total) in rows.iter().take(ROWS_MAX) {
-        writeln!(out, "{}", operation_line(&operation_cells(operation, total))).ok();
+    let shown = rows.iter().take(ROWS_MAX);
+    let lines = shown.map(|(operation, total)| operation_line(&operation_cells(operation, total)));
+    let table = operation_line(&heads.map(str::to_owned)) + &lines.collect::<String>();
+    let more = match rows.len() {
+        ..=ROWS_MAX => String::new(),
+        all => format!("and {} more operations (--json)\n", all - ROWS_MAX),
+    };
+    let untimed = rows.iter().map(|(_, total)| total.untimed).sum();
+    format!("\n{table}{more}{}", without_times(untimed, totals.replies()))
+}
+
+fn without_times(untimed: u64, replies: u64) -> String {
+    if untimed == 0 {
+        return String::new();
     }
-    if rows.len() > ROWS_MAX {
-        writeln!(out, "and {} more operations (--json)", rows.len() - ROWS_MAX).ok();
-    }
-    let untimed: u64 = rows.iter().map(|(_, total)| total.untimed).sum();
-    if untimed > 0 {
-        writeln!(
-            out,
-            "times       of {untimed} of {} replies are not known: the capture has lost the end of \
-             the call or of the reply. They are in no time above",
-            totals.replies()
-        )
-        .ok();
-    }
+    format!(
+        "times       of {untimed} of {replies} replies are not known: the capture has lost the end \
+         of the call or of the reply. They are in no time above\n"
+    )
 }
 
 fn operation_line(cells: &[String; 9]) -> String {
     let [name, calls, errors, again, data, mean, p50, p99, max] = cells;
     format!(
-        "{name:<16}{calls:>10}{errors:>8}{again:>7}{data:>11}{mean:>10}{p50:>10}{p99:>10}{max:>10}"
+        "{name:<16}{calls:>10}{errors:>8}{again:>7}{data:>11}{mean:>10}{p50:>10}{p99:>10}\
+         {max:>10}\n"
     )
 }
 
 fn operation_cells(operation: &Operation, total: &OperationTotal) -> [String; 9] {
-    [
-        operation.to_string(),
-        total.calls.to_string(),
-        total.errors.to_string(),
-        total.retransmissions.to_string(),
-        if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() },
-        timed(total, total.latency_mean()),
-        timed(total, total.latency_at(0.5)),
-        timed(total, total.latency_at(0.99)),
-        timed(total, Nanos::from_nanos(total.latency_ns_max)),
-    ]
+    let [calls, errors, again] =
+        [total.calls, total.errors, total.retransmissions].map(|count| count.to_string());
+    let data = if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() };
+    let max = Nanos::from_nanos(total.latency_ns_max);
+    let times = [total.latency_mean(), total.latency_at(0.5), total.latency_at(0.99), max];
+    let [mean, p50, p99, max] = times.map(|time| timed(total, time));
+    [operation.to_string(), calls, errors, again, data, mean, p50, p99, max]
 }
 
 /// A time of an operation, if any of its calls has one.
@@ -166,161 +154,144 @@ pub(super) fn timed(total: &OperationTotal, time: Nanos) -> String {
 }
 
 /// Calls that were seen on both sides of a relay.
-fn relayed(out: &mut String, flows: &Flows) {
+fn relayed(flows: &Flows) -> String {
     let passed: Vec<_> = flows.iter().filter(|(_, flow)| flow.passed_on > 0).collect();
     let count: u64 = passed.iter().map(|(_, flow)| flow.passed_on).sum();
-    let Some((id, flow)) = passed.iter().max_by_key(|(_, flow)| flow.passed_on) else { return };
+    let most = passed.iter().max_by_key(|(_, flow)| flow.passed_on);
+    let Some((id, flow)) = most else { return String::new() };
     let from = flow.passed_from.map_or_else(String::new, |from| flows.name(from));
-    writeln!(
-        out,
+    let relayed = format!(
         "relay       {count} calls were seen twice, with the same number and bytes: of {from}, and \
-         again of {}. They count once, as their client made them",
+         again of {}. They count once, as their client made them\n",
         flows.name(*id)
-    )
-    .ok();
-    behind_relay(out, flows);
+    );
+    relayed + &behind_relay(flows)
 }
 
-fn behind_relay(out: &mut String, flows: &Flows) {
+fn behind_relay(flows: &Flows) -> String {
     let relay = flows.pairs().map(|(pair, _)| &pair.relay);
     let sum = relay.fold((0, 0, 0), |(calls, whole, behind), relay| {
         (calls + relay.added.count(), whole + relay.whole_ns, behind + relay.behind_ns)
     });
-    if let (calls @ 1.., whole, behind) = sum {
-        let [behind, whole] = [behind, whole].map(|ns| Nanos::from_nanos(ns / calls));
-        writeln!(
-            out,
-            "            behind the relay they took {behind} on average, of {whole} in all"
-        )
-        .ok();
-    }
+    let (calls @ 1.., whole, behind) = sum else { return String::new() };
+    let [behind, whole] = [behind, whole].map(|ns| Nanos::from_nanos(ns / calls));
+    format!("            behind the relay they took {behind} on average, of {whole} in all\n")
 }
 
 /// Clients or servers, where there are several.
-fn most_calls(out: &mut String, analyzer: &Analyzer, word: &str, side: Side) {
+fn most_calls(analyzer: &Analyzer, word: &str, side: Side) -> String {
     let all = sides(analyzer, side);
     if all.len() < 2 {
-        return;
+        return String::new();
     }
-    writeln!(out, "\n{word:<12}{}; the busiest:", all.len()).ok();
-    for one in all.iter().take(FEW) {
-        let total = one.tallies.total();
-        let (p50, p99) = (total.latency.quantile(0.5), total.latency.quantile(0.99));
-        let (name, calls, errors, data) =
-            (&one.name, total.calls(), total.errors, bytes(total.bytes));
-        writeln!(
-            out,
-            "            {name}: {calls} calls, {errors} errors, {data}, p50 {p50}, p99 {p99}"
-        )
-        .ok();
-    }
+    let busiest: String = all.iter().take(FEW).map(end_line).collect();
+    format!("\n{word:<12}{}; the busiest:\n{busiest}", all.len())
+}
+
+fn end_line(One { name, tallies, .. }: &One) -> String {
+    let total = tallies.total();
+    let [p50, p99] = [0.5, 0.99].map(|share| total.latency.quantile(share));
+    let (calls, errors, data) = (total.calls(), total.errors, bytes(total.bytes));
+    format!("            {name}: {calls} calls, {errors} errors, {data}, p50 {p50}, p99 {p99}\n")
 }
 
 /// How data are made stable, what the calls are for, and what the capture lacks.
-fn character(out: &mut String, analyzer: &Analyzer) {
-    stability(out, analyzer);
-    purposes(out, analyzer);
-    losses(out, analyzer);
+fn character(analyzer: &Analyzer) -> String {
+    let totals = analyzer.totals();
+    let calls = [stability(totals.sync), purposes(totals), security(totals.guards)];
+    calls.concat() + &losses(analyzer)
 }
 
-fn stability(out: &mut String, analyzer: &Analyzer) {
-    let sync = analyzer.totals().sync;
+fn stability(sync: trace::Sync) -> String {
     let writes: u64 = sync.writes.iter().sum();
     if writes == 0 {
-        return;
+        return String::new();
     }
-    let stable = percent(sync.writes[1] + sync.writes[2], writes);
-    let mib = mebibytes(sync.written_bytes);
+    let [stable, small] =
+        [sync.writes[1] + sync.writes[2], sync.small_writes].map(|part| percent(part, writes));
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    let commits = sync.commits as f64 / mib.max(1e-9);
-    writeln!(
-        out,
-        "sync        {stable:.0} % of WRITEs stable, {commits:.3} COMMITs per MiB, {:.0} % of \
-         WRITEs under 4 KiB",
-        percent(sync.small_writes, writes)
+    let commits = sync.commits as f64 / mebibytes(sync.written_bytes).max(1e-9);
+    format!(
+        "sync        {stable:.0} % of WRITEs stable, {commits:.3} COMMITs per MiB, {small:.0} % of \
+         WRITEs under 4 KiB\n"
     )
-    .ok();
 }
 
-fn purposes(out: &mut String, analyzer: &Analyzer) {
-    let totals = analyzer.totals();
-    let of = |kind: Kind| -> u64 {
+fn purposes(totals: &Totals) -> String {
+    let [attributes, links] = [Kind::Attributes, Kind::Readlink].map(|kind| {
         let all = totals.operations().filter(|(operation, _)| operation.kind() == kind);
-        all.map(|(_, total)| total.calls).sum()
-    };
-    let calls = totals.calls();
-    let attributes = percent(of(Kind::Attributes), calls);
-    let links = percent(of(Kind::Readlink), calls);
+        percent(all.map(|(_, total)| total.calls).sum(), totals.calls())
+    });
     let storm = if attributes > 60.0 { " (an attribute storm)" } else { "" };
-    writeln!(out, "calls for   attributes {attributes:.0} %{storm}, symbolic links {links:.0} %")
-        .ok();
-    security(out, totals.guards);
+    format!("calls for   attributes {attributes:.0} %{storm}, symbolic links {links:.0} %\n")
 }
 
-fn security(out: &mut String, guards: Guards) {
+fn security(guards: Guards) -> String {
     let Guards { authentication, integrity, privacy } = guards;
     if authentication + integrity + privacy == 0 {
-        return;
+        return String::new();
     }
     let hidden = match privacy {
         0 => "",
         _ => ": encrypted, so that of them only times and procedures are seen",
     };
-    out.push_str(&format!(
+    format!(
         "security    calls with krb5 {authentication}, krb5i {integrity}, krb5p {privacy}{hidden}\n"
-    ));
+    )
 }
 
-fn losses(out: &mut String, analyzer: &Analyzer) {
+fn losses(analyzer: &Analyzer) -> String {
     let sum = |count: fn(&Flow) -> u64| -> u64 {
         analyzer.flows().admitted().map(|(_, flow)| count(flow)).sum()
     };
-    writeln!(
-        out,
+    let losses = format!(
         "losses      calls retransmitted {}, replies twice {}, without call {}, calls without \
-         reply {}; TCP segments retransmitted {}, bytes missing {}",
+         reply {}; TCP segments retransmitted {}, bytes missing {}\n",
         sum(|flow| flow.retransmissions),
         sum(|flow| flow.duplicate_replies),
         sum(|flow| flow.unasked_replies),
         analyzer.totals().unanswered,
         sum(|flow| flow.streams.again),
         sum(|flow| flow.streams.missing_bytes),
-    )
-    .ok();
-    unseen(out, sum(|flow| flow.tls), sum(|flow| flow.streams.cut));
+    );
+    losses + &encrypted(sum(|flow| flow.tls)) + &cut(sum(|flow| flow.streams.cut))
 }
 
 /// What the capture has, and nobody can read.
-fn unseen(out: &mut String, tls: u64, cut: u64) {
-    if tls > 0 {
-        let connections = plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection");
-        writeln!(
-            out,
-            "tls         {connections} went over to TLS (RFC 9289): their calls are encrypted"
-        )
-        .ok();
+fn encrypted(tls: u64) -> String {
+    if tls == 0 {
+        return String::new();
     }
-    if cut > 0 {
-        out.push_str(&format!(
-            "cut         {cut} times a message began in what the capture does not hold of a \
-             packet: calls and replies there were not seen, and calls outstanding are too many \
-             (tcpdump -s 0 captures whole packets)\n"
-        ));
-    }
+    let connections = plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection");
+    format!("tls         {connections} went over to TLS (RFC 9289): their calls are encrypted\n")
 }
 
-fn files(out: &mut String, analyzer: &Analyzer) {
+fn cut(times: u64) -> String {
+    if times == 0 {
+        return String::new();
+    }
+    format!(
+        "cut         {times} times a message began in what the capture does not hold of a packet: \
+         calls and replies there were not seen, and calls outstanding are too many (tcpdump -s 0 \
+         captures whole packets)\n"
+    )
+}
+
+fn files(analyzer: &Analyzer) -> String {
     let busiest = analyzer.files().busiest(FEW);
     if busiest.is_empty() {
-        return;
+        return String::new();
     }
-    let count = analyzer.files().count();
-    writeln!(out, "\nfiles       {count}; the busiest:").ok();
-    for (id, Usage { calls, read_bytes, written_bytes, .. }) in busiest {
-        let (path, [read, written]) =
-            (analyzer.files().path(id), [read_bytes, written_bytes].map(bytes));
-        writeln!(out, "            {path}: {calls} calls, read {read}, written {written}").ok();
-    }
+    let lines =
+        busiest.into_iter().map(|(id, usage)| file_line(&analyzer.files().path(id), &usage));
+    let lines: String = lines.collect();
+    format!("\nfiles       {}; the busiest:\n{lines}", analyzer.files().count())
+}
+
+fn file_line(path: &str, usage: &Usage) -> String {
+    let (calls, [read, written]) =
+        (usage.calls, [usage.read_bytes, usage.written_bytes].map(bytes));
+    format!("            {path}: {calls} calls, read {read}, written {written}\n")
 }
 
 /// Columns before a sentence: what it is about, in the first line of several.
@@ -328,15 +299,10 @@ const NAME_WIDTH: usize = 12;
 
 /// What a reader takes home: of what, and the sentences.
 pub(super) fn findings(seen: &Seen) -> Vec<(String, Vec<String>)> {
-    let mut text = super::verdict::lines(seen);
-    text.push_str(&copies(seen));
-    pace(&mut text, &seen.analyzer);
-    character(&mut text, &seen.analyzer);
-    gaps(&mut text, &seen.analyzer);
-    if let Some(explained) = &seen.explained {
-        text.push_str(&super::explain::lines(explained));
-    }
-    grouped(&text)
+    let analyzer = &seen.analyzer;
+    let said = [super::verdict::lines(seen), copies(seen), pace(analyzer)];
+    let why = [character(analyzer), gaps(analyzer), explained(seen)];
+    grouped(&(said.concat() + &why.concat()))
 }
 
 fn grouped(text: &str) -> Vec<(String, Vec<String>)> {

@@ -1,30 +1,30 @@
 //! The pace of the busiest connection, and the gaps of all.
 
-use std::fmt::Write;
-
 use perf::units::Nanos;
-use trace::{Analyzer, Cause, Flow, FlowId, Gap, Pace, Phase, Rtt, RttOf, Spread};
+use trace::{Analyzer, Cause, Flow, FlowId, Gap, Jump, Pace, Phase, Rtt, RttOf, Spread};
 
 use super::FEW;
 
 /// The pace of the flow with the most calls.
-pub(super) fn pace(out: &mut String, analyzer: &Analyzer) {
-    let Some((id, flow)) = busiest(analyzer) else { return };
-    let pace = &flow.pace;
-    writeln!(out, "\npace        {}", analyzer.flows().name(id)).ok();
-    let is_cut = flow.streams.cut > 0;
-    out.extend(pace.stop_and_wait().filter(|_| !is_cut).map(|one| concurrency(one, pace)));
-    for (name, cycle) in [("WRITE", &pace.write_cycle), ("READ", &pace.read_cycle)] {
-        if cycle.count() >= 10 {
-            writeln!(out, "            {name} cycle {}", spread(cycle)).ok();
-        }
-    }
-    if pace.think.count() >= 10 {
-        writeln!(out, "            think time (reply to next call) {}", spread(&pace.think)).ok();
-    }
-    if let Some(rtt) = analyzer.flows().round_trip(id) {
-        round_trip(out, analyzer, rtt);
-    }
+pub(super) fn pace(analyzer: &Analyzer) -> String {
+    let Some((id, flow)) = busiest(analyzer) else { return String::new() };
+    let Pace { write_cycle, read_cycle, think, .. } = &flow.pace;
+    let one = flow.pace.stop_and_wait().filter(|_| flow.streams.cut == 0);
+    let times = [
+        ("WRITE cycle", write_cycle),
+        ("READ cycle", read_cycle),
+        ("think time (reply to next call)", think),
+    ];
+    let known = times.into_iter().filter(|(_, times)| times.count() >= 10);
+    let rtt = analyzer.flows().round_trip(id).map(|rtt| round_trip(analyzer, rtt));
+    let lines = one.map(|one| concurrency(one, &flow.pace)).into_iter();
+    let lines = lines.chain(known.map(|(name, times)| times_line(name, times))).chain(rtt);
+    format!("\npace        {}\n{}", analyzer.flows().name(id), lines.collect::<String>())
+}
+
+fn times_line(name: &str, times: &Spread) -> String {
+    let [p25, p50, p75] = [0.25, 0.5, 0.75].map(|share| times.quantile(share));
+    format!("            {name} {p50} (half of them {p25} to {p75})\n")
 }
 
 /// How many calls were outstanding, by the share of the busy time with exactly one.
@@ -42,41 +42,43 @@ fn concurrency(one: f64, pace: &Pace) -> String {
 }
 
 /// The round trip, by the best clock that there is, and its jumps.
-fn round_trip(out: &mut String, analyzer: &Analyzer, rtt: &Rtt) {
+fn round_trip(analyzer: &Analyzer, rtt: &Rtt) -> String {
     let clocks = RttOf::ALL.into_iter().filter(|of| rtt.times(*of).count() > 0);
     let of = |of: RttOf| {
         let times = rtt.times(of);
         format!("{} {} at least, {} at the median", of.name(), times.min(), times.quantile(0.5))
     };
-    let times: Vec<String> = clocks.map(of).collect();
-    if !times.is_empty() {
-        writeln!(out, "round trip  {}", times.join("; ")).ok();
-    }
-    let jumps = rtt.jumps();
-    let (begin, _) = analyzer.span_ns();
-    for jump in jumps.iter().take(FEW) {
-        let times = [jump.at_ns.saturating_sub(begin), jump.before_ns, jump.after_ns];
-        let ([at, before, after], of) = (times.map(Nanos::from_nanos), jump.of.name());
-        writeln!(out, "            jumped at {at}: {of} from {before} to {after}").ok();
-    }
-    if jumps.len() > FEW {
-        writeln!(out, "            and {} jumps more (--json)", jumps.len() - FEW).ok();
-    }
+    let times = match clocks.map(of).collect::<Vec<String>>() {
+        none if none.is_empty() => String::new(),
+        times => format!("round trip  {}\n", times.join("; ")),
+    };
+    times + &jumps(&rtt.jumps(), analyzer.span_ns().0)
 }
 
-pub(super) fn gaps(out: &mut String, analyzer: &Analyzer) {
+fn jumps(jumps: &[Jump], begin_ns: u64) -> String {
+    let shown = jumps.iter().take(FEW).map(|jump| {
+        let times = [jump.at_ns.saturating_sub(begin_ns), jump.before_ns, jump.after_ns];
+        let ([at, before, after], of) = (times.map(Nanos::from_nanos), jump.of.name());
+        format!("            jumped at {at}: {of} from {before} to {after}\n")
+    });
+    let more = jumps.len().checked_sub(FEW).filter(|more| *more > 0);
+    let more = more.map(|more| format!("            and {more} jumps more (--json)\n"));
+    shown.chain(more).collect()
+}
+
+pub(super) fn gaps(analyzer: &Analyzer) -> String {
     let causes = causes(analyzer);
     if causes.is_empty() {
-        return;
+        return String::new();
     }
-    writeln!(out, "\ngaps        {}", causes.join(", ")).ok();
     let (begin, _) = analyzer.span_ns();
     let several = analyzer.flows().admitted().nth(1).is_some();
-    for (id, gap) in longest(analyzer).iter().take(FEW) {
+    let line = |(id, gap): &(FlowId, Gap)| {
         let name = several.then(|| format!(", {}", analyzer.flows().name(*id)));
-        out.push_str(&gap_line(gap, begin, &name.unwrap_or_default()));
-    }
-    phases(out, analyzer, begin);
+        gap_line(gap, begin, &name.unwrap_or_default())
+    };
+    let lines: String = longest(analyzer).iter().take(FEW).map(line).collect();
+    format!("\ngaps        {}\n{lines}{}", causes.join(", "), phases(analyzer, begin))
 }
 
 /// Of all connections together, the one that took most first.
@@ -101,8 +103,7 @@ fn gap_line(gap: &Gap, begin_ns: u64, name: &str) -> String {
         n => format!(", {n} calls retransmitted"),
     };
     let [at, span] = [gap.begin_ns.saturating_sub(begin_ns), gap.ns()].map(Nanos::from_nanos);
-    let Gap { cause, begin_frame, end_frame, .. } = gap;
-    let cause = cause.name();
+    let (Gap { begin_frame, end_frame, .. }, cause) = (gap, gap.cause.name());
     format!(
         "            at {at}: {span} of {cause}{again}{name} (frames {begin_frame} to \
          {end_frame})\n"
@@ -110,16 +111,14 @@ fn gap_line(gap: &Gap, begin_ns: u64, name: &str) -> String {
 }
 
 /// The times between gaps in which the busiest connection did most.
-fn phases(out: &mut String, analyzer: &Analyzer, begin: u64) {
-    let Some((_, flow)) = busiest(analyzer) else { return };
+fn phases(analyzer: &Analyzer, begin: u64) -> String {
+    let Some((_, flow)) = busiest(analyzer) else { return String::new() };
     let mut phases = flow.pace.phases(flow.first_ns);
     phases.sort_by_key(|phase| std::cmp::Reverse(phase.done.replies));
     phases.truncate(FEW);
     phases.sort_by_key(|phase| phase.begin_ns);
-    if !phases.is_empty() {
-        writeln!(out, "between     the busiest connection moved").ok();
-    }
-    phases.iter().for_each(|phase| out.push_str(&between(phase, begin)));
+    let head = if phases.is_empty() { "" } else { "between     the busiest connection moved\n" };
+    head.to_owned() + &phases.iter().map(|phase| between(phase, begin)).collect::<String>()
 }
 
 /// A line on a time between two gaps, counted from when the capture began.
@@ -154,11 +153,6 @@ fn busiest(analyzer: &Analyzer) -> Option<(FlowId, &Flow)> {
         let calls: u64 = flow.tallies.iter().map(|(_, tally)| tally.calls()).sum();
         (calls, std::cmp::Reverse(*id))
     })
-}
-
-fn spread(spread: &Spread) -> String {
-    let [p25, p50, p75] = [0.25, 0.5, 0.75].map(|share| spread.quantile(share));
-    format!("{p50} (half of them {p25} to {p75})")
 }
 
 #[cfg(test)]

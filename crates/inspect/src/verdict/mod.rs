@@ -2,8 +2,6 @@
 
 mod sentences;
 
-use std::fmt::Write;
-
 use perf::units::Nanos;
 use serde_json::{Value, json};
 use trace::Analyzer;
@@ -41,85 +39,95 @@ pub struct Answer {
     pub advice: &'static str,
 }
 
+impl Judged {
+    /// None without a call that was answered.
+    fn of(analyzer: &Analyzer) -> Option<Self> {
+        let evidence = Evidence::busiest(analyzer.flows())?;
+        let diagnosis = judge(&evidence);
+        Some(Self { evidence, diagnosis })
+    }
+
+    fn hosts(&self) -> Option<String> {
+        self.evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server))
+    }
+
+    /// What speaks against it.
+    fn against(&self) -> Vec<String> {
+        self.diagnosis.doubts.iter().map(|one| doubt(&self.evidence, *one)).collect()
+    }
+
+    fn verdict(&self) -> Result<Answer, String> {
+        let Self { evidence, diagnosis } = self;
+        let answer = |(found, certainty): (Finding, Certainty)| Answer {
+            suspect: found.suspect,
+            share: found.share,
+            certainty,
+            sentence: sentence(evidence, &found),
+            evidence: grounds(evidence, &found),
+            against: self.against(),
+            advice: advice(found.suspect),
+        };
+        diagnosis.verdict.map(answer).ok_or_else(|| undecided(evidence, diagnosis))
+    }
+}
+
 pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
     let (begin_ns, end_ns) = analyzer.span_ns();
     let span_ns = end_ns.saturating_sub(begin_ns);
     let seconds = (span_ns > 0).then(|| Nanos::from_nanos(span_ns).as_secs_f64());
-    let Some(evidence) = Evidence::busiest(analyzer.flows()) else {
-        let verdict = Err("it has no NFS call that was answered".to_owned());
-        return Verdict { of: String::new(), seconds, verdict };
-    };
-    let diagnosis = judge(&evidence);
-    let of = evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server));
-    let against = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
-    let verdict = diagnosis.verdict.map(|(found, certainty)| Answer {
-        suspect: found.suspect,
-        share: found.share,
-        certainty,
-        sentence: sentence(&evidence, &found),
-        evidence: grounds(&evidence, &found),
-        against,
-        advice: advice(found.suspect),
-    });
-    let verdict = verdict.ok_or_else(|| undecided(&evidence, &diagnosis));
-    Verdict { of: of.unwrap_or_default(), seconds, verdict }
-}
-
-/// None without a call that was answered.
-fn judged(seen: &super::Seen) -> Option<Judged> {
-    let evidence = Evidence::busiest(seen.analyzer.flows())?;
-    let diagnosis = judge(&evidence);
-    Some(Judged { evidence, diagnosis })
+    match Judged::of(analyzer) {
+        Some(judged) => {
+            let of = judged.hosts().unwrap_or_default();
+            Verdict { of, seconds, verdict: judged.verdict() }
+        }
+        None => {
+            let verdict = Err("it has no NFS call that was answered".to_owned());
+            Verdict { of: String::new(), seconds, verdict }
+        }
+    }
 }
 
 /// As lines: the verdict, the evidence, what speaks against it, what to try.
 pub(super) fn lines(seen: &super::Seen) -> String {
-    let Some(Judged { evidence, diagnosis }) = judged(seen) else { return String::new() };
-    let mut out = String::new();
-    let mut say = |head: &str, lines: &[String]| {
-        for (at, line) in lines.iter().enumerate() {
-            writeln!(out, "{:<12}{line}", if at == 0 { head } else { "" }).ok();
+    let Some(judged) = Judged::of(&seen.analyzer) else { return String::new() };
+    let Judged { evidence, diagnosis } = &judged;
+    let also: Vec<String> = diagnosis.also.iter().map(|one| sentence(evidence, one)).collect();
+    let also = named("besides", &also);
+    match judged.verdict() {
+        Ok(Answer { sentence, certainty, evidence, against, advice, .. }) => {
+            let verdict = named("verdict", &[format!("{sentence} ({})", certainty.name())]);
+            let why = named("evidence", &evidence) + &named("against", &against);
+            let advice = named("to try", &[advice.to_owned()]);
+            format!("{verdict}{why}{also}{advice}\n")
         }
-    };
-    match diagnosis.verdict {
-        Some((found, certainty)) => {
-            let verdict = format!("{} ({})", sentence(&evidence, &found), certainty.name());
-            say("verdict", &[verdict]);
-            say("evidence", &grounds(&evidence, &found));
-        }
-        None => say("verdict", &[undecided(&evidence, &diagnosis)]),
+        Err(why) => format!("{}{also}\n", named("verdict", &[why])),
     }
-    let doubts: Vec<String> = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
-    if diagnosis.verdict.is_some() {
-        say("against", &doubts);
-    }
-    let also: Vec<String> = diagnosis.also.iter().map(|one| sentence(&evidence, one)).collect();
-    say("besides", &also);
-    if let Some((found, _)) = diagnosis.verdict {
-        say("to try", &[advice(found.suspect).to_owned()]);
-    }
-    out.push('\n');
-    out
+}
+
+/// Lines, of which the first has a name.
+fn named(name: &str, lines: &[String]) -> String {
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    names.zip(lines).map(|(name, line)| format!("{name:<12}{line}\n")).collect()
 }
 
 pub(super) fn value(seen: &super::Seen) -> Value {
-    let Some(Judged { evidence, diagnosis }) = judged(seen) else { return Value::Null };
+    let Some(judged) = Judged::of(&seen.analyzer) else { return Value::Null };
+    let Judged { evidence, diagnosis } = &judged;
     let one = |found: &Finding| {
         json!({
             "suspect": found.suspect.name(),
             "share": found.share,
             "events": found.events,
-            "sentence": sentence(&evidence, found),
+            "sentence": sentence(evidence, found),
         })
     };
-    let doubts: Vec<String> = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
     json!({
-        "of": evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server)),
+        "of": judged.hosts(),
         "verdict": diagnosis.verdict.as_ref().map(|(found, _)| one(found)),
         "certainty": diagnosis.verdict.map(|(_, certainty)| certainty.name()),
-        "undecided": diagnosis.verdict.is_none().then(|| undecided(&evidence, &diagnosis)),
-        "evidence": diagnosis.verdict.map(|(found, _)| grounds(&evidence, &found)),
-        "against": doubts,
+        "undecided": diagnosis.verdict.is_none().then(|| undecided(evidence, diagnosis)),
+        "evidence": diagnosis.verdict.map(|(found, _)| grounds(evidence, &found)),
+        "against": judged.against(),
         "also": diagnosis.also.iter().map(one).collect::<Vec<Value>>(),
         "round_trip_us": evidence.round_trip_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
         "loss": [evidence.loss(0), evidence.loss(1)],

@@ -1,11 +1,11 @@
 //! The sentences of a verdict: every number in them is one of the evidence.
 
 use perf::units::Nanos;
-use trace::Work;
 use trace::verdict::{
-    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, is_cut_too_much,
-    nominal_rate,
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, SideNumbers, Suspect, WorkNumbers,
+    is_cut_too_much, nominal_rate,
 };
+use trace::{Repeats, Syncs, Work};
 
 use crate::screen::bytes;
 
@@ -29,12 +29,10 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
 /// Whose it is, where that is not clear.
 fn of(evidence: &Evidence) -> String {
     match (evidence.hosts, evidence.pairs) {
-        (Some(hosts), 2..) => format!(
-            " of {} with {}, the busiest of {} pairs",
-            hosts.client(),
-            hosts.server,
-            evidence.pairs
-        ),
+        (Some(hosts), pairs @ 2..) => {
+            let (client, server) = (hosts.client(), hosts.server);
+            format!(" of {client} with {server}, the busiest of {pairs} pairs")
+        }
         _ => String::new(),
     }
 }
@@ -67,88 +65,98 @@ fn busier(evidence: &Evidence) -> usize {
 
 /// What is found, in one sentence.
 pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
-    let share = format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
+    let share = &*format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
     match found.suspect {
-        Suspect::SlowCommit | Suspect::SlowStableWrite | Suspect::SmallSyncs => {
-            stable(evidence, found.suspect, &share)
-        }
-        Suspect::Latency => format!(
-            "the network's latency dominates: {share} is round trips of {}",
-            ns(evidence.round_trip_ns().unwrap_or(0))
-        ),
-        Suspect::OneOutstanding => format!(
-            "the client makes one call at a time: exactly one was outstanding in {:.0} % of the \
-             busy time, and {share} is spent that way",
-            evidence.stop_and_wait.unwrap_or(0.0) * 100.0
-        ),
-        Suspect::Rate => full_network(evidence, &share),
-        Suspect::Loss => {
-            let side = losing(evidence);
-            format!(
-                "the network loses packets: {:.2} % of the segments that the {} sends; {share} \
-                 goes to repairing that, or is as slow as TCP is then",
-                evidence.loss(side) * 100.0,
-                ENDS[side]
-            )
-        }
-        Suspect::Stalls => format!(
-            "the server stalls for all of its clients: {} times, {} at the longest, {:.0} % \
-             of the time",
-            evidence.stalls.count,
-            ns(evidence.stalls.longest_ns),
-            found.share * 100.0
-        ),
-        Suspect::AttributeStorm => format!(
-            "the calls are for attributes: {:.0} % of them are GETATTR, LOOKUP or ACCESS, and \
-             {share} is spent waiting for these",
-            ratio(evidence.work(Work::Attributes).calls, evidence.replies()) * 100.0
-        ),
+        Suspect::SlowCommit => slow_commit(evidence, share),
+        Suspect::SlowStableWrite => slow_stable_write(evidence, share),
+        Suspect::SmallSyncs => small_syncs(evidence, share),
+        Suspect::Latency => latency(evidence, share),
+        Suspect::OneOutstanding => one_outstanding(evidence, share),
+        Suspect::Rate => full_network(evidence, share),
+        Suspect::Loss => loss(evidence, share),
+        Suspect::Stalls => stalls(evidence, found),
+        Suspect::AttributeStorm => attribute_storm(evidence, share),
         Suspect::Retransmission => format!(
             "calls are retransmitted when the client's timer ends: {share} is spent waiting for it"
         ),
-        Suspect::ZeroWindow => {
-            let side = full(evidence);
-            format!(
-                "the {} does not read what comes: its TCP window was zero {} times, {share}",
-                ENDS[side], evidence.sides[side].zero_windows
-            )
-        }
+        Suspect::ZeroWindow => zero_window(evidence, share),
         Suspect::IdleClient => format!(
-            "the client is idle: no call is outstanding in {share}, {} at the median from \
-             a reply to the next call",
+            "the client is idle: no call is outstanding in {share}, {} at the median from a reply \
+             to the next call",
             ns(evidence.think_median_ns)
         ),
         Suspect::SlowServer => format!(
-            "the server is slow or busy: {share} is spent in it, with at most {} \
-             calls outstanding",
+            "the server is slow or busy: {share} is spent in it, with at most {} calls outstanding",
             evidence.outstanding_max
         ),
     }
 }
 
-/// That stable storage takes the time.
-fn stable(evidence: &Evidence, suspect: Suspect, share: &str) -> String {
-    let median = |work| ns(evidence.work(work).median_ns);
-    match suspect {
-        Suspect::SlowCommit => format!(
-            "the server's disk is slow: {share} is spent waiting for COMMIT, {} each",
-            median(Work::Commit)
-        ),
-        Suspect::SmallSyncs => format!(
-            "a program makes every {} stable before it goes on (fsync, O_SYNC or a mount with \
-             sync): {share} is spent waiting for that",
-            bytes(evidence.syncs.small_bytes / evidence.syncs.small.max(1))
-        ),
-        _ => {
-            let writes = evidence.work(Work::StableWrite);
-            format!(
-                "the server's disk is slow: {share} is spent waiting for stable WRITEs (FILE_SYNC) \
-                 of {}, {} each",
-                bytes(writes.bytes / writes.calls.max(1)),
-                median(Work::StableWrite)
-            )
-        }
-    }
+fn slow_commit(evidence: &Evidence, share: &str) -> String {
+    let each = ns(evidence.work(Work::Commit).median_ns);
+    format!("the server's disk is slow: {share} is spent waiting for COMMIT, {each} each")
+}
+
+fn slow_stable_write(evidence: &Evidence, share: &str) -> String {
+    let writes = evidence.work(Work::StableWrite);
+    let (size, each) = (bytes(writes.bytes / writes.calls.max(1)), ns(writes.median_ns));
+    format!(
+        "the server's disk is slow: {share} is spent waiting for stable WRITEs (FILE_SYNC) of \
+         {size}, {each} each"
+    )
+}
+
+fn small_syncs(evidence: &Evidence, share: &str) -> String {
+    let size = bytes(evidence.syncs.small_bytes / evidence.syncs.small.max(1));
+    format!(
+        "a program makes every {size} stable before it goes on (fsync, O_SYNC or a mount with \
+         sync): {share} is spent waiting for that"
+    )
+}
+
+fn latency(evidence: &Evidence, share: &str) -> String {
+    let round_trip = ns(evidence.round_trip_ns().unwrap_or(0));
+    format!("the network's latency dominates: {share} is round trips of {round_trip}")
+}
+
+fn one_outstanding(evidence: &Evidence, share: &str) -> String {
+    let alone = evidence.stop_and_wait.unwrap_or(0.0) * 100.0;
+    format!(
+        "the client makes one call at a time: exactly one was outstanding in {alone:.0} % of the \
+         busy time, and {share} is spent that way"
+    )
+}
+
+fn loss(evidence: &Evidence, share: &str) -> String {
+    let side = losing(evidence);
+    let (lost, end) = (evidence.loss(side) * 100.0, ENDS[side]);
+    format!(
+        "the network loses packets: {lost:.2} % of the segments that the {end} sends; {share} goes \
+         to repairing that, or is as slow as TCP is then"
+    )
+}
+
+fn stalls(evidence: &Evidence, found: &Finding) -> String {
+    let (count, longest) = (evidence.stalls.count, ns(evidence.stalls.longest_ns));
+    format!(
+        "the server stalls for all of its clients: {count} times, {longest} at the longest, {:.0} \
+         % of the time",
+        found.share * 100.0
+    )
+}
+
+fn attribute_storm(evidence: &Evidence, share: &str) -> String {
+    let part = ratio(evidence.work(Work::Attributes).calls, evidence.replies()) * 100.0;
+    format!(
+        "the calls are for attributes: {part:.0} % of them are GETATTR, LOOKUP or ACCESS, and \
+         {share} is spent waiting for these"
+    )
+}
+
+fn zero_window(evidence: &Evidence, share: &str) -> String {
+    let side = full(evidence);
+    let (end, times) = (ENDS[side], evidence.sides[side].zero_windows);
+    format!("the {end} does not read what comes: its TCP window was zero {times} times, {share}")
 }
 
 /// That the link carries all it can.
@@ -170,20 +178,9 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
         Suspect::SlowCommit | Suspect::SlowStableWrite => vec![synced(evidence)],
         Suspect::SmallSyncs => vec![synced(evidence), synced_small(evidence)],
         Suspect::Loss => vec![lost(evidence)],
-        Suspect::Stalls => vec![format!(
-            "{} clients waited meanwhile, in {} of the {} for a COMMIT or a stable WRITE of \
-             another",
-            evidence.clients, evidence.stalls.behind_sync, evidence.stalls.count
-        )],
+        Suspect::Stalls => vec![stalled(evidence)],
         Suspect::Retransmission => retransmitted(evidence),
-        Suspect::Rate => {
-            let sent = evidence.sides[busier(evidence)];
-            vec![format!(
-                "half of all 50 ms carry {:.1} MiB/s and more, one of 20 more than {:.1}",
-                sent.bytes_per_s_p50 / f64::from(1 << 20),
-                sent.bytes_per_s_p95 / f64::from(1 << 20),
-            )]
-        }
+        Suspect::Rate => vec![carried(evidence)],
         _ => Vec::new(),
     };
     grounds.extend([medians(evidence), round_trip(evidence)]);
@@ -191,60 +188,63 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
 }
 
 fn synced(evidence: &Evidence) -> String {
-    let syncs = evidence.syncs;
-    format!(
-        "{} calls made data stable, {} each on average, in {} on average",
-        syncs.calls,
-        bytes(syncs.bytes / syncs.calls.max(1)),
-        ns(syncs.ns / syncs.calls.max(1)),
-    )
+    let Syncs { calls, bytes: all, ns: took, .. } = evidence.syncs;
+    let (size, took) = (bytes(all / calls.max(1)), ns(took / calls.max(1)));
+    format!("{calls} calls made data stable, {size} each on average, in {took} on average")
 }
 
 fn synced_small(evidence: &Evidence) -> String {
-    let syncs = evidence.syncs;
-    format!(
-        "{} of them made {} stable on average, in {}",
-        syncs.small,
-        bytes(syncs.small_bytes / syncs.small.max(1)),
-        ns(syncs.small_ns / syncs.small.max(1))
-    )
+    let Syncs { small, small_bytes, small_ns, .. } = evidence.syncs;
+    let (size, took) = (bytes(small_bytes / small.max(1)), ns(small_ns / small.max(1)));
+    format!("{small} of them made {size} stable on average, in {took}")
 }
 
 fn lost(evidence: &Evidence) -> String {
     let side = losing(evidence);
-    let sent = evidence.sides[side];
+    let SideNumbers { packets, again, filled, .. } = evidence.sides[side];
+    let (from, to) = (ENDS[side], ENDS[1 - side]);
     format!(
-        "of {} segments {} were retransmitted after they had been captured: lost between the \
-         capture and the {}; {} were missing at first: lost between the {} and the capture",
-        sent.packets,
-        sent.again,
-        ENDS[1 - side],
-        sent.filled,
-        ENDS[side]
+        "of {packets} segments {again} were retransmitted after they had been captured: lost \
+         between the capture and the {to}; {filled} were missing at first: lost between the {from} \
+         and the capture"
     )
+}
+
+fn stalled(evidence: &Evidence) -> String {
+    let (clients, stalls) = (evidence.clients, evidence.stalls);
+    format!(
+        "{clients} clients waited meanwhile, in {} of the {} for a COMMIT or a stable WRITE of \
+         another",
+        stalls.behind_sync, stalls.count
+    )
+}
+
+fn carried(evidence: &Evidence) -> String {
+    let sent = evidence.sides[busier(evidence)];
+    let [half, most] =
+        [sent.bytes_per_s_p50, sent.bytes_per_s_p95].map(|rate| rate / f64::from(1 << 20));
+    format!("half of all 50 ms carry {half:.1} MiB/s and more, one of 20 more than {most:.1}")
 }
 
 /// Over UDP, where a client retransmits calls.
 fn retransmitted(evidence: &Evidence) -> Vec<String> {
-    let udp = evidence.udp;
-    if udp.calls == 0 {
+    let Repeats { calls, repeated, times, twice, waited_ns, .. } = evidence.udp;
+    if calls == 0 {
         return Vec::new();
     }
+    let after = ns(waited_ns / repeated.max(1));
     let calls = format!(
-        "over UDP {} of {} calls were retransmitted, {} on average after they were sent first",
-        udp.repeated,
-        udp.calls,
-        ns(udp.waited_ns / udp.repeated.max(1)),
+        "over UDP {repeated} of {calls} calls were retransmitted, {after} on average after they \
+         were sent first"
     );
-    let replies = match udp.twice * 2 > udp.times {
+    let replies = match twice * 2 > times {
         true => format!(
-            "{} replies came twice: the server had got those calls, and was slower than the timer",
-            udp.twice
+            "{twice} replies came twice: the server had got those calls, and was slower than the \
+             timer"
         ),
         false => format!(
-            "only {} replies came twice: the others of the {} calls retransmitted were lost, or \
-             their replies",
-            udp.twice, udp.times
+            "only {twice} replies came twice: the others of the {times} calls retransmitted were \
+             lost, or their replies"
         ),
     };
     vec![calls, replies]
@@ -255,17 +255,16 @@ fn medians(evidence: &Evidence) -> String {
     let works = Work::ALL.into_iter().map(|work| (work, evidence.work(work)));
     let mut works: Vec<_> = works.filter(|(_, numbers)| numbers.calls > 0).collect();
     works.sort_by_key(|(work, _)| std::cmp::Reverse(evidence.waited.of(*work)));
-    let kinds: Vec<String> = works
-        .iter()
-        .take(3)
-        .map(|(work, numbers)| {
-            let each = bytes(numbers.bytes / numbers.calls);
-            let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
-            let (calls, s) = (numbers.calls, if numbers.calls == 1 { "" } else { "s" });
-            format!("{calls} {}{s}{of} in {}", name(*work), ns(numbers.median_ns))
-        })
-        .collect();
-    format!("at the median: {}", kinds.join(", "))
+    let kinds = works.iter().take(3).map(|(work, numbers)| calls(*work, numbers));
+    format!("at the median: {}", kinds.collect::<Vec<String>>().join(", "))
+}
+
+/// `4 READs of 8 KiB in 1.2 ms`
+fn calls(work: Work, numbers: &WorkNumbers) -> String {
+    let each = bytes(numbers.bytes / numbers.calls);
+    let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
+    let (calls, s) = (numbers.calls, if numbers.calls == 1 { "" } else { "s" });
+    format!("{calls} {}{s}{of} in {}", name(work), ns(numbers.median_ns))
 }
 
 fn round_trip(evidence: &Evidence) -> String {
@@ -307,23 +306,22 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             bytes(evidence.sides.iter().map(|side| side.missing_bytes).sum()),
             evidence.untimed
         ),
-        Doubt::CaptureCut => {
-            "packets were cut off, so that calls and replies in them were not seen \
-                              (tcpdump -s 0)"
-                .to_owned()
-        }
-        Doubt::FewEvents => "it was seen only a few times".to_owned(),
         Doubt::Rival(rival) => {
             format!("another cause has nearly as large a share: {}", rival.name().replace('_', " "))
         }
-        Doubt::RoundTripUnknown => {
-            "nothing acknowledges, so that the round trip is known by replies only".to_owned()
-        }
-        Doubt::OddRate => "no link has that rate by itself: it may be limited on purpose, or by \
-                           an end"
-            .to_owned(),
+        Doubt::CaptureCut => CUT_OFF.to_owned(),
+        Doubt::FewEvents => "it was seen only a few times".to_owned(),
+        Doubt::RoundTripUnknown => UNACKNOWLEDGED.to_owned(),
+        Doubt::OddRate => ODD_RATE.to_owned(),
     }
 }
+
+const CUT_OFF: &str =
+    "packets were cut off, so that calls and replies in them were not seen (tcpdump -s 0)";
+const UNACKNOWLEDGED: &str =
+    "nothing acknowledges, so that the round trip is known by replies only";
+const ODD_RATE: &str =
+    "no link has that rate by itself: it may be limited on purpose, or by an end";
 
 /// What to try.
 pub(super) const fn advice(suspect: Suspect) -> &'static str {
@@ -379,7 +377,7 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use trace::verdict::{SideNumbers, WorkNumbers, judge};
+    use trace::verdict::judge;
 
     use super::*;
 

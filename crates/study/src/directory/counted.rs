@@ -5,7 +5,7 @@ use std::path::Path;
 
 use doctor::Evidence;
 use doctor::collect::{self, Files};
-use doctor::subject::Mounted;
+use doctor::subject::{Group, Mounted};
 
 /// Calls of one operation; sums of their times in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,19 +39,21 @@ impl Counted {
 
     /// `WRITE 1.0, COMMIT 1.0`: calls for each of a program's, the most frequent first.
     pub(super) fn for_each(&self, program_calls: usize) -> String {
-        let mut all: Vec<(&String, f64)> = self
-            .operations
-            .iter()
-            .map(|(name, one)| (name, one.calls as f64 / program_calls.max(1) as f64))
-            .filter(|(_, calls)| *calls >= 0.005)
-            .collect();
-        all.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let first = all.iter().take(4).map(|(name, calls)| format!("{name} {calls:.2}"));
+        let each = |one: &Operation| one.calls as f64 / program_calls.max(1) as f64;
+        let all = self.operations.iter().map(|(name, one)| (name, each(one)));
+        let mut seen: Vec<(&String, f64)> = all.filter(|(_, calls)| *calls >= 0.005).collect();
+        seen.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let first = seen.iter().take(4).map(|(name, calls)| format!("{name} {calls:.2}"));
         first.collect::<Vec<String>>().join(", ")
     }
 }
 
 impl Operation {
+    fn of(group: &Group) -> Self {
+        let Group { calls, received_bytes, queue_ms, rtt_ms, execute_ms, .. } = *group;
+        Self { calls, received_bytes, queue_ms, rtt_ms, execute_ms }
+    }
+
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.received_bytes += other.received_bytes;
@@ -79,22 +81,10 @@ pub(super) fn between(point: &str, first: Files, last: Files) -> Option<Counted>
     let mounts = Mounted::all(&evidence);
     // Of several on each other, the last is the one that is seen.
     let mount = mounts.iter().rfind(|mount| mount.now.point == point)?;
-    if mount.is_lifetime() {
-        return None;
-    }
-    let mut operations = BTreeMap::new();
-    for rates in mount.rates.operations.iter().filter(|one| one.calls > 0) {
-        let group = mount.group(&[&rates.name]);
-        let operation = Operation {
-            calls: group.calls,
-            received_bytes: group.received_bytes,
-            queue_ms: group.queue_ms,
-            rtt_ms: group.rtt_ms,
-            execute_ms: group.execute_ms,
-        };
-        operations.insert(rates.name.clone(), operation);
-    }
-    Some(Counted { operations })
+    let of = |name: &String| (name.clone(), Operation::of(&mount.group(&[name])));
+    let made = mount.rates.operations.iter().filter(|one| one.calls > 0);
+    let operations = made.map(|one| of(&one.name)).collect();
+    (!mount.is_lifetime()).then_some(Counted { operations })
 }
 
 #[cfg(test)]

@@ -86,6 +86,37 @@ pub(super) struct Crowds {
     pub(super) counted: Option<Counted>,
 }
 
+impl Crowds {
+    /// Before anything ran.
+    fn all() -> Vec<Self> {
+        let of = |kind| {
+            let new = |programs| Self { kind, programs, runs: Vec::new(), counted: None };
+            PROGRAMS.map(new)
+        };
+        [Kind::Write, Kind::Read].into_iter().flat_map(of).collect()
+    }
+
+    fn add(&mut self, step: Step<Crowd>) {
+        self.runs.push(step.of);
+        if let Some(counted) = step.counted {
+            self.counted.get_or_insert_default().add(&counted);
+        }
+    }
+
+    /// `write_stable_n4`
+    pub(super) fn name(&self) -> String {
+        format!("{}_n{}", name(self.kind), self.programs)
+    }
+}
+
+/// In records.
+pub(super) fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Write => "write_stable",
+        Kind::Read => "read",
+    }
+}
+
 /// All that was measured.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
@@ -171,21 +202,12 @@ impl Job {
         file_bytes: u64,
     ) -> Result<Vec<Crowds>, Error> {
         place.prepare(PROGRAMS[PROGRAMS.len() - 1], file_bytes)?;
-        let all = [Kind::Write, Kind::Read].into_iter();
-        let mut crowds: Vec<Crowds> = all
-            .flat_map(|kind| PROGRAMS.map(|programs| (kind, programs)))
-            .map(|(kind, programs)| Crowds { kind, programs, runs: Vec::new(), counted: None })
-            .collect();
-        let total = self.plan.repeats * crowds.len();
+        let mut crowds = Crowds::all();
+        let (count, total) = (crowds.len(), self.plan.repeats * crowds.len());
         for done in 0..total {
-            let count = crowds.len();
             let crowd = &mut crowds[done % count];
             let run = || place.crowd(crowd.kind, crowd.programs, self.plan.run_time, CALLS_MAX);
-            let step = counting.step(run)?;
-            crowd.runs.push(step.of);
-            if let Some(counted) = step.counted {
-                crowd.counted.get_or_insert_default().add(&counted);
-            }
+            crowd.add(counting.step(run)?);
             self.progress(0.2 + 0.5 * (done + 1) as f64 / total as f64);
         }
         Ok(crowds)

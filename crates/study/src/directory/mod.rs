@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use doctor::{Evidence, Limits, diagnose};
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use harness::{counted as host, local, shell};
@@ -25,13 +25,14 @@ use load::cpu::Neighbours;
 use load::error::Error as LoadError;
 use load::file_system;
 use net::clock::Clock;
+use net::runtime::block_on;
 use perf::units::Nanos;
 use tokio::sync::oneshot;
 
 use self::job::{Job, Measured, Plan};
 use self::outcome::DirectoryStudy;
 use crate::server_study::args::Study;
-use crate::server_study::written;
+use crate::server_study::{prepare, written};
 
 /// How long a run in progress may take to stop and to clean up.
 const STOP_LIMIT: Nanos = Nanos::from_secs(5);
@@ -40,10 +41,8 @@ const STEP: Nanos = Nanos::from_millis(200);
 
 /// Runs the command.
 pub(crate) fn run(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<(), Failure> {
-    std::fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
-    output::check([&args.json])?;
-    let outcome =
-        net::runtime::block_on(measure(args, dir, verbosity)).map_err(Failure::resources)??;
+    prepare(args)?;
+    let outcome = block_on(measure(args, dir, verbosity)).map_err(Failure::resources)??;
     let record = record::record(&outcome);
     let report = report::report(&outcome, &record);
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome.measured))
@@ -67,11 +66,10 @@ async fn measure(
     let job = Job { clock: clock.clone(), dir: dir.to_owned(), plan, stop, done };
     let answered = start(job.clone())?;
     let (measured, left) = answer(&job, answered, &mut interrupts, verbosity).await?;
-    let measured = match (measured.map_err(Failure::from), left) {
-        (measured, None) => measured?,
-        (measured, Some(left)) => {
-            return Err(local::left(dir, &left.to_string(), measured));
-        }
+    let measured = measured.map_err(Failure::from);
+    let measured = match left {
+        None => measured?,
+        Some(left) => return Err(local::left(dir, &left.to_string(), measured)),
     };
     let diagnosis = diagnosis(&measured);
     Ok(DirectoryStudy {

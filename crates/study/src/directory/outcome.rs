@@ -52,38 +52,36 @@ pub(super) struct Part {
 
 impl DirectoryStudy {
     pub(super) fn curve(&self, kind: Kind) -> Vec<ProgramsPoint> {
-        let of = |programs| {
-            let is_one = |one: &&Crowds| one.kind == kind && one.programs == programs;
-            let crowds = self.measured.crowds.iter().find(is_one)?;
-            records::sample(crowds.runs.iter().map(Crowd::mib_per_s))
-        };
-        let rate = |programs| Some(of(programs)?.median()).filter(|rate| *rate > 0.0);
+        let rate = |programs| Some(self.rates(kind, programs)?.median()).filter(|rate| *rate > 0.0);
         let model = rate(1).zip(rate(2)).map(|(one, two)| Contention::of(one, two));
-        PROGRAMS
-            .map(|programs| ProgramsPoint {
-                programs,
-                mib_per_s: of(programs),
-                predicted_mib_per_s: model
-                    .filter(|_| programs > 2)
-                    .and_then(|model| model.rate(programs)),
-            })
-            .to_vec()
+        let point = |programs| ProgramsPoint {
+            programs,
+            mib_per_s: self.rates(kind, programs),
+            predicted_mib_per_s: model.filter(|_| programs > 2).and_then(|of| of.rate(programs)),
+        };
+        PROGRAMS.map(point).to_vec()
+    }
+
+    /// MiB/s of so many programs, in all repetitions.
+    fn rates(&self, kind: Kind, programs: usize) -> Option<Sample> {
+        let is_one = |one: &&Crowds| one.kind == kind && one.programs == programs;
+        let crowds = self.measured.crowds.iter().find(is_one)?;
+        records::sample(crowds.runs.iter().map(Crowd::mib_per_s))
     }
 
     /// The number of programs that gave most, against one: predicted and measured.
     pub(super) fn gain(&self, kind: Kind) -> Option<(usize, Gain)> {
         let curve = self.curve(kind);
-        let of = |point: &ProgramsPoint| Some(point.mib_per_s.as_ref()?.median());
-        let one = curve.first()?.mib_per_s.clone()?;
+        let rate = |of: &ProgramsPoint| of.mib_per_s.as_ref().map_or(0.0, Sample::median);
+        let one = curve.first()?.mib_per_s.as_ref()?;
         let predicted = curve.iter().filter(|point| point.predicted_mib_per_s.is_some());
-        let most =
-            predicted.max_by(|a, b| of(a).unwrap_or(0.0).total_cmp(&of(b).unwrap_or(0.0)))?;
-        let many = most.mib_per_s.clone()?;
+        let most = predicted.max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+        let many = most.mib_per_s.as_ref()?;
         let noise = |sample: &Sample| 100.0 * (sample.max() / sample.min() - 1.0);
         let gain = Gain {
             predicted: most.predicted_mib_per_s? / one.median(),
             measured: many.median() / one.median(),
-            noise_pct: noise(&one).max(noise(&many)),
+            noise_pct: noise(one).max(noise(many)),
         };
         Some((most.programs, gain))
     }
@@ -128,26 +126,22 @@ impl DirectoryStudy {
     /// same, and how that is known.
     pub(super) fn memory_share(&self) -> (Option<f64>, &'static str) {
         let reads = self.measured.crowds.iter().filter(|crowds| crowds.kind == Kind::Read);
-        let bytes: usize = reads
-            .clone()
-            .flat_map(|crowds| &crowds.runs)
-            .map(|run| run.calls.len() * load::directory::BLOCK_BYTES)
-            .sum();
-        let counted: Option<u64> = reads
-            .clone()
-            .map(|crowds| {
-                let operations = &crowds.counted.as_ref()?.operations;
-                Some(operations.get("READ").map_or(0, |read| read.received_bytes))
-            })
-            .sum();
-        if let Some(received) = counted {
-            let share = (1.0 - received as f64 / (bytes as f64).max(1.0)).max(0.0);
+        let runs = reads.clone().flat_map(|crowds| &crowds.runs);
+        if let Some(received) = reads.map(received_bytes).sum::<Option<u64>>() {
+            let calls: usize = runs.map(|run| run.calls.len()).sum();
+            let bytes = (calls * load::directory::BLOCK_BYTES) as f64;
+            let share = (1.0 - received as f64 / bytes.max(1.0)).max(0.0);
             return (Some(share), "by the bytes of READ replies");
         }
-        let runs = reads.flat_map(|crowds| &crowds.runs);
         let resident = records::sample(runs.filter_map(|run| run.resident));
         (resident.map(|sample| sample.mean()), "by asking for pages without waiting")
     }
+}
+
+/// Of READ replies, where the kernel counted.
+fn received_bytes(crowds: &Crowds) -> Option<u64> {
+    let operations = &crowds.counted.as_ref()?.operations;
+    Some(operations.get("READ").map_or(0, |read| read.received_bytes))
 }
 
 /// See the module's head: a delay and a queue, in us of a call.

@@ -11,21 +11,13 @@ use perf::units::Nanos;
 use serde_json::json;
 
 use super::counted::Counted;
-use super::job::{Measured, PROGRAMS};
+use super::job::{Measured, PROGRAMS, name};
 use super::outcome::DirectoryStudy;
 
 /// The whole record.
 pub(super) fn record(outcome: &DirectoryStudy) -> Run {
     let mut run = records::begin(outcome.started.clone());
-    run.target = Target {
-        kind: "directory".to_owned(),
-        path: Some(outcome.dir.display().to_string()),
-        durability: outcome.file_system.flushed,
-        mount_options: outcome.file_system.mount_options.clone(),
-        ..Target::default()
-    };
-    let kind = outcome.file_system.kind.clone();
-    run.target.other.insert("file_system".to_owned(), kind.into());
+    run.target = target(outcome);
     run.workload.name = "study".to_owned();
     let parameters = [
         ("file_bytes", json!(outcome.measured.file_bytes)),
@@ -45,6 +37,19 @@ pub(super) fn record(outcome: &DirectoryStudy) -> Run {
     records::neighbours(&mut run, outcome.neighbours_share);
     run.warnings.extend(warnings(outcome));
     run
+}
+
+fn target(outcome: &DirectoryStudy) -> Target {
+    let mut target = Target {
+        kind: "directory".to_owned(),
+        path: Some(outcome.dir.display().to_string()),
+        durability: outcome.file_system.flushed,
+        mount_options: outcome.file_system.mount_options.clone(),
+        ..Target::default()
+    };
+    let kind = outcome.file_system.kind.clone();
+    target.other.insert("file_system".to_owned(), kind.into());
+    target
 }
 
 /// What the kernel counted in each step, and what doctor makes of it.
@@ -86,7 +91,7 @@ fn calls(run: &mut Run, outcome: &DirectoryStudy) {
 }
 
 fn throughput(run: &mut Run, outcome: &DirectoryStudy) {
-    for (kind, name) in [(Kind::Write, "write_stable"), (Kind::Read, "read")] {
+    for (kind, name) in [Kind::Write, Kind::Read].map(|kind| (kind, name(kind))) {
         for point in outcome.curve(kind) {
             let n = point.programs;
             if let Some(sample) = &point.mib_per_s {
@@ -164,13 +169,7 @@ pub(super) fn steps(measured: &Measured) -> Vec<(String, Option<&Counted>)> {
         ("write_stable_1m", measured.large.counted.as_ref()),
         ("files", measured.files.counted.as_ref()),
     ];
-    let crowds = measured.crowds.iter().map(|crowds| {
-        let kind = match crowds.kind {
-            Kind::Write => "write_stable",
-            Kind::Read => "read",
-        };
-        (format!("{kind}_n{}", crowds.programs), crowds.counted.as_ref())
-    });
+    let crowds = measured.crowds.iter().map(|one| (one.name(), one.counted.as_ref()));
     single.map(|(name, counted)| (name.to_owned(), counted)).into_iter().chain(crowds).collect()
 }
 
@@ -237,14 +236,10 @@ pub(super) fn calls_csv(measured: &Measured) -> String {
             writeln!(csv, "{step},{run},{:.3}", time.as_micros_f64()).ok();
         }
     };
-    for (name, times) in single(measured) {
-        put(name, 0, times);
-    }
+    single(measured).iter().for_each(|(name, times)| put(name, 0, times));
     for crowds in &measured.crowds {
-        let kind = if crowds.kind == Kind::Write { "write_stable" } else { "read" };
-        for (number, run) in crowds.runs.iter().enumerate() {
-            put(&format!("{kind}_n{}", crowds.programs), number, &run.calls);
-        }
+        let runs = crowds.runs.iter().enumerate();
+        runs.for_each(|(number, run)| put(&crowds.name(), number, &run.calls));
     }
     csv
 }

@@ -11,8 +11,9 @@ use report::{
 
 use super::counted::{Counted, Operation};
 use super::job::Measured;
-use super::outcome::{DirectoryStudy, Part};
+use super::outcome::{DirectoryStudy, Part, ProgramsPoint};
 use super::record::{SPANS, file_rates, single, us};
+use crate::model::or_dash;
 use crate::server_study::report::environment;
 use crate::server_study::report::parameters::parameter;
 
@@ -47,9 +48,9 @@ fn mount(outcome: &DirectoryStudy) -> String {
     match &outcome.diagnosis {
         None => format!("mounted {options}"),
         Some(report) => {
-            let fact = |name: &str| report.facts.iter().find(|(key, _)| key == name);
-            let value = |name| fact(name).map_or("", |(_, value)| value.as_str());
-            format!("{} NFS v{}: {}", value("server"), value("version"), value("options"))
+            let [server, version, options] =
+                ["server", "version", "options"].map(|name| report.fact(name).unwrap_or_default());
+            format!("{server} NFS v{version}: {options}")
         }
     }
 }
@@ -62,29 +63,33 @@ fn title(kind: Kind) -> &'static str {
 }
 
 fn headline(outcome: &DirectoryStudy) -> Headline {
+    let verdict = outcome.diagnosis.as_ref().map(|report| format!("Doctor: {}.", report.verdict));
+    let sentences = [most_of_a_write(outcome), gained(outcome), verdict].into_iter().flatten();
+    let sentence = sentences.collect::<Vec<String>>().join(" ");
+    Headline { sentence, facts: facts(outcome) }
+}
+
+/// What most of a small write's time goes to.
+fn most_of_a_write(outcome: &DirectoryStudy) -> Option<String> {
     let parts = outcome.parts();
     let all: f64 = parts.iter().map(|part| part.us).sum();
-    let most = parts.iter().max_by(|a, b| a.us.total_cmp(&b.us));
-    let first = most.map(|most| {
-        format!(
-            "A write of 8 KiB that is made stable takes {}; most of that, {:.0} %, is {}.",
-            time(all),
-            100.0 * most.us / all.max(f64::MIN_POSITIVE),
-            in_words(most)
-        )
-    });
-    let gained = outcome.gain(Kind::Write).map(|(programs, gain)| {
-        format!(
-            "{programs} programs at once give {:.1} times as much as one; predicted from one and \
-             two: {:.1} ({}).",
-            gain.measured,
-            gain.predicted,
-            gain.sentence()
-        )
-    });
-    let verdict = outcome.diagnosis.as_ref().map(|report| format!("Doctor: {}.", report.verdict));
-    let sentences: Vec<String> = first.into_iter().chain(gained).chain(verdict).collect();
-    Headline { sentence: sentences.join(" "), facts: facts(outcome) }
+    let most = parts.iter().max_by(|a, b| a.us.total_cmp(&b.us))?;
+    Some(format!(
+        "A write of 8 KiB that is made stable takes {}; most of that, {:.0} %, is {}.",
+        time(all),
+        100.0 * most.us / all.max(f64::MIN_POSITIVE),
+        in_words(most)
+    ))
+}
+
+/// What several programs at once give.
+fn gained(outcome: &DirectoryStudy) -> Option<String> {
+    let (programs, gain) = outcome.gain(Kind::Write)?;
+    let (measured, predicted, held) = (gain.measured, gain.predicted, gain.sentence());
+    Some(format!(
+        "{programs} programs at once give {measured:.1} times as much as one; predicted from one \
+         and two: {predicted:.1} ({held})."
+    ))
 }
 
 fn facts(outcome: &DirectoryStudy) -> Vec<Fact> {
@@ -92,23 +97,19 @@ fn facts(outcome: &DirectoryStudy) -> Vec<Fact> {
         let (_, span) = SPANS.into_iter().find(|(known, _)| *known == name)?;
         Some(format!("{:.1} MiB/s", file_rates(&outcome.measured, span)?.median()))
     };
-    let fact = |label: &str, value: Option<String>, note: &str| {
-        let (label, note) = (label.to_owned(), note.to_owned());
-        value.map(|value| Fact { label, value, note })
+    let from_memory = match outcome.memory_share() {
+        (Some(share), how) => format!("{:.0} % of it from memory, {how}", 100.0 * share),
+        (None, _) => "how much of it came from memory is not known".to_owned(),
     };
-    let (share, how) = outcome.memory_share();
-    let from_memory = match share {
-        Some(share) => format!("{:.0} % of it from memory, {how}", 100.0 * share),
-        None => "how much of it came from memory is not known".to_owned(),
+    let all = [
+        ("a file written and flushed", "flushed", survives(outcome)),
+        ("read at once", "read_at_once", "the client has it in memory"),
+        ("read after it was dropped", "reread", &from_memory),
+    ];
+    let fact = |(label, span, note): (&str, &str, &str)| {
+        Some(Fact { label: label.to_owned(), value: rate(span)?, note: note.to_owned() })
     };
-    [
-        fact("a file written and flushed", rate("flushed"), survives(outcome)),
-        fact("read at once", rate("read_at_once"), "the client has it in memory"),
-        fact("read after it was dropped", rate("reread"), &from_memory),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    all.into_iter().filter_map(fact).collect()
 }
 
 fn survives(outcome: &DirectoryStudy) -> &'static str {
@@ -167,45 +168,37 @@ fn median(name: String, unit: &str, sample: &Sample, how: &str) -> Parameter {
 }
 
 fn cycles(outcome: &DirectoryStudy) -> Vec<Cycle> {
-    let terms: Vec<Term> = outcome
-        .parts()
-        .into_iter()
-        .map(|part| Term { name: part.name.to_owned(), us: part.us })
-        .collect();
-    vec![Cycle {
-        name: "8 KiB, stable, one at a time".to_owned(),
-        terms,
-        measured_us: us(&outcome.measured.small.of.stable).map(|sample| sample.mean()),
-    }]
+    let name = "8 KiB, stable, one at a time".to_owned();
+    let terms = outcome.parts().into_iter();
+    let terms = terms.map(|part| Term { name: part.name.to_owned(), us: part.us }).collect();
+    let measured_us = us(&outcome.measured.small.of.stable).map(|sample| sample.mean());
+    vec![Cycle { name, terms, measured_us }]
 }
 
 fn plot(outcome: &DirectoryStudy, kind: Kind) -> ThroughputPlot {
-    let points = outcome.curve(kind).into_iter().map(|point| {
-        let sample = point.mib_per_s.as_ref();
-        CurvePoint {
-            n: u32::try_from(point.programs).unwrap_or(u32::MAX),
-            measured_mib_s: sample.map(Sample::median),
-            spread_mib_s: sample.map(|sample| Interval { lo: sample.min(), hi: sample.max() }),
-            predicted_mib_s: point.predicted_mib_per_s,
-            simulated_mib_s: None,
-        }
-    });
-    ThroughputPlot {
-        title: title(kind).to_owned(),
-        curves: vec![Curve { name: "programs at once".to_owned(), points: points.collect() }],
-        ceilings: Vec::new(),
+    let points = outcome.curve(kind).iter().map(point).collect();
+    let curves = vec![Curve { name: "programs at once".to_owned(), points }];
+    ThroughputPlot { title: title(kind).to_owned(), curves, ceilings: Vec::new() }
+}
+
+fn point(point: &ProgramsPoint) -> CurvePoint {
+    let sample = point.mib_per_s.as_ref();
+    CurvePoint {
+        n: u32::try_from(point.programs).unwrap_or(u32::MAX),
+        measured_mib_s: sample.map(Sample::median),
+        spread_mib_s: sample.map(|sample| Interval { lo: sample.min(), hi: sample.max() }),
+        predicted_mib_s: point.predicted_mib_per_s,
+        simulated_mib_s: None,
     }
 }
 
 fn step(outcome: &DirectoryStudy, kind: Kind) -> Option<Step> {
     let (programs, gain) = outcome.gain(kind)?;
-    let before = outcome.curve(kind).first()?.mib_per_s.as_ref()?.median();
-    Some(Step {
-        change: format!("{}: 1 -> {programs} programs", title(kind)),
-        before_mib_s: before,
-        predicted_mib_s: gain.predicted * before,
-        measured_mib_s: gain.measured * before,
-    })
+    let before_mib_s = outcome.curve(kind).first()?.mib_per_s.as_ref()?.median();
+    let [predicted_mib_s, measured_mib_s] =
+        [gain.predicted, gain.measured].map(|times| times * before_mib_s);
+    let change = format!("{}: 1 -> {programs} programs", title(kind));
+    Some(Step { change, before_mib_s, predicted_mib_s, measured_mib_s })
 }
 
 fn tables(outcome: &DirectoryStudy) -> Vec<Numbers> {
@@ -214,19 +207,16 @@ fn tables(outcome: &DirectoryStudy) -> Vec<Numbers> {
 }
 
 fn diagnosis(report: &doctor::Report) -> Numbers {
-    let rows = report.findings.iter().map(|finding| {
-        let found = &finding.found;
-        [
-            finding.rule.name.to_owned(),
-            finding.layer.name().to_owned(),
-            found.severity.name().to_owned(),
-            found.what.clone(),
-            found.remedy.clone(),
-            found.gain.to_string(),
-        ]
-    });
     let columns = ["rule", "layer", "severity", "finding", "to try", "gain"];
+    let rows = report.findings.iter().map(finding);
     Numbers::new("What doctor says of the mount", &report.fine.join("; "), columns, rows)
+}
+
+fn finding(finding: &doctor::Finding) -> [String; 6] {
+    let found = &finding.found;
+    let [rule, layer, severity] =
+        [finding.rule.name, finding.layer.name(), found.severity.name()].map(str::to_owned);
+    [rule, layer, severity, found.what.clone(), found.remedy.clone(), found.gain.to_string()]
 }
 
 /// The kernel's calls of each step, beside those of the program.
@@ -276,18 +266,14 @@ fn counted_step(name: &str, times: &[Nanos], counted: Option<&Counted>) -> [Stri
     let mean_us = us(times).map_or(0.0, |sample| sample.mean());
     let (calls, mean_us) = (times.len().to_string(), format!("{mean_us:.0}"));
     let for_each = counted.map(|counted| counted.for_each(times.len()));
-    let total = counted.map(Counted::total);
-    let mean = |of: fn(&Operation) -> f64| {
-        let mean = total.map(|total| format!("{:.3}", of(&total) / (total.calls as f64).max(1.0)));
-        or_dash(mean)
+    let [queue, rtt, execute] = match counted.map(Counted::total) {
+        Some(Operation { calls, queue_ms, rtt_ms, execute_ms, .. }) => {
+            [queue_ms, rtt_ms, execute_ms]
+                .map(|all_ms| format!("{:.3}", all_ms / (calls as f64).max(1.0)))
+        }
+        None => ["-"; 3].map(str::to_owned),
     };
-    let (queue, rtt, execute) =
-        (mean(|total| total.queue_ms), mean(|total| total.rtt_ms), mean(|total| total.execute_ms));
     [name.to_owned(), calls, mean_us, or_dash(for_each), queue, rtt, execute]
-}
-
-fn or_dash(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "-".to_owned())
 }
 
 fn method(outcome: &DirectoryStudy) -> Vec<String> {

@@ -1,54 +1,47 @@
 //! `nfskit model infer`: a server's structure from its curve.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
-use harness::verbosity::Verbosity;
-use perf::model::curve::Curve;
+use perf::model::curve::{Curve, Point};
 use perf::model::infer::Inferred;
 use perf::model::least_squares::{FitError, Found};
 use perf::model::whatif::of_server::{Base, ServerPrediction, answer};
 use perf::record::Run as Record;
 
 use super::known::Facts;
-use super::source::Source;
-use super::{Page, span, whatif};
+use super::source::{Source, keep};
+use super::{Page, percent, span, whatif};
 use crate::model::args::estimate::Infer;
 
-/// Runs the command.
-pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
-    let Source::Curve(curve, facts) = Source::read(&args.curve, "infer", args.of.as_deref())?
-    else {
-        return Err(Failure::usage(
-            format!("{}: a server is inferred from a curve of response time", args.curve.display()),
-            "nfskit model fit explains sweeps and traces",
-        ));
-    };
-    explain(&curve, &args.curve, &args.known.or_before(&facts), args.json.as_deref(), verbosity)
+/// What the command shows.
+pub(super) fn page(args: &Infer) -> Result<Page, Failure> {
+    let source = Source::read(&args.curve, "infer", args.of.as_deref())?;
+    let Source::Curve(curve, facts) = source else { return Err(no_curve(&args.curve)) };
+    explain(&curve, &args.curve, &args.known.or_before(&facts))
+}
+
+fn no_curve(file: &Path) -> Failure {
+    let what = "a server is inferred from a curve of response time";
+    let advice = "nfskit model fit explains sweeps and traces";
+    Failure::usage(format!("{}: {what}", file.display()), advice)
 }
 
 /// A curve explained.
-pub(super) fn explain(
-    curve: &Curve,
-    path: &Path,
-    facts: &Facts,
-    json: Option<&Path>,
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
+pub(super) fn explain(curve: &Curve, path: &Path, facts: &Facts) -> Result<Page, Failure> {
     let inferred = infer(curve, path, facts)?;
+    let as_it_is = as_it_is(curve, &inferred)?;
     let mut page = Page::new("infer", Some(path));
-    super::source::keep(&mut page.record.model, &measured(curve));
+    keep(&mut page.record.model, &measured(curve));
     facts.write(&mut page.record.model);
     page.record.metric("overall_response_us", curve.overall_response_us(), "us");
-    let as_it_is = as_it_is(curve, &inferred)?;
     parameters(&mut page.record, &inferred, &as_it_is);
     page.text = text(curve, &inferred, &as_it_is);
     page.unidentified(inferred.unidentified());
     page.systematic(&inferred.fitted);
-    page.show(json, verbosity)
+    Ok(page)
 }
 
 /// As it is read again.
@@ -66,13 +59,7 @@ pub(super) fn infer(curve: &Curve, path: &Path, facts: &Facts) -> Result<Inferre
 /// The server without a change, with what explains the curve as well: where it saturates, and by
 /// what.
 fn as_it_is(curve: &Curve, inferred: &Inferred) -> Result<ServerPrediction, Failure> {
-    let base = Base {
-        per_s: curve.peak_per_s() / 2.0,
-        callers: None,
-        latency_us: 0.0,
-        messages_per_op: 1.0,
-        client_pays: false,
-    };
+    let base = Base::at(curve.peak_per_s() / 2.0);
     let answers = answer(inferred, &base, &[]).map_err(whatif::refused)?;
     let none = || Failure::check("the curve gives no server", "more load points");
     answers.first().map(|answer| answer.before).ok_or_else(none)
@@ -86,27 +73,35 @@ pub(super) enum Fitted {
     Trace,
 }
 
+impl Fitted {
+    /// What to try where there is too little of it, where it is far off, and where it is no
+    /// measurement.
+    fn advice(self) -> [&'static str; 3] {
+        const OFF: &str =
+            "look at the rows that are far off: something that is not in the model took that time";
+        const WRONG: &str = "numbers above 0, such as a measurement gives";
+        match self {
+            Self::Curve => [
+                "more load points, or give what is known: --disks, --disk, ...",
+                "look at the rows that are far off; --line-each; another --cpus",
+                "other values of what is known",
+            ],
+            Self::Sweep => ["more rows, with other numbers outstanding", OFF, WRONG],
+            Self::Trace => [
+                "a longer capture, with calls of several sizes, some alone and some side by side",
+                OFF,
+                WRONG,
+            ],
+        }
+    }
+}
+
 pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
-    let advice = match (error, to) {
-        (FitError::TooFew { .. }, Fitted::Curve) => {
-            "more load points, or give what is known: --disks, --disk, ..."
-        }
-        (FitError::TooFew { .. }, Fitted::Sweep) => "more rows, with other numbers outstanding",
-        (FitError::TooFew { .. }, Fitted::Trace) => {
-            "a longer capture, with calls of several sizes, some alone and some side by side"
-        }
-        (FitError::Bad { .. } | FitError::Systematic { .. }, Fitted::Curve) => {
-            "look at the rows that are far off; --line-each; another --cpus"
-        }
-        (FitError::Bad { .. } | FitError::Systematic { .. }, _) => {
-            "look at the rows that are far off: something that is not in the model took that time"
-        }
-        (FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite, Fitted::Curve) => {
-            "other values of what is known"
-        }
-        (FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite, _) => {
-            "numbers above 0, such as a measurement gives"
-        }
+    let [too_few, off, wrong] = to.advice();
+    let advice = match error {
+        FitError::TooFew { .. } => too_few,
+        FitError::Bad { .. } | FitError::Systematic { .. } => off,
+        FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite => wrong,
     };
     Failure::check(format!("{}: {error}", path.display()), advice)
 }
@@ -123,17 +118,18 @@ fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &ServerPredict
 }
 
 fn text(curve: &Curve, inferred: &Inferred, as_it_is: &ServerPrediction) -> String {
-    let mut text = String::new();
-    let overall = span(curve.overall_response_us());
-    writeln!(text, "{:<22}{overall}", "overall response time").ok();
-    writeln!(text, "{:<22}{}", "saturation", whatif::saturation(as_it_is)).ok();
     let mut found = found(&inferred.fitted.parameters);
     found.row(disks(inferred));
-    writeln!(text, "\n{}", found.text()).ok();
-    text.push_str(&points(curve, inferred).text());
-    let percent = inferred.fitted.deviation * 100.0;
-    writeln!(text, "typical error {percent:.1} %").ok();
-    text
+    format!(
+        "{:<22}{}\n{:<22}{}\n\n{}\n{}typical error {:.1} %\n",
+        "overall response time",
+        span(curve.overall_response_us()),
+        "saturation",
+        whatif::saturation(as_it_is),
+        found.text(),
+        points(curve, inferred).text(),
+        inferred.fitted.deviation * 100.0
+    )
 }
 
 fn disks(inferred: &Inferred) -> [String; 3] {
@@ -147,27 +143,25 @@ fn disks(inferred: &Inferred) -> [String; 3] {
 }
 
 fn points(curve: &Curve, inferred: &Inferred) -> Table {
-    let mut points =
-        Table::new([right("calls/s"), right("measured"), right("model"), right("error")]);
-    for (point, residual) in curve.points().iter().zip(&inferred.fitted.residuals) {
-        points.row([
-            format!("{:.1}", point.per_s),
-            span(point.response_us),
-            span(point.response_us * residual.exp()),
-            format!("{:+.1} %", residual.exp_m1() * 100.0),
-        ]);
-    }
-    points
+    let columns = ["calls/s", "measured", "model", "error"].map(right);
+    let both = curve.points().iter().zip(&inferred.fitted.residuals);
+    Table::of(columns, both.map(|(point, residual)| point_row(point, *residual)))
+}
+
+fn point_row(point: &Point, residual: f64) -> [String; 4] {
+    let [measured, model] = [1.0, residual.exp()].map(|times| span(point.response_us * times));
+    [format!("{:.1}", point.per_s), measured, model, percent(residual.exp_m1())]
 }
 
 /// Parameters with their intervals, in the units that read best.
 pub(super) fn found(parameters: &[Found]) -> Table {
-    let mut table = Table::new([left("parameter"), right("value"), left("95 % interval")]);
-    for found in parameters {
-        let text = |value: f64| if found.unit == "bytes" { scaled(value) } else { span(value) };
-        let interval = found.estimate.ci95.map(|ci| format!("{} to {}", text(ci.lo), text(ci.hi)));
-        let interval = interval.unwrap_or_else(|| "none".to_owned());
-        table.row([found.name.to_owned(), text(found.estimate.value), interval]);
-    }
-    table
+    let columns = [left("parameter"), right("value"), left("95 % interval")];
+    Table::of(columns, parameters.iter().map(found_row))
+}
+
+fn found_row(found: &Found) -> [String; 3] {
+    let text = |value: f64| if found.unit == "bytes" { scaled(value) } else { span(value) };
+    let interval = found.estimate.ci95.map(|ci| format!("{} to {}", text(ci.lo), text(ci.hi)));
+    let interval = interval.unwrap_or_else(|| "none".to_owned());
+    [found.name.to_owned(), text(found.estimate.value), interval]
 }

@@ -15,30 +15,33 @@ mod whatif;
 mod worlds;
 
 use std::fmt::{Display, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::exit::Failure;
 use harness::output;
 use harness::records;
+use harness::table::Table;
 use harness::verbosity::Verbosity;
 use perf::model::least_squares::Fitted;
 use perf::record::{Run as Record, Target, Workload};
+use world::simulate::values::Span;
 
 use self::args::ModelCommand;
 
 /// Runs the command.
 pub fn run(model: &ModelCommand, verbosity: Verbosity) -> Result<(), Failure> {
-    match model {
-        ModelCommand::Cycle(cycle) => cycle::run(cycle, verbosity),
-        ModelCommand::Fit(fit) => fit::run(fit, verbosity),
-        ModelCommand::Infer(infer) => infer::run(infer, verbosity),
-        ModelCommand::Interim(interim) => interim::run(interim, verbosity),
-        ModelCommand::Network(network) => network::run(network, verbosity),
-        ModelCommand::Predict(predict) => predict::run(predict, verbosity),
-        ModelCommand::Sensitivity(sensitivity) => sensitivity::run(sensitivity, verbosity),
-        ModelCommand::Simulate(simulate) => simulate::run(simulate, verbosity),
-        ModelCommand::Whatif(whatif) => whatif::run(whatif, verbosity),
-    }
+    let (page, json) = match model {
+        ModelCommand::Cycle(args) => (cycle::page(args)?, &args.json),
+        ModelCommand::Fit(args) => (fit::page(args)?, &args.json),
+        ModelCommand::Infer(args) => (infer::page(args)?, &args.json),
+        ModelCommand::Interim(args) => (interim::page(args)?, &args.json),
+        ModelCommand::Network(args) => (network::page(args)?, &args.json),
+        ModelCommand::Predict(args) => (predict::page(args)?, &args.json),
+        ModelCommand::Sensitivity(args) => (sensitivity::page(args)?, &args.json),
+        ModelCommand::Simulate(args) => return simulate::run(args, verbosity),
+        ModelCommand::Whatif(args) => (whatif::page(args)?, &args.json),
+    };
+    page.show(json, verbosity)
 }
 
 /// What a command computes, from a file or from parameters: for the terminal, and as a record.
@@ -58,6 +61,10 @@ impl Page {
 
     fn line(&mut self, line: impl Display) {
         writeln!(self.text, "{line}").ok();
+    }
+
+    fn table(&mut self, table: &Table) {
+        self.text.push_str(&table.text());
     }
 
     /// A line that is a warning of the record, too.
@@ -80,13 +87,12 @@ impl Page {
     }
 
     /// The text on the terminal, the record where it was requested.
-    fn show(&self, json: Option<&Path>, verbosity: Verbosity) -> Result<(), Failure> {
-        let out = json.map(Path::to_owned);
-        output::check([&out])?;
-        if output::prints_text(verbosity, [&out]) {
+    fn show(&self, json: &Option<PathBuf>, verbosity: Verbosity) -> Result<(), Failure> {
+        output::check([json])?;
+        if output::prints_text(verbosity, [json]) {
             output::print(&self.text)?;
         }
-        json.map_or(Ok(()), |json| output::write(json, &self.record.to_json_pretty()))
+        output::write_to(json, || self.record.to_json_pretty())
     }
 }
 
@@ -99,6 +105,20 @@ fn unreadable(path: &Path, verb: &str, cause: &dyn Display) -> Failure {
         true => Failure::usage(what, "--of with a part of one of these names"),
         false => Failure::usage(what, format!("nfskit model {verb} --help shows such a file")),
     }
+}
+
+fn us(span: Span) -> f64 {
+    span.picos() as f64 / 1e6
+}
+
+/// A share as `+1.5 %`.
+fn percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+/// What is not known as a dash.
+pub(crate) fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
 }
 
 /// us in the unit that reads best.

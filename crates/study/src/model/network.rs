@@ -1,17 +1,18 @@
 //! `nfskit model network`: a closed network of queues, solved exactly and approximately.
 
+use std::fmt::Display;
+
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
-use harness::verbosity::Verbosity;
 use perf::model::closed::approximate::ERROR_MAX;
 use perf::model::closed::bounds::Bounds;
-use perf::model::closed::network::{Center, Class, Kind, Network, Solution};
+use perf::model::closed::network::{At, Center, Class, Kind, Network, Solution};
 use perf::model::error::ModelError;
 use perf::record::Run as Record;
 use serde::Deserialize;
 use world::simulate::values::Span;
 
-use super::{Page, source, span};
+use super::{Page, or_dash, percent, source, span, us};
 use crate::model::args::cycle::Network as Args;
 
 /// As the file has it.
@@ -41,10 +42,6 @@ struct FileCenter {
     demand: Vec<Span>,
 }
 
-fn us(span: Span) -> f64 {
-    span.picos() as f64 / 1e6
-}
-
 impl File {
     fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error| {
@@ -58,30 +55,35 @@ impl File {
     }
 
     fn network(&self) -> Result<Network, ModelError> {
-        let class = |class: &FileClass| Class {
-            callers: class.callers,
-            think_us: class.think.map_or(0.0, us),
-        };
-        let center = |center: &FileCenter| {
-            let kind = match (center.delay, center.servers) {
-                (true, _) => Kind::Delay,
-                (false, None | Some(1)) => Kind::Queue,
-                (false, Some(servers)) => Kind::Servers(servers),
-            };
-            let demands: Vec<f64> = center.demand.iter().copied().map(us).collect();
-            Center::new(&center.name, kind, &demands)
-        };
-        Network::new(
-            self.class.iter().map(class).collect(),
-            self.center.iter().map(center).collect(),
-        )
+        let classes = self.class.iter().map(FileClass::class);
+        Network::new(classes.collect(), self.center.iter().map(FileCenter::center).collect())
     }
 }
 
-/// Runs the command.
-pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
-    let unreadable =
-        |cause: &dyn std::fmt::Display| super::unreadable(&args.file, "network", cause);
+impl FileClass {
+    fn class(&self) -> Class {
+        Class { callers: self.callers, think_us: self.think.map_or(0.0, us) }
+    }
+}
+
+impl FileCenter {
+    fn center(&self) -> Center {
+        let demands: Vec<f64> = self.demand.iter().copied().map(us).collect();
+        Center::new(&self.name, self.kind(), &demands)
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.delay, self.servers) {
+            (true, _) => Kind::Delay,
+            (false, None | Some(1)) => Kind::Queue,
+            (false, Some(servers)) => Kind::Servers(servers),
+        }
+    }
+}
+
+/// What the command shows.
+pub(super) fn page(args: &Args) -> Result<Page, Failure> {
+    let unreadable = |cause: &dyn Display| super::unreadable(&args.file, "network", cause);
     let text = source::text(&args.file).map_err(|cause| unreadable(&cause))?;
     let file = File::parse(&text).map_err(|cause| unreadable(&cause))?;
     let network = file.network().map_err(|cause| unreadable(&cause))?;
@@ -89,7 +91,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let approximate = network.approximate().map_err(|cause| unreadable(&cause))?;
 
     let mut page = Page::new("network", Some(&args.file));
-    page.text = classes(&file, exact.as_ref().ok(), &approximate, &mut page.record);
+    classes(&file, exact.as_ref().ok(), &approximate, &mut page);
     centers(&network, exact.as_ref().unwrap_or(&approximate), &mut page);
     if let Err(why) = &exact {
         let advice = "fewer callers, or fewer centers with several servers";
@@ -102,7 +104,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
             "bounds: {least_per_s:.2} to {most_per_s:.2} a second; full from {knee:.1} callers on"
         ));
     }
-    page.show(args.json.as_deref(), verbosity)
+    Ok(page)
 }
 
 /// How far the approximation is off here, or at the worst that was found.
@@ -120,49 +122,60 @@ fn accuracy(network: &Network, exact: Option<&Solution>, approximate: &Solution)
     format!("the approximation is {:.1} % off here at most", 100.0 * off)
 }
 
-fn classes(
-    file: &File,
-    exact: Option<&Solution>,
-    approximate: &Solution,
-    record: &mut Record,
-) -> String {
+fn classes(file: &File, exact: Option<&Solution>, approximate: &Solution, page: &mut Page) {
     let names = ["callers", "exact", "response", "approximate", "response", "differs"];
-    let mut classes = Table::new([left("class")].into_iter().chain(names.map(right)));
-    for (at, class) in file.class.iter().enumerate() {
-        let (rough, rough_us) = (approximate.throughput_per_s[at], approximate.response_us[at]);
-        record.metric(&format!("approximate/{}/per_s", class.name), rough, "1/s");
-        record.metric(&format!("approximate/{}/response_us", class.name), rough_us, "us");
-        let (per_s, us, differs) = match exact {
-            Some(exact) => {
-                let (per_s, us) = (exact.throughput_per_s[at], exact.response_us[at]);
-                record.metric(&format!("exact/{}/per_s", class.name), per_s, "1/s");
-                record.metric(&format!("exact/{}/response_us", class.name), us, "us");
-                let percent = if per_s > 0.0 { (rough / per_s - 1.0) * 100.0 } else { 0.0 };
-                (format!("{per_s:.2}/s"), span(us), format!("{percent:+.1} %"))
-            }
-            None => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
-        };
-        let (name, callers) = (class.name.clone(), class.callers.to_string());
-        let (rough, rough_us) = (format!("{rough:.2}/s"), span(rough_us));
-        classes.row([name, callers, per_s, us, rough, rough_us, differs]);
+    let columns = [left("class")].into_iter().chain(names.map(right));
+    let rows = file.class.iter().enumerate().map(|(at, class)| {
+        let near = Solved::of(approximate, at).recorded("approximate", class, &mut page.record);
+        let exact = exact.map(|exact| Solved::of(exact, at));
+        let exact = exact.map(|exact| exact.recorded("exact", class, &mut page.record));
+        row(class, exact, near)
+    });
+    let table = Table::of(columns, rows);
+    page.table(&table);
+}
+
+/// Of a class.
+#[derive(Clone, Copy)]
+struct Solved {
+    per_s: f64,
+    response_us: f64,
+}
+
+impl Solved {
+    fn of(solution: &Solution, at: usize) -> Self {
+        let (per_s, response_us) = (solution.throughput_per_s[at], solution.response_us[at]);
+        Self { per_s, response_us }
     }
-    classes.text()
+
+    fn recorded(self, how: &str, class: &FileClass, record: &mut Record) -> Self {
+        record.metric(&format!("{how}/{}/per_s", class.name), self.per_s, "1/s");
+        record.metric(&format!("{how}/{}/response_us", class.name), self.response_us, "us");
+        self
+    }
+
+    fn cells(self) -> [String; 2] {
+        [format!("{:.2}/s", self.per_s), span(self.response_us)]
+    }
+
+    /// How far above it another is.
+    fn differs(self, near: Self) -> String {
+        percent(if self.per_s > 0.0 { near.per_s / self.per_s - 1.0 } else { 0.0 })
+    }
+}
+
+fn row(class: &FileClass, exact: Option<Solved>, near: Solved) -> [String; 7] {
+    let [per_s, us] = exact.map_or_else(|| ["-", "-"].map(str::to_owned), Solved::cells);
+    let differs = or_dash(exact.map(|exact| exact.differs(near)));
+    let [rough, rough_us] = near.cells();
+    [class.name.clone(), class.callers.to_string(), per_s, us, rough, rough_us, differs]
 }
 
 fn centers(network: &Network, solution: &Solution, page: &mut Page) {
-    let mut table = Table::new([
-        left("center"),
-        right("calls"),
-        right("busy"),
-        left("residence of each class"),
-    ]);
-    for (center, at) in network.centers().iter().zip(&solution.centers) {
-        let busy = match center.kind {
-            Kind::Delay => "-".to_owned(),
-            _ => format!("{:.1} %", at.utilization * 100.0),
-        };
-        let times: Vec<String> = at.residence_us.iter().map(|us| span(*us)).collect();
-        table.row([center.name.clone(), format!("{:.3}", at.calls), busy, times.join(", ")]);
+    let names = [left("center"), right("calls"), right("busy"), left("residence of each class")];
+    let both = || network.centers().iter().zip(&solution.centers);
+    let table = Table::of(names, both().map(|(center, at)| center_row(center, at)));
+    for (center, at) in both() {
         let name = format!("center/{}/utilization", center.name);
         page.record.metric(&name, at.utilization, "1");
     }
@@ -170,6 +183,15 @@ fn centers(network: &Network, solution: &Solution, page: &mut Page) {
     if let Some(center) = network.bottleneck(solution) {
         page.line(format_args!("bottleneck: {}", center.name));
     }
+}
+
+fn center_row(center: &Center, at: &At) -> [String; 4] {
+    let busy = match center.kind {
+        Kind::Delay => "-".to_owned(),
+        _ => format!("{:.1} %", at.utilization * 100.0),
+    };
+    let times: Vec<String> = at.residence_us.iter().map(|us| span(*us)).collect();
+    [center.name.clone(), format!("{:.3}", at.calls), busy, times.join(", ")]
 }
 
 /// Percent, from the comparison that docs/models.md has.

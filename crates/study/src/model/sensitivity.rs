@@ -2,7 +2,6 @@
 
 use harness::exit::Failure;
 use harness::table::{Table, right};
-use harness::verbosity::Verbosity;
 use perf::model::error::ModelError;
 use perf::model::queue::file_server::{Bottleneck, FileServer};
 use perf::model::saved::SavedPath;
@@ -10,11 +9,10 @@ use perf::model::sensitivity::{
     Mix, Packets, base_per_latency, gap_threshold_us_per_kib, saturation_per_s,
 };
 use perf::model::transaction::{Path, Transfer};
-use perf::model::{sweep, trace, whatif};
+use perf::model::{sweep, whatif};
 
-use super::infer::{self, Fitted};
 use super::source::Source;
-use super::{Page, span};
+use super::{Page, fit, infer, span};
 use crate::model::args::cycle::Sensitivity as Args;
 
 /// What a fit says of the server: all that the relations need.
@@ -30,34 +28,46 @@ struct Seen {
     other_per_s: f64,
 }
 
+impl Seen {
+    /// One server, and nothing else that limits.
+    const ONE: Self =
+        Self { model: "", base_us: 0.0, service_us: 0.0, servers: 1, other_per_s: f64::INFINITY };
+}
+
 /// Those of the paper's figures 5 and 6, us.
 const ADDED_US: [f64; 7] = [0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0];
 
-/// Runs the command.
-pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+/// What the command shows.
+pub(super) fn page(args: &Args) -> Result<Page, Failure> {
     let wrong = |error: ModelError| {
         Failure::usage(error, "nfskit model sensitivity --help shows an example")
     };
     let seen = seen(args)?;
-    let data = u32::try_from(args.data).unwrap_or(u32::MAX);
-    let (reads, writes) = (f64::from(args.reads) / 100.0, f64::from(args.writes) / 100.0);
-    let mix = Mix::of_data(reads, writes, data).map_err(wrong)?;
+    let mix = mix(args).map_err(wrong)?;
     let k = mix.messages_per_op(packets(args).check().map_err(wrong)?);
-
     let mut page = Page::new("sensitivity", Some(&args.file));
     page.line(format_args!("from {}", seen.model));
     base(&seen, base_per_latency(args.round_trips), &mut page);
     let now_per_s = saturation(&seen, k, &mut page).map_err(wrong)?;
-    let per_s = args.rate.unwrap_or(now_per_s);
+    gap(&mix, args.rate.unwrap_or(now_per_s), &mut page);
+    Ok(page)
+}
+
+fn mix(args: &Args) -> Result<Mix, ModelError> {
+    let data = u32::try_from(args.data).unwrap_or(u32::MAX);
+    Mix::of_data(f64::from(args.reads) / 100.0, f64::from(args.writes) / 100.0, data)
+}
+
+/// The bandwidth that the mix fills at a rate.
+fn gap(mix: &Mix, per_s: f64, page: &mut Page) {
     // us per KiB to bits a second.
-    let mbit = 8192.0 / gap_threshold_us_per_kib(&mix, per_s);
+    let mbit = 8192.0 / gap_threshold_us_per_kib(mix, per_s);
     page.line(format_args!(
         "\nG threshold     {mbit:.1} Mbit/s ({:.2} MB/s): with less, {per_s:.0} calls a second of \
          this mix fill the link",
         mbit / 8.0
     ));
     page.record.metric("gap_threshold_mbit_per_s", mbit, "Mbit/s");
-    page.show(args.json.as_deref(), verbosity)
 }
 
 fn packets(args: &Args) -> Packets {
@@ -92,24 +102,20 @@ fn saturation(seen: &Seen, k: f64, page: &mut Page) -> Result<f64, ModelError> {
         table.row([span(added_us), format!("{per_s:.1}"), format!("{percent:.0} %")]);
         page.record.metric(&format!("saturation_per_s/o+{added_us}us"), per_s, "1/s");
     }
-    page.text.push_str(&table.text());
+    page.table(&table);
     Ok(now_per_s)
 }
 
 fn seen(args: &Args) -> Result<Seen, Failure> {
     let path = &args.file;
-    let fit = |to| move |error| infer::failure(path, &error, to);
     Ok(match Source::read(path, "sensitivity", args.of.as_deref())? {
         Source::Curve(curve, facts) => {
             let inferred = infer::infer(&curve, path, &args.known.or_before(&facts))?;
             of_curve(&inferred.server, curve.points()[0].per_s)
         }
-        Source::Sweep(observed) => {
-            let (best, _) = sweep::Explained::best(&observed).map_err(fit(Fitted::Sweep))?;
-            of_sweep(&best)
-        }
+        Source::Sweep(observed) => of_sweep(&fit::sweep(&observed, path)?.0),
         Source::Trace(transactions) => {
-            let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
+            let explained = fit::trace::explained(&transactions, path)?;
             let [now, _] = whatif::of_trace::answer(&explained, None, &[])
                 .map_err(|error| super::unreadable(path, "sensitivity", &error))?;
             of_trace(&now.case)
@@ -132,23 +138,14 @@ fn of_curve(server: &FileServer, first_per_s: f64) -> Seen {
 
 fn of_sweep(explained: &sweep::Explained) -> Seen {
     let value = |name| explained.fitted.value(name).unwrap_or(f64::NAN);
-    Seen {
-        model: "a sweep: T of one call, S of its slowest stage",
-        base_us: value("cycle"),
-        service_us: value("stage"),
-        servers: 1,
-        other_per_s: f64::INFINITY,
-    }
+    let model = "a sweep: T of one call, S of its slowest stage";
+    Seen { model, base_us: value("cycle"), service_us: value("stage"), ..Seen::ONE }
 }
 
 fn of_trace(case: &whatif::of_trace::TraceCase) -> Seen {
-    Seen {
-        model: "a trace: way and demand of its average call",
-        base_us: case.way_us + case.demand_us(),
-        service_us: case.demand_us(),
-        servers: case.servers,
-        other_per_s: f64::INFINITY,
-    }
+    let (service_us, servers) = (case.demand_us(), case.servers);
+    let model = "a trace: way and demand of its average call";
+    Seen { model, base_us: case.way_us + service_us, service_us, servers, ..Seen::ONE }
 }
 
 /// Of a probe: the stage that is full first takes the o of a call and its reply.
@@ -163,7 +160,7 @@ fn of_path(saved: &SavedPath) -> Seen {
         model: "a probe: the cycle of its WRITEs, the pipe's time for one",
         base_us: case.formula().cycle.total_us(),
         service_us: stage_us.max(f64::MIN_POSITIVE),
-        servers: 1,
         other_per_s: per_s,
+        ..Seen::ONE
     }
 }

@@ -17,7 +17,6 @@ use load::mix::Mix;
 use load::mix::Operation::{self, Getattr, Read};
 use load::mix::table::Sureness;
 use perf::model::queue::file_server::{DiskLines, FileServer};
-use perf::model::sweep::Explained as Sweep;
 use perf::model::whatif::of_trace::TraceCase;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, Topology};
@@ -64,13 +63,8 @@ impl Stage {
     }
 
     pub(super) fn of_trace(case: &TraceCase) -> Self {
-        Self {
-            way_us: case.way_us,
-            demand_us: case.demand_us(),
-            servers: case.servers,
-            overhead_us: 0.0,
-            outstanding: case.outstanding,
-        }
+        let TraceCase { way_us, servers, outstanding, .. } = *case;
+        Self { way_us, demand_us: case.demand_us(), servers, overhead_us: 0.0, outstanding }
     }
 
     pub(super) fn topology(&self) -> Result<Topology, String> {
@@ -102,11 +96,6 @@ impl Stage {
     }
 }
 
-/// The parameters of a sweep that was explained.
-pub(super) fn values(explained: &Sweep) -> Vec<f64> {
-    explained.fitted.values()
-}
-
 /// What asks a file server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Load {
@@ -116,22 +105,29 @@ pub(super) enum Load {
     Callers(u32),
 }
 
+impl Load {
+    /// How many clients ask, and each of them how.
+    fn clients(self, response_us: f64) -> Result<(f64, String), String> {
+        match self {
+            Self::Rate(per_s) => {
+                let clients = (RESERVE * per_s * response_us / 1e6 / OF_A_CLIENT).ceil();
+                Ok((clients.clamp(1.0, CLIENTS_MAX), format!("rate = {per_s:.3}")))
+            }
+            Self::Callers(callers) if callers > CALLERS_MAX => {
+                Err(format!("a world is run with at most {CALLERS_MAX} callers"))
+            }
+            Self::Callers(callers) => Ok((f64::from(callers), "outstanding = 1".to_owned())),
+        }
+    }
+}
+
 /// A file server of the queueing model under a load; `per_s` is the rate at which its cache is.
 pub(super) fn file_server(server: &FileServer, per_s: f64, load: Load) -> Result<Topology, String> {
     if server.disk_lines == DiskLines::Each && server.cache.misses(per_s) > 0.0 {
         return Err("a world has one line for all disks".to_owned());
     }
     let base_us = server.response_us(per_s.min(0.9 * server.saturation().0)).unwrap_or(0.0);
-    let (clients, load_text) = match load {
-        Load::Rate(per_s) => {
-            let clients = (RESERVE * per_s * base_us / 1e6 / OF_A_CLIENT).ceil();
-            (clients.clamp(1.0, CLIENTS_MAX), format!("rate = {per_s:.3}"))
-        }
-        Load::Callers(callers) if callers > CALLERS_MAX => {
-            return Err(format!("a world is run with at most {CALLERS_MAX} callers"));
-        }
-        Load::Callers(callers) => (f64::from(callers), "outstanding = 1".to_owned()),
-    };
+    let (clients, load_text) = load.clients(base_us)?;
     let (cpu, disks) = (server.cpu, server.disks);
     let calls = RANDOM_CALLS;
     let mut topology = parse(&format!(

@@ -6,7 +6,7 @@
 //! are left out.
 
 use load::error::Error;
-use load::study::{Configuration, Study, Subject, transfer};
+use load::study::{Configuration, Study, Subject};
 use perf::model::transaction::{Path, Server};
 use perf::model::whatif::believed::{TransferPoint, observed};
 use perf::units::Nanos;
@@ -66,7 +66,7 @@ pub(super) async fn measured<S: Subject>(
     let alike_pct = explanation.choice.noise_pct.unwrap_or(0.0).max(ALIKE_PCT);
     let differs_pct = differs_pct(&swept, &points(&longer)).filter(|pct| pct.abs() > alike_pct);
     if differs_pct.is_none() {
-        let points = joined(points(&longer), &swept);
+        let points = joined(&points(&longer), &swept);
         return Ok(Base { points, differs_pct, runs_differ_pct });
     }
     let sizes = study.call_bytes();
@@ -117,7 +117,7 @@ fn point(
     mib_per_s: f64,
 ) -> Option<TransferPoint> {
     let mib_per_s = mib_per_s / run.ends(path, server, configuration);
-    let transfer = transfer(configuration, run.commit_bytes);
+    let transfer = run.transfer(configuration);
     (mib_per_s.is_finite() && mib_per_s > 0.0).then_some(TransferPoint {
         call_bytes: transfer.call_bytes,
         outstanding: transfer.outstanding,
@@ -135,12 +135,10 @@ fn differs_pct(swept: &[TransferPoint], longer: &[TransferPoint]) -> Option<f64>
 }
 
 /// The longer runs, and of the sweep what they do not have.
-fn joined(longer: Vec<TransferPoint>, swept: &[TransferPoint]) -> Vec<TransferPoint> {
-    let rest = swept
-        .iter()
-        .filter(|short| observed(&longer, short.call_bytes, short.outstanding).is_none());
-    let rest: Vec<TransferPoint> = rest.copied().collect();
-    longer.into_iter().chain(rest).collect()
+fn joined(longer: &[TransferPoint], swept: &[TransferPoint]) -> Vec<TransferPoint> {
+    let is_new =
+        |short: &&TransferPoint| observed(longer, short.call_bytes, short.outstanding).is_none();
+    longer.iter().chain(swept.iter().filter(is_new)).copied().collect()
 }
 
 #[cfg(test)]
@@ -156,7 +154,7 @@ mod tests {
         let swept = [at(1, 20.0), at(4, 40.0), at(16, 42.0)];
         assert_eq!(differs_pct(&swept, &[at(4, 30.0), at(16, 44.1)]), Some(-25.0));
         assert_eq!(differs_pct(&swept, &[at(64, 30.0)]), None);
-        let all = joined(vec![at(4, 39.0)], &swept);
+        let all = joined(&[at(4, 39.0)], &swept);
         assert_eq!(all, [at(4, 39.0), at(1, 20.0), at(16, 42.0)]);
     }
 }

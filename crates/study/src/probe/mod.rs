@@ -22,6 +22,7 @@ use load::probe::concurrency::{self, Concurrency};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step};
 use net::clock::Clock;
+use net::runtime::block_on;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::saved::SavedPath;
@@ -30,7 +31,7 @@ use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use self::base::Base;
-use crate::explain::{Explanation, PlannedRun, half, sentence};
+use crate::explain::{Explanation, PlannedRun, half};
 use crate::probe::args::Probe;
 
 /// Everything that was found, and how.
@@ -63,18 +64,12 @@ struct Probed {
 /// Runs the command.
 pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json, &args.html])?;
-    let outcome =
-        net::runtime::block_on(measure(args, verbosity)).map_err(Failure::resources)??;
-    if let Some(html) = &args.html {
-        output::write(html, &page::html(&outcome))?;
-    }
+    let outcome = block_on(measure(args, verbosity)).map_err(Failure::resources)??;
+    output::write_to(&args.html, || page::html(&outcome))?;
     if output::prints_text(verbosity, [&args.json, &args.html]) {
         output::print(&screen::text(&outcome))?;
     }
-    match &args.json {
-        Some(json) => output::write(json, &record::json(&outcome)),
-        None => Ok(()),
-    }
+    output::write_to(&args.json, || record::json(&outcome))
 }
 
 /// What a quick probe found, for who shows it beside other things.
@@ -102,21 +97,17 @@ pub fn quick(target: &Target, verbosity: Verbosity) -> Result<Found, Failure> {
         html: None,
         json: None,
     };
-    let outcome =
-        net::runtime::block_on(measure(&args, verbosity)).map_err(Failure::resources)??;
-    let explanation = &outcome.explanation;
-    let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
-    let parameters = screen::parameters(&outcome).into_iter().map(|one| {
+    let outcome = block_on(measure(&args, verbosity)).map_err(Failure::resources)??;
+    let value = |one: &screen::Parameter| {
         let interval = one.estimate.ci95.map(|ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
-        let value =
-            format!("{:.3} {}{}", one.estimate.value, one.unit, interval.unwrap_or_default());
-        (one.name.to_owned(), value)
-    });
+        format!("{:.3} {}{}", one.estimate.value, one.unit, interval.unwrap_or_default())
+    };
+    let parameters = screen::parameters(&outcome);
     Ok(Found {
         text: screen::text(&outcome),
         record: record::json(&outcome),
-        sentence: first.unwrap_or_default(),
-        parameters: parameters.collect(),
+        sentence: outcome.explanation.first_sentence().unwrap_or_default(),
+        parameters: parameters.iter().map(|one| (one.name.to_owned(), value(one))).collect(),
     })
 }
 
@@ -205,16 +196,8 @@ impl Probed {
     fn saved(&self) -> SavedPath {
         let Findings { path, .. } = &self.findings;
         let after = self.explanation.after;
-        let case = PathCase {
-            path: *path,
-            server: self.explanation.servers[0],
-            transfer: sweep::transfer(&after, self.commit_bytes),
-            latency_us: 0.0,
-            link_us_per_kib: 0.0,
-            ends: None,
-            threads: None,
-            processor_us: None,
-        };
+        let transfer = sweep::transfer(&after, self.commit_bytes);
+        let case = PathCase::of(*path, self.explanation.servers[0], transfer);
         // Data go there.
         let us_per_kib = self.link.there.link.gap_per_byte_ps as f64 * 1024.0 / 1e6;
         let small_kib = f64::from(concurrency::SMALL_BYTES) / 1024.0;

@@ -5,7 +5,8 @@ use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::screen::{Parameter, parameters};
 use super::{Probed, notes};
-use crate::explain::{Row, bytes, sentence};
+use crate::explain::{Row, bytes};
+use crate::model::or_dash;
 
 pub(super) fn html(outcome: &Probed) -> String {
     let explanation = &outcome.explanation;
@@ -15,7 +16,7 @@ pub(super) fn html(outcome: &Probed) -> String {
         ("Made".to_owned(), outcome.started.clone()),
     ];
     facts.extend(parameters(outcome).iter().map(fact));
-    let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
+    let first = explanation.first_sentence();
     let form = Some(notes::form(outcome)).filter(|form| !form.is_empty());
     let notes = notes::unidentified(outcome).into_iter().map(|(_, note)| note);
     let sizes = explanation.sizes().into_iter();
@@ -51,31 +52,29 @@ const METHOD: [&str; 2] = [
 
 fn plot(outcome: &Probed, size: u32) -> CurvesPlot {
     let rows: Vec<&Row> = outcome.explanation.curve(0, size).collect();
-    let points = |of: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
+    let line = |name: &str, is_line, of: fn(&Row) -> Option<f64>| {
         let point = |row: &&Row| Some((row.configuration.outstanding as f64, of(row)?));
-        rows.iter().filter_map(point).collect()
-    };
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let line = |name: &str, is_line, points| Line { name: name.to_owned(), is_line, points };
-    let cells = |row: &&Row| {
-        vec![
-            row.configuration.outstanding.to_string(),
-            format!("{:.1}", row.prediction.mib_per_s),
-            or_none(row.measured_mib_per_s.map(|measured| format!("{measured:.1}"))),
-            or_none(row.error_pct().map(|error| format!("{error:+.1} %"))),
-        ]
+        Line { name: name.to_owned(), is_line, points: rows.iter().filter_map(point).collect() }
     };
     CurvesPlot {
         title: format!("WRITEs of {}", bytes(size)),
-        caption: String::new(),
         x: "calls outstanding".to_owned(),
         y: "MiB/s".to_owned(),
         is_logarithmic: true,
         curves: vec![
-            line("predicted", true, points(&|row| Some(row.prediction.mib_per_s))),
-            line("measured", false, points(&|row| row.measured_mib_per_s)),
+            line("predicted", true, |row| Some(row.prediction.mib_per_s)),
+            line("measured", false, |row| row.measured_mib_per_s),
         ],
         columns: ["outstanding", "predicted", "measured", "error"].map(str::to_owned).into(),
-        rows: rows.iter().map(cells).collect(),
+        rows: rows.iter().map(|row| cells(row)).collect(),
+        ..CurvesPlot::default()
     }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let predicted = format!("{:.1}", row.prediction.mib_per_s);
+    let measured = row.measured_mib_per_s.map(|measured| format!("{measured:.1}"));
+    let error = row.error_pct().map(|error| format!("{error:+.1} %"));
+    let [measured, error] = [measured, error].map(or_dash);
+    vec![row.configuration.outstanding.to_string(), predicted, measured, error]
 }

@@ -8,7 +8,7 @@ use load::probe::concurrency::Servers;
 use perf::stats::Estimate;
 
 use super::{Probed, notes};
-use crate::explain::{Row, bytes, sentence};
+use crate::explain::{Row, bytes};
 
 pub(super) fn text(outcome: &Probed) -> String {
     let mut text = String::new();
@@ -20,8 +20,8 @@ pub(super) fn text(outcome: &Probed) -> String {
     let (size, calls) = (bytes(after.call_bytes), after.outstanding);
     writeln!(text, "\nBest: calls of {size}, {calls} outstanding{}.", gain(outcome)).ok();
     writeln!(text, "{}", notes::form(outcome)).ok();
-    if let Some(row) = explanation.row(explanation.before) {
-        writeln!(text, "{}", sentence(row, explanation)).ok();
+    if let Some(sentence) = explanation.first_sentence() {
+        writeln!(text, "{sentence}").ok();
     }
     text.push_str(&curve(outcome));
     for (_, note) in notes::unidentified(outcome) {
@@ -32,10 +32,8 @@ pub(super) fn text(outcome: &Probed) -> String {
 
 fn table(outcome: &Probed) -> Table {
     let interval = left("95 % interval");
-    let mut table =
-        Table::new([left("parameter"), right("value"), left("unit"), interval, right("n")]);
-    parameters(outcome).iter().for_each(|parameter| table.row(row(parameter)));
-    table
+    let columns = [left("parameter"), right("value"), left("unit"), interval, right("n")];
+    Table::of(columns, parameters(outcome).iter().map(row))
 }
 
 /// What the best window should gain, and what it gained in the sweep.
@@ -72,10 +70,10 @@ pub(super) fn parameters(outcome: &Probed) -> Vec<Parameter> {
     let mut all = vec![
         parameter("T_prop", "t_prop_us", outcome.t_prop(), "us", null),
         parameter("T_ser", "t_ser_us_per_kib", findings.ser_us_per_kib, "us/KiB", rounds),
+        parameter("G", "gap_us_per_kib", findings.gap_us_per_kib, "us/KiB", bursts),
+        parameter("g", "gap_us", findings.gap_us, "us", bursts),
+        parameter("o", "overhead_us", findings.overhead_us, "us", bursts),
     ];
-    all.push(parameter("G", "gap_us_per_kib", findings.gap_us_per_kib, "us/KiB", bursts));
-    all.push(parameter("g", "gap_us", findings.gap_us, "us", bursts));
-    all.push(parameter("o", "overhead_us", findings.overhead_us, "us", bursts));
     if let Some(client) = concurrency.client_us {
         all.push(parameter("T_op, client", "t_op_client_us", client, "us", full));
     }
@@ -86,16 +84,18 @@ pub(super) fn parameters(outcome: &Probed) -> Vec<Parameter> {
         all.push(parameter("T_B, 8 KiB", "t_b_us", findings.block_us, "us", rounds));
         all.push(parameter("T_B, COMMIT", "commit_us", findings.commit_us, "us", bursts));
     }
-    let counted = |name, key, servers: Option<Servers>| {
-        let Servers { count, at_least } = servers?;
-        let at_least = at_least.is_some();
-        Some(Parameter { name, key, estimate: count, unit: "", n: full, at_least })
-    };
     let shown = notes::Shown::of(outcome);
-    all.extend(counted("servers", "servers", concurrency.servers.filter(|_| shown.operation)));
+    let servers = concurrency.servers.filter(|_| shown.operation);
     let stable = concurrency.stable_servers.filter(|_| shown.block);
-    all.extend(counted("stable together", "stable_servers", stable));
+    all.extend(servers.map(|found| counted("servers", "servers", found, full)));
+    all.extend(stable.map(|found| counted("stable together", "stable_servers", found, full)));
     all
+}
+
+/// How many the server works on side by side.
+fn counted(name: &'static str, key: &'static str, servers: Servers, n: u64) -> Parameter {
+    let Servers { count: estimate, at_least } = servers;
+    Parameter { name, key, estimate, unit: "", n, at_least: at_least.is_some() }
 }
 
 fn row(parameter: &Parameter) -> [String; 5] {

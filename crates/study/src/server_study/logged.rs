@@ -8,13 +8,13 @@ use client::mount;
 use harness::exit::Failure;
 use harness::local;
 use harness::logged::{NAMES, Pair};
+use harness::records;
 use load::stable::StableWrites;
 use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::{Path as NfsPath, Server};
 use perf::model::write_log::{LogDevice, Stable, StableRate, stable_rate};
 use perf::record::Run as Record;
-use perf::stats::Sample;
 use perf::units::Nanos;
 use report::{Curve, CurvePoint, Numbers, ThroughputPlot};
 use server::store::dir::write_log::Latencies;
@@ -69,16 +69,26 @@ pub(crate) async fn measure(
     let device = pair.latencies().map(|took| device(&took, path.storage.sync_us));
     let mut points = Vec::new();
     for outstanding in WINDOWS {
-        let mut measured = [Vec::new(), Vec::new()];
-        for _ in 0..ROUNDS {
-            for (side, rates) in sides.iter().zip(&mut measured) {
-                rates.push(side.per_s(outstanding, time).await?);
-            }
-        }
+        let measured = alternated(&sides, outstanding, time).await?;
         let predicted = WindowPoint::predicted(path, device.as_ref(), outstanding);
         points.push(WindowPoint { outstanding, measured, predicted });
     }
     Ok(Logged { device, time, points })
+}
+
+/// WRITEs a second of both, in turn.
+async fn alternated(
+    sides: &[StableWrites],
+    outstanding: u32,
+    time: Nanos,
+) -> Result<[Vec<f64>; 2], Failure> {
+    let mut measured = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for (side, rates) in sides.iter().zip(&mut measured) {
+            rates.push(side.per_s(outstanding, time).await?);
+        }
+    }
+    Ok(measured)
 }
 
 /// The log as it was measured. What a sync takes beyond the disk's part of it, by the probe, is the
@@ -109,10 +119,7 @@ impl WindowPoint {
 
     /// The medians.
     fn per_s(&self) -> [f64; 2] {
-        let median = |rates: &Vec<f64>| {
-            Sample::new(rates.clone()).map_or(f64::NAN, |sample| sample.median())
-        };
-        [median(&self.measured[0]), median(&self.measured[1])]
+        self.measured.each_ref().map(|rates| records::median(rates.clone()))
     }
 
     /// As measured, and as predicted.
@@ -130,10 +137,29 @@ impl WindowPoint {
         self.predicted[1].is_some_and(|with| with.is_full)
     }
 
+    fn record(&self, run: &mut Record) {
+        let name = |what: &str| format!("log/{}/{what}", self.outstanding);
+        let ([without, with], (gain, predicted)) = (self.per_s(), self.gains());
+        run.metric(&name("without_per_s"), without, "1/s");
+        run.metric(&name("with_per_s"), with, "1/s");
+        run.metric(&name("gain"), gain, "ratio");
+        run.metric_if_known(&name("gain_predicted"), predicted, "ratio");
+        let [Some(without), Some(with)] = &self.predicted else { return };
+        run.metric(&name("without_predicted_per_s"), without.turns.per_s, "1/s");
+        run.metric(&name("with_predicted_per_s"), with.turns.per_s, "1/s");
+        run.metric(&name("is_limit"), f64::from(u8::from(self.is_limit())), "");
+    }
+
     fn predicted_text(&self, unit: &str) -> String {
         let at_most = if self.is_limit() { "at most " } else { "" };
         let text = |predicted| format!("{at_most}{predicted:.2}{unit}");
         self.gains().1.map_or_else(unknown, text)
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let [without, with] = self.per_s().map(|per_s| format!("{per_s:.0}"));
+        let (n, gain) = (self.outstanding.to_string(), format!("{:.2} x", self.gains().0));
+        [n, without, with, gain, self.predicted_text(" x"), self.difference()]
     }
 
     fn difference(&self) -> String {
@@ -169,24 +195,13 @@ impl Logged {
     pub(crate) fn table(&self) -> Numbers {
         let columns =
             ["outstanding", "without, 1/s", "with, 1/s", "gain", "predicted", "difference"];
-        let row = |point: &WindowPoint| {
-            let ([without, with], (gain, _)) = (point.per_s(), point.gains());
-            [
-                point.outstanding.to_string(),
-                format!("{without:.0}"),
-                format!("{with:.0}"),
-                format!("{gain:.2} x"),
-                point.predicted_text(" x"),
-                point.difference(),
-            ]
-        };
         let caption = format!(
             "FILE_SYNC WRITEs of 8 KiB to one file of each of two servers on one disk, {ROUNDS} \
              runs of {} in alternation, medians. {}",
             self.time,
             self.basis()
         );
-        let rows = self.points.iter().map(row);
+        let rows = self.points.iter().map(WindowPoint::cells);
         Numbers::new("With a write log and without", &caption, columns, rows)
     }
 
@@ -232,18 +247,7 @@ impl Logged {
             run.metric("log/us_per_kib", device.us_per_kib, "us/KiB");
             run.metric("log/wake_us", device.wake_us, "us");
         }
-        for point in &self.points {
-            let name = |what: &str| format!("log/{}/{what}", point.outstanding);
-            let ([without, with], (gain, predicted)) = (point.per_s(), point.gains());
-            run.metric(&name("without_per_s"), without, "1/s");
-            run.metric(&name("with_per_s"), with, "1/s");
-            run.metric(&name("gain"), gain, "ratio");
-            run.metric_if_known(&name("gain_predicted"), predicted, "ratio");
-            let [Some(without), Some(with)] = &point.predicted else { continue };
-            run.metric(&name("without_predicted_per_s"), without.turns.per_s, "1/s");
-            run.metric(&name("with_predicted_per_s"), with.turns.per_s, "1/s");
-            run.metric(&name("is_limit"), f64::from(u8::from(point.is_limit())), "");
-        }
+        self.points.iter().for_each(|point| point.record(run));
     }
 }
 

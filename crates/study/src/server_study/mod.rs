@@ -22,16 +22,18 @@ use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
-use load::probe::bare_directory::{self, Ceiling};
+use load::probe::bare_directory::{Ceiling, block_us};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Measured, Plan, Step, Subject};
 use net::clock::Clock;
+use net::runtime::block_on;
 use net::shape::profile::Profile;
 use perf::model::transaction::{Path as NfsPath, Server};
 use perf::record::{Durability, Run as Record, Warning};
 use perf::stats::{Estimate, Sample};
 use perf::units::Nanos;
 use server::store::Medium;
+use tempfile::TempDir;
 
 use self::args::Study;
 use self::logged::Logged;
@@ -43,13 +45,17 @@ pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
     if let Some(dir) = &args.dir {
         return crate::directory::run(args, dir, verbosity);
     }
-    fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
-    output::check([&args.json])?;
-    let outcome =
-        net::runtime::block_on(measure(args, verbosity)).map_err(Failure::resources)??;
+    prepare(args)?;
+    let outcome = block_on(measure(args, verbosity)).map_err(Failure::resources)??;
     let record = record::record(&outcome);
     let report = report::report(&outcome, &record);
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome))
+}
+
+/// Makes the place of a study's files, before anything is measured.
+pub(crate) fn prepare(args: &Study) -> Result<(), Failure> {
+    fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
+    output::check([&args.json])
 }
 
 /// Writes a study's three files, and says or writes what was requested besides.
@@ -70,10 +76,7 @@ pub(crate) fn written(
         let summary = ::report::summary(report, 96);
         output::print(&format!("{summary}{}\n", place.display()))?;
     }
-    match &args.json {
-        Some(path) => output::write(path, &json),
-        None => Ok(()),
-    }
+    output::write_to(&args.json, || json)
 }
 
 /// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
@@ -94,42 +97,37 @@ async fn embedded(
     verbosity: Verbosity,
     interrupts: &mut Interrupts,
 ) -> Result<ServerStudy, Failure> {
-    let (_temporary, dir) = match &args.store {
-        Some(dir) => (None, dir.clone()),
+    let made;
+    let dir = match &args.store {
+        Some(dir) => dir.as_path(),
         None => {
-            let made = tempfile::Builder::new().prefix("nfskit-").tempdir().map_err(|cause| {
-                Failure::environment(
-                    format!("cannot make a temporary directory: {cause}"),
-                    "TMPDIR=DIR, or --store DIR",
-                )
-            })?;
-            let dir = made.path().to_owned();
-            (Some(made), dir)
+            made = temporary()?;
+            made.path()
         }
     };
     let usual = || Profile::named(DEFAULT_LINK).unwrap_or_default();
     let link = args.link.clone().unwrap_or_else(usual);
-    let stall = Embedded::start(&dir, CommitMode::Stall, 1)?;
-    let concurrent = Embedded::start(&dir, CommitMode::Concurrent, 256)?;
+    let stall = Embedded::start(dir, CommitMode::Stall, 1)?;
+    let concurrent = Embedded::start(dir, CommitMode::Concurrent, 256)?;
     let subject = |server, embedded: &Embedded| {
         let (target, options) = embedded.reach(args.reply_limit, link.clone().into());
         Reached::new(clock, Some(server), &target, options)
     };
     let subjects = [subject(Server::Stall, &stall), subject(Server::Concurrent, &concurrent)];
     let info = TargetInfo {
-        kind: "embedded",
-        url: None,
         path: Some(dir.display().to_string()),
-        link: link.to_string(),
-        link_mib_per_s: link.mib_per_s(),
         durability: durability(concurrent.medium),
-        is_on_this_host: false,
-        read_bytes_max: 0,
-        write_bytes_max: 0,
-        subjects: vec!["stall, 1 thread", "concurrent"],
+        ..TargetInfo::new("embedded", &link, &["stall, 1 thread", "concurrent"])
     };
-    let attempt = Attempt { clock, args, link, subjects: &subjects, dir: Some(&dir) };
+    let attempt = Attempt { clock, args, link, subjects: &subjects, dir: Some(dir) };
     attempt.in_scratch(info, verbosity, interrupts).await
+}
+
+fn temporary() -> Result<TempDir, Failure> {
+    tempfile::Builder::new().prefix("nfskit-").tempdir().map_err(|cause| {
+        let what = format!("cannot make a temporary directory: {cause}");
+        Failure::environment(what, "TMPDIR=DIR, or --store DIR")
+    })
 }
 
 /// A server there runs on our processors: it is no neighbour.
@@ -155,24 +153,12 @@ async fn existing(
     interrupts: &mut Interrupts,
 ) -> Result<ServerStudy, Failure> {
     let link = args.link.clone().unwrap_or_default();
-    let subjects = [Reached::new(
-        clock,
-        None,
-        target,
-        target::options(target, args.reply_limit, link.clone().into()),
-    )];
+    let options = target::options(target, args.reply_limit, link.clone().into());
+    let subjects = [Reached::new(clock, None, target, options)];
     let info = TargetInfo {
-        kind: "server",
         url: Some(target.to_string()),
-        path: None,
-        link: link.to_string(),
-        link_mib_per_s: link.mib_per_s(),
-        // As the server answers; looked at again when it is known what a COMMIT costs.
-        durability: Durability::Stable,
         is_on_this_host: is_loopback(&target.host),
-        read_bytes_max: 0,
-        write_bytes_max: 0,
-        subjects: vec!["server"],
+        ..TargetInfo::new("server", &link, &["server"])
     };
     let attempt = Attempt { clock, args, link, subjects: &subjects, dir: None };
     attempt.in_scratch(info, verbosity, interrupts).await
@@ -218,10 +204,7 @@ impl Attempt<'_> {
         let emulator = emulated::calibrate(self.clock, &self.link).await?;
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
-        let block_us = self
-            .dir
-            .map(|dir| bare_directory::block_us(self.clock, dir, LOCAL_TRIALS))
-            .transpose()?;
+        let block_us = self.dir.map(|dir| block_us(self.clock, dir, LOCAL_TRIALS)).transpose()?;
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
         let file_bytes = study.file_bytes();
         let ceiling = self.dir.map(|dir| Ceiling::prepare(dir, file_bytes)).transpose()?;
@@ -303,13 +286,9 @@ impl Attempt<'_> {
 
 impl LocalFindings {
     fn of(block_us: Estimate, ceilings: Vec<f64>) -> Option<Self> {
-        let ceilings = Sample::new(ceilings).ok()?;
-        Some(Self {
-            block_us,
-            ceiling: ceilings.median_estimate(),
-            trials: LOCAL_TRIALS,
-            ceilings: ceilings.n(),
-        })
+        let passes = Sample::new(ceilings).ok()?;
+        let (ceiling, ceilings) = (passes.median_estimate(), passes.n());
+        Some(Self { block_us, ceiling, trials: LOCAL_TRIALS, ceilings })
     }
 }
 
@@ -329,34 +308,27 @@ fn step_name(step: Step) -> &'static str {
 
 /// What is to be known of a study's numbers.
 fn warnings(outcome: &ServerStudy) -> Vec<Warning> {
-    let all = [
-        no_durability,
-        few_repeats,
-        unanswered_runs,
-        busy_machine,
-        model_error,
-        late_timers,
-        below_limit,
-    ];
-    all.iter().filter_map(|warning| warning(outcome)).collect()
+    let of_runs = [no_durability, few_repeats, unanswered_runs, busy_machine];
+    let of_the_model = [model_error, late_timers, below_limit];
+    of_runs.into_iter().chain(of_the_model).filter_map(|warning| warning(outcome)).collect()
 }
 
 fn no_durability(outcome: &ServerStudy) -> Option<Warning> {
-    let (code, text, advice) = match outcome.local {
-        Some(_) => (
+    let is_memory = outcome.target.durability == Durability::Memory;
+    let warning = || match outcome.local {
+        Some(_) => Warning::new(
             "memory",
             "the directory lies in memory: nothing that was measured survives a crash",
             "--store DIR on a disk",
         ),
-        None => (
+        None => Warning::new(
             "free_commits",
             "making data stable costs this server nothing: it keeps them in memory, or its storage \
              has a stable cache; durability is recorded as memory",
             "the server's export options (async) and where its files lie",
         ),
     };
-    let is_memory = outcome.target.durability == Durability::Memory;
-    is_memory.then(|| Warning::new(code, text, advice))
+    is_memory.then(warning)
 }
 
 fn few_repeats(outcome: &ServerStudy) -> Option<Warning> {

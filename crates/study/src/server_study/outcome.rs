@@ -3,6 +3,7 @@
 use harness::verdict::Gain;
 use load::probe::Findings;
 use load::study::{Configuration, Drain, Measured, Plan, WINDOWS};
+use net::shape::profile::Profile;
 use perf::model::transaction::Path;
 use perf::record::Durability;
 use perf::stats::Estimate;
@@ -52,6 +53,24 @@ pub(crate) struct TargetInfo {
     pub(crate) subjects: Vec<&'static str>,
 }
 
+impl TargetInfo {
+    /// As a server answers before it is looked at: that what it calls stable is.
+    pub(super) fn new(kind: &'static str, link: &Profile, subjects: &[&'static str]) -> Self {
+        Self {
+            kind,
+            url: None,
+            path: None,
+            link: link.to_string(),
+            link_mib_per_s: link.mib_per_s(),
+            durability: Durability::Stable,
+            is_on_this_host: false,
+            read_bytes_max: 0,
+            write_bytes_max: 0,
+            subjects: subjects.to_vec(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalFindings {
     pub(crate) block_us: Estimate,
@@ -95,16 +114,19 @@ impl ServerStudy {
     /// What the recommended configuration gave: in step 4, or in the sweep. Not finite where no
     /// COMMIT was answered in time, like all that follows from it.
     pub(crate) fn after_mib_per_s(&self) -> f64 {
-        match &self.applied {
-            Some((_, after)) => after.median().unwrap_or(f64::NAN),
-            None => self.swept(self.explanation.after),
-        }
+        self.sides()[1].and_then(Measured::median).unwrap_or(f64::NAN)
     }
 
     pub(crate) fn before_mib_per_s(&self) -> f64 {
+        self.sides()[0].and_then(Measured::median).unwrap_or(f64::NAN)
+    }
+
+    /// Before and after: what step 4 compared, or the same two of the sweep.
+    pub(crate) fn sides(&self) -> [Option<&Measured>; 2] {
+        let Explanation { before, after, .. } = self.explanation;
         match &self.applied {
-            Some((before, _)) => before.median().unwrap_or(f64::NAN),
-            None => self.swept(self.explanation.before),
+            Some((before, after)) => [Some(before), Some(after)],
+            None => [before, after].map(|configuration| self.measured(configuration)),
         }
     }
 
@@ -148,12 +170,7 @@ impl ServerStudy {
 
     /// The change, predicted and measured.
     pub(crate) fn gain(&self) -> Gain {
-        let sides = match &self.applied {
-            Some((before, after)) => [Some(before), Some(after)],
-            None => [self.explanation.before, self.explanation.after]
-                .map(|configuration| self.measured(configuration)),
-        };
-        let noise_pct = sides.into_iter().flatten().filter_map(models::spread_pct).sum();
+        let noise_pct = self.sides().into_iter().flatten().filter_map(models::spread_pct).sum();
         let (predicted, measured) = (self.predicted_gain(), self.measured_gain());
         Gain { predicted, measured, noise_pct }
     }
@@ -183,12 +200,9 @@ impl ServerStudy {
 
     /// For a terminal's columns: `8 KiB x 1 stall`.
     pub(crate) fn short_name(&self, configuration: Configuration) -> String {
-        format!(
-            "{} x {} {}",
-            explain::bytes(configuration.call_bytes),
-            configuration.outstanding,
-            self.server_name(configuration)
-        )
+        let Configuration { call_bytes, outstanding, .. } = configuration;
+        let (size, server) = (explain::bytes(call_bytes), self.server_name(configuration));
+        format!("{size} x {outstanding} {server}")
     }
 
     /// The first word of what the subject is called.
@@ -198,12 +212,9 @@ impl ServerStudy {
     }
 
     pub(crate) fn name(&self, configuration: Configuration) -> String {
-        format!(
-            "{} calls, {}, N={}",
-            explain::bytes(configuration.call_bytes),
-            self.target.subjects[configuration.subject],
-            configuration.outstanding
-        )
+        let Configuration { call_bytes, outstanding, subject } = configuration;
+        let (size, server) = (explain::bytes(call_bytes), self.target.subjects[subject]);
+        format!("{size} calls, {server}, N={outstanding}")
     }
 }
 

@@ -6,7 +6,7 @@ use harness::emulated;
 use harness::records;
 use load::study::Measured;
 use perf::histogram::Histogram;
-use perf::model::transaction::Server;
+use perf::model::transaction::{Path, Server};
 use perf::record::{Run, Target, Workload};
 use perf::series::Series;
 use perf::units::{Instant, Nanos};
@@ -63,7 +63,7 @@ fn target(outcome: &ServerStudy) -> Target {
 
 fn workload(outcome: &ServerStudy) -> Workload {
     let plan = &outcome.plan;
-    let parameters = json!({
+    let parameters = object(json!({
         "file_bytes": outcome.file_bytes,
         "commit_bytes": outcome.commit_bytes,
         "stable_how": "UNSTABLE",
@@ -71,12 +71,15 @@ fn workload(outcome: &ServerStudy) -> Workload {
         "windows": load::study::WINDOWS,
         "repeats": outcome.repeats() as u64,
         "run_time_ms": plan.run_time.as_millis_f64(),
-    });
-    let parameters = match parameters {
-        Value::Object(parameters) => parameters,
-        _ => Map::new(),
-    };
+    }));
     Workload { name: "study".to_owned(), parameters, ..Workload::default() }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
 }
 
 fn parameters(run: &mut Run, outcome: &ServerStudy) {
@@ -118,16 +121,15 @@ fn throughput(run: &mut Run, outcome: &ServerStudy) {
             measured_throughput(run, &suffix, measured);
             processor_time(run, &suffix, measured);
         }
-        let models = [
-            ("predicted", Some(row.prediction.mib_per_s)),
-            ("mva", row.closed_mib_per_s),
-            ("simulated", row.simulated_mib_per_s),
-        ];
-        for (model, mib_per_s) in models {
-            let name = format!("{model}_mib_per_s_{suffix}");
-            run.metric_if_known(&name, mib_per_s, "MiB/s");
-        }
+        predicted_throughput(run, &suffix, row);
     }
+}
+
+fn predicted_throughput(run: &mut Run, suffix: &str, row: &Row) {
+    let name = |model: &str| format!("{model}_mib_per_s_{suffix}");
+    run.metric(&name("predicted"), row.prediction.mib_per_s, "MiB/s");
+    run.metric_if_known(&name("mva"), row.closed_mib_per_s, "MiB/s");
+    run.metric_if_known(&name("simulated"), row.simulated_mib_per_s, "MiB/s");
 }
 
 fn processor_time(run: &mut Run, suffix: &str, measured: &Measured) {
@@ -162,12 +164,9 @@ fn judgement(run: &mut Run, outcome: &ServerStudy) {
 
 fn model_errors(run: &mut Run, outcome: &ServerStudy) {
     let explanation = &outcome.explanation;
-    let main: Vec<f64> = outcome
-        .main_curve()
-        .filter_map(|configuration| explanation.row(configuration))
-        .filter_map(|row| row.error_pct().map(f64::abs))
-        .collect();
-    run.metric("model_error_pct_median_n1_n64", records::median(main), "%");
+    let main = outcome.main_curve().filter_map(|configuration| explanation.row(configuration));
+    let errors = main.filter_map(|row| row.error_pct().map(f64::abs)).collect();
+    run.metric("model_error_pct_median_n1_n64", records::median(errors), "%");
     run.metric("model_error_pct_median", explanation.error_pct_median, "%");
     run.metric_if_known("repetitions_differ_pct", explanation.choice.noise_pct, "%");
     for (model, error) in &explanation.choice.errors_pct {
@@ -232,37 +231,33 @@ pub(crate) fn series(measured: &Measured) -> (Series, Series) {
 }
 
 fn model(outcome: &ServerStudy) -> Map<String, Value> {
-    let path = outcome.findings.path;
-    let servers: Map<String, Value> = outcome
-        .target
-        .subjects
-        .iter()
-        .zip(&outcome.explanation.servers)
-        .map(|(name, server)| ((*name).to_owned(), Value::from(server_name(*server))))
-        .collect();
-    let rows: Vec<Value> =
-        outcome.explanation.rows.iter().map(|row| model_row(outcome, row)).collect();
-    let model = json!({
+    let explanation = &outcome.explanation;
+    let subjects = outcome.target.subjects.iter().zip(&explanation.servers);
+    let server =
+        |(name, server): (&&str, &Server)| ((*name).to_owned(), server_name(*server).into());
+    let servers: Map<String, Value> = subjects.map(server).collect();
+    let rows: Vec<Value> = explanation.rows.iter().map(|row| model_row(outcome, row)).collect();
+    object(json!({
         "name": "transaction cycle",
-        "parameters": {
-            "round_trip_us": path.round_trip_us,
-            "ser_us_per_kib": path.ser_us_per_kib,
-            "op_us": path.op_us,
-            "overhead_us": path.overhead_us,
-            "capacity_call_us": path.capacity.call_us,
-            "capacity_us_per_kib": path.capacity.us_per_kib,
-            "sync_us": path.storage.sync_us,
-            "storage_us_per_kib": path.storage.us_per_kib,
-            "storage_left_us_per_kib": path.storage.left_us_per_kib,
-            "storage_unhidden_us_per_kib": path.storage.unhidden_us_per_kib,
-        },
+        "parameters": path(&outcome.findings.path),
         "servers": servers,
         "rows": rows,
-    });
-    match model {
-        Value::Object(model) => model,
-        _ => Map::new(),
-    }
+    }))
+}
+
+fn path(path: &Path) -> Value {
+    json!({
+        "round_trip_us": path.round_trip_us,
+        "ser_us_per_kib": path.ser_us_per_kib,
+        "op_us": path.op_us,
+        "overhead_us": path.overhead_us,
+        "capacity_call_us": path.capacity.call_us,
+        "capacity_us_per_kib": path.capacity.us_per_kib,
+        "sync_us": path.storage.sync_us,
+        "storage_us_per_kib": path.storage.us_per_kib,
+        "storage_left_us_per_kib": path.storage.left_us_per_kib,
+        "storage_unhidden_us_per_kib": path.storage.unhidden_us_per_kib,
+    })
 }
 
 fn model_row(outcome: &ServerStudy, row: &Row) -> Value {
@@ -285,18 +280,22 @@ fn model_row(outcome: &ServerStudy, row: &Row) -> Value {
 
 /// `8k_stall_n1`
 fn suffix(outcome: &ServerStudy, configuration: load::study::Configuration) -> String {
-    format!(
-        "{}k_{}_n{}",
-        configuration.call_bytes / 1024,
-        outcome.server_name(configuration),
-        configuration.outstanding
-    )
+    let (kib, n) = (configuration.call_bytes / 1024, configuration.outstanding);
+    format!("{kib}k_{}_n{n}", outcome.server_name(configuration))
 }
 
 fn server_name(server: Server) -> &'static str {
     match server {
         Server::Stall => "stall",
         Server::Concurrent => "concurrent",
+    }
+}
+
+fn procedure(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "READ",
+        Kind::Write => "WRITE",
+        Kind::Commit => "COMMIT",
     }
 }
 
@@ -309,11 +308,7 @@ pub(crate) fn calls_csv(outcome: &ServerStudy) -> String {
             let runs = std::iter::once(&measured.typical).chain(&measured.others);
             for (number, run) in runs.enumerate() {
                 for &Event { kind, sent, received, bytes } in &run.events {
-                    let procedure = match kind {
-                        Kind::Read => "READ",
-                        Kind::Write => "WRITE",
-                        Kind::Commit => "COMMIT",
-                    };
+                    let procedure = procedure(kind);
                     let us = |at: Instant| format!("{:.3}", at.since(run.started).as_micros_f64());
                     rows.add((&suffix, number, procedure, us(sent), us(received), bytes));
                 }

@@ -94,6 +94,20 @@ const LARGE_KIB: f64 = 1024.0;
 const CALIBRATED_MAX: f64 = 2.0;
 
 impl PathCase {
+    /// A path as it is, without what only changes to it need.
+    pub fn of(path: Path, server: Server, transfer: Transfer) -> Self {
+        Self {
+            path,
+            server,
+            transfer,
+            latency_us: 0.0,
+            link_us_per_kib: 0.0,
+            ends: None,
+            threads: None,
+            processor_us: None,
+        }
+    }
+
     /// The case after changes. Fails where one is not part of the model or cannot be.
     pub fn changed(mut self, changes: &[Change]) -> Result<Self, WhatIfError> {
         for change in changes {

@@ -40,6 +40,13 @@ pub struct Base {
     pub client_pays: bool,
 }
 
+impl Base {
+    /// At a rate, of a server of which no more is known.
+    pub fn at(per_s: f64) -> Self {
+        Self { per_s, callers: None, latency_us: 0.0, messages_per_op: 1.0, client_pays: false }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Method {
     /// M/M/c and M/M/m, arrivals that do not wait.

@@ -1,49 +1,43 @@
 //! `nfskit model fit`: a sweep of outstanding calls, a trace or a curve explained.
 
-mod trace;
+pub(super) mod trace;
 
-use std::fmt::Write;
 use std::path::Path;
 
 use harness::exit::Failure;
 use harness::table::{Table, right};
-use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, Form, SweepPoint};
 use perf::record::Run as Record;
 
-use super::Page;
-use super::infer::{Fitted, failure, found};
+use super::infer::{self, Fitted, failure, found};
 use super::source::{Source, keep};
+use super::{Page, percent};
 use crate::model::args::estimate::Fit;
 
-/// Runs the command.
-pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
-    let json = args.json.as_deref();
-    match Source::read(&args.file, "fit", args.of.as_deref())? {
-        Source::Curve(curve, facts) => super::infer::explain(
-            &curve,
-            &args.file,
-            &args.known.or_before(&facts),
-            json,
-            verbosity,
-        ),
-        Source::Sweep(observed) => explain(&observed, &args.file, json, verbosity),
-        Source::Trace(transactions) => trace::explain(&transactions, &args.file, json, verbosity),
+/// What the command shows.
+pub(super) fn page(args: &Fit) -> Result<Page, Failure> {
+    let file = &args.file;
+    match Source::read(file, "fit", args.of.as_deref())? {
+        Source::Curve(curve, facts) => infer::explain(&curve, file, &args.known.or_before(&facts)),
+        Source::Sweep(observed) => explain(&observed, file),
+        Source::Trace(transactions) => trace::explain(&transactions, file),
         Source::Path(_) => Err(Failure::usage(
-            format!("{}: a probe's record holds parameters already", args.file.display()),
+            format!("{}: a probe's record holds parameters already", file.display()),
             "nfskit model whatif, with a change",
         )),
     }
 }
 
-fn explain(
+/// A sweep by the form that fits better, and by the other where that fits at all.
+pub(super) fn sweep(
     observed: &[SweepPoint],
     file: &Path,
-    json: Option<&Path>,
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
-    let (best, other) =
-        Explained::best(observed).map_err(|error| failure(file, &error, Fitted::Sweep))?;
+) -> Result<(Explained, Option<Explained>), Failure> {
+    Explained::best(observed).map_err(|error| failure(file, &error, Fitted::Sweep))
+}
+
+fn explain(observed: &[SweepPoint], file: &Path) -> Result<Page, Failure> {
+    let (best, other) = sweep(observed, file)?;
     let mut page = Page::new("fit", Some(file));
     keep(&mut page.record.model, &measured(observed));
     for explained in [Some(&best), other.as_ref()].into_iter().flatten() {
@@ -52,7 +46,7 @@ fn explain(
     page.text = screen(observed, &best, other.as_ref());
     page.unidentified(best.unidentified());
     page.systematic(&best.fitted);
-    page.show(json, verbosity)
+    Ok(page)
 }
 
 /// As it is read again.
@@ -79,31 +73,32 @@ pub(super) fn name(form: Form) -> &'static str {
 }
 
 fn screen(observed: &[SweepPoint], best: &Explained, other: Option<&Explained>) -> String {
-    let mut text = String::new();
-    let percent = best.fitted.deviation * 100.0;
-    let form = name(best.form);
-    write!(text, "explained best by the {form}, typical error {percent:.1} %").ok();
-    if let Some(other) = other {
-        let percent = other.fitted.deviation * 100.0;
-        write!(text, " (the {}: {percent:.1} %)", name(other.form)).ok();
-    }
-    write!(text, "\n\n{}", found(&best.fitted.parameters).text()).ok();
-    let saturation = best.saturation_per_s();
-    writeln!(text, "\nsaturation {saturation:.0} calls/s from {:.0} calls on", best.knee()).ok();
-    text + &format!("\n{}", points(observed, best).text())
+    let other = other.map(|other| format!(" (the {}: {})", name(other.form), typical_error(other)));
+    format!(
+        "explained best by the {}, typical error {}{}\n\n{}\n\
+         saturation {:.0} calls/s from {:.0} calls on\n\n{}",
+        name(best.form),
+        typical_error(best),
+        other.unwrap_or_default(),
+        found(&best.fitted.parameters).text(),
+        best.saturation_per_s(),
+        best.knee(),
+        points(observed, best).text()
+    )
+}
+
+fn typical_error(explained: &Explained) -> String {
+    format!("{:.1} %", explained.fitted.deviation * 100.0)
 }
 
 fn points(observed: &[SweepPoint], best: &Explained) -> Table {
-    let mut points = Table::new(["outstanding", "measured", "model", "error"].map(right));
-    for (point, residual) in observed.iter().zip(&best.fitted.residuals) {
-        let (model, percent) = (point.per_s * residual.exp(), residual.exp_m1() * 100.0);
-        let SweepPoint { outstanding, per_s } = point;
-        points.row([
-            outstanding.to_string(),
-            format!("{per_s:.1}"),
-            format!("{model:.1}"),
-            format!("{percent:+.1} %"),
-        ]);
-    }
-    points
+    let columns = ["outstanding", "measured", "model", "error"].map(right);
+    let both = observed.iter().zip(&best.fitted.residuals);
+    Table::of(columns, both.map(|(point, residual)| row(point, *residual)))
+}
+
+fn row(point: &SweepPoint, residual: f64) -> [String; 4] {
+    let SweepPoint { outstanding, per_s } = point;
+    let [measured, model] = [*per_s, per_s * residual.exp()].map(|rate| format!("{rate:.1}"));
+    [outstanding.to_string(), measured, model, percent(residual.exp_m1())]
 }

@@ -57,29 +57,23 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let took = clock.now().since(begun);
     let memory_bytes_max = memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
-    if let Some(html) = &args.html {
-        output::write(html, &page::html(&simulated))?;
-    }
+    output::write_to(&args.html, || page::html(&simulated))?;
     if output::prints_text(verbosity, [&args.json, &args.html]) {
         output::print(&screen::text(&simulated))?;
     }
-    match &args.json {
-        Some(json) => output::write(json, &record::json(&simulated)),
-        None => Ok(()),
-    }
+    output::write_to(&args.json, || record::json(&simulated))
 }
 
 fn read(args: &Simulate) -> Result<Topology, Failure> {
     let path = &args.topology;
-    let about = |cause: &dyn std::fmt::Display| {
-        let advice = "nfskit model simulate --help shows a topology";
-        Failure::usage(format!("{}: {cause}", path.display()), advice)
-    };
     let text =
         fs::read_to_string(path).map_err(|cause| super::unreadable(path, "simulate", &cause))?;
     let topology = match source::is_json(&text) {
         true => saved::topology(path, args.of.as_deref())?,
-        false => Topology::parse(&text).map_err(|cause| about(&cause))?,
+        false => Topology::parse(&text).map_err(|cause| {
+            let advice = "nfskit model simulate --help shows a topology";
+            Failure::usage(format!("{}: {cause}", path.display()), advice)
+        })?,
     };
     Ok(Topology { seed: args.seed.unwrap_or(topology.seed), ..topology })
 }
@@ -90,32 +84,35 @@ fn curve(topology: &Topology, most_per_s: f64) -> Result<Vec<LoadPoint>, Failure
         let offered_per_s = most_per_s * percent / 100.0;
         let mut topology = topology.clone();
         topology.workload.rate = Some(offered_per_s);
-        let outcome = simulate::run(&topology).map_err(failure)?;
+        Ok(LoadPoint::of(offered_per_s, &simulate::run(&topology).map_err(failure)?))
+    };
+    PERCENTS.into_iter().filter(|_| most_per_s > 0.0).map(point).collect()
+}
+
+impl LoadPoint {
+    fn of(offered_per_s: f64, outcome: &Outcome) -> Self {
         let servers = outcome.servers.len().max(1) as f64;
         let mean =
             |of: fn(&ServerOutcome) -> f64| outcome.servers.iter().map(of).sum::<f64>() / servers;
-        Ok(LoadPoint {
+        Self {
             offered_per_s,
             per_s: outcome.per_s,
             mean: outcome.response_time.mean(),
             p95: outcome.response_time.quantile(0.95),
             processor: mean(|server| server.processor_utilization),
             disk: mean(|server| server.disk_utilization),
-        })
-    };
-    PERCENTS.into_iter().filter(|_| most_per_s > 0.0).map(point).collect()
+        }
+    }
 }
 
 fn failure(error: SimulateError) -> Failure {
-    match error {
-        SimulateError::Load(load::error::Error::Client(error)) => Failure::check(
-            format!("in the world: {error}"),
-            "a topology whose files fit its memory, and whose faults end",
-        ),
-        other => {
-            Failure::check(format!("in the world: {other}"), "the same seed again, and report")
+    let advice = match error {
+        SimulateError::Load(load::error::Error::Client(_)) => {
+            "a topology whose files fit its memory, and whose faults end"
         }
-    }
+        _ => "the same seed again, and report",
+    };
+    Failure::check(format!("in the world: {error}"), advice)
 }
 
 /// The most memory that this process ever had, where the system says it.

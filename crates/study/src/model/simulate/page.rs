@@ -2,7 +2,7 @@
 
 use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
-use world::simulate::Outcome;
+use world::simulate::{Outcome, Slice};
 
 use super::{LoadPoint, Simulated, screen};
 
@@ -48,7 +48,7 @@ fn utilization(simulated: &Simulated) -> CurvesPlot {
     let mut curves = Vec::new();
     // More servers would be lines over lines; they are all alike.
     for (number, server) in servers.iter().enumerate().take(2) {
-        let points = |of: fn(&world::simulate::Slice) -> f64| -> Vec<(f64, f64)> {
+        let points = |of: fn(&Slice) -> f64| -> Vec<(f64, f64)> {
             let slices = server.over_time.iter();
             slices.map(|slice| (slice.until.as_millis_f64(), 100.0 * of(slice))).collect()
         };
@@ -58,21 +58,18 @@ fn utilization(simulated: &Simulated) -> CurvesPlot {
     let rows = servers.first().map_or(&[][..], |server| &server.over_time);
     CurvesPlot {
         title: "Utilization over time".to_owned(),
-        caption: String::new(),
         x: "ms since the warm-up".to_owned(),
         y: "busy (%)".to_owned(),
-        is_logarithmic: false,
         curves,
         columns: ["until (ms)", "processor 1 (%)", "disk 1 (%)"].map(str::to_owned).into(),
-        rows: rows
-            .iter()
-            .map(|slice| {
-                [slice.until.as_millis_f64(), 100.0 * slice.processor, 100.0 * slice.disk]
-                    .map(|value| format!("{value:.1}"))
-                    .into()
-            })
-            .collect(),
+        rows: rows.iter().map(busy).collect(),
+        ..CurvesPlot::default()
     }
+}
+
+fn busy(slice: &Slice) -> Vec<String> {
+    let values = [slice.until.as_millis_f64(), 100.0 * slice.processor, 100.0 * slice.disk];
+    values.map(|value| format!("{value:.1}")).into()
 }
 
 fn curve(points: &[LoadPoint]) -> CurvesPlot {
@@ -83,10 +80,8 @@ fn curve(points: &[LoadPoint]) -> CurvesPlot {
     };
     CurvesPlot {
         title: "Response time over throughput".to_owned(),
-        caption: String::new(),
         x: "operations a second".to_owned(),
         y: "response time (ms)".to_owned(),
-        is_logarithmic: false,
         curves: vec![
             line("mean", |point| point.mean.as_millis_f64()),
             line("95 of 100", |point| point.p95.as_millis_f64()),
@@ -95,6 +90,7 @@ fn curve(points: &[LoadPoint]) -> CurvesPlot {
             .map(str::to_owned)
             .into(),
         rows: points.iter().map(cells).collect(),
+        ..CurvesPlot::default()
     }
 }
 

@@ -4,8 +4,9 @@ use harness::records;
 use perf::record::{Durability, Run as Record, Target, Workload};
 use perf::series::Series;
 use serde_json::Value;
+use world::simulate::Outcome;
 
-use super::Simulated;
+use super::{LoadPoint, Simulated};
 
 pub(super) fn json(simulated: &Simulated) -> String {
     let Simulated { outcome, .. } = simulated;
@@ -26,20 +27,26 @@ pub(super) fn json(simulated: &Simulated) -> String {
     let memory_bytes_max = simulated.memory_bytes_max.map(|bytes| bytes as f64);
     record.metric_if_known("simulator/memory_bytes_max", memory_bytes_max, "B");
     servers(&mut record, simulated);
-    for point in &simulated.curve {
-        let name = |what: &str| format!("curve/{:.1}/{what}", point.offered_per_s);
-        record.metric(&name("per_s"), point.per_s, "1/s");
-        record.metric(&name("response_us"), point.mean.as_micros_f64(), "us");
-        record.metric(&name("response_us_p95"), point.p95.as_micros_f64(), "us");
-    }
+    simulated.curve.iter().for_each(|point| load_point(&mut record, point));
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
+    response_times(&mut record, outcome);
+    record.to_json_pretty()
+}
+
+fn load_point(record: &mut Record, point: &LoadPoint) {
+    let name = |what: &str| format!("curve/{:.1}/{what}", point.offered_per_s);
+    record.metric(&name("per_s"), point.per_s, "1/s");
+    record.metric(&name("response_us"), point.mean.as_micros_f64(), "us");
+    record.metric(&name("response_us_p95"), point.p95.as_micros_f64(), "us");
+}
+
+fn response_times(record: &mut Record, outcome: &Outcome) {
     if !outcome.response_time.is_empty() {
         record.histogram("response_time", &outcome.response_time);
     }
     for (operation, times) in outcome.of_operation.iter().filter(|(_, times)| !times.is_empty()) {
         record.histogram(&format!("response_time/{}", operation.name()), times);
     }
-    record.to_json_pretty()
 }
 
 fn workload(simulated: &Simulated) -> Workload {

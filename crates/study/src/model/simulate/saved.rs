@@ -5,21 +5,17 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use perf::model::saved::SavedPath;
-use perf::model::sweep;
-use perf::model::trace;
 use perf::model::whatif;
 use world::simulate::Topology;
 
-use crate::model::infer::{self, Fitted};
 use crate::model::source::Source;
-use crate::model::unreadable;
 use crate::model::worlds::{self, Load, Stage};
+use crate::model::{fit, infer, unreadable};
 
 /// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
 /// full. Of a trace: with as many as it had.
 pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
-    let fit = |to| move |error| infer::failure(path, &error, to);
     let topology = match Source::read(path, "simulate", of)? {
         Source::Path(saved) => {
             return Topology::parse(&of_path(&saved)).map_err(|error| about(&error));
@@ -30,17 +26,17 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
             worlds::file_server(&inferred.server, per_s, Load::Rate(per_s))
         }
         Source::Sweep(observed) => {
-            let (best, _) = sweep::Explained::best(&observed).map_err(fit(Fitted::Sweep))?;
+            let (best, _) = fit::sweep(&observed, path)?;
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "saturates"
             )]
             let full = best.knee().ceil() as u32;
-            Stage::of_sweep(&worlds::values(&best), full.max(1)).topology()
+            Stage::of_sweep(&best.fitted.values(), full.max(1)).topology()
         }
         Source::Trace(transactions) => {
-            let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
+            let explained = fit::trace::explained(&transactions, path)?;
             let [before, _] =
                 whatif::of_trace::answer(&explained, None, &[]).map_err(|error| about(&error))?;
             Stage::of_trace(&before.case).topology()

@@ -27,8 +27,22 @@ struct RecordedPoint {
 }
 
 impl RecordedPoint {
-    fn judged(self, verdict: &str) -> Self {
-        Self { is_over: verdict == "over", is_invalid: verdict.starts_with("INVALID"), ..self }
+    fn of(row: usize, load: f64, per_s: f64, response_us: Option<f64>, verdict: &str) -> Self {
+        let (is_over, is_invalid) = (verdict == "over", verdict.starts_with("INVALID"));
+        Self { row, load, per_s, response_us, is_over, is_invalid }
+    }
+
+    /// Both numbers say that something was done.
+    fn check(&self) -> Result<(), String> {
+        above_0(self.row, "load", self.load)?;
+        above_0(self.row, "achieved throughput", self.per_s)
+    }
+}
+
+fn above_0(row: usize, what: &str, got: f64) -> Result<(), String> {
+    match got.is_finite() && got > 0.0 {
+        true => Ok(()),
+        false => Err(format!("row {row}: the {what} is {got}: it has to be above 0")),
     }
 }
 
@@ -65,9 +79,7 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
             false => Some(csv::number(row, "response_us", response)?),
         };
         let own = targets.number(target.to_owned());
-        let point =
-            RecordedPoint { row, load, per_s, response_us, is_over: false, is_invalid: false };
-        points.push((own, point.judged(verdict)));
+        points.push((own, RecordedPoint::of(row, load, per_s, response_us, verdict)));
     }
     let own = choose("servers", &targets.names, of)?;
     let points: Vec<RecordedPoint> =
@@ -83,38 +95,22 @@ pub(super) fn of_record(record: &Record) -> Result<Source, String> {
     let mut is_closed = false;
     for (name, metric) in record.metrics() {
         let Some(point) = name.strip_suffix("/achieved_per_s") else { continue };
-        let load = match point.strip_prefix("outstanding/") {
-            Some(outstanding) => {
-                is_closed = true;
-                outstanding
-            }
-            None => {
-                point.strip_prefix("load/").ok_or_else(|| format!("unknown point {point:?}"))?
-            }
-        };
+        let outstanding = point.strip_prefix("outstanding/");
+        is_closed |= outstanding.is_some();
+        let load = outstanding.or_else(|| point.strip_prefix("load/"));
+        let load = load.ok_or_else(|| format!("unknown point {point:?}"))?;
+        let load = load.parse().map_err(|_| format!("point {point:?} has no load"))?;
         let verdict = record.other.get("verdicts").and_then(|verdicts| verdicts.get(point));
-        let read = RecordedPoint {
-            row: points.len() + 1,
-            load: load.parse().map_err(|_| format!("point {point:?} has no load"))?,
-            per_s: metric.value,
-            response_us: record.value(&format!("{point}/response_us")),
-            is_over: false,
-            is_invalid: false,
-        };
-        let verdict = verdict.and_then(|verdict| verdict.as_str());
-        points.push(read.judged(verdict.unwrap_or_default()));
+        let verdict = verdict.and_then(|verdict| verdict.as_str()).unwrap_or_default();
+        let response_us = record.value(&format!("{point}/response_us"));
+        let row = points.len() + 1;
+        points.push(RecordedPoint::of(row, load, metric.value, response_us, verdict));
     }
     source(points, is_closed)
 }
 
 fn source(mut points: Vec<RecordedPoint>, is_closed: bool) -> Result<Source, String> {
-    for RecordedPoint { row, load, per_s, .. } in &points {
-        for (what, got) in [("load", load), ("achieved throughput", per_s)] {
-            if !(got.is_finite() && *got > 0.0) {
-                return Err(format!("row {row}: the {what} is {got}: it has to be above 0"));
-            }
-        }
-    }
+    points.iter().try_for_each(RecordedPoint::check)?;
     let invalid = points.iter().filter(|point| point.is_invalid).count();
     if invalid > 0 {
         output::say(format_args!(
@@ -124,19 +120,18 @@ fn source(mut points: Vec<RecordedPoint>, is_closed: bool) -> Result<Source, Str
         ));
     }
     points.sort_by(|a, b| a.load.total_cmp(&b.load));
-    if is_closed {
-        return points.iter().map(observed).collect::<Result<_, _>>().map(Source::Sweep);
+    match is_closed {
+        true => points.iter().map(observed).collect::<Result<_, _>>().map(Source::Sweep),
+        false => curve(&points),
     }
+}
+
+/// Those that the server kept up with, as long as the throughput grows.
+fn curve(points: &[RecordedPoint]) -> Result<Source, String> {
     let mut curve: Vec<CurvePoint> = Vec::new();
-    for RecordedPoint { row, per_s, response_us, .. } in
-        points.into_iter().filter(|point| !point.is_over)
-    {
+    for &RecordedPoint { row, per_s, response_us, .. } in points.iter().filter(|one| !one.is_over) {
         let Some(response_us) = response_us else { continue };
-        if !(response_us.is_finite() && response_us > 0.0) {
-            return Err(format!(
-                "row {row}: the response time is {response_us}: it has to be above 0"
-            ));
-        }
+        above_0(row, "response time", response_us)?;
         if curve.last().is_some_and(|before| before.per_s >= per_s) {
             break;
         }

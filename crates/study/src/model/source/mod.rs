@@ -19,6 +19,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::string::FromUtf8Error;
 
 use harness::exit::Failure;
 use perf::model::curve::Curve;
@@ -83,18 +84,7 @@ impl Source {
     }
 
     fn of_json(text: &str, of: Option<&str>) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let records = match value {
-            Value::Array(records) => records,
-            one => vec![one],
-        };
-        if records.iter().any(|record| record.get("capture").is_some()) {
-            return Err("a trace's --json has no single transactions: give its --csv".to_owned());
-        }
-        let records: Vec<Record> = records
-            .iter()
-            .map(|record| Record::from_json(&record.to_string()).map_err(|error| error.to_string()))
-            .collect::<Result<_, _>>()?;
+        let records = records(text)?;
         let names: Vec<String> = records.iter().map(name).collect();
         let record = &records[choose("records", &names, of)?];
         if let Some(measured) = record.model.get(MEASURED).and_then(Value::as_str) {
@@ -116,6 +106,20 @@ impl Source {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// The records of a file: a list of some, or one.
+fn records(text: &str) -> Result<Vec<Record>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let records = match value {
+        Value::Array(records) => records,
+        one => vec![one],
+    };
+    if records.iter().any(|record| record.get("capture").is_some()) {
+        return Err("a trace's --json has no single transactions: give its --csv".to_owned());
+    }
+    let record = |record: &Value| Record::from_json(&record.to_string());
+    records.iter().map(record).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
 /// How a record is distinguished from others in its file.
@@ -151,10 +155,9 @@ fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, Strin
         (_, Some(at)) => Ok(at),
         (&[at], None) => Ok(at),
         (found, None) => {
-            let listed =
-                if found.is_empty() { &(0..names.len()).collect::<Vec<_>>() } else { found };
-            let listed: Vec<&str> =
-                listed.iter().take(NAMES_MAX).map(|&at| names[at].as_str()).collect();
+            let is_listed = |name: &&String| found.is_empty() || fits(name);
+            let listed = names.iter().filter(is_listed).take(NAMES_MAX).map(String::as_str);
+            let listed: Vec<&str> = listed.collect();
             let many = match of {
                 Some(of) => format!("{} of {} {what} are called {of:?}", found.len(), names.len()),
                 None => format!("there are {} {what}", names.len()),
@@ -170,11 +173,7 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
     let file = File::open(path).map_err(|cause| cause.to_string())?;
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|cause| cause.to_string())?;
     let is_cut = bytes.len() as u64 > BYTES_MAX;
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let row = 1 + error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
-        format!("row {row}: this is no text")
-    })?;
+    let mut text = String::from_utf8(bytes).map_err(|error| no_text(&error))?;
     if is_cut {
         // Of transactions the first are looked at; everything else is looked at whole.
         if !transactions::is_csv(&text) && !trace::is_trace(&text) {
@@ -183,6 +182,12 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
         text.truncate(text.rfind('\n').unwrap_or_default());
     }
     Ok(text)
+}
+
+fn no_text(error: &FromUtf8Error) -> String {
+    let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+    let row = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    format!("row {row}: this is no text")
 }
 
 /// Whether this is a record or a list of some: a list of tables in TOML begins with a name.

@@ -3,7 +3,6 @@
 
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
-use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::queue::file_server::FileServer;
 use perf::model::whatif::of_server::{Answer, Base, Method, ServerPrediction, answer};
@@ -11,37 +10,25 @@ use perf::record::Run as Record;
 use perf::units::Nanos;
 use world::simulate::Outcome;
 
-use super::{added_latency, interval, refused};
+use super::{added_latency, refused, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
 use crate::model::known::{Facts, name};
 use crate::model::worlds::{self, Load};
-use crate::model::{Page, infer, span};
+use crate::model::{Page, infer, or_dash, span};
 
-/// Runs the command.
-pub(super) fn run(
-    args: &WhatIf,
-    curve: &Curve,
-    facts: &Facts,
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
+/// What the command shows.
+pub(super) fn page(args: &WhatIf, curve: &Curve, facts: &Facts) -> Result<Page, Failure> {
     let inferred = infer::infer(curve, &args.file, &args.known.or_before(facts))?;
     let base = Base {
-        per_s: args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0),
         callers: args.callers,
         latency_us: args.latency.map_or(0.0, Nanos::as_micros_f64),
         messages_per_op: args.messages,
-        client_pays: false,
+        ..Base::at(args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0))
     };
     let answers = answer(&inferred, &base, &args.changes).map_err(refused)?;
-
     let mut page = Page::new("whatif", Some(&args.file));
-    let mut table = Table::new([
-        left(""),
-        left(""),
-        right("calls/s"),
-        left("response time"),
-        left("saturation"),
-    ]);
+    let names = [right("calls/s"), left("response time"), left("saturation")];
+    let mut table = Table::new([left(""), left("")].into_iter().chain(names));
     for answer in &answers {
         formula(answer, curve.points().len() as u64, &mut table, &mut page.record);
     }
@@ -55,7 +42,7 @@ pub(super) fn run(
     }
     page.systematic(&inferred.fitted);
     page.unidentified(inferred.unidentified());
-    page.show(args.json.as_deref(), verbosity)
+    Ok(page)
 }
 
 /// Before and after, by one of the methods.
@@ -95,7 +82,7 @@ fn simulated(when: &str, prediction: &ServerPrediction, table: &mut Table, page:
         page.record.metric_if_known(&name, value, unit);
     }
     let response = at_rate.map_or_else(|| "not reached".to_owned(), span);
-    let saturation = full.map_or_else(|| "-".to_owned(), |per_s| format!("{per_s:.0}"));
+    let saturation = or_dash(full.map(whole));
     table.row(["world".to_owned(), when.to_owned(), format!("{per_s:.1}"), response, saturation]);
 }
 
@@ -117,7 +104,7 @@ fn enough(server: &FileServer, saturation_per_s: f64) -> u32 {
 
 fn row(method: &str, when: &str, prediction: &ServerPrediction) -> [String; 5] {
     let response = match &prediction.response_us {
-        Some(us) => format!("{}{}", span(us.value), interval(us, &span)),
+        Some(us) => with_interval(us, span),
         None => "not reached".to_owned(),
     };
     let per_s = format!("{:.1}", prediction.per_s);
@@ -126,11 +113,9 @@ fn row(method: &str, when: &str, prediction: &ServerPrediction) -> [String; 5] {
 
 /// `1702 (1609 to 1800) calls/s, by the disks`.
 pub(crate) fn saturation(prediction: &ServerPrediction) -> String {
-    let per_s = |per_s: f64| format!("{per_s:.0}");
-    let found = &prediction.saturation_per_s;
     let by = match prediction.bottleneck_is_told {
         true => format!("by {}", name(prediction.bottleneck)),
         false => "by the processor or the disks: the curve does not tell".to_owned(),
     };
-    format!("{:.0}{} calls/s, {by}", found.value, interval(found, &per_s))
+    format!("{} calls/s, {by}", with_interval(&prediction.saturation_per_s, whole))
 }

@@ -10,9 +10,9 @@ use perf::model::whatif::of_path::{PathCase, StablePrediction};
 use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
 use perf::record::Run as Record;
 
-use super::{interval, refused};
+use super::{refused, times, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
-use crate::model::{Page, span};
+use crate::model::{Page, or_dash, span};
 
 /// Calls outstanding that are predicted, beside those of the probe.
 const OUTSTANDING: [u32; 3] = [1, 16, 64];
@@ -30,25 +30,15 @@ pub(super) fn write(
     let Some(log) = args.changes.iter().rev().find_map(|change| change.log) else {
         return Ok(());
     };
-    let stops = before.server == Server::Stall;
-    // What a server gains that stops no more is not the log's.
-    let before = &PathCase { server: Server::Concurrent, ..*before };
-    let after = before.changed(&args.changes).map_err(refused)?;
-    let mut table = Table::new([
-        left("stable WRITEs/s"),
-        right("outstanding"),
-        left("without a log"),
-        left("with it"),
-        right("together"),
-        right("gain"),
-        right("simulation"),
-        left("response time"),
-    ]);
-    let mut notes = Vec::new();
-    if stops {
+    if before.server == Server::Stall {
         page.line("");
         page.note("server-stops", STOPS, "probe a server with --commit-mode concurrent");
     }
+    // What a server gains that stops no more is not the log's.
+    let before = &PathCase { server: Server::Concurrent, ..*before };
+    let after = before.changed(&args.changes).map_err(refused)?;
+    let mut table = table();
+    let mut notes = Vec::new();
     for calls in stable_writes(before) {
         let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
         let Some(pair) = answers else { continue };
@@ -57,7 +47,8 @@ pub(super) fn write(
         record_pair(&mut page.record, &calls, &pair, world);
         table.row(row(&calls, &pair, world));
     }
-    page.text.push_str(&format!("\n{}", table.text()));
+    page.line("");
+    page.table(&table);
     let commits = commits(before, &after, &log, &mut page.record);
     page.line(format_args!("{commits}\n{}", device(&log)));
     if let Some(lasting) = lasting(&after, &log) {
@@ -65,6 +56,13 @@ pub(super) fn write(
     }
     notes.iter().for_each(|note| page.note("no-simulation", note, ""));
     Ok(())
+}
+
+fn table() -> Table {
+    let calls = [left("stable WRITEs/s"), right("outstanding")];
+    let formula = [left("without a log"), left("with it"), right("together"), right("gain")];
+    let rest = [right("simulation"), left("response time")];
+    Table::new(calls.into_iter().chain(formula).chain(rest))
 }
 
 /// Of a probe that sees calls wait for other calls' syncs.
@@ -125,19 +123,15 @@ fn record_pair(
 
 fn row(calls: &Stable, pair: &[StablePrediction; 2], world: Option<[f64; 2]>) -> [String; 8] {
     let [without, with] = pair;
-    let per_s = |value: f64| format!("{value:.0}");
-    let rate =
-        |of: &StablePrediction| format!("{:.0}{}", of.per_s.value, interval(&of.per_s, &per_s));
-    let ratio = |with: f64, without: f64| format!("{:.2} x", with / without);
     let response_us = [without, with].map(|of| span(of.rate.response_us));
     [
         format!("of {}", scaled(calls.bytes as f64)),
         calls.outstanding.to_string(),
-        rate(without),
-        rate(with),
+        with_interval(&without.per_s, whole),
+        with_interval(&with.per_s, whole),
         format!("{:.1}", with.rate.turns.together),
-        ratio(with.per_s.value, without.per_s.value),
-        world.map_or_else(|| "-".to_owned(), |[without, with]| ratio(with, without)),
+        times(with.per_s.value / without.per_s.value),
+        or_dash(world.map(|[without, with]| times(with / without))),
         response_us.join(" -> "),
     ]
 }

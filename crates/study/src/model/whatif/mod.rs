@@ -8,7 +8,6 @@ mod sweep;
 mod trace;
 
 use harness::exit::Failure;
-use harness::verbosity::Verbosity;
 use perf::model::whatif::{Change, How, What, WhatIfError};
 use perf::stats::Estimate;
 
@@ -18,13 +17,13 @@ use super::Page;
 use super::source::Source;
 use crate::model::args::estimate::WhatIf;
 
-/// Runs the command.
-pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
+/// What the command shows.
+pub(super) fn page(args: &WhatIf) -> Result<Page, Failure> {
     match Source::read(&args.file, "whatif", args.of.as_deref())? {
-        Source::Curve(curve, facts) => curve::run(args, &curve, &facts, verbosity),
-        Source::Path(saved) => path::run(args, &saved, verbosity),
-        Source::Sweep(observed) => sweep::run(args, &observed, verbosity),
-        Source::Trace(transactions) => trace::run(args, &transactions, verbosity),
+        Source::Curve(curve, facts) => curve::page(args, &curve, &facts),
+        Source::Path(saved) => path::page(args, &saved),
+        Source::Sweep(observed) => sweep::page(args, &observed),
+        Source::Trace(transactions) => trace::page(args, &transactions),
     }
 }
 
@@ -44,9 +43,20 @@ fn added_latency(changes: &[Change], what: &str, page: &mut Page) {
     page.line(format_args!("note: {note}: {advice}"));
 }
 
-fn interval(estimate: &Estimate, text: &dyn Fn(f64) -> String) -> String {
+/// `1702 (1609 to 1800)`, or without an interval where none is known.
+fn with_interval(estimate: &Estimate, text: impl Fn(f64) -> String) -> String {
     let ci95 = estimate.ci95.map(|ci| format!(" ({} to {})", text(ci.lo), text(ci.hi)));
-    ci95.unwrap_or_default()
+    text(estimate.value) + &ci95.unwrap_or_default()
+}
+
+/// To the whole number.
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// `1.25 x`
+fn times(ratio: f64) -> String {
+    format!("{ratio:.2} x")
 }
 
 /// What a world has no answer for.

@@ -4,39 +4,31 @@
 use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
-use harness::verbosity::Verbosity;
 use harness::verdict::HELD_PCT;
 use perf::model::saved::SavedPath;
-use perf::model::transaction::{Bound, Term, Transfer};
+use perf::model::transaction::{Bound, Cycle, Term, Transfer};
 use perf::model::whatif::believed::{
     Believed, Held, Model, TransferPoint, Why, believed, observed,
 };
 use perf::model::whatif::of_path::{PathCase, PathPrediction};
 use perf::units::Nanos;
 
-use super::{added_latency, interval, logged, refused};
+use super::{added_latency, logged, refused, times, with_interval};
 use crate::model::args::estimate::WhatIf;
-use crate::model::{Page, span};
+use crate::model::{Page, or_dash, span};
 
-pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Result<(), Failure> {
-    let mut found = saved.case();
-    if let Some(outstanding) = args.outstanding {
-        found.transfer.outstanding = outstanding;
-    }
-    found.latency_us = args.latency.map_or(found.latency_us, Nanos::as_micros_f64);
-    let seen = |case: &PathCase| {
-        let Transfer { call_bytes, outstanding, .. } = case.transfer;
-        observed(&saved.measured, call_bytes, outstanding)
-    };
-    let measured = seen(&found);
+pub(super) fn page(args: &WhatIf, saved: &SavedPath) -> Result<Page, Failure> {
+    let found = found(args, saved);
+    let measured = measured_at(saved, &found);
     let before = measured.map_or(found, |mib_per_s| found.calibrated(mib_per_s));
     let after = before.changed(&args.changes).map_err(refused)?;
     let page = Page::new("whatif", Some(&args.file));
     let mut compared = Compared { page, table: table(), notes: Vec::new() };
     // Of a change of calls alone, the record may have the answer itself.
     let is_path = after.path == before.path && after.server == before.server;
-    let base_answer = compared.answer("before", &before, saved, seen(&before))?;
-    let answer = compared.answer("after", &after, saved, seen(&after).filter(|_| is_path))?;
+    let measured_after = measured_at(saved, &after).filter(|_| is_path);
+    let base_answer = compared.answer("before", &before, saved, measured_at(saved, &before))?;
+    let answer = compared.answer("after", &after, saved, measured_after)?;
     compared.gain(&base_answer, &answer);
     let held = held(&found, &saved.measured);
     // Where something else limits than the models have, neither is believed.
@@ -54,7 +46,20 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
     if found.latency_us == 0.0 {
         added_latency(&args.changes, "2 T_prop", &mut page);
     }
-    page.show(args.json.as_deref(), verbosity)
+    Ok(page)
+}
+
+/// The path of the record, with what was given of it.
+fn found(args: &WhatIf, saved: &SavedPath) -> PathCase {
+    let mut found = saved.case();
+    found.transfer.outstanding = args.outstanding.unwrap_or(found.transfer.outstanding);
+    found.latency_us = args.latency.map_or(found.latency_us, Nanos::as_micros_f64);
+    found
+}
+
+/// What the record has of such calls.
+fn measured_at(saved: &SavedPath, case: &PathCase) -> Option<f64> {
+    observed(&saved.measured, case.transfer.call_bytes, case.transfer.outstanding)
 }
 
 /// Before and after, so far.
@@ -89,14 +94,13 @@ impl Compared {
 
     /// The last row, and the table.
     fn gain(&mut self, base: &Answer, answer: &Answer) {
-        let times = |gain: f64| format!("{gain:.2} x");
         let formula = answer.prediction.formula.value / base.prediction.formula.value;
         let closed = answer.prediction.closed_mib_per_s / base.prediction.closed_mib_per_s;
         let world = base.world.zip(answer.world).map(|(before, after)| after / before);
-        let world = world.map_or_else(|| "-".to_owned(), times);
-        let none = String::new;
-        self.table.row(["gain".to_owned(), none(), none(), times(formula), times(closed), world]);
-        self.page.text.push_str(&self.table.text());
+        let [formula_x, closed_x, world_x] =
+            [Some(formula), Some(closed), world].map(|gain| or_dash(gain.map(times)));
+        self.table.row(["gain", "", "", &formula_x, &closed_x, &world_x]);
+        self.page.table(&self.table);
         self.page.record.metric("formula/gain", formula, "ratio");
     }
 
@@ -129,16 +133,9 @@ fn steadiness(differ_pct: f64, page: &mut Page) {
 }
 
 fn table() -> Table {
-    Table::new([
-        left("MiB/s"),
-        right("outstanding"),
-        right("calls of"),
-        left("formula"),
-        right("MVA"),
-        right("simulation"),
-        right("measured"),
-        left("bound by"),
-    ])
+    let first = [left("MiB/s"), right("outstanding"), right("calls of"), left("formula")];
+    let names = [right("MVA"), right("simulation"), right("measured"), left("bound by")];
+    Table::new(first.into_iter().chain(names))
 }
 
 /// By the formula and mean value analysis, and in a world.
@@ -168,8 +165,8 @@ const HELD_MAX: usize = 4;
 
 /// Which of the models is believed, and why.
 fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
-    let Believed { model, mib_per_s, .. } = believed;
-    let why = match believed.why {
+    let Believed { model, mib_per_s, why } = believed;
+    let why = match *why {
         Why::Alone => "nothing else answers".to_owned(),
         Why::Unmeasured => {
             "nothing was measured that it and the simulation could be held to".to_owned()
@@ -179,13 +176,10 @@ fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
                 Model::Formula => formula_pct,
                 Model::Simulation => simulation_pct,
             };
-            let unsure = match own_pct > HELD_PCT {
-                true => "; the answer is no surer than that",
-                false => "",
-            };
             format!(
                 "of the path as it is, the formula is {formula_pct:.1} % off and the simulation \
-                 {simulation_pct:.1} %, at the median of {points} points{unsure}"
+                 {simulation_pct:.1} %, at the median of {points} points{}",
+                if own_pct > HELD_PCT { "; the answer is no surer than that" } else { "" }
             )
         }
     };
@@ -234,20 +228,15 @@ const OUTSTANDING_MAX: u32 = 4096;
 
 fn row(when: &str, case: &PathCase, answer: &Answer, measured: Option<f64>) -> [String; 8] {
     let mib = |value: f64| format!("{value:.1}");
-    let prediction = &answer.prediction;
-    let formula =
-        format!("{}{}", mib(prediction.formula.value), interval(&prediction.formula, &mib));
-    let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), mib);
-    let (world, measured) = (or_none(answer.world), or_none(measured));
-    let size = scaled(case.transfer.call_bytes as f64);
+    let Answer { prediction, world } = answer;
     [
         when.to_owned(),
         case.transfer.outstanding.to_string(),
-        size,
-        formula,
+        scaled(case.transfer.call_bytes as f64),
+        with_interval(&prediction.formula, mib),
         mib(prediction.closed_mib_per_s),
-        world,
-        measured,
+        or_dash(world.map(mib)),
+        or_dash(measured.map(mib)),
         bound(prediction.bound).to_owned(),
     ]
 }
@@ -265,14 +254,9 @@ pub(crate) fn bound(bound: Bound) -> &'static str {
 }
 
 fn cycle(case: &PathCase) -> String {
-    let cycle = case.formula().cycle;
-    format!(
-        "2 T_prop {}, T_ser {}, T_op {}, T_B {}",
-        span(cycle.prop_us),
-        span(cycle.ser_us),
-        span(cycle.op_us),
-        span(cycle.block_us)
-    )
+    let Cycle { prop_us, ser_us, op_us, block_us } = case.formula().cycle;
+    let [prop, ser, op, block] = [prop_us, ser_us, op_us, block_us].map(span);
+    format!("2 T_prop {prop}, T_ser {ser}, T_op {op}, T_B {block}")
 }
 
 #[cfg(test)]

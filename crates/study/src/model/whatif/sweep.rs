@@ -2,31 +2,23 @@
 
 use harness::exit::Failure;
 use harness::table::{Table, left, right};
-use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, SweepPoint};
 use perf::model::whatif::Change;
 use perf::model::whatif::of_sweep::{SweepPrediction, answer, changed};
 
-use super::{interval, no_simulation, refused};
-use crate::model::Page;
+use super::{no_simulation, refused, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
-use crate::model::fit::name;
-use crate::model::infer::{self, Fitted};
-use crate::model::worlds::{self, Stage};
+use crate::model::worlds::Stage;
+use crate::model::{Page, fit};
 
-pub(super) fn run(
-    args: &WhatIf,
-    observed: &[SweepPoint],
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
-    let (best, other) = Explained::best(observed)
-        .map_err(|error| infer::failure(&args.file, &error, Fitted::Sweep))?;
+pub(super) fn page(args: &WhatIf, observed: &[SweepPoint]) -> Result<Page, Failure> {
+    let (best, other) = fit::sweep(observed, &args.file)?;
     let outstanding = args.outstanding.unwrap_or(1);
     let mut page = Page::new("whatif", Some(&args.file));
-    let mut table =
-        Table::new([left(""), left(""), right("outstanding"), left("calls/s"), left("saturation")]);
+    let names = [right("outstanding"), left("calls/s"), left("saturation")];
+    let mut table = Table::new([left(""), left("")].into_iter().chain(names));
     for explained in [Some(&best), other.as_ref()].into_iter().flatten() {
-        let form = name(explained.form);
+        let form = fit::name(explained.form);
         let answers = answer(explained, outstanding, &args.changes).map_err(refused)?;
         for (when, prediction) in ["before", "after"].into_iter().zip(&answers) {
             table.row(row(form, when, prediction));
@@ -38,7 +30,7 @@ pub(super) fn run(
     page.text.insert_str(0, &table.text());
     page.systematic(&best.fitted);
     page.unidentified(best.unidentified());
-    page.show(args.json.as_deref(), verbosity)
+    Ok(page)
 }
 
 /// The same in a world: one server of S, a way of what T has besides, a client that takes o.
@@ -51,10 +43,10 @@ fn simulated(
 ) -> Result<(), Failure> {
     for (when, changes) in [("before", &[][..]), ("after", changes)] {
         let (values, calls) =
-            changed(&worlds::values(best), outstanding, changes).map_err(refused)?;
+            changed(&best.fitted.values(), outstanding, changes).map_err(refused)?;
         match Stage::of_sweep(&values, calls).per_s() {
             Ok(per_s) => {
-                table.row(["world", when, &calls.to_string(), &format!("{per_s:.0}")]);
+                table.row(["world", when, &calls.to_string(), &whole(per_s)]);
                 page.record.metric(&format!("simulation/{when}/per_s"), per_s, "1/s");
             }
             Err(why) => no_simulation(page, when, &why),
@@ -65,7 +57,7 @@ fn simulated(
 
 fn row(form: &str, when: &str, prediction: &SweepPrediction) -> [String; 5] {
     let SweepPrediction { outstanding, per_s, saturation_per_s, is_full } = prediction;
-    let rate = format!("{:.0}{}", per_s.value, interval(per_s, &|value| format!("{value:.0}")));
+    let rate = with_interval(per_s, whole);
     let by = if *is_full { "the stage" } else { "the window" };
     let saturation = format!("{saturation_per_s:.0}, bound by {by}");
     [form.to_owned(), when.to_owned(), outstanding.to_string(), rate, saturation]

@@ -3,34 +3,19 @@
 use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
-use harness::verbosity::Verbosity;
-use perf::model::trace::{Explained, Transaction};
+use perf::model::trace::Transaction;
 use perf::model::whatif::of_trace::{TraceCase, TracePrediction, answer};
 
-use super::{interval, no_simulation, refused};
+use super::{no_simulation, refused, times, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
-use crate::model::infer::{self, Fitted};
 use crate::model::worlds::Stage;
-use crate::model::{Page, span};
+use crate::model::{Page, fit, or_dash, span};
 
-pub(super) fn run(
-    args: &WhatIf,
-    transactions: &[Transaction],
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
-    let explained = Explained::from(transactions)
-        .map_err(|error| infer::failure(&args.file, &error, Fitted::Trace))?;
+pub(super) fn page(args: &WhatIf, transactions: &[Transaction]) -> Result<Page, Failure> {
+    let explained = fit::trace::explained(transactions, &args.file)?;
     let answers = answer(&explained, args.outstanding, &args.changes).map_err(refused)?;
     let mut page = Page::new("whatif", Some(&args.file));
-    let mut table = Table::new([
-        left("calls/s"),
-        right("outstanding"),
-        left("formula"),
-        right("MVA"),
-        right("simulation"),
-        right("saturation"),
-        left("bound by"),
-    ]);
+    let mut table = table();
     for (when, prediction) in ["before", "after"].into_iter().zip(&answers) {
         let simulated = answered(when, prediction, explained.transactions as u64, &mut page);
         table.row(row(when, prediction, simulated));
@@ -38,11 +23,17 @@ pub(super) fn run(
     let [before, after] = &answers;
     let gain = after.per_s.value / before.per_s.value;
     page.record.metric("formula/gain", gain, "ratio");
-    table.row(["gain".to_owned(), String::new(), format!("{gain:.2} x")]);
+    table.row(["gain".to_owned(), String::new(), times(gain)]);
     let average = format!("\nthe average call after the change: {}\n", call(&after.case));
     page.text.insert_str(0, &(table.text() + &average));
     page.unidentified(explained.unidentified());
-    page.show(args.json.as_deref(), verbosity)
+    Ok(page)
+}
+
+fn table() -> Table {
+    let names = [right("MVA"), right("simulation"), right("saturation"), left("bound by")];
+    let first = [left("calls/s"), right("outstanding"), left("formula")];
+    Table::new(first.into_iter().chain(names))
 }
 
 /// Records what the models have, and gives the simulation's.
@@ -56,28 +47,20 @@ fn answered(when: &str, prediction: &TracePrediction, n: u64, page: &mut Page) -
 }
 
 fn row(when: &str, prediction: &TracePrediction, simulated: Option<f64>) -> [String; 7] {
-    let whole = |value: f64| format!("{value:.0}");
-    let formula =
-        format!("{}{}", whole(prediction.per_s.value), interval(&prediction.per_s, &whole));
-    let simulated = simulated.map_or_else(|| "-".to_owned(), whole);
     let by = if prediction.is_full { "the servers, always busy" } else { "the window" };
     [
         when.to_owned(),
         prediction.case.outstanding.to_string(),
-        formula,
+        with_interval(&prediction.per_s, whole),
         whole(prediction.closed_per_s),
-        simulated,
+        or_dash(simulated.map(whole)),
         whole(prediction.saturation_per_s),
         by.to_owned(),
     ]
 }
 
 fn call(case: &TraceCase) -> String {
-    format!(
-        "{} of data, way {}, demand {} on one of {} servers",
-        scaled(case.kib * 1024.0),
-        span(case.way_us),
-        span(case.demand_us()),
-        case.servers
-    )
+    let (size, servers) = (scaled(case.kib * 1024.0), case.servers);
+    let [way, demand] = [case.way_us, case.demand_us()].map(span);
+    format!("{size} of data, way {way}, demand {demand} on one of {servers} servers")
 }

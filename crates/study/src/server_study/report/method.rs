@@ -5,30 +5,10 @@ use load::study::Drain;
 use crate::server_study::outcome::ServerStudy;
 
 pub(super) fn method(outcome: &ServerStudy) -> Vec<String> {
-    let mut paragraphs = vec![
-        probe(outcome),
-        sweep(outcome),
-        format!(
-            "The file of {} MiB was written once before and is overwritten in place, so that \
-              the steady state is measured and not the allocation of blocks. The storage's \
-              ceiling is measured in the same way.",
-            outcome.file_bytes >> 20
-        ),
-        format!(
-            "Change: before and after in alternation, {} times {:.0} ms each, with one pass over a \
-             file of the directory itself in between where there is one.",
-            outcome.plan.applications,
-            outcome.plan.application_time.as_millis_f64()
-        ),
-    ];
+    let mut paragraphs = vec![probe(outcome), sweep(outcome), file(outcome), change(outcome)];
     paragraphs.extend(PREDICTED.map(str::to_owned));
     if outcome.local.is_none() {
-        paragraphs.push(
-            "The server is not ours: whether it stalls while it commits or not is taken from the \
-             form of the model that has the smaller error, and its link's ceiling is the most \
-             that anything showed."
-                .to_owned(),
-        );
+        paragraphs.push(NOT_OURS.to_owned());
     }
     if let Some(emulator) = outcome.emulator {
         paragraphs.push(format!(
@@ -39,6 +19,28 @@ pub(super) fn method(outcome: &ServerStudy) -> Vec<String> {
     }
     paragraphs
 }
+
+fn file(outcome: &ServerStudy) -> String {
+    format!(
+        "The file of {} MiB was written once before and is overwritten in place, so that the \
+         steady state is measured and not the allocation of blocks. The storage's ceiling is \
+         measured in the same way.",
+        outcome.file_bytes >> 20
+    )
+}
+
+fn change(outcome: &ServerStudy) -> String {
+    format!(
+        "Change: before and after in alternation, {} times {:.0} ms each, with one pass over a \
+         file of the directory itself in between where there is one.",
+        outcome.plan.applications,
+        outcome.plan.application_time.as_millis_f64()
+    )
+}
+
+const NOT_OURS: &str = "The server is not ours: whether it stalls while it commits or not is taken \
+    from the form of the model that has the smaller error, and its link's ceiling is the most that \
+    anything showed.";
 
 fn probe(outcome: &ServerStudy) -> String {
     format!(

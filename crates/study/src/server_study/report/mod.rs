@@ -13,7 +13,7 @@ use report::{Fact, Headline, StudyReport};
 
 use super::logged::Logged;
 use super::outcome::ServerStudy;
-use crate::explain::{bytes, sentence};
+use crate::explain::bytes;
 
 /// The whole report.
 pub(crate) fn report(outcome: &ServerStudy, run: &Run) -> StudyReport {
@@ -69,8 +69,7 @@ pub(crate) fn environment(run: &Run) -> Vec<(String, String)> {
 fn headline(outcome: &ServerStudy) -> Headline {
     let explanation = &outcome.explanation;
     let choice = &explanation.choice;
-    let row = explanation.row(explanation.before);
-    let first = row.map(|row| sentence(row, explanation)).unwrap_or_default();
+    let first = explanation.first_sentence().unwrap_or_default();
     let after = explanation.after;
     let change = format!(
         "{} calls with {} outstanding{}",
@@ -78,7 +77,7 @@ fn headline(outcome: &ServerStudy) -> Headline {
         after.outstanding,
         if outcome.applied.is_some() { " on a server that does not stall" } else { "" },
     );
-    let gained = gained(plots::before_and_after(outcome).as_slice());
+    let gained = gained(outcome.sides());
     let gain = gain_sentence(&change, outcome.predicted_gain(), gained);
     let verdict = outcome.gain().sentence();
     let log = outcome.logged.as_ref().map(|log| format!(" {}", log.sentence()));
@@ -132,13 +131,12 @@ fn limited_by(outcome: &ServerStudy) -> String {
 }
 
 /// How many times the runs before those after have given.
-fn gained(before_and_after: &[&Measured]) -> Option<Estimate> {
-    let &[before, after] = before_and_after else { return None };
+fn gained([before, after]: [Option<&Measured>; 2]) -> Option<Estimate> {
     let sample = |measured: &Measured| {
         measured.median()?;
         records::sample(measured.mib_per_s.iter().copied())
     };
-    ratio(&sample(before)?, &sample(after)?)
+    ratio(&sample(before?)?, &sample(after?)?)
 }
 
 /// What was promised beside what came.
@@ -168,15 +166,12 @@ fn gain_sentence(change: &str, predicted: f64, gained: Option<Estimate>) -> Stri
 
 /// The configuration that the model recommends, beside the sweep's own best on that server, if that
 /// is better by more than its runs differ.
-fn recommended(after: Configuration, measured: &[Measured]) -> String {
+fn recommended<'a>(after: Configuration, measured: &'a [Measured]) -> String {
     let calls = format!("calls of {}", bytes(after.call_bytes));
-    let best = measured
-        .iter()
-        .filter(|one| one.configuration.subject == after.subject)
-        .filter_map(|one| Some((one, one.median()?, one.spread()?)))
-        .max_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
-    let own = measured.iter().find(|one| one.configuration == after);
-    let own = own.and_then(|own| Some((own, own.median()?, own.spread()?)));
+    let answered = |one: &'a Measured| Some((one, one.median()?, one.spread()?));
+    let on_it = measured.iter().filter(|one| one.configuration.subject == after.subject);
+    let best = on_it.filter_map(answered).max_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
+    let own = measured.iter().find(|one| one.configuration == after).and_then(answered);
     let better = best.zip(own).filter(|((_, _, best), (own, _, own_spread))| {
         // One run has no spread.
         own.mib_per_s.len() > 1 && best.0 > own_spread.1

@@ -1,8 +1,11 @@
 //! What a study's report draws.
 
-use client::transfer::Kind;
+use client::transfer::{Event, Kind};
 use load::study::{Configuration, Measured};
+use perf::model::transaction;
+use perf::series::Series;
 use perf::stats::Interval;
+use perf::units::Instant;
 use report::{
     Ceiling, Curve, CurvePoint, Cycle, Latency, LatencyPlot, Stall, Step, Term, ThroughputPlot,
     Transfer, TransferPlot,
@@ -20,21 +23,20 @@ pub(super) fn cycles(outcome: &ServerStudy) -> Vec<Cycle> {
     let explanation = &outcome.explanation;
     let ones = explanation.rows.iter().filter(|row| row.configuration.outstanding == 1);
     ones.map(|row| {
-        let cycle = row.prediction.cycle;
-        let term = |name: &str, us: f64| Term { name: name.to_owned(), us };
         let call_mib = f64::from(row.configuration.call_bytes) / f64::from(1 << 20);
         Cycle {
             name: outcome.name(row.configuration),
-            terms: vec![
-                term("2 T_prop", cycle.prop_us),
-                term("T_ser", cycle.ser_us),
-                term("T_op", cycle.op_us),
-                term("T_B", cycle.block_us),
-            ],
+            terms: terms(&row.prediction.cycle).into(),
             measured_us: row.measured_mib_per_s.map(|mib_per_s| call_mib / mib_per_s * 1e6),
         }
     })
     .collect()
+}
+
+fn terms(cycle: &transaction::Cycle) -> [Term; 4] {
+    let transaction::Cycle { prop_us, ser_us, op_us, block_us } = *cycle;
+    [("2 T_prop", prop_us), ("T_ser", ser_us), ("T_op", op_us), ("T_B", block_us)]
+        .map(|(name, us)| Term { name: name.to_owned(), us })
 }
 
 pub(super) fn throughput(outcome: &ServerStudy) -> Vec<ThroughputPlot> {
@@ -70,28 +72,13 @@ fn point(outcome: &ServerStudy, row: &explain::Row) -> CurvePoint {
 
 pub(super) fn steps(outcome: &ServerStudy) -> Vec<Step> {
     let explanation = &outcome.explanation;
-    let after = explanation.after;
+    let [from, to] = [explanation.before, explanation.after].map(|of| outcome.short_name(of));
     vec![Step {
-        change: format!(
-            "{} -> {}",
-            outcome.short_name(explanation.before),
-            outcome.short_name(after)
-        ),
+        change: format!("{from} -> {to}"),
         before_mib_s: outcome.before_mib_per_s(),
         predicted_mib_s: outcome.predicted_gain() * outcome.before_mib_per_s(),
         measured_mib_s: outcome.after_mib_per_s(),
     }]
-}
-
-/// What step 4 compared, or the same two of the sweep.
-pub(super) fn before_and_after(outcome: &ServerStudy) -> Vec<&Measured> {
-    match &outcome.applied {
-        Some((before, after)) => vec![before, after],
-        None => [outcome.explanation.before, outcome.explanation.after]
-            .into_iter()
-            .filter_map(|configuration| outcome.measured(configuration))
-            .collect(),
-    }
 }
 
 pub(super) fn transfers(outcome: &ServerStudy) -> Vec<TransferPlot> {
@@ -105,69 +92,49 @@ pub(super) fn transfers(outcome: &ServerStudy) -> Vec<TransferPlot> {
         outcome.measured(configuration)
     });
     vec![
-        plot("Before and after", before_and_after(outcome)),
+        plot("Before and after", outcome.sides().into_iter().flatten().collect()),
         plot("The same calls, on each server", windowed.collect()),
     ]
 }
 
 fn transfer(outcome: &ServerStudy, measured: &Measured) -> Transfer {
-    let started = measured.typical.started;
     let (transferred, _) = record::series(measured);
-    let points = transferred
-        .thinned(POINTS_MAX)
-        .points()
-        .iter()
-        .map(|point| (point.t_us as f64 / 1e3, point.value))
-        .collect();
-    Transfer {
-        name: outcome.name(measured.configuration),
-        points,
-        stalls: Some(stalls(measured, started)),
-    }
+    let (name, points) = (outcome.name(measured.configuration), over_ms(&transferred).collect());
+    Transfer { name, points, stalls: Some(stalls(measured, measured.typical.started)) }
+}
+
+/// So much of it as can be seen.
+fn over_ms(series: &Series) -> impl Iterator<Item = (f64, f64)> {
+    let points = series.thinned(POINTS_MAX).points().to_vec();
+    points.into_iter().map(|point| (point.t_us as f64 / 1e3, point.value))
 }
 
 /// The times in which a COMMIT was outstanding and no WRITE was answered.
-fn stalls(measured: &Measured, started: perf::units::Instant) -> Vec<Stall> {
-    let events = &measured.typical.events;
-    let commits = events.iter().filter(|event| event.kind == Kind::Commit);
-    let replies: Vec<perf::units::Instant> = events
-        .iter()
-        .filter(|event| event.kind == Kind::Write)
-        .map(|event| event.received)
-        .collect();
-    commits
-        .map(|commit| {
-            // Arrivals are in order: from the last reply before the COMMIT's end to that end.
-            let before = replies.partition_point(|received| *received <= commit.received);
-            let last = before.checked_sub(1).map_or(commit.sent, |at| replies[at]);
-            Stall {
-                start_ms: last.max(commit.sent).since(started).as_millis_f64(),
-                end_ms: commit.received.since(started).as_millis_f64(),
-                label: "COMMIT".to_owned(),
-            }
-        })
-        .filter(|stall| stall.end_ms > stall.start_ms)
-        .collect()
+fn stalls(measured: &Measured, started: Instant) -> Vec<Stall> {
+    let of = |kind| measured.typical.events.iter().filter(move |event| event.kind == kind);
+    let replies: Vec<Instant> = of(Kind::Write).map(|event| event.received).collect();
+    let stall = |commit: &Event| {
+        // Arrivals are in order: from the last reply before the COMMIT's end to that end.
+        let before = replies.partition_point(|received| *received <= commit.received);
+        let last = before.checked_sub(1).map_or(commit.sent, |at| replies[at]);
+        let start_ms = last.max(commit.sent).since(started).as_millis_f64();
+        let end_ms = commit.received.since(started).as_millis_f64();
+        Stall { start_ms, end_ms, label: "COMMIT".to_owned() }
+    };
+    of(Kind::Commit).map(stall).filter(|stall| stall.end_ms > stall.start_ms).collect()
 }
 
 pub(super) fn latency(outcome: &ServerStudy) -> Vec<LatencyPlot> {
+    let of = |measured: &Measured| {
+        let (_, response) = record::series(measured);
+        Latency {
+            name: outcome.name(measured.configuration),
+            calls: over_ms(&response).map(|(ms, us)| (ms, us / 1e3)).collect(),
+            histogram: record::histogram(measured),
+        }
+    };
     vec![LatencyPlot {
         title: "WRITE response times, before and after".to_owned(),
-        latencies: before_and_after(outcome)
-            .into_iter()
-            .map(|measured| {
-                let (_, response) = record::series(measured);
-                let points = response.thinned(POINTS_MAX);
-                Latency {
-                    name: outcome.name(measured.configuration),
-                    calls: points
-                        .points()
-                        .iter()
-                        .map(|point| (point.t_us as f64 / 1e3, point.value / 1e3))
-                        .collect(),
-                    histogram: record::histogram(measured),
-                }
-            })
-            .collect(),
+        latencies: outcome.sides().into_iter().flatten().map(of).collect(),
     }]
 }
