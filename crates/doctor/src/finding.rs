@@ -220,6 +220,22 @@ impl NoFinding {
     }
 }
 
+/// Nothing is judged where this holds.
+///
+/// # Errors
+/// It holds.
+pub fn not_applicable_if(holds: bool) -> Result<(), NoFinding> {
+    if holds { Err(NoFinding::NotApplicable) } else { Ok(()) }
+}
+
+/// All is well where this holds, by these numbers.
+///
+/// # Errors
+/// It holds.
+pub fn fine_if(holds: bool, numbers: &str) -> Result<(), NoFinding> {
+    if holds { Err(NoFinding::Fine(numbers.to_owned())) } else { Ok(()) }
+}
+
 impl From<Found> for Judged {
     fn from(found: Found) -> Self {
         Ok(found)

@@ -62,11 +62,9 @@ pub fn faster_service(on_way: f64, rtt_ms: f64, floor_ms: f64, times: f64) -> Ga
 fn rate(callers: f64, floor_ms: f64, demand_ms: f64) -> Option<f64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 4096")]
     let class = Class { callers: callers as u32, think_us: 0.0 };
-    let centers = vec![
-        Center::new("network", Kind::Delay, &[floor_ms * 1e3]),
-        Center::new("service", Kind::Queue, &[demand_ms * 1e3]),
-    ];
-    let solved = Network::new(vec![class], centers).ok()?.solve().ok()?;
+    let network = Center::new("network", Kind::Delay, &[floor_ms * 1e3]);
+    let service = Center::new("service", Kind::Queue, &[demand_ms * 1e3]);
+    let solved = Network::new(vec![class], vec![network, service]).ok()?.solve().ok()?;
     solved.throughput_per_s.first().copied().filter(|rate| *rate > 0.0)
 }
 

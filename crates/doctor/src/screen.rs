@@ -42,12 +42,20 @@ pub fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
 
 /// `/mnt/data: server:/export, NFS v3, 4 connections`.
 pub fn title(report: &Report) -> String {
-    let fact = |name: &str| {
-        let found = report.facts.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
-    };
+    let server = [report.fact("server").map(str::to_owned)].into_iter();
+    let kernel = [report.fact("kernel").map(|kernel| format!("Linux {kernel}"))];
+    let parts: Vec<String> = server.chain(of_kind(report)).chain(kernel).flatten().collect();
+    match parts.is_empty() {
+        true => report.name.clone(),
+        false => format!("{}: {}", report.name, parts.join(", ")),
+    }
+}
+
+/// What is said of a mount, or of a server.
+fn of_kind(report: &Report) -> Vec<Option<String>> {
+    let fact = |name: &str| report.fact(name);
     let several = || fact("connections").filter(|count| !matches!(*count, "0" | "1"));
-    let of_kind = match report.about {
+    match report.about {
         About::Mount => vec![
             fact("version").map(|version| format!("NFS v{version}")),
             several().map(|count| format!("{count} connections")),
@@ -58,13 +66,6 @@ pub fn title(report: &Report) -> String {
             fact("threads").map(|threads| format!("{threads} threads")),
         ],
         About::Host | About::Capture | About::Record => Vec::new(),
-    };
-    let server = [fact("server").map(str::to_owned)];
-    let kernel = [fact("kernel").map(|kernel| format!("Linux {kernel}"))];
-    let parts: Vec<String> = server.into_iter().chain(of_kind).chain(kernel).flatten().collect();
-    match parts.is_empty() {
-        true => report.name.clone(),
-        false => format!("{}: {}", report.name, parts.join(", ")),
     }
 }
 
@@ -95,8 +96,7 @@ fn short(report: &Report, has_colour: bool) -> String {
 
 fn whole(report: &Report, has_colour: bool) -> String {
     let mut out = Out::titled(report, has_colour);
-    let options = report.facts.iter().find(|(name, _)| name == "options");
-    out.line("options", options.map_or("", |(_, options)| options));
+    out.line("options", report.fact("options").unwrap_or_default());
     out.verdict(report);
     out.line("time", &shares(report));
     let weighs = |finding: &&Finding| finding.found.severity > Severity::Low;
@@ -241,24 +241,26 @@ impl Out {
 /// Words; a long list without blanks, as mount options are, at its commas.
 fn pieces(text: &str) -> Vec<String> {
     const LONG: usize = WIDTH - HEAD - 4;
-    let mut pieces = Vec::new();
-    for word in text.split_whitespace() {
-        if word.chars().count() <= LONG {
-            pieces.push(word.to_owned());
-            continue;
-        }
-        let mut piece = String::new();
-        for part in word.split_inclusive(',') {
-            let letters: Vec<char> = part.chars().collect();
-            for part in letters.chunks(LONG).map(String::from_iter) {
-                if !piece.is_empty() && piece.chars().count() + part.chars().count() > LONG {
-                    pieces.push(std::mem::take(&mut piece));
-                }
-                piece.push_str(&part);
+    let cut = |word: &str| match word.chars().count() <= LONG {
+        true => vec![word.to_owned()],
+        false => at_commas(word, LONG),
+    };
+    text.split_whitespace().flat_map(cut).collect()
+}
+
+/// A word in pieces of so many letters at most.
+fn at_commas(word: &str, long: usize) -> Vec<String> {
+    let (mut pieces, mut piece) = (Vec::new(), String::new());
+    for part in word.split_inclusive(',') {
+        let letters: Vec<char> = part.chars().collect();
+        for part in letters.chunks(long).map(String::from_iter) {
+            if !piece.is_empty() && piece.chars().count() + part.chars().count() > long {
+                pieces.push(std::mem::take(&mut piece));
             }
+            piece.push_str(&part);
         }
-        pieces.push(piece);
     }
+    pieces.push(piece);
     pieces
 }
 

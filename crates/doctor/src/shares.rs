@@ -66,15 +66,15 @@ pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
     let rest = total.rtt_ms - network.unwrap_or(0.0);
     let storage = storage.min(rest);
     let client = (all - total.rtt_ms).max(0.0);
-    let mut of_calls = vec![(Where::Layer(Layer::Client), client / all)];
-    match network {
+    let layer = |layer, ms: f64| (Where::Layer(layer), ms / all);
+    let way = match network {
         Some(network) => {
-            of_calls.push((Where::Layer(Layer::Network), network / all));
-            of_calls.push((Where::Layer(Layer::Server), (rest - storage) / all));
+            vec![layer(Layer::Network, network), layer(Layer::Server, rest - storage)]
         }
-        None => of_calls.push((Where::NetworkOrServer, (rest - storage) / all)),
-    }
-    of_calls.push((Where::Layer(Layer::Storage), storage / all));
+        None => vec![(Where::NetworkOrServer, (rest - storage) / all)],
+    };
+    let (client, storage) = ([layer(Layer::Client, client)], [layer(Layer::Storage, storage)]);
+    let of_calls = client.into_iter().chain(way).chain(storage).collect();
     let in_system = mount.rates.total.in_system_mean.filter(|_| !mount.is_lifetime());
     let application = in_system.map(|busy| (1.0 - busy).max(0.0));
     let call_ms = means.execute_ms.max(means.rtt_ms);

@@ -65,16 +65,17 @@ impl<'a> Mounted<'a> {
     }
 
     pub fn is_tcp(&self) -> bool {
-        match self.now.transports.first() {
-            Some(transport) => transport.kind == "tcp",
-            None => self.now.option("proto").is_some_and(|proto| proto.starts_with("tcp")),
-        }
+        self.is_over("tcp")
     }
 
     pub fn is_udp(&self) -> bool {
+        self.is_over("udp")
+    }
+
+    fn is_over(&self, protocol: &str) -> bool {
         match self.now.transports.first() {
-            Some(transport) => transport.kind == "udp",
-            None => self.now.option("proto").is_some_and(|proto| proto.starts_with("udp")),
+            Some(transport) => transport.kind == protocol,
+            None => self.now.option("proto").is_some_and(|proto| proto.starts_with(protocol)),
         }
     }
 
@@ -139,35 +140,39 @@ pub struct Means {
     pub execute_ms: f64,
 }
 
-impl Group {
+impl Means {
     /// A year: no call has waited so long. A larger mean is a clock that was turned back.
-    const MEAN_MS_MAX: f64 = 31_536_000_000.0;
+    const MAX_MS: f64 = 31_536_000_000.0;
 
+    fn of(one: &OperationRates) -> Option<Self> {
+        let (queue_ms, rtt_ms) = one.queue_ms_mean.zip(one.rtt_ms_mean)?;
+        let execute_ms = one.execute_ms_mean?;
+        let is_known = [queue_ms, rtt_ms, execute_ms].iter().all(|mean| *mean < Self::MAX_MS);
+        is_known.then_some(Self { queue_ms, rtt_ms, execute_ms })
+    }
+}
+
+impl Group {
     fn add(&mut self, one: &OperationRates) {
         self.calls += one.calls;
         self.retransmissions += one.retransmissions;
         self.major_timeouts += one.major_timeouts;
         self.sent_bytes = self.sent_bytes.saturating_add(one.sent_bytes);
         self.received_bytes = self.received_bytes.saturating_add(one.received_bytes);
-        let means = (one.queue_ms_mean, one.rtt_ms_mean, one.execute_ms_mean);
-        let (Some(queue), Some(rtt), Some(execute)) = means else { return };
-        if [queue, rtt, execute].iter().all(|mean| *mean < Self::MEAN_MS_MAX) {
-            let calls = one.calls as f64;
-            self.timed += one.calls;
-            self.queue_ms += queue * calls;
-            self.rtt_ms += rtt * calls;
-            self.execute_ms += execute.max(rtt) * calls;
-        }
+        let Some(Means { queue_ms, rtt_ms, execute_ms }) = Means::of(one) else { return };
+        let calls = one.calls as f64;
+        self.timed += one.calls;
+        self.queue_ms += queue_ms * calls;
+        self.rtt_ms += rtt_ms * calls;
+        self.execute_ms += execute_ms.max(rtt_ms) * calls;
     }
 
     /// None of no calls.
     pub fn means(&self) -> Option<Means> {
         let calls = Some(self.timed as f64).filter(|calls| *calls > 0.0)?;
-        Some(Means {
-            queue_ms: self.queue_ms / calls,
-            rtt_ms: self.rtt_ms / calls,
-            execute_ms: self.execute_ms / calls,
-        })
+        let [queue_ms, rtt_ms, execute_ms] =
+            [self.queue_ms, self.rtt_ms, self.execute_ms].map(|all_ms| all_ms / calls);
+        Some(Means { queue_ms, rtt_ms, execute_ms })
     }
 
     /// Its share of the calls of another.

@@ -9,7 +9,7 @@ mod mask;
 mod saved;
 mod servers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -224,22 +224,25 @@ const OF_BACKING: [&str; 3] = ["read_ahead_kb", "max_ratio", "min_ratio"];
 pub fn is_setting(path: &str) -> bool {
     let below = |folder: &str| path.strip_prefix(folder)?.split_once('/').map(|(_, name)| name);
     SETTINGS.contains(&path)
-        || below(DEVICES).is_some_and(|name| match name.strip_prefix("statistics/") {
-            Some(name) => OF_STATISTICS.contains(&name),
-            None => OF_DEVICE.contains(&name),
-        })
+        || below(DEVICES).is_some_and(is_of_device)
         || below(BACKINGS).is_some_and(|name| OF_BACKING.contains(&name))
+}
+
+fn is_of_device(name: &str) -> bool {
+    match name.strip_prefix("statistics/") {
+        Some(name) => OF_STATISTICS.contains(&name),
+        None => OF_DEVICE.contains(&name),
+    }
 }
 
 /// Whether a path ends with one that is known, wherever its root lies.
 pub fn is_known(path: &str) -> bool {
     let tails = path.char_indices().filter(|(_, one)| *one == '/').map(|(at, _)| at + 1);
-    [0].into_iter().chain(tails).any(|at| {
-        let tail = &path[at..];
-        COUNTERS.contains(&tail)
-            || [CONNECTIONS, SERVERS, SPACES, WAITS].contains(&tail)
-            || is_setting(tail)
-    })
+    let outputs = [CONNECTIONS, SERVERS, SPACES, WAITS];
+    [0].into_iter()
+        .chain(tails)
+        .map(|at| &path[at..])
+        .any(|tail| COUNTERS.contains(&tail) || outputs.contains(&tail) || is_setting(tail))
 }
 
 /// What may be taken of files that nobody knows by their names: outputs that somebody has kept are
@@ -268,9 +271,7 @@ pub fn live_settings(root: &Path) -> Files {
     let mut files = live(root, &SETTINGS);
     for (path, is_kept) in OF_MANY {
         if let Some(text) = files.text(path) {
-            let text = String::from_utf8_lossy(text).into_owned();
-            let kept: String =
-                text.lines().filter(|line| is_kept(line)).flat_map(|line| [line, "\n"]).collect();
+            let kept = lines(&String::from_utf8_lossy(text), is_kept);
             files.put(path, kept);
         }
     }
@@ -318,12 +319,10 @@ const OF_MANY: [(&str, IsKept); 2] = [
 /// `0:45` of each mount, the name of what it is read ahead by.
 fn backings(mountinfo: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(mountinfo);
-    let number = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
-    let mut found: Vec<String> = text.lines().filter_map(number).collect();
-    found.retain(|name| name.split(':').all(|part| part.parse::<u32>().is_ok()));
-    found.sort();
-    found.dedup();
-    found
+    let names = text.lines().filter_map(|line| line.split_whitespace().nth(2));
+    let is_number = |name: &&str| name.split(':').all(|part| part.parse::<u32>().is_ok());
+    let found: BTreeSet<&str> = names.filter(is_number).collect();
+    found.into_iter().map(str::to_owned).collect()
 }
 
 /// The connections of NFS among answers of sock_diag(7), for [`CONNECTIONS`]. Others are nobody's
@@ -359,16 +358,18 @@ pub fn live(root: &Path, paths: &[&str]) -> Files {
 /// The NFS mounts of mountstats, and /proc, which every host has: other mounts are nobody's
 /// business.
 fn nfs_only(mountstats: &[u8]) -> String {
-    let text = String::from_utf8_lossy(mountstats);
     let mut is_kept = false;
-    let kept = text.lines().filter(|line| {
+    lines(&String::from_utf8_lossy(mountstats), |line| {
         if line.contains(" with fstype ") {
             let is_nfs = line.contains(" with fstype nfs") && line.contains(" statvers=");
             is_kept = is_nfs || line.ends_with(" with fstype proc");
         }
         is_kept
-    });
-    kept.flat_map(|line| [line, "\n"]).collect()
+    })
+}
+
+fn lines(text: &str, mut is_kept: impl FnMut(&str) -> bool) -> String {
+    text.lines().filter(|line| is_kept(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The beginning of a file.

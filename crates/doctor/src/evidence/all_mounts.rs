@@ -39,21 +39,8 @@ const OTHERS: usize = 99;
 
 /// The mount; none where nothing was called.
 pub(super) fn mount(client: &Client) -> Option<Mount> {
-    let mut operations: Vec<Operation> = Vec::new();
-    for procedures in [&client.v2, &client.v3].into_iter().flatten() {
-        procedures.named().for_each(|(name, calls)| add(&mut operations, name, calls));
-    }
-    // Of version 4, and calls of other programs (MOUNT), or of versions that were not pasted.
-    let mut others = 0_u64;
-    for (at, calls) in client.v4.iter().flat_map(|v4| v4.calls.iter().enumerate()) {
-        match V4.iter().find(|(_, number, _)| *number == at) {
-            Some((name, ..)) => add(&mut operations, name, *calls),
-            None => others = others.saturating_add(*calls),
-        }
-    }
     let rpc = client.rpc.unwrap_or_default();
-    let named = operations.iter().fold(others, |sum, one| sum.saturating_add(one.calls));
-    add(&mut operations, "others", others.saturating_add(rpc.calls.saturating_sub(named)));
+    let mut operations = operations(client, rpc.calls);
     for one in &mut operations {
         one.transmissions = one.calls;
     }
@@ -74,6 +61,25 @@ pub(super) fn mount(client: &Client) -> Option<Mount> {
     })
 }
 
+/// Of all versions; the last are those that have no name here.
+fn operations(client: &Client, all_calls: u64) -> Vec<Operation> {
+    let mut operations: Vec<Operation> = Vec::new();
+    for procedures in [&client.v2, &client.v3].into_iter().flatten() {
+        procedures.named().for_each(|(name, calls)| add(&mut operations, name, calls));
+    }
+    // Of version 4, and calls of other programs (MOUNT), or of versions that were not pasted.
+    let mut others = 0_u64;
+    for (at, calls) in client.v4.iter().flat_map(|v4| v4.calls.iter().enumerate()) {
+        match V4.iter().find(|(_, number, _)| *number == at) {
+            Some((name, ..)) => add(&mut operations, name, *calls),
+            None => others = others.saturating_add(*calls),
+        }
+    }
+    let named = operations.iter().fold(others, |sum, one| sum.saturating_add(one.calls));
+    add(&mut operations, "others", others.saturating_add(all_calls.saturating_sub(named)));
+    operations
+}
+
 fn add(operations: &mut Vec<Operation>, name: &str, calls: u64) {
     let name = name.to_uppercase();
     match operations.iter_mut().find(|one| one.name == name) {
@@ -85,17 +91,17 @@ fn add(operations: &mut Vec<Operation>, name: &str, calls: u64) {
 /// What nfsstat has of version 4, in the order of the kernel's numbers.
 pub(super) fn v4_of(section: &Section) -> Procedures {
     let mut calls = vec![0_u64; OTHERS + 1];
-    for value in &section.values {
-        let is_it = |(name, _, other): &&(&str, usize, &str)| {
-            let is = |known: &str| value.name.eq_ignore_ascii_case(known);
-            is(name) || is(other)
-        };
-        let at = V4.iter().find(is_it).map_or(OTHERS, |(_, at, _)| *at);
-        if !value.name.eq_ignore_ascii_case("total") {
-            calls[at] = calls[at].saturating_add(value.count);
-        }
+    for value in section.values.iter().filter(|value| !value.name.eq_ignore_ascii_case("total")) {
+        let at = number_of(&value.name);
+        calls[at] = calls[at].saturating_add(value.count);
     }
     Procedures { version: Version::V4, calls }
+}
+
+fn number_of(name: &str) -> usize {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    let found = V4.iter().find(|(name, _, other)| is(name) || is(other));
+    found.map_or(OTHERS, |(_, at, _)| *at)
 }
 
 #[cfg(test)]

@@ -37,13 +37,7 @@ impl Evidence {
     /// knows is looked at for what it has in it.
     pub fn of(mut files: Files) -> Self {
         let mut evidence = Self { notes: std::mem::take(&mut files.notes), ..Self::default() };
-        let mut samples: Vec<(Sample, String)> = Vec::new();
-        for root in roots(&files) {
-            let reader = sample::Reader { files: &files, root: &root, evidence: &mut evidence };
-            samples.push((reader.sample(), root));
-        }
-        let by_time = |a: &Sample, b: &Sample| a.uptime_s.partial_cmp(&b.uptime_s);
-        samples.sort_by(|a, b| by_time(&a.0, &b.0).unwrap_or(Ordering::Equal));
+        let mut samples = evidence.samples(&files);
         if let Some((last, root)) = samples.pop() {
             evidence.last = last;
             evidence.set(&files, &root);
@@ -58,14 +52,22 @@ impl Evidence {
         evidence
     }
 
+    /// One of each root, in the order of time.
+    fn samples(&mut self, files: &Files) -> Vec<(Sample, String)> {
+        let sample =
+            |root: String| (sample::Reader { files, root: &root, evidence: self }.sample(), root);
+        let mut samples: Vec<(Sample, String)> = roots(files).into_iter().map(sample).collect();
+        let by_time = |a: &Sample, b: &Sample| a.uptime_s.partial_cmp(&b.uptime_s);
+        samples.sort_by(|a, b| by_time(&a.0, &b.0).unwrap_or(Ordering::Equal));
+        samples
+    }
+
     /// Seconds between the samples.
     pub fn between_s(&self) -> Option<f64> {
         let first = self.first.as_ref()?;
         let by_uptime = || Some(self.last.uptime_s? - first.uptime_s?);
-        let by_age = || {
-            let age = |sample: &Sample| sample.mounts.iter().filter_map(|mount| mount.age_s).max();
-            Some(age(&self.last)?.checked_sub(age(first)?)? as f64)
-        };
+        let age = |sample: &Sample| sample.mounts.iter().filter_map(|mount| mount.age_s).max();
+        let by_age = || Some(age(&self.last)?.checked_sub(age(first)?)? as f64);
         by_uptime().or_else(by_age).filter(|seconds| *seconds > 0.0)
     }
 
@@ -101,12 +103,10 @@ impl Evidence {
 
     /// The settings of one root.
     fn set(&mut self, files: &Files, root: &str) {
-        for (path, text) in files.all() {
-            if let Some(path) = path.strip_prefix(root).filter(|path| is_setting(path)) {
-                let text = String::from_utf8_lossy(text).into_owned();
-                self.used.push(format!("{root}{path}"));
-                self.settings.insert(path.to_owned(), text);
-            }
+        let below = files.all().filter_map(|(path, text)| Some((path.strip_prefix(root)?, text)));
+        for (path, text) in below.filter(|(path, _)| is_setting(path)) {
+            self.used.push(format!("{root}{path}"));
+            self.settings.insert(path.to_owned(), String::from_utf8_lossy(text).into_owned());
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod reports;
 
+use std::cmp::Ordering;
+
 use counters::rates::Span;
 
 use self::reports::{UNCOUNTED, of_listener, of_mount, of_server, of_the_host, uncounted};
@@ -81,14 +83,12 @@ pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
     let is_alone = count == 1;
     let mut with = || if is_alone { std::mem::take(&mut of_host) } else { Judgements::default() };
     let mut reports: Vec<Report> = Vec::new();
-    reports.extend(
-        mounts.iter().map(|mount| of_mount(&Case { mount: Some(mount), ..case }, mount, with())),
-    );
-    reports.extend(
-        server
-            .iter()
-            .map(|server| of_server(&Case { server: Some(server), ..case }, server, with())),
-    );
+    for mount in &mounts {
+        reports.push(of_mount(&Case { mount: Some(mount), ..case }, mount, with()));
+    }
+    if let Some(server) = &server {
+        reports.push(of_server(&Case { server: Some(server), ..case }, server, with()));
+    }
     reports.extend(listener.map(|program| of_listener(&case, program, with())));
     reports.extend(uncounted(evidence));
     let has_host = !of_host.findings.is_empty() || !of_host.fine.is_empty();
@@ -197,12 +197,13 @@ fn ordered(findings: Vec<Finding>) -> Vec<Finding> {
         below = below.into_iter().filter_map(|finding| placed(&mut above, finding)).collect();
     }
     above.append(&mut below);
-    above.sort_by(|a, b| {
-        let (a, b) = (&a.found, &b.found);
-        let by_gain = b.gain.middle().total_cmp(&a.gain.middle());
-        b.severity.cmp(&a.severity).then(by_gain).then(b.certainty.cmp(&a.certainty))
-    });
+    above.sort_by(|a, b| weightier(&a.found, &b.found));
     above
+}
+
+fn weightier(a: &Found, b: &Found) -> Ordering {
+    let by_gain = b.gain.middle().total_cmp(&a.gain.middle());
+    b.severity.cmp(&a.severity).then(by_gain).then(b.certainty.cmp(&a.certainty))
 }
 
 /// Puts a finding below the one that explains it; gives it back where there is none yet.
@@ -219,26 +220,26 @@ fn placed(above: &mut [Finding], finding: Finding) -> Option<Finding> {
 fn contradictions(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     let Some(mount) = case.mount else { return Vec::new() };
     let has = |name: &str| findings.iter().any(|finding| finding.rule.name == name);
-    let mut said = Vec::new();
-    let tcp = case.host.protocols.as_ref();
-    let lost = tcp.and_then(|all| all.of("Tcp", "RetransSegs").zip(all.of("Tcp", "OutSegs")));
-    if let Some((again, sent)) = lost.filter(|_| has("retransmissions") && mount.is_tcp())
-        && again.saturating_mul(10_000) < sent
-    {
-        said.push(format!(
-            "calls were retransmitted, but TCP lost {again} of {sent} segments: connections broke \
-             or the server was silent, the network did not lose"
-        ));
-    }
+    let lossless = lossless(case, mount).filter(|_| has("retransmissions"));
+    let slots = slots_are_free(mount).filter(|_| has("client-queue"));
+    lossless.into_iter().chain(slots).collect()
+}
+
+/// TCP has not lost what calls were retransmitted for.
+fn lossless(case: &Case<'_>, mount: &Mounted<'_>) -> Option<String> {
+    let tcp = case.host.protocols.as_ref().filter(|_| mount.is_tcp())?;
+    let (again, sent) = tcp.of("Tcp", "RetransSegs").zip(tcp.of("Tcp", "OutSegs"))?;
+    let why = "connections broke or the server was silent, the network did not lose";
+    let said = format!("calls were retransmitted, but TCP lost {again} of {sent} segments: {why}");
+    (again.saturating_mul(10_000) < sent).then_some(said)
+}
+
+/// No call waits for a slot.
+fn slots_are_free(mount: &Mounted<'_>) -> Option<String> {
+    const SAID: &str = "calls wait before they are sent, but not for a slot: for the socket, a \
+                        session's slot or memory";
     let backlog: f64 = mount.rates.transports.iter().filter_map(|one| one.backlog_mean).sum();
-    if has("client-queue") && !mount.now.transports.is_empty() && backlog < 0.5 {
-        said.push(
-            "calls wait before they are sent, but not for a slot: for the socket, a session's slot \
-             or memory"
-                .to_owned(),
-        );
-    }
-    said
+    (!mount.now.transports.is_empty() && backlog < 0.5).then(|| SAID.to_owned())
 }
 
 #[cfg(test)]

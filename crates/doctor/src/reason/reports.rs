@@ -7,9 +7,10 @@ use super::{Judgements, Report, contradictions, finding, finished, joined, judge
 use crate::case::Case;
 use crate::collect::OURS;
 use crate::evidence::{ALL_MOUNTS, Evidence};
-use crate::finding::{Certainty, Missing};
+use crate::finding::{Certainty, Found, Layer, Missing};
 use crate::rules::{
-    About, Captured, OurMounted, OurServed, Recorded, capture, our_mount, our_server, run_record,
+    About, Captured, OurMounted, OurServed, Recorded, Rule, capture, our_mount, our_server,
+    run_record,
 };
 use crate::shares;
 use crate::subject::{Mounted, Served};
@@ -126,36 +127,30 @@ pub(super) fn uncounted(evidence: &Evidence) -> Vec<Report> {
 
 /// Our own server, by its metrics.
 pub fn of_our_server(served: &OurServed, span: Span) -> Report {
-    let facts = [("server", format!("nfskit serve, metrics at {}", served.address))];
-    let mut report = Report {
-        is_lifetime: span.since == Since::Beginning,
-        span,
-        ..blank(About::Server, format!("nfskit serve ({})", served.address), &facts)
-    };
-    let mut said = Judgements::default();
-    if let Some((layer, found)) = our_server::found(served) {
-        said.findings.push(finding(our_server::rule(), layer, found));
-    }
-    report = finished(report, said, &our_server::well(served));
-    (report.certainty, report.shares) = (Certainty::Likely, our_server::shares(served));
-    report
+    let server = format!("nfskit serve, metrics at {}", served.address);
+    let report = of_ours(About::Server, format!("nfskit serve ({})", served.address), server, span);
+    let said = only(our_server::rule(), our_server::found(served));
+    let report = finished(report, said, &our_server::well(served));
+    Report { certainty: Certainty::Likely, shares: our_server::shares(served), ..report }
+}
+
+/// One of our programs, of which its metrics tell.
+fn of_ours(about: About, name: String, server: String, span: Span) -> Report {
+    let is_lifetime = span.since == Since::Beginning;
+    Report { is_lifetime, span, ..blank(about, name, &[("server", server)]) }
+}
+
+fn only(rule: &'static Rule, found: Option<(Layer, Found)>) -> Judgements {
+    let found = found.map(|(layer, found)| finding(rule, layer, found));
+    Judgements { findings: found.into_iter().collect(), ..Judgements::default() }
 }
 
 /// Our own mount, by its metrics.
 pub fn of_our_mount(mounted: &OurMounted, span: Span) -> Report {
-    let facts = [("server", mounted.source.clone())];
-    let mut report = Report {
-        is_lifetime: span.since == Since::Beginning,
-        span,
-        ..blank(About::Mount, mounted.point.clone(), &facts)
-    };
-    let mut said = Judgements::default();
-    if let Some((layer, found)) = our_mount::found(mounted) {
-        said.findings.push(finding(our_mount::rule(), layer, found));
-    }
-    report = finished(report, said, &our_mount::well(mounted));
-    report.shares = our_mount::shares(mounted);
-    report
+    let report = of_ours(About::Mount, mounted.point.clone(), mounted.source.clone(), span);
+    let said = only(our_mount::rule(), our_mount::found(mounted));
+    let report = finished(report, said, &our_mount::well(mounted));
+    Report { shares: our_mount::shares(mounted), ..report }
 }
 
 /// What a run record of ours has in it.
@@ -163,10 +158,7 @@ pub fn of_record(name: &str, recorded: &Recorded) -> Report {
     let facts = [("server", recorded.of.clone())];
     let mut report = Report { is_lifetime: false, ..blank(About::Record, name.to_owned(), &facts) };
     match run_record::found(recorded) {
-        Some((layer, found)) => {
-            (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
-            report.findings.push(finding(run_record::rule(), layer, found));
-        }
+        Some((layer, found)) => pass_on(&mut report, run_record::rule(), layer, found),
         None => {
             report.verdict = "it has no parts of a call's time in it".to_owned();
             let run = "nfskit study or nfskit probe, with --json FILE";
@@ -198,14 +190,18 @@ pub fn of_capture(name: &str, seconds: Option<f64>, seen: Result<&Captured, Stri
     };
     match seen {
         Ok(captured) => {
-            let found = capture::found(captured);
-            (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
             let layer = capture::layer(captured.suspect);
-            report.findings.push(finding(capture::rule(), layer, found));
+            pass_on(&mut report, capture::rule(), layer, capture::found(captured));
         }
         Err(why) => report.verdict = why,
     }
     report
+}
+
+/// What was found is the verdict.
+fn pass_on(report: &mut Report, rule: &'static Rule, layer: Layer, found: Found) {
+    (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
+    report.findings.push(finding(rule, layer, found));
 }
 
 fn blank(about: About, name: String, facts: &[(&str, String)]) -> Report {

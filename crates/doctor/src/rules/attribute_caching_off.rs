@@ -2,7 +2,7 @@
 
 use super::{About, LOOKS, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -53,9 +53,7 @@ fn offending(case: &Case<'_>) -> Vec<&'static str> {
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
     let options = offending(case);
-    if options.is_empty() {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(options.is_empty())?;
     let (looks, total) = (mount.group(&LOOKS), mount.total());
     let share = looks.time_share_of(&total);
     let severity = match share {

@@ -2,7 +2,7 @@
 
 use super::{About, LOOKS, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -39,9 +39,7 @@ fn judge(case: &Case<'_>) -> Judged {
         of_time.unwrap_or_default()
     );
     let is_little = time.is_some_and(|time| time <= case.limit(&RULE, "time_share"));
-    if share <= case.limit(&RULE, "share") || is_little {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share <= case.limit(&RULE, "share") || is_little, &numbers)?;
     let mut found = Found::new(
         &RULE,
         numbers,

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -36,9 +36,10 @@ fn judge(case: &Case<'_>) -> Judged {
         most.busy.min(1.0) * 100.0,
         most.wait_ms
     );
-    if most.busy < case.limit(&RULE, "busy") || most.wait_ms < case.limit(&RULE, "wait_ms") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(
+        most.busy < case.limit(&RULE, "busy") || most.wait_ms < case.limit(&RULE, "wait_ms"),
+        &numbers,
+    )?;
     let mean = used.iter().map(|disk| disk.busy).sum::<f64>() / used.len() as f64;
     let skew = most.busy / mean.max(f64::MIN_POSITIVE);
     let found = Found::new(&RULE, numbers, "iostat -x 1: which disks are idle, and what it writes");

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -27,9 +27,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     // Of a server there is another rule.
-    if case.evidence.last.server.is_some() {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(case.evidence.last.server.is_some())?;
     let host = case.host;
     let all = host.processors.filter(|_| !host.is_lifetime).ok_or(NoFinding::NotApplicable)?;
     let (idle, stolen) = (all.share(all.idle + all.io_wait), all.share(all.stolen));

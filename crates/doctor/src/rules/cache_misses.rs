@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,9 +30,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let (bytes, share) =
         mount.rates.bytes.zip(mount.rates.caches.read_share).ok_or(NoFinding::NotApplicable)?;
     let read = bytes.bytes.normal_read;
-    if (read as f64) < case.limit(&RULE, "bytes_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if((read as f64) < case.limit(&RULE, "bytes_min"))?;
     let numbers = format!("{:.0} % of the bytes that were read came from memory", share * 100.0);
     match share < case.limit(&RULE, "share") {
         true => Found::new(&RULE, numbers, "free -m: is there memory for what is read again?")

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if};
 use crate::limits::Threshold;
 use crate::model;
 use crate::subject::{Means, Mounted};
@@ -48,9 +48,7 @@ fn judge(case: &Case<'_>) -> Judged {
         || queue_ms > rtt_ms && queue_ms >= 1.0;
     let numbers =
         format!("a call waits {queue_ms:.1} ms in the client and {rtt_ms:.1} ms for its reply");
-    if !is_long {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(!is_long, &numbers)?;
     let what = format!(
         "calls wait in the client: {queue_ms:.1} of {execute_ms:.1} ms ({:.0} %) before they are \
          sent",

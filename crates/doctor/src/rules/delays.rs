@@ -4,7 +4,7 @@ use counters::mountstats::Event;
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -31,9 +31,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let (Some(delays), calls) = (delays, mount.rates.total.calls) else {
         return Err(NoFinding::NotApplicable);
     };
-    if delays as f64 <= case.limit(&RULE, "share") * (calls as f64).max(1.0) {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(delays as f64 <= case.limit(&RULE, "share") * (calls as f64).max(1.0))?;
     let what = format!("the server asked {delays} times in {calls} calls to come again later");
     Found::new(&RULE, what, "on the server: cat /proc/net/rpc/nfsd, and its log")
         .unpredicted("how long a delay takes is not counted")

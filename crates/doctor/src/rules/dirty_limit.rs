@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -43,20 +43,17 @@ fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
     let writes = mount.group(&["WRITE"]);
     let means = writes.means().ok_or(NoFinding::NotApplicable)?;
-    if (writes.calls as f64) < case.limit(&RULE, "writes_min")
-        || means.execute_ms < case.limit(&RULE, "write_ms")
-    {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(
+        (writes.calls as f64) < case.limit(&RULE, "writes_min")
+            || means.execute_ms < case.limit(&RULE, "write_ms"),
+    )?;
     let Some(limit) = limit_bytes(case) else {
         let what = format!("a WRITE takes {:.0} ms, and what may be kept back", means.execute_ms);
         return Err(NoFinding::missing(what, "sysctl vm.dirty_ratio vm.dirty_bytes; free"));
     };
     let rate = mount.rates.bytes.and_then(|bytes| bytes.server_write_bytes_per_s).unwrap_or(0.0);
     let seconds = limit / rate.max(1.0);
-    if rate > 0.0 && seconds < case.limit(&RULE, "limit_s") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(rate > 0.0 && seconds < case.limit(&RULE, "limit_s"))?;
     let what = format!(
         "{:.0} MB may be kept back, and a WRITE takes {:.1} s, {:.1} s of it before it is sent",
         limit / 1e6,

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -33,9 +33,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let of = if fullest.is_of_inodes { "of its inodes" } else { "of its room" };
     let numbers =
         format!("{} ({}) uses {:.0} % {of}", fullest.point, fullest.device, fullest.used * 100.0);
-    if fullest.used < case.limit(&RULE, "used") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(fullest.used < case.limit(&RULE, "used"), &numbers)?;
     let is_full = fullest.used >= case.limit(&RULE, "full");
     Found::new(&RULE, numbers, format!("make room below {}, or more of it", fullest.point))
         .of_settings()

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor::Floor;
 use crate::limits::Threshold;
 use crate::model;
@@ -41,9 +41,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let (floor, now_ms) = stands.ok_or(NoFinding::NotApplicable)?;
     let flow = Flow::of(mount);
     let queue_ms = now_ms - floor.ms;
-    if flow.bytes_per_s() * queue_ms / 1e3 < case.limit(&RULE, "bytes") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(flow.bytes_per_s() * queue_ms / 1e3 < case.limit(&RULE, "bytes"))?;
     let numbers = format!(
         "TCP's round trip is {now_ms:.1} ms and was {:.2} ms at least, at {:.1} MB/s",
         floor.ms,
@@ -51,17 +49,15 @@ fn judge(case: &Case<'_>) -> Judged {
     );
     let stands =
         queue_ms > case.limit(&RULE, "queue_ms") && now_ms > case.limit(&RULE, "times") * floor.ms;
-    if !stands {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(!stands, &numbers)?;
     // Packets that wait for a processor, or for a peer that does not read, wait as long.
     let idle = case.processors().ok().and_then(|all| all.share(all.idle + all.io_wait));
     let is_busy = idle.is_some_and(|idle| idle < case.limit(&RULE, "idle"));
     let peer = mount.connections.iter().filter_map(|one| one.peer_limited).fold(0.0, f64::max);
     let delivered = delivered(mount);
-    if is_busy || flow.has_room(case, delivered) || peer > case.limit(&RULE, "peer") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(
+        is_busy || flow.has_room(case, delivered) || peer > case.limit(&RULE, "peer"),
+    )?;
     let host = mount.host();
     let mut found = Found::new(
         &RULE,
@@ -109,13 +105,11 @@ impl Flow {
 
 /// Of a path that is twice as fast.
 fn gain(mount: &Mounted<'_>, floor: Floor) -> Gain {
-    let outstanding = mount.rates.total.outstanding_mean;
-    match mount.total().means().zip(outstanding) {
-        Some((means, outstanding)) => {
-            model::faster_service(outstanding, means.rtt_ms, floor.ms, 2.0)
-        }
-        None => Gain::unpredicted("there are no times of calls"),
-    }
+    let known = mount.total().means().zip(mount.rates.total.outstanding_mean);
+    let Some((means, outstanding)) = known else {
+        return Gain::unpredicted("there are no times of calls");
+    };
+    model::faster_service(outstanding, means.rtt_ms, floor.ms, 2.0)
 }
 
 /// The floor, and the round trip at the quieter one of the two samples.

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,9 +29,9 @@ fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount_now()?;
     let total = &mount.rates.total;
     let busy = total.in_system_mean.ok_or(NoFinding::NotApplicable)?;
-    if (total.calls as f64) < case.limit(&RULE, "calls_min") || busy >= case.limit(&RULE, "busy") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(
+        (total.calls as f64) < case.limit(&RULE, "calls_min") || busy >= case.limit(&RULE, "busy"),
+    )?;
     let what = format!(
         "in at least {:.0} % of the time no call was under way: nobody waited for this mount",
         (1.0 - busy) * 100.0

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -35,9 +35,7 @@ fn judge(case: &Case<'_>) -> Judged {
         server.rates.threads.filter(|threads| *threads > 0).ok_or(NoFinding::NotApplicable)?;
     let hours = server.rates.span.seconds.map_or(0.0, |seconds| seconds / 3600.0);
     let timed_out: u64 = server.rates.pools.iter().filter_map(|pool| pool.timed_out).sum();
-    if hours < case.limit(&RULE, "hours") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(hours < case.limit(&RULE, "hours"))?;
     let idle = timed_out as f64 / hours;
     let numbers =
         format!("{idle:.1} of {threads} threads were idle for an hour, in each of {hours:.0} h");

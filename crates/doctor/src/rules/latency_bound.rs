@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -45,9 +45,7 @@ fn judge(case: &Case<'_>) -> Judged {
         means.execute_ms,
         share * 100.0
     );
-    if share <= case.limit(&RULE, "share") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share <= case.limit(&RULE, "share"), &numbers)?;
     let is_far = floor.ms >= case.limit(&RULE, "floor_ms");
     let outstanding = mount.rates.total.outstanding_mean;
     let mut found = Found::new(

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -26,9 +26,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
     let total = mount.total();
     let timeouts = total.major_timeouts;
-    if timeouts as f64 <= case.limit(&RULE, "timeouts") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(timeouts as f64 <= case.limit(&RULE, "timeouts"))?;
     let what = format!("the server did not answer: {timeouts} major timeouts");
     let gives_up = mount.now.option("soft").is_some() || mount.now.option("softerr").is_some();
     let host = mount.host();

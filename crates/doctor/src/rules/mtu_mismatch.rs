@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -47,9 +47,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let is_jumbo = mtu >= case.limit(&RULE, "jumbo");
     let is_small = segment + 2.0 * HEADERS < mtu;
     let is_lossy = lost > case.limit(&RULE, "lost");
-    if !is_jumbo || !(is_small || is_lossy) {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(!is_jumbo || !(is_small || is_lossy), &numbers)?;
     let remedy = format!(
         "ping -M do -s {:.0} {} shows whether the path carries them; else ip link set {name} mtu \
          1500",

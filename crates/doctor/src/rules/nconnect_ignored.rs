@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
 
 pub(super) static RULE: Rule = Rule {
     name: "nconnect-ignored",
@@ -27,9 +27,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let wanted = mount.number("nconnect").filter(|_| is_known).ok_or(NoFinding::NotApplicable)?;
     let there_are = mount.now.transports.len();
     let numbers = format!("{there_are} connections of nconnect={wanted:.0}");
-    if there_are as f64 >= wanted {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(there_are as f64 >= wanted, &numbers)?;
     let others = case.evidence.last.mounts.iter();
     let of_server = others.filter(|other| other.device.starts_with(&format!("{}:", mount.host())));
     Found::new(

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -31,9 +31,9 @@ fn judge(case: &Case<'_>) -> Judged {
     let outstanding = sum(&|one| one.sends).saturating_sub(sum(&|one| one.receives));
     let received: u64 = mount.rates.transports.iter().filter_map(|one| one.receives).sum();
     let seconds = mount.rates.span.seconds.unwrap_or(0.0);
-    if outstanding == 0 || received > 0 || seconds < case.limit(&RULE, "seconds_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(
+        outstanding == 0 || received > 0 || seconds < case.limit(&RULE, "seconds_min"),
+    )?;
     let retransmitted: u64 = mount.now.operations.iter().map(|one| one.retransmissions()).sum();
     let (who, certainty) =
         who_waits(case, outstanding > retransmitted).ok_or(NoFinding::NotApplicable)?;

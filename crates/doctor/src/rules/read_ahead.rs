@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -44,9 +44,7 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let is_used = reads.calls as f64 >= case.limit(&RULE, "reads_min")
         && reads.time_share_of(&total) > case.limit(&RULE, "time_share");
-    if !is_used || rsize < case.limit(&RULE, "rsize") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(!is_used || rsize < case.limit(&RULE, "rsize"))?;
     let known = device(case).and_then(|device| {
         let path = format!("sys/class/bdi/{device}/read_ahead_kb");
         Some((case.evidence.number(&path)?, path))
@@ -59,9 +57,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let bytes = reads.received_bytes as f64 / reads.calls as f64;
     // Programs that read here and there, in small pieces, do not use what there is.
     let is_filled = bytes >= 0.4 * kib * 1024.0;
-    if kib > case.limit(&RULE, "kib") || kib * 1024.0 >= 2.0 * rsize || !is_filled {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(kib > case.limit(&RULE, "kib") || kib * 1024.0 >= 2.0 * rsize || !is_filled, &numbers)?;
     let fixed =
         case.cheapest_ms().map(|most| (case.floor().map_or(most / 2.0, |floor| floor.ms), most));
     let gain = match fixed {

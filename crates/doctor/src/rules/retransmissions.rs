@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::subject::Mounted;
 
@@ -42,18 +42,14 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
     let total = mount.total();
-    if (total.calls as f64) < case.limit(&RULE, "calls_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if((total.calls as f64) < case.limit(&RULE, "calls_min"))?;
     let (calls, again) = (total.calls, total.retransmissions);
     let share = again as f64 / calls as f64;
     let limit = if mount.is_udp() { "udp_share" } else { "tcp_share" };
     let numbers = format!("{again} of {calls} calls retransmitted ({:.2} %)", share * 100.0);
     // Calls under way when a sample was taken are sent, and not yet counted.
     let under_way = mount.rates.total.in_system_mean.unwrap_or(0.0).ceil();
-    if share <= case.limit(&RULE, limit) || (again as f64) <= under_way {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share <= case.limit(&RULE, limit) || (again as f64) <= under_way, &numbers)?;
     let late = bad_xids(mount);
     let is_slow = late.map(|late| late as f64 > case.limit(&RULE, "late_share") * again as f64);
     let is_high = share > case.limit(&RULE, "high_share");

@@ -4,7 +4,7 @@ use counters::host::disk::Disk;
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -63,9 +63,7 @@ fn judge(case: &Case<'_>) -> Judged {
         disk.name,
         share * 100.0
     );
-    if share < case.limit(&RULE, "busy") || wait_ms < case.limit(&RULE, "wait_ms") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share < case.limit(&RULE, "busy") || wait_ms < case.limit(&RULE, "wait_ms"), &numbers)?;
     let mut found = match skew(case, &used, share) {
         Some(skew) => Found::new(&RULE, numbers, SPREAD)
             .gain(Gain::faster("disk requests", (1.0, skew), "an even load"))

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -22,15 +22,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    if case.server.is_none() {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(case.server.is_none())?;
     let all = case.processors()?;
     let idle = all.share(all.idle + all.io_wait).ok_or(NoFinding::NotApplicable)?;
     let numbers = format!("the processors are busy {:.0} %", (1.0 - idle) * 100.0);
-    if idle >= case.limit(&RULE, "idle") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(idle >= case.limit(&RULE, "idle"), &numbers)?;
     let part = |part: u64| all.share(part).unwrap_or(0.0) * 100.0;
     // nfsd works in the kernel: what programs use is not the server's.
     let is_others = all.user > all.system.saturating_add(all.interrupts);

@@ -4,7 +4,7 @@ use counters::rates::server::PoolRates;
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::subject::Served;
 
@@ -56,15 +56,11 @@ fn judge(case: &Case<'_>) -> Judged {
         let what = "whether calls find an idle thread";
         return Err(NoFinding::missing(what, "cat /proc/fs/nfsd/pool_stats"));
     };
-    if (arrived as f64) < case.limit(&RULE, "arrived_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if((arrived as f64) < case.limit(&RULE, "arrived_min"))?;
     let share = waited as f64 / arrived as f64;
     let threads = server.rates.threads.unwrap_or(0);
     let numbers = format!("{:.1} % of the calls found no idle thread of {threads}", share * 100.0);
-    if share <= case.limit(&RULE, limit) {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share <= case.limit(&RULE, limit), &numbers)?;
     let more = (threads * 4).clamp(32, 1024);
     let found = Found::new(&RULE, numbers, format!("rpc.nfsd {more} (threads={more} in nfs.conf)"))
         .evidence(format!("{waited} of {arrived} messages"))

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -39,15 +39,11 @@ const CHANGES: [&str; 11] = [
 fn judge(case: &Case<'_>) -> Judged {
     let server = case.server()?;
     let all = server.all_calls();
-    if (all as f64) < case.limit(&RULE, "calls_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if((all as f64) < case.limit(&RULE, "calls_min"))?;
     let changes: u64 = CHANGES.iter().map(|name| server.calls(name)).sum();
     let share = changes as f64 / all as f64;
     let numbers = format!("{:.1} % of the calls change something", share * 100.0);
-    if share < case.limit(&RULE, "low_share") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share < case.limit(&RULE, "low_share"), &numbers)?;
     let is_async = case.evidence.setting("etc/exports").is_some_and(|text| {
         text.lines().any(|line| !line.starts_with('#') && line.contains("async"))
     });

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -33,17 +33,13 @@ const SLOTS: f64 = 64.0;
 fn judge(case: &Case<'_>) -> Judged {
     let (mount, _, means) = case.used(&RULE)?;
     let is_session = mount.now.version() == Some(4) && mount.now.option("vers") != Some("4.0");
-    if !is_session {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(!is_session)?;
     let setting = case.evidence.number("sys/module/nfs/parameters/max_session_slots");
     let slots = setting.unwrap_or(SLOTS);
     let known = mount.rates.transports.iter().filter_map(|one| one.outstanding_mean);
     let outstanding = known.reduce(|sum, one| sum + one).ok_or(NoFinding::NotApplicable)?;
     let numbers = format!("{outstanding:.1} calls outstanding of {slots:.0} slots of the session");
-    if outstanding < case.limit(&RULE, "share") * slots {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(outstanding < case.limit(&RULE, "share") * slots, &numbers)?;
     let floor_ms = case.floor_ms();
     Found::new(&RULE, numbers, format!(
         "echo options nfs max_session_slots={:.0} > /etc/modprobe.d/nfs.conf, then load it anew",

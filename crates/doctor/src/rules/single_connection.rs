@@ -2,7 +2,9 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Certainty, Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{
+    Certainty, Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if,
+};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -37,9 +39,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .filter(|mount| mount.is_tcp() && !mount.is_lifetime())
         .ok_or(NoFinding::NotApplicable)?;
     let has_others = mount.now.is_printed() && mount.number("nconnect").is_some();
-    if mount.now.transports.len() != 1 || has_others {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(mount.now.transports.len() != 1 || has_others)?;
     let total = &mount.rates.total;
     let both = total.sent_bytes_per_s.zip(total.received_bytes_per_s);
     let (Some((sent, received)), Some(outstanding)) = (both, total.outstanding_mean) else {
@@ -49,9 +49,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let numbers = format!("one connection carries {:.0} MB/s", rate / 1e6);
     let is_full =
         rate >= case.limit(&RULE, "bytes_per_s") && outstanding >= case.limit(&RULE, "outstanding");
-    if !is_full {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(!is_full, &numbers)?;
     Found::new(
         &RULE,
         format!("{numbers}, with {outstanding:.0} calls under way"),

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -37,14 +37,10 @@ fn judge(case: &Case<'_>) -> Judged {
     let slots = slots.ok_or(NoFinding::NotApplicable)? as f64;
     let numbers =
         format!("{backlog:.1} calls wait for a slot when one is sent, of at most {slots}");
-    if backlog <= case.limit(&RULE, "backlog") {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(backlog <= case.limit(&RULE, "backlog"), &numbers)?;
     let name = if mount.is_udp() { "udp_slot_table_entries" } else { "tcp_max_slot_table_entries" };
     let limit = case.evidence.number(&format!("proc/sys/sunrpc/{name}"));
-    if limit.is_some_and(|limit| slots < limit) {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(limit.is_some_and(|limit| slots < limit))?;
     let times = ((outstanding + backlog) / outstanding.max(1.0)).ceil().clamp(2.0, 8.0);
     let remedy = match mount.is_udp() {
         true => "mount again with proto=tcp,nconnect=4".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
@@ -57,18 +57,14 @@ fn judge(case: &Case<'_>) -> Judged {
     let (stable, total) = (mount.group(&names), mount.total());
     let times = stable.means().zip(case.cheapest_ms());
     let (means, cheap) = times.ok_or(NoFinding::NotApplicable)?;
-    if (stable.calls as f64) < case.limit(&RULE, "calls_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if((stable.calls as f64) < case.limit(&RULE, "calls_min"))?;
     let (share, ms) = (stable.time_share_of(&total), means.rtt_ms);
     let numbers = format!(
         "what must be stable takes {ms:.1} ms a call ({:.0} % of all time), the least {cheap:.2} \
          ms",
         share * 100.0
     );
-    if ms <= case.limit(&RULE, "ms") || ms <= case.limit(&RULE, "times") * cheap {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(ms <= case.limit(&RULE, "ms") || ms <= case.limit(&RULE, "times") * cheap, &numbers)?;
     let is_much = share > case.limit(&RULE, "share");
     Found::new(&RULE, numbers, remedy(mount, &stable))
         .severity(if is_much { Severity::High } else { Severity::Low })

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::floor;
 use crate::limits::Threshold;
 use crate::subject::Mounted;
@@ -54,9 +54,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let calls = mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0);
     let part = (cheap - ahead_ms(mount, calls)) / calls;
     let is_slow = part > case.limit(&RULE, "ms") && part > case.limit(&RULE, "times") * floor.ms;
-    if !is_slow {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(!is_slow, &numbers)?;
     let mut found = Found::new(&RULE, format!("{numbers}: the server lets calls wait"), REMEDY)
         .unpredicted("what is waited for is on the server");
     if let Some(now) = floor.now_ms.filter(|now| *now > 2.0 * floor.ms && *now > cheap / 2.0) {

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -35,15 +35,12 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let share = writes.time_share_of(&total);
     let bytes = writes.sent_bytes as f64 / writes.calls as f64;
-    if (writes.calls as f64) < case.limit(&RULE, "calls_min")
-        || share < case.limit(&RULE, "time_share")
-    {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(
+        (writes.calls as f64) < case.limit(&RULE, "calls_min")
+            || share < case.limit(&RULE, "time_share"),
+    )?;
     let numbers = format!("a WRITE carries {:.1} KiB of {:.0}", bytes / 1024.0, wsize / 1024.0);
-    if bytes >= case.limit(&RULE, "bytes") || bytes * 4.0 > wsize {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(bytes >= case.limit(&RULE, "bytes") || bytes * 4.0 > wsize, &numbers)?;
     let gain = match case.cheapest_ms() {
         Some(cheap) => {
             model::larger_transfers(means.rtt_ms, bytes, wsize.min(262_144.0), (cheap * 0.7, cheap))

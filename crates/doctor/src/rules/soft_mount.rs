@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, Severity, not_applicable_if};
 
 pub(super) static RULE: Rule = Rule {
     name: "soft-mount",
@@ -23,9 +23,7 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
     let is_soft = mount.now.option("soft").is_some();
-    if !is_soft || mount.now.option("ro").is_some() {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(!is_soft || mount.now.option("ro").is_some())?;
     let writes = mount.group(&["WRITE"]).calls;
     let what = "the mount is soft: what a server does not answer in time is an error (EIO)";
     Found::new(&RULE, what, "mount again with hard")

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -25,9 +25,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
-    if mount.now.option("sync").is_none() || mount.now.option("noac").is_some() {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(mount.now.option("sync").is_none() || mount.now.option("noac").is_some())?;
     let (writes, total) = (mount.group(&["WRITE"]), mount.total());
     let share = writes.time_share_of(&total);
     let what =

@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -48,15 +48,11 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let of = |name| protocols.of("Tcp", name);
     let (again, sent) = of("RetransSegs").zip(of("OutSegs")).ok_or(NoFinding::NotApplicable)?;
-    if (sent as f64) < case.limit(&RULE, "segments_min") {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if((sent as f64) < case.limit(&RULE, "segments_min"))?;
     let share = again as f64 / sent as f64;
     let numbers = format!("{again} of {sent} TCP segments retransmitted ({:.2} %)", share * 100.0);
     let is_chance = (again as f64) < case.limit(&RULE, "events_min");
-    if share <= case.limit(&RULE, "share") || is_chance {
-        return Err(NoFinding::Fine(numbers));
-    }
+    fine_if(share <= case.limit(&RULE, "share") || is_chance, &numbers)?;
     let is_high = share > case.limit(&RULE, "high_share");
     let found = Found::new(&RULE, numbers, "ip -s link; ethtool -S DEVICE; then the switch")
         .severity(if is_high { Severity::High } else { Severity::Medium })

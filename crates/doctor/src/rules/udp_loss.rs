@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use crate::finding::{Found, Judged, Layer, Severity, not_applicable_if};
 use crate::limits::Threshold;
 use crate::subject::Served;
 
@@ -47,9 +47,9 @@ fn judge(case: &Case<'_>) -> Judged {
         .iter()
         .any(|mount| mount.transports.iter().any(|transport| transport.kind == "udp"));
     let is_used = is_mounted || comes_to_server;
-    if lost == 0 || lost as f64 <= case.limit(&RULE, "share") * (came.max(lost) as f64) {
-        return Err(NoFinding::NotApplicable);
-    }
+    not_applicable_if(
+        lost == 0 || lost as f64 <= case.limit(&RULE, "share") * (came.max(lost) as f64),
+    )?;
     let what = format!("{lost} datagrams lost in this host, of {came} that came");
     Found::new(&RULE, what, "mount with proto=tcp; else sysctl -w net.core.rmem_max=8388608")
         .severity(if is_used { Severity::High } else { Severity::Low })
