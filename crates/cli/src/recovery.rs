@@ -1,8 +1,11 @@
 //! The recovery of a write log in words: `nfskit serve` does it at its start, `nfskit log` without
 //! a server.
 
-use harness::output;
-use server::store::dir::write_log::{Lost, Progress, Recovered, Stage};
+use std::path::Path;
+
+use harness::{output, shell};
+use perf::words::counted;
+use server::store::dir::write_log::{Lost, Named, Progress, Recovered, Replaced, Stage};
 
 /// How far the recovery of a long log has come.
 pub(crate) fn progress(progress: Progress) {
@@ -14,16 +17,17 @@ pub(crate) fn progress(progress: Progress) {
     output::say(format!("write log: {} of {} MiB {what}", done_bytes >> 20, all_bytes >> 20));
 }
 
-/// What was done with what a log held.
-pub(crate) fn summary(recovered: &Recovered) -> String {
+/// What was done with what a log held; `dir` has its files.
+pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
     let Recovered { files, was_running, lost, .. } = recovered;
     let lost = lost.as_ref().map_or_else(String::new, losses);
-    match (files, was_running) {
+    match (*files, was_running) {
         (0, _) => lost + "the write log held nothing that was not in its place",
         (files, true) => {
-            format!("{lost}{files} files of the write log synced: the machine was not switched off")
+            let files = counted(files, "file");
+            format!("{lost}{files} of the write log synced: the machine was not switched off")
         }
-        (_, false) => lost + &replayed(recovered),
+        (_, false) => lost + &replayed(recovered, dir),
     }
 }
 
@@ -31,22 +35,84 @@ fn losses(lost: &Lost) -> String {
     match lost {
         Lost { frames: 0, .. } => "the write log was damaged where nobody needs it; ".to_owned(),
         Lost { frames, first } => {
-            format!("LOST of the damaged write log: {frames} frames, from number {first} on; ")
+            let frames = counted(*frames, "frame");
+            format!("LOST of the damaged write log: {frames}, from number {first} on; ")
         }
     }
 }
 
-fn replayed(recovered: &Recovered) -> String {
-    let Recovered { files, records, bytes, gone, changed, .. } = recovered;
-    let mut text = format!("{records} stable writes of {bytes} bytes to {files} files done again");
-    if *gone > 0 {
-        text += &format!(", of which {gone} files are gone");
+fn replayed(recovered: &Recovered, dir: &Path) -> String {
+    let Recovered { files, records, bytes, gone, changed, replaced, .. } = recovered;
+    let [writes, files] =
+        [(*records, "stable write"), (*files, "file")].map(|(n, of)| counted(n, of));
+    let mut text = format!("{writes} of {bytes} bytes to {files} done again");
+    match gone {
+        0 => {}
+        1 => text += ", of which 1 is gone",
+        gone => text += &format!(", of which {gone} are gone"),
     }
     if *changed > 0 {
+        let changed = counted(*changed, "file");
         text += &format!(
-            "; {changed} files had been changed after their last stable write: by UNSTABLE \
-             writes, or by programs here, whose bytes may be overwritten"
+            "; {changed} had been changed after the last stable write, by UNSTABLE writes or by \
+             programs here"
         );
+        text += &match replaced.files {
+            0 => ", and had the bytes of the stable writes".to_owned(),
+            _ => overwritten(replaced, dir),
+        };
     }
     text
+}
+
+/// Files whose bytes may have been a program's.
+fn overwritten(replaced: &Replaced, dir: &Path) -> String {
+    let named: Vec<_> = replaced.named.iter().map(|named| place(named, dir)).collect();
+    let more = replaced.files - named.len() as u64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let files = counted(replaced.files, "file");
+    format!(
+        "; OVERWRITTEN were other bytes in {files}, perhaps those of programs: {}{more}",
+        named.join(", ")
+    )
+}
+
+fn place(named: &Named, dir: &Path) -> String {
+    match &named.path {
+        Some(path) => shell::quoted(dir.join(path)),
+        None => format!("find {} -xdev -inum {}", shell::quoted(dir), named.inode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replayed(replaced: Replaced) -> String {
+        let changed = if replaced.files > 0 { replaced.files } else { 1 };
+        let recovered = Recovered {
+            files: 20,
+            records: 1,
+            bytes: 5,
+            changed,
+            replaced,
+            ..Recovered::default()
+        };
+        summary(&recovered, Path::new("/srv/a b"))
+    }
+
+    #[test]
+    fn files_that_may_have_lost_the_bytes_of_programs_are_named() {
+        let text = replayed(Replaced::default());
+        assert!(
+            text.contains("1 stable write of 5 bytes to 20 files done again; 1 file had"),
+            "{text}"
+        );
+        assert!(text.ends_with("and had the bytes of the stable writes"), "{text}");
+        let named =
+            vec![Named { inode: 7, path: Some("of/one".into()) }, Named { inode: 8, path: None }];
+        let text = replayed(Replaced { files: 3, named });
+        let files = r#"3 files, perhaps those of programs: '/srv/a b/of/one', find '/srv/a b' -xdev -inum 8 and 1 more"#;
+        assert!(text.ends_with(files), "{text}");
+    }
 }

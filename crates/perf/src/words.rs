@@ -1,7 +1,15 @@
 //! How times, sizes and rates are written, wherever they are requested: in options, topologies,
-//! emulated links, disks, and changes to predict. One reader of each.
+//! emulated links, disks, and changes to predict. One reader of each. And how things are counted.
+
+use std::fmt;
 
 use crate::units::Nanos;
+
+/// `1 file`, `2 files`: of words whose plural has an s.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    let s = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
 
 /// What a time is, for messages and help.
 pub const TIME_FORM: &str = "a number and ns, us, ms, s, m (minutes) or h, or seconds without a \

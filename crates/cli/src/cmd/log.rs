@@ -4,6 +4,7 @@ use harness::exit::Failure;
 use harness::output;
 use harness::served;
 use harness::served::CommitMode;
+use perf::words::counted;
 use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
 
@@ -118,7 +119,7 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
     let store = served::open(dir, &options).map_err(|why| {
         cannot_open(why.replacen("cannot serve", "nothing is brought to its place in", 1))
     })?;
-    let recovered = store.recovered().unwrap_or_default();
+    let recovered = store.recovered().cloned().unwrap_or_default();
     Ok((store, recovered))
 }
 
@@ -126,7 +127,7 @@ fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
     let (_, recovered) = replayed(place)?;
     output::print(&format!(
         "{}; {} keeps its log\n",
-        recovery::summary(&recovered),
+        recovery::summary(&recovered, &place.dir),
         place.dir.display()
     ))
 }
@@ -137,7 +138,10 @@ fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
     let dir = place.dir.display();
-    output::print(&format!("{}; {dir} needs no log any more\n", recovery::summary(&recovered)))
+    output::print(&format!(
+        "{}; {dir} needs no log any more\n",
+        recovery::summary(&recovered, &place.dir)
+    ))
 }
 
 fn summary(found: &Inspection) -> String {
@@ -151,14 +155,14 @@ fn summary(found: &Inspection) -> String {
     let logs = if found.logs == 1 { String::new() } else { format!(" in {} logs", found.logs) };
     format!(
         "id       {id}\nsize     {} bytes{logs}\nframes   {} of {} bytes, the last is number {}\n\
-         needed   {} stable writes of {} bytes to {} files\nserver   {end}{doubts}\n",
+         needed   {} of {} bytes to {}\nserver   {end}{doubts}\n",
         found.size_bytes,
         found.frames,
         found.frames_bytes,
         found.sequence,
-        found.records,
+        counted(found.records, "stable write"),
         found.bytes,
-        found.files,
+        counted(found.files, "file"),
     )
 }
 

@@ -86,14 +86,14 @@ fn a_log_outlives_its_server_and_its_directory_waits_for_it() {
     places.refused(&[]).complains(3, &["--write-log", "data.wal"]);
     let inspected = places.command("inspect");
     assert_eq!(inspected.code, Some(0), "{inspected:?}");
-    assert!(inspected.stdout.contains("1 stable writes of 24 bytes to 1 files"), "{inspected:?}");
+    assert!(inspected.stdout.contains("1 stable write of 24 bytes to 1 file"), "{inspected:?}");
     assert!(inspected.stdout.contains("did not end in order"), "{inspected:?}");
     assert_eq!(places.command("verify").code, Some(0));
 
     let served = places.with_log();
     served
         .program
-        .wait_for(|banner| banner.contains("1 files of the write log synced").then_some(()));
+        .wait_for(|banner| banner.contains("1 file of the write log synced").then_some(()));
     let mut client = Connection::to(&served);
     let file = client.creates(b"another");
     client.writes(file, b"1");
@@ -280,7 +280,7 @@ fn a_damaged_log_is_salvaged_when_that_is_what_was_asked_for() {
     assert!(fs::read(&log).unwrap() == damaged, "nothing was overwritten");
     let salvaged = replay(&["--salvage"]);
     assert_eq!(salvaged.code, Some(0), "{salvaged:?}");
-    assert!(salvaged.stdout.contains("LOST of the damaged write log: 1 frames"), "{salvaged:?}");
+    assert!(salvaged.stdout.contains("LOST of the damaged write log: 1 frame"), "{salvaged:?}");
     // It lay before the end, which somebody has cut off.
     let mut whole = fs::read(&log).unwrap();
     let len = whole.len();

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use client::url::Version;
@@ -14,7 +15,7 @@ use harness::shell;
 use net::shape::calibration::Calibration;
 use perf::model::write_log::LogDevice;
 use server::store::dir::DirStore;
-use server::store::dir::write_log::{Latencies, Recovered};
+use server::store::dir::write_log::Latencies;
 use server::types::Caller;
 use server::{Exports, Squash};
 
@@ -36,7 +37,7 @@ pub(super) struct Banner<'a> {
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
-    recovered: Option<(Recovered, Vec<Latencies>)>,
+    recovered: Option<(String, Vec<Latencies>)>,
     write_back: Option<String>,
     warnings: Vec<String>,
 }
@@ -77,7 +78,9 @@ impl<'a> Banner<'a> {
     /// What its write log held, and what its device takes.
     pub(super) fn recovers(&mut self, store: &DirStore) {
         let latencies = store.log_latencies();
-        self.recovered = store.recovered().map(|recovered| (recovered, latencies.to_vec()));
+        let dir = self.specs.first().map_or_else(|| Path::new(""), |spec| &spec.path);
+        let done = store.recovered().map(|recovered| recovery::summary(recovered, dir));
+        self.recovered = done.map(|done| (done, latencies.to_vec()));
         if latencies.iter().any(Latencies::is_log_slow) {
             self.warns(
                 "a write of the log takes no less than a sync of the directory's disk: only writes \
@@ -267,8 +270,7 @@ impl Banner<'_> {
 
     /// The write log: what was replayed from it, and its latencies.
     fn write_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((recovered, latencies)) = &self.recovered {
-            let done = recovery::summary(recovered);
+        if let Some((done, latencies)) = &self.recovered {
             let logs: Vec<_> =
                 self.args.write_log.iter().map(|log| log.display().to_string()).collect();
             let (logs, it) = (logs.join(" and "), if logs.len() == 1 { "it" } else { "them" });

@@ -348,8 +348,8 @@ impl DirStore {
     }
 
     /// What its write log held when it was opened.
-    pub fn recovered(&self) -> Option<Recovered> {
-        self.tree.log.as_ref().map(|log| log.recovered)
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.tree.log.as_ref().map(|log| &log.recovered)
     }
 
     /// What the device of each of its write logs and that of the directory took for a sync when it

@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::marker::Marker;
+use super::overtaken::{Overtaken, Replaced};
 use super::set::LogFiles;
 use super::{LogError, WriteLog, replies, stamp};
 use crate::store::dir::handles;
@@ -31,7 +32,7 @@ use crate::store::dir::stat::Stat;
 use crate::store::dir::sys;
 
 /// What was found and done at the start.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Recovered {
     /// Files that had records, and what was written to them again.
     pub files: u64,
@@ -42,6 +43,8 @@ pub struct Recovered {
     /// Those that were changed after their last logged WRITE: by UNSTABLE WRITEs that were not
     /// committed, or by programs on the server.
     pub changed: u64,
+    /// Of these, the ones that had other bytes where WRITEs were done again.
+    pub replaced: Replaced,
     /// The machine had not been switched off: files were synced, and nothing was written.
     pub was_running: bool,
     /// The log was damaged, and this of it is given up.
@@ -110,6 +113,8 @@ struct Target {
     /// What it is to be in the end.
     modified: Stamp,
     accessed: Option<Stamp>,
+    /// Its bytes before, if it is newer than its records.
+    newer_bytes: Option<u64>,
 }
 
 const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
@@ -149,6 +154,7 @@ pub(super) fn recover(
             if Marker::replays_since(root).is_none() {
                 Marker::replays(root, now()).map_err(Stop::System)?;
             }
+            let overtaken = overtaken(&targets, &plan, logs, &found)?;
             plan.run(logs, &logs.set, &found, |record| {
                 let Some(target) = targets.get(&record.key) else { return Ok(()) };
                 let stop = |errno| Stop::File { key: record.key, errno };
@@ -160,6 +166,8 @@ pub(super) fn recover(
                 writing.at(recovered.bytes);
                 Ok::<_, Stop>(())
             })?;
+            let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
+            recovered.replaced = replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
         }
         finish(&targets, &plan, was_running)
     });
@@ -183,6 +191,28 @@ pub(super) fn recover(
     Ok((found, recovered, replies))
 }
 
+/// Looks at the files that are newer than their records, before anything is written to them.
+fn overtaken(
+    targets: &BTreeMap<Key, Target>,
+    plan: &Plan,
+    logs: &LogFiles,
+    found: &Found,
+) -> Result<Overtaken, Stop> {
+    let newer = |(&key, target): (&Key, &Target)| Some((key, target.newer_bytes?));
+    let mut overtaken = Overtaken::new(targets.iter().filter_map(newer));
+    if !overtaken.is_empty() {
+        plan.run(logs, &logs.set, found, |record| {
+            if let Op::Data { offset, data, .. } = record.op {
+                overtaken.writes(&record.key, offset, data.len());
+            }
+            Ok::<_, Stop>(())
+        })?;
+        let outcome = overtaken.look(|key| Some(&targets.get(key)?.fd));
+        outcome.map_err(|(key, errno)| Stop::File { key, errno })?;
+    }
+    Ok(overtaken)
+}
+
 /// At most as many as may have records at a time.
 fn open_all(
     root: &OwnedFd,
@@ -197,7 +227,7 @@ fn open_all(
         match open(root, &key, recovered.was_running) {
             Ok((fd, stat)) => {
                 let target = Target::new(fd, &stat, needed, replays_since);
-                recovered.changed += u64::from(target.changed > needed.changed);
+                recovered.changed += u64::from(target.newer_bytes.is_some());
                 targets.insert(key, target);
             }
             Err(Errno::STALE) => recovered.gone += 1,
@@ -234,7 +264,8 @@ impl Target {
             (true, false) => needed.modified.max(modified),
         };
         let accessed = needed.accessed.filter(|_| !is_newer);
-        Self { fd, changed, modified, accessed }
+        let newer_bytes = is_newer.then(|| stat.size());
+        Self { fd, changed, modified, accessed, newer_bytes }
     }
 
     fn again(&self, op: &Op<'_>) -> Result<(), Errno> {
