@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use super::beneath::Component;
 use super::errno::status;
 use super::objects::Object;
+use super::proc::ProcFds;
 use super::stat::Stat;
 use super::tree::{Child, Touched, Tree, wcc};
 use super::write_log::file_id;
@@ -33,6 +34,11 @@ use crate::types::{
 
 /// Removed files from this size on are let go of on a thread: freeing their blocks takes time.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
+
+/// Linux has 12 bits for the first number of a device, and 20 for the second; mknod(2) takes others
+/// for those that their last bits are.
+const MAJOR_MAX: u32 = (1 << 12) - 1;
+const MINOR_MAX: u32 = (1 << 20) - 1;
 
 impl Tree {
     /// Not of `..`, which is [`Tree::lookup_above`].
@@ -141,7 +147,9 @@ impl Tree {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o777) & 0o7777);
+            let spare = self.spare_descriptor(dir)?;
             rustix::fs::mkdirat(dir.path(), name.as_bytes(), mode).map_err(status)?;
+            drop(spare);
             self.made_node(caller, dir, name, FileKind::Directory, attrs)
         })
     }
@@ -156,7 +164,9 @@ impl Tree {
     ) -> Changed<(Node, Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
+            let spare = self.spare_descriptor(dir)?;
             rustix::fs::symlinkat(target, dir.path(), name.as_bytes()).map_err(status)?;
+            drop(spare);
             // Linux knows no mode of a symbolic link; clients send one all the same.
             let attrs = SetAttr { mode: None, size: None, ..*attrs };
             self.made_node(caller, dir, name, FileKind::Symlink, &attrs)
@@ -183,13 +193,24 @@ impl Tree {
                 Special::Fifo => (FileType::Fifo, FileKind::Fifo, (0, 0)),
                 Special::Socket => (FileType::Socket, FileKind::Socket, (0, 0)),
             };
+            if major > MAJOR_MAX || minor > MINOR_MAX {
+                return Err(Status::Invalid);
+            }
             let device = rustix::fs::makedev(major, minor);
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
             let name_bytes = name.as_bytes();
+            let spare = self.spare_descriptor(dir)?;
             rustix::fs::mknodat(dir.path(), name_bytes, file_type, mode, device).map_err(status)?;
+            drop(spare);
             let attrs = SetAttr { size: None, ..*attrs };
             self.made_node(caller, dir, name, kind, &attrs)
         })
+    }
+
+    /// What is made can be opened afterwards only if a descriptor is left: without one nothing is
+    /// made, and the call can be made again.
+    fn spare_descriptor(&self, dir: &Object) -> Result<OwnedFd, Status> {
+        self.with_room(|| rustix::io::fcntl_dupfd_cloexec(dir.path(), 0).map_err(status))
     }
 
     /// The file that was just made and is open at `fd` for reading and writing. It is not looked
@@ -220,7 +241,7 @@ impl Tree {
     ) -> Result<(Node, Touched), Status> {
         let fd = self.open_child(dir, name)?;
         let stat = Stat::of(&fd).map_err(status)?;
-        let is_complete = missing_attrs(&stat, attrs) == SetAttr::default();
+        let is_complete = missing_attrs(dir, &stat, attrs) == SetAttr::default();
         if stat.kind() != kind || !is_complete && !self.is_new(dir, &fd, &stat)? {
             return Err(Status::Exists);
         }
@@ -269,7 +290,7 @@ impl Tree {
         stat: &Stat,
         attrs: &SetAttr,
     ) -> Result<(Node, Touched), Status> {
-        let missing = missing_attrs(stat, attrs);
+        let missing = missing_attrs(dir, stat, attrs);
         if missing == SetAttr::default() {
             let node = Node { handle: object.handle, attr: stat.attr() };
             return Ok((node, Touched([Some(Arc::clone(dir)), None])));
@@ -482,17 +503,24 @@ fn node_and(object: &Arc<Object>, dir: &Arc<Object>) -> Result<(Node, Touched), 
     Ok((node, Touched([Some(Arc::clone(object)), Some(Arc::clone(dir))])))
 }
 
-/// What is still to be set on something new. Its mode went through the process's umask, and a
-/// directory may have got the set-group-id bit from the one above, which it keeps.
-fn missing_attrs(stat: &Stat, wanted: &SetAttr) -> SetAttr {
+/// What is still to be set on something new. Its mode went through the process's umask, unless the
+/// directory has a default ACL, which decides of rights; and a directory may have got the
+/// set-group-id bit from the one above, which it keeps.
+fn missing_attrs(dir: &Object, stat: &Stat, wanted: &SetAttr) -> SetAttr {
     let inherited = match stat.kind() {
         FileKind::Directory => stat.mode() & 0o2000,
         _ => 0,
     };
-    let mode = wanted.mode.map(|mode| mode & 0o7777 | inherited);
+    let (had, rights) = (stat.mode(), 0o777);
+    let mode = wanted.mode.map(|mode| mode & 0o7777 | inherited).map(|mode| {
+        match (mode ^ had) & rights != 0 && ProcFds::has_default_acl(dir.path()) {
+            true => mode & !rights | had & rights,
+            false => mode,
+        }
+    });
     let attr = stat.attr();
     SetAttr {
-        mode: mode.filter(|&mode| mode != stat.mode()),
+        mode: mode.filter(|&mode| mode != had),
         uid: wanted.uid.filter(|&uid| uid != attr.uid),
         gid: wanted.gid.filter(|&gid| gid != attr.gid),
         size: wanted.size.filter(|&size| size != attr.size),

@@ -1,7 +1,7 @@
 //! This process's own descriptors as paths (`/proc/self/fd`): the only way to do to an O_PATH
 //! descriptor what needs an open file, without naming the file again and risking to meet another.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Access, AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
@@ -50,6 +50,13 @@ impl ProcFds {
     /// Whether this thread's ids may; for kernels without [`super::sys::may_access`].
     pub(super) fn may(&self, fd: BorrowedFd<'_>, access: Access) -> bool {
         rustix::fs::accessat(&self.dir, name(fd), access, AtFlags::EACCESS).is_ok()
+    }
+
+    /// Whether a directory says which rights what is made in it has.
+    pub(super) fn has_default_acl(fd: BorrowedFd<'_>) -> bool {
+        // No descriptor is good for it that was opened to be a path alone.
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        rustix::fs::getxattr(path, c"system.posix_acl_default", &mut [0_u8; 0]).is_ok()
     }
 
     /// Gives the file one more name.

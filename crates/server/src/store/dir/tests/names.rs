@@ -95,6 +95,53 @@ fn modes_are_as_asked_whatever_the_umask() {
     });
 }
 
+/// In the bytes of acl(5)'s extended attribute.
+fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let entry = |&(tag, may, id): &(u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    [2_u32.to_le_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
+}
+
+#[test]
+fn rights_that_a_default_acl_withholds_are_given_to_nobody() {
+    let [owner, user, group, mask, others] = [1, 2, 4, 0x10, 0x20];
+    let nobody = u32::MAX;
+    let plain = acl(&[(owner, 7, nobody), (group, 5, nobody), (others, 0, nobody)]);
+    let named = [(owner, 7, nobody), (user, 7, 1001), (group, 5, nobody), (mask, 5, nobody)];
+    let named = acl(&[&named[..], &[(others, 0, nobody)]].concat());
+    each_kind(|at| {
+        for (default, dir) in [(&plain, "plain"), (&named, "named")] {
+            let within = at.make_dir(&at.root(), dir).handle;
+            let (flags, path) = (rustix::fs::XattrFlags::empty(), at.path(dir));
+            match rustix::fs::setxattr(&path, c"system.posix_acl_default", default, flags) {
+                Err(Errno::OPNOTSUPP) => {
+                    return not_tested("default ACLs: none on this file system");
+                }
+                outcome => outcome.unwrap(),
+            }
+            let how = CreateHow::Guarded(mode(0o4664));
+            let file = block_on(at.store.create(&ME, &within, b"file", how)).result.unwrap();
+            assert_eq!(file.attr.mode, 0o4640, "{dir}");
+            let made = at.store.make_dir(&ME, &within, b"dir", mode(0o1777));
+            assert_eq!(block_on(made).result.unwrap().attr.mode, 0o1750, "{dir}");
+        }
+    });
+}
+
+#[test]
+fn a_device_that_linux_has_no_numbers_for_is_not_made() {
+    each_kind(|at| {
+        let root = at.root();
+        for (major, minor) in [(4097, 3), (8, 0x20_0001), (1 << 12, 0), (0, 1 << 20)] {
+            let what = Special::CharDevice { major, minor };
+            let made = at.store.make_node(&ME, &root, b"device", what, SetAttr::default());
+            assert_eq!(block_on(made).result.unwrap_err(), Status::Invalid, "{major}:{minor}");
+        }
+        assert!(at.lookup(&at.root(), "device").is_err());
+    });
+}
+
 #[test]
 fn names_that_cannot_be_are_refused_with_their_reason() {
     each_kind(|at| {
