@@ -67,7 +67,14 @@ impl<S: Store> Inner<S> {
     pub(super) async fn has_rights_there(&self, id: &Handle) -> Result<(), Status> {
         // What it never makes is not waited for.
         let is_there = |node: &Node| node.has_rights_there() || node.pending == 0;
-        self.until(|state| state.nodes.find(id).is_none_or(is_there).then_some(())).await
+        self.until(|state| match state.nodes.find(id).is_none_or(is_there) {
+            true => Some(()),
+            false => {
+                self.hurry(state);
+                None
+            }
+        })
+        .await
     }
 
     /// A node of this file is known, and what the caller may.
@@ -419,7 +426,13 @@ impl<S: Store> Inner<S> {
     /// The files that no change uses.
     pub(super) async fn settled_all(&self) {
         loop {
-            let left = |state: &mut State| state.ops.is_empty().then_some(());
+            let left = |state: &mut State| match state.ops.is_empty() {
+                true => Some(()),
+                false => {
+                    self.hurry(state);
+                    None
+                }
+            };
             if self.until(left).await.is_ok() {
                 return;
             }

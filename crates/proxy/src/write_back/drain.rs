@@ -67,10 +67,10 @@ impl<S: Store> Inner<S> {
     }
 
     /// What is due, or how long it waits still. They go many at a time, for less work on either
-    /// side: once the oldest has waited, so do all others.
+    /// side, and while clients are idle: once the oldest goes, so do all others.
     fn due(&self) -> (Vec<u64>, Option<Nanos>) {
         let (mut due, mut state) = (Vec::new(), self.state.lock());
-        let wait = state.gathers(self.options.gather_within, self.now());
+        let wait = state.gathers(&self.options, self.now());
         let is_time = wait.is_none() && !state.is_fenced;
         while is_time && state.under_way < self.options.under_way_max {
             let Some(number) = state.next() else { break };

@@ -85,9 +85,10 @@ pub struct Options {
     /// How long the log's note that a change has come to the origin waits for others to share a
     /// frame with.
     pub note_within: Nanos,
-    /// How long a change waits at most, before it is sent, for others that go to the origin with
-    /// it.
+    /// A change is sent when clients have changed nothing for so long.
     pub gather_within: Nanos,
+    /// How long it waits at most for that, so that sending takes no time from them.
+    pub rest_within: Nanos,
     /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
     pub owner: Option<Owner>,
     /// Hears of what nobody should miss.
@@ -125,6 +126,7 @@ impl Default for Options {
             patience: None,
             note_within: Nanos::from_millis(10),
             gather_within: Nanos::from_millis(10),
+            rest_within: Nanos::from_secs(1),
             owner: None,
             hear: Arc::new(|_| ()),
             mistake: None,

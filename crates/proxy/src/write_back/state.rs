@@ -11,6 +11,7 @@ use perf::units::{Instant, Nanos};
 use server::types::{Attr, Handle, Status, Time};
 use tokio::sync::oneshot;
 
+use super::Options;
 use super::aliases;
 use super::nodes::{LINGER, Named, Node, Nodes};
 use super::notes::{Notes, Waiter};
@@ -102,6 +103,8 @@ pub(crate) struct State {
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
     pub(crate) under_way: usize,
+    /// When a client has changed something last.
+    last_taken: Option<Instant>,
     /// What the log is to hear.
     pub(crate) notes: Notes,
     /// The origin does not answer.
@@ -130,6 +133,7 @@ impl State {
             touched: Touched { last: LruCache::new(TOUCHED_MAX), others: 0 },
             epoch: 1,
             under_way: 0,
+            last_taken: None,
             notes: Notes::default(),
             is_away: false,
             is_fenced: false,
@@ -167,6 +171,7 @@ impl State {
         self.notes.submitted(is_known, self.journal.is_waiting(), now);
         self.journal.submit_change(key, bytes, Waiter::Taken(number));
         self.counts.taken += 1;
+        self.last_taken = Some(now);
         let (told, hears) = oneshot::channel();
         self.show(number, &entry, now);
         let mut op = Op::new(entry, Some(told), now);
@@ -221,15 +226,17 @@ impl State {
         self.order.stable(number);
     }
 
-    /// How long what is due waits still for company; none: it does not, or nothing is due.
-    pub(crate) fn gathers(&self, within: Nanos, now: Instant) -> Option<Nanos> {
+    /// How long what is due waits still for others and for clients that have nothing to do; none:
+    /// it does not, or nothing is due.
+    pub(crate) fn gathers(&self, options: &Options, now: Instant) -> Option<Nanos> {
         let oldest = self.ops.get(&self.order.oldest_due()?)?;
-        let waited = now.since(oldest.since);
         let is_wanted = self.notes.is_hurried()
             || self.journal.is_failed()
             || self.journal.is_filling()
             || self.ops.len() > self.records_max / 2;
-        (!is_wanted && waited < within).then(|| within - waited)
+        let since = self.last_taken.map_or(oldest.since, |at| at.max(oldest.since));
+        let at = (since + options.gather_within).min(oldest.since + options.rest_within);
+        (!is_wanted && now < at).then(|| at.since(now))
     }
 
     /// The next change that may go to the origin.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use server::store::Store;
-use server::types::{Attr, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time};
+use server::types::{
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time,
+};
 
 use crate::conflicts::find;
 use crate::origin::Asked;
@@ -174,5 +176,69 @@ fn what_is_set_already_waits_while_that_is_not_stable() {
         let began = stage.clock.now();
         let attr = set(&life, &file, mode(0o640)).await;
         assert!(attr.changed > told && stage.clock.now() > began);
+    });
+}
+
+/// With this seed, clients count as idle after 100 ms, and changes rest for 5 seconds at most.
+const IDLE_100_MS: u64 = 7;
+
+/// Writes on, every 50 milliseconds, as long as `goes_on` says.
+async fn write_on(stage: &Stage, life: &Life, file: &Handle, goes_on: impl Fn() -> bool) {
+    while goes_on() {
+        let data = Bytes::from_static(b"bytes");
+        life.proxy.write(&root(), file, 0, data, Stability::FileSync).await.result.unwrap();
+        stage.clock.sleep(Nanos::from_millis(50)).await;
+    }
+}
+
+#[test]
+fn changes_are_sent_when_clients_are_idle_or_when_they_have_rested_long_enough() {
+    play(IDLE_100_MS, None, async |stage| {
+        let life = stage.begin().await;
+        let file = made(&life, b"file").await;
+        assert_eq!(life.proxy.drained(None).await, 0);
+        let (began, clock) = (stage.clock.now(), stage.clock.clone());
+        let busy = |secs| move |now: Instant| now.since(began) < Nanos::from_secs(secs);
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&sent);
+        stage.origin.refuse(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            None
+        });
+        let is_busy = busy(4);
+        write_on(&stage, &life, &file, || is_busy(clock.now())).await;
+        assert_eq!(sent.load(Ordering::Relaxed), 0, "while they write");
+        stage.clock.sleep(Nanos::from_millis(101)).await;
+        assert!(sent.load(Ordering::Relaxed) > 0, "when they do not");
+        life.proxy.drained(None).await;
+        sent.store(0, Ordering::Relaxed);
+        let began = stage.clock.now();
+        let is_busy = || clock.now().since(began) < Nanos::from_millis(5_100);
+        write_on(&stage, &life, &file, || is_busy() && sent.load(Ordering::Relaxed) == 0).await;
+        let waited = clock.now().since(began);
+        assert!(waited >= Nanos::from_secs(5) && is_busy(), "{waited:?}");
+    });
+}
+
+#[test]
+fn who_needs_the_origin_does_not_wait_until_other_clients_are_idle() {
+    play(IDLE_100_MS, None, async |stage| {
+        let life = stage.begin().await;
+        let other = made(&life, b"other").await;
+        let file = made(&life, b"file").await;
+        let is_over = AtomicUsize::new(0);
+        let others = write_on(&stage, &life, &other, || is_over.load(Ordering::Relaxed) == 0);
+        let asks = async {
+            stage.clock.sleep(Nanos::from_millis(500)).await;
+            let began = stage.clock.now();
+            let user = Caller { uid: 7, gid: 7, gids: Vec::new() };
+            life.proxy.access(&user, &file, Access(Access::READ)).await.result.unwrap();
+            let (proxy, top) = (&life.proxy, life.proxy.root());
+            proxy.link(&root(), &file, &top, b"link").await.result.unwrap();
+            is_over.store(1, Ordering::Relaxed);
+            stage.clock.now().since(began)
+        };
+        let ((), took) = futures_util::future::join(others, asks).await;
+        assert!(took < Nanos::from_millis(1000), "{took:?}");
     });
 }

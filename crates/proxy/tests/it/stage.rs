@@ -29,6 +29,7 @@ pub(crate) struct Stage {
     mistake: Option<Mistake>,
     note_within: Nanos,
     gather_within: Nanos,
+    rest_within: Nanos,
 }
 
 /// A life of the proxy.
@@ -57,6 +58,8 @@ impl Stage {
                 [usize::try_from(seed % 3).expect("it is small")],
             gather_within: [Nanos::from_millis(10), Nanos::ZERO, Nanos::from_millis(100)]
                 [usize::try_from(seed / 3 % 3).expect("it is small")],
+            rest_within: [Nanos::from_secs(5), Nanos::ZERO, Nanos::from_millis(100)]
+                [usize::try_from(seed / 9 % 3).expect("it is small")],
         }
     }
 
@@ -78,6 +81,7 @@ impl Stage {
             mistake: self.mistake,
             note_within: self.note_within,
             gather_within: self.gather_within,
+            rest_within: self.rest_within,
             owner,
             ..Options::default()
         };
