@@ -44,15 +44,18 @@ pub(crate) fn is_origin(name: &str) -> bool {
 
 /// The origin by its name, with options of nfs(5).
 pub(crate) fn settings(store: &str, options: &str) -> Result<Settings, Failure> {
-    let wrong = |why: String| Failure::usage(why, "nfskit serve --help");
-    let mut settings = Settings::of(store).map_err(|why| {
-        let (what, form) = why.split_once('\n').unwrap_or((why.as_str(), "nfskit serve --help"));
-        Failure::usage(what, form.trim())
-    })?;
+    let wrong = |why: String| Failure::usage(format!("--origin {why}"), "nfskit serve --help");
+    let mut settings = Settings::of(store).map_err(|why| no_origin(&why))?;
     for word in settings::split(options) {
-        applied(&mut settings, &word).map_err(|why| wrong(format!("--origin {why}")))?;
+        applied(&mut settings, &word).map_err(wrong)?;
     }
     Ok(settings)
+}
+
+/// What is wrong with its name, and below it the form that is right, if that is told.
+fn no_origin(why: &str) -> Failure {
+    let (what, form) = why.split_once('\n').unwrap_or((why, "nfskit serve --help"));
+    Failure::usage(what, form.trim())
 }
 
 fn applied(settings: &mut Settings, word: &str) -> Result<(), String> {

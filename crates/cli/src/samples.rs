@@ -129,15 +129,7 @@ impl Source {
         let mut taken = Taken { time, rates: None, ours: Vec::new(), problems: Vec::new() };
         for (address, before) in &mut self.pages {
             let found = page(&self.clock, *address).await;
-            let now = self.clock.now();
-            let rates = found.and_then(|page| {
-                let older = before.as_ref().map(|(page, at)| (page, now.since(*at).as_secs_f64()));
-                let rates = page.rates(older, self.clock.since_1970().as_secs_f64());
-                let rates = rates.ok_or("metrics of another program than nfskit serve or mount")?;
-                *before = Some((page, now));
-                Ok(rates)
-            });
-            match rates {
+            match found.and_then(|page| since(page, before, &self.clock)) {
                 Ok(ours) => taken.ours.push((address.to_string(), ours)),
                 Err(why) => taken.problems.push(format!("http://{address}/metrics: {why}")),
             }
@@ -160,6 +152,16 @@ impl Source {
         // Who was stopped for long does not make up for it.
         if due > now { due.since(now) } else { interval }
     }
+}
+
+/// What came since the page before, of which this takes the place.
+fn since(page: Page, before: &mut Option<(Page, Instant)>, clock: &Clock) -> Result<Ours, String> {
+    let now = clock.now();
+    let older = before.as_ref().map(|(page, at)| (page, now.since(*at).as_secs_f64()));
+    let rates = page.rates(older, clock.since_1970().as_secs_f64());
+    let rates = rates.ok_or("metrics of another program than nfskit serve or mount")?;
+    *before = Some((page, now));
+    Ok(rates)
 }
 
 /// A page of metrics.

@@ -18,6 +18,7 @@ use std::time::Duration;
 use harness::exit::Failure;
 use harness::mounts::settings::Settings;
 use harness::output;
+use harness::served;
 use harness::state::State;
 use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
@@ -122,14 +123,11 @@ fn without_state() -> Failure {
 }
 
 fn check_is_file(log: &Path) -> Result<(), Failure> {
-    match fs::metadata(log).is_ok_and(|found| found.file_type().is_block_device()) {
-        true => {
-            let what =
-                format!("--write-back {}: a log on a device is not there yet", log.display());
-            Err(Failure::usage(what, "a file"))
-        }
-        false => Ok(()),
+    if !fs::metadata(log).is_ok_and(|found| found.file_type().is_block_device()) {
+        return Ok(());
     }
+    let what = format!("--write-back {}: a log on a device is not there yet", log.display());
+    Err(Failure::usage(what, "a file"))
 }
 
 fn patience(settings: &Settings) -> Nanos {
@@ -138,12 +136,7 @@ fn patience(settings: &Settings) -> Nanos {
 
 fn owner(log: [u8; 16], boot: [u8; 16], everyone: Option<Caller>) -> Owner {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let own = || Caller {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-        gids: Vec::new(),
-    };
-    let caller = everyone.unwrap_or_else(own);
+    let caller = everyone.unwrap_or_else(served::this_user);
     Owner { log, host, process: std::process::id(), boot, caller }
 }
 
@@ -278,42 +271,45 @@ pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
 /// `nfskit log drain LOG URL`.
 pub(crate) fn drain(place: &args::log::Place) -> Result<(), Failure> {
     let [log] = &place.files[..] else {
-        return Err(Failure::usage(
-            "a proxy has one log",
-            "nfskit log drain LOG nfs://HOST/EXPORT",
-        ));
+        let form = "nfskit log drain LOG nfs://HOST/EXPORT";
+        return Err(Failure::usage("a proxy has one log", form));
     };
     if place.salvage {
         return Err(Failure::usage("--salvage is for logs of directories", "without it"));
     }
-    // It would be made, and would be empty.
-    let peek = Peek::open(log).map_err(unreadable)?;
+    check_is_left(log)?;
     let url = place.dir.to_string_lossy().into_owned();
-    if peek.is_in_use() {
-        let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
-        return Err(Failure::environment(what, "how far it is: nfskit log status"));
-    }
-    drop(peek);
     let Some(state) = state_of(log)? else {
         let what = format!("{} is not there", beside(log, ".state").display());
-        return Err(Failure::environment(what, "the log where its proxy had it"));
+        return Err(Failure::environment(what, AS_IT_WAS));
     };
     let drained = net::runtime::block_on(async { drain_to(log, &url, &state).await });
     drained.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
+/// A log that is there (it would be made, and would be empty), and that no proxy has.
+fn check_is_left(log: &Path) -> Result<(), Failure> {
+    if !Peek::open(log).map_err(unreadable)?.is_in_use() {
+        return Ok(());
+    }
+    let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
+    Err(Failure::environment(what, "how far it is: nfskit log status"))
+}
+
+const AS_IT_WAS: &str = "the log where its proxy had it";
+
+/// The state directory of a server that has ended, by its path.
+fn state_at(path: &Path) -> Result<State, Failure> {
+    let (base, port) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
+    let place = base.zip(port.and_then(|port| port.parse().ok()));
+    let what = || format!("{} is no state of a server", path.display());
+    let (base, port) = place.ok_or_else(|| Failure::environment(what(), AS_IT_WAS))?;
+    let taken = |what: String| Failure::environment(what, "end the server that has it");
+    State::open(base, port).map_err(|cause| taken(format!("{}: {cause}", path.display())))
+}
+
 async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
-    let (base, port) = (state.parent(), state.file_name().and_then(|name| name.to_str()));
-    let port = port.and_then(|port| port.parse().ok());
-    let (Some(base), Some(port)) = (base, port) else {
-        let what = format!("{} is no state of a server", state.display());
-        return Err(Failure::environment(what, "the log where its proxy had it"));
-    };
-    let opened = State::open(base, port);
-    let state = opened.map_err(|cause| {
-        let what = format!("{}: {cause}", state.display());
-        Failure::environment(what, "end the server that has it")
-    })?;
+    let state = state_at(state)?;
     let clock = Clock::real();
     let settings = origin::settings(url, "")?;
     let reached = origin::mounted(&clock, &settings).await?;
@@ -342,13 +338,17 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
         held.changes(),
         held.bytes(),
     );
+    text.extend(oldest(&held));
+    output::print(&(text + &conflicts(log)?))
+}
+
+/// What is on its way, by kinds, and since when.
+fn oldest(held: &Held) -> Option<String> {
+    let oldest = u64::try_from(held.oldest_seconds()?).ok()?;
+    let oldest = rfc3339_of(Duration::from_secs(oldest));
     let kinds = held.kinds().into_iter().filter(|(_, count)| *count > 0);
     let kinds: Vec<_> = kinds.map(|(name, count)| format!("{name} {count}")).collect();
-    if let Some(oldest) = held.oldest_seconds().and_then(|at| u64::try_from(at).ok()) {
-        let oldest = rfc3339_of(Duration::from_secs(oldest));
-        text += &format!("           {}; the oldest of {oldest}\n", kinds.join(", "));
-    }
-    output::print(&(text + &conflicts(log)?))
+    Some(format!("           {}; the oldest of {oldest}\n", kinds.join(", ")))
 }
 
 /// How many conflicts there were, and the last ones.

@@ -21,6 +21,8 @@ use harness::verbosity::Verbosity;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::Versions;
+use server::store::dir;
+use server::store::dir::write_log::OnFailure;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]
@@ -281,6 +283,15 @@ pub(crate) enum LogFailure {
     Degrade,
 }
 
+impl From<LogFailure> for OnFailure {
+    fn from(does: LogFailure) -> Self {
+        match does {
+            LogFailure::Stop => Self::Stop,
+            LogFailure::Degrade => Self::Degrade,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogReplies {
     Always,
@@ -294,4 +305,13 @@ pub(crate) enum MetadataSync {
     Always,
     /// Whenever the file system gets to it: faster, and a crash can undo what was answered.
     Never,
+}
+
+impl From<MetadataSync> for dir::MetadataSync {
+    fn from(syncs: MetadataSync) -> Self {
+        match syncs {
+            MetadataSync::Always => Self::Always,
+            MetadataSync::Never => Self::Never,
+        }
+    }
 }

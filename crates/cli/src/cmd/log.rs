@@ -17,18 +17,7 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
         Log::Inspect(Inspect { files }) => {
             output::print(&summary(&write_log::inspect(files).map_err(unusable)?))
         }
-        Log::Verify(Verify { files }) => match write_log::inspect(files) {
-            Ok(inspection) => {
-                let Inspection { frames, frames_bytes, .. } = inspection;
-                output::print(&format!("whole: {frames} frames of {frames_bytes} bytes\n"))
-            }
-            Err(error @ LogError::Damaged { .. }) => Err(Failure::check(
-                error,
-                "keep a copy of it; nfskit log replay --salvage brings what is whole to its \
-                     place",
-            )),
-            Err(error) => Err(unusable(error)),
-        },
+        Log::Verify(args) => verify(args),
         Log::Replay(args) => replay(args),
         Log::Drain(Drain { place }) if origin::is_origin(&place.dir.to_string_lossy()) => {
             crate::write_back::drain(place)
@@ -36,6 +25,17 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
         Log::Drain(args) => drain(args),
         Log::Status(Status { file }) => crate::write_back::status(file),
     }
+}
+
+fn verify(Verify { files }: &Verify) -> Result<(), Failure> {
+    const SALVAGE: &str =
+        "keep a copy of it; nfskit log replay --salvage brings what is whole to its place";
+    let inspection = write_log::inspect(files).map_err(|error| match error {
+        LogError::Damaged { .. } => Failure::check(error, SALVAGE),
+        error => unusable(error),
+    })?;
+    let Inspection { frames, frames_bytes, .. } = inspection;
+    output::print(&format!("whole: {frames} frames of {frames_bytes} bytes\n"))
 }
 
 fn unusable(error: LogError) -> Failure {
@@ -46,13 +46,11 @@ fn unusable(error: LogError) -> Failure {
 
 /// A directory that cannot be served, by what its store says: because of its log, or otherwise.
 pub(crate) fn cannot_open(why: String) -> Failure {
-    match why.contains("write log") {
-        true => {
-            let advice = advice(&why);
-            Failure::environment(why, advice)
-        }
-        false => served::cannot_open(why),
+    if !why.contains("write log") {
+        return served::cannot_open(why);
     }
+    let advice = advice(&why);
+    Failure::environment(why, advice)
 }
 
 /// What to do about a log that is refused, by what the store says of it.
@@ -125,11 +123,8 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
 
 fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
     let (_, recovered) = replayed(place)?;
-    output::print(&format!(
-        "{}; {} keeps its log\n",
-        recovery::summary(&recovered, &place.dir),
-        place.dir.display()
-    ))
+    let (done, dir) = (recovery::summary(&recovered, &place.dir), place.dir.display());
+    output::print(&format!("{done}; {dir} keeps its log\n"))
 }
 
 fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
@@ -153,16 +148,15 @@ fn summary(found: &Inspection) -> String {
     };
     let doubts = if found.has_doubts { "; a sync of a file had failed" } else { "" };
     let logs = if found.logs == 1 { String::new() } else { format!(" in {} logs", found.logs) };
+    let Inspection { size_bytes, frames, frames_bytes, sequence, records, bytes, files, .. } =
+        found;
     format!(
-        "id       {id}\nsize     {} bytes{logs}\nframes   {} of {} bytes, the last is number {}\n\
-         needed   {} of {} bytes to {}\nserver   {end}{doubts}\n",
-        found.size_bytes,
-        found.frames,
-        found.frames_bytes,
-        found.sequence,
-        counted(found.records, "stable write"),
-        found.bytes,
-        counted(found.files, "file"),
+        "id       {id}\nsize     {size_bytes} bytes{logs}\n\
+         frames   {frames} of {frames_bytes} bytes, the last is number {sequence}\n\
+         needed   {} of {bytes} bytes to {}\n\
+         server   {end}{doubts}\n",
+        counted(*records, "stable write"),
+        counted(*files, "file"),
     )
 }
 

@@ -129,15 +129,7 @@ fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
         let what = "two --from and an interval: they are apart as they are";
         return Err(Failure::usage(what, "one --from, which is read each time, or no interval"));
     }
-    let rates = match &args.from[..] {
-        [only] => read(only, args)?.rates(None),
-        [before, after] => {
-            let (before, now) = (read(before, args)?, read(after, args)?);
-            now.rates(Some((&before, apart(&before, &now, after)?)))
-        }
-        _ => return Err(Failure::usage("more than two --from", "one, or the older and the newer")),
-    };
-    let taken = Taken::of_rates(load::environment::rfc3339(&Clock::real()), rates);
+    let taken = Taken::of_rates(load::environment::rfc3339(&Clock::real()), rates(args)?);
     if taken.is_nothing() {
         return Err(nothing(args));
     }
@@ -146,21 +138,32 @@ fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
     out.end()
 }
 
+/// Of one copy, or of what came between two.
+fn rates(args: &Stat) -> Result<Rates, Failure> {
+    match &args.from[..] {
+        [only] => Ok(read(only, args)?.rates(None)),
+        [before, after] => {
+            let (before, now) = (read(before, args)?, read(after, args)?);
+            Ok(now.rates(Some((&before, apart(&before, &now, after)?))))
+        }
+        _ => Err(Failure::usage("more than two --from", "one, or the older and the newer")),
+    }
+}
+
 /// A copy of the counters.
 fn read(path: &Path, args: &Stat) -> Result<Sample, Failure> {
     let (mut sample, ignored) = place::Place::Saved(path.to_owned()).read();
     crate::samples::keep(&mut sample, &args.mount);
     if sample.is_empty() {
         let why = ignored.first().map_or_else(String::new, ToString::to_string);
-        return Err(Failure::environment(
-            why,
-            "a copy of /proc/self/mountstats, of /proc/net/rpc/nfs or /proc/net/rpc/nfsd, or a \
-             directory with such files",
-        ));
+        return Err(Failure::environment(why, COPIES));
     }
     ignored.iter().for_each(|one| output::say(format_args!("passed over {one}")));
     Ok(sample)
 }
+
+const COPIES: &str = "a copy of /proc/self/mountstats, of /proc/net/rpc/nfs or /proc/net/rpc/nfsd, \
+    or a directory with such files";
 
 /// A sample as text.
 fn shown(taken: &Taken) -> String {
@@ -190,10 +193,8 @@ fn kernel_tables(rates: &Rates) -> Vec<Table> {
 
 fn apart(before: &Sample, now: &Sample, path: &Path) -> Result<f64, Failure> {
     now.seconds_after(before).ok_or_else(|| {
-        let what = format!(
-            "{}: nothing in it tells how long after the other it was copied, or it is older",
-            path.display()
-        );
+        let why = "nothing in it tells how long after the other it was copied, or it is older";
+        let what = format!("{}: {why}", path.display());
         Failure::environment(what, "the older first; copy /proc/uptime, too, or mountstats")
     })
 }

@@ -92,12 +92,7 @@ fn inputs() -> Result<mpsc::Receiver<Input>, Failure> {
     let (sender, receiver) = mpsc::channel(EVENTS_MAX);
     let read = move || {
         loop {
-            let input = match event::read() {
-                Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => input(key),
-                Ok(Event::Resize(..)) => Some(Input::Resized),
-                Ok(_) => None,
-                Err(_) => Some(Input::End),
-            };
+            let input = next();
             let is_end = matches!(input, Some(Input::End));
             let is_heard = input.is_none_or(|input| sender.blocking_send(input).is_ok());
             if is_end || !is_heard {
@@ -111,6 +106,16 @@ fn inputs() -> Result<mpsc::Receiver<Input>, Failure> {
     Ok(receiver)
 }
 
+/// What comes next; none where it means nothing.
+fn next() -> Option<Input> {
+    match event::read() {
+        Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => input(key),
+        Ok(Event::Resize(..)) => Some(Input::Resized),
+        Ok(_) => None,
+        Err(_) => Some(Input::End),
+    }
+}
+
 /// What a key means; Ctrl-C is one while the terminal is ours.
 fn input(key: KeyEvent) -> Option<Input> {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -118,11 +123,13 @@ fn input(key: KeyEvent) -> Option<Input> {
         KeyCode::Char('c') if is_control => Some(Input::End),
         KeyCode::Char(_) if is_control => None,
         KeyCode::Char(letter) => Some(Input::Key(Key::Char(letter))),
-        code => {
-            let named = KEYS.iter().find(|(known, _)| *known == code);
-            named.map(|(_, key)| Input::Key(*key))
-        }
+        code => named(code),
     }
+}
+
+fn named(code: KeyCode) -> Option<Input> {
+    let known = KEYS.iter().find(|(known, _)| *known == code);
+    known.map(|(_, key)| Input::Key(*key))
 }
 
 const KEYS: [(KeyCode, Key); 12] = [

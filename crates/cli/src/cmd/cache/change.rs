@@ -24,18 +24,20 @@ const LOOK: Nanos = Nanos::from_millis(100);
 pub(super) fn invalidate(args: &Invalidate) -> Result<(), Failure> {
     let mut text = String::new();
     for found in origins(&args.dir)? {
-        let orders: Vec<Order> = match args.paths.is_empty() {
-            true => vec![Order::Forget(None)],
-            false => {
-                let files = files(&found, &args.paths)?;
-                files.into_iter().map(|file| Order::Forget(Some(file))).collect()
-            }
-        };
-        for order in orders {
-            text += &done(&args.dir, &found, order)?;
-        }
+        let orders = forget(&found, &args.paths)?.into_iter();
+        text +=
+            &orders.map(|order| done(&args.dir, &found, order)).collect::<Result<String, _>>()?;
     }
     output::print(if text.is_empty() { "nothing of it is stored\n" } else { &text })
+}
+
+/// All that is stored of an export, or of these files.
+fn forget(found: &Found, paths: &[PathBuf]) -> Result<Vec<Order>, Failure> {
+    if paths.is_empty() {
+        return Ok(vec![Order::Forget(None)]);
+    }
+    let files = files(found, paths)?.into_iter();
+    Ok(files.map(|file| Order::Forget(Some(file))).collect())
 }
 
 pub(super) fn clean(args: &Clean) -> Result<(), Failure> {
@@ -122,28 +124,23 @@ fn set_pins(found: &Found, files: BTreeSet<FileHash>, is_pinned: bool) -> rustix
 }
 
 fn not_pinned(found: &Found, errno: rustix::io::Errno) -> Failure {
-    match errno {
-        rustix::io::Errno::NOSPC => Failure::environment(
-            format!("more than {} files cannot be pinned, or the disk is full", orders::PINS_MAX),
-            "unpin others",
-        ),
-        errno => unreadable(found, &errno.into()),
+    if errno != rustix::io::Errno::NOSPC {
+        return unreadable(found, &errno.into());
     }
+    let most = orders::PINS_MAX;
+    let what = format!("more than {most} files cannot be pinned, or the disk is full");
+    Failure::environment(what, "unpin others")
 }
 
 /// The files of an export that these paths name, as far as anything is stored of them.
 fn files(found: &Found, paths: &[PathBuf]) -> Result<BTreeSet<FileHash>, Failure> {
-    let mut wanted = BTreeSet::new();
-    for path in paths {
-        wanted.insert(seen(path)?.fileid);
-    }
+    let wanted = paths.iter().map(|path| Ok(seen(path)?.fileid));
+    let wanted = wanted.collect::<Result<BTreeSet<u64>, Failure>>()?;
     let mut files = BTreeSet::new();
-    found
-        .walk(false, &mut |looked| {
-            if looked.token().is_some_and(|token| wanted.contains(&token.fileid)) {
-                files.insert(looked.name.file);
-            }
-        })
-        .map_err(|cause| unreadable(found, &cause))?;
+    let walked = found.walk(false, &mut |looked| {
+        let is_wanted = looked.token().is_some_and(|token| wanted.contains(&token.fileid));
+        files.extend(is_wanted.then_some(looked.name.file));
+    });
+    walked.map_err(|cause| unreadable(found, &cause))?;
     Ok(files)
 }

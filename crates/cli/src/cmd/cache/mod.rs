@@ -75,6 +75,14 @@ impl Stored {
         self.used.damaged += damaged;
     }
 
+    fn row(&self, hash: FileHash, misses: &Misses) -> [String; 8] {
+        let Self { fileid, data_bytes, file_bytes, used, .. } = self;
+        let [fileid, hits] = [*fileid, used.hits].map(|number| number.to_string());
+        let [data, file, hit] = [*data_bytes, *file_bytes, used.hit_bytes].map(mib);
+        let ratio = self.hit_ratio(misses.all());
+        [hash.to_string(), fileid, data, file, hits, hit, ratio, misses.words()]
+    }
+
     /// Of the reads of the file, or of what is there of it where nobody has counted others.
     fn hit_ratio(&self, misses: u64) -> String {
         let hits = self.used.hits;
@@ -124,39 +132,22 @@ impl Totals {
 
     fn row(&self, found: &Found) -> [String; 12] {
         let Self { all: Stored { segments, data_bytes, used, .. }, unusable, .. } = self;
-        let pins = orders::pins(found.dir()).unwrap_or_default();
-        [
-            name(found),
-            if found.is_used { "a process" } else { "nobody" }.to_owned(),
-            (segments + unusable).to_string(),
-            mib(self.disk_bytes),
-            mib(*data_bytes),
-            used.hits.to_string(),
-            mib(used.hit_bytes),
-            used.cold.to_string(),
-            (used.damaged + unusable).to_string(),
-            pins.len().to_string(),
-            self.directories.to_string(),
-            self.names.to_string(),
-        ]
+        let by = if found.is_used { "a process" } else { "nobody" }.to_owned();
+        let pinned = orders::pins(found.dir()).unwrap_or_default().len().to_string();
+        let counts = [segments + unusable, used.hits, used.cold, used.damaged + unusable];
+        let [files, hits, cold, damaged] = counts.map(|count| count.to_string());
+        let [disk, data, hit] = [self.disk_bytes, *data_bytes, used.hit_bytes].map(mib);
+        let (directories, names) = (self.directories.to_string(), self.names.to_string());
+        [name(found), by, files, disk, data, hits, hit, cold, damaged, pinned, directories, names]
     }
 }
 
 fn status(args: &Status) -> Result<(), Failure> {
-    let mut table = Table::new([
-        left("export"),
-        left("used by"),
-        right("local files"),
-        right("MiB on disk"),
-        right("MiB of data"),
-        right("hits"),
-        right("hit MiB"),
-        right("cold"),
-        right("damaged"),
-        right("pinned"),
-        right("directories"),
-        right("names"),
-    ]);
+    let bytes = ["local files", "MiB on disk", "MiB of data"].map(right);
+    let reads = ["hits", "hit MiB", "cold", "damaged"].map(right);
+    let counts =
+        bytes.into_iter().chain(reads).chain(["pinned", "directories", "names"].map(right));
+    let mut table = Table::new([left("export"), left("used by")].into_iter().chain(counts));
     let mut text = String::new();
     for found in origins(&args.dir)? {
         let totals = Totals::of(&found, args.files > 0)?;
@@ -182,30 +173,11 @@ fn by_file(files: BTreeMap<FileHash, Stored>, found: &Found, count: usize) -> St
     files.sort_by_key(|(hash, stored)| {
         std::cmp::Reverse((stored.used.hit_bytes, misses_of(hash).all()))
     });
-    let mut table = Table::new([
-        left("file"),
-        right("fileid"),
-        right("MiB of"),
-        right("MiB"),
-        right("hits"),
-        right("hit MiB"),
-        right("hit ratio"),
-        left("misses"),
-    ]);
-    for (hash, stored) in files.iter().take(count) {
-        let misses = misses_of(hash);
-        table.row([
-            hash.to_string(),
-            stored.fileid.to_string(),
-            mib(stored.data_bytes),
-            mib(stored.file_bytes),
-            stored.used.hits.to_string(),
-            mib(stored.used.hit_bytes),
-            stored.hit_ratio(misses.all()),
-            misses.words(),
-        ]);
-    }
-    format!("\n{}\n{}", name(found), table.text())
+    let numbers = ["fileid", "MiB of", "MiB", "hits", "hit MiB", "hit ratio"].map(right);
+    let columns = [left("file")].into_iter().chain(numbers).chain([left("misses")]);
+    let shown = files.iter().take(count);
+    let rows = shown.map(|(hash, stored)| stored.row(*hash, &misses_of(hash)));
+    format!("\n{}\n{}", name(found), Table::of(columns, rows).text())
 }
 
 fn mib(bytes: u64) -> String {

@@ -1,7 +1,7 @@
 //! Reads files, so that the cache of their mount has them.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -43,33 +43,31 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
 
 /// Symbolic links are left where they lead: it may be another file system.
 fn walk(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) {
-    let told = std::fs::symlink_metadata(path);
-    let outcome = match told {
-        Ok(told) if told.is_dir() && depth > 0 => match std::fs::read_dir(path) {
-            Ok(entries) => {
-                let mut below: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-                below.sort_unstable();
-                below.iter().for_each(|path| walk(path, depth - 1, done, show));
-                Ok(())
-            }
-            Err(cause) => Err(cause),
-        },
-        Ok(told) if told.is_file() => {
-            show(&path.to_string_lossy());
-            read(path, told.size()).map(|bytes| {
-                done.files += 1;
-                done.bytes += bytes;
-            })
-        }
-        Ok(_) => Ok(()),
-        Err(cause) => Err(cause),
-    };
-    if let Err(cause) = outcome {
+    if let Err(cause) = tried(path, depth, done, show) {
         done.failed.push(format!("{}: {cause}", path.display()));
     }
 }
 
-fn read(path: &Path, size: u64) -> std::io::Result<u64> {
+fn tried(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(path)?;
+    if found.is_dir() && depth > 0 {
+        below(path)?.iter().for_each(|path| walk(path, depth - 1, done, show));
+    } else if found.is_file() {
+        show(&path.to_string_lossy());
+        done.bytes += read(path, found.size())?;
+        done.files += 1;
+    }
+    Ok(())
+}
+
+/// What is in a directory, by name.
+fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut below: Vec<_> = std::fs::read_dir(dir)?.flatten().map(|entry| entry.path()).collect();
+    below.sort_unstable();
+    Ok(below)
+}
+
+fn read(path: &Path, size: u64) -> io::Result<u64> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or(0);
     let mut file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -81,7 +79,7 @@ fn read(path: &Path, size: u64) -> std::io::Result<u64> {
         match file.read(&mut room) {
             Ok(0) => return Ok(bytes),
             Ok(count) => bytes += count as u64,
-            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
             Err(cause) => return Err(cause),
         }
     }

@@ -33,10 +33,7 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     if let Some(server) = server(args) {
         return reach::run(args, server, verbosity);
     }
-    if args.write || args.probe {
-        let what = format!("{} without a server", if args.write { "--write" } else { "--probe" });
-        return Err(Failure::usage(what, "nfs://HOST/EXPORT or HOST:/EXPORT as the subject"));
-    }
+    check_needs_no_server(args)?;
     let (mut files, ours) = match &args.from {
         Some(path) => (saved(path)?, Vec::new()),
         None => live(args, verbosity)?,
@@ -60,6 +57,13 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
         true => Err(Failure::printed(FOUND)),
         false => Ok(()),
     }
+}
+
+fn check_needs_no_server(args: &Doctor) -> Result<(), Failure> {
+    let needy = [(args.write, "--write"), (args.probe, "--probe")];
+    let Some((_, option)) = needy.iter().find(|(given, _)| *given) else { return Ok(()) };
+    let form = "nfs://HOST/EXPORT or HOST:/EXPORT as the subject";
+    Err(Failure::usage(format!("{option} without a server"), form))
 }
 
 /// The server that is named instead of a mount.
@@ -95,22 +99,14 @@ fn write(
         let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         output::print(&screen::text(reports, has_colour))?;
     }
-    if let Some(path) = &args.json {
-        output::write(path, &json::text(evidence, reports))?;
-    }
-    match &args.html {
-        Some(path) => output::write(path, &page::text(evidence, reports, shell::own())),
-        None => Ok(()),
-    }
+    output::write_to(&args.json, || json::text(evidence, reports))?;
+    output::write_to(&args.html, || page::text(evidence, reports, shell::own()))
 }
 
 /// Reports of one mount point, or of one server's mounts.
 fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
-    let known: Vec<String> = reports
-        .iter()
-        .filter(|report| report.about != About::Host)
-        .map(|report| report.name.clone())
-        .collect();
+    let known = reports.iter().filter(|report| report.about != About::Host);
+    let known: Vec<String> = known.map(|report| report.name.clone()).collect();
     let chosen: Vec<Report> = match subject.starts_with(['/', '.']) {
         true => covering(reports, &absolute(subject)).into_iter().collect(),
         false => reports.into_iter().filter(|report| is_of_server(report, subject)).collect(),
@@ -133,8 +129,7 @@ fn covering(reports: Vec<Report>, path: &str) -> Option<Report> {
 
 fn is_of_server(report: &Report, server: &str) -> bool {
     let host = server.split(":/").next().unwrap_or(server).trim_matches(['[', ']']);
-    let mut facts = report.facts.iter();
-    facts.any(|(name, value)| name == "server" && value.split(":/").next() == Some(host))
+    report.fact("server").is_some_and(|server| server.split(":/").next() == Some(host))
 }
 
 fn limits(set: &[String]) -> Result<Limits, Failure> {
@@ -142,16 +137,16 @@ fn limits(set: &[String]) -> Result<Limits, Failure> {
                        lists all";
     let mut limits = Limits::default();
     for one in set {
-        let parsed =
-            one.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
-        let Some((name, value)) = parsed else {
-            return Err(Failure::usage(format!("--set {one}: no name and number"), TRY));
-        };
-        limits
-            .set(name, value)
-            .map_err(|why| Failure::usage(format!("--set {one}: {why}"), TRY))?;
+        let wrong = |why: String| Failure::usage(format!("--set {one}: {why}"), TRY);
+        let (name, value) = limit(one).ok_or_else(|| wrong("no name and number".to_owned()))?;
+        limits.set(name, value).map_err(wrong)?;
     }
     Ok(limits)
+}
+
+fn limit(text: &str) -> Option<(&str, f64)> {
+    let (name, value) = text.split_once('=')?;
+    Some((name, value.parse().ok()?))
 }
 
 fn saved(path: &Path) -> Result<Files, Failure> {

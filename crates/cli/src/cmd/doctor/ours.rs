@@ -137,24 +137,34 @@ fn programs(proc: &Path) -> Vec<Program> {
 fn program_of(command_line: &[u8]) -> Option<Program> {
     let line = String::from_utf8_lossy(command_line);
     let arguments: Vec<&str> = line.split('\0').collect();
-    let mut words = arguments.iter().skip(1).copied();
-    let is_mount = words.find(|word| matches!(*word, "serve" | "mount"))? == "mount";
-    let both = arguments.iter().zip(arguments.iter().skip(1));
-    let behind = both.clone().filter(|(name, _)| **name == "--metrics").map(|(_, value)| *value);
+    let command = arguments.iter().skip(1).find(|word| matches!(**word, "serve" | "mount"))?;
+    let metrics = metrics_of(&arguments)?;
+    let mounted = if *command == "mount" { mounted_of(&arguments) } else { None };
+    (metrics.port() != 0).then_some(Program { metrics, mounted })
+}
+
+/// Where a program on this host answers: `--metrics` or `-o metrics=`.
+fn metrics_of(arguments: &[&str]) -> Option<SocketAddr> {
+    let behind = |option: &'static str| {
+        let both = arguments.iter().zip(arguments.iter().skip(1));
+        both.filter(move |(name, _)| **name == option).map(|(_, value)| *value)
+    };
     let joined = arguments.iter().filter_map(|argument| argument.strip_prefix("--metrics="));
-    let options = both.filter(|(name, _)| **name == "-o").map(|(_, value)| *value);
-    let of_options =
-        options.flat_map(|list| list.split(',')).filter_map(|word| word.strip_prefix("metrics="));
-    let mut metrics: SocketAddr = behind.chain(joined).chain(of_options).next()?.parse().ok()?;
+    let options = behind("-o").flat_map(|list| list.split(','));
+    let of_options = options.filter_map(|word| word.strip_prefix("metrics="));
+    let found = behind("--metrics").chain(joined).chain(of_options).next();
+    let mut metrics: SocketAddr = found?.parse().ok()?;
     if metrics.ip().is_unspecified() {
         metrics.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
-    // What is mounted is a word with :/ in it, and the place comes behind it.
-    let mut places =
-        arguments.iter().skip_while(|word| word.starts_with('-') || !word.contains(":/"));
-    let mounted = is_mount.then(|| Some((places.next()?, places.next()?))).flatten();
-    let mounted = mounted.map(|(source, point)| ((*source).to_owned(), (*point).to_owned()));
-    (metrics.port() != 0).then_some(Program { metrics, mounted })
+    Some(metrics)
+}
+
+/// What is mounted is a word with :/ in it, and the place comes behind it.
+fn mounted_of(arguments: &[&str]) -> Option<(String, String)> {
+    let is_before = |word: &&&str| word.starts_with('-') || !word.contains(":/");
+    let mut places = arguments.iter().skip_while(is_before);
+    Some(((*places.next()?).to_owned(), (*places.next()?).to_owned()))
 }
 
 #[cfg(test)]

@@ -44,15 +44,8 @@ pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), 
 
 /// The record and the page that are wanted.
 fn write(args: &Doctor, checked: &Checked, probed: Option<&probe::Found>) -> Result<(), Failure> {
-    if let Some(path) = &args.json {
-        output::write(path, &json(checked, probed))?;
-    }
-    match &args.html {
-        Some(path) => {
-            output::write(path, &checks::page(checked, probed.map(subject), shell::own()))
-        }
-        None => Ok(()),
-    }
+    output::write_to(&args.json, || json(checked, probed))?;
+    output::write_to(&args.html, || checks::page(checked, probed.map(subject), shell::own()))
 }
 
 fn json(checked: &Checked, probed: Option<&probe::Found>) -> String {

@@ -99,9 +99,8 @@ impl Knobs {
             )
         })?;
         let (knobs, own) = (self.clone(), clock.clone());
-        clock.spawn(async move {
-            listener.serve(own, move |line: &str| knobs.answer(line)).await;
-        });
+        let answer = move |line: &str| knobs.answer(line);
+        clock.spawn(async move { listener.serve(own, answer).await });
         Ok(())
     }
 

@@ -107,6 +107,10 @@ fn apply(relay: &Relay, profile: Profile, now: Instant) {
     relay.shape().replace(profile, now);
 }
 
+fn no_server() -> Failure {
+    Failure::usage("there is no server to relay to", "--to HOST or --to HOST:PORT")
+}
+
 async fn relay(
     args: &Args,
     words: Words,
@@ -115,9 +119,7 @@ async fn relay(
 ) -> Result<(), Failure> {
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
-    let target = args.to.as_ref().ok_or_else(|| {
-        Failure::usage("there is no server to relay to", "--to HOST or --to HOST:PORT")
-    })?;
+    let target = args.to.as_ref().ok_or_else(no_server)?;
     output::check([&args.json])?;
     let (legs, sockets) = legs(args, target, &clock).await?;
     let calibration = match args.uncalibrated {
@@ -161,9 +163,7 @@ async fn relay(
     if verbosity > Verbosity::Quiet && !prints_record(args) {
         output::print(&statistics.summary(&counts, captured.as_ref()))?;
     }
-    if let Some(path) = &args.json {
-        output::write(path, &record::json(&counts, &legs, &profile, &statistics))?;
-    }
+    output::write_to(&args.json, || record::json(&counts, &legs, &profile, &statistics))?;
     match (&args.pcap, captured) {
         (Some(path), Some(captured)) if captured.is_cut => Err(cut(path)),
         _ => Ok(()),

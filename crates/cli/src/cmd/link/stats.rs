@@ -1,7 +1,6 @@
 //! Statistics of a relay that runs: a line that refreshes on a terminal, a line a second with
 //! `--stats`, and the summary at the end.
 
-use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -67,14 +66,11 @@ impl Statistics {
 
     /// What there was, for people.
     pub(super) fn summary(&self, counts: &Counts, captured: Option<&Captured>) -> String {
-        let elapsed = self.elapsed();
-        let mut text = format!("relayed for {:.1} s\n", elapsed.as_secs_f64());
-        text.push_str(&table(counts));
-        if let Some(Captured { frames, missed, .. }) = captured {
-            let line = writeln!(text, "  {frames} frames captured; {missed} messages missed");
-            line.expect("writing to a String cannot fail");
-        }
-        text
+        let captured = captured.map_or_else(String::new, |Captured { frames, missed, .. }| {
+            format!("  {frames} frames captured; {missed} messages missed\n")
+        });
+        let seconds = self.elapsed().as_secs_f64();
+        format!("relayed for {seconds:.1} s\n{}{captured}", table(counts))
     }
 }
 
@@ -93,11 +89,8 @@ pub(super) fn table(counts: &Counts) -> String {
 fn direction(name: &str, carried: &Carried) -> String {
     let Carried { messages, .. } = carried;
     let waits = if *messages == 0 { String::new() } else { waits(carried) };
-    let (losses, misfortunes) = (losses(carried), misfortunes(carried));
-    format!(
-        "  {name:6} {messages} messages, {}; {losses}{misfortunes}\n{waits}",
-        bytes(carried.bytes)
-    )
+    let (size, lost, else_) = (bytes(carried.bytes), losses(carried), misfortunes(carried));
+    format!("  {name:6} {messages} messages, {size}; {lost}{else_}\n{waits}")
 }
 
 fn waits(Carried { queued, late, .. }: &Carried) -> String {
@@ -144,14 +137,10 @@ fn line(before: &Counts, counts: &Counts, span: Nanos) -> String {
 /// One direction.
 fn flow(before: &Carried, carried: &Carried, span: Nanos) -> String {
     let messages = (carried.passed - before.passed) as f64 / span.as_secs_f64().max(1e-9);
-    format!(
-        "{messages:.0} msg/s {} held {} ({}), wait {} (99 %), {}",
-        rate(carried.passed_bytes - before.passed_bytes, span),
-        carried.held,
-        bytes(carried.held_bytes),
-        carried.queued.quantile(0.99),
-        losses(carried),
-    )
+    let rate = rate(carried.passed_bytes - before.passed_bytes, span);
+    let (held, size) = (carried.held, bytes(carried.held_bytes));
+    let (wait, lost) = (carried.queued.quantile(0.99), losses(carried));
+    format!("{messages:.0} msg/s {rate} held {held} ({size}), wait {wait} (99 %), {lost}")
 }
 
 fn losses(carried: &Carried) -> String {

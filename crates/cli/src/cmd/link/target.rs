@@ -6,10 +6,12 @@ use client::mount;
 use client::session::Credential;
 use client::url::{FORM, Target as Url, Version};
 use harness::exit::Failure;
+use harness::served;
 use net::clock::Clock;
 use net::error::ConnectError;
 use net::transport::tcp;
 use perf::units::Nanos;
+use server::types::Caller;
 
 /// How long a resolver, a portmapper and a server may take to answer when the relay begins.
 const LIMIT: Nanos = Nanos::from_secs(5);
@@ -37,16 +39,18 @@ pub(super) fn parse(text: &str) -> Result<Target, String> {
     }
     let is_bare_ipv6 = text.parse::<std::net::Ipv6Addr>().is_ok();
     match text.rsplit_once(':') {
-        Some((host, port)) if !is_bare_ipv6 && !text.ends_with(']') => {
-            let port = port.parse().ok().filter(|port| *port > 0);
-            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-            let port = port.filter(|_| !host.is_empty());
-            port.map(|port| Target::Port { host, port }).ok_or_else(|| {
+        Some((host, port)) if !is_bare_ipv6 && !text.ends_with(']') => one_port(host, port)
+            .ok_or_else(|| {
                 format!("{text:?} is not HOST:PORT, such as nfs-server:2049 or [::1]:2049")
-            })
-        }
+            }),
         _ => parse_url(&format!("nfs://{}/", bracketed(text))),
     }
+}
+
+fn one_port(host: &str, port: &str) -> Option<Target> {
+    let port = port.parse().ok().filter(|port| *port > 0)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    (!host.is_empty()).then_some(Target::Port { host, port })
 }
 
 fn parse_url(text: &str) -> Result<Target, String> {
@@ -98,16 +102,10 @@ async fn place(clock: &Clock, host: &str, port: u16) -> Result<Place, Failure> {
 }
 
 async fn services(clock: &Clock, url: &Url) -> Result<Vec<Place>, Failure> {
-    let options = mount::Options {
-        connect_limit: LIMIT,
-        reply_limit: LIMIT,
-        ..mount::Options::persistent(Credential {
-            machine_name: String::new(),
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            gids: Vec::new(),
-        })
-    };
+    let Caller { uid, gid, gids } = served::this_user();
+    let own = Credential { machine_name: String::new(), uid, gid, gids };
+    let (connect_limit, reply_limit) = (LIMIT, LIMIT);
+    let options = mount::Options { connect_limit, reply_limit, ..mount::Options::persistent(own) };
     let ports = mount::ports(clock, url, &options).await?;
     let at = |service, address| Place { service, addresses: vec![address] };
     Ok(match ports.mount == ports.nfs {

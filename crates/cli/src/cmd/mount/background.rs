@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use harness::exit::Failure;
 use harness::signals::Interrupts;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::oneshot;
 
@@ -17,9 +18,6 @@ const MOUNTED: &str = "mounted\n";
 
 /// Starts the process that stays, with these arguments, and waits until it is mounted.
 pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
-    let failed = |cause: std::io::Error| {
-        Failure::resources(format!("the process that is to stay cannot be started: {cause}"))
-    };
     let mut command = Command::new("/proc/self/exe");
     command.arg0("nfskit").args(arguments);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
@@ -43,6 +41,10 @@ pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
     Err(Failure::printed(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
 }
 
+fn failed(cause: std::io::Error) -> Failure {
+    Failure::resources(format!("the process that is to stay cannot be started: {cause}"))
+}
+
 /// What the process that stays has printed by the time it mounts, or gives up. An interrupt is
 /// handed on: it tells, and we end as it does.
 async fn outcome_of(
@@ -64,19 +66,20 @@ async fn outcome_of(
 
 /// The process that stays tells that it has mounted, and lets go of what it was started from.
 pub(super) fn detach() -> Result<(), Failure> {
-    let failed = |errno: rustix::io::Errno| {
-        Failure::environment(
-            format!("/dev/null cannot be used: {}", std::io::Error::from(errno)),
-            "raise the limit of open files (ulimit -n)",
-        )
+    let failed = |errno: Errno| {
+        let what = format!("/dev/null cannot be used: {}", std::io::Error::from(errno));
+        Failure::environment(what, "raise the limit of open files (ulimit -n)")
     };
     // Already a leader of its session when a service manager has started it.
     rustix::process::setsid().ok();
     rustix::process::chdir("/").map_err(failed)?;
     harness::output::print(MOUNTED)?;
-    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .map_err(failed)?;
-    rustix::stdio::dup2_stdin(&nothing).map_err(failed)?;
-    rustix::stdio::dup2_stdout(&nothing).map_err(failed)?;
-    rustix::stdio::dup2_stderr(&nothing).map_err(failed)
+    let_go().map_err(failed)
+}
+
+fn let_go() -> Result<(), Errno> {
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)
 }

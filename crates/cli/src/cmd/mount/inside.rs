@@ -12,7 +12,6 @@
 //!
 //! The end of the input is as `end`: when its caller dies, the mount goes.
 
-use std::fmt::Write as _;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
@@ -49,10 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let served = net::runtime::block_on_threads(worker_threads().max(2), serve(args));
     let served = served.unwrap_or_else(|cause| Err(Failure::resources(cause)));
-    match served {
-        Ok(()) => answer("ended"),
-        Err(failure) => answer(&encoded(&failure)),
-    }
+    answer(&served.map_or_else(|failure| encoded(&failure), |()| "ended".to_owned()));
     Ok(())
 }
 
@@ -115,10 +111,8 @@ fn listen() -> Result<mpsc::Receiver<String>, Failure> {
             }
         }
     };
-    std::thread::Builder::new()
-        .name("nfskit-asked".to_owned())
-        .spawn(read)
-        .map_err(Failure::resources)?;
+    let thread = std::thread::Builder::new().name("nfskit-asked".to_owned());
+    thread.spawn(read).map_err(Failure::resources)?;
     Ok(lines)
 }
 
@@ -126,14 +120,10 @@ fn listen() -> Result<mpsc::Receiver<String>, Failure> {
 fn calls(files: &Files) -> String {
     let counters = files.session().rpc().counters();
     let version = files.session().version();
-    let mut line = format!("calls {}", load::cpu::Usage::now().process.as_nanos());
-    for (number, procedure) in counters.procedures.iter().enumerate() {
-        if procedure.ops > 0 {
-            // Writing to a String does not fail.
-            write!(line, " {}={}", metrics::named(number, version), procedure.ops).ok();
-        }
-    }
-    line
+    let called = counters.procedures.iter().enumerate().filter(|(_, one)| one.ops > 0);
+    let called = called.map(|(at, one)| format!(" {}={}", metrics::named(at, version), one.ops));
+    let process_ns = load::cpu::Usage::now().process.as_nanos();
+    format!("calls {process_ns}{}", called.collect::<String>())
 }
 
 fn ended(at: &Path, ended: Ended) -> Result<(), Failure> {

@@ -133,17 +133,13 @@ fn begin(
 }
 
 fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, notices: &Notices) {
-    let cache = match settings.kernel_cache() {
-        KernelCache::Writeback if mount.writes_back() => "writeback",
-        KernelCache::Writeback | KernelCache::Writethrough => "writethrough",
-        KernelCache::None => "none",
-    };
     notices.say(&format!(
-        "{} mounted on {} ({}; write policy {}, kernel cache {cache})",
+        "{} mounted on {} ({}; write policy {}, kernel cache {})",
         settings.flags.source,
         at.display(),
         reached.spoken,
         settings.policy,
+        cache_of(settings, mount)
     ));
     notices.say("locks (flock, fcntl) hold on this host only: other clients do not see them");
     if let (Some(disk), Some(dir)) = (reached.files.disk(), &settings.disk) {
@@ -152,10 +148,19 @@ fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, no
         notices.say(&format!("blocks of {block_kib} KiB are kept in {dir} (cache)"));
     }
     if !mount.untuned().is_empty() && mount.writes_back() {
-        notices.say(
-            "the kernel throttles writers of this mount, and reads little ahead: lifting that \
-             takes root (max_ratio, strict_limit and read_ahead_kb in /sys/class/bdi)",
-        );
+        notices.say(THROTTLED);
+    }
+}
+
+const THROTTLED: &str = "the kernel throttles writers of this mount, and reads little ahead: \
+    lifting that takes root (max_ratio, strict_limit and read_ahead_kb in /sys/class/bdi)";
+
+/// What the kernel's cache has become.
+fn cache_of(settings: &Settings, mount: &Mount) -> &'static str {
+    match settings.kernel_cache() {
+        KernelCache::Writeback if mount.writes_back() => "writeback",
+        KernelCache::Writeback | KernelCache::Writethrough => "writethrough",
+        KernelCache::None => "none",
     }
 }
 
@@ -182,16 +187,12 @@ fn report(
         )),
         Unmounted::Not(cause) => return Err(not_unmounted(at, cause)),
     }
-    match ended.losses {
-        Some(losses) if losses.is_empty() => {
-            notices.say("unmounted; everything is written");
-            Ok(())
-        }
-        Some(losses) => {
-            Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes))
-        }
-        None => Err(out_of_time(settings)),
+    let losses = ended.losses.ok_or_else(|| out_of_time(settings))?;
+    if !losses.is_empty() {
+        return Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes));
     }
+    notices.say("unmounted; everything is written");
+    Ok(())
 }
 
 fn not_unmounted(at: &Path, cause: impl fmt::Display) -> Failure {

@@ -35,13 +35,7 @@ impl Notices {
     /// From now on nobody reads the terminal's.
     pub(super) fn detach(&self) {
         *self.is_detached.lock() = true;
-        let socket = UnixDatagram::unbound().and_then(|socket| {
-            // A log that does not read must not hold up a mount.
-            socket.set_nonblocking(true)?;
-            socket.connect(SYSLOG)?;
-            Ok(socket)
-        });
-        *self.log.lock() = socket.ok();
+        *self.log.lock() = syslog().ok();
     }
 
     /// Something that is as it should be.
@@ -56,15 +50,17 @@ impl Notices {
         self.print(Weight::Warning, text);
     }
 
+    fn log(&self, weight: Weight, text: &str) {
+        // 3 << 3: a daemon's.
+        let line = format!("<{}>nfskit[{}]: {text}", 3 << 3 | weight as i32, std::process::id());
+        if let Some(log) = self.log.lock().as_ref() {
+            log.send(line.as_bytes()).ok();
+        }
+    }
+
     fn print(&self, weight: Weight, text: &str) {
         if *self.is_detached.lock() {
-            if let Some(log) = self.log.lock().as_ref() {
-                // 3 << 3: a daemon's.
-                let line =
-                    format!("<{}>nfskit[{}]: {text}", 3 << 3 | weight as i32, std::process::id());
-                log.send(line.as_bytes()).ok();
-            }
-            return;
+            return self.log(weight, text);
         }
         // Nobody reads any more: the mount goes on.
         match weight {
@@ -77,4 +73,12 @@ impl Notices {
             }
         }
     }
+}
+
+fn syslog() -> std::io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    // A log that does not read must not hold up a mount.
+    socket.set_nonblocking(true)?;
+    socket.connect(SYSLOG)?;
+    Ok(socket)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use client::url::Version;
-use harness::exports::{Client, Spec};
+use harness::exports::{Client, RuleSpec, Spec};
 use harness::mountable::Mountable;
 use harness::served;
 use harness::served::CommitMode;
@@ -26,6 +26,9 @@ use crate::recovery;
 
 /// Exports listed; of more, the number is given.
 const EXPORTS_MAX: usize = 20;
+
+const SLOW_LOG: &str = "a write of the log takes no less than a sync of the directory's disk: only \
+    writes to many files at once can gain by it; a faster device would serve all";
 
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
@@ -82,11 +85,7 @@ impl<'a> Banner<'a> {
         let done = store.recovered().map(|recovered| recovery::summary(recovered, dir));
         self.recovered = done.map(|done| (done, latencies.to_vec()));
         if latencies.iter().any(Latencies::is_log_slow) {
-            self.warns(
-                "a write of the log takes no less than a sync of the directory's disk: only writes \
-                 to many files at once can gain by it; a faster device would serve all"
-                    .to_owned(),
-            );
+            self.warns(SLOW_LOG.to_owned());
         }
     }
 
@@ -122,18 +121,18 @@ impl<'a> Banner<'a> {
         if self.origin.is_some() {
             return "the origin's: FILE_SYNC and COMMIT are answered when it has".to_owned();
         }
-        let data = match (self.kind.memory(), self.args.commit_mode) {
-            (Some(what), _) => return format!("{what}: nothing survives this process"),
-            (_, CommitMode::Concurrent) => "stable: FILE_SYNC and COMMIT are answered after fsync",
-            (_, CommitMode::Stall) => {
-                "stable: FILE_SYNC and COMMIT are answered after fsync, and nothing else meanwhile"
-            }
+        if let Some(what) = self.kind.memory() {
+            return format!("{what}: nothing survives this process");
+        }
+        let data = match self.args.commit_mode {
+            CommitMode::Concurrent => "",
+            CommitMode::Stall => ", and nothing else meanwhile",
         };
         let names = match self.args.metadata_sync {
             MetadataSync::Always => "",
             MetadataSync::Never => "; NOT names and attributes (--metadata-sync never)",
         };
-        format!("{data}{names}")
+        format!("stable: FILE_SYNC and COMMIT are answered after fsync{data}{names}")
     }
 
     /// The device of a log that is emulated as well.
@@ -148,15 +147,18 @@ impl<'a> Banner<'a> {
         }
         match &self.everyone {
             Some(Caller { uid, gid, .. }) => {
-                format!(
-                    "every caller acts as uid {uid}, gid {gid}: this process may not act as others"
-                )
+                let why = "this process may not act as others";
+                format!("every caller acts as uid {uid}, gid {gid}: {why}")
             }
-            None if self.specs.iter().any(|spec| spec.rule.squash == Squash::None) => {
-                "callers act with their own uid, gid and groups; where not squashed, root is root"
-                    .to_owned()
-            }
-            None => "callers act with their own uid, gid and groups, and root as nobody".to_owned(),
+            None => format!("callers act with their own uid, gid and groups{}", self.root()),
+        }
+    }
+
+    /// Who root is.
+    fn root(&self) -> &'static str {
+        match self.specs.iter().any(|spec| spec.rule.squash == Squash::None) {
+            true => "; where not squashed, root is root",
+            false => ", and root as nobody",
         }
     }
 
@@ -200,19 +202,26 @@ pub(super) fn warning(name: &str, address: SocketAddr) -> String {
 fn rule(spec: &Spec) -> String {
     let rule = &spec.rule;
     let access = if rule.read_only { "read-only" } else { "read-write" };
-    let squash = match rule.squash {
-        Squash::None => "no_root_squash".to_owned(),
-        Squash::Root => format!("root_squash to {}:{}", rule.anonymous_uid, rule.anonymous_gid),
-        Squash::All => format!("all_squash to {}:{}", rule.anonymous_uid, rule.anonymous_gid),
-    };
     let secure = if rule.secure { "secure" } else { "insecure" };
-    let clients = rule.clients.iter().map(|client| match client {
+    format!("{access}, {}, {secure}; clients: {}", squash(rule), clients(&rule.clients))
+}
+
+fn squash(rule: &RuleSpec) -> String {
+    let nobody = format!("{}:{}", rule.anonymous_uid, rule.anonymous_gid);
+    match rule.squash {
+        Squash::None => "no_root_squash".to_owned(),
+        Squash::Root => format!("root_squash to {nobody}"),
+        Squash::All => format!("all_squash to {nobody}"),
+    }
+}
+
+fn clients(clients: &[Client]) -> String {
+    let name = |client: &Client| match client {
         Client::Network(network) => network.to_string(),
         Client::Host(host) => host.clone(),
-    });
-    let clients: Vec<String> = clients.collect();
-    let clients = if clients.is_empty() { "everyone".to_owned() } else { clients.join(" ") };
-    format!("{access}, {squash}, {secure}; clients: {clients}")
+    };
+    let names: Vec<String> = clients.iter().map(name).collect();
+    if names.is_empty() { "everyone".to_owned() } else { names.join(" ") }
 }
 
 impl fmt::Display for Banner<'_> {
@@ -271,28 +280,36 @@ impl Banner<'_> {
     /// The write log: what was replayed from it, and its latencies.
     fn write_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((done, latencies)) = &self.recovered {
-            let logs: Vec<_> =
-                self.args.write_log.iter().map(|log| log.display().to_string()).collect();
-            let (logs, it) = (logs.join(" and "), if logs.len() == 1 { "it" } else { "them" });
-            writeln!(f, "  write log   {logs}: stable WRITEs are answered from {it}; {done}")?;
-            for (index, one) in latencies.iter().enumerate() {
-                let which = match latencies.len() {
-                    1 => String::new(),
-                    _ => format!("number {}: ", index + 1),
-                };
-                writeln!(f, "              {which}{}", timed(one))?;
-            }
+            self.recovered_log(f, done, latencies)?;
         }
-        if let (Some(log), Some(device)) = (self.args.write_log.first(), self.emulated_log()) {
-            let LogDevice { write_us, both_us, us_per_kib, .. } = device;
-            let long_us = write_us + 64.0 * us_per_kib;
-            let text = latencies_of([write_us, both_us, long_us], device.at_a_time());
-            writeln!(f, "  write log   {}: stable WRITEs are answered from it", log.display())?;
-            writeln!(f, "              {text}")?;
-        }
-        Ok(())
+        let Some(device) = self.emulated_log() else { return Ok(()) };
+        let LogDevice { write_us, both_us, us_per_kib, .. } = device;
+        let long_us = write_us + 64.0 * us_per_kib;
+        line(f, "write log", Some(format!("{}: {FROM} it", self.logs())))?;
+        line(f, "", Some(latencies_of([write_us, both_us, long_us], device.at_a_time())))
+    }
+
+    fn recovered_log(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        done: &str,
+        latencies: &[Latencies],
+    ) -> fmt::Result {
+        let it = if self.args.write_log.len() == 1 { "it" } else { "them" };
+        line(f, "write log", Some(format!("{}: {FROM} {it}; {done}", self.logs())))?;
+        latencies.iter().zip(1..).try_for_each(|(one, number)| match latencies.len() {
+            1 => line(f, "", Some(timed(one))),
+            _ => line(f, "", Some(format!("number {number}: {}", timed(one)))),
+        })
+    }
+
+    fn logs(&self) -> String {
+        let logs = self.args.write_log.iter().map(|log| log.display().to_string());
+        logs.collect::<Vec<_>>().join(" and ")
     }
 }
+
+const FROM: &str = "stable WRITEs are answered from";
 
 /// What syncs of 4 KiB took.
 fn timed(latencies: &Latencies) -> String {

@@ -32,16 +32,10 @@ fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
         let what = "--write-log promises what --metadata-sync never gives up";
         return Err(Failure::usage(what, "one of the two"));
     }
-    match args.write_log.iter().find(|log| is_inside(log, store)) {
-        Some(log) => Err(Failure::environment(
-            format!(
-                "the write log {} lies in {store}, where clients could change it",
-                log.display()
-            ),
-            "a place outside of it, such as /var/lib/nfskit",
-        )),
-        None => Ok(()),
-    }
+    let Some(log) = args.write_log.iter().find(|log| is_inside(log, store)) else { return Ok(()) };
+    let log = log.display();
+    let what = format!("the write log {log} lies in {store}, where clients could change it");
+    Err(Failure::environment(what, "a place outside of it, such as /var/lib/nfskit"))
 }
 
 fn is_inside(log: &Path, store: &str) -> bool {
@@ -68,13 +62,11 @@ fn check_emulated_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
         let what = format!("{store} is not stable, and so has no log in a file");
         return Err(Failure::usage(what, "an emulated log: --write-log sim:nvram"));
     }
-    match served::LOG_BYTES.contains(&args.write_log_size) {
-        true => Ok(()),
-        false => {
-            let what = format!("a log of {} bytes", args.write_log_size);
-            Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"))
-        }
+    if !served::LOG_BYTES.contains(&args.write_log_size) {
+        let what = format!("a log of {} bytes", args.write_log_size);
+        return Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"));
     }
+    Ok(())
 }
 
 /// The log of an emulated store, on an emulated disk of its own.
@@ -91,27 +83,38 @@ pub(super) fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failur
 pub(super) async fn stopped(log_failure: LogFailure, store: &DirStore) -> Failure {
     let given_up = store.log_given_up().await;
     if log_failure == LogFailure::Degrade {
-        output::say(match given_up {
-            GivenUp::InPlace => {
-                "the write log cannot be written; what it held is in its place, and from now on \
-                 files are synced, as without a log"
-            }
-            GivenUp::Needed => {
-                "the write log cannot be written, and not all that it holds could be brought to \
-                 its place: keep it for the next start; calls of files that cannot be synced fail"
-            }
-        });
+        output::say(format_args!("{}{}", lost(given_up), goes_on(given_up)));
         return std::future::pending().await;
     }
+    Failure::environment(
+        lost(given_up),
+        match given_up {
+            GivenUp::InPlace => {
+                "another device for a new log, no --write-log, or --log-failure degrade"
+            }
+            GivenUp::Needed => {
+                "keep the log: the next start with it brings what can be read of it to its place"
+            }
+        },
+    )
+}
+
+fn lost(given_up: GivenUp) -> &'static str {
     match given_up {
-        GivenUp::InPlace => Failure::environment(
-            "the write log cannot be written; what it held is in its place",
-            "another device for a new log, no --write-log, or --log-failure degrade",
-        ),
-        GivenUp::Needed => Failure::environment(
+        GivenUp::InPlace => "the write log cannot be written; what it held is in its place",
+        GivenUp::Needed => {
             "the write log cannot be written, and not all that it holds could be brought to its \
-             place",
-            "keep the log: the next start with it brings what can be read of it to its place",
-        ),
+             place"
+        }
+    }
+}
+
+/// How it goes on without the log.
+fn goes_on(given_up: GivenUp) -> &'static str {
+    match given_up {
+        GivenUp::InPlace => ", and from now on files are synced, as without a log",
+        GivenUp::Needed => {
+            ": keep it for the next start; calls of files that cannot be synced fail"
+        }
     }
 }

@@ -32,8 +32,8 @@ use net::serve::{Drained, Limits};
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use server::store::Store;
-use server::store::dir::write_log::{OnFailure, WriteLog};
-use server::store::dir::{self, DirOptions, DirStore};
+use server::store::dir::write_log::WriteLog;
+use server::store::dir::{DirOptions, DirStore};
 use server::types::Caller;
 use server::{Exports, Replies};
 use world::machine::times;
@@ -43,7 +43,7 @@ use self::exported::{bad_exports, export, named, specs, specs_again};
 use self::logged::{check_write_log, emulated_log, stopped};
 use self::persistent::{REPLIES_MAX, outside, replies, state_or_warning};
 use self::stores::Kind;
-use crate::args::{self, LogFailure, LogReplies, MetadataSync};
+use crate::args::{self, LogReplies};
 use crate::recovery;
 
 /// Descriptors that all stores together keep open at most.
@@ -136,23 +136,19 @@ async fn serve_directories(
 
 /// How directories are served.
 fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
-    DirOptions {
-        metadata_sync: match args.metadata_sync {
-            MetadataSync::Always => dir::MetadataSync::Always,
-            MetadataSync::Never => dir::MetadataSync::Never,
-        },
-        state_dir: state.map(|state| state.path().to_owned()),
-        write_log: (!args.write_log.is_empty()).then(|| WriteLog {
-            on_failure: match args.log_failure {
-                LogFailure::Stop => OnFailure::Stop,
-                LogFailure::Degrade => OnFailure::Degrade,
-            },
-            keeps_replies: args.log_replies == LogReplies::Always,
-            progress: Some(recovery::progress),
-            ..WriteLog::new(args.write_log.clone(), args.write_log_size)
-        }),
-        ..served::dir_options(args.commit_mode)
-    }
+    let metadata_sync = args.metadata_sync.into();
+    let state_dir = state.map(|state| state.path().to_owned());
+    let write_log = (!args.write_log.is_empty()).then(|| write_log(args));
+    let usual = served::dir_options(args.commit_mode);
+    DirOptions { metadata_sync, state_dir, write_log, ..usual }
+}
+
+fn write_log(args: &args::Serve) -> WriteLog {
+    let on_failure = args.log_failure.into();
+    let keeps_replies = args.log_replies == LogReplies::Always;
+    let progress = Some(recovery::progress as fn(_));
+    let new = WriteLog::new(args.write_log.clone(), args.write_log_size);
+    WriteLog { on_failure, keeps_replies, progress, ..new }
 }
 
 /// A server that is about to begin.
@@ -225,10 +221,10 @@ fn outcome(failed: Option<Failure>, calls_abandoned: u64) -> Result<(), Failure>
     match (failed, calls_abandoned) {
         (Some(failure), _) => Err(failure),
         (None, 0) => Ok(()),
-        (None, calls) => Err(Failure::environment(
-            format!("{calls} calls were not answered within the grace period"),
-            "a longer one: --grace",
-        )),
+        (None, calls) => {
+            let what = format!("{calls} calls were not answered within the grace period");
+            Err(Failure::environment(what, "a longer one: --grace"))
+        }
     }
 }
 
@@ -245,13 +241,8 @@ async fn registration(
 }
 
 fn options(args: &args::Serve, links: Shape) -> Options {
-    Options {
-        commit_mode: args.commit_mode,
-        threads: args.threads,
-        links,
-        versions: args.versions,
-        limits: limits(args),
-    }
+    let args::Serve { commit_mode, threads, versions, .. } = *args;
+    Options { commit_mode, threads, links, versions, limits: limits(args) }
 }
 
 /// Tries the link out, and writes how exact it is on the banner.
@@ -305,17 +296,18 @@ fn limits(args: &args::Serve) -> Limits {
 fn bind(args: &args::Serve) -> Result<Sockets, Failure> {
     let mut sockets = Sockets::bind(args.listen, args.udp).map_err(cannot_listen)?;
     if args.portmap {
-        sockets.add_portmapper().map_err(|Refused { address, protocol, cause }| {
-            Failure::environment(
-                format!("cannot be the portmapper on {address} ({protocol}): {cause}"),
-                match cause.kind() {
-                    ErrorKind::PermissionDenied => "be root, whose port 111 is",
-                    _ => "end the rpcbind that runs, or register with it: --register",
-                },
-            )
-        })?;
+        sockets.add_portmapper().map_err(no_portmapper)?;
     }
     Ok(sockets)
+}
+
+fn no_portmapper(Refused { address, protocol, cause }: Refused) -> Failure {
+    let advice = match cause.kind() {
+        ErrorKind::PermissionDenied => "be root, whose port 111 is",
+        _ => "end the rpcbind that runs, or register with it: --register",
+    };
+    let what = format!("cannot be the portmapper on {address} ({protocol}): {cause}");
+    Failure::environment(what, advice)
 }
 
 fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {

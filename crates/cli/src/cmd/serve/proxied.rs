@@ -97,13 +97,9 @@ pub(super) async fn serve(
 }
 
 fn options(args: &args::Serve, everyone: Option<Caller>, cache: Option<Cache>) -> proxy::Options {
-    proxy::Options {
-        machine_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        everyone,
-        read_ahead_bytes_max: args.read_ahead,
-        cache,
-        offline_reads: args.offline_reads,
-    }
+    let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let args::Serve { read_ahead: read_ahead_bytes_max, offline_reads, .. } = *args;
+    proxy::Options { machine_name, everyone, read_ahead_bytes_max, cache, offline_reads }
 }
 
 fn handles(
@@ -135,21 +131,22 @@ fn cached(
 
 /// What is spoken with the origin, from where, and how long it is waited for.
 fn spoken(settings: &Settings, reached: &Mounted) -> String {
-    let target = &settings.target;
+    let Target { version, protocol, .. } = &settings.target;
+    let (version, protocol) = (version.number(), protocol.name().to_uppercase());
     let patience = match settings.soft {
         true => "soft: calls that are not answered in time fail",
         false => "hard: clients wait for it",
     };
-    let port = match rustix::process::geteuid().is_root() {
+    let (at, port) = (reached.ports.nfs, own_port());
+    format!("NFS v{version} over {protocol} at {at}; {patience}\n              called {port}")
+}
+
+/// From where an origin is called.
+fn own_port() -> &'static str {
+    match rustix::process::geteuid().is_root() {
         true => "from privileged ports",
         false => {
             "from ports that an origin with `secure` refuses, unless it runs here as this user"
         }
-    };
-    format!(
-        "NFS v{} over {} at {}; {patience}\n              called {port}",
-        target.version.number(),
-        target.protocol.name().to_uppercase(),
-        reached.ports.nfs,
-    )
+    }
 }

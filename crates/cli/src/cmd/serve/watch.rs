@@ -16,7 +16,7 @@ use net::slack::Slack;
 use net::transport::CALL_BYTES_MAX;
 use perf::units::Nanos;
 use server::Engine;
-use server::metrics::Metrics;
+use server::metrics::{Metrics, SlowCalls};
 use server::store::Store;
 
 use crate::args;
@@ -27,21 +27,22 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 /// The counters that were requested, if any; slow calls go to the log.
 pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
     let monotonic = world::machine::passing(clock);
-    let telling = |metrics: Metrics| match args.metrics_files {
-        true => metrics.with_files(),
-        false => metrics,
+    let metrics = match (args.slow_log, args.metrics) {
+        (Some(threshold), _) => {
+            let (metrics, slow) = Metrics::with_slow_log(monotonic, threshold);
+            clock.spawn(log_slow(slow, log.clone()));
+            metrics
+        }
+        (None, Some(_)) => Metrics::new(monotonic),
+        (None, None) => return None,
     };
-    if let Some(threshold) = args.slow_log {
-        let (metrics, mut slow) = Metrics::with_slow_log(monotonic, threshold);
-        let log = log.clone();
-        clock.spawn(async move {
-            while let Some(call) = slow.next().await {
-                log.slow(&call);
-            }
-        });
-        return Some(telling(metrics));
+    Some(if args.metrics_files { metrics.with_files() } else { metrics })
+}
+
+async fn log_slow(mut slow: SlowCalls, log: Log) {
+    while let Some(call) = slow.next().await {
+        log.slow(&call);
     }
-    args.metrics.map(|_| telling(Metrics::new(monotonic)))
 }
 
 /// Begins to tell about `running`; gives where its counters are.
