@@ -7,7 +7,7 @@
 
 use client::session::Session;
 use server::store::{Looked, Node};
-use server::types::{Caller, Status};
+use server::types::Status;
 use wire::nfs3::{Fattr3, FileHandle, lookup};
 
 use crate::neutral;
@@ -17,16 +17,19 @@ use crate::remote::Remote;
 const LEVELS_MAX: usize = 2048;
 
 impl Remote {
-    /// What is above `dir`, which is another than the root.
-    pub(crate) async fn above(&self, caller: &Caller, dir: FileHandle) -> Looked<Node> {
-        let session = self.acting(caller);
+    /// What is above `dir`: the root is above itself.
+    pub(crate) async fn above(&self, session: &Session, dir: FileHandle) -> Looked<Node> {
+        if dir == self.root {
+            let node = self.node(session, dir, None).await;
+            return Looked { attr: node.ok().map(|node| node.attr), result: node };
+        }
         let reply = match session.lookup(dir, b"..").await {
             Ok(reply) => reply,
             Err(error) => return self.looked_in_vain(&error),
         };
         let attr = neutral::post_op(reply.dir_attributes);
-        let result = match self.is_inside(&session, dir, &reply).await {
-            Ok(true) => self.node(&session, reply.object, reply.obj_attributes).await,
+        let result = match self.is_inside(session, dir, &reply).await {
+            Ok(true) => self.node(session, reply.object, reply.obj_attributes).await,
             Ok(false) => Err(Status::Access),
             Err(status) => Err(status),
         };

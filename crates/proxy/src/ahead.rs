@@ -15,9 +15,10 @@
 //! no room nothing is fetched ahead, and readers are served as they ask.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use client::error::Error;
 use client::files::first::OPENING_READ_BYTES;
 use client::ops::ReadOk;
@@ -30,7 +31,7 @@ use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use server::types::Caller;
-use wire::nfs3::{Fattr3, FileHandle, NfsTime};
+use wire::nfs3::{Fattr3, FileHandle, NfsTime, PostOpAttr};
 
 use crate::disk::Disk;
 use crate::transfer;
@@ -222,21 +223,8 @@ impl Ahead {
     /// Begins to fetch a chunk, if there is room for it.
     fn fetch(&self, read: &Read<'_>, stream: StreamId, at: u64) -> bool {
         let Some(permit) = self.budget.take(u64::from(self.chunk_bytes)) else { return false };
-        let (own, session) = (self.clone(), read.session.clone());
-        let (file, count) = (read.file, self.chunk_bytes);
-        let content = async move {
-            let state = own.disk.as_ref().and_then(|disk| disk.state(&file));
-            let read = transfer::read_whole(&session, file, at, count).await;
-            let told = read.as_ref().ok().and_then(|read| read.file_attributes.as_ref());
-            own.note(&file, told);
-            if let (Some(disk), Ok(read)) = (&own.disk, &read) {
-                if let Some(told) = told {
-                    disk.known.note(&file, told, None);
-                }
-                disk.keep(&file, state, at, read);
-            }
-            read
-        };
+        let (own, session, file) = (self.clone(), read.session.clone(), read.file);
+        let content = async move { own.chunk(&session, file, at).await };
         let content = content.boxed().shared();
         let part = Part { content: content.clone(), _permit: Arc::new(permit) };
         let now = self.clock.now();
@@ -247,6 +235,21 @@ impl Ahead {
         }
         self.clock.spawn(content.map(drop));
         true
+    }
+
+    /// What a file has from an offset on, as the origin has it, also for the disk.
+    async fn chunk(&self, session: &Session, file: FileHandle, at: u64) -> Result<ReadOk, Error> {
+        let state = self.disk.as_ref().and_then(|disk| disk.state(&file));
+        let read = transfer::read_whole(session, file, at, self.chunk_bytes).await;
+        let told = read.as_ref().ok().and_then(|read| read.file_attributes.as_ref());
+        self.note(&file, told);
+        if let (Some(disk), Ok(read)) = (&self.disk, &read) {
+            if let Some(told) = told {
+                disk.known.note(&file, told, None);
+            }
+            disk.keep(&file, state, at, read);
+        }
+        read
     }
 
     fn with_streams<T>(
@@ -266,40 +269,44 @@ impl Ahead {
         let mut whole = BytesMut::new();
         let mut from = read.offset;
         loop {
-            let (at, part) =
-                self.with_streams(read, |streams| streams.chunk(stream, from)).flatten()?;
-            if part.content.peek().is_none() {
-                self.with_streams(read, |streams| streams.waited(stream));
+            let (piece, file_attributes) = self.piece(read, stream, from..end).await?;
+            from += piece.len() as u64;
+            let is_all = whole.is_empty() && from >= end;
+            if !is_all {
+                whole.extend_from_slice(&piece);
             }
-            let content = part.content.await.ok();
-            let within = usize::try_from(from - at).ok()?;
-            let want = usize::try_from((end - from).min(at + u64::from(self.chunk_bytes) - from));
-            let piece = content.as_ref().zip(want.ok()).and_then(|(content, want)| {
-                let piece = content.data.get(within..within + want)?;
-                Some(content.data.slice_ref(piece))
-            });
-            let (Some(content), Some(piece)) = (content, piece) else {
-                // It failed, or the file has another length by now.
-                self.with_streams(read, |streams| streams.failed(stream, at));
-                return None;
-            };
-            let taken = piece.len() as u64;
-            self.with_streams(read, |streams| streams.taken(stream, at, taken));
-            from += taken;
-            let file_attributes = content.file_attributes;
-            let is_last = from >= end;
-            let data = match (is_last, whole.is_empty()) {
-                (true, true) => piece,
-                _ => {
-                    whole.extend_from_slice(&piece);
-                    if !is_last {
-                        continue;
-                    }
-                    std::mem::take(&mut whole).freeze()
-                }
-            };
-            return Some(ReadOk { file_attributes, eof: end >= size, data });
+            if from >= end {
+                let data = if is_all { piece } else { whole.freeze() };
+                return Some(ReadOk { file_attributes, eof: end >= size, data });
+            }
         }
+    }
+
+    /// The first of these bytes, as many as one chunk has; none when it has not got them.
+    async fn piece(
+        &self,
+        read: &Read<'_>,
+        stream: StreamId,
+        Range { start, end }: Range<u64>,
+    ) -> Option<(Bytes, PostOpAttr)> {
+        let (at, part) =
+            self.with_streams(read, |streams| streams.chunk(stream, start)).flatten()?;
+        if part.content.peek().is_none() {
+            self.with_streams(read, |streams| streams.waited(stream));
+        }
+        let end = end.min(at + u64::from(self.chunk_bytes));
+        let within = usize::try_from(start - at).ok()?..usize::try_from(end - at).ok()?;
+        let piece = part.content.await.ok().and_then(|content| {
+            let piece = content.data.get(within)?;
+            Some((content.data.slice_ref(piece), content.file_attributes))
+        });
+        let taken = piece.as_ref().map(|(piece, _)| piece.len() as u64);
+        self.with_streams(read, |streams| match taken {
+            Some(taken) => streams.taken(stream, at, taken),
+            // It failed, or the file has another length by now.
+            None => streams.failed(stream, at),
+        });
+        piece
     }
 }
 

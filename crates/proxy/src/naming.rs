@@ -8,8 +8,9 @@ use client::error::{Detail, Error};
 use client::session::Session;
 use server::store::{Changed, Linked, Looked, Node, Renamed};
 use server::types::{Caller, Handle, Status, Wcc};
-use wire::nfs3::{FileHandle, NewObject, PostOpAttr, WccData};
+use wire::nfs3::{FileHandle, NewObject, PostOpAttr, WccData, lookup};
 
+use crate::disk::Disk;
 use crate::fate::{self, Kind};
 use crate::neutral;
 use crate::remote::Remote;
@@ -21,34 +22,36 @@ impl Remote {
             Err(status) => return Looked::failed(status),
         };
         let session = self.acting(caller);
-        match name {
-            b".." if dir == self.root => {
-                let node = self.node(&session, dir, None).await;
-                return Looked { attr: node.ok().map(|node| node.attr), result: node };
-            }
-            b".." => return self.above(caller, dir).await,
-            _ => {}
+        if name == b".." {
+            return self.above(&session, dir).await;
         }
         let call = session.lookup(dir, name);
         match self.or_kept(call, |known| known.last_name(&dir, name, caller)).await {
-            Ok((reply, true)) => Looked {
-                attr: neutral::post_op(reply.dir_attributes),
-                result: self.kept_node(reply.object, reply.obj_attributes),
-            },
-            Ok((reply, false)) => {
-                if let Some(disk) = &self.disk {
-                    disk.known.note_name(&dir, name, &reply.object);
-                    if let Some(told) = &reply.dir_attributes {
-                        disk.known.note(&dir, told, None);
-                        disk.known.note_search(&dir, caller, told);
-                    }
+            Ok((reply, was_kept)) => {
+                let attr = neutral::post_op(reply.dir_attributes);
+                let (found, told) = (reply.object, reply.obj_attributes);
+                if was_kept {
+                    return Looked { attr, result: self.kept_node(found, told) };
                 }
-                Looked {
-                    attr: neutral::post_op(reply.dir_attributes),
-                    result: self.node(&session, reply.object, reply.obj_attributes).await,
-                }
+                self.note_name((&dir, name), caller, &reply);
+                Looked { attr, result: self.node(&session, found, told).await }
             }
             Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
+    /// The origin has told the caller what has this name.
+    fn note_name(
+        &self,
+        (dir, name): (&FileHandle, &[u8]),
+        caller: &Caller,
+        reply: &lookup::ReplyOk,
+    ) {
+        let Some(Disk { known, .. }) = &self.disk else { return };
+        known.note_name(dir, name, &reply.object);
+        if let Some(told) = &reply.dir_attributes {
+            known.note(dir, told, None);
+            known.note_search(dir, caller, told);
         }
     }
 
@@ -93,20 +96,27 @@ impl Remote {
         };
         let session = self.acting(caller);
         match make(session.clone(), origin).await {
-            Ok(NewObject { obj: Some(made), obj_attributes, dir_wcc }) => {
-                let result = self.node(&session, made, obj_attributes).await;
-                Changed { wcc: neutral::wcc(&dir_wcc), result }
-            }
-            // It need not tell what it has made.
-            Ok(NewObject { obj: None, dir_wcc, .. }) => {
-                let found = session.lookup(origin, name).await;
-                let result = match found {
-                    Ok(found) => self.node(&session, found.object, found.obj_attributes).await,
-                    Err(error) => Err(self.failed(&error, Kind::Once)),
+            Ok(NewObject { obj, obj_attributes, dir_wcc }) => {
+                let result = match obj {
+                    Some(made) => self.node(&session, made, obj_attributes).await,
+                    // It need not tell what it has made.
+                    None => self.just_made(&session, origin, name).await,
                 };
                 Changed { wcc: neutral::wcc(&dir_wcc), result }
             }
             Err(error) => self.changed_in_vain(&error, Kind::Once),
+        }
+    }
+
+    async fn just_made(
+        &self,
+        session: &Session,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<Node, Status> {
+        match session.lookup(dir, name).await {
+            Ok(found) => self.node(session, found.object, found.obj_attributes).await,
+            Err(error) => Err(self.failed(&error, Kind::Once)),
         }
     }
 
@@ -146,11 +156,10 @@ impl Remote {
         from: (&Handle, &[u8]),
         to: (&Handle, &[u8]),
     ) -> Renamed {
-        let nothing = Wcc::default();
         let dirs = self.origin_handle(from.0).and_then(|dir| Ok((dir, self.origin_handle(to.0)?)));
         let (from_dir, to_dir) = match dirs {
             Ok(dirs) => dirs,
-            Err(status) => return Renamed { from: nothing, to: nothing, result: Err(status) },
+            Err(status) => return Renamed::failed(status),
         };
         match self.acting(caller).rename((from_dir, from.1), (to_dir, to.1)).await {
             Ok(reply) => {
@@ -162,14 +171,16 @@ impl Remote {
                     result: Ok(()),
                 }
             }
-            Err(error) => {
-                let (from, to) = match error.detail() {
-                    Detail::Renamed { from, to } => (neutral::wcc(&from), neutral::wcc(&to)),
-                    _ => (nothing, nothing),
-                };
-                Renamed { from, to, result: Err(self.failed(&error, Kind::Once)) }
-            }
+            Err(error) => self.renamed_in_vain(&error),
         }
+    }
+
+    fn renamed_in_vain(&self, error: &Error) -> Renamed {
+        let (from, to) = match error.detail() {
+            Detail::Renamed { from, to } => (neutral::wcc(&from), neutral::wcc(&to)),
+            _ => <(Wcc, Wcc)>::default(),
+        };
+        Renamed { from, to, result: Err(self.failed(error, Kind::Once)) }
     }
 
     pub(crate) async fn link_name(
@@ -182,7 +193,7 @@ impl Remote {
         let both = self.origin_handle(file).and_then(|file| Ok((file, self.origin_handle(dir)?)));
         let (file, dir) = match both {
             Ok(both) => both,
-            Err(status) => return Linked { attr: None, dir: Wcc::default(), result: Err(status) },
+            Err(status) => return Linked::failed(status),
         };
         match self.acting(caller).link(file, dir, name).await {
             Ok(reply) => {
@@ -195,13 +206,15 @@ impl Remote {
                     result: Ok(()),
                 }
             }
-            Err(error) => {
-                let (attr, dir) = match error.detail() {
-                    Detail::Linked { file, dir } => (neutral::post_op(file), neutral::wcc(&dir)),
-                    _ => (fate::attr(&error), Wcc::default()),
-                };
-                Linked { attr, dir, result: Err(self.failed(&error, Kind::Once)) }
-            }
+            Err(error) => self.linked_in_vain(&error),
         }
+    }
+
+    fn linked_in_vain(&self, error: &Error) -> Linked {
+        let (attr, dir) = match error.detail() {
+            Detail::Linked { file, dir } => (neutral::post_op(file), neutral::wcc(&dir)),
+            _ => (fate::attr(error), Wcc::default()),
+        };
+        Linked { attr, dir, result: Err(self.failed(error, Kind::Once)) }
     }
 }

@@ -43,17 +43,21 @@ pub(crate) fn status(of: NfsStat3) -> Status {
     }
 }
 
+fn kind(of: FType) -> FileKind {
+    match of {
+        FType::Reg => FileKind::Regular,
+        FType::Dir => FileKind::Directory,
+        FType::Blk => FileKind::BlockDevice,
+        FType::Chr => FileKind::CharDevice,
+        FType::Lnk => FileKind::Symlink,
+        FType::Sock => FileKind::Socket,
+        FType::Fifo => FileKind::Fifo,
+    }
+}
+
 pub(crate) fn attr(of: &Fattr3) -> Attr {
     Attr {
-        kind: match of.ftype {
-            FType::Reg => FileKind::Regular,
-            FType::Dir => FileKind::Directory,
-            FType::Blk => FileKind::BlockDevice,
-            FType::Chr => FileKind::CharDevice,
-            FType::Lnk => FileKind::Symlink,
-            FType::Sock => FileKind::Socket,
-            FType::Fifo => FileKind::Fifo,
-        },
+        kind: kind(of.ftype),
         mode: of.mode & 0o7777,
         links: of.nlink,
         uid: of.uid,

@@ -9,7 +9,7 @@ use client::error::Error;
 use client::session::Session;
 use client::url::Version;
 use futures_util::future::try_join;
-use net::call::Counters;
+use net::call::{Counters, ProcedureCounters};
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
 use server::durable::Durable;
@@ -198,32 +198,29 @@ impl Remote {
         let Some(disk) = self.disk.as_ref().filter(|_| self.options.offline_reads) else {
             return call.await.map(|told| (told, false));
         };
-        let is_away = self.is_away.load(Ordering::Relaxed);
-        let patience = if is_away { AWAY_PATIENCE } else { PATIENCE };
+        let patience = if self.is_away.load(Ordering::Relaxed) { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
         let told = match self.clock.within(patience, call.as_mut()).await {
             Ok(told) => told,
-            Err(_elapsed) => {
-                self.is_away.store(true, Ordering::Relaxed);
-                if let Some(kept) = kept(&disk.known) {
-                    self.counts.offline.fetch_add(1, Ordering::Relaxed);
-                    return Ok((kept, true));
-                }
-                call.await
-            }
+            Err(_elapsed) => match self.while_away(kept(&disk.known)) {
+                Some(kept) => return Ok(kept),
+                None => call.await,
+            },
         };
         match told {
-            Err(error) if fate::is_away(&error) => {
-                self.is_away.store(true, Ordering::Relaxed);
-                let kept = kept(&disk.known).ok_or(error)?;
-                self.counts.offline.fetch_add(1, Ordering::Relaxed);
-                Ok((kept, true))
-            }
+            Err(error) if fate::is_away(&error) => self.while_away(kept(&disk.known)).ok_or(error),
             told => {
                 self.is_away.store(false, Ordering::Relaxed);
                 told.map(|told| (told, false))
             }
         }
+    }
+
+    /// The origin is away, and this was known of what it was to say.
+    fn while_away<T>(&self, kept: Option<T>) -> Option<(T, bool)> {
+        self.is_away.store(true, Ordering::Relaxed);
+        self.counts.offline.fetch_add(u64::from(kept.is_some()), Ordering::Relaxed);
+        kept.map(|kept| (kept, true))
     }
 
     /// ACCESS, or what was known of it while the origin is away, and `true`.
@@ -254,38 +251,14 @@ impl Remote {
 
     fn counter_readings(&self) -> Vec<Reading> {
         let Counters { procedures, transport, .. } = self.session.rpc().counters();
-        let mut readings = Vec::new();
-        for (number, counted) in procedures.iter().enumerate().filter(|(_, of)| of.ops > 0) {
-            let called = self.procedure(number);
-            let of = |name, help, value: u64| {
-                Reading::new(name, help, value as f64).of("procedure", called)
-            };
-            readings.push(of(
-                "nfskit_origin_calls_total",
-                "Calls to the origin that have ended, well or not.",
-                counted.ops,
-            ));
-            readings.push(of(
-                "nfskit_origin_retransmissions_total",
-                "Retransmissions of calls to the origin.",
-                counted.retransmissions,
-            ));
-            readings.push(of(
-                "nfskit_origin_major_timeouts_total",
-                "Times that a call to the origin had no reply for timeo x retrans.",
-                counted.major_timeouts,
-            ));
-            let seconds = counted.execute.as_secs_f64();
-            let help = "Seconds that calls to the origin took, from asking to the reply.";
-            let waited = Reading::new("nfskit_origin_seconds_total", help, seconds);
-            readings.push(waited.of("procedure", called));
-        }
-        readings.push(Reading::new(
+        let called = procedures.iter().enumerate().filter(|(_, counted)| counted.ops > 0);
+        let calls = called.flat_map(|(number, counted)| calls(self.procedure(number), counted));
+        let connects = Reading::new(
             "nfskit_origin_connects_total",
             "Connections to the origin that were made.",
             transport.connects as f64,
-        ));
-        readings
+        );
+        calls.chain([connects]).collect()
     }
 
     fn procedure(&self, number: usize) -> &'static str {
@@ -296,6 +269,33 @@ impl Remote {
         };
         name.unwrap_or("other")
     }
+}
+
+/// What is counted of a procedure of the origin's.
+fn calls(procedure: &'static str, counted: &ProcedureCounters) -> [Reading; 4] {
+    let rows = [
+        (
+            "nfskit_origin_calls_total",
+            "Calls to the origin that have ended, well or not.",
+            counted.ops as f64,
+        ),
+        (
+            "nfskit_origin_retransmissions_total",
+            "Retransmissions of calls to the origin.",
+            counted.retransmissions as f64,
+        ),
+        (
+            "nfskit_origin_major_timeouts_total",
+            "Times that a call to the origin had no reply for timeo x retrans.",
+            counted.major_timeouts as f64,
+        ),
+        (
+            "nfskit_origin_seconds_total",
+            "Seconds that calls to the origin took, from asking to the reply.",
+            counted.execute.as_secs_f64(),
+        ),
+    ];
+    rows.map(|(name, help, value)| Reading::new(name, help, value).of("procedure", procedure))
 }
 
 impl Store for Remote {

@@ -15,6 +15,7 @@
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for.
+//! - `moving`: names that clients take away, or give another place.
 //! - `notes`: the log hears that a change has come there.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there; `aside`: the origin
 //!   does not take them, and `refused`: where they are then.
@@ -33,6 +34,7 @@ mod drain;
 mod extents;
 mod lease;
 mod medium;
+mod moving;
 mod naming;
 mod nodes;
 mod notes;

@@ -87,12 +87,26 @@ pub struct Renamed {
     pub result: Result<(), Status>,
 }
 
+impl Renamed {
+    /// Nothing was done, and nothing is known of the directories.
+    pub fn failed(status: Status) -> Self {
+        Self { from: Wcc::default(), to: Wcc::default(), result: Err(status) }
+    }
+}
+
 /// Result of LINK.
 #[derive(Debug)]
 pub struct Linked {
     pub attr: Option<Attr>,
     pub dir: Wcc,
     pub result: Result<(), Status>,
+}
+
+impl Linked {
+    /// Nothing was done, and nothing is known of the file and the directory.
+    pub fn failed(status: Status) -> Self {
+        Self { attr: None, dir: Wcc::default(), result: Err(status) }
+    }
 }
 
 /// One directory entry as offered to a [`Sink`].

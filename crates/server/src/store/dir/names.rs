@@ -28,9 +28,7 @@ use super::stat::Stat;
 use super::tree::{Child, Touched, Tree, wcc};
 use super::write_log::file_id;
 use crate::store::{Changed, Linked, Looked, Node, Renamed};
-use crate::types::{
-    Caller, CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time, Wcc,
-};
+use crate::types::{Caller, CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time};
 
 /// Removed files from this size on are let go of on a thread: freeing their blocks takes time.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
@@ -400,7 +398,7 @@ impl Tree {
         let dirs = self.directory(from_dir).and_then(|from| Ok((from, self.directory(to_dir)?)));
         let (from, to) = match dirs {
             Ok(dirs) => dirs,
-            Err(status) => return (rename_failed(status), None, Touched::default()),
+            Err(status) => return (Renamed::failed(status), None, Touched::default()),
         };
         // Both orders are held, always in the same sequence, a single one once.
         let same = Arc::ptr_eq(&from, &to);
@@ -411,7 +409,7 @@ impl Tree {
         let before = from.stat().and_then(|stat| Ok((stat, to.stat()?)));
         let (from_before, to_before) = match before {
             Ok(before) => before,
-            Err(status) => return (rename_failed(status), None, Touched::default()),
+            Err(status) => return (Renamed::failed(status), None, Touched::default()),
         };
         let result = self
             .acting
@@ -463,10 +461,7 @@ impl Tree {
     ) -> (Linked, Touched) {
         let object = match self.object(handle) {
             Ok(object) => object,
-            Err(status) => {
-                let linked = Linked { attr: None, dir: Wcc::default(), result: Err(status) };
-                return (linked, Touched::default());
-            }
+            Err(status) => return (Linked::failed(status), Touched::default()),
         };
         let change = self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
@@ -491,10 +486,6 @@ impl Tree {
 /// Of a rename or a removal: a directory that has entries is `EEXIST` to XFS, and to POSIX either.
 fn of_directory_that_may_be_full(status: Status) -> Status {
     if status == Status::Exists { Status::NotEmpty } else { status }
-}
-
-fn rename_failed(status: Status) -> Renamed {
-    Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) }
 }
 
 /// The node as it is now; it and the directory are to be made stable.
