@@ -292,7 +292,7 @@ impl Call {
                     state.fail(error, engine.error_number());
                 }
             }
-            if state.index.sums().unstable_bytes >= commit_bytes {
+            if state.index.sums().held_unstable_bytes >= commit_bytes {
                 engine.start_commit(&file, state);
             }
             state.index.sums().held_bytes == 0

@@ -74,8 +74,10 @@ pub(super) struct Sums {
     /// Pending and under way.
     pub(super) unanswered_bytes: u64,
     pub(super) unstable_bytes: u64,
-    /// What counts against the bound of memory: all of it, or more.
+    /// What counts against the bound of memory: all of it, and what it takes to know of it.
     pub(super) held_bytes: u64,
+    /// Of that, what a COMMIT would give back.
+    pub(super) held_unstable_bytes: u64,
     /// Internal requests, for policies that limit them.
     pub(super) requests: usize,
 }

@@ -184,25 +184,27 @@ impl World {
         } else {
             Data::Lent(&bytes)
         };
-        let before = self.index.sums().held_bytes;
-        let charge = self.index.charge(offset as u64, data.len());
         // Page by page, as the policy of the pages has it.
         let mut at = 0;
         while at < data.len() {
             let left = 4096 - (offset + at) % 4096;
             let until = (at + left).min(data.len());
             let part = data.slice(at..until);
-            while self.index.insert((offset + at) as u64, &part, caller).is_err() {
+            let from = (offset + at) as u64;
+            let (mut before, charge) =
+                (self.index.sums().held_bytes, self.index.charge(from, part.len()));
+            while self.index.insert(from, &part, caller).is_err() {
                 self.settle();
+                before = self.index.sums().held_bytes;
             }
+            let held = self.index.sums().held_bytes;
+            assert!(held <= before + charge, "{held} {before} {charge}");
             let range = offset + at..offset + until;
             self.newest[range.clone()].fill(self.writes);
             self.doubtful[range.clone()].fill(false);
             self.dead[range].fill(false);
             at = until;
         }
-        let held = self.index.sums().held_bytes;
-        assert!(held <= before + charge, "{held} {before} {charge}");
         self.last_end = end;
     }
 
@@ -271,7 +273,8 @@ impl World {
         let nothing_unanswered = self.index.oldest_unanswered().is_none();
         assert_eq!(nothing_unanswered, self.index.dirty_end().is_none());
         assert_eq!(self.index.oldest_unstable().is_none(), sums.unstable_bytes == 0);
-        assert!(sums.held_bytes >= sums.unstable_bytes);
+        assert!(sums.held_unstable_bytes >= sums.unstable_bytes);
+        assert!(sums.held_bytes >= sums.held_unstable_bytes);
         let end = self.index.unstable_end();
         assert_eq!(end.is_none(), sums.unstable_bytes == 0);
         for (range, is_all) in [(0..FILE_BYTES as u64, true), (7..31, false)] {

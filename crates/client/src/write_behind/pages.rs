@@ -484,6 +484,7 @@ impl Index for Pages {
             unanswered_bytes: held_bytes.saturating_sub(self.unstable_bytes),
             unstable_bytes: self.unstable_bytes,
             held_bytes,
+            held_unstable_bytes: self.unstable_bytes,
             requests: self.requests,
         }
     }

@@ -57,6 +57,10 @@ impl<T: Clone> Spans<T> {
         self.bytes
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.map.len()
+    }
+
     pub(super) fn oldest(&self) -> Option<u64> {
         self.ages.oldest()
     }

@@ -169,3 +169,30 @@ fn a_writer_that_goes_away_while_it_waits_gives_its_room_back() {
         })
         .unwrap();
 }
+
+/// What it takes to know of a piece counts: of single bytes far more than themselves.
+#[test]
+fn single_bytes_at_scattered_places_are_written_and_committed_before_they_fill_the_memory() {
+    let world = World::new();
+    let clock = world.clock();
+    world
+        .run(async move {
+            let server = Fake::new(&clock, Whims { keeps: true, ..Whims::default() }, 3);
+            let session = server.session(link()).await;
+            let behind = WriteBehind::new(&clock, options(PolicyName::Adaptive), Arc::new(()));
+            let file = handle("f");
+            for at in 0..5_000 {
+                behind.take(&session, file, at * 100, &[1]).await.unwrap();
+                let held = behind.counters();
+                let pieces = held.dirty_bytes + held.uncommitted_bytes;
+                assert!(pieces * 256 <= 512 << 10, "{pieces} pieces in memory");
+            }
+            assert!(behind.counters().commits_sent > 1);
+            behind.commit(file).await.unwrap();
+            assert_eq!(
+                server.on_disk(file).iter().map(|&byte| u64::from(byte)).sum::<u64>(),
+                5_000
+            );
+        })
+        .unwrap();
+}
