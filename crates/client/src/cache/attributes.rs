@@ -112,6 +112,8 @@ struct File {
     /// A call of ours has changed the time of the last change of attributes, to we do not know
     /// what.
     is_moved: bool,
+    /// That was while it was open here.
+    is_moved_open: bool,
 }
 
 /// Where attributes were returned.
@@ -257,7 +259,7 @@ impl Attributes {
         }
         if !in_progress {
             known.ours.reset(state);
-            known.is_moved = false;
+            (known.is_moved, known.is_moved_open) = (false, false);
             if told.is_open || known.is_dir() {
                 known.looked = known.looked.max(told.asked);
             }
@@ -355,6 +357,7 @@ impl Attributes {
         if let Some(known) = self.files.peek_mut(file) {
             known.good_for = Nanos::ZERO;
             known.is_moved = true;
+            known.is_moved_open |= known.pins > 0;
         }
     }
 
@@ -401,6 +404,7 @@ impl Attributes {
             set: Instant::EPOCH,
             pins: 0,
             is_moved: false,
+            is_moved_open: false,
         };
         self.files.put(*file, known);
         // What is pinned or being changed stays, and only so much is looked at for each file that
@@ -439,9 +443,11 @@ impl File {
     }
 
     /// Whether this is a state of the file that we knew or made. One that a RENAME of ours has left
-    /// is not: no reply tells it, and what another client has done may lie behind it.
+    /// is not: no reply tells it, and what another client has done may lie behind it. But programs
+    /// that had it open must not become strangers to those that open it afterwards: what has the
+    /// same data by size and time is the same for them.
     fn knows(&self, state: &WccAttr) -> bool {
-        self.ours.knows(state)
+        if self.is_moved_open { self.ours.knows_data(state) } else { self.ours.knows(state) }
     }
 
     /// Whether what we know is newer than `attributes`, which were requested at `asked`.
@@ -583,6 +589,28 @@ pub(super) mod tests {
         assert_eq!(attributes.version(&file()), version, "it was not done");
         attributes.expire(&file());
         attributes.told(&file(), &state(2), Told { is_open: true, ..told(30, 40) });
+        assert_ne!(attributes.version(&file()), version);
+    }
+
+    /// Who has a file open, renames it and opens it again has one file.
+    #[test]
+    fn what_we_have_renamed_while_it_was_open_is_what_it_was() {
+        let at = |nseconds| NfsTime { nseconds, ..second(5) };
+        let state = |ctime| Fattr3 { ctime: at(ctime), ..Fattr3::of_file(4096, at(1)) };
+        let opened = |asked, now| Told { is_open: true, ..told(asked, now) };
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &state(1), opened(0, 1));
+        attributes.pin(&file());
+        let version = attributes.version(&file());
+        attributes.expire(&file());
+        attributes.told(&file(), &state(2), opened(10, 20));
+        assert_eq!(attributes.version(&file()), version);
+        // Once.
+        attributes.told(&file(), &state(3), opened(30, 40));
+        assert_ne!(attributes.version(&file()), version);
+        let version = attributes.version(&file());
+        attributes.expire(&file());
+        attributes.told(&file(), &Fattr3 { size: 4097, ..state(4) }, opened(50, 60));
         assert_ne!(attributes.version(&file()), version);
     }
 

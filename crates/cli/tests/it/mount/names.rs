@@ -56,6 +56,29 @@ fn a_rename_over_an_open_file_leaves_it_readable() {
     });
 }
 
+/// As who keeps a log open does that somebody moves on.
+#[test]
+fn a_file_that_its_program_renames_and_opens_again_is_one_file() {
+    on_memory(&[], |mounted| {
+        for round in 0..5 {
+            let (old, new) =
+                (mounted.path(&format!("old{round}")), mounted.path(&format!("new{round}")));
+            fs::write(&old, [b'x'; 50_000]).unwrap();
+            let open = OpenOptions::new().read(true).write(true).open(&old).unwrap();
+            open.write_all_at(b"dirty", 40_000).unwrap();
+            fs::rename(&old, &new).unwrap();
+            open.write_all_at(b"dirty", 45_000).unwrap();
+            let mut appends = OpenOptions::new().append(true).open(&new).unwrap();
+            appends.write_all(&[b'y'; 6_000]).unwrap();
+            drop(appends);
+            assert_eq!(open.metadata().unwrap().len(), 56_000);
+            let mut end = [0; 6_000];
+            open.read_exact_at(&mut end, 50_000).unwrap();
+            assert_eq!(end, [b'y'; 6_000]);
+        }
+    });
+}
+
 #[test]
 fn links_count_and_lead_to_one_file() {
     on_memory(&[], |mounted| {
