@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::Failure;
 use crate::hints;
-use crate::sink::Sink;
+use crate::sink::{Sink, refuse_links_of_others};
 use crate::verbosity::Verbosity;
 
 /// A bar for each step in turn, on a terminal; nothing in a pipe.
@@ -135,6 +135,7 @@ pub fn check<'a>(
         ));
     }
     for path in files.into_iter().flatten().filter(|path| *path != Path::new(STDOUT)) {
+        refuse_links_of_others(path).map_err(|cause| cannot_write(path, &cause))?;
         let found = fs::metadata(path);
         if found.as_ref().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             continue;

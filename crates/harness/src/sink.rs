@@ -8,7 +8,10 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Stdout, Write, stdout};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 /// Standard output for `-`, or a file.
 #[derive(Debug)]
@@ -70,6 +73,7 @@ impl Write for Sink {
 
 impl Unfinished {
     fn create(path: &Path) -> io::Result<Self> {
+        refuse_links_of_others(path)?;
         let found = fs::metadata(path).ok();
         if found.as_ref().is_some_and(|found| !found.is_file()) {
             return Ok(Self { file: File::create(path)?, names: None });
@@ -82,7 +86,10 @@ impl Unfinished {
         // That of an earlier run, or a link that somebody has put there.
         fs::remove_file(&partial).ok();
         let Ok(file) = File::options().write(true).create_new(true).open(&partial) else {
-            return Ok(Self { file: File::create(&path)?, names: None });
+            let mut open = File::options();
+            open.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+            let file = open.write(true).create(true).truncate(true).open(&path)?;
+            return Ok(Self { file, names: None });
         };
         if let Some(found) = found {
             file.set_permissions(found.permissions()).ok();
@@ -97,6 +104,19 @@ impl Unfinished {
             Some((partial, path)) => fs::rename(partial, path),
             None => Ok(()),
         }
+    }
+}
+
+/// Whoever may write to a folder, as everybody to `/tmp`, can put a link there that leads to a file
+/// of ours.
+pub(crate) fn refuse_links_of_others(path: &Path) -> io::Result<()> {
+    let us = rustix::process::geteuid().as_raw();
+    match fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() && ![us, 0].contains(&link.uid()) => {
+            let whose = format!("it is a symbolic link of another user (uid {})", link.uid());
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, whose))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -166,6 +186,17 @@ mod tests {
         symlink(&precious, folder.path().join("file.partial")).unwrap();
         Sink::create(&file).unwrap().end().unwrap();
         assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+
+        if rustix::process::geteuid().is_root() {
+            let link = folder.path().join("link of another");
+            symlink(&precious, &link).unwrap();
+            std::os::unix::fs::lchown(&link, Some(65_534), Some(65_534)).unwrap();
+            let refused = Sink::create(&link).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+        } else {
+            eprintln!("NOT TESTED: a link of another user: only root can make one");
+        }
 
         let mut sink = Sink::create(Path::new("/dev/null")).unwrap();
         sink.write_all(b"gone").unwrap();

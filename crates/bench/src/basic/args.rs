@@ -21,7 +21,7 @@ use perf::units::Nanos;
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench basic --target nfs://server/export           checked and timed (-t)
-  nfskit bench basic --target nfs://server/export?version=2&proto=udp -f
+  nfskit bench basic --target 'nfs://server/export?version=2&proto=udp' -f
   nfskit bench basic --dir /mnt/nfs --json run.json
   nfskit bench basic --dir /mnt/nfs --test 6 --files 400 --count 100
   nfskit bench basic --read cthon.log                       CSV on standard output

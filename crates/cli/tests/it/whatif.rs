@@ -196,3 +196,20 @@ fn a_fit_of_any_source_is_asked_and_simulated_from_its_record() {
         }
     }
 }
+
+#[test]
+fn the_bandwidth_that_fills_a_link_is_that_of_the_calls_that_were_probed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("probe.json");
+    std::fs::write(&file, PROBED.replace("\"call_bytes\": 8192", "\"call_bytes\": 1048576"))
+        .unwrap();
+    let threshold = |data: &[&str]| {
+        let line =
+            ["model", "sensitivity", file.to_str().unwrap(), "--reads", "0", "--writes", "100"];
+        let stdout = run([&line[..], data].concat()).stdout;
+        let line = stdout.lines().find(|line| line.starts_with("G threshold"));
+        line.unwrap_or_else(|| panic!("{stdout}")).to_owned()
+    };
+    assert_eq!(threshold(&[]), threshold(&["--data", "1M"]));
+    assert_ne!(threshold(&[]), threshold(&["--data", "8K"]));
+}

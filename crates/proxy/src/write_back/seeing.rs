@@ -169,7 +169,11 @@ impl<S: Store> Inner<S> {
         let now = self.now();
         let call = async { Ok(Some(self.store.lookup(caller, &origin, name).await)) };
         // While the origin is away, what is kept of a name counts.
-        let kept = |state: &mut State| state.own_name(id, name, now).map(|_| None);
+        let is_above = name == b"..";
+        let kept = |state: &mut State| match is_above {
+            true => None,
+            false => state.own_name(id, name, now).map(|_| None),
+        };
         let looked = match self.told_or_kept(call, kept).await {
             Ok(Some(looked)) => match looked.result {
                 Ok(_) | Err(Status::NoEntry) => looked,
@@ -184,6 +188,9 @@ impl<S: Store> Inner<S> {
         };
         let attr = looked.attr.map(|attr| self.tell(id, attr, epoch));
         let result = looked.result.map(|node| self.tell_node(&node, epoch));
+        if is_above {
+            return Looked { attr, result };
+        }
         // It may have been made or removed here meanwhile.
         match self.met_name(id, name, &result, epoch) {
             Some(Some(child)) => self.looked_at(caller, id, &child).await,

@@ -26,12 +26,20 @@ struct Seen {
     servers: u32,
     /// What limits where o is small, and is no processor: calls a second.
     other_per_s: f64,
+    /// Of a READ or a WRITE.
+    data_bytes: u64,
 }
 
 impl Seen {
     /// One server, and nothing else that limits.
-    const ONE: Self =
-        Self { model: "", base_us: 0.0, service_us: 0.0, servers: 1, other_per_s: f64::INFINITY };
+    const ONE: Self = Self {
+        model: "",
+        base_us: 0.0,
+        service_us: 0.0,
+        servers: 1,
+        other_per_s: f64::INFINITY,
+        data_bytes: 8192,
+    };
 }
 
 /// Those of the paper's figures 5 and 6, us.
@@ -43,7 +51,7 @@ pub(super) fn page(args: &Args) -> Result<Page, Failure> {
         Failure::usage(error, "nfskit model sensitivity --help shows an example")
     };
     let seen = seen(args)?;
-    let mix = mix(args).map_err(wrong)?;
+    let mix = mix(args, &seen).map_err(wrong)?;
     let k = mix.messages_per_op(packets(args).check().map_err(wrong)?);
     let mut page = Page::new("sensitivity", Some(&args.file));
     page.line(format_args!("from {}", seen.model));
@@ -53,8 +61,8 @@ pub(super) fn page(args: &Args) -> Result<Page, Failure> {
     Ok(page)
 }
 
-fn mix(args: &Args) -> Result<Mix, ModelError> {
-    let data = u32::try_from(args.data).unwrap_or(u32::MAX);
+fn mix(args: &Args, seen: &Seen) -> Result<Mix, ModelError> {
+    let data = u32::try_from(args.data.unwrap_or(seen.data_bytes)).unwrap_or(u32::MAX);
     Mix::of_data(f64::from(args.reads) / 100.0, f64::from(args.writes) / 100.0, data)
 }
 
@@ -133,6 +141,7 @@ fn of_curve(server: &FileServer, first_per_s: f64) -> Seen {
         service_us: server.cpu.service_us(),
         servers: server.cpu.servers(),
         other_per_s: if is_disks { saturation_per_s } else { f64::INFINITY },
+        ..Seen::ONE
     }
 }
 
@@ -161,6 +170,7 @@ fn of_path(saved: &SavedPath) -> Seen {
         base_us: case.formula().cycle.total_us(),
         service_us: stage_us.max(f64::MIN_POSITIVE),
         other_per_s: per_s,
+        data_bytes: case.transfer.call_bytes,
         ..Seen::ONE
     }
 }

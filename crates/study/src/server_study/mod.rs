@@ -32,6 +32,7 @@ use perf::model::transaction::{Path as NfsPath, Server};
 use perf::record::{Durability, Run as Record, Warning};
 use perf::stats::{Estimate, Sample};
 use perf::units::Nanos;
+use perf::words::counted;
 use server::store::Medium;
 use tempfile::TempDir;
 
@@ -55,8 +56,12 @@ pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
 /// Makes the place of a study's files, before anything is measured.
 pub(crate) fn prepare(args: &Study) -> Result<(), Failure> {
     fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
-    output::check([&args.json])
+    let files = FILES.map(|name| Some(args.out.join(name)));
+    output::check(files.iter().chain([&args.json]))
 }
+
+/// What a study leaves in its place.
+const FILES: [&str; 3] = ["run.json", "calls.csv", "report.html"];
 
 /// Writes a study's three files, and says or writes what was requested besides.
 pub(crate) fn written(
@@ -67,10 +72,10 @@ pub(crate) fn written(
     calls_csv: &str,
 ) -> Result<(), Failure> {
     let json = record.to_json_pretty();
-    let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
-    file("run.json", &json)?;
-    file("calls.csv", calls_csv)?;
-    file("report.html", &::report::html(report))?;
+    let texts = [&json, calls_csv, &::report::html(report)];
+    for (name, text) in FILES.into_iter().zip(texts) {
+        output::write(&args.out.join(name), text)?;
+    }
     if output::prints_text(verbosity, [&args.json]) {
         let place = args.out.join("report.html");
         let summary = ::report::summary(report, 96);
@@ -333,7 +338,8 @@ fn no_durability(outcome: &ServerStudy) -> Option<Warning> {
 
 fn few_repeats(outcome: &ServerStudy) -> Option<Warning> {
     let repeats = outcome.repeats();
-    let text = format!("each configuration ran {repeats} time(s): there is little spread to see");
+    let times = counted(repeats as u64, "time");
+    let text = format!("each configuration ran {times}: there is little spread to see");
     (repeats < 3).then(|| Warning::new("few_repeats", &text, "without --quick"))
 }
 

@@ -202,9 +202,9 @@ pub struct Sensitivity {
     /// WRITEs, of 100 operations; the paper's by default.
     #[arg(long, value_name = "PERCENT", default_value_t = 7, value_parser = count(0..=100))]
     pub(crate) writes: u32,
-    /// Data of a READ or a WRITE.
-    #[arg(long, value_name = "SIZE", default_value = "8K", value_parser = size)]
-    pub(crate) data: u64,
+    /// Data of a READ or a WRITE [default: that of a probe's calls, or 8K]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) data: Option<u64>,
     /// Packets of so many bytes, each of which costs an o; without it, whole messages do.
     #[arg(long, value_name = "BYTES", value_parser = count(68..=65_535))]
     pub(crate) mtu: Option<u32>,

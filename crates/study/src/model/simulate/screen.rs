@@ -35,10 +35,10 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     for (number, server) in outcome.servers.iter().enumerate() {
         server_rows(text, number + 1, server)?;
     }
-    curve(text, simulated)?;
     let client = &outcome.client;
     let share = format!("{:.1} %", client.utilization * 100.0);
     writeln!(text, "{:<14}{share:>10}   the busiest client's processor", "client")?;
+    curve(text, simulated)?;
     cost(text, simulated)
 }
 
@@ -113,7 +113,7 @@ fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "{:<14}{:>10}{:>10}{:>10}{:>8}{:>8}",
+        "\n{:<14}{:>10}{:>10}{:>10}{:>8}{:>8}",
         "rate", "got", "mean", "p95", "cpu", "disk"
     )?;
     for point in &simulated.curve {
