@@ -207,7 +207,7 @@ impl<S: Store> Inner<S> {
             return Ok(Way::Origin);
         }
         self.load(caller, id).await?;
-        if !self.may_write(caller, id) {
+        if !self.may_write(caller, id) || !self.takes_length(caller, id, end).await? {
             return Ok(Way::Origin);
         }
         let (mut around, mut all) = (None::<Around>, Vec::new());
@@ -365,7 +365,8 @@ impl<S: Store> Inner<S> {
         set: SetAttr,
     ) -> Result<Way<Around>, Status> {
         self.load(caller, id).await?;
-        if !self.may_set(caller, id, &set) {
+        let length = set.size.unwrap_or(0);
+        if !self.may_set(caller, id, &set) || !self.takes_length(caller, id, length).await? {
             return Ok(Way::Origin);
         }
         let make = |_: &Node, at| Some(Change::Set { file: *id, set: timed(set, at) });

@@ -16,7 +16,7 @@ use perf::units::Nanos;
 use server::store::dir::write_log::{Alone, LogError, Writer};
 
 use super::recover::Held;
-use super::refused::Refused;
+use super::refused::{self, Refused};
 
 /// Takes frames.
 pub trait LogDevice: Send + Sync + 'static {
@@ -166,6 +166,9 @@ impl InMemory {
     }
 }
 
+/// The longest file that is kept aside in memory.
+const LENGTH_MAX: usize = 64 << 20;
+
 impl LogDevice for InMemory {
     fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)> {
         let own = self.clone();
@@ -196,11 +199,17 @@ impl LogDevice for InMemory {
         let own = self.clone();
         async move {
             own.clock.sleep(own.latency).await;
-            let mut bytes = vec![0; usize::try_from(size).expect("it is in memory")];
-            for (at, data) in pieces {
-                let at = usize::try_from(at).expect("it is in memory");
-                bytes[at..at + data.len()].copy_from_slice(&data);
-            }
+            let bytes = match usize::try_from(size) {
+                Ok(size) if size <= LENGTH_MAX => {
+                    let mut bytes = vec![0; size];
+                    for (at, data) in pieces {
+                        let at = usize::try_from(at).expect("it is in memory");
+                        bytes[at..at + data.len()].copy_from_slice(&data);
+                    }
+                    bytes
+                }
+                _ => refused::listed(size, &pieces),
+            };
             let name = String::from_utf8_lossy(&name).into_owned();
             own.refused.lock().insert(name.clone(), bytes);
             Ok(name)

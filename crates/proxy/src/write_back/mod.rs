@@ -14,7 +14,8 @@
 //! - `nodes`, `extents`: what clients see meanwhile; `rights`: and who.
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
-//! - `changing`, `naming`: what clients change; `seeing`: what they ask for.
+//! - `changing`, `naming`: what clients change; `seeing`: what they ask for; `lengths`: how long a
+//!   file may be.
 //! - `moving`: names that clients take away, or give another place.
 //! - `notes`: the log hears that a change has come there.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there; `aside`: the origin
@@ -33,6 +34,7 @@ mod describe;
 mod drain;
 mod extents;
 mod lease;
+mod lengths;
 mod medium;
 mod moving;
 mod naming;
@@ -174,6 +176,7 @@ struct Inner<S> {
     device: Box<dyn LogDevice>,
     /// Callers who are themselves at the origin; `false`: the origin takes them for somebody else.
     callers: Mutex<HashMap<Caller, bool>>,
+    lengths: lengths::Lengths,
     /// Something has come to the origin, or there is room.
     changed: Notify,
     /// There is something to write to the log, to send, or to forget there; somebody waits for the

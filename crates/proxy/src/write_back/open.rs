@@ -76,6 +76,7 @@ impl<S: Store> WriteBack<S> {
             state: Mutex::new(state),
             device,
             callers: Mutex::new(HashMap::new()),
+            lengths: Mutex::default(),
             changed: Notify::new(),
             to_write: Notify::new(),
             to_send: Notify::new(),

@@ -1,5 +1,6 @@
 //! A directory beside the log for what the origin refuses: a file for each of the origin's, with
-//! the bytes that it has not taken.
+//! the bytes that it has not taken, at their places. Where this host has no files so long, they are
+//! one behind the other, below a list of their places.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -34,7 +35,7 @@ impl Refused {
     }
 
     /// Makes a file of this length with these pieces in it, over one of the same name; gives its
-    /// path when it survives power loss.
+    /// path when it survives power loss. No length is too long.
     pub(super) fn keep(
         &self,
         name: &[u8],
@@ -51,10 +52,16 @@ impl Refused {
         }
         // A draft: what has the name is whole.
         let draft = self.dir.join(".new");
-        let written = self.write(&draft, size, pieces);
+        let (written, note) = match self.write(&draft, size, pieces) {
+            Err(error) if is_too_long(&error) => {
+                let listed = [(0, Bytes::from(listed(size, pieces)))];
+                (self.write(&draft, 0, &listed), LISTED)
+            }
+            written => (written, ""),
+        };
         let renamed = written.and_then(|()| fs::rename(&draft, &path));
         renamed.and_then(|()| File::open(&self.dir)?.sync_all()).map_err(failed)?;
-        Ok(path.display().to_string())
+        Ok(format!("{}{note}", path.display()))
     }
 
     /// The directory is there, and its owner's only.
@@ -101,6 +108,25 @@ impl Refused {
     }
 }
 
+/// What is said of a file beside its path.
+pub(super) const LISTED: &str = ", below a list of its places";
+
+/// Whether the system has no files so long.
+fn is_too_long(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput)
+}
+
+/// The pieces of a file one behind the other, below lines that say where they belong.
+pub(super) fn listed(size: u64, pieces: &[(u64, Bytes)]) -> Vec<u8> {
+    let mut text = format!("{} pieces of a file of {size} bytes:\n", pieces.len());
+    for (at, data) in pieces {
+        text += &format!("{} bytes at {at}\n", data.len());
+    }
+    let mut listed = text.into_bytes();
+    pieces.iter().for_each(|(_, data)| listed.extend_from_slice(data));
+    listed
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -122,6 +148,21 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(Path::new(&path)), mode(&refused.dir)), (0o600, 0o700));
         assert_eq!(fs::read_dir(&refused.dir).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn of_a_file_that_is_longer_than_any_here_the_pieces_are_kept_with_their_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = Refused::beside(&dir.path().join("log"), 1 << 20);
+        let far = u64::MAX - 9;
+        let told = refused.keep(b"long", u64::MAX, &[piece(7, "abc"), piece(far, "xy")]).unwrap();
+        let path = told.strip_suffix(LISTED).unwrap();
+        let right = format!(
+            "2 pieces of a file of {} bytes:\n3 bytes at 7\n2 bytes at {far}\nabcxy",
+            u64::MAX
+        );
+        assert_eq!(fs::read_to_string(path).unwrap(), right);
+        refused.keep(b"empty", u64::MAX, &[]).unwrap();
     }
 
     #[test]

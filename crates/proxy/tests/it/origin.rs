@@ -2,7 +2,7 @@
 //! outlives the proxies before it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use net::clock::Clock;
@@ -12,7 +12,8 @@ use server::durable::Durable;
 use server::store::layer::Layer;
 use server::store::mem::MemStore;
 use server::store::{
-    Changed, Extent, Linked, ListFrom, Listed, Looked, Node, Renamed, Sink, Store, Written,
+    Changed, Extent, Linked, ListFrom, Listed, Looked, Node, Properties, Renamed, Sink, Store,
+    Written,
 };
 use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time, Wcc,
@@ -43,6 +44,8 @@ pub(crate) struct Origin {
     /// It takes root for nobody.
     pub(crate) squashes_root: Arc<AtomicBool>,
     refuses: Arc<Mutex<Box<Refuses>>>,
+    /// The longest that a file may be.
+    pub(crate) length_max: Arc<AtomicU64>,
 }
 
 impl Origin {
@@ -55,6 +58,7 @@ impl Origin {
             is_away: Arc::default(),
             squashes_root: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
+            length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
         }
     }
 
@@ -72,7 +76,13 @@ impl Origin {
     }
 
     async fn refuses(&self, asked: Asked<'_>) -> Option<Status> {
-        let status = (self.refuses.lock())(asked);
+        let length = match asked {
+            Asked::Write(_, offset) => offset,
+            Asked::Set(set) => set.size.unwrap_or(0),
+            _ => 0,
+        };
+        let is_long = length > self.length_max.load(Ordering::Relaxed);
+        let status = (self.refuses.lock())(asked).or_else(|| is_long.then_some(Status::TooLarge));
         if status.is_some() {
             self.passes().await;
         }
@@ -244,6 +254,13 @@ impl Layer for Origin {
 
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
         round_trip!(self, caller, self.files.link(caller, handle, dir, name))
+    }
+
+    async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
+        let told = round_trip!(self, caller, self.files.properties(caller, handle));
+        let file_size_max = self.length_max.load(Ordering::Relaxed);
+        let result = told.result.map(|told| Properties { file_size_max, ..told });
+        Looked { attr: told.attr, result }
     }
 
     async fn list(

@@ -1,9 +1,10 @@
 //! The origin refuses changes that clients were answered.
 
+use bytes::Bytes;
 use perf::units::Nanos;
 use proxy::write_back::Event;
 use server::store::Store;
-use server::types::{SetAttr, Status};
+use server::types::{SetAttr, Stability, Status};
 
 use crate::conflicts::{Set, find, make, make_dir, read, test, write};
 use crate::origin::Asked;
@@ -53,6 +54,50 @@ fn bytes_that_the_origin_refuses_for_good_are_set_aside_and_the_rest_goes_on() {
         set.stage.origin.refuse(|_| None);
         write(proxy, &set.file, 0, "again").await;
         assert_eq!(set.settled().await, events, "that is as ever");
+        assert_eq!(set.at("file").await, "again by us, ");
+    });
+}
+
+/// In the log, it would be there for good.
+#[test]
+fn what_is_longer_than_the_origin_takes_is_refused_at_once() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.settled().await;
+        set.stage.origin.length_max.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
+        let new = make(proxy, &set.dir, "new").await;
+        set.settled().await;
+        let length = |size| SetAttr { size: Some(size), ..SetAttr::default() };
+        let one = || Bytes::from_static(b"x");
+        for file in [&set.file, &new] {
+            let cut = proxy.set_attr(&root(), file, length(1 << 60), None).await;
+            assert_eq!(cut.result, Err(Status::TooLarge));
+            let far = proxy.write(&root(), file, 1 << 60, one(), Stability::FileSync).await;
+            assert_eq!(far.result.map(|_| ()), Err(Status::TooLarge));
+            assert_eq!(proxy.pending(), 0);
+            write(proxy, file, (1 << 40) - 1, "x").await;
+            proxy.set_attr(&root(), file, length(1 << 40), None).await.result.unwrap();
+            assert_eq!(proxy.pending(), 2, "no longer than the longest");
+            assert_eq!(set.settled().await, []);
+        }
+    });
+}
+
+/// A log may have one that was taken up before it was known how long a file may be.
+#[test]
+fn a_change_that_makes_a_file_longer_than_any_here_is_set_aside_like_others() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.settled().await;
+        write(proxy, &set.file, 1 << 50, "far").await;
+        set.stage.origin.length_max.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
+        let events = set.settled().await;
+        let aside = aside(&events);
+        let [(_, "/dir/file", Some(copy))] = aside[..] else { panic!("{events:?}") };
+        let kept = String::from_utf8_lossy(&set.stage.log.refused()[copy]).into_owned();
+        assert!(kept.ends_with("3 bytes at 1125899906842624\nfar"), "{kept}");
+        write(proxy, &set.file, 0, "again").await;
+        set.settled().await;
         assert_eq!(set.at("file").await, "again by us, ");
     });
 }
