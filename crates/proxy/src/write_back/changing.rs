@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use net::clock::Elapsed;
 use server::durable::Durable;
-use server::store::{Changed, Store};
+use server::store::{Changed, Node as StoreNode, Store};
 use server::types::{
     Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
 };
@@ -412,6 +412,15 @@ impl<S: Store> Inner<S> {
     pub(super) fn is_known(&self, caller: &Caller) -> bool {
         self.callers.lock().get(caller) == Some(&true)
     }
+    /// The same of what the origin has made anew for him.
+    pub(super) fn learn_by(&self, caller: &Caller, made: Changed<StoreNode>) -> Changed<StoreNode> {
+        if let Ok(node) = &made.result {
+            self.learn(caller, &node.attr);
+        }
+        made
+    }
+
+    /// What is new is his who has made it.
 
     pub(super) fn learn(&self, caller: &Caller, made: &Attr) {
         /// Callers that are remembered; one more begins anew.

@@ -60,13 +60,45 @@ impl<S: Store> Inner<S> {
             }
             how => (how, None),
         };
-        let store = async |dir: Handle| self.store.create(caller, &dir, name, there).await;
+        let store = async |dir: Handle| self.create_there(caller, &dir, name, there).await;
         let Changed { wcc, result } = self.make(caller, dir, name, wanted, store).await;
         let result = match (result, cut) {
             (Ok(node), Some(set)) => self.with_size(caller, node, &set).await,
             (result, _) => result,
         };
         Changed { wcc, result }
+    }
+
+    /// A CREATE at the origin. What is new for certain tells whom the origin takes the caller for;
+    /// what was there may be anybody's. So it is made as new first, unless that is known.
+    async fn create_there(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<StoreNode> {
+        let create = async |how| self.store.create(caller, dir, name, how).await;
+        match how {
+            CreateHow::Guarded(_) => self.learn_by(caller, create(how).await),
+            _ if self.is_known(caller) => create(how).await,
+            CreateHow::Unchecked(set) => {
+                let made = create(CreateHow::Guarded(set)).await;
+                match made.result {
+                    Ok(_) => self.learn_by(caller, made),
+                    Err(_) => create(how).await,
+                }
+            }
+            CreateHow::Exclusive(_) => {
+                // Who knows the times of a file may have made its verifier up.
+                let found = self.store.lookup(caller, dir, name).await.result;
+                let made = create(how).await;
+                match found {
+                    Err(Status::NoEntry) => self.learn_by(caller, made),
+                    _ => made,
+                }
+            }
+        }
     }
 
     /// A file that is to have a size when its CREATE is answered, if the caller may give it that.
@@ -97,7 +129,9 @@ impl<S: Store> Inner<S> {
         set: SetAttr,
     ) -> Changed<StoreNode> {
         let wanted = Wanted { what: Made::Directory, set, takes_old: false };
-        let store = async |dir: Handle| self.store.make_dir(caller, &dir, name, set).await;
+        let store = async |dir: Handle| {
+            self.learn_by(caller, self.store.make_dir(caller, &dir, name, set).await)
+        };
         self.make(caller, dir, name, wanted, store).await
     }
 
@@ -111,7 +145,9 @@ impl<S: Store> Inner<S> {
     ) -> Changed<StoreNode> {
         let what = Made::Symlink(Bytes::copy_from_slice(target));
         let wanted = Wanted { what, set, takes_old: false };
-        let store = async |dir: Handle| self.store.symlink(caller, &dir, name, target, set).await;
+        let store = async |dir: Handle| {
+            self.learn_by(caller, self.store.symlink(caller, &dir, name, target, set).await)
+        };
         self.make(caller, dir, name, wanted, store).await
     }
 
@@ -127,8 +163,10 @@ impl<S: Store> Inner<S> {
         if self.is_hidden(&id, name) {
             return Changed::failed(Status::Access);
         }
-        let store = async |dir: Handle| self.store.make_node(caller, &dir, name, what, set).await;
-        self.make_there(caller, &id, name, store).await
+        let store = async |dir: Handle| {
+            self.learn_by(caller, self.store.make_node(caller, &dir, name, what, set).await)
+        };
+        self.make_there(&id, name, store).await
     }
 
     async fn make<M>(
@@ -148,7 +186,7 @@ impl<S: Store> Inner<S> {
         }
         match self.make_here(caller, &id, name, &wanted).await {
             Ok(Way::Here(made)) => made,
-            Ok(Way::Origin) => self.make_there(caller, &id, name, store).await,
+            Ok(Way::Origin) => self.make_there(&id, name, store).await,
             Err(status) => Changed { wcc: self.dir_now(&id), result: Err(status) },
         }
     }
@@ -336,7 +374,6 @@ impl<S: Store> Inner<S> {
     /// The origin makes it, while the caller waits.
     async fn make_there<M>(
         &self,
-        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         store: impl FnOnce(Handle) -> M,
@@ -353,10 +390,7 @@ impl<S: Store> Inner<S> {
         let is_dir = |node: &StoreNode| node.attr.kind == FileKind::Directory;
         let dirs = i64::from(result.as_ref().is_ok_and(is_dir));
         let wcc = self.told_around_dir(dir, wcc, epoch, dirs);
-        let result = result.map(|node| {
-            self.learn(caller, &node.attr);
-            self.tell_node(&node, epoch)
-        });
+        let result = result.map(|node| self.tell_node(&node, epoch));
         let now = self.now();
         match &result {
             Ok(node) => self.state.lock().passed_name(dir, name, Some(node.handle), now),

@@ -97,6 +97,49 @@ fn root_whom_the_origin_takes_for_nobody_does_nothing_as_root_with_what_is_on_it
     });
 }
 
+/// A CREATE that takes what is there says nothing of who the caller is.
+#[test]
+fn who_creates_what_is_there_already_is_not_taken_for_its_owner() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let (proxy, files) = (&life.proxy, &*stage.origin.files);
+        let exclusive = CreateHow::Exclusive([9; 8]);
+        for (name, how) in [
+            ("old, unchecked", CreateHow::Unchecked(SetAttr::default())),
+            ("old, exclusive", exclusive),
+        ] {
+            let there = find(files, &files.root(), "dir").await;
+            let first = if how == exclusive { how } else { CreateHow::Guarded(of_mode(0o644)) };
+            files.create(&root(), &there, name.as_bytes(), first).await.result.unwrap();
+            let found = proxy.create(&root(), &dir, name.as_bytes(), how).await.result.unwrap();
+            assert_eq!(found.attr.uid, 0);
+            let secret = create(proxy, &dir, format!("secret, {name}").as_bytes(), 0o600).await;
+            fill(proxy, &secret, "secret").await;
+            assert!(proxy.pending() > 0);
+            let read = proxy.read(&root(), &secret, 0, 100).await.result;
+            assert_eq!(read.map(|read| read.data).unwrap_err(), Status::Access, "{name}");
+        }
+        assert_eq!(*stage.events.lock(), []);
+    });
+}
+
+#[test]
+fn who_creates_what_is_new_is_known_however_he_does() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        let hows = [CreateHow::Unchecked(of_mode(0o644)), CreateHow::Exclusive([3; 8])];
+        for (uid, how) in (20..).zip(hows) {
+            let name = |count: u32| format!("{uid} {count}").into_bytes();
+            proxy.drained(None).await;
+            let made = proxy.create(&user(uid), &dir, &name(1), how).await.result.unwrap();
+            assert_eq!((made.attr.uid, proxy.pending()), (uid, 0), "the first is the origin's");
+            proxy.create(&user(uid), &dir, &name(2), how).await.result.unwrap();
+            assert_eq!(proxy.pending(), 1, "{how:?}");
+        }
+    });
+}
+
 #[test]
 fn root_whom_the_origin_takes_for_nobody_reads_what_everybody_may() {
     play(2, None, async |stage| {
