@@ -167,7 +167,7 @@ impl Remote {
 
 /// The states around two changes, one after the other: unless the second found what the first had
 /// left, somebody else came between, and what was before is not to be compared with.
-fn around(first: Wcc, second: Wcc) -> Wcc {
+pub(crate) fn around(first: Wcc, second: Wcc) -> Wcc {
     let left = first.after.as_ref().map(server::types::Before::from);
     let before = first.before.filter(|_| left.is_some() && left == second.before);
     Wcc { before, after: second.after }

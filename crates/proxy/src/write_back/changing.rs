@@ -15,6 +15,7 @@ use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
 use super::rights::Who;
 use super::state::{State, Taken};
 use super::{Inner, Mistake, PATIENCE};
+use crate::transfer::around;
 
 /// All rights there are.
 const ALL: Access = Access(0x3f);
@@ -189,7 +190,7 @@ impl<S: Store> Inner<S> {
     ) -> Changed<Durable> {
         let id = self.id(handle);
         match self.write_here(caller, &id, offset, &data).await {
-            Ok(Way::Here(around)) => Changed { wcc: around.wcc(), result: Ok(self.durable()) },
+            Ok(Way::Here(wcc)) => Changed { wcc, result: Ok(self.durable()) },
             Ok(Way::Origin) => self.write_through(caller, &id, offset, data).await,
             Err(status) => Changed::failed(status),
         }
@@ -201,16 +202,14 @@ impl<S: Store> Inner<S> {
         id: &Handle,
         offset: u64,
         data: &Bytes,
-    ) -> Result<Way<Around>, Status> {
+    ) -> Result<Way<Wcc>, Status> {
         let end = offset.checked_add(data.len() as u64).filter(|end| i64::try_from(*end).is_ok());
-        if end.is_none() || data.is_empty() {
-            return Ok(Way::Origin);
-        }
+        let Some(end) = end.filter(|_| !data.is_empty()) else { return Ok(Way::Origin) };
         self.load(caller, id).await?;
         if !self.may_write(caller, id) || !self.takes_length(caller, id, end).await? {
             return Ok(Way::Origin);
         }
-        let (mut around, mut all) = (None::<Around>, Vec::new());
+        let (mut wcc, mut all) = (None::<Wcc>, Vec::new());
         for from in (0..data.len()).step_by(DATA_BYTES_MAX) {
             let part = data.slice(from..data.len().min(from + DATA_BYTES_MAX));
             let at = offset + from as u64;
@@ -221,14 +220,15 @@ impl<S: Store> Inner<S> {
             let Some((part, (_, hears))) = self.take_up(id, make, caller).await? else {
                 return Ok(Way::Origin);
             };
-            let before = around.map_or(part.before, |around| around.before);
-            around = Some(Around { before, ..part });
+            let part = part.wcc();
+            // Others may come between.
+            wcc = Some(wcc.map_or(part, |before| around(before, part)));
             all.push(hears);
         }
         for hears in all {
             self.stable(hears).await?;
         }
-        around.map(Way::Here).ok_or(Status::ServerFault)
+        wcc.map(Way::Here).ok_or(Status::ServerFault)
     }
 
     /// Whether it is certain that the origin would let the caller write.
@@ -412,6 +412,7 @@ impl<S: Store> Inner<S> {
     pub(super) fn is_known(&self, caller: &Caller) -> bool {
         self.callers.lock().get(caller) == Some(&true)
     }
+
     /// The same of what the origin has made anew for him.
     pub(super) fn learn_by(&self, caller: &Caller, made: Changed<StoreNode>) -> Changed<StoreNode> {
         if let Ok(node) = &made.result {
@@ -421,7 +422,6 @@ impl<S: Store> Inner<S> {
     }
 
     /// What is new is his who has made it.
-
     pub(super) fn learn(&self, caller: &Caller, made: &Attr) {
         /// Callers that are remembered; one more begins anew.
         const CALLERS_MAX: usize = 4096;
