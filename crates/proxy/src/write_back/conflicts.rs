@@ -9,6 +9,7 @@ use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, S
 use super::Inner;
 use super::describe::describe;
 use super::drain::Came;
+use super::nodes::Node;
 use super::record::{Change, Entry, Made};
 use perf::units::Nanos;
 
@@ -18,8 +19,9 @@ const CONFIRMED_FOR: Nanos = Nanos::from_secs(1);
 /// Changes that are looked at when it is to be found out whose doing a state is.
 const LOOKED_AT_MAX: usize = 256;
 
-/// Bytes copied at a time.
-const COPY_BYTES: usize = 64 << 10;
+/// Bytes copied at a time, and of those that are compared with nothing at all.
+const COPY_BYTES: u64 = 1 << 20;
+const BLOCK_BYTES: usize = 4096;
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 255;
@@ -154,15 +156,46 @@ impl<S: Store> Inner<S> {
                 Some(Step::Go(target)) => return Ok(target),
                 Some(Step::Check(origin, base)) => {
                     let checked = self.check(entry, number, file, &origin, base).await;
-                    if let Some(node) = self.state.lock().nodes.find_mut(file) {
-                        node.is_being_confirmed = false;
-                    }
-                    self.changed.notify_waiters();
+                    self.is_confirmed(file);
                     checked?;
                 }
                 None => return self.there(file),
             }
         }
+    }
+
+    /// The next one may look whether a file is as we left it.
+    fn is_confirmed(&self, file: &Handle) {
+        if let Some(node) = self.state.lock().nodes.find_mut(file) {
+            node.is_being_confirmed = false;
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Where a change goes that found `gone`, which was there when it was sent. Of all those that
+    /// were under way, one makes the file.
+    pub(super) async fn beside_gone(
+        &self,
+        entry: &Entry,
+        number: u64,
+        file: &Handle,
+        gone: &Handle,
+    ) -> Result<Handle, Status> {
+        let beside = self.until(|state| {
+            let Some(node) = state.nodes.find_mut(file) else { return Some(Err(Status::Stale)) };
+            if node.is_being_confirmed {
+                return None;
+            }
+            let beside = node.beside.filter(|beside| beside != gone);
+            node.is_being_confirmed = beside.is_none();
+            Some(Ok(beside))
+        });
+        if let Some(beside) = beside.await?? {
+            return Ok(beside);
+        }
+        let beside = self.keep_beside(entry, number, file, None, Kept::Gone).await;
+        self.is_confirmed(file);
+        beside
     }
 
     /// Looks whether a file is as we left it; else ours goes beside it.
@@ -264,27 +297,7 @@ impl<S: Store> Inner<S> {
         let set = SetAttr { mode: Some(node.attr.mode), ..SetAttr::default() };
         let what = Made::File(None);
         let (copy, dir) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
-        let mut offset = 0;
-        while offset < node.attr.size {
-            let end = node.attr.size.min(offset + COPY_BYTES as u64);
-            let len = usize::try_from(end - offset).map_err(|_| Status::TooLarge)?;
-            let mut bytes = BytesMut::zeroed(len);
-            let cut = node.cut();
-            if let Some((theirs, attr)) = theirs
-                && !node.extents.covers(offset, end)
-                && offset < attr.size.min(cut)
-            {
-                let count = u32::try_from(attr.size.min(cut).min(end) - offset).unwrap_or(0);
-                let read = self.store.read(&entry.caller, theirs, offset, count).await.result?;
-                let got = read.data.len().min(len);
-                bytes[..got].copy_from_slice(&read.data[..got]);
-            }
-            node.extents.over(offset, &mut bytes);
-            let (caller, bytes) = (&entry.caller, bytes.freeze());
-            let written = self.store.write(caller, &copy, offset, bytes, Stability::FileSync).await;
-            written.result?;
-            offset = end;
-        }
+        self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
         let mut state = self.state.lock();
         if let Some(node) = state.nodes.find_mut(file) {
             node.beside = Some(copy);
@@ -292,6 +305,58 @@ impl<S: Store> Inner<S> {
         drop(state);
         self.kept_beside(&dir, &name, &beside, why);
         Ok(copy)
+    }
+
+    /// Gives a copy all that clients see in a file. Holes stay holes.
+    async fn fill_copy(
+        &self,
+        caller: &Caller,
+        copy: &Handle,
+        node: &Node,
+        theirs: Option<(&Handle, &Attr)>,
+    ) -> Result<(), Status> {
+        // One that a proxy has begun that was killed has bytes already.
+        let begun = self.store.attr(caller, copy).await?.size;
+        let theirs = theirs.map(|(theirs, attr)| (theirs, attr.size.min(node.cut())));
+        let theirs_end = theirs.map_or(0, |(_, end)| end);
+        let (size, mut offset) = (node.attr.size, 0);
+        let mut written_to = begun;
+        while offset < size {
+            if offset >= theirs_end.max(begun) {
+                // Below here, there is nothing but ours.
+                match node.extents.next(offset) {
+                    Some(next) if next < size => offset = next,
+                    _ => break,
+                }
+            }
+            let end = size.min(offset.saturating_add(COPY_BYTES));
+            let len = usize::try_from(end - offset).map_err(|_| Status::TooLarge)?;
+            let mut bytes = BytesMut::zeroed(len);
+            if let Some((theirs, theirs_end)) = theirs
+                && !node.extents.covers(offset, end)
+                && offset < theirs_end
+            {
+                let count = u32::try_from(theirs_end.min(end) - offset).unwrap_or(0);
+                let read = self.store.read(caller, theirs, offset, count).await.result?;
+                let got = read.data.len().min(len);
+                bytes[..got].copy_from_slice(&read.data[..got]);
+            }
+            node.extents.over(offset, &mut bytes);
+            let bytes = bytes.freeze();
+            let known = usize::try_from(begun.saturating_sub(offset)).unwrap_or(len).min(len);
+            for (from, to) in runs(&bytes, known) {
+                let (at, data) = (offset + from as u64, bytes.slice(from..to));
+                written_to = written_to.max(offset + to as u64);
+                let written = self.store.write(caller, copy, at, data, Stability::FileSync).await;
+                written.result?;
+            }
+            offset = end;
+        }
+        if written_to < size {
+            let set = SetAttr { size: Some(size), ..SetAttr::default() };
+            self.store.set_attr(caller, copy, set, None).await.result?;
+        }
+        Ok(())
     }
 
     /// Makes something in a directory, or if that is gone or refuses it, in the root; where it was
@@ -381,6 +446,42 @@ impl<S: Store> Inner<S> {
     }
 }
 
+/// Where there are bytes to be written: up to `known` all, and from there on the blocks that are
+/// not zeros.
+fn runs(bytes: &[u8], known: usize) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (number, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
+        let from = number * BLOCK_BYTES;
+        let to = from + block.len();
+        if from >= known && block.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        match runs.last_mut() {
+            Some((_, end)) if *end == from => *end = to,
+            _ => runs.push((from, to)),
+        }
+    }
+    runs
+}
+
 fn has_data(change: &Change) -> bool {
     matches!(change, Change::Write { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_zeros_are_left_out_but_where_there_were_bytes() {
+        const BLOCK: usize = BLOCK_BYTES;
+        let mut bytes = vec![0; 5 * BLOCK + 7];
+        assert_eq!(runs(&bytes, 0), []);
+        assert_eq!(runs(&bytes, BLOCK + 1), [(0, 2 * BLOCK)]);
+        for at in [BLOCK, 3 * BLOCK - 1, 5 * BLOCK + 6] {
+            bytes[at] = 1;
+        }
+        assert_eq!(runs(&bytes, 0), [(BLOCK, 3 * BLOCK), (5 * BLOCK, 5 * BLOCK + 7)]);
+        assert_eq!(runs(&bytes[..0], 9), []);
+    }
 }

@@ -239,7 +239,7 @@ impl<S: Store> Inner<S> {
                     return Ok(self.changed_file(entry, 1, file, &target, wcc).await);
                 }
                 Changed { result: Err(Status::Stale | Status::BadHandle), .. } => {
-                    target = self.keep_beside(entry, number, file, None, Kept::Gone).await?;
+                    target = self.beside_gone(entry, number, file, &target).await?;
                 }
                 Changed { wcc, result: Err(status) } => {
                     self.tried(entry, file, &target, wcc.after).await;

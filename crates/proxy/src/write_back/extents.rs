@@ -80,6 +80,14 @@ impl Extents {
         }
     }
 
+    /// The first byte from here on that is known.
+    pub(crate) fn next(&self, offset: u64) -> Option<u64> {
+        let before = self.pieces.range(..=offset).next_back().map_or(offset, |(at, _)| *at);
+        let mut from_here = self.pieces.range(before..);
+        let ends_later = |(at, piece): &(&u64, &Piece)| **at + piece.data.len() as u64 > offset;
+        from_here.find(ends_later).map(|(at, _)| offset.max(*at))
+    }
+
     /// Whether all of these bytes are known.
     pub(crate) fn covers(&self, offset: u64, end: u64) -> bool {
         let mut next = offset;
@@ -136,6 +144,8 @@ mod tests {
                 extents.over(0, &mut seen);
                 let told = model.map(|byte| byte.map_or(0xff, |(fill, _)| fill));
                 prop_assert_eq!(seen, told);
+                let next = (at..model.len()).find(|at| model[*at].is_some());
+                prop_assert_eq!(extents.next(at as u64), next.map(|next| next as u64));
                 for (from, to) in [(0, LEN), (at, at + len), (at / 2, at)] {
                     let all = model[from..to].iter().all(Option::is_some);
                     prop_assert_eq!(extents.covers(from as u64, to as u64), all);

@@ -1,13 +1,16 @@
 //! Somebody else changes files at the origin while changes of them are on their way.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use perf::units::Nanos;
 use proxy::write_back::{Event, Gone, Kept};
 use server::store::Store;
 use server::store::mem::MemStore;
 use server::types::{CreateHow, Handle, SetAttr, Stability};
 
+use crate::origin::Asked;
 use crate::stage::{Life, Stage, names, play, root};
 
 const MODE: SetAttr = SetAttr {
@@ -135,6 +138,68 @@ fn of_a_file_that_somebody_else_has_removed_ours_stays() {
 }
 
 #[test]
+fn of_a_file_that_is_removed_under_many_writes_one_copy_is_made() {
+    test(async |set| {
+        let (proxy, is_away) = (&set.life.proxy, Arc::clone(&set.stage.origin.is_away));
+        set.settled().await;
+        // The WRITEs are sent, and none of them is there when the file goes.
+        set.stage.origin.refuse(move |asked| {
+            is_away.fetch_or(matches!(asked, Asked::Write(..)), Ordering::Relaxed);
+            None
+        });
+        for number in 0..8 {
+            write(proxy, &set.file, number * 4, "ours").await;
+        }
+        set.stage.clock.sleep(Nanos::from_secs(1)).await;
+        assert_eq!((proxy.pending(), set.stage.origin.is_away.load(Ordering::Relaxed)), (8, true));
+        set.stage.origin.refuse(|_| None);
+        set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/file", Kept::Gone);
+        assert_eq!(set.at(&copy).await, "ours".repeat(8));
+        assert_eq!(names(set.origin(), &set.there).await, [copy]);
+    });
+}
+
+#[test]
+fn a_copy_has_the_holes_of_its_file() {
+    for is_gone in [false, true] {
+        test(async move |set| {
+            let theirs = find(set.origin(), &set.there, "file").await;
+            write(&set.life.proxy, &set.file, 96 << 20, "ours").await;
+            let why = if is_gone {
+                set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
+                Kept::Gone
+            } else {
+                write(set.origin(), &theirs, 64 << 20, "theirs").await;
+                Kept::Changed
+            };
+            let calls = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&calls);
+            set.stage.origin.refuse(move |asked| {
+                count.fetch_add(usize::from(matches!(asked, Asked::Write(..))), Ordering::Relaxed);
+                None
+            });
+            let events = set.settled().await;
+            let copy = find(set.origin(), &set.there, &set.beside(&events, "/dir/file", why)).await;
+            let size = set.origin().attr(&root(), &copy).await.unwrap().size;
+            assert_eq!(size, (96 << 20) + 4);
+            let mut pieces = vec![(96 << 20, "ours")];
+            pieces.extend(
+                (!is_gone).then_some([(0, "begun"), (64 << 20, "theirs")]).iter().flatten(),
+            );
+            for (at, text) in pieces {
+                let count = u32::try_from(text.len()).unwrap();
+                let read = set.origin().read(&root(), &copy, at, count).await.result.unwrap();
+                assert_eq!(read.data, text);
+            }
+            // The pieces, and the change itself.
+            assert!(calls.load(Ordering::Relaxed) <= 4, "{calls:?}");
+        });
+    }
+}
+
+#[test]
 fn of_a_file_that_somebody_else_has_made_both_stay_and_of_a_directory_one() {
     test(async |set| {
         let proxy = &set.life.proxy;
@@ -153,7 +218,7 @@ fn of_a_file_that_somebody_else_has_made_both_stay_and_of_a_directory_one() {
             ("theirs", "ours")
         );
         assert_eq!(names(set.origin(), &both).await, ["a", "b"]);
-        set.stage.clock.sleep(perf::units::Nanos::from_secs(4)).await;
+        set.stage.clock.sleep(Nanos::from_secs(4)).await;
         assert_eq!(names(proxy, &own).await, ["a", "b"]);
         assert_eq!(names(proxy, &set.dir).await, ["both", "file", "new", &copy]);
         // Who has it open writes on in his own.
@@ -220,6 +285,29 @@ fn what_is_moved_to_where_somebody_else_has_something_gets_a_name_beside_it() {
     });
 }
 
+/// Its parts are records of their own, and the log has no room for all of them at once.
+#[test]
+fn around_a_large_write_nobody_elses_change_is_hidden() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        let root = root();
+        let large = |bytes| proxy.write(&root, &set.file, 0, bytes, Stability::FileSync);
+        let alone = large(Bytes::from(vec![1; 1 << 20])).await;
+        assert_eq!(alone.wcc.before.unwrap().size, 13);
+        let mut around = std::pin::pin!(large(Bytes::from(vec![2; 14 << 20])));
+        let second = Nanos::from_secs(1);
+        let clock = &set.stage.clock;
+        assert!(clock.within(second, around.as_mut()).await.is_err(), "it waits for room");
+        let other = std::pin::pin!(write(proxy, &set.file, 1 << 24, "other"));
+        clock.within(second, other).await.unwrap();
+        set.stage.origin.is_away.store(false, Ordering::Relaxed);
+        let around = around.await;
+        assert_eq!((around.wcc.before, around.result.is_ok()), (None, true));
+        assert_eq!(around.wcc.after.unwrap().size, (1 << 24) + 5);
+        assert_eq!(set.settled().await, []);
+    });
+}
+
 /// Three times within the time for which a directory that was made here is served from here.
 #[test]
 fn who_lists_a_directory_again_and_again_sees_what_somebody_else_has_made_there() {
@@ -235,7 +323,7 @@ fn who_lists_a_directory_again_and_again_sees_what_somebody_else_has_made_there(
         make(proxy, &own, "more").await;
         set.settled().await;
         for _ in 0..3 {
-            set.stage.clock.sleep(perf::units::Nanos::from_secs(2)).await;
+            set.stage.clock.sleep(Nanos::from_secs(2)).await;
             names(proxy, &own).await;
         }
         assert_eq!(names(proxy, &own).await, ["more", "ours", "theirs"]);
@@ -252,7 +340,7 @@ fn a_file_that_was_moved_has_the_name_that_it_has_at_the_origin() {
         make(proxy, &own, "moved").await;
         set.settled().await;
         set.stage.origin.refuse(|asked| match asked {
-            crate::origin::Asked::Remove(b"moved") => Some(server::types::Status::Access),
+            Asked::Remove(b"moved") => Some(server::types::Status::Access),
             _ => None,
         });
         proxy.remove(&root(), &own, b"moved").await.result.unwrap();
