@@ -121,12 +121,12 @@ impl<S: Store> Inner<S> {
             false => self.store.remove(caller, &origin, name).await,
         };
         let (now, mut state) = (self.now(), self.state.lock());
-        if result.is_ok() {
+        if let Err(status) = result {
+            state.failed_name((dir, name), status);
+        } else {
             state.passed_name(dir, name, None, now);
             // It may have other names: the origin tells.
             child.iter().for_each(|child| state.forget_file(child));
-        } else {
-            state.unknown_names(dir);
         }
         drop(state);
         let dirs = -i64::from(is_dir && result.is_ok());
@@ -236,7 +236,7 @@ impl<S: Store> Inner<S> {
         let (from_dir, to_dir) = (passing.dirs[0], passing.dirs[1]);
         let renamed = self.store.rename(caller, &from_dir, from.1, &to_dir, to.1).await;
         let is_done = renamed.result.is_ok();
-        self.passed_rename([from, to], (child, over), is_done);
+        self.passed_rename([from, to], (child, over), renamed.result);
         let (left, arrived) = match is_dir && is_done {
             false => (0, 0),
             // The directory that was there is gone.
@@ -261,10 +261,10 @@ impl<S: Store> Inner<S> {
         &self,
         [from, to]: [Place<'_>; 2],
         (child, over): (Option<Handle>, Option<Handle>),
-        is_done: bool,
+        result: Result<(), Status>,
     ) {
         // Of two names of one file both stay.
-        let is_moved = is_done && over != child;
+        let is_moved = result.is_ok() && over != child;
         let (now, mut state) = (self.now(), self.state.lock());
         if let Some(child) = child.filter(|_| is_moved) {
             state.passed_name(from.0, from.1, None, now);
@@ -272,6 +272,9 @@ impl<S: Store> Inner<S> {
             if let Some(node) = state.nodes.find_mut(&child) {
                 node.place = Some((*to.0, Bytes::copy_from_slice(to.1)));
             }
+        } else if let Err(status) = result {
+            state.failed_name(from, status);
+            state.failed_name(to, status);
         } else {
             // What has the names now is not known: the origin tells.
             state.unknown_names(from.0);
@@ -306,15 +309,15 @@ impl<S: Store> Inner<S> {
         let (origin, epoch) = (self.there(file)?, self.epoch());
         let linked = self.store.link(caller, &origin, &passing.dirs[0], name).await;
         let (now, mut state) = (self.now(), self.state.lock());
-        if linked.result.is_ok() {
+        if let Err(status) = linked.result {
+            state.failed_name((dir, name), status);
+        } else {
             state.passed_name(dir, name, Some(*file), now);
             // Its times and links are the origin's.
             match state.nodes.find_mut(file).filter(|node| node.is_pending()) {
                 Some(node) => node.attr.links += 1,
                 None => state.nodes.remove(file),
             }
-        } else {
-            state.unknown_names(dir);
         }
         drop(state);
         let attr = linked.attr.map(|attr| self.tell(file, attr, epoch));

@@ -394,7 +394,7 @@ impl<S: Store> Inner<S> {
         let now = self.now();
         match &result {
             Ok(node) => self.state.lock().passed_name(dir, name, Some(node.handle), now),
-            Err(_) => self.state.lock().unknown_names(dir),
+            Err(status) => self.state.lock().failed_name((dir, name), *status),
         }
         drop(passing);
         Changed { wcc, result }

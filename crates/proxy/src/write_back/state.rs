@@ -461,6 +461,28 @@ impl State {
         }
     }
 
+    /// A call for a name has failed at the origin, which tells whether something has it. What was
+    /// not changed stays known, for listings that are under way.
+    pub(crate) fn failed_name(&mut self, (dir, name): Place<'_>, status: Status) {
+        use Status::{Exists, Io, Jukebox, NoDevice, NoEntry, ServerFault};
+        self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
+        let names = self.nodes.find(dir).and_then(|node| node.names.as_ref());
+        let known = names.and_then(|names| match names.known.get(name) {
+            Some(named) => Some(named.child.is_some()),
+            None => names.is_complete.then_some(false),
+        });
+        let is_unknown = match status {
+            Exists => known == Some(false),
+            NoEntry => known == Some(true),
+            // It may have been done.
+            Io | Jukebox | NoDevice | ServerFault => true,
+            _ => false,
+        };
+        if is_unknown {
+            self.unknown_names(dir);
+        }
+    }
+
     /// The origin has changed names of a directory, or perhaps so, and not returned to what.
     pub(crate) fn unknown_names(&mut self, dir: &Handle) {
         self.recent.clear();

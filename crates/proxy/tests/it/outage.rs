@@ -6,7 +6,7 @@ use bytes::Bytes;
 use perf::units::Nanos;
 use proxy::write_back::Event;
 use server::store::{Entry, ListFrom, Store};
-use server::types::{Stability, Status};
+use server::types::{CreateHow, SetAttr, Stability, Status};
 
 use crate::conflicts::{find, make, make_dir, read, write};
 use crate::stage::{Life, Proxy, Stage, names, play, root};
@@ -165,6 +165,29 @@ fn a_listing_that_has_passed_a_new_name_by_has_it_when_the_origin_tells_it_to_ot
         seen.retain(|name| name != "." && name != "..");
         seen.sort_unstable();
         assert_eq!(seen, ["a", "b", "c", "d", "e", "f", "new"], "each once");
+    });
+}
+
+#[test]
+fn a_listing_goes_on_though_calls_for_names_of_its_directory_fail() {
+    play(5, None, async |stage| {
+        let life = with_a_new_name(&stage).await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        let (_, mut from) = page(proxy, FIRST).await.unwrap();
+        let a = find(proxy, &top, "a").await;
+        for is_quiet in [false, true] {
+            let guarded = CreateHow::Guarded(SetAttr::default());
+            let made = proxy.create(&root(), &top, b"b", guarded).await.result;
+            assert_eq!(made.map(|_| ()), Err(Status::Exists));
+            let linked = proxy.link(&root(), &a, &top, b"c").await.result;
+            assert_eq!(linked, Err(Status::Exists));
+            let removed = proxy.remove(&root(), &top, b"missing").await.result;
+            assert_eq!(removed, Err(Status::NoEntry));
+            let moved = proxy.rename(&root(), &top, b"missing", &top, b"a").await.result;
+            assert_eq!(moved, Err(Status::NoEntry));
+            (_, from) = page(proxy, from).await.unwrap_or_else(|_| panic!("quiet: {is_quiet}"));
+            stage.clock.sleep(Nanos::from_secs(5)).await;
+        }
     });
 }
 
