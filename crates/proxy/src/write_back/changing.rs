@@ -284,7 +284,8 @@ impl<S: Store> Inner<S> {
             let nobody_else = |node: &&mut Node| wcc.before.is_some() && wcc.before == node.base;
             if let Some(node) = node.filter(|node| !node.is_pending()).filter(nobody_else) {
                 // What was made here stays so.
-                node.left(Some(Before::from(after)), true, now);
+                node.left(Some(Before::from(after)), true);
+                node.confirmed = Some(now);
                 node.epoch = epoch;
                 let changed = node.attr.changed.max(after.changed);
                 // Only what changes a file's bytes moves its time on.

@@ -4,9 +4,10 @@
 
 use bytes::{Bytes, BytesMut};
 use server::store::{Node as StoreNode, Store};
-use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, Status};
+use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, Status, Wcc};
 
 use super::Inner;
+use super::aside::is_for_good;
 use super::describe::describe;
 use super::drain::Came;
 use super::nodes::Node;
@@ -118,34 +119,55 @@ impl std::fmt::Display for Event {
     }
 }
 
+/// Where a change of a file is sent to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) target: Handle,
+    /// Its number in the file's [`Trail`](super::trail::Trail), and [`Store::doubts`] before it.
+    trail: Option<(u64, u64)>,
+}
+
+impl Sent {
+    /// To where nobody else is.
+    pub(super) fn untold(target: Handle) -> Self {
+        Self { target, trail: None }
+    }
+}
+
 impl<S: Store> Inner<S> {
-    /// Where a change of a file goes: to the file, if that is as we left it.
+    /// Where a change of a file goes: to the file, if that is as we left it. The reply is to be
+    /// told to [`Inner::answered`].
     pub(super) async fn target(
         &self,
         entry: &Entry,
         number: u64,
         file: &Handle,
-    ) -> Result<Handle, Status> {
+    ) -> Result<Sent, Status> {
         enum Step {
-            Go(Handle),
+            Go(Sent),
             Check(Handle, Before),
         }
+        let doubts = self.store.doubts();
         loop {
             let step = self.until(|state| {
                 let now = self.now();
                 let Some(node) = state.nodes.find_mut(file) else { return Some(None) };
                 if let Some(beside) = node.beside {
-                    return Some(Some(Step::Go(beside)));
+                    return Some(Some(Step::Go(Sent::untold(beside))));
                 }
                 let Some(origin) = node.origin else { return Some(None) };
-                if node.is_being_confirmed {
+                if node.is_being_confirmed || node.trail.is_doubtful() {
                     return None;
                 }
-                let is_sure = node
-                    .confirmed
-                    .is_some_and(|at| node.under_way > 1 || now.since(at) <= CONFIRMED_FOR);
+                let is_lately = |at| now.since(at) <= CONFIRMED_FOR;
+                let is_sure = node.confirmed.is_some_and(is_lately) && !node.trail.is_torn();
                 Some(Some(match node.base.filter(|_| !is_sure) {
-                    None => Step::Go(origin),
+                    None => {
+                        let number = node.trail.sent(node.base.as_ref());
+                        Step::Go(Sent { target: origin, trail: Some((number, doubts)) })
+                    }
+                    // What is under way changes it.
+                    Some(_) if node.trail.is_under_way() => return None,
                     Some(base) => {
                         node.is_being_confirmed = true;
                         Step::Check(origin, base)
@@ -156,16 +178,51 @@ impl<S: Store> Inner<S> {
                 Some(Step::Go(target)) => return Ok(target),
                 Some(Step::Check(origin, base)) => {
                     let checked = self.check(entry, number, file, &origin, base).await;
-                    self.is_confirmed(file);
+                    self.end_confirming(file);
                     checked?;
                 }
-                None => return self.there(file),
+                None => return self.there(file).map(Sent::untold),
             }
         }
     }
 
+    /// Another change is sent to where one was sent.
+    pub(super) fn sent(&self, file: &Handle, target: &Handle) -> Sent {
+        let doubts = self.store.doubts();
+        let mut state = self.state.lock();
+        let is_file = |node: &&mut Node| node.origin == Some(*target) && node.beside.is_none();
+        let Some(node) = state.nodes.find_mut(file).filter(is_file) else {
+            return Sent::untold(*target);
+        };
+        let number = node.trail.sent(node.base.as_ref());
+        Sent { target: *target, trail: Some((number, doubts)) }
+    }
+
+    /// The origin has answered a change of a file: done, or refused it for this reason.
+    pub(super) fn answered(&self, file: &Handle, sent: &Sent, told: &Wcc, refused: Option<Status>) {
+        let Some((number, doubts)) = sent.trail else { return };
+        // One that was made twice may have left two states.
+        let wcc = if self.store.doubts() == doubts { *told } else { Wcc::default() };
+        let now = self.now();
+        let mut state = self.state.lock();
+        if let Some(node) = state.nodes.find_mut(file) {
+            match refused.filter(|_| told.after.is_none()) {
+                Some(status) if is_for_good(status) => node.trail.refused(number),
+                _ => node.trail.answered(number, &wcc),
+            }
+            if refused.is_none() {
+                node.left(told.after.as_ref().map(Before::from), false);
+            }
+            if node.trail.is_told() {
+                node.confirmed = Some(now);
+            }
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
     /// The next one may look whether a file is as we left it.
-    fn is_confirmed(&self, file: &Handle) {
+    fn end_confirming(&self, file: &Handle) {
         if let Some(node) = self.state.lock().nodes.find_mut(file) {
             node.is_being_confirmed = false;
         }
@@ -194,7 +251,7 @@ impl<S: Store> Inner<S> {
             return Ok(beside);
         }
         let beside = self.keep_beside(entry, number, file, None, Kept::Gone).await;
-        self.is_confirmed(file);
+        self.end_confirming(file);
         beside
     }
 
@@ -216,10 +273,13 @@ impl<S: Store> Inner<S> {
             Err(status) => return Err(status),
         };
         let is_same = (base.size, base.modified) == (attr.size, attr.modified);
-        if is_same || self.explains(file, origin, &attr).await {
-            let now = self.now();
+        let is_torn = self.state.lock().nodes.find(file).is_some_and(|node| node.trail.is_torn());
+        // A call of a proxy that was killed may have been executed after we looked.
+        if is_same && !is_torn || self.explains(file, origin, &attr).await {
+            let (now, left) = (self.now(), Before::from(&attr));
             if let Some(node) = self.state.lock().nodes.find_mut(file) {
-                (node.base, node.confirmed) = (Some(Before::from(&attr)), Some(now));
+                (node.base, node.confirmed) = (Some(left), Some(now));
+                node.trail.take_for_ours(&left);
             }
             return Ok(());
         }

@@ -13,7 +13,7 @@ use server::types::{
 
 use super::aliases::Alias;
 use super::aside::{GIVE_UP, is_for_good};
-use super::conflicts::{Event, Gone, Kept};
+use super::conflicts::{Event, Gone, Kept, Sent};
 use super::describe::describe;
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
@@ -150,11 +150,11 @@ impl<S: Store> Inner<S> {
         let Came { outcome, dirs, dropped, is_last, answered, differs } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
             node.answered = node.answered.saturating_sub(answered);
-            node.left(outcome.after, is_last, now);
+            node.left(outcome.after, is_last);
         }
         for (dir, wcc) in &dirs {
             if let Some(node) = state.nodes.find_mut(dir) {
-                node.left(wcc.after.as_ref().map(Before::from), false, now);
+                node.left(wcc.after.as_ref().map(Before::from), false);
             }
         }
         let is_last_beside = |file: &Handle| {
@@ -226,22 +226,25 @@ impl<S: Store> Inner<S> {
         offset: u64,
         data: &Bytes,
     ) -> Result<Came, Status> {
-        let mut target = self.target(entry, number, file).await?;
+        let mut sent = self.target(entry, number, file).await?;
         loop {
+            let (caller, target) = (&entry.caller, sent.target);
             let written =
-                self.store.write(&entry.caller, &target, offset, data.clone(), Stability::FileSync);
-            match written.await {
-                Changed { wcc, result: Ok(written) } => {
+                self.store.write(caller, &target, offset, data.clone(), Stability::FileSync);
+            let Changed { wcc, result } = written.await;
+            self.answered(file, &sent, &wcc, result.as_ref().err().copied());
+            match result {
+                Ok(written) => {
                     if matches!(written.committed, Committed::Unstable(_)) {
                         // RFC 1813 section 3.3.7 forbids it.
                         return Err(Status::ServerFault);
                     }
                     return Ok(self.changed_file(entry, 1, file, &target, wcc).await);
                 }
-                Changed { result: Err(Status::Stale | Status::BadHandle), .. } => {
-                    target = self.beside_gone(entry, number, file, &target).await?;
+                Err(Status::Stale | Status::BadHandle) => {
+                    sent = Sent::untold(self.beside_gone(entry, number, file, &target).await?);
                 }
-                Changed { wcc, result: Err(status) } => {
+                Err(status) => {
                     self.tried(entry, file, &target, wcc.after).await;
                     return Err(status);
                 }
@@ -263,7 +266,8 @@ impl<S: Store> Inner<S> {
             let set = SetAttr { modified: SetTime::To(base.modified), ..SetAttr::default() };
             let owner = Caller { uid: after.uid, gid: after.gid, gids: Vec::new() };
             for caller in [&entry.caller, &owner] {
-                let back = self.store.set_attr(caller, target, set, Some(after.changed)).await;
+                let guard = Some(after.changed);
+                let back = self.set_there(caller, file, target, set, guard).await;
                 match (back.result, back.wcc.after) {
                     (Ok(()), Some(attr)) => {
                         after = attr;
@@ -275,9 +279,8 @@ impl<S: Store> Inner<S> {
                 }
             }
         }
-        let now = self.now();
         if let Some(node) = self.state.lock().nodes.find_mut(file) {
-            node.left(Some(Before::from(&after)), false, now);
+            node.left(Some(Before::from(&after)), false);
         }
     }
 
@@ -288,17 +291,19 @@ impl<S: Store> Inner<S> {
         file: &Handle,
         set: &SetAttr,
     ) -> Result<Came, Status> {
-        let target = match self.target(entry, number, file).await {
-            Ok(target) => target,
+        let sent = match self.target(entry, number, file).await {
+            Ok(sent) => sent,
             Err(Status::Stale) => {
                 self.lost(&entry.change, Gone::File);
                 return Ok(Came { dropped: Some(*file), ..Came::default() });
             }
             Err(status) => return Err(status),
         };
-        let Changed { wcc, result } = self.store.set_attr(&entry.caller, &target, *set, None).await;
+        let target = &sent.target;
+        let Changed { wcc, result } = self.store.set_attr(&entry.caller, target, *set, None).await;
+        self.answered(file, &sent, &wcc, result.err());
         match result {
-            Ok(()) => Ok(self.changed_file(entry, changes, file, &target, wcc).await),
+            Ok(()) => Ok(self.changed_file(entry, changes, file, target, wcc).await),
             Err(Status::Stale | Status::BadHandle) => {
                 self.lost(&entry.change, Gone::File);
                 Ok(Came { dropped: Some(*file), ..Came::default() })
@@ -320,13 +325,31 @@ impl<S: Store> Inner<S> {
     ) -> Came {
         let mut after = wcc.after;
         let is_alone = loop {
-            let modified = match self.owed_time(file, changes) {
-                Ok(modified) => modified,
+            let (modified, guard) = match self.owed_time(file, changes, after.as_ref()) {
+                Ok(owed) => owed,
                 Err(is_alone) => break is_alone,
             };
-            after = self.set_time(&entry.caller, target, modified).await.or(after);
+            let doubts = self.store.doubts();
+            let set = self.set_time(&entry.caller, file, target, modified, guard).await;
+            let is_in_doubt = self.store.doubts() != doubts;
             if let Some(node) = self.state.lock().nodes.find_mut(file) {
-                node.owes_time &= node.attr.modified != modified;
+                let is_elsewhere = node.beside.is_some() || node.origin != Some(*target);
+                match set {
+                    (true, set) => {
+                        after = set.or(after);
+                        node.owes_time &= node.attr.modified != modified;
+                    }
+                    // It has the time of what somebody else has written meanwhile; or this one,
+                    // by a call that was made twice.
+                    _ if is_elsewhere || is_in_doubt => node.owes_time = false,
+                    // Perhaps a change of ours that came meanwhile.
+                    _ if node.base.is_some_and(|base| Some(base.changed) > guard) => {}
+                    // Its mode, or a name.
+                    (_, Some(now)) if after.is_some_and(|after| has_same_bytes(&after, &now)) => {
+                        after = Some(now);
+                    }
+                    _ => node.trail.tear(),
+                }
             }
         };
         let is_there = self.origin(file).ok().flatten() == Some(*target);
@@ -336,33 +359,70 @@ impl<S: Store> Inner<S> {
         Came { outcome, is_last, answered: changes, ..Came::default() }
     }
 
-    /// The modification time that a file is to get now. `Err`: none, and whether so many changes,
-    /// which are one call, are all that are on their way.
-    fn owed_time(&self, file: &Handle, changes: usize) -> Result<Time, bool> {
+    /// The modification time that a file is to get now, and when it was changed last by our doing:
+    /// what somebody else has changed since keeps its time. `Err`: none, and whether so many
+    /// changes, which are one call, are all that are on their way.
+    fn owed_time(
+        &self,
+        file: &Handle,
+        changes: usize,
+        after: Option<&Attr>,
+    ) -> Result<(Time, Option<Time>), bool> {
         let mut state = self.state.lock();
         let Some(node) = state.nodes.find_mut(file) else { return Err(false) };
         let is_alone = node.pending == node.answered + changes;
-        if is_alone && node.owes_time {
-            return Ok(node.attr.modified);
+        if is_alone && node.owes_time && !node.trail.is_torn() {
+            let base = node.base.filter(|_| node.beside.is_none()).map(|base| base.changed);
+            let guard = after.map(|after| Some(after.changed).max(base));
+            return Ok((node.attr.modified, guard.flatten()));
         }
         node.answered += changes;
         Err(is_alone)
     }
 
-    async fn set_time(&self, caller: &Caller, target: &Handle, modified: Time) -> Option<Attr> {
+    /// Whether the file has it, as far as the caller and the owner may set that, or somebody has
+    /// changed it since; and how it is now, if that is known.
+    async fn set_time(
+        &self,
+        caller: &Caller,
+        file: &Handle,
+        target: &Handle,
+        modified: Time,
+        guard: Option<Time>,
+    ) -> (bool, Option<Attr>) {
         let set = SetAttr { modified: SetTime::To(modified), ..SetAttr::default() };
-        let Changed { wcc, result } = self.store.set_attr(caller, target, set, None).await;
-        if let (Ok(()), Some(after)) = (result, wcc.after) {
-            return Some(after);
-        }
-        let attr = self.store.attr(caller, target).await.ok()?;
-        if result.is_ok() {
-            return Some(attr);
-        }
+        let Changed { wcc, result } = self.set_there(caller, file, target, set, guard).await;
+        let now = match wcc.after {
+            Some(now) => Some(now),
+            None => self.store.attr(caller, target).await.ok(),
+        };
+        let attr = match (result, now) {
+            (Err(Status::NotSync), now) => return (false, now),
+            (Err(_), Some(attr)) => attr,
+            (_, now) => return (true, now),
+        };
         // Who may only write sets no time: its owner does, and no other than the WRITE has set.
         let owner = Caller { uid: attr.uid, gid: attr.gid, gids: Vec::new() };
-        let Changed { wcc, result } = self.store.set_attr(&owner, target, set, None).await;
-        Some(wcc.after.filter(|_| result.is_ok()).unwrap_or(attr))
+        let Changed { wcc, result } = self.set_there(&owner, file, target, set, guard).await;
+        match result {
+            Err(Status::NotSync) => (false, wcc.after),
+            result => (true, Some(wcc.after.filter(|_| result.is_ok()).unwrap_or(attr))),
+        }
+    }
+
+    /// A SETATTR of a file beside a change of it.
+    async fn set_there(
+        &self,
+        caller: &Caller,
+        file: &Handle,
+        target: &Handle,
+        set: SetAttr,
+        guard: Option<Time>,
+    ) -> Changed<()> {
+        let sent = self.sent(file, target);
+        let changed = self.store.set_attr(caller, target, set, guard).await;
+        self.answered(file, &sent, &changed.wcc, changed.result.err());
+        changed
     }
 
     async fn carry_made(
@@ -485,7 +545,8 @@ impl<S: Store> Inner<S> {
         let after = Some(Before::from(&node.attr));
         if let Some(own) = state.nodes.find_mut(&id) {
             own.origin = Some(node.handle);
-            own.left(after, true, now);
+            own.left(after, true);
+            own.confirmed = Some(now);
         }
         if let Some(op) = state.ops.get(&number)
             && let Change::Make { set, .. } = &op.entry.change
@@ -629,4 +690,9 @@ impl<S: Store> Inner<S> {
         let (dropped, dirs) = (over.copied(), [(from.0, renamed.from), (to.0, renamed.to)]);
         Ok(Came { dropped, differs: is_theirs, ..Came::dirs(dirs) })
     }
+}
+
+/// As far as size and time tell.
+fn has_same_bytes(one: &Attr, other: &Attr) -> bool {
+    (one.size, one.modified) == (other.size, other.modified)
 }

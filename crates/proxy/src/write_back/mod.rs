@@ -18,8 +18,8 @@
 //!   file may be.
 //! - `moving`: names that clients take away, or give another place.
 //! - `notes`: the log hears that a change has come there.
-//! - `drain`: changes go to the origin; `conflicts`: somebody else was there; `aside`: the origin
-//!   does not take them, and `refused`: where they are then.
+//! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
+//!   while they go; `aside`: the origin does not take them, and `refused`: where they are then.
 //! - `lease`: the origin's export has one such proxy at a time.
 //! - `recover`: what a log held.
 //!
@@ -50,6 +50,7 @@ mod refused;
 mod rights;
 mod seeing;
 mod state;
+mod trail;
 
 use std::collections::HashMap;
 use std::pin::pin;

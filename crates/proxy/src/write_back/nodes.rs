@@ -14,6 +14,7 @@ use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Ti
 use super::extents::Extents;
 use super::record::{Change, Made};
 use super::rights::{Rights, Who, by_mode};
+use super::trail::Trail;
 
 /// Nodes that are kept when nothing of them is on its way any more: some 500 bytes each.
 pub(super) const KEPT_MAX: usize = 1 << 15;
@@ -87,9 +88,9 @@ pub(crate) struct Node {
     /// When the origin was last found to have it so, while changes are on their way.
     pub(crate) confirmed: Option<Instant>,
     pub(crate) is_being_confirmed: bool,
-    /// Records, and those of them that are being carried out.
+    pub(crate) trail: Trail,
+    /// Records.
     pub(crate) pending: usize,
-    pub(crate) under_way: usize,
     /// Records that the origin has answered, and that leave the modification time to another.
     pub(crate) answered: usize,
     pub(crate) used: Instant,
@@ -139,8 +140,8 @@ impl Node {
             base: None,
             confirmed: None,
             is_being_confirmed: false,
+            trail: Trail::default(),
             pending: 0,
-            under_way: 0,
             answered: 0,
             used: now,
             ours_at: now,
@@ -324,6 +325,10 @@ impl Node {
         (self.epoch, self.used, self.ours_at) = (epoch, now, now);
         self.rights.arrived(number, self.pending == 0, epoch);
         if self.pending == 0 {
+            if std::mem::take(&mut self.trail).is_torn() && self.beside.is_none() {
+                // What somebody else has changed clients are to see.
+                (self.base, self.is_made_here) = (None, false);
+            }
             (self.confirmed, self.beside) = (None, None);
             if self.aside.take().is_some() {
                 (self.is_refused, self.extents) = (true, Extents::default());
@@ -334,7 +339,7 @@ impl Node {
     /// What the origin's file is now, as a reply to a change of ours tells. Others may have been
     /// under way with it, and be answered in any order, unless `is_last`; many changes of a file
     /// system have the same time.
-    pub(crate) fn left(&mut self, after: Option<Before>, is_last: bool, now: Instant) {
+    pub(crate) fn left(&mut self, after: Option<Before>, is_last: bool) {
         let Some(after) = after else { return };
         let is_newer = self.base.is_none_or(|base| {
             (after.changed, after.size) >= (base.changed, base.size)
@@ -343,7 +348,6 @@ impl Node {
         if is_newer {
             self.base = Some(after);
         }
-        self.confirmed = Some(now);
     }
 
     /// Names that do not stay are forgotten.
@@ -531,7 +535,7 @@ pub(super) mod tests {
         assert_eq!((node.attr.size, node.attr.modified), (110, at));
         assert_eq!(node.told(attr(5), 1), node.attr, "its change is not there yet");
         let there = Attr { size: 110, ..attr(20) };
-        node.left(Some(Before::from(&there)), false, Instant::EPOCH);
+        node.left(Some(Before::from(&there)), false);
         node.arrived(4, 2, Instant::EPOCH);
         assert!(node.extents.is_empty() && !node.is_pending());
         assert_eq!(node.told(attr(5), 1).size, 110, "a reply that is older than the change");
@@ -556,13 +560,13 @@ pub(super) mod tests {
             let modified = Time { secs: modified, nanos: 0 };
             Some(Before { size, modified, ..Before::from(&attr(20)) })
         };
-        node.left(at(300, 20), false, Instant::EPOCH);
-        node.left(at(200, 20), false, Instant::EPOCH);
+        node.left(at(300, 20), false);
+        node.left(at(200, 20), false);
         assert_eq!(node.base, at(300, 20), "the replies have overtaken one another");
-        node.left(at(300, 7), true, Instant::EPOCH);
+        node.left(at(300, 7), true);
         assert_eq!(node.base, at(300, 7), "its time was set");
         for is_last in [false, true] {
-            node.left(Some(Before::from(&attr(19))), is_last, Instant::EPOCH);
+            node.left(Some(Before::from(&attr(19))), is_last);
             assert_eq!(node.base, at(300, 7), "it was last when it was sent");
         }
     }

@@ -243,10 +243,6 @@ impl State {
     pub(crate) fn next(&mut self) -> Option<u64> {
         let number = self.order.next()?;
         self.under_way += 1;
-        let file = self.ops.get(&number).and_then(|op| file(&op.entry.change));
-        if let Some(node) = file.and_then(|file| self.nodes.find_mut(&file)) {
-            node.under_way += 1;
-        }
         Some(number)
     }
 
@@ -295,9 +291,6 @@ impl State {
             if let Some(node) = self.nodes.find_mut(&id) {
                 node.arrived(number, epoch, now);
             }
-        }
-        if let Some(node) = file(&op.entry.change).and_then(|file| self.nodes.find_mut(&file)) {
-            node.under_way = node.under_way.saturating_sub(usize::from(!op.is_joined));
         }
         for (dir, name) in names(&op.entry.change) {
             self.touched.note(named(dir, name), epoch);

@@ -161,6 +161,63 @@ fn of_a_file_that_is_removed_under_many_writes_one_copy_is_made() {
     });
 }
 
+/// Its own bytes stay unless ours were under way to them.
+#[test]
+fn what_somebody_else_changes_while_many_writes_are_on_their_way_is_found() {
+    test(async |set| {
+        let (proxy, is_away) = (&set.life.proxy, Arc::clone(&set.stage.origin.is_away));
+        const LAST: u32 = 199 * 16;
+        set.settled().await;
+        write(proxy, &set.file, 0, &"old".repeat(1100)).await;
+        set.settled().await;
+        set.stage.origin.refuse(move |asked| {
+            is_away.fetch_or(matches!(asked, Asked::Write(..)), Ordering::Relaxed);
+            None
+        });
+        for number in 0..200 {
+            write(proxy, &set.file, number * 16, "what we have put").await;
+        }
+        set.stage.clock.sleep(Nanos::from_secs(20)).await;
+        set.stage.origin.refuse(|_| None);
+        let theirs = find(set.origin(), &set.there, "file").await;
+        write(set.origin(), &theirs, LAST.into(), "what they have p").await;
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/file", Kept::Changed);
+        let last = LAST as usize..LAST as usize + 16;
+        assert_eq!(&set.at("file").await[last.clone()], "what they have p");
+        assert_eq!(&set.at(&copy).await[last], "what we have put");
+        assert_eq!(read(proxy, &set.dir, "file").await, set.at("file").await);
+    });
+}
+
+#[test]
+fn what_somebody_else_writes_before_a_file_gets_its_time_is_seen() {
+    test(async |set| {
+        let (proxy, is_away) = (&set.life.proxy, Arc::clone(&set.stage.origin.is_away));
+        set.settled().await;
+        set.stage.origin.refuse(move |asked| {
+            is_away.fetch_or(matches!(asked, Asked::Set(..)), Ordering::Relaxed);
+            None
+        });
+        write(proxy, &set.file, 0, "OURS").await;
+        set.stage.clock.sleep(Nanos::from_secs(1)).await;
+        set.stage.origin.refuse(|_| None);
+        let theirs = find(set.origin(), &set.there, "file").await;
+        assert_eq!(set.at("file").await, "OURSn by us, ");
+        write(set.origin(), &theirs, 5, "THEIRS").await;
+        let there = set.origin().attr(&root(), &theirs).await.unwrap();
+        assert_eq!(set.settled().await, []);
+        let seen = proxy.attr(&root(), &set.file).await.unwrap();
+        assert_eq!((seen.modified, seen.changed), (there.modified, there.changed));
+        assert_eq!(read(proxy, &set.dir, "file").await, "OURSnTHEIRS, ");
+        // It has its time.
+        assert_eq!(set.origin().attr(&root(), &theirs).await.unwrap().modified, there.modified);
+        write(proxy, &set.file, 0, "more").await;
+        assert_eq!(set.settled().await, []);
+        assert_eq!(set.at("file").await, "morenTHEIRS, ");
+    });
+}
+
 #[test]
 fn a_copy_has_the_holes_of_its_file() {
     for is_gone in [false, true] {
