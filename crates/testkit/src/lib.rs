@@ -243,7 +243,7 @@ impl<S: Store> Site<S> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let options = call::Options { first_xid: u32::from(number) << 16, ..options };
         let (site, outage) = (Arc::clone(self), outage.clone());
-        let connect = move || std::future::ready(outage.connect(|| site.connection().0));
+        let connect = move |_| std::future::ready(outage.connect(|| site.connection().0));
         Rpc::persistent(connect, &self.clock, options).await
     }
 

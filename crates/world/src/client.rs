@@ -139,7 +139,7 @@ impl Client {
     ) -> Result<Rpc, ConnectError> {
         let options = call::Options { first_xid: self.0.first_xid, ..options };
         let (own, server) = (self.clone(), server.clone());
-        let connect = move || std::future::ready(own.connection(&server));
+        let connect = move |_| std::future::ready(own.connection(&server));
         Rpc::persistent(connect, &self.0.clock, options).await
     }
 

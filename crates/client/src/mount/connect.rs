@@ -8,10 +8,11 @@ use net::clock::Clock;
 use net::error::ConnectError;
 use net::processor::Processor;
 use net::shape::Shape;
-use net::transport::Transport;
 use net::transport::buffer::Pool;
 use net::transport::private::Dialer;
+use net::transport::tcp;
 use net::transport::udp::Udp;
+use net::transport::{RECORD_BYTES_MAX, Transport};
 use perf::units::Nanos;
 
 use super::{Options, Persistence, Ports, traits};
@@ -48,13 +49,13 @@ pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<
     };
     match calls {
         None => {
-            let transport = way.connect().await.map_err(failed)?;
+            let transport = way.connect(None).await.map_err(failed)?;
             Ok(Rpc::start(transport, clock, options.reply_limit, first_xid(clock)))
         }
         Some(calls) => {
-            let connect = move || {
+            let connect = move |before: Option<SocketAddr>| {
                 let way = way.clone();
-                async move { way.connect().await }
+                async move { way.connect(before).await }
             };
             Rpc::persistent(connect, clock, calls).await.map_err(failed)
         }
@@ -75,9 +76,19 @@ struct Way {
 }
 
 impl Way {
-    async fn connect(&self) -> Result<Box<dyn Transport>, ConnectError> {
+    /// From the port of the connection before, if there was one.
+    async fn connect(
+        &self,
+        before: Option<SocketAddr>,
+    ) -> Result<Box<dyn Transport>, ConnectError> {
         let Self { clock, nfs, private, limit, links, patience, pool } = self;
-        let tcp = super::dial(clock, *nfs, private.as_ref(), *limit, pool).await?;
+        let tcp = match before {
+            Some(before) if private.is_none() => {
+                let port = before.port();
+                tcp::connect_from(clock, port, *nfs, *limit, pool, RECORD_BYTES_MAX).await?
+            }
+            _ => super::dial(clock, *nfs, private.as_ref(), *limit, pool).await?,
+        };
         if let Some((timeo, retrans)) = patience {
             tcp.watch_peer(*timeo, *retrans);
         }

@@ -24,6 +24,13 @@ pub(crate) const NFS2: Traits = Traits {
         nfs2::Procedure::Write => Some(Bulk::Write),
         _ => None,
     },
+    is_idempotent: |procedure| {
+        use nfs2::Procedure::{Getattr, Lookup, Null, Read, Readdir, Readlink, Statfs};
+        let known = nfs2::Procedure::from_code(procedure);
+        known.is_some_and(|procedure| {
+            matches!(procedure, Null | Getattr | Lookup | Readlink | Read | Readdir | Statfs)
+        })
+    },
 };
 
 /// Version 3.
@@ -44,5 +51,18 @@ pub(crate) const NFS3: Traits = Traits {
         nfs3::Procedure::Read => Some(Bulk::Read),
         nfs3::Procedure::Write => Some(Bulk::Write),
         _ => None,
+    },
+    is_idempotent: |procedure| {
+        use nfs3::Procedure::{
+            Access, Commit, Create, Fsinfo, Fsstat, Getattr, Link, Lookup, Mkdir, Mknod, Null,
+            Pathconf, Read, Readdir, Readdirplus, Readlink, Remove, Rename, Rmdir, Setattr,
+            Symlink, Write,
+        };
+        nfs3::Procedure::from_code(procedure).is_some_and(|procedure| match procedure {
+            Null | Getattr | Lookup | Access | Readlink | Read | Readdir | Readdirplus => true,
+            Fsstat | Fsinfo | Pathconf | Commit => true,
+            Setattr | Write | Create | Mkdir | Symlink | Mknod => false,
+            Remove | Rmdir | Rename | Link => false,
+        })
     },
 };

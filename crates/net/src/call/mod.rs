@@ -193,8 +193,9 @@ impl Rpc {
         Self::over_datagrams(socket, server, clock, &options, rules)
     }
 
-    /// A client that outlives its connections: `connect` makes one whenever one is needed. Waits
-    /// for the first.
+    /// A client that outlives its connections: `connect` makes one whenever one is needed, given
+    /// our end of the connection that it follows: from the same port, if it can be had, so that a
+    /// server's reply cache knows what is retransmitted. Waits for the first.
     ///
     /// # Errors
     /// That of the first connection, unless [`Options::insist`] has it tried again for ever.
@@ -205,10 +206,10 @@ impl Rpc {
     ) -> Result<Self, ConnectError>
     where
         T: Transport + 'static,
-        F: Fn() -> Fut + Send + 'static,
+        F: Fn(Option<SocketAddr>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ConnectError>> + Send + 'static,
     {
-        let first = match connect().await {
+        let first = match connect(None).await {
             Ok(transport) => Some(transport),
             Err(_) if options.insist => None,
             Err(cause) => return Err(cause),
@@ -216,7 +217,9 @@ impl Rpc {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
         let shared = CallState::new(clock, options.major_timeout(), options.first_xid);
         let own = Arc::clone(&shared);
-        let connect = Box::new(move || Box::pin(connect()) as persistent::Connecting<T>);
+        let connect = Box::new(move |before: Option<SocketAddr>| {
+            Box::pin(connect(before)) as persistent::Connecting<T>
+        });
         clock.spawn(persistent::Driver::new(first, connect, submissions, own, options).run());
         Ok(Self { submit, shared })
     }

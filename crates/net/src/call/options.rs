@@ -71,11 +71,13 @@ pub struct Traits {
     /// `timeo`: their times say nothing about the next one's.
     pub class: fn(u32) -> Option<u32>,
     pub bulk: fn(u32) -> Option<Bulk>,
+    /// Whether it may be done twice, also behind later calls: it changes nothing.
+    pub is_idempotent: fn(u32) -> bool,
 }
 
 impl Traits {
-    /// An estimate for each procedure, and none moves much.
-    pub const UNKNOWN: Self = Self { class: Some, bulk: |_| None };
+    /// An estimate for each procedure, none moves much, and each may change something.
+    pub const UNKNOWN: Self = Self { class: Some, bulk: |_| None, is_idempotent: |_| false };
 }
 
 /// See the module's head.

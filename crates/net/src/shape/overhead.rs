@@ -228,6 +228,10 @@ impl<T: Transport> Transport for Busy<T> {
         self.inner.is_fresh()
     }
 
+    fn abort(&mut self) {
+        self.inner.abort();
+    }
+
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.inner.poll_close(cx)
     }

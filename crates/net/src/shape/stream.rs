@@ -150,6 +150,10 @@ impl<T: Transport> Transport for Shaped<T> {
         self.inner.allow();
     }
 
+    fn abort(&mut self) {
+        self.inner.abort();
+    }
+
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.inner.poll_close(cx)
     }

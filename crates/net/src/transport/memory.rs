@@ -25,6 +25,7 @@ pub struct Memory {
     /// Of `waiting`, with 4 for each mark.
     waiting_bytes: usize,
     peer: SocketAddr,
+    own: SocketAddr,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +53,7 @@ pub fn pair_between(client: SocketAddr, server: SocketAddr) -> (Memory, Memory) 
         waiting: VecDeque::new(),
         waiting_bytes: 0,
         peer: at_server,
+        own: at_client,
     };
     let server = Memory {
         incoming: there,
@@ -59,6 +61,7 @@ pub fn pair_between(client: SocketAddr, server: SocketAddr) -> (Memory, Memory) 
         waiting: VecDeque::new(),
         waiting_bytes: 0,
         peer: at_client,
+        own: at_server,
     };
     (client, server)
 }
@@ -119,6 +122,10 @@ impl Transport for Memory {
         drop(queue);
         receiver.into_iter().for_each(Waker::wake);
         poll
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        Some(self.own)
     }
 
     fn peer(&self) -> SocketAddr {

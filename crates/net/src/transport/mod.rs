@@ -104,6 +104,10 @@ pub trait Transport: fmt::Debug + Send {
     /// before, as [`Transport::poll_flush`] says. The peer's half goes on.
     fn end_sending(&mut self) {}
 
+    /// The connection is of no use any more: when it is dropped nothing that was queued is sent,
+    /// and its port is free at once.
+    fn abort(&mut self) {}
+
     /// Ends our half of the connection, when everything is sent, and waits for the peer's end.
     /// Whatever else the peer sends is not read, so nothing is to be received after this.
     fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
@@ -177,6 +181,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn end_sending(&mut self) {
         (**self).end_sending();
+    }
+
+    fn abort(&mut self) {
+        (**self).abort();
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use net::call::{Rpc, Target};
+use net::call::{Options, Rpc, Target};
 use net::clock::{Clock, yield_now};
 use net::error::TransportError;
 use net::relay::{self, Callers, Relay};
@@ -433,5 +433,75 @@ fn a_relay_bounds_the_connections_of_a_host_and_lets_the_idlest_go() {
         two_have_a_place(&clock, address).await;
         let counts = relay.counts();
         assert!(counts.evicted > 0 && counts.refused == 0, "{counts:?}");
+    });
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Closed,
+    Reset,
+    /// The server takes calls and says nothing, until the client gives the connection up.
+    Silence,
+}
+
+#[test]
+fn a_connection_is_made_again_from_the_port_of_the_one_before() {
+    in_time(async {
+        let clock = Clock::real();
+        let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (own, pool) = (clock.clone(), Pool::new(RECORD_BYTES_MAX));
+        let connect = move |before: Option<SocketAddr>| {
+            let (clock, pool) = (own.clone(), pool.clone());
+            async move {
+                let (limit, bytes) = (PATIENCE, RECORD_BYTES_MAX);
+                match before.map(|before| before.port()) {
+                    None => tcp::connect(&clock, address, limit, &pool, bytes).await,
+                    Some(port) => {
+                        tcp::connect_from(&clock, port, address, limit, &pool, bytes).await
+                    }
+                }
+            }
+        };
+        let options = Options { timeo: Nanos::from_millis(50), ..Options::stream() };
+        let rpc = Rpc::persistent(connect, &clock, options).await.unwrap();
+        let null = Target { program: 100_003, version: 3, procedure: 0 };
+        let (mut ports, mut silent) = (Vec::new(), Vec::new());
+        for end in [End::Closed, End::Reset, End::Silence, End::Closed, End::Silence] {
+            let serve = async {
+                let mut served = listener.accept().await.unwrap();
+                ports.push(served.peer().port());
+                let record = receive(&mut served).await.unwrap().unwrap();
+                served
+                    .send(Message::new(ReplyHeader::success(peek(&record).unwrap().0).to_bytes()));
+                poll_fn(|cx| served.poll_flush(cx)).await.unwrap();
+                served
+            };
+            let call = rpc.call(null, OpaqueAuth::NONE, |_| {}, Bytes::new());
+            let (answer, mut served) = tokio::join!(call, serve);
+            answer.unwrap();
+            match end {
+                End::Closed => drop(served),
+                End::Reset => served.abort(),
+                End::Silence => silent.push(served),
+            }
+        }
+        assert!(ports.iter().all(|port| *port == ports[0]), "{ports:?}");
+    });
+}
+
+#[test]
+fn a_connection_whose_port_somebody_else_has_is_made_from_another() {
+    in_time(async {
+        let clock = Clock::real();
+        let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+        let (address, pool) = (listener.local_addr().unwrap(), Pool::new(RECORD_BYTES_MAX));
+        let taken = std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let made =
+            tcp::connect_from(&clock, port, address, PATIENCE, &pool, RECORD_BYTES_MAX).await;
+        let made = made.unwrap().local().unwrap().port();
+        assert_ne!(made, port);
     });
 }

@@ -35,6 +35,7 @@ const TRAITS: Traits = Traits {
         7 => Some(Bulk::Write),
         _ => None,
     },
+    is_idempotent: |_| false,
 };
 
 /// See the module's head.

@@ -254,7 +254,7 @@ impl Machine {
         options: call::Options,
     ) -> Result<Rpc, ConnectError> {
         let (machine, outage) = (self.clone(), outage.clone());
-        let connect = move || std::future::ready(through(&outage, &machine));
+        let connect = move |_| std::future::ready(through(&outage, &machine));
         Rpc::persistent(connect, clock, options).await
     }
 

@@ -38,6 +38,7 @@ const TRAITS: Traits = Traits {
         7 => Some(Bulk::Write),
         _ => None,
     },
+    is_idempotent: |_| false,
 };
 
 fn shared(impairments: Impairments) -> SharedImpairments {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use client::session::Session;
-use net::call::{Event, Events, Options, Recovery, Rpc, Target};
+use net::call::{Event, Events, Options, Recovery, Rpc, Target, Traits};
 use net::clock::Clock;
 use net::clock::world::World;
 use net::error::{CallError, ConnectError};
@@ -217,7 +217,7 @@ async fn client_of(
 ) -> (Rpc, Arc<AtomicU32>) {
     let made = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&made);
-    let connect = move || {
+    let connect = move |_| {
         let number = counted.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(u16::try_from(number % 60_000).unwrap());
         serve(number, theirs);
@@ -452,7 +452,12 @@ fn every_call_is_answered_in_the_end_whatever_a_server_does_in_between() {
                     let seed = if behaves { 0 } else { seed };
                     own.spawn(misbehave(clock, seed, number * u64::from(!behaves), theirs));
                 };
-                let options = Options { nconnect: 3, timeo: SECOND, ..Options::stream() };
+                // Under seeds whose good connections are many, calls stay on their lanes.
+                let traits = match seed {
+                    6 | 8 => Traits::UNKNOWN,
+                    _ => Traits { is_idempotent: |_| true, ..Traits::UNKNOWN },
+                };
+                let options = Options { nconnect: 3, timeo: SECOND, traits, ..Options::stream() };
                 let (rpc, made) = client_of(&clock, options, serve).await;
                 call(&rpc).await.unwrap();
                 clock.sleep(SECOND).await;
@@ -466,4 +471,105 @@ fn every_call_is_answered_in_the_end_whatever_a_server_does_in_between() {
             .unwrap();
         assert!(made < 2_000 && took < SECOND * 600, "seed {seed}: {made} connections, {took}");
     }
+}
+
+/// A server with several connections that a client makes again from the port of the one before.
+/// Notes from which ports each call came, and breaks every connection `cut_after` calls after it
+/// was made, without an answer to the last.
+#[derive(Clone, Default)]
+struct Ports(Arc<Mutex<Came>>);
+
+#[derive(Default)]
+struct Came {
+    made: u16,
+    /// Nobody reaches the server from this port any more.
+    closed: Option<u16>,
+    /// Which calls came, and from where.
+    calls: std::collections::BTreeMap<u32, Vec<u16>>,
+}
+
+impl Ports {
+    /// Calls of a client with four connections.
+    async fn client(&self, clock: &Clock, cut_after: u32) -> Rpc {
+        let (own, at) = (self.clone(), clock.clone());
+        let connect = move |before: Option<std::net::SocketAddr>| {
+            let mut came = own.0.lock();
+            let port = before.map_or(1000 + came.made, |before| before.port());
+            if came.closed == Some(port) {
+                let address = std::net::SocketAddr::from(([127, 1, 0, 1], 2049));
+                return std::future::ready(Err(ConnectError::Refused { address }));
+            }
+            came.made += 1;
+            let (ours, theirs) = memory::pair(port);
+            at.spawn(own.clone().serve(at.clone(), port, cut_after, theirs));
+            std::future::ready(Ok(ours))
+        };
+        let options = Options { nconnect: 4, ..Options::stream() };
+        Rpc::persistent(connect, clock, options).await.unwrap()
+    }
+
+    async fn serve(self, clock: Clock, port: u16, cut_after: u32, mut theirs: memory::Memory) {
+        for number in 1..=cut_after {
+            let received = std::future::poll_fn(|cx| theirs.poll_receive(cx)).await;
+            let Ok(Some(record)) = received else {
+                return;
+            };
+            let xid = peek(&record).unwrap().0;
+            self.0.lock().calls.entry(xid).or_default().push(port);
+            clock.sleep(Nanos::from_millis(1)).await;
+            if number == cut_after || self.0.lock().closed == Some(port) {
+                return;
+            }
+            theirs.send(void_reply(&record));
+            std::future::poll_fn(|cx| theirs.poll_flush(cx)).await.ok();
+        }
+    }
+
+    /// How many calls came more than once, and how many of them from more than one port.
+    fn again(&self) -> (usize, usize) {
+        let came = self.0.lock();
+        let again = || came.calls.values().filter(|ports| ports.len() > 1);
+        (again().count(), again().filter(|ports| ports.iter().any(|p| *p != ports[0])).count())
+    }
+}
+
+#[test]
+fn a_call_that_changes_something_is_retransmitted_from_the_port_that_it_came_from() {
+    let world = World::new();
+    let clock = world.clock();
+    let (again, elsewhere) = world
+        .run(async move {
+            let ports = Ports::default();
+            let rpc = ports.client(&clock, 5).await;
+            for _ in 0..20 {
+                for answer in futures_util::future::join_all((0..16).map(|_| call(&rpc))).await {
+                    answer.unwrap();
+                }
+            }
+            ports.again()
+        })
+        .unwrap();
+    assert!(again > 40, "{again} retransmitted");
+    assert_eq!(elsewhere, 0);
+}
+
+#[test]
+fn a_call_whose_connection_cannot_be_made_again_goes_elsewhere_after_a_major_timeout() {
+    let world = World::new();
+    let clock = world.clock();
+    let (took, elsewhere) = world
+        .run(async move {
+            let ports = Ports::default();
+            let rpc = ports.client(&clock, 1000).await;
+            futures_util::future::join_all((0..16).map(|_| call(&rpc))).await;
+            ports.0.lock().closed = Some(1001);
+            let begun = clock.now();
+            for answer in futures_util::future::join_all((0..16).map(|_| call(&rpc))).await {
+                answer.unwrap();
+            }
+            (clock.now().since(begun), ports.again().1)
+        })
+        .unwrap();
+    assert!((SECOND * 120..SECOND * 245).contains(&took), "{took}");
+    assert!(elsewhere > 0);
 }

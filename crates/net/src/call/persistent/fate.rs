@@ -1,5 +1,7 @@
 //! What becomes of calls when their connection ends, their time comes, or their caller leaves.
 
+use std::collections::VecDeque;
+
 use perf::units::{Instant, Nanos};
 
 use super::lane::State;
@@ -8,6 +10,13 @@ use crate::call::options::Event;
 use crate::call::retransmit::Due;
 use crate::error::CallError;
 use crate::transport::Transport;
+
+/// Sorts calls, and forgets those that have no order any more.
+fn in_order(queue: &mut VecDeque<u32>, order: impl Fn(u32) -> Option<u64>) {
+    let mut calls: Vec<_> = queue.iter().filter_map(|&xid| Some((order(xid)?, xid))).collect();
+    calls.sort_unstable();
+    *queue = calls.into_iter().map(|(_, xid)| xid).collect();
+}
 
 /// How often a full table is searched for calls that their callers have given up.
 const REAP_INTERVAL: Nanos = Nanos::from_secs(1);
@@ -40,18 +49,21 @@ impl<T: Transport> Driver<T> {
             self.lanes[lane].is_told = true;
             self.options.events.emit(Event::Disconnected { cause: cause.clone() });
         }
-        let calls = &mut self.calls;
-        let mut queue: Vec<(u64, u32)> =
-            self.unsent.iter().filter_map(|&xid| Some((calls.get(&xid)?.order, xid))).collect();
-        for (order, xid) in carried {
-            if let Some(call) = calls.get_mut(&xid)
+        for (_, xid) in carried {
+            if let Some(call) = self.calls.get_mut(&xid)
                 && call.lane.take().is_some()
             {
-                queue.push((order, xid));
+                match call.bound {
+                    Some(lane) => self.lanes[lane].again.push_back(xid),
+                    None => self.unsent.push_back(xid),
+                }
             }
         }
-        queue.sort_unstable();
-        self.unsent = queue.into_iter().map(|(_, xid)| xid).collect();
+        let calls = &self.calls;
+        in_order(&mut self.lanes[lane].again, |xid| {
+            calls.get(&xid).filter(|call| call.waits_for(lane)).map(|call| call.order)
+        });
+        in_order(&mut self.unsent, |xid| calls.get(&xid).map(|call| call.order));
     }
 
     pub(super) fn look_at_times(&mut self) {
@@ -66,6 +78,7 @@ impl<T: Transport> Driver<T> {
                     }
                     self.doubt(xid, sent);
                     self.queue_again(xid);
+                    self.let_go_elsewhere(now, xid);
                 }
                 Due::GivenUp { xid, limit } => {
                     self.count_major(xid);
@@ -107,7 +120,24 @@ impl<T: Transport> Driver<T> {
         if call.answer.is_closed() {
             self.abandon(xid);
         } else if let Some(lane) = call.lane.take() {
+            match call.bound {
+                Some(lane) => self.lanes[lane].again.push_back(xid),
+                None => self.unsent.push_back(xid),
+            }
             self.left(Some(lane));
+        }
+    }
+
+    /// A call whose lane has not come up for a major timeout is retransmitted over any other: it
+    /// may be done twice, but its caller does not wait for ever.
+    fn let_go_elsewhere(&mut self, now: Instant, xid: u32) {
+        let Some(call) = self.calls.get_mut(&xid).filter(|call| call.lane.is_none()) else {
+            return;
+        };
+        if let Some(lane) = call.bound
+            && self.lanes[lane].down_for(now).is_some_and(|down| down >= self.shared.reply_limit)
+        {
+            call.bound = None;
             self.unsent.push_back(xid);
         }
     }

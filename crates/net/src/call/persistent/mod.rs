@@ -2,9 +2,13 @@
 //!
 //! A call lives in a table until it is answered, with its message: the head is kept as it was
 //! encoded, the payload is shared with its caller. Whenever a connection ends, the calls that it
-//! carried are queued to be retransmitted, in their order and with their XIDs, over whichever
-//! connection is up first, so that a server's reply cache knows those that it has done. New calls
-//! go where the fewest are under way.
+//! carried are queued to be retransmitted, in their order and with their XIDs. New calls go where
+//! the fewest are under way.
+//!
+//! A server's reply cache may know a call by the port that it came from, too (Linux's does). So the
+//! next connection of a lane is made from the port of the one before, and what changes something is
+//! retransmitted on its own lane; what may be done twice goes over whichever connection is up
+//! first. A lane that does not come up within a major timeout keeps no call to itself.
 //!
 //! A server that has never answered is not waited for: until the first reply, whatever ends a
 //! connection fails the calls on it, so that who asks for the wrong port hears of it. After that a
@@ -71,6 +75,15 @@ struct Call {
     handed: Option<oneshot::Sender<Instant>>,
     /// What carries it; none while it is to be sent.
     lane: Option<usize>,
+    /// What carried it last, if it is retransmitted there only.
+    bound: Option<usize>,
+}
+
+impl Call {
+    /// It is to be retransmitted on this lane and no other.
+    fn waits_for(&self, lane: usize) -> bool {
+        self.lane.is_none() && self.bound == Some(lane)
+    }
 }
 
 impl<T: Transport> Driver<T> {
@@ -184,7 +197,7 @@ impl<T: Transport> Driver<T> {
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
             if !self.calls.is_empty() && lane.due().is_some_and(|due| due <= now) {
-                lane.state = State::Connecting((self.connect)());
+                lane.state = State::Connecting((self.connect)(lane.local));
             }
             match lane.poll_connecting(cx, now) {
                 Poll::Pending => {}
@@ -228,12 +241,14 @@ impl<T: Transport> Driver<T> {
         let (times, order) = (Times::new(called, encoded), self.order);
         self.order += 1;
         self.retransmit.sent(self.shared.clock.now(), xid, procedure);
-        let call = Call { order, answer, procedure, message, times, handed, lane: None };
+        let call =
+            Call { order, answer, procedure, message, times, handed, lane: None, bound: None };
         self.calls.insert(xid, call);
         self.unsent.push_back(xid);
     }
 
     fn send_unsent(&mut self, cx: &mut Context<'_>) {
+        (0..self.lanes.len()).for_each(|lane| self.send_bound(cx, lane));
         while let Some(&xid) = self.unsent.front() {
             if self.calls.contains_key(&xid) {
                 let Some(lane) = self.pick(cx) else {
@@ -242,6 +257,22 @@ impl<T: Transport> Driver<T> {
                 self.send(xid, lane);
             }
             self.unsent.pop_front();
+        }
+    }
+
+    /// Retransmits what this lane has to itself, for as long as it takes more.
+    fn send_bound(&mut self, cx: &mut Context<'_>, index: usize) {
+        while let Some(&xid) = self.lanes[index].again.front() {
+            let State::Up(transport) = &mut self.lanes[index].state else {
+                return;
+            };
+            if !matches!(transport.poll_ready(cx), Poll::Ready(Ok(()))) {
+                return;
+            }
+            self.lanes[index].again.pop_front();
+            if self.calls.get(&xid).is_some_and(|call| call.waits_for(index)) {
+                self.send(xid, index);
+            }
         }
     }
 
@@ -276,6 +307,7 @@ impl<T: Transport> Driver<T> {
         lane.handed.given(transport, wire_bytes, call.handed.take());
         lane.in_flight += 1;
         call.lane = Some(index);
+        call.bound = (!(self.options.traits.is_idempotent)(call.procedure)).then_some(index);
         call.times.transmitted(now);
         if call.times.transmissions > 1 {
             self.retransmit.sent_again(now, xid);

@@ -35,6 +35,28 @@ pub async fn connect(
     connected(clock, address, limit, dial(address), pool, record_bytes_max).await
 }
 
+/// The same from this port, or from another where it cannot be had: of a connection that has ended,
+/// so that a server which knows calls by the port that they come from knows them again.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_from(
+    clock: &Clock,
+    port: u16,
+    address: SocketAddr,
+    limit: Nanos,
+    pool: &Pool,
+    record_bytes_max: usize,
+) -> Result<Tcp, ConnectError> {
+    let dial = async {
+        match bound(port, address).await {
+            Err(cause) if is_of_the_port(&cause) => dial(address).await,
+            made => made,
+        }
+    };
+    connected(clock, address, limit, dial, pool, record_bytes_max).await
+}
+
 /// The same from any port but a privileged one.
 ///
 /// # Errors
@@ -75,17 +97,22 @@ async fn connected(
 /// exports(5), the default of Linux's). From any port otherwise.
 async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
     for port in privileged_ports() {
-        match connect_from(port, address).await {
-            Ok(stream) => return Ok(stream),
-            Err(cause) => match cause.kind() {
-                // Somebody has that port, or had it for the same server a moment ago.
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => {}
-                io::ErrorKind::PermissionDenied => break,
-                _ => return Err(cause),
-            },
+        match bound(port, address).await {
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(cause) if is_of_the_port(&cause) => {}
+            made => return made,
         }
     }
-    TcpStream::connect(address).await
+    let socket = socket_to(address)?;
+    // So that the next connection can have its port.
+    socket.set_reuseaddr(true)?;
+    socket.connect(address).await
+}
+
+/// Somebody has that port, had it for the same server a moment ago, or we may not have it.
+fn is_of_the_port(cause: &io::Error) -> bool {
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    matches!(cause.kind(), AddrInUse | AddrNotAvailable | PermissionDenied)
 }
 
 /// Privileged ports to try in turn.
@@ -100,10 +127,19 @@ pub(in crate::transport) fn privileged_ports() -> impl Iterator<Item = u16> {
         .map(move |attempt| PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS)
 }
 
-async fn connect_from(port: u16, address: SocketAddr) -> io::Result<TcpStream> {
-    let (socket, any) = match address {
-        SocketAddr::V4(_) => (TcpSocket::new_v4()?, IpAddr::from(Ipv4Addr::UNSPECIFIED)),
-        SocketAddr::V6(_) => (TcpSocket::new_v6()?, IpAddr::from(Ipv6Addr::UNSPECIFIED)),
+fn socket_to(address: SocketAddr) -> io::Result<TcpSocket> {
+    match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }
+}
+
+/// A connection from this port.
+async fn bound(port: u16, address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = socket_to(address)?;
+    let any = match address {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
     };
     socket.set_reuseaddr(true)?;
     socket.bind(SocketAddr::new(any, port))?;

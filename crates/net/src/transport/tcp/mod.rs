@@ -25,7 +25,9 @@ use tokio::net::TcpStream;
 use wire::record::{FRAGMENT_HEADER_LEN, Fragment, Message, RecordError};
 
 pub(super) use self::connect::privileged_ports;
-pub use self::connect::{PRIVILEGED_PORTS_END, connect, connect_unprivileged, resolve};
+pub use self::connect::{
+    PRIVILEGED_PORTS_END, connect, connect_from, connect_unprivileged, resolve,
+};
 pub use self::listener::Listener;
 pub(crate) use self::listener::is_shortage;
 use super::buffer::{Pool, ReceiveBuffer, SMALL_BYTES};
@@ -342,6 +344,11 @@ impl Transport for Tcp {
             self.shut = true;
             socket2::SockRef::from(&self.stream).shutdown(Shutdown::Write).ok();
         }
+    }
+
+    fn abort(&mut self) {
+        // Closed by a reset, it leaves nothing that rests (TIME_WAIT).
+        socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).ok();
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -80,7 +80,7 @@ impl Killed {
     /// A session whose connections are made again, to whichever life there is.
     pub(crate) async fn session(&self) -> Session {
         let shared = Arc::clone(&self.0);
-        let connect = move || {
+        let connect = move |_| {
             let connection = || {
                 let life = shared.life.lock();
                 life.as_ref().expect("it is down").proxy.connection().0
