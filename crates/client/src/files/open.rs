@@ -190,6 +190,17 @@ impl Open {
         self.wrote(offset).await
     }
 
+    /// As [`Open::write_bytes`], and the server has the bytes when it returns (O_DIRECT).
+    ///
+    /// # Errors
+    /// As [`Open::write`], that of this write among them.
+    pub async fn write_past_caches(&self, offset: u64, data: Bytes) -> Result<(), Error> {
+        let count = data.len() as u64;
+        self.write_bytes(offset, data).await?;
+        self.files().arrive(&self.inner.file, offset, count).await;
+        self.tell()
+    }
+
     /// As [`Open::write_bytes`], of bytes that a cache has kept and that no program waits for: it
     /// gets no earlier error, which stays for a flush.
     ///

@@ -65,6 +65,16 @@ impl Open {
         Ok(with_own(data, offset, &own, own_end))
     }
 
+    /// As [`Open::read`], from the server whatever is known or fetched ahead here (O_DIRECT).
+    ///
+    /// # Errors
+    /// As [`Open::read`].
+    pub async fn read_past_caches(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        let (own, own_end) = self.own(offset, count).await;
+        let (data, _) = self.read_server(&self.acting(), offset, count, None).await?;
+        Ok(with_own(data, offset, &own, own_end))
+    }
+
     /// What of these bytes is ours and not stable, once all of it has arrived; and how far the file
     /// reaches by what we have written, as far as these bytes go.
     ///

@@ -79,6 +79,8 @@ pub(crate) enum Operation<'a> {
         count: u32,
         /// Past the kernel's cache.
         is_direct: bool,
+        /// Past ours, too (O_DIRECT).
+        asks_server: bool,
     },
     Write {
         file: u64,
@@ -144,6 +146,8 @@ pub(crate) struct How {
     pub(crate) from: From,
     /// A program writes at the end (O_APPEND), and the offset is where the kernel takes it to be.
     pub(crate) appends: bool,
+    /// The server is to have it when the write returns (O_DIRECT).
+    pub(crate) asks_server: bool,
     /// The file loses its set-id bits by it, if it has any.
     pub(crate) kills_setid: bool,
 }
@@ -264,7 +268,9 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         15 => {
             let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
             let is_direct = r.u32()? & LOCK_OWNER != 0;
-            Operation::Read { file, offset, count, is_direct }
+            r.skip(8)?;
+            let asks_server = r.u32()? & O_DIRECT != 0;
+            Operation::Read { file, offset, count, is_direct, asks_server }
         }
         16 => r.write()?,
         17 => Operation::Statfs,
@@ -321,6 +327,8 @@ const KILL_SETID: u32 = 1 << 2;
 
 /// Of open(2).
 pub(crate) const O_APPEND: u32 = 0o2000;
+/// It differs from one architecture to the next.
+const O_DIRECT: u32 = rustix::fs::OFlags::DIRECT.bits();
 
 struct Reader<'a>(&'a [u8]);
 
@@ -382,8 +390,14 @@ impl<'a> Reader<'a> {
             (false, true) => From::PastCache,
             (false, false) => From::Program,
         };
-        let appends = self.u32()? & O_APPEND != 0 && from != From::Cache;
-        let how = How { from, appends, kills_setid: kind & KILL_SETID != 0 };
+        let flags = self.u32()?;
+        let is_by_program = from != From::Cache;
+        let how = How {
+            from,
+            appends: is_by_program && flags & O_APPEND != 0,
+            asks_server: is_by_program && flags & O_DIRECT != 0,
+            kills_setid: kind & KILL_SETID != 0,
+        };
         self.skip(4)?;
         self.skip(count as usize)?;
         Ok(Operation::Write { file, offset, count, how })

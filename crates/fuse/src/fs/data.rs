@@ -187,11 +187,21 @@ impl FileSystem {
         }
     }
 
-    pub(super) async fn read(&self, file: u64, offset: u64, count: u32, reply: Reply) {
+    pub(super) async fn read(
+        &self,
+        file: u64,
+        (offset, count): (u64, u32),
+        asks_server: bool,
+        reply: Reply,
+    ) {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
-        match file.open.read(offset, count).await {
+        let read = match asks_server {
+            true => file.open.read_past_caches(offset, count).await,
+            false => file.open.read(offset, count).await,
+        };
+        match read {
             Ok(data) => {
                 reply.data(&data[..data.len().min(count as usize)]);
             }
@@ -224,6 +234,7 @@ impl FileSystem {
         let count = data.len() as u32;
         let mut written = match how.from {
             From::Cache => file.open.write_back(offset, data).await,
+            _ if how.asks_server => file.open.write_past_caches(offset, data).await,
             From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
         };
         let last = self.files.last(&file.open.file()).filter(|_| how.kills_setid);

@@ -93,11 +93,11 @@ impl FileSystem {
                 reply.unwanted();
                 return None;
             }
-            Operation::Read { file, offset, count, is_direct } => {
+            Operation::Read { file, offset, count, is_direct, asks_server } => {
                 if !is_direct && let Some(node) = self.nodes.lock().find_mut(node) {
                     node.has_pages = true;
                 }
-                Box::pin(async move { this.read(file, offset, count, reply).await })
+                Box::pin(async move { this.read(file, (offset, count), asks_server, reply).await })
             }
             Operation::Write { file, offset, how, .. } => {
                 Box::pin(async move { this.write((node, file), (offset, data), how, reply).await })

@@ -1,4 +1,4 @@
-//! Where an append goes, and what is written past the kernel's cache.
+//! Where an append goes, and what is written and read past caches.
 
 use perf::model::loggp::Link;
 use perf::units::Nanos;
@@ -25,6 +25,53 @@ fn what_is_written_past_the_kernels_cache_is_forgotten_there_before_it_is_answer
         // What comes from its cache is in its cache.
         write(CACHED, 0, &[3; 4096]);
         answers(kernel.hear());
+    });
+}
+
+/// In the flags of a READ or WRITE.
+const O_DIRECT: u64 = rustix::fs::OFlags::DIRECT.bits() as u64;
+
+#[test]
+fn what_a_program_writes_with_o_direct_is_at_the_server_when_the_write_returns() {
+    served(64 << 10, |kernel, scene| {
+        let (node, file) = kernel.create();
+        let write = |offset: u64, data: &[u8]| {
+            let head = parts(&[file, offset, DIRECT | data.len() as u64, 0, O_DIRECT]);
+            kernel.ask(WRITE, node, &[&head, data].concat());
+            kernel.ended(7).0
+        };
+        assert_eq!(write(0, &[1; 4096]), 0);
+        assert_eq!(on_the_server(scene).size, 4096);
+        let full = Errno::NOSPC.raw_os_error();
+        assert_eq!(write(4096, &[1; 100_000]), full, "its own error");
+        assert_eq!(write(4096, &[1; 4096]), 0, "told once");
+        assert_eq!(on_the_server(scene).size, 8192);
+    });
+}
+
+#[test]
+fn what_a_program_reads_with_o_direct_is_what_the_server_has() {
+    const PIECE: u64 = 32 << 10;
+    served(64 << 20, |kernel, scene| {
+        let (node, file) = kernel.create();
+        scene.runtime.block_on(appended_elsewhere(scene, &[1; 8 << 20]));
+        let read = |offset, flags| {
+            kernel.ask(READ, node, &parts(&[file, offset, PIECE, 0, flags]));
+            kernel.answer()
+        };
+        kernel.ask(GETATTR, node, &parts(&[0, 0]));
+        assert_eq!(kernel.ended(7).0, 0);
+        // What follows is fetched ahead.
+        (0..64).for_each(|piece| assert!(read(piece * PIECE, 0).iter().all(|byte| *byte == 1)));
+        scene.runtime.block_on(async {
+            let who = own();
+            let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+            let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
+            open.write(2 << 20, &[2; 1 << 20]).await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+        });
+        assert!(read(2 << 20, O_DIRECT).iter().all(|byte| *byte == 2));
     });
 }
 
