@@ -9,6 +9,9 @@ use client::ops::DirPage;
 use client::session::Credential;
 use parking_lot::Mutex;
 
+/// Users who stand in for one who may not write back what the kernel has cached of a file.
+const WRITERS_MAX: usize = 16;
+
 /// An open file.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFile {
@@ -58,6 +61,19 @@ impl Opens {
 
     pub(crate) fn take_file(&self, number: u64) -> Option<OpenFile> {
         self.table.lock().files.remove(&number)
+    }
+
+    /// Users other than `who` who have this node open for writing, [`WRITERS_MAX`] at most.
+    pub(crate) fn other_writers(&self, node: u64, who: &Credential) -> Vec<Credential> {
+        let table = self.table.lock();
+        let is_other = |file: &&OpenFile| file.node == node && file.can_write && file.who != *who;
+        let mut writers: Vec<Credential> = Vec::new();
+        for file in table.files.values().filter(is_other) {
+            if writers.len() < WRITERS_MAX && !writers.contains(&file.who) {
+                writers.push(file.who.clone());
+            }
+        }
+        writers
     }
 
     pub(crate) fn add_dir(&self, dir: OpenDir) -> u64 {

@@ -10,7 +10,7 @@ use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, access};
 use super::read::Reading;
 use super::{Acting, Files, Mistake};
 use crate::error::Error;
-use crate::session::Credential;
+use crate::session::{Credential, Session};
 use crate::write_behind::{Heard, WriteBehind};
 
 /// What a file is opened for.
@@ -202,19 +202,32 @@ impl Open {
     }
 
     /// As [`Open::write_bytes`], of bytes that a cache has kept and that no program waits for: it
-    /// gets no earlier error, which stays for a flush.
+    /// gets no earlier error, which stays for a flush. Whose they are is not known where `others`
+    /// have the file open for writing: they are sent on behalf of one of these if this caller is
+    /// refused.
     ///
     /// # Errors
     /// The bytes were not taken.
-    pub async fn write_back(&self, offset: u64, data: Bytes) -> Result<(), Error> {
+    pub async fn write_back(
+        &self,
+        offset: u64,
+        data: Bytes,
+        mut others: Vec<Credential>,
+    ) -> Result<(), Error> {
         let inner = &*self.inner;
-        let session = self.acting().session.impatient();
+        let session = |who: &Credential| self.files().acting(who).session.impatient();
         self.files().is_written(&inner.file);
-        let write_behind = self.write_behind();
-        write_behind.take_bytes(&session, inner.file, offset, data).await?;
+        if others.len() > 1 {
+            // Its owner is the last whom a server refuses.
+            let owner = self.files().last(&inner.file).map(|last| last.uid);
+            others.sort_by_key(|who| (Some(who.uid) != owner, who.uid, who.gid));
+        }
+        let others: Vec<Session> = others.iter().map(session).collect();
+        let by = (&session(&inner.who), &others[..]);
+        self.write_behind().take_shared(by, inner.file, offset, data).await?;
         self.inner.changes.fetch_add(1, Ordering::Release);
         if inner.files.inner.options.sync {
-            write_behind.settle(inner.file).await;
+            self.write_behind().settle(inner.file).await;
         }
         Ok(())
     }

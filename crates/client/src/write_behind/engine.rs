@@ -14,7 +14,7 @@ use wire::nfs3::{FileHandle, NfsStat3, Procedure};
 
 use super::admission::Memory;
 use super::counts::{Counts, count};
-use super::file::{File, State};
+use super::file::{By, File, State};
 use super::index::{Data, Sums};
 use super::lock::{BigLock, Guard};
 use super::policy::{Lock, Policy};
@@ -22,7 +22,6 @@ use super::stages::{Stage, Stages, Timing};
 use super::window::Window;
 use super::{Observer, Options};
 use crate::error::{Detail, Error};
-use crate::session::Session;
 
 /// Files whose error nobody has been given, that are kept; beyond, one of them is forgotten.
 pub(super) const ERRORS_MAX: usize = 4096;
@@ -106,14 +105,14 @@ impl Engine {
 
     pub(super) async fn write(
         self: &Arc<Self>,
-        session: &Session,
+        by: By<'_>,
         handle: FileHandle,
         offset: u64,
         data: Data<'_>,
     ) -> Result<(), Error> {
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
             let procedure = Procedure::Write.name();
-            let (server, status) = (session.server(), NfsStat3::FBig);
+            let (server, status) = (by.session.server(), NfsStat3::FBig);
             return Err(Error::Status {
                 procedure,
                 server,
@@ -129,7 +128,7 @@ impl Engine {
             let from = offset + at as u64;
             let left = usize::try_from(piece_bytes - from % piece_bytes).unwrap_or(usize::MAX);
             let until = at.saturating_add(left).min(data.len());
-            self.write_piece(session, &file, from, &data.slice(at..until)).await?;
+            self.write_piece(by, &file, from, &data.slice(at..until)).await?;
             at = until;
         }
         Ok(())
@@ -137,7 +136,7 @@ impl Engine {
 
     async fn write_piece(
         self: &Arc<Self>,
-        session: &Session,
+        by: By<'_>,
         file: &Arc<File>,
         offset: u64,
         data: &Data<'_>,
@@ -149,7 +148,7 @@ impl Engine {
             let lock = self.lock_as_writer().await;
             let begun = self.now_if_timing();
             let taken = self.update(file, &mut admitted.bytes, |state| {
-                let Some(caller) = state.caller(session, CALLERS_MAX) else { return false };
+                let Some(caller) = state.caller(by, CALLERS_MAX) else { return false };
                 state.on_insert(self.clock.now());
                 state.index.insert(offset, data, caller).is_ok()
             });

@@ -37,7 +37,7 @@ pub(super) struct File {
 pub(super) struct State {
     pub(super) index: Box<dyn Index>,
     /// Who wrote; the index names them by their place here.
-    pub(super) callers: Vec<Session>,
+    pub(super) callers: Vec<Writer>,
     /// Of an earlier WRITE or COMMIT, until all have got it whom it concerns.
     pub(super) failed: Option<Failed>,
     /// Bytes were given up, and whoever holds copies of them has not been told to forget these.
@@ -54,6 +54,38 @@ pub(super) struct State {
     last_write: Instant,
     /// Since when there may be something that nobody has asked for.
     dirty_since: Option<Instant>,
+}
+
+/// Who has written bytes; and who may have, where they come from a cache that several share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By<'a> {
+    pub(super) session: &'a Session,
+    pub(super) others: &'a [Session],
+}
+
+/// The same, kept.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) session: Session,
+    others: Vec<Session>,
+}
+
+impl Writer {
+    fn of(by: By<'_>) -> Self {
+        Self { session: by.session.clone(), others: by.others.to_vec() }
+    }
+
+    fn is(&self, by: By<'_>) -> bool {
+        let are_same = |(one, other): (&Session, &Session)| one.is_same_caller(other);
+        are_same((&self.session, by.session))
+            && self.others.len() == by.others.len()
+            && self.others.iter().zip(by.others).all(are_same)
+    }
+
+    /// On whose behalf the bytes may be sent: each stands in for those before, who were refused.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = &Session> {
+        std::iter::once(&self.session).chain(&self.others)
+    }
 }
 
 /// An error that is to be reported.
@@ -113,18 +145,18 @@ impl File {
 
 impl State {
     /// The number of a caller; none when there are too many.
-    pub(super) fn caller(&mut self, session: &Session, callers_max: usize) -> Option<u32> {
-        let known = self.callers.iter().rposition(|other| other.is_same_caller(session));
+    pub(super) fn caller(&mut self, by: By<'_>, callers_max: usize) -> Option<u32> {
+        let known = self.callers.iter().rposition(|other| other.is(by));
         let at = match known {
             Some(at) => at,
             None if self.callers.len() < callers_max => {
-                self.callers.push(session.clone());
+                self.callers.push(Writer::of(by));
                 self.callers.len() - 1
             }
             // Nobody's bytes are left: numbers may be given anew.
             None if self.index.sums().held_bytes == 0 => {
                 self.callers.clear();
-                self.callers.push(session.clone());
+                self.callers.push(Writer::of(by));
                 0
             }
             None => return None,
@@ -135,8 +167,17 @@ impl State {
     /// On whose behalf a COMMIT may be asked: of those whose bytes it makes stable. The next stands
     /// in for one who may write no more; whoever has written last may have been refused.
     pub(super) fn committers(&self) -> Vec<Session> {
-        let session = |caller| self.callers.get(usize::try_from(caller).ok()?).cloned();
-        self.index.unstable_callers().into_iter().filter_map(session).collect()
+        let writer = |caller| self.callers.get(usize::try_from(caller).ok()?);
+        let writers: Vec<&Writer> =
+            self.index.unstable_callers().into_iter().filter_map(writer).collect();
+        let mut sessions: Vec<Session> = Vec::new();
+        let firsts = writers.iter().map(|writer| &writer.session);
+        for session in firsts.chain(writers.iter().flat_map(|writer| &writer.others)) {
+            if !sessions.iter().any(|other| other.is_same_caller(session)) {
+                sessions.push(session.clone());
+            }
+        }
+        sessions
     }
 
     pub(super) fn on_insert(&mut self, now: Instant) {

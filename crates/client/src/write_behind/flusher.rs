@@ -76,6 +76,8 @@ struct Call {
     engine: Arc<Engine>,
     file: Arc<File>,
     session: Session,
+    /// Who stands in for it, should it be refused.
+    others: std::vec::IntoIter<Session>,
     chunk: Chunk,
     stable: StableHow,
 }
@@ -111,14 +113,15 @@ impl Engine {
             let mut state = file.state.lock();
             let urgent_age = state.urgent_age;
             // Less than wsize where large datagrams are being lost.
-            let fits = state.callers.first().map(|caller| caller.sizes_now().write_bytes_max);
+            let fits = state.callers.first().map(|caller| caller.session.sizes_now().write_bytes_max);
             let bytes_max = self.options.wsize.min(fits.unwrap_or(u32::MAX));
             let taken = state.index.take(bytes_max, urgent_age);
             let taken = taken.and_then(|chunk| {
                 let caller = usize::try_from(chunk.caller).ok()?;
-                let session = state.callers.get(caller)?.clone();
+                let sessions: Vec<Session> =
+                    state.callers.get(caller)?.sessions().cloned().collect();
                 let stable = state.stable(self.options.stable, chunk.data.len());
-                Some((chunk, session, stable))
+                Some((chunk, sessions, stable))
             });
             state.queued = state.index.is_ready(urgent_age);
             if state.queued {
@@ -127,12 +130,14 @@ impl Engine {
             taken
         };
         self.time_since(Stage::Coalesce, begun);
-        let Some((chunk, session, stable)) = taken else { return };
+        let Some((chunk, sessions, stable)) = taken else { return };
+        let mut others = sessions.into_iter();
+        let Some(session) = others.next() else { return };
         self.sending.lock().outstanding += 1;
         count(&self.counts.writes_sent, 1);
         count(&self.counts.bytes_sent, chunk.data.len() as u64);
         let (engine, file) = (Arc::clone(self), Arc::clone(file));
-        let call = Call { engine, file, session, chunk, stable };
+        let call = Call { engine, file, session, others, chunk, stable };
         if self.policy.lock() == Lock::Held {
             let (handed, is_handed) = oneshot::channel();
             let (relay, relayed) = oneshot::channel();
@@ -231,7 +236,7 @@ impl Call {
         handed: Option<oneshot::Sender<Instant>>,
         is_handed: Option<oneshot::Receiver<Instant>>,
     ) {
-        let Self { engine, file, session, chunk, stable } = self;
+        let Self { engine, file, mut session, mut others, chunk, stable } = self;
         let (mut handed, mut later) = (handed, Later::default());
         let (sent, outcome) = loop {
             let sent = engine.clock.now();
@@ -239,7 +244,12 @@ impl Call {
             let write = session.write_sent(file.handle, chunk.offset, data, stable, handed.take());
             let outcome = write.await;
             let Some(wait) = later.wait(&engine, &session, &outcome, "WRITE") else {
-                break (sent, outcome);
+                match others.next().filter(|_| is_of_caller(&outcome)) {
+                    Some(next) => session = next,
+                    None => break (sent, outcome),
+                }
+                count(&engine.counts.writes_sent, 1);
+                continue;
             };
             // Others may use its place in the window.
             engine.sending.lock().outstanding -= 1;

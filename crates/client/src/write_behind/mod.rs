@@ -54,6 +54,7 @@ use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, StableHow, WccData};
 
 use self::engine::Engine;
+use self::file::By;
 use self::index::Data;
 use crate::error::Error;
 use crate::session::Session;
@@ -247,7 +248,8 @@ impl WriteBehind {
         offset: u64,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.engine.write(session, file, offset, Data::Lent(data)).await
+        let by = By { session, others: &[] };
+        self.engine.write(by, file, offset, Data::Lent(data)).await
     }
 
     /// As [`WriteBehind::take`]; the bytes may be kept instead of copied.
@@ -261,8 +263,24 @@ impl WriteBehind {
         offset: u64,
         data: Bytes,
     ) -> Result<(), Error> {
+        self.take_shared((session, &[]), file, offset, data).await
+    }
+
+    /// As [`WriteBehind::take_bytes`], from a cache that several callers share: any of them may
+    /// have written the bytes. Should the first be refused, they are sent on behalf of the others.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::take`].
+    pub async fn take_shared(
+        &self,
+        (session, others): (&Session, &[Session]),
+        file: FileHandle,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(), Error> {
         let of_bytes = data.len();
-        self.engine.write(session, file, offset, Data::Given { bytes: data, of_bytes }).await
+        let (by, data) = (By { session, others }, Data::Given { bytes: data, of_bytes });
+        self.engine.write(by, file, offset, data).await
     }
 
     /// Returns when every byte of `range` (or of the file) that was written before is answered

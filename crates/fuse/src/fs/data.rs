@@ -233,7 +233,10 @@ impl FileSystem {
         #[expect(clippy::cast_possible_truncation, reason = "the kernel counts in 32 bits")]
         let count = data.len() as u32;
         let mut written = match how.from {
-            From::Cache => file.open.write_back(offset, data).await,
+            From::Cache => {
+                let others = self.other_writers(node, &file.who);
+                file.open.write_back(offset, data, others).await
+            }
             _ if how.asks_server => file.open.write_past_caches(offset, data).await,
             From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
         };
@@ -265,6 +268,13 @@ impl FileSystem {
                 file.open.fail(error);
             }
         }
+    }
+
+    /// The other users that have a node open for writing: the kernel writes back by whichever open
+    /// file it likes, and the bytes may be theirs.
+    fn other_writers(&self, node: u64, who: &Credential) -> Vec<Credential> {
+        let is_shared = self.nodes.lock().find(node).is_some_and(|node| node.writers > 1);
+        if is_shared { self.opens.other_writers(node, who) } else { Vec::new() }
     }
 
     /// Remembers what was written of a node; tells whether the kernel may have pages of it.

@@ -590,6 +590,29 @@ fn who_may_write_no_longer_does_not_lose_what_others_have_written() {
     });
 }
 
+/// As the kernel's cache has it, which writes back by any open file of the node.
+#[test]
+fn what_a_shared_cache_has_is_written_by_whoever_of_its_users_may() {
+    world(async |clock, site| {
+        let (ours, file) = open_to_all(&site, &clock).await;
+        let (owner, other) = (user(7), user(8));
+        let open = ours.open(&owner, file, WRITE).await.unwrap();
+        let others = ours.open(&other, file, WRITE).await.unwrap();
+        ours.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
+        let data = Bytes::from_static(b"the owner's");
+        others.write_back(0, data.clone(), vec![user(9), owner.clone()]).await.unwrap();
+        open.flush().await.unwrap();
+        let counters = ours.write_behind().counters();
+        assert_eq!((counters.dropped_bytes, counters.uncommitted_bytes), (0, 0));
+        assert_eq!(counters.writes_sent, 2, "the owner is asked first of those who stand in");
+        // Nobody may.
+        others.write_back(0, data, vec![user(9)]).await.unwrap();
+        assert_eq!(open.flush().await.unwrap_err().status(), Some(NfsStat3::Acces));
+        open.close().await;
+        others.close().await;
+    });
+}
+
 #[test]
 fn what_was_written_before_its_writer_was_shut_out_is_made_stable_by_another() {
     world(async |clock, site| {
