@@ -140,7 +140,7 @@ impl Keeper {
         if let Some(pins) = shared.medium.pins() {
             shared.evictor.lock().set_pins(pins);
         }
-        let orders = shared.medium.orders();
+        let orders = orders(shared);
         for order in &orders {
             match *order {
                 Order::Forget(file) => forget(shared, file),
@@ -397,6 +397,19 @@ fn clean(shared: &Shared, bytes_max: u64) {
     }
 }
 
+/// What commands have ordered: of all that lies there, so that they wait until that is known.
+fn orders(shared: &Shared) -> Vec<Order> {
+    if shared.is_counting.load(Relaxed) {
+        return Vec::new();
+    }
+    let orders = shared.medium.orders();
+    if !orders.is_empty() && !shared.is_counted.load(Relaxed) {
+        // The disk has failed before.
+        shared.count();
+    }
+    orders
+}
+
 fn forget(shared: &Shared, file: Option<FileHash>) {
     let mut names = shared.evictor.lock().names(file);
     names.sort_unstable();
@@ -417,5 +430,83 @@ fn remove(shared: &Shared, name: Name, cause: Cause) {
     if shared.medium.remove(name).is_ok() {
         shared.counts.dropped(cause);
         shared.gone.lock().put(name, cause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::limits::Limits;
+    use crate::medium::{Each, Free, Medium, Memory, Stored};
+
+    /// Has one order: forget all.
+    #[derive(Debug, Default)]
+    struct Ordered {
+        memory: Memory,
+        is_taken: AtomicBool,
+        is_done: AtomicBool,
+    }
+
+    impl Medium for Ordered {
+        fn open(&self, name: Name) -> io::Result<Option<Arc<dyn Stored>>> {
+            self.memory.open(name)
+        }
+
+        fn make(&self, name: Name) -> io::Result<Arc<dyn Stored>> {
+            self.memory.make(name)
+        }
+
+        fn remove(&self, name: Name) -> io::Result<()> {
+            self.memory.remove(name)
+        }
+
+        fn list(&self, each: &mut Each<'_>) -> io::Result<()> {
+            self.memory.list(each)
+        }
+
+        fn free(&self) -> io::Result<Free> {
+            self.memory.free()
+        }
+
+        fn orders(&self) -> Vec<Order> {
+            let is_first = !self.is_taken.swap(true, Relaxed);
+            is_first.then_some(Order::Forget(None)).into_iter().collect()
+        }
+
+        fn ordered(&self) {
+            self.is_done.store(true, Relaxed);
+        }
+    }
+
+    fn segments(medium: &Ordered) -> usize {
+        let mut count = 0;
+        medium.list(&mut |found| count += found.len()).unwrap();
+        count
+    }
+
+    #[test]
+    fn an_order_waits_until_all_that_lies_there_is_known() {
+        for fails in [false, true] {
+            let medium = Arc::new(Ordered::default());
+            let file = FileHash::from_bytes([9; 16]);
+            for segment in 0..3 {
+                medium.make(Name { file, segment }).unwrap();
+            }
+            let geometry = Geometry::from_log2(12).unwrap();
+            let shared = Shared::new(Arc::<Ordered>::clone(&medium), geometry, Box::new(|_| ()));
+            let mut keeper = Keeper::new(Cleaner::new(Limits::default()));
+            keeper.run(&shared, Job::Tick);
+            assert!(!medium.is_done.load(Relaxed), "it says that it is done");
+            if fails {
+                medium.memory.fail(Some(io::ErrorKind::Other));
+            }
+            shared.count();
+            medium.memory.fail(None);
+            keeper.run(&shared, Job::Tick);
+            assert!(medium.is_done.load(Relaxed));
+            assert_eq!(segments(&medium), 0);
+        }
     }
 }

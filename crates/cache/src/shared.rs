@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) noted: Option<Filled>,
     /// Whether all that lay there is in the evictor.
     pub(crate) is_counted: AtomicBool,
+    /// What lies there is being counted, or will be.
+    pub(crate) is_counting: AtomicBool,
     /// Guards the segments that are open.
     table: Mutex<Table>,
     hear: Hear,
@@ -94,6 +96,7 @@ impl Shared {
             missed: Mutex::new(missed),
             noted,
             is_counted: AtomicBool::new(false),
+            is_counting: AtomicBool::new(true),
             table: Mutex::new(table),
             hear,
             mistake: None,
@@ -111,6 +114,7 @@ impl Shared {
             Ok(()) => self.is_counted.store(true, Relaxed),
             Err(error) => self.tell(Event::Failed { error: error.to_string() }),
         }
+        self.is_counting.store(false, Relaxed);
     }
 
     pub(crate) fn tell(&self, event: Event) {

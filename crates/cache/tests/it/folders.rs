@@ -141,6 +141,9 @@ fn orders_are_carried_out_by_whoever_has_it() {
     filled(base.path());
     let cache = open(base.path(), "nfs://one/x").unwrap();
     assert!(read(&cache, 1, 50_000).is_ok());
+    while !cache.is_counted() {
+        std::thread::yield_now();
+    }
     let found = &survey::origins(base.path()).unwrap()[0];
     orders::leave(found.dir(), "1", Order::Forget(Some(key(1).hash()))).unwrap();
     // Its keeper looks each second, and at the end.

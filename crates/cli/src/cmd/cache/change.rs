@@ -18,7 +18,7 @@ use super::{mib, name, origins, seen, unreadable};
 use crate::args::cache::{Clean, Files, Invalidate};
 
 /// How long a mount is waited for that has an order: it looks each second, and may be storing.
-const LOOKS_MAX: u32 = 100;
+const LOOKS_MAX: u32 = 1200;
 const LOOK: Nanos = Nanos::from_millis(100);
 
 pub(super) fn invalidate(args: &Invalidate) -> Result<(), Failure> {
@@ -68,8 +68,8 @@ fn ordered(found: &Found, order: Order) -> Result<String, Failure> {
     match net::runtime::block_on(is_done(found, &number)) {
         Ok(true) => Ok(format!("{}: done by the mount that has it\n", name(found))),
         Ok(false) => Err(Failure::environment(
-            format!("{}: the mount that has it has not done it within 10 s", name(found)),
-            "wait: it is done when its disk answers, or when it ends",
+            format!("{}: the mount that has it has not done it within 120 s", name(found)),
+            "wait: it is done when the mount has counted what is there and its disk answers",
         )),
         Err(cause) => Err(Failure::resources(cause)),
     }
