@@ -1,8 +1,10 @@
 //! What other clients have done to a file that this kernel caches. See `nodes` for the idea.
 
+use bytes::Bytes;
 use client::files::Found;
 use client::session::Credential;
 use rustix::io::Errno;
+use tokio::sync::oneshot;
 use wire::nfs3::{Fattr3, FileHandle};
 
 use super::{FileSystem, errno};
@@ -120,6 +122,20 @@ impl FileSystem {
         }
     }
 
+    /// The last byte of a file of this size. Read by a task of its own: who waits for it may be
+    /// killed, and the file is to be closed all the same.
+    async fn last_byte(&self, who: &Credential, file: &FileHandle, size: u64) -> Option<Bytes> {
+        let open = self.files.open_made(who, *file);
+        let (tell, told) = oneshot::channel();
+        self.clock.spawn(async move {
+            let last = open.read(size.saturating_sub(1), 1).await;
+            open.close().await;
+            // Nobody may be waiting any more.
+            tell.send(last).ok();
+        });
+        told.await.ok()?.ok().filter(|last| last.len() == 1)
+    }
+
     /// The same, whoever has made it so long.
     pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) {
         let (file, had) = {
@@ -138,15 +154,9 @@ impl FileSystem {
         if self.nodes.lock().find(node).is_none_or(|known| known.size >= attributes.size) {
             return;
         }
-        let open = self.files.open_made(who, file);
-        let last = open.read(attributes.size - 1, 1).await;
-        open.close().await;
-        let Ok(last) = last else {
+        let Some(last) = self.last_byte(who, &file, attributes.size).await else {
             return;
         };
-        if last.len() != 1 {
-            return;
-        }
         let store = Notice::Store { node, offset: attributes.size - 1, data: last };
         if self.notifier.notify(store).await
             && let Some(known) = self.nodes.lock().find_mut(node)
