@@ -2,7 +2,7 @@
 //!
 //! The end comes from either side: somebody unmounts, and the reader of requests finds no more of
 //! them; or [`Mount::end`] is called, which writes back what the kernel has, unmounts, and never
-//! waits longer than it is told to.
+//! waits longer than it is told to, all its steps together.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use std::thread;
 use client::files::{Files, Loss};
 use client::session::Credential;
 use net::clock::Clock;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
@@ -221,15 +221,16 @@ impl Mount {
         is_over.wait_for(|is_over| *is_over).await.ok();
     }
 
-    /// Unmounts and flushes, or writes back what the kernel has, flushes, and unmounts by force:
-    /// each step within `limit`.
+    /// Unmounts and flushes, or writes back what the kernel has, flushes, and unmounts by force.
+    /// All of that within `limit`: what it is over for is not done, but for the last.
     pub async fn end(&self, limit: Nanos) -> Ended {
-        let refused = self.unmount(limit).await.err();
+        let grace = Grace::of(&self.clock, limit);
+        let refused = self.unmount(&grace).await.err();
         let open_files = self.system.opens.files();
         if refused.is_some() {
-            self.write_back(limit).await;
+            self.write_back(&grace).await;
         }
-        let mut losses = self.clock.within(limit, self.system.files.shut_down()).await.ok();
+        let mut losses = grace.within(self.system.files.shut_down()).await;
         let was_in_use = refused.is_some();
         let unmounted = match refused {
             None => Unmounted::Cleanly,
@@ -242,9 +243,9 @@ impl Mount {
         };
         if was_in_use && let Some(lost) = &mut losses {
             // What was taken from those who used it to the last moment.
-            match self.clock.within(limit, self.system.files.shut_down()).await {
-                Ok(more) => lost.extend(more),
-                Err(_) => losses = None,
+            match grace.within(self.system.files.shut_down()).await {
+                Some(more) => lost.extend(more),
+                None => losses = None,
             }
         }
         Ended { unmounted, losses }
@@ -255,36 +256,54 @@ impl Mount {
         self.mounted.abort().ok();
     }
 
-    async fn unmount(&self, limit: Nanos) -> io::Result<()> {
+    async fn unmount(&self, grace: &Grace) -> io::Result<()> {
         if *self.is_over.borrow() {
             return Ok(());
         }
-        self.try_unmount(limit).await
+        self.try_unmount(grace).await
     }
 
     /// Those who use it keep what they have open, but not what is to be written.
-    async fn write_back(&self, limit: Nanos) {
+    async fn write_back(&self, grace: &Grace) {
         let written = self.system.nodes.lock().written();
         let write_back = async {
             for node in written {
                 self.system.write_back(node).await;
             }
         };
-        self.clock.within(limit, write_back).await.ok();
+        grace.within(write_back).await;
     }
 
     /// umount(2) in a thread of its own: it may wait for a server.
-    async fn try_unmount(&self, limit: Nanos) -> io::Result<()> {
+    async fn try_unmount(&self, grace: &Grace) -> io::Result<()> {
         let mounted = Arc::clone(&self.mounted);
         let (tell, told) = oneshot::channel();
         thread::Builder::new().name("nfskit-unmount".to_owned()).spawn(move || {
             // Nobody may be waiting any more.
             tell.send(mounted.unmount(false)).ok();
         })?;
-        match self.clock.within(limit, told).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) | Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        match grace.within(told).await {
+            Some(Ok(result)) => result,
+            Some(Err(_)) | None => Err(io::ErrorKind::TimedOut.into()),
         }
+    }
+}
+
+/// The time that the end may take: its steps share it.
+struct Grace {
+    clock: Clock,
+    until: Instant,
+}
+
+impl Grace {
+    fn of(clock: &Clock, limit: Nanos) -> Self {
+        Self { clock: clock.clone(), until: clock.now() + limit }
+    }
+
+    /// None: there was no time left. What needs none is done even then.
+    async fn within<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let left = self.until.since(self.clock.now());
+        self.clock.within(left, std::pin::pin!(work)).await.ok()
     }
 }
 
@@ -293,5 +312,29 @@ impl Drop for Mount {
         if !*self.is_over.borrow() {
             self.abandon();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::clock::world::World;
+
+    use super::*;
+
+    #[test]
+    fn the_steps_of_an_end_share_its_time() {
+        let world = World::new();
+        let clock = world.clock();
+        let took = world.run(async move {
+            let begun = clock.now();
+            let grace = Grace::of(&clock, Nanos::from_secs(60));
+            assert_eq!(grace.within(clock.sleep(Nanos::from_secs(20))).await, Some(()));
+            for _ in 0..3 {
+                assert_eq!(grace.within(std::future::pending::<()>()).await, None);
+            }
+            assert_eq!(grace.within(std::future::ready(7)).await, Some(7));
+            clock.now().since(begun)
+        });
+        assert_eq!(took.unwrap(), Nanos::from_secs(60));
     }
 }

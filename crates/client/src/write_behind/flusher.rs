@@ -113,7 +113,8 @@ impl Engine {
             let mut state = file.state.lock();
             let urgent_age = state.urgent_age;
             // Less than wsize where large datagrams are being lost.
-            let fits = state.callers.first().map(|caller| caller.session.sizes_now().write_bytes_max);
+            let fits =
+                state.callers.first().map(|caller| caller.session.sizes_now().write_bytes_max);
             let bytes_max = self.options.wsize.min(fits.unwrap_or(u32::MAX));
             let taken = state.index.take(bytes_max, urgent_age);
             let taken = taken.and_then(|chunk| {

@@ -1,5 +1,10 @@
 //! What other clients change, and what the kernel keeps of it: attributes, names, pages.
 
+use std::task::Poll;
+
+use perf::model::loggp::Link;
+use perf::units::Nanos;
+
 use super::*;
 
 #[test]
@@ -298,5 +303,49 @@ fn a_reader_of_what_was_fetched_ahead_sees_what_was_written_meanwhile() {
         kernel.write((node, file), 0, 16 * PART + 5, b"new");
         assert_eq!(kernel.ended(7).0, 0);
         assert_eq!(read(16)[4..9], *b"\x01new\x01");
+    });
+}
+
+/// Names that stand for files which were removed while they were open.
+async fn hidden(files: &Files) -> usize {
+    let page = files.listing(&own(), files.root()).page(0).await.unwrap();
+    page.entries.iter().filter(|entry| entry.name.starts_with(b".nfs")).count()
+}
+
+/// Its request is dropped while the last byte of a file that has grown is on its way.
+#[test]
+fn who_is_killed_while_a_file_is_followed_does_not_leave_it_open() {
+    let link = Link { latency: Nanos::from_millis(10), ..Link::default() };
+    let how = (files::Options::default(), KernelCache::Writeback, LinkPair::symmetric(link));
+    served_by(notifications, how, 1 << 20, |kernel, scene| {
+        // Who appends asks the server each time.
+        kernel.ask_create(O_APPEND);
+        let created = kernel.ended(7).1;
+        let file = (u64_at(&created, 0), u64_at(&created, 128));
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let reads = || {
+            let counters = scene.files.session().rpc().counters();
+            counters.procedures.get(6).map_or(0, |read| read.transmissions)
+        };
+        let bytes = request(GETATTR, file.0, &parts(&[1, file.1]));
+        let (header, operation) = parse(&bytes).unwrap();
+        let reply = Reply::new(&scene.device, header.unique);
+        let request = Incoming { header, operation, data: Bytes::new() };
+        let mut work = scene.system.begin(request, reply).unwrap();
+        scene.runtime.block_on(std::future::poll_fn(|cx| {
+            assert!(work.as_mut().poll(cx).is_pending(), "a READ takes 20 ms");
+            cx.waker().wake_by_ref();
+            if reads() > 0 { Poll::Ready(()) } else { Poll::Pending }
+        }));
+        drop(work);
+        assert_eq!(kernel.ended(7).0, Errno::IO.raw_os_error());
+        kernel.ask(RELEASE, file.0, &parts(&[file.1, 0, 0]));
+        assert_eq!(kernel.ended(7).0, 0);
+        scene.runtime.block_on(async {
+            scene.files.remove(&own(), scene.files.root(), b"file").await.unwrap();
+            // The byte may still be on its way.
+            let gone = async { while hidden(&scene.other).await > 0 {} };
+            Clock::real().within(Nanos::from_secs(5), gone).await.unwrap();
+        });
     });
 }

@@ -102,7 +102,8 @@ impl Host {
             if let Kind::Files { kernel, .. } = &self.kind {
                 kernel.lock().wrote(&of.file, *version, *at, data);
             }
-            if let Err(error) = open.write_back(*at, Bytes::copy_from_slice(data), Vec::new()).await {
+            if let Err(error) = open.write_back(*at, Bytes::copy_from_slice(data), Vec::new()).await
+            {
                 open.fail(error);
             }
         }
