@@ -20,7 +20,7 @@ pub(crate) struct Notifier(Sender<Waiting>);
 /// A notice, and who waits until the kernel is done: false when it knows no such node.
 pub(crate) type Waiting = (Notice, oneshot::Sender<bool>);
 
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Notice {
     /// Data from `offset` on is to be written back and forgotten: `length` bytes, or all for 0.
     Forget { node: u64, offset: u64, length: u64 },

@@ -27,6 +27,11 @@ impl FileSystem {
     /// file ends.
     pub(super) async fn is_stable(&self, node: u64) {
         self.forget_what_was_lost(node).await;
+        self.is_to_ask(node).await;
+    }
+
+    /// The same of what follows, where the kernel still holds what it has written.
+    pub(super) async fn is_to_ask(&self, node: u64) {
         if self.nodes.lock().must_ask_to_append(node) && self.writes_back {
             self.notifier.notify(Notice::ForgetAttributes { node }).await;
         }

@@ -209,6 +209,8 @@ impl FileSystem {
         }
     }
 
+    /// The kernel holds pages until it is answered: nothing that needs one of them is waited for
+    /// before.
     pub(super) async fn write(
         &self,
         (node, file): (u64, u64),
@@ -252,7 +254,7 @@ impl FileSystem {
                     self.notifier.notify(Notice::Forget { node, offset, length }).await;
                 }
                 if self.files.is_sync() {
-                    self.is_stable(node).await;
+                    self.is_to_ask(node).await;
                 }
                 reply.body(&answer::write(count));
                 if offset != requested {
@@ -261,11 +263,19 @@ impl FileSystem {
                     let notice = Notice::Forget { node, offset: requested, length: 0 };
                     self.notifier.notify(notice).await;
                 }
+                if self.files.is_sync() {
+                    self.forget_what_was_lost(node).await;
+                }
             }
-            Err(error) if how.from != From::Cache => answer_error(&file.open, error, reply),
             Err(error) => {
-                reply.error(errno(error.clone()));
-                file.open.fail(error);
+                match how.from {
+                    From::Cache => {
+                        reply.error(errno(error.clone()));
+                        file.open.fail(error);
+                    }
+                    From::Program | From::PastCache => answer_error(&file.open, error, reply),
+                }
+                self.forget_what_was_lost(node).await;
             }
         }
     }

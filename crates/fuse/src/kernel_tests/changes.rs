@@ -195,7 +195,6 @@ fn a_page_that_is_kept_names_no_file_with_the_size_it_had() {
 /// Two programs open a file that another client has changed.
 #[test]
 fn who_opens_a_file_before_the_kernel_has_forgotten_its_pages_waits_for_that() {
-    const LONG: Duration = Duration::from_secs(30);
     for cache in [KernelCache::Writethrough, KernelCache::None] {
         let held = |_: &Arc<Device>| Notifier::to();
         let how = (files::Options::default(), cache, LinkPair::default());

@@ -112,6 +112,26 @@ fn a_kernel_forgets_what_could_not_be_written() {
     }
 }
 
+/// A kernel that writes a part of a page holds the page until it is answered, and forgets nothing
+/// of it before: so that it forgets is not waited for.
+#[test]
+fn a_write_after_one_that_failed_is_answered_before_the_kernel_has_forgotten_what_was_lost() {
+    for cache in [KernelCache::Writeback, KernelCache::Writethrough] {
+        let sync = files::Options { sync: true, ..files::Options::default() };
+        let held = |_: &Arc<Device>| Notifier::to();
+        served_by(held, (sync, cache, LinkPair::default()), 64 << 10, move |kernel, scene| {
+            let file = kernel.create();
+            kernel.write(file, 0, 0, &[1; 100_000]);
+            assert_eq!(kernel.ended(7).0, Errno::NOSPC.raw_os_error());
+            kernel.write(file, 0, 0, b"small");
+            assert_eq!(kernel.ended(7).0, 0);
+            let (notice, _) = scene.held.recv_timeout(LONG).unwrap();
+            let all = Notice::Forget { node: file.0, offset: 0, length: 0 };
+            assert_eq!(notice, all);
+        });
+    }
+}
+
 /// A kernel that writes back flushes the time before it asks, at a close, for errors of writes; if
 /// that failed it would not ask.
 #[test]

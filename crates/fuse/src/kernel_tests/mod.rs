@@ -20,6 +20,7 @@ use net::clock::Clock;
 use net::shape::LinkPair;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
@@ -36,7 +37,7 @@ use crate::device::Device;
 use crate::dispatch::{self, Incoming};
 use crate::fs::FileSystem;
 use crate::inflight::{Inflight, Reply};
-use crate::notify::{Notifier, Waiting};
+use crate::notify::{Notice, Notifier, Waiting};
 
 /// Asks as the kernel does.
 struct Kernel(OwnedFd);
@@ -148,6 +149,7 @@ fn served_by(
         let (kernel, ours) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
+        set_socket_timeout(&kernel, Timeout::Recv, Some(LONG)).unwrap();
         let device = Arc::new(Device::over(ours));
         let (notifier, held) = notifier(&device);
         let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
@@ -174,6 +176,9 @@ fn served_by(
     };
     net::runtime::block_on_threads(2, run).unwrap();
 }
+
+/// What takes longer never ends.
+const LONG: Duration = Duration::from_secs(30);
 
 const ALL: Mode = Mode { read: true, write: true };
 
