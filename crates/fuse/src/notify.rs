@@ -1,13 +1,18 @@
-//! Telling the kernel what it should forget or know. The kernel may wait for us before it is done
-//! (it writes back what it drops), so that a thread of its own does it, never the one that reads
-//! requests.
+//! Telling the kernel what it should forget or know.
+//!
+//! What concerns data may have to wait: for a READ or a write-back of the same node, which holds
+//! pages until the server has answered. So it is told by threads of their own, never by the one
+//! that reads requests, and what waits for one file does not hold up what another is told. A node
+//! has one notice under way at a time. What concerns attributes only waits for nothing.
 
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use crate::abi::answer::{self, Notify};
@@ -30,15 +35,39 @@ pub(crate) enum Notice {
     Store { node: u64, offset: u64, data: Bytes },
 }
 
+/// Threads that tell of data (guess). When the notices of so many nodes wait for their servers,
+/// those of further nodes wait, too.
+const THREADS_MAX: usize = 16;
+
+impl Notice {
+    fn node(&self) -> u64 {
+        match self {
+            Self::Forget { node, .. }
+            | Self::ForgetAttributes { node }
+            | Self::Store { node, .. } => *node,
+        }
+    }
+}
+
 impl Notifier {
     pub(crate) fn start(device: &Arc<Device>) -> io::Result<Self> {
-        let (notifier, notices) = Self::to();
         let device = Arc::clone(device);
+        Self::telling(move |notice| notify(&device, notice))
+    }
+
+    /// The same, whoever is told.
+    fn telling(tell: impl Fn(&Notice) -> bool + Send + Sync + 'static) -> io::Result<Self> {
+        let (notifier, notices) = Self::to();
+        let desk =
+            Arc::new(Desk { tell: Box::new(tell), nodes: Mutex::default(), more: Condvar::new() });
         thread::Builder::new().name("nfskit-notify".to_owned()).spawn(move || {
-            for (notice, done) in notices {
-                // Nobody may be waiting any more.
-                done.send(notify(&device, &notice)).ok();
+            for waiting in notices {
+                match &waiting.0 {
+                    Notice::ForgetAttributes { .. } => desk.tell(waiting),
+                    Notice::Forget { .. } | Notice::Store { .. } => desk.leave(waiting),
+                }
             }
+            desk.close();
         })?;
         Ok(notifier)
     }
@@ -60,6 +89,107 @@ impl Notifier {
     }
 }
 
+/// Where notices of data wait for a thread.
+struct Desk {
+    tell: Box<dyn Fn(&Notice) -> bool + Send + Sync>,
+    /// Guards what waits.
+    nodes: Mutex<Waits>,
+    more: Condvar,
+}
+
+/// Bounded by those who wait for the notices.
+#[derive(Debug, Default)]
+struct Waits {
+    /// What each node is to be told after what is under way of it.
+    nodes: HashMap<u64, VecDeque<Waiting>>,
+    /// Nodes of which nothing is under way.
+    ready: VecDeque<u64>,
+    threads: usize,
+    idle: usize,
+    is_closed: bool,
+}
+
+impl Desk {
+    fn tell(&self, (notice, done): Waiting) {
+        // Nobody may be waiting any more.
+        done.send((self.tell)(&notice)).ok();
+    }
+
+    fn leave(self: &Arc<Self>, waiting: Waiting) {
+        let node = waiting.0.node();
+        let mut waits = self.nodes.lock();
+        if let Some(others) = waits.nodes.get_mut(&node) {
+            others.push_back(waiting);
+            return;
+        }
+        waits.nodes.insert(node, VecDeque::from([waiting]));
+        waits.ready.push_back(node);
+        if waits.idle >= waits.ready.len() || waits.threads >= THREADS_MAX {
+            self.more.notify_one();
+            return;
+        }
+        waits.threads += 1;
+        drop(waits);
+        let desk = Arc::clone(self);
+        let work = move || desk.work();
+        let started = thread::Builder::new().name("nfskit-forget".to_owned()).spawn(work);
+        if started.is_err() {
+            let mut waits = self.nodes.lock();
+            waits.threads -= 1;
+            let alone = waits.threads == 0;
+            drop(waits);
+            // The other threads come to it, or this one does by itself.
+            if alone {
+                self.empty();
+            }
+        }
+    }
+
+    /// Tells what waits, until the end.
+    fn work(&self) {
+        let mut waits = self.nodes.lock();
+        loop {
+            if let Some(node) = waits.ready.pop_front() {
+                drop(waits);
+                self.tell_next(node);
+                waits = self.nodes.lock();
+            } else if waits.is_closed {
+                return;
+            } else {
+                waits.idle += 1;
+                self.more.wait(&mut waits);
+                waits.idle -= 1;
+            }
+        }
+    }
+
+    /// The same, until nothing waits.
+    fn empty(&self) {
+        while let Some(node) = { self.nodes.lock().ready.pop_front() } {
+            self.tell_next(node);
+        }
+    }
+
+    /// Tells what has waited longest of a node, which then is ready again if there is more.
+    fn tell_next(&self, node: u64) {
+        let next = self.nodes.lock().nodes.get_mut(&node).and_then(VecDeque::pop_front);
+        if let Some(waiting) = next {
+            self.tell(waiting);
+        }
+        let mut waits = self.nodes.lock();
+        if waits.nodes.get(&node).is_some_and(VecDeque::is_empty) {
+            waits.nodes.remove(&node);
+        } else {
+            waits.ready.push_back(node);
+        }
+    }
+
+    fn close(&self) {
+        self.nodes.lock().is_closed = true;
+        self.more.notify_all();
+    }
+}
+
 fn notify(device: &Device, notice: &Notice) -> bool {
     match notice {
         Notice::Forget { node, offset, length } => {
@@ -73,6 +203,72 @@ fn notify(device: &Device, notice: &Notice) -> bool {
             let count = u32::try_from(data.len()).unwrap_or(0);
             let body = answer::store(*node, *offset, count);
             device.notify(Notify::Store, &body, &data[..count as usize])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forget(node: u64) -> Notice {
+        Notice::Forget { node, offset: 0, length: 0 }
+    }
+
+    /// A notifier whose kernel waits, for data of node 1, until it is let go on; and what it has
+    /// heard.
+    fn waiting_kernel() -> (Notifier, Sender<()>, Receiver<u64>) {
+        let (go, may_go) = mpsc::channel::<()>();
+        let (say, said) = mpsc::channel();
+        let may_go = Mutex::new(may_go);
+        let notifier = Notifier::telling(move |notice| {
+            say.send(notice.node()).unwrap();
+            if *notice == forget(1) {
+                may_go.lock().recv().unwrap();
+            }
+            true
+        });
+        (notifier.unwrap(), go, said)
+    }
+
+    /// Leaves a notice, and waits for nothing.
+    fn leave(notifier: &Notifier, notice: Notice) -> oneshot::Receiver<bool> {
+        let (done, told) = oneshot::channel();
+        notifier.0.send((notice, done)).unwrap();
+        told
+    }
+
+    #[test]
+    fn a_node_whose_pages_are_waited_for_holds_up_no_other() {
+        let (notifier, go, said) = waiting_kernel();
+        let mut first = leave(&notifier, forget(1));
+        assert_eq!(said.recv().unwrap(), 1);
+        let mut second = leave(&notifier, forget(1));
+        for node in 2..200 {
+            assert!(leave(&notifier, forget(node)).blocking_recv().unwrap());
+        }
+        let attributes = Notice::ForgetAttributes { node: 1 };
+        assert!(leave(&notifier, attributes).blocking_recv().unwrap());
+        assert!(said.try_iter().eq((2..200).chain([1])), "one of a node at a time");
+        assert!(first.try_recv().is_err() && second.try_recv().is_err());
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        assert!(first.blocking_recv().unwrap() && second.blocking_recv().unwrap());
+    }
+
+    #[test]
+    fn more_nodes_than_threads_are_told_one_after_the_other() {
+        let notifier = Notifier::telling(|notice| {
+            thread::yield_now();
+            notice.node().is_multiple_of(2)
+        });
+        let notifier = notifier.unwrap();
+        let mut told = Vec::new();
+        for at in 0..200 {
+            told.push(leave(&notifier, forget(at % 50)));
+        }
+        for (at, told) in told.into_iter().enumerate() {
+            assert_eq!(told.blocking_recv().unwrap(), at % 2 == 0);
         }
     }
 }
