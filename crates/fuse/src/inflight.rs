@@ -16,9 +16,10 @@ use net::clock::{Clock, Task};
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use rustix::io::Errno;
+use wire::nfs3::FileHandle;
 
 use crate::abi::answer::Body;
-use crate::again::Again;
+use crate::again::{Again, Why};
 use crate::caller;
 use crate::device::Device;
 
@@ -61,9 +62,11 @@ impl Reply {
         self
     }
 
-    /// The caller is to look the name up again, of which all is known here.
-    pub(crate) fn refuse(mut self) {
-        self.caller = None;
+    /// The caller is refused a file that it opens, and is to look its name up again.
+    pub(crate) fn refuse(mut self, file: FileHandle) {
+        if let Some((again, thread)) = self.caller.take() {
+            again.expect(thread, Why::Refused(file));
+        }
         self.error(Errno::STALE);
     }
 
@@ -92,7 +95,7 @@ impl Reply {
     /// As [`Reply::error`]; false when nobody has heard it.
     pub(crate) fn report_error(self, errno: Errno) -> bool {
         if let Some((again, thread)) = self.caller.as_ref().filter(|_| errno == Errno::STALE) {
-            again.expect(*thread);
+            again.expect(*thread, Why::Stale);
         }
         self.send(errno.raw_os_error(), &[])
     }

@@ -196,6 +196,8 @@ impl Nodes {
 
     /// An open of a file is refused to a thread.
     pub(crate) fn refuse(&mut self, file: FileHandle, thread: u32) {
+        // It opens one file at a time; those of other name spaces are all 0.
+        self.refused.retain(|(of, by)| *by != thread || thread == 0 && *of != file);
         if self.refused.len() >= REFUSED_MAX {
             self.refused.pop_front();
         }
@@ -307,7 +309,9 @@ mod tests {
         let [old, _] = versions();
         let mut nodes = Nodes::new(handle(0));
         let first = nodes.name(named(1, old));
-        nodes.refuse(handle(1), 7);
+        for file in [2, 1, 1] {
+            nodes.refuse(handle(file), 7);
+        }
         nodes.forget(first, 1);
         assert!(!nodes.was_refused(handle(1), 8) && !nodes.was_refused(handle(2), 7));
         assert!(nodes.was_refused(handle(1), 7));

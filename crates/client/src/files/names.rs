@@ -2,7 +2,7 @@
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
+use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
 
 use super::attributes::Settled;
 use super::busy::Hidden;
@@ -35,6 +35,36 @@ impl Files {
         dir: FileHandle,
         name: &[u8],
     ) -> Result<Found, Error> {
+        self.lookup_unless(who, (dir, name), |_| false).await
+    }
+
+    /// As [`Files::lookup`], by a caller that was refused the file that the name has led to: what
+    /// is known here tells where it leads now only if that is the same file, or a directory. Who
+    /// has put another file there may have done so again.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn lookup_past(
+        &self,
+        who: &Credential,
+        (dir, name): (FileHandle, &[u8]),
+        refused: FileHandle,
+    ) -> Result<Found, Error> {
+        let is_another = |target: &Target| match target {
+            Target::Nothing => true,
+            Target::File(file) if *file == refused => false,
+            Target::File(file) => self.last(file).is_none_or(|last| last.ftype != FType::Dir),
+        };
+        self.lookup_unless(who, (dir, name), is_another).await
+    }
+
+    /// As [`Files::lookup`]; the server is asked where the name has led to what `is_doubted` says.
+    async fn lookup_unless(
+        &self,
+        who: &Credential,
+        (dir, name): (FileHandle, &[u8]),
+        is_doubted: impl Fn(&Target) -> bool,
+    ) -> Result<Found, Error> {
         let acting = self.acting(who);
         self.revalidate(&acting, dir).await?;
         let mut known = self.find(&dir, name);
@@ -42,6 +72,9 @@ impl Files {
             known = self.find(&dir, name);
         }
         match known {
+            Some(target) if is_doubted(&target) => {
+                return self.ask_lookup(&acting, dir, name).await;
+            }
             Some(Target::Nothing) => return Err(self.known_status("LOOKUP", NfsStat3::NoEnt)),
             Some(Target::File(handle)) if self.may_have_moved(&handle) => {
                 return self.ask_lookup(&acting, dir, name).await;

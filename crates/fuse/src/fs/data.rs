@@ -7,7 +7,7 @@ use client::error::Error;
 use client::files::open::{Mode, Open};
 use client::session::Credential;
 use rustix::io::Errno;
-use wire::nfs3::{Sattr3, SetTime, access};
+use wire::nfs3::{FileHandle, Sattr3, SetTime, access};
 
 use super::sharing::Verdict;
 use super::{FileSystem, errno};
@@ -33,8 +33,8 @@ const SETID: u32 = 0o6000;
 /// Why a file was not opened.
 enum Unopened {
     Failed(Errno),
-    /// The kernel is to look its name up again.
-    Refused,
+    /// The kernel is to look the name of this file up again.
+    Refused(FileHandle),
 }
 
 impl std::convert::From<Errno> for Unopened {
@@ -70,7 +70,7 @@ impl FileSystem {
             }
             if self.may_lead_elsewhere((node, thread), &file).await {
                 open.close().await;
-                return Err(Unopened::Refused);
+                return Err(Unopened::Refused(file));
             }
             if flags & O_TRUNC != 0 {
                 let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
@@ -99,7 +99,7 @@ impl FileSystem {
                 }
             }
             Err(Unopened::Failed(errno)) => reply.error(errno),
-            Err(Unopened::Refused) => reply.refuse(),
+            Err(Unopened::Refused(file)) => reply.refuse(file),
         }
     }
 
@@ -138,7 +138,7 @@ impl FileSystem {
             Verdict::ChangedAgain => Ok(fopen::DIRECT_IO),
             Verdict::Outdated => {
                 self.write_back(node).await;
-                Err(Unopened::Refused)
+                Err(Unopened::Refused(file))
             }
         }
     }

@@ -153,17 +153,19 @@ impl FileSystem {
         let (this, node) = (Arc::clone(self), header.node);
         let who = self.callers.credential(header);
         let reply = reply.to(&self.again, header.pid);
+        let expected = self.again.expected(header.pid);
         let comes_again = match &operation {
             // What is looked at on the way there.
-            Operation::Lookup { .. } | Operation::Getattr { .. } | Operation::Access { .. } => {
-                self.again.is_expected(header.pid)
-            }
+            Operation::Lookup { .. }
+            | Operation::Readlink
+            | Operation::Getattr { .. }
+            | Operation::Access { .. } => false,
             _ => self.again.has_come(header.pid),
         };
         Some(match operation {
             Operation::Lookup { name } => {
                 let name = name.to_vec();
-                Box::pin(async move { this.lookup(who, (node, name), comes_again, reply).await })
+                Box::pin(async move { this.lookup(who, (node, name), expected, reply).await })
             }
             Operation::Getattr { file } => {
                 Box::pin(async move { this.getattr(who, node, file, reply).await })

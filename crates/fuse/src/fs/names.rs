@@ -7,6 +7,7 @@ use wire::nfs3::FileHandle;
 
 use super::{FileSystem, duration, errno};
 use crate::abi::{Entry, answer};
+use crate::again::Why;
 use crate::attributes::{made, special};
 use crate::inflight::Reply;
 
@@ -14,19 +15,20 @@ use crate::inflight::Reply;
 pub(super) const NAME_LEN_MAX: usize = 255;
 
 impl FileSystem {
-    /// `comes_again`: what was known here of the name has led to a stale handle.
+    /// `again`: what was known here of the name has not led to its file.
     pub(super) async fn lookup(
         &self,
         who: Credential,
         (dir, name): (u64, Vec<u8>),
-        comes_again: bool,
+        again: Option<Why>,
         reply: Reply,
     ) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
-            let found = match comes_again {
-                true => self.files.lookup_anew(&who, dir, &name).await,
-                false => self.files.lookup(&who, dir, &name).await,
+            let found = match again {
+                None => self.files.lookup(&who, dir, &name).await,
+                Some(Why::Stale) => self.files.lookup_anew(&who, dir, &name).await,
+                Some(Why::Refused(file)) => self.files.lookup_past(&who, (dir, &name), file).await,
             };
             match found.map_err(errno) {
                 Ok(found) => Ok((dir, Some(self.settled(&who, found).await?))),

@@ -110,6 +110,46 @@ fn a_name_that_has_led_to_a_stale_handle_is_asked_for_at_the_server() {
     });
 }
 
+/// A file that somebody has open on the other client lives on when another takes its name.
+#[test]
+fn a_name_is_asked_for_at_the_server_where_it_led_to_a_file_that_was_refused() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        kernel.release(first);
+        let (who, root, other) = (own(), scene.other.root(), &scene.other);
+        let replace = || {
+            scene.runtime.block_on(async {
+                let found = other.lookup(&who, root, b"file").await.unwrap();
+                let held = other.open(&who, found.handle, ALL).await.unwrap();
+                let mode = Sattr3::of_mode(0o644);
+                other.create(&who, root, b"new", mode, true).await.unwrap();
+                other.rename(&who, (root, b"new"), (root, b"file")).await.unwrap();
+                held
+            })
+        };
+        let one = replace();
+        // The first shows that names have changed.
+        for _ in 0..2 {
+            kernel.ask(OPENDIR, 1, &parts(&[0]));
+            let dir = u64_at(&kernel.answer(), 0);
+            kernel.ask(READDIRPLUS, 1, &parts(&[dir, 0, 4096, 0, 0]));
+            kernel.answer();
+        }
+        let two = replace();
+        let open = |node| {
+            kernel.ask(OPEN, node, &parts(&[0]));
+            kernel.ended(7).0
+        };
+        assert_eq!(open(first.0), Errno::STALE.raw_os_error());
+        kernel.ask(LOOKUP, 1, b"file\0");
+        let third = u64_at(&kernel.ended(7).1, 0);
+        let there = scene.runtime.block_on(other.lookup(&who, root, b"file")).unwrap();
+        assert_eq!(scene.system.nodes.lock().find(third).unwrap().file, there.handle);
+        assert_eq!(open(third), 0, "the kernel does not come a third time");
+        scene.runtime.block_on(async { (one.close().await, two.close().await) });
+    });
+}
+
 /// A kernel that revalidates a name forgets the node that it is told, and asks once more; then it
 /// opens the file for the last time.
 #[test]
