@@ -38,6 +38,9 @@ pub(crate) struct Node {
     pub(crate) file: FileHandle,
     /// Which data of the file the kernel may have; none for what has no data.
     pub(crate) version: Option<Version>,
+    /// Which of them it has, where it forgot some for those of another client while a program had
+    /// the file open.
+    pub(crate) data: Option<Version>,
     /// The size that the kernel believes in, but for what it has not sent us yet.
     pub(crate) size: u64,
     /// A time of modification that the kernel has and the server has not been told.
@@ -55,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) has_pages: bool,
     /// The kernel has written some of it from its cache.
     pub(crate) wrote_pages: bool,
+    /// Programs have written through it, past that cache or not.
+    pub(crate) is_written: bool,
     lookups: u64,
 }
 
@@ -174,6 +179,7 @@ impl Nodes {
     pub(crate) fn wrote(&mut self, id: u64, end: u64) -> bool {
         self.changed(id);
         self.nodes.get_mut(&id).is_some_and(|node| {
+            node.is_written = true;
             // What another program writes in place says nothing of the end.
             node.asks_to_append &= end <= node.size;
             node.size = node.size.max(end);
@@ -231,6 +237,7 @@ impl Node {
         Self {
             file: named.file,
             version: named.version,
+            data: named.version,
             size: named.size,
             mtime: None,
             kernel_mtime: named.mtime,
@@ -240,6 +247,7 @@ impl Node {
             asks_to_append: false,
             has_pages: false,
             wrote_pages: false,
+            is_written: false,
             lookups: 0,
         }
     }

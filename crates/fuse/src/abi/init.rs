@@ -59,7 +59,8 @@ impl Agreed {
     /// The most of what we want that the kernel can do.
     pub(crate) fn with(kernel: &Init, cache: KernelCache) -> Self {
         let cached = match cache {
-            KernelCache::Writeback => flag::WRITEBACK_CACHE,
+            // It asks for attributes that are not good before it reads, and drops nothing by itself.
+            KernelCache::Writeback => flag::WRITEBACK_CACHE | flag::AUTO_INVAL_DATA,
             KernelCache::Writethrough => flag::AUTO_INVAL_DATA,
             KernelCache::None => flag::DIRECT_IO_ALLOW_MMAP,
         };
@@ -119,7 +120,8 @@ mod tests {
         assert!(!agreed.writes_back());
         assert_eq!(agreed.flags, kernel.flags);
         let kernel = Init { flags: u64::MAX, ..kernel };
-        assert!(Agreed::with(&kernel, KernelCache::Writeback).writes_back());
+        let agreed = Agreed::with(&kernel, KernelCache::Writeback);
+        assert!(agreed.writes_back() && agreed.flags & flag::AUTO_INVAL_DATA != 0);
         let agreed = Agreed::with(&kernel, KernelCache::None);
         assert!(!agreed.writes_back());
         assert_eq!(agreed.answer().as_slice().len(), 64);

@@ -99,6 +99,7 @@ impl FileSystem {
         self.write_back(node).await;
         if let Some(node) = self.nodes.lock().find_mut(node) {
             node.version = now;
+            node.data = now;
         }
     }
 
@@ -107,19 +108,27 @@ impl FileSystem {
         self.notifier.notify(Notice::Forget { node, offset: 0, length: 0 }).await;
     }
 
-    /// An open file that has grown by somebody else's doing: a kernel that writes back would not
-    /// see it (`tail -f`), so it is given the last byte, which moves the end.
+    /// An open file that somebody else has changed: a kernel that writes back would not see it
+    /// (`tail -f`). It forgets what it has of the data, unless programs here write them, too; and a
+    /// file that has grown it is given the last byte of, which moves the end.
     pub(super) async fn follow(&self, who: &Credential, node: u64, attributes: &Fattr3) {
-        let is_ours = {
+        let (now, forgets) = {
             let nodes = self.nodes.lock();
+            let Some(known) = nodes.find(node) else { return };
+            let now = self.files.version(&known.file);
             // Ours, or nobody's: a reply has overtaken what we know to be written.
-            nodes.find(node).is_none_or(|known| {
-                known.version.is_none() || self.files.version(&known.file) == known.version
-            })
+            if known.version.is_none() || known.version == now {
+                return;
+            }
+            (now, known.data != now && known.has_pages && known.opens > 0 && !known.is_written)
         };
-        if !is_ours {
-            self.follow_to(who, node, attributes.size).await;
+        if forgets {
+            self.write_back(node).await;
+            if let Some(node) = self.nodes.lock().find_mut(node) {
+                node.data = now;
+            }
         }
+        self.follow_to(who, node, attributes.size).await;
     }
 
     /// The last byte of a file of this size. Read by a task of its own: who waits for it may be
@@ -136,7 +145,7 @@ impl FileSystem {
         told.await.ok()?.ok().filter(|last| last.len() == 1)
     }
 
-    /// The same, whoever has made it so long.
+    /// A file that has grown, whoever has made it so long.
     pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) {
         let (file, had) = {
             let nodes = self.nodes.lock();

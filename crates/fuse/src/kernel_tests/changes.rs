@@ -78,6 +78,54 @@ fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
     });
 }
 
+/// As long as the attributes are good, nobody asks.
+#[test]
+fn who_keeps_a_file_open_gets_what_another_client_has_written_in_place() {
+    use client::cache::attributes::Times;
+    use perf::units::Nanos;
+
+    let times = Times::all(Nanos::ZERO);
+    let options = files::Options { times, ..files::Options::default() };
+    served_as(options, KernelCache::Writeback, 1 << 20, |kernel, scene| {
+        scene.runtime.block_on(async {
+            let (who, other) = (own(), &scene.other);
+            let mode = Sattr3::of_mode(0o644);
+            other.create(&who, other.root(), b"file", mode, true).await.unwrap();
+            appended_elsewhere(scene, b"old").await;
+        });
+        kernel.ask(LOOKUP, 1, b"file\0");
+        let node = u64_at(&kernel.answer(), 0);
+        kernel.ask(OPEN, node, &parts(&[2]));
+        let file = u64_at(&kernel.answer(), 0);
+        let read = || {
+            kernel.ask(READ, node, &parts(&[file, 0, 4096, 0, 0]));
+            kernel.answer()
+        };
+        assert_eq!(read(), b"old");
+        scene.runtime.block_on(async {
+            let (who, other) = (own(), &scene.other);
+            let found = other.lookup(&who, other.root(), b"file").await.unwrap();
+            let open = other.open(&who, found.handle, ALL).await.unwrap();
+            open.write(0, b"new").await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+        });
+        let ask = || kernel.ask(GETATTR, node, &parts(&[1, file]));
+        ask();
+        assert_eq!(kernel.notice(), (INVAL, parts(&[node, 0, 0])), "all of its data");
+        kernel.answer();
+        assert_eq!(read(), b"new");
+        ask();
+        kernel.answer();
+        // What programs here write is not taken for another's.
+        kernel.write((node, file), CACHED, 0, b"our");
+        kernel.answer();
+        ask();
+        kernel.answer();
+        kernel.release((node, file));
+    });
+}
+
 /// What was listed in between is gone as well.
 #[test]
 fn a_name_that_has_led_to_a_stale_handle_is_asked_for_at_the_server() {

@@ -105,6 +105,28 @@ fn who_keeps_a_file_open_sees_it_grow() {
 }
 
 #[test]
+fn who_keeps_a_file_open_sees_what_is_written_in_place() {
+    for cache in ["writeback", "writethrough", "none"] {
+        two(&["--kernel-cache", cache, "--actimeo", "0"], |here, there| {
+            fs::write(here.path("file"), [b'a'; 5000]).unwrap();
+            let reader = File::open(there.path("file")).unwrap();
+            let read = || {
+                let mut data = [0; 5000];
+                reader.read_exact_at(&mut data, 0).unwrap();
+                data
+            };
+            assert_eq!(read(), [b'a'; 5000]);
+            let writer = OpenOptions::new().write(true).open(here.path("file")).unwrap();
+            for byte in [b'b', b'c'] {
+                writer.write_all_at(&[byte; 5000], 0).unwrap();
+                writer.sync_data().unwrap();
+                assert!(read() == [byte; 5000], "{cache}");
+            }
+        });
+    }
+}
+
+#[test]
 fn a_file_keeps_its_number_when_somebody_else_writes_it() {
     use std::os::unix::fs::MetadataExt;
     two(&["--actimeo", "0"], |here, there| {
