@@ -22,6 +22,8 @@ pub(crate) struct OpenFile {
     pub(crate) can_write: bool,
     /// Everything goes to the end (O_APPEND).
     pub(crate) appends: bool,
+    /// Its appends come one after the other: each finds its end behind the one before.
+    pub(crate) appending: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// An open directory, and the page of it that was read last.

@@ -11,12 +11,14 @@
 
 use std::time::Duration;
 
+use client::error::Error;
 use client::session::Credential;
 use rustix::io::Errno;
 use wire::nfs3::{Fattr3, FileHandle};
 
 use super::{FileSystem, errno};
 use crate::notify::Notice;
+use crate::opens::OpenFile;
 
 /// How long an end of a file is good to append at: a program that appends line by line does not
 /// ask for each.
@@ -35,6 +37,22 @@ impl FileSystem {
         if self.nodes.lock().must_ask_to_append(node) && self.writes_back {
             self.notifier.notify(Notice::ForgetAttributes { node }).await;
         }
+    }
+
+    /// Where an append goes that the kernel has not kept: to the end, wherever the kernel takes it
+    /// to be. Before what may be a cut by another client, the server is asked.
+    pub(super) async fn place_of_append(
+        &self,
+        file: &OpenFile,
+        requested: u64,
+    ) -> Result<u64, Error> {
+        let end = file.open.end().await?;
+        // One that writes back may have bytes before it that are not here yet.
+        if end >= requested || self.writes_back {
+            return Ok(end.max(requested));
+        }
+        let asked = self.files.ask_attributes(&file.who, file.open.file()).await?;
+        Ok(asked.size)
     }
 
     /// The kernel's pages of a file keep what could not be written. It would give that to readers,

@@ -1,5 +1,6 @@
 //! Open files: reading, writing, and what is promised when they are closed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -90,7 +91,14 @@ impl FileSystem {
         match result.await {
             Ok((open, can_write, caching)) => {
                 let appends = can_write && flags & O_APPEND != 0;
-                let number = self.opened(OpenFile { open, who, node, can_write, appends });
+                let number = self.opened(OpenFile {
+                    open,
+                    who,
+                    node,
+                    can_write,
+                    appends,
+                    appending: Arc::default(),
+                });
                 if appends {
                     self.is_stable(node).await;
                 }
@@ -175,7 +183,14 @@ impl FileSystem {
         let mut entry = self.entry(&dir, &found);
         let can_write = flags & O_ACCMODE != O_RDONLY;
         let (node, appends) = (entry.node, can_write && flags & O_APPEND != 0);
-        let number = self.opened(OpenFile { open, who, node, can_write, appends });
+        let number = self.opened(OpenFile {
+            open,
+            who,
+            node,
+            can_write,
+            appends,
+            appending: Arc::default(),
+        });
         if appends {
             entry.attr_valid = Duration::ZERO;
             self.is_stable(node).await;
@@ -222,10 +237,10 @@ impl FileSystem {
             return reply.error(Errno::BADF);
         };
         let mut offset = requested;
+        let turn = if how.appends { Some(file.appending.lock().await) } else { None };
         if how.appends {
-            // To the end, if that is further on than the kernel takes it to be.
-            match file.open.end().await {
-                Ok(end) => offset = offset.max(end),
+            match self.place_of_append(&file, offset).await {
+                Ok(end) => offset = end,
                 Err(error) => return reply.error(errno(error)),
             }
         }
@@ -242,6 +257,7 @@ impl FileSystem {
             _ if how.asks_server => file.open.write_past_caches(offset, data).await,
             From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
         };
+        drop(turn);
         let last = self.files.last(&file.open.file()).filter(|_| how.kills_setid);
         if last.is_some_and(|last| last.mode & SETID != 0) && written.is_ok() {
             // The server takes them away, and whoever looks at the file next is to see that.

@@ -212,3 +212,37 @@ fn what_is_written_through_goes_to_the_end_that_the_server_knows_of() {
         });
     }
 }
+
+/// As logrotate(8) does (`copytruncate`).
+#[test]
+fn what_is_written_through_goes_to_the_end_of_a_file_that_another_client_has_cut() {
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 1 << 20, move |kernel, scene| {
+            kernel.ask_create(O_APPEND);
+            let created = kernel.answer();
+            let file = (u64_at(&created, 0), u64_at(&created, 128));
+            let append = |offset: u64, data: &[u8]| {
+                let head = parts(&[file.1, offset, data.len() as u64, 0, u64::from(O_APPEND)]);
+                kernel.ask(WRITE, file.0, &[&head, data].concat());
+                assert_eq!(kernel.ended(7).0, 0);
+            };
+            let fsync = || {
+                kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
+                assert_eq!(kernel.ended(7).0, 0);
+            };
+            append(0, &[b'x'; 10_000]);
+            fsync();
+            scene.runtime.block_on(async {
+                let (who, other) = (own(), &scene.other);
+                let found = other.lookup(&who, other.root(), b"file").await.unwrap();
+                let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
+                other.setattr(&who, found.handle, cut).await.unwrap();
+            });
+            // The kernel has not asked for the size meanwhile.
+            append(10_000, b"after ");
+            append(10_006, b"that");
+            fsync();
+            assert_eq!(on_the_server(scene).size, 10, "{cache:?}");
+        });
+    }
+}
