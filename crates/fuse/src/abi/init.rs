@@ -62,7 +62,7 @@ impl Agreed {
             // It asks for attributes that are not good before it reads, and drops nothing by itself.
             KernelCache::Writeback => flag::WRITEBACK_CACHE | flag::AUTO_INVAL_DATA,
             KernelCache::Writethrough => flag::AUTO_INVAL_DATA,
-            KernelCache::None => flag::DIRECT_IO_ALLOW_MMAP,
+            KernelCache::None => 0,
         };
         let wanted = cached
             | flag::ASYNC_READ
@@ -80,6 +80,8 @@ impl Agreed {
             | flag::HANDLE_KILLPRIV_V2
             | flag::MAX_PAGES
             | flag::CACHE_SYMLINKS
+            // What is opened past the cache can be mapped (Linux 6.6).
+            | flag::DIRECT_IO_ALLOW_MMAP
             | flag::INIT_EXT;
         Self { flags: wanted & kernel.flags, max_readahead: kernel.max_readahead }
     }
@@ -125,5 +127,8 @@ mod tests {
         let agreed = Agreed::with(&kernel, KernelCache::None);
         assert!(!agreed.writes_back());
         assert_eq!(agreed.answer().as_slice().len(), 64);
+        let can_map = |cache| Agreed::with(&kernel, cache).flags & flag::DIRECT_IO_ALLOW_MMAP != 0;
+        let caches = [KernelCache::Writeback, KernelCache::Writethrough, KernelCache::None];
+        assert_eq!(caches.map(can_map), [true; 3]);
     }
 }

@@ -143,7 +143,11 @@ impl FileSystem {
                 self.catch_up(node, &file).await;
                 Ok(0)
             }
-            Verdict::ChangedAgain => Ok(fopen::DIRECT_IO),
+            Verdict::ChangedAgain => {
+                // What programs have written through its pages counts, and who maps it gets others.
+                self.write_back(node).await;
+                Ok(fopen::DIRECT_IO)
+            }
             Verdict::Outdated => {
                 self.write_back(node).await;
                 Err(Unopened::Refused(file))

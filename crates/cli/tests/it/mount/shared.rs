@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::process::Command;
 
 use super::{Mounted, can_mount};
 use crate::served::Served;
@@ -124,6 +125,30 @@ fn who_keeps_a_file_open_sees_what_is_written_in_place() {
             }
         });
     }
+}
+
+/// mmap(2) is unsafe in Rust; Python's is not. A descriptor that is opened anew, after another client
+/// has changed the file, is past the kernel's cache, as is a name that changes again while it is
+/// opened.
+#[test]
+fn what_is_opened_past_the_kernels_cache_can_be_mapped() {
+    const MAPS: &str = "
+import mmap, os, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+assert os.read(f, 3) == b'old'
+g = os.open(sys.argv[2], os.O_WRONLY)
+os.write(g, b'new')
+os.close(g)
+again = os.open(f'/proc/self/fd/{f}', os.O_RDONLY)
+assert mmap.mmap(again, 3, access=mmap.ACCESS_READ)[:] == b'new'
+";
+    two(&[], |here, there| {
+        fs::write(here.path("file"), b"old").unwrap();
+        let mut python = Command::new("python3");
+        python.args(["-c", MAPS]).args([there.path("file"), here.path("file")]);
+        let output = python.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    });
 }
 
 #[test]
