@@ -21,10 +21,28 @@ const S_IFSOCK: u32 = 0o140_000;
 /// a kernel that writes back says its own time instead.
 const NOW: Duration = Duration::from_secs(1);
 
-/// Attributes as the kernel takes them. `blksize`: what programs should read and write at a time.
-pub(crate) fn attr(attributes: &Fattr3, blksize: u32) -> Attr {
+/// The number by which programs know a file. Those of an export's other file systems would be the
+/// same as some of the first, and a mount is one file system (`st_dev`): tar, find, cp and rm
+/// would take two files for one.
+pub(crate) fn number(fileid: u64, fsid: u64, root_fsid: u64) -> u64 {
+    // Only one number has 0 for another, and it is not a small one.
+    const START: u64 = 0x9e37_79b9_7f4a_7c15;
+    // Some programs take negative numbers amiss.
+    if fsid == root_fsid { fileid } else { fileid ^ (mixed(fsid.wrapping_add(START)) >> 1) }
+}
+
+/// Another number for each (the finalizer of splitmix64, Steele et al. 2014).
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Attributes as the kernel takes them. `ino`: see [`number`]. `blksize`: what programs should
+/// read and write at a time.
+pub(crate) fn attr(attributes: &Fattr3, ino: u64, blksize: u32) -> Attr {
     Attr {
-        ino: attributes.fileid,
+        ino,
         size: attributes.size,
         blocks: attributes.used.div_ceil(512),
         atime: time(attributes.atime),
@@ -128,6 +146,16 @@ fn nfs_time(seconds: i64, nanos: u32) -> NfsTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_several_file_systems_have_numbers_of_their_own() {
+        use std::collections::HashSet;
+
+        assert_eq!(number(257, 7, 7), 257, "programs see the server's");
+        let numbers = (0..50).flat_map(|fsid| (0..100).map(move |fileid| number(fileid, fsid, 7)));
+        assert_eq!(numbers.collect::<HashSet<_>>().len(), 50 * 100);
+        assert_eq!(number(257, 0, 7), number(257, 0, 7), "after a restart, too");
+    }
 
     #[test]
     fn device_numbers_come_back() {

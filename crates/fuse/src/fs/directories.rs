@@ -103,7 +103,9 @@ impl FileSystem {
         listed: &mut Listed,
         named: &mut Vec<Entry>,
     ) {
-        let ino = entry.attributes.map_or(entry.fileid, |attributes| attributes.fileid);
+        let fileid = entry.attributes.map_or(entry.fileid, |attributes| attributes.fileid);
+        let told = entry.attributes.or_else(|| self.files.last(&dir.listing.dir()));
+        let ino = told.map_or(fileid, |told| self.number(fileid, told.fsid));
         let kind = entry.attributes.map_or(0, |attributes| kind(attributes.ftype));
         let name = Name { name: &entry.name, ino, kind, offset: entry.cookie };
         if !plus {

@@ -31,7 +31,7 @@ use wire::nfs3::{FType, Fattr3, FileHandle};
 use crate::abi::request::{Header, Operation};
 use crate::abi::{Attr, Entry, init};
 use crate::again::Again;
-use crate::attributes::attr;
+use crate::attributes::{attr, number};
 use crate::caller::Callers;
 use crate::dispatch::{Incoming, Work};
 use crate::errno;
@@ -52,6 +52,8 @@ pub(crate) struct FileSystem {
     /// Guards what the kernel knows; never held across a call.
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) opens: Opens,
+    /// Guards which file system the root is of, once that is known.
+    root_fsid: Mutex<Option<u64>>,
     again: Arc<Again>,
     locks: Locks,
     notifier: Notifier,
@@ -72,8 +74,20 @@ impl FileSystem {
         let nodes = Mutex::new(Nodes::new(files.root()));
         let writes_back = agreed.writes_back();
         let (opens, again, locks) = (Opens::default(), Arc::default(), Locks::default());
-        let clock = clock.clone();
-        Self { files, clock, callers, nodes, opens, again, locks, notifier, cache, writes_back }
+        let (clock, root_fsid) = (clock.clone(), Mutex::default());
+        Self {
+            files,
+            clock,
+            callers,
+            nodes,
+            opens,
+            root_fsid,
+            again,
+            locks,
+            notifier,
+            cache,
+            writes_back,
+        }
     }
 
     /// Begins a request; none where nothing is to be answered. What must be remembered in the order
@@ -245,7 +259,15 @@ impl FileSystem {
     fn attr(&self, attributes: &Fattr3) -> Attr {
         let sizes = self.files.session().sizes();
         let blksize = if self.writes_back { BLKSIZE } else { sizes.write_bytes_max };
-        attr(attributes, blksize)
+        attr(attributes, self.number(attributes.fileid, attributes.fsid), blksize)
+    }
+
+    /// The number of a file, of whatever file system of the export.
+    fn number(&self, fileid: u64, fsid: u64) -> u64 {
+        let root = self.files.last(&self.files.root());
+        let mut root_fsid = self.root_fsid.lock();
+        *root_fsid = root.map(|root| root.fsid).or(*root_fsid);
+        number(fileid, fsid, root_fsid.unwrap_or(fsid))
     }
 
     /// How a found file is known to the kernel.

@@ -142,11 +142,21 @@ os.close(g)
 again = os.open(f'/proc/self/fd/{f}', os.O_RDONLY)
 assert mmap.mmap(again, 3, access=mmap.ACCESS_READ)[:] == b'new'
 ";
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(6), Some(6)) {
+        eprintln!("SKIPPED: Linux {release} maps nothing that is past its cache");
+        return;
+    }
     two(&[], |here, there| {
         fs::write(here.path("file"), b"old").unwrap();
         let mut python = Command::new("python3");
         python.args(["-c", MAPS]).args([there.path("file"), here.path("file")]);
-        let output = python.output().unwrap();
+        let Ok(output) = python.output() else {
+            assert!(std::env::var_os("CI").is_none(), "python3 is needed");
+            eprintln!("SKIPPED: a test of mappings needs python3");
+            return;
+        };
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     });
 }
