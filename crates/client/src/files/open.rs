@@ -92,14 +92,24 @@ impl Files {
         opened
     }
 
+    /// As [`Files::open`], of a program that is to be run. Who may run one need not be allowed to
+    /// read it; the server lets it be read.
+    ///
+    /// # Errors
+    /// As [`Files::open`].
+    pub async fn open_to_run(&self, who: &Credential, file: FileHandle) -> Result<Open, Error> {
+        let opening = self.opening(file).await;
+        let opened = self.open_for(who, file, access::EXECUTE).await;
+        opening.end().await;
+        opened
+    }
+
     async fn open_any(
         &self,
         who: &Credential,
         file: FileHandle,
         mode: Mode,
     ) -> Result<Open, Error> {
-        self.finish_making(file).await;
-        let acting = self.acting(who);
         let mut asked = 0;
         if mode.read {
             asked |= access::READ;
@@ -107,8 +117,19 @@ impl Files {
         if mode.write {
             asked |= access::MODIFY | access::EXTEND;
         }
+        self.open_for(who, file, asked).await
+    }
+
+    /// Opens a file if the server grants all of the rights `asked`.
+    async fn open_for(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        asked: u32,
+    ) -> Result<Open, Error> {
+        self.finish_making(file).await;
         let granted = if self.inner.options.close_to_open {
-            self.ask_access(&acting, file, asked, true).await?
+            self.ask_access(&self.acting(who), file, asked, true).await?
         } else {
             self.access(who, file, asked).await?
         };

@@ -54,13 +54,13 @@ impl FileSystem {
     ) {
         let result = async {
             let file = self.file(node)?;
-            // Who may run a file need not be allowed to read it; the server lets it be read.
-            let read = flags & O_ACCMODE != O_WRONLY && flags & FMODE_EXEC == 0;
+            let read = flags & O_ACCMODE != O_WRONLY;
             let write = flags & O_ACCMODE != O_RDONLY;
             let mode = Mode { read, write };
             // What the kernel has it does not read, and what is cut nobody does.
             let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
             let open = match has_data || flags & O_TRUNC != 0 {
+                _ if flags & FMODE_EXEC != 0 => self.files.open_to_run(&who, file).await,
                 true => self.files.open_cached(&who, file, mode).await,
                 false => self.files.open(&who, file, mode).await,
             };

@@ -224,6 +224,29 @@ fn an_open_is_refused_once_though_the_file_changes_again_and_nodes_are_forgotten
     });
 }
 
+/// The kernel looks at the mode, which is not all that a server looks at.
+#[test]
+fn who_runs_a_file_is_let_by_the_server() {
+    const RUN: u64 = 0x20;
+    served(1 << 20, |kernel, scene| {
+        let (node, file) = kernel.create();
+        kernel.release((node, file));
+        let run = || {
+            kernel.ask(OPEN, node, &parts(&[RUN]));
+            kernel.ended(7)
+        };
+        assert_eq!(run().0, Errno::ACCESS.raw_os_error());
+        scene.runtime.block_on(async {
+            let who = own();
+            let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
+            scene.files.setattr(&who, found.handle, Sattr3::of_mode(0o711)).await.unwrap();
+        });
+        let (code, opened) = run();
+        assert_eq!(code, 0);
+        kernel.release((node, u64_at(&opened, 0)));
+    });
+}
+
 #[test]
 fn set_id_bits_that_a_write_takes_are_gone_when_it_is_answered() {
     const KILL: u64 = 4 << 32;
