@@ -64,8 +64,11 @@ pub struct Flags {
     pub no_atime: bool,
     pub sync: bool,
     pub dir_sync: bool,
-    /// Others than the user who mounts may use it; the kernel then checks permissions too.
+    /// Others than the user who mounts may use it.
     pub allow_other: bool,
+    /// Everybody acts as one user, so that the kernel does not look at modes: what that one may do
+    /// the server says.
+    pub all_are_one: bool,
     /// What tables of mounts show as the source.
     pub source: String,
 }
@@ -172,9 +175,7 @@ fn by_kernel(device: &OwnedFd, at: &Path, flags: &Flags) -> Result<(), rustix::i
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
-    if flags.allow_other {
-        options.push_str(",allow_other,default_permissions");
-    }
+    options.push_str(flags.for_others());
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     let source = CString::new(flags.source.as_str()).map_err(|_| Errno::INVAL)?;
     let at = c_string(at).map_err(|_| Errno::INVAL)?;
@@ -206,10 +207,19 @@ impl Flags {
             (self.no_atime, ",noatime"),
             (self.sync, ",sync"),
             (self.dir_sync, ",dirsync"),
-            (self.allow_other, ",allow_other,default_permissions"),
         ];
         words.extend(given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word));
-        words
+        words + self.for_others()
+    }
+
+    /// FUSE's own options. What is remembered of names and data serves all users, so that the
+    /// kernel keeps them apart where there are several.
+    fn for_others(&self) -> &'static str {
+        match (self.allow_other, self.all_are_one) {
+            (false, _) => "",
+            (true, true) => ",allow_other",
+            (true, false) => ",allow_other,default_permissions",
+        }
     }
 }
 

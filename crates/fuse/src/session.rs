@@ -61,8 +61,6 @@ pub struct Options {
     pub cache: KernelCache,
     /// On whose behalf the mount itself asks.
     pub credential: Credential,
-    /// Everybody acts as `credential`.
-    pub all_are_one: bool,
 }
 
 /// A mounted file system.
@@ -170,7 +168,7 @@ impl Mount {
         let device = Arc::new(device);
         let system = |error| undo(MountError::System(error));
         let notifier = Notifier::start(&device).map_err(system)?;
-        let callers = Callers::new(clock, options.credential, options.all_are_one);
+        let callers = Callers::new(clock, options.credential, options.flags.all_are_one);
         let file_system =
             Arc::new(FileSystem::new(files, clock, callers, notifier, options.cache, agreed));
         let inflight = Inflight::new(clock, &device);

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use client::error::Error;
 use fuse::KernelCache;
-use fuse::session::{Ended, Mount, Options, Unmounted, check, mounted, remount};
+use fuse::session::{Ended, Flags, Mount, Options, Unmounted, check, mounted, remount};
 use harness::exit::Failure;
 use harness::mounts::settings::Settings;
 use harness::mounts::{disk, failures, metrics};
@@ -122,11 +122,11 @@ fn begin(
     at: &Path,
     reached: &Reached,
 ) -> Result<Mount, Failure> {
+    let all_are_one = settings.target.uid.is_some();
     let options = Options {
-        flags: settings.flags.clone(),
+        flags: Flags { all_are_one, ..settings.flags.clone() },
         cache: settings.kernel_cache(),
         credential: reached.credential.clone(),
-        all_are_one: settings.target.uid.is_some(),
     };
     let mount = Mount::start(clock, reached.files.clone(), at, options);
     mount.map_err(|error| failures::not_mounted(&error))

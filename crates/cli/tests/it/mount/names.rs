@@ -5,7 +5,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{
     FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink,
 };
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Mode, XattrFlags};
@@ -145,6 +147,26 @@ fn a_directory_of_10_000_entries_is_listed_once_each() {
         fs::remove_dir_all(&dir).unwrap();
         assert!(!dir.exists());
     });
+}
+
+/// The kernel, which sees who asks, and that the file is another's, would refuse.
+#[test]
+fn where_everybody_acts_as_one_user_the_server_says_what_he_may() {
+    for (options, is_let) in [(&["-o", "uid=0,gid=0"][..], true), (&[], false)] {
+        on_memory(options, |mounted| {
+            let (dir, path) = (mounted.path("dir"), mounted.path("dir/file"));
+            fs::create_dir(&dir).unwrap();
+            fs::write(&path, b"data").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+            let script = "cat file && echo more >> file && mv file other && test -w other";
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(format!("cd {} && {script}", dir.display()));
+            let output = shell.uid(65_534).gid(65_534).output().unwrap();
+            assert_eq!(output.status.success(), is_let, "{output:?}");
+            assert_eq!(mounted.path("dir/other").exists(), is_let);
+        });
+    }
 }
 
 #[test]
