@@ -59,7 +59,7 @@ impl Agreed {
     /// The most of what we want that the kernel can do.
     pub(crate) fn with(kernel: &Init, cache: KernelCache) -> Self {
         let cached = match cache {
-            // It asks for attributes that are not good before it reads, and drops nothing by itself.
+            // It asks before it reads, if attributes are not good, and drops no data itself.
             KernelCache::Writeback => flag::WRITEBACK_CACHE | flag::AUTO_INVAL_DATA,
             KernelCache::Writethrough => flag::AUTO_INVAL_DATA,
             KernelCache::None => 0,

@@ -127,9 +127,9 @@ fn who_keeps_a_file_open_sees_what_is_written_in_place() {
     }
 }
 
-/// mmap(2) is unsafe in Rust; Python's is not. A descriptor that is opened anew, after another client
-/// has changed the file, is past the kernel's cache, as is a name that changes again while it is
-/// opened.
+/// mmap(2) is unsafe in Rust; Python's is not. A descriptor that is opened anew, after another
+/// client has changed the file, is past the kernel's cache, as is a file that changes again while
+/// it is opened.
 #[test]
 fn what_is_opened_past_the_kernels_cache_can_be_mapped() {
     const MAPS: &str = "
