@@ -17,8 +17,8 @@ use bytes::{Bytes, BytesMut};
 use super::index::{Busy, Chunk, Data, Index, Promise, Sums};
 use super::spans::{Held, Spans, gaps, part_of, remainders};
 
-/// What a piece of a file takes besides its bytes: its place in two or three trees, the heads of its
-/// buffer, and what an allocator adds. 260 were measured.
+/// What a piece of a file takes besides its bytes: its place in two or three trees, the heads of
+/// its buffer, and what an allocator adds. 260 were measured.
 const PIECE_BYTES: u64 = 256;
 
 /// See the module's head.
