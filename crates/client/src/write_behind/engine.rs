@@ -209,6 +209,14 @@ impl Engine {
         result
     }
 
+    /// Nothing came and nothing went, but pieces were joined or cut.
+    pub(super) fn count_pieces(&self, before: Sums, after: Sums) {
+        let became = after.held_bytes.wrapping_sub(before.held_bytes).cast_signed();
+        if became != 0 {
+            self.adjust_room(0, became, 0);
+        }
+    }
+
     fn draw(&self, before: Sums, after: Sums, admitted: u64) {
         let became = after.held_bytes.wrapping_sub(before.held_bytes).cast_signed();
         let acknowledged = before.unanswered_bytes.saturating_sub(after.unanswered_bytes);

@@ -116,7 +116,10 @@ impl Engine {
             let fits =
                 state.callers.first().map(|caller| caller.session.sizes_now().write_bytes_max);
             let bytes_max = self.options.wsize.min(fits.unwrap_or(u32::MAX));
+            let before = state.index.sums();
             let taken = state.index.take(bytes_max, urgent_age);
+            // Pieces are joined for it, or cut.
+            let after = state.index.sums();
             let taken = taken.and_then(|chunk| {
                 let caller = usize::try_from(chunk.caller).ok()?;
                 let sessions: Vec<Session> =
@@ -128,6 +131,8 @@ impl Engine {
             if state.queued {
                 self.sending.lock().queue.push_back(Arc::clone(file));
             }
+            drop(state);
+            self.count_pieces(before, after);
             taken
         };
         self.time_since(Stage::Coalesce, begun);
