@@ -63,10 +63,22 @@ fn beside(log: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// What to do about a log that cannot be made, by what the system says of it.
+const ADVICE: [(&str, &str); 3] = [
+    ("in memory", "a place on a disk, such as /var/lib/nfskit"),
+    ("No space left", "a disk with room for all of the log, or a smaller --write-back-size"),
+    ("No such file", "a folder that is there, and in which this user may make files"),
+];
+
 fn unusable(error: LogError) -> Failure {
-    let advice = match error.is_in_use() {
-        true => "its proxy brings it to the origin by itself; how far: nfskit log status",
-        false => "the log of a proxy to the same origin, or a path where nothing is",
+    let why = error.to_string();
+    let known = ADVICE.iter().find(|(words, _)| why.contains(*words));
+    let advice = match known {
+        _ if error.is_in_use() => {
+            "its proxy brings it to the origin by itself; how far: nfskit log status"
+        }
+        Some((_, advice)) => advice,
+        None => "the log of a proxy to the same origin, or a path where nothing is",
     };
     Failure::environment(error, advice)
 }

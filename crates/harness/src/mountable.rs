@@ -70,7 +70,7 @@ impl Mountable<'_> {
     }
 
     /// For whoever may not use mount(8): in a directory of his own, as fusermount3 wants it.
-    pub fn any_user(&self) -> String {
+    pub fn by_fuse(&self) -> String {
         format!("mkdir -p ~/nfs && nfskit mount {} ~/nfs", shell::quoted(self.url()))
     }
 }

@@ -93,7 +93,8 @@ const ADVICE: [(&[&str], &str); 17] = [
     ),
     (
         &["not a write log", "neither a file nor", "Is a directory"],
-        "the name of a file that is not there, where a log is made, or a blank block device",
+        "the log by its name, as its server had it; where a new one is to be made, a name that nothing \
+         has, or a blank block device",
     ),
     (&["all are needed", "given twice"], "--write-log with each of the directory's logs, once"),
 ];
@@ -175,7 +176,7 @@ mod tests {
             ("it was made for another directory", "drain"),
             ("it is damaged in the middle: frame 39 is not whole", "--salvage"),
             ("it is of 8388608 bytes and was made with 16777216", "--salvage"),
-            ("it is not a write log of nfskit", "not there"),
+            ("it is not a write log of nfskit", "where a new one"),
             ("write log x: No such file or directory (os error 2)", "by its name"),
             ("write log x: Permission denied (os error 13)", "as root"),
             ("files can be opened by the kernel's handles", "CAP_DAC_READ_SEARCH"),

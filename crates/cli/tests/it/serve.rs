@@ -67,9 +67,9 @@ fn words(banner: &str, label: &str) -> Vec<String> {
     String::from_utf8(read.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// With what the line for any user calls nfskit, and the home in which it was pasted.
-fn any_user(banner: &str) -> (Vec<String>, tempfile::TempDir) {
-    let (_, line) = banner.split_once("any user").unwrap();
+/// With what the line for FUSE calls nfskit, and the home in which it was pasted.
+fn by_fuse(banner: &str) -> (Vec<String>, tempfile::TempDir) {
+    let (_, line) = banner.split_once("by FUSE").unwrap();
     let home = tempfile::tempdir().unwrap();
     let script = format!("nfskit() {{ printf '%s\\n' \"$@\"; }}; {line}");
     let mut shell = std::process::Command::new("sh");
@@ -81,14 +81,14 @@ fn any_user(banner: &str) -> (Vec<String>, tempfile::TempDir) {
 fn a_server_of_one_version_tells_how_to_mount_that() {
     for (words, version) in [("2", Version::Two), ("3", Version::Three), ("2,3", Version::Three)] {
         let served = Served::memory(&["--versions", words]);
-        let ready = |text: &str| text.contains("any user").then(|| text.to_owned());
+        let ready = |text: &str| text.contains("by FUSE").then(|| text.to_owned());
         let banner = served.program.wait_for(ready);
         let option = format!("vers={},", version.number());
         for system in ["Linux", "macOS"] {
             let line = banner.lines().find(|line| line.contains(system)).unwrap();
             assert!(line.contains(&option), "{line}");
         }
-        let (said, _home) = any_user(&banner);
+        let (said, _home) = by_fuse(&banner);
         let target: client::url::Target = said[1].parse().unwrap();
         assert_eq!(target.version, version, "{banner}");
         let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &said[1]]);
@@ -101,14 +101,14 @@ fn a_server_of_one_version_tells_how_to_mount_that() {
 fn what_the_banner_prints_works_in_a_shell_whatever_the_name() {
     let name = "/d\u{e9}j\u{e0} vu & it's \"50%\" $HOME";
     let served = Served::memory(&["--export", name]);
-    let ready = |text: &str| text.contains("any user").then(|| text.to_owned());
+    let ready = |text: &str| text.contains("by FUSE").then(|| text.to_owned());
     let banner = served.program.wait_for(ready);
     let place = format!("127.0.0.1:{name}");
     for system in ["Linux", "macOS"] {
         let words = words(&banner, system);
         assert_eq!(words[words.len() - 2..], [place.as_str(), "/mnt"], "{banner}");
     }
-    let (said, home) = any_user(&banner);
+    let (said, home) = by_fuse(&banner);
     let [mount, url, at] = &said[..] else { panic!("{said:?}") };
     assert_eq!((&**mount, Path::new(at)), ("mount", &*home.path().join("nfs")));
     assert!(Path::new(at).is_dir(), "{banner}");

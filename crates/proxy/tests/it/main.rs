@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
+mod above;
 mod callers;
 mod conflicts;
 mod crowd;

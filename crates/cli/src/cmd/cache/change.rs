@@ -13,6 +13,7 @@ use harness::mounts::disk::unusable;
 use harness::output;
 use net::clock::Clock;
 use perf::units::Nanos;
+use perf::words::counted;
 
 use super::{mib, name, origins, seen, unreadable};
 use crate::args::cache::{Clean, Files, Invalidate};
@@ -106,7 +107,8 @@ pub(super) fn pin(args: &Files, is_pinned: bool) -> Result<(), Failure> {
         ));
     }
     let how = if is_pinned { "pinned" } else { "not pinned any more" };
-    output::print(&format!("{count} files are {how}\n"))
+    let are = if count == 1 { "is" } else { "are" };
+    output::print(&format!("{} {are} {how}\n", counted(count as u64, "file")))
 }
 
 fn set_pins(found: &Found, files: BTreeSet<FileHash>, is_pinned: bool) -> rustix::io::Result<()> {

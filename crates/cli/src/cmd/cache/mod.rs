@@ -18,6 +18,7 @@ use harness::mounts::disk::unusable;
 use harness::output;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
+use perf::words::counted;
 
 use crate::args::cache::{Cache, Status, Verify, Why};
 
@@ -320,7 +321,7 @@ impl Verified {
             Ok(header) => {
                 self.blocks += header.blocks().count() as u64;
                 self.bytes += header.data_bytes();
-                (!wrong.is_empty()).then(|| format!("{} blocks", wrong.len()))
+                (!wrong.is_empty()).then(|| counted(wrong.len() as u64, "block"))
             }
             Err(error) => Some(error.to_string()),
         };
@@ -338,15 +339,21 @@ fn verify(args: &Verify) -> Result<(), Failure> {
     let Verified { files, directories, blocks, bytes, damaged } = verified;
     if damaged.is_empty() {
         return output::print(&format!(
-            "whole: {files} local files, {blocks} blocks of {bytes} bytes, {directories} \
-             directories\n"
+            "whole: {}, {} of {bytes} bytes, directories: {directories}\n",
+            counted(files, "local file"),
+            counted(blocks, "block"),
         ));
     }
     /// Of damaged files named.
     const NAMED_MAX: usize = 20;
     let named: Vec<&str> = damaged.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = match damaged.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (damaged, named) = (damaged.len(), named.join(", "));
     Err(Failure::check(
-        format!("{} of {files} local files are damaged: {}", damaged.len(), named.join(", ")),
+        format!("{damaged} of {files} local files are damaged: {named}{more}"),
         "nothing need be done: they are missed, and replaced when they are read; look at the disk",
     ))
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::verbosity::Verbosity;
+use perf::words::counted;
 use rustix::fs::{Advice, OFlags};
 
 /// Bytes that are read at once: what a read of the server has at most.
@@ -31,7 +32,7 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
     }
     bars.clear();
     let Done { files, bytes, failed } = done;
-    output::print(&format!("{files} files of {bytes} bytes read\n"))?;
+    output::print(&format!("{} of {bytes} bytes read\n", counted(files, "file")))?;
     match failed.first() {
         None => Ok(()),
         Some(first) => Err(Failure::environment(

@@ -252,7 +252,7 @@ impl fmt::Display for Banner<'_> {
         line(f, "url", Some(mountable.url()))?;
         line(f, "Linux", Some(mountable.linux("tcp")))?;
         line(f, "macOS", Some(mountable.macos(first.rule.secure)))?;
-        line(f, "any user", Some(mountable.any_user()))
+        line(f, "by FUSE", Some(mountable.by_fuse()))
     }
 }
 

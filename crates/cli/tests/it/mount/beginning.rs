@@ -162,7 +162,7 @@ fn what_a_server_prints_for_any_user_mounts() {
     let home = tempfile::tempdir().unwrap();
     let served = Served::memory(&[]);
     let line = served.program.wait_for(|text| {
-        let (_, line) = text.split_once("any user")?;
+        let (_, line) = text.split_once("by FUSE")?;
         line.contains('\n').then(|| line.trim().to_owned())
     });
     let binaries = Path::new(env!("CARGO_BIN_EXE_nfskit")).parent().unwrap();

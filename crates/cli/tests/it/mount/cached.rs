@@ -110,13 +110,13 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     settle(&path);
     let file = path.to_str().unwrap();
     let warmed = run(["cache", "warm", file]);
-    assert_eq!(warmed.stdout, format!("1 files of {SIZE} bytes read\n"), "{warmed:?}");
+    assert_eq!(warmed.stdout, format!("1 file of {SIZE} bytes read\n"), "{warmed:?}");
     assert_eq!(read(&path), content(1));
     stored(cache.path(), &path);
     let why = run(["cache", "why", dir, file]);
     assert!(why.stdout.contains("48 blocks") && why.stdout.contains("; used"), "{why:?}");
     let pinned = run(["cache", "pin", dir, file]);
-    assert_eq!(pinned.stdout, "1 files are pinned\n", "{pinned:?}");
+    assert_eq!(pinned.stdout, "1 file is pinned\n", "{pinned:?}");
     let cleaned = run(["cache", "clean", dir, "--to", "1"]);
     assert!(cleaned.stdout.contains("done by the mount that has it"), "{cleaned:?}");
     assert_eq!(status(cache.path())[0], 1, "it is pinned");
