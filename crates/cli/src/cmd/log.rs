@@ -93,8 +93,8 @@ const ADVICE: [(&[&str], &str); 17] = [
     ),
     (
         &["not a write log", "neither a file nor", "Is a directory"],
-        "the log by its name, as its server had it; where a new one is to be made, a name that nothing \
-         has, or a blank block device",
+        "the log by its name, as its server had it; where a new one is to be made, a name that \
+         nothing has, or a blank block device",
     ),
     (&["all are needed", "given twice"], "--write-log with each of the directory's logs, once"),
 ];
