@@ -26,6 +26,20 @@ pub(crate) struct OpenFile {
     pub(crate) appending: Arc<tokio::sync::Mutex<()>>,
 }
 
+impl OpenFile {
+    /// What may not be written is not appended to.
+    pub(crate) fn new(
+        open: Open,
+        who: Credential,
+        node: u64,
+        can_write: bool,
+        is_for_appends: bool,
+    ) -> Self {
+        let appends = can_write && is_for_appends;
+        Self { open, who, node, can_write, appends, appending: Arc::default() }
+    }
+}
+
 /// An open directory, and the page of it that was read last.
 #[derive(Debug)]
 pub(crate) struct OpenDir {

@@ -1,6 +1,5 @@
 //! Open files: reading, writing, and what is promised when they are closed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -90,15 +89,9 @@ impl FileSystem {
         };
         match result.await {
             Ok((open, can_write, caching)) => {
-                let appends = can_write && flags & O_APPEND != 0;
-                let number = self.opened(OpenFile {
-                    open,
-                    who,
-                    node,
-                    can_write,
-                    appends,
-                    appending: Arc::default(),
-                });
+                let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
+                let appends = file.appends;
+                let number = self.opened(file);
                 if appends {
                     self.is_stable(node).await;
                 }
@@ -186,15 +179,10 @@ impl FileSystem {
         };
         let mut entry = self.entry(&dir, &found);
         let can_write = flags & O_ACCMODE != O_RDONLY;
-        let (node, appends) = (entry.node, can_write && flags & O_APPEND != 0);
-        let number = self.opened(OpenFile {
-            open,
-            who,
-            node,
-            can_write,
-            appends,
-            appending: Arc::default(),
-        });
+        let node = entry.node;
+        let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
+        let appends = file.appends;
+        let number = self.opened(file);
         if appends {
             entry.attr_valid = Duration::ZERO;
             self.is_stable(node).await;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use harness::records::scaled;
 use perf::units::Nanos;
+use perf::words::counted;
 use trace::capture::Place;
 use trace::{Analyzer, Flow, Flows, Guards, Kind, Operation, OperationTotal, Totals, Usage};
 
@@ -76,8 +77,8 @@ pub(super) fn read_at(seen: &Seen) -> Vec<String> {
 /// What there was instead.
 fn nothing(analyzer: &Analyzer) -> String {
     let (connections, _) = analyzer.connections();
-    let tcp =
-        (connections > 0).then(|| format!("{} without RPC", plural(connections, "connection")));
+    let tcp = (connections > 0)
+        .then(|| format!("{} without RPC", counted(connections as u64, "connection")));
     let others = analyzer.others().map(|(sort, count)| {
         let packets = if count == 1 { "packet" } else { "packets" };
         format!("{count} {packets} of {sort}")
@@ -100,7 +101,7 @@ fn calls(analyzer: &Analyzer) -> String {
     let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
     let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
     let counts = [(clients.len(), "client"), (servers.len(), "server"), (ends.len(), "connection")];
-    let counts = counts.map(|(count, what)| plural(count, what)).join(", ");
+    let counts = counts.map(|(count, what)| counted(count as u64, what)).join(", ");
     let (calls, span) = (analyzer.totals().calls(), analyzer.totals().span());
     format!("calls       {calls} in {span} ({:.0}/s); {counts}\n", rate(calls, span))
 }
@@ -262,7 +263,7 @@ fn encrypted(tls: u64) -> String {
     if tls == 0 {
         return String::new();
     }
-    let connections = plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection");
+    let connections = counted(tls, "connection");
     format!("tls         {connections} went over to TLS (RFC 9289): their calls are encrypted\n")
 }
 
@@ -316,11 +317,6 @@ fn grouped(text: &str) -> Vec<(String, Vec<String>)> {
         }
     }
     groups
-}
-
-fn plural(count: usize, what: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{s}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate")]

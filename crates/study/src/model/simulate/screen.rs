@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use harness::records::bytes;
 use perf::histogram::Histogram;
+use perf::words::counted;
 use world::simulate::topology::Topology;
 use world::simulate::{Outcome, ServerOutcome};
 
@@ -95,15 +96,10 @@ pub(super) fn setting(topology: &Topology) -> String {
          workload      {what}, {load}, for {}",
         clients.join(", "),
         topology.server.count,
-        cores(topology.server.cores),
+        counted(topology.server.cores as u64, "core"),
         topology.server.disk.0,
         workload.time.nanos(),
     )
-}
-
-/// Processors of a server: "1 core", "4 cores".
-fn cores(count: usize) -> String {
-    format!("{count} core{}", if count == 1 { "" } else { "s" })
 }
 
 /// Load points, where they were requested.
@@ -144,7 +140,11 @@ fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std:
         let (name, busy) = (format!("server {number} {what}"), format!("{:.1} %", share * 100.0));
         writeln!(text, "{name:<14}{busy:>10}   {about}")
     };
-    let work = format!("{}, a piece of work waits {}", cores(server.cores), server.processor_wait);
+    let work = format!(
+        "{}, a piece of work waits {}",
+        counted(server.cores as u64, "core"),
+        server.processor_wait
+    );
     resource("cpu", server.processor_utilization, work)?;
     let disk = &server.disk;
     let (reads, writes, syncs, seeks) = (disk.reads, disk.writes, disk.syncs, disk.seeks);
