@@ -197,6 +197,8 @@ impl Engine {
         let after = state.index.sums();
         let to_queue = !state.queued && state.index.is_ready(state.urgent_age);
         state.queued |= to_queue;
+        // In the order in which the file changes: what is taken away was counted when it came.
+        self.draw(before, after, std::mem::take(admitted));
         drop(state);
         if to_queue {
             self.sending.lock().queue.push_back(Arc::clone(file));
@@ -205,19 +207,11 @@ impl Engine {
         if to_queue || (before.held_bytes == 0 && after.held_bytes > 0) {
             self.work.notify_one();
         }
-        self.draw(before, after, std::mem::take(admitted));
         result
     }
 
-    /// Nothing came and nothing went, but pieces were joined or cut.
-    pub(super) fn count_pieces(&self, before: Sums, after: Sums) {
-        let became = after.held_bytes.wrapping_sub(before.held_bytes).cast_signed();
-        if became != 0 {
-            self.adjust_room(0, became, 0);
-        }
-    }
-
-    fn draw(&self, before: Sums, after: Sums, admitted: u64) {
+    /// The consequences of a change of a file's sums, while its state is locked.
+    pub(super) fn draw(&self, before: Sums, after: Sums, admitted: u64) {
         let became = after.held_bytes.wrapping_sub(before.held_bytes).cast_signed();
         let acknowledged = before.unanswered_bytes.saturating_sub(after.unanswered_bytes);
         if admitted.cast_signed() != became || acknowledged > 0 {

@@ -119,7 +119,7 @@ impl Engine {
             let before = state.index.sums();
             let taken = state.index.take(bytes_max, urgent_age);
             // Pieces are joined for it, or cut.
-            let after = state.index.sums();
+            self.draw(before, state.index.sums(), 0);
             let taken = taken.and_then(|chunk| {
                 let caller = usize::try_from(chunk.caller).ok()?;
                 let sessions: Vec<Session> =
@@ -131,8 +131,6 @@ impl Engine {
             if state.queued {
                 self.sending.lock().queue.push_back(Arc::clone(file));
             }
-            drop(state);
-            self.count_pieces(before, after);
             taken
         };
         self.time_since(Stage::Coalesce, begun);
