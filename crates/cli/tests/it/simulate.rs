@@ -48,6 +48,15 @@ fn a_topology_is_run_the_same_each_time_and_another_seed_gives_another_run() {
 }
 
 #[test]
+fn outputs_that_cannot_be_written_are_found_before_the_run() {
+    let (place, path) = file("no topology");
+    let page = place.path().join("none/page.html");
+    let finished = run(["model", "simulate", &path, "--html", page.to_str().unwrap()]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stderr.contains("page.html"), "{finished:?}");
+}
+
+#[test]
 fn utilization_over_time_and_the_curve_are_reported() {
     let (place, path) = file(TOPOLOGY.split("[[faults]]").next().unwrap());
     let page = place.path().join("page.html");

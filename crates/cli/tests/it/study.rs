@@ -99,9 +99,20 @@ fn a_study_of_a_server_prints_a_short_summary_and_the_way_to_the_report() {
     assert_eq!(lines.last().copied(), folder.join("report.html").to_str());
     assert!(lines.iter().all(|line| line.chars().count() <= 120), "{}", finished.stdout);
     assert!(!finished.stdout.contains('\u{1b}'), "no colours in a pipe");
+    has_one_gain(&lines.join(" "));
     has_a_report(&folder);
     has_every_metric(&std::fs::read_to_string(record).unwrap());
     served.stop();
+}
+
+/// What the sentence says was measured is what the facts below it have, to the place that it shows.
+fn has_one_gain(text: &str) {
+    let between =
+        |begin: &str, end: &str| text.split_once(begin)?.1.split_once(end)?.0.parse().ok();
+    let fact: f64 = between("measured gain: ", " x").unwrap();
+    // Runs that differ much, or no gain, have no number there.
+    let sentence: Option<f64> = between("measured ", " times");
+    assert!(sentence.is_none_or(|gain| (gain - fact).abs() <= 0.0501), "{text}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.
 
 /// Runs the command.
 pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json, &args.html])?;
     let topology = read(args)?;
     let clock = Clock::real();
     let started = load::environment::rfc3339(&clock);

@@ -112,7 +112,9 @@ impl Compared {
             Model::Simulation => base.world,
         };
         let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
-        self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain)));
+        // The table's gains are of each model's own level before the change.
+        let base = if measured.is_some() { "what was measured" } else { "its own before" };
+        self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain, base)));
         let record = &mut self.page.record;
         record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
         record.metric("believed/gain", gain, "ratio");
@@ -164,7 +166,7 @@ fn held(found: &PathCase, measured: &[TransferPoint]) -> Vec<Held> {
 const HELD_MAX: usize = 4;
 
 /// Which of the models is believed, and why.
-fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
+fn sentence(believed: &Believed, points: usize, gain: f64, base: &str) -> String {
     let Believed { model, mib_per_s, why } = believed;
     let why = match *why {
         Why::Alone => "nothing else answers".to_owned(),
@@ -183,7 +185,7 @@ fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
             )
         }
     };
-    format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x; {why}", model.name())
+    format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x {base}; {why}", model.name())
 }
 
 /// Whether the models are near enough to what was measured that they could be held to it.
@@ -267,10 +269,13 @@ mod tests {
     fn a_model_that_is_off_as_it_is_gives_no_sure_answer() {
         let of = |formula_pct, simulation_pct, model| {
             let why = Why::Errors { formula_pct, simulation_pct };
-            sentence(&Believed { model, mib_per_s: 10.0, why }, 4, 0.5)
+            sentence(&Believed { model, mib_per_s: 10.0, why }, 4, 0.5, "what was measured")
         };
         let sure = of(3.0, 1.0, Model::Formula);
-        assert!(sure.starts_with("believe the formula: 10.0 MiB/s, 0.50 x"), "{sure}");
+        assert!(
+            sure.starts_with("believe the formula: 10.0 MiB/s, 0.50 x what was measured;"),
+            "{sure}"
+        );
         assert!(!sure.contains("no surer"), "{sure}");
         assert!(of(33.1, 36.2, Model::Formula).contains("no surer than that"));
         assert!(!of(33.1, 2.0, Model::Simulation).contains("no surer"));

@@ -77,7 +77,7 @@ fn headline(outcome: &ServerStudy) -> Headline {
         after.outstanding,
         if outcome.applied.is_some() { " on a server that does not stall" } else { "" },
     );
-    let gained = gained(outcome.sides());
+    let gained = gained(outcome.sides(), outcome.measured_gain());
     let gain = gain_sentence(&change, outcome.predicted_gain(), gained);
     let verdict = outcome.gain().sentence();
     let log = outcome.logged.as_ref().map(|log| format!(" {}", log.sentence()));
@@ -130,13 +130,14 @@ fn limited_by(outcome: &ServerStudy) -> String {
     }
 }
 
-/// How many times the runs before those after have given.
-fn gained([before, after]: [Option<&Measured>; 2]) -> Option<Estimate> {
+/// The ratio of the medians, as everywhere in the report, with the interval that the runs give it.
+fn gained([before, after]: [Option<&Measured>; 2], of_medians: f64) -> Option<Estimate> {
     let sample = |measured: &Measured| {
         measured.median()?;
         records::sample(measured.mib_per_s.iter().copied())
     };
-    ratio(&sample(before?)?, &sample(after?)?)
+    let of_means = ratio(&sample(before?)?, &sample(after?)?)?;
+    Some(Estimate { value: of_medians, ..of_means })
 }
 
 /// What was promised beside what came.
