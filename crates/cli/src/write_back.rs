@@ -83,9 +83,17 @@ fn unusable(error: LogError) -> Failure {
     Failure::environment(error, advice)
 }
 
+const KEEP_A_COPY: &str =
+    "keep a copy of it; what is whole in it is not brought anywhere by itself";
+
 /// Why a log cannot be looked at.
 fn unreadable(error: LogError) -> Failure {
-    Failure::environment(error, "the log of serve nfs://... --write-back, as the user who has it")
+    let error = error.to_string();
+    let advice = match error.ends_with("cut off") {
+        true => KEEP_A_COPY,
+        false => "the log of serve nfs://... --write-back, as the user who has it",
+    };
+    Failure::environment(error, advice)
 }
 
 /// Finds or makes the log, takes the lease of the origin's export, and goes on with what the log
@@ -395,8 +403,5 @@ fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
         }
     }
     let what = last.map_or_else(String::new, |error| error.to_string());
-    Err(Failure::check(
-        format!("{}: {what}", log.display()),
-        "keep a copy of it; what is whole in it is not brought anywhere by itself",
-    ))
+    Err(Failure::check(format!("{}: {what}", log.display()), KEEP_A_COPY))
 }

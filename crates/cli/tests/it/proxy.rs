@@ -308,6 +308,10 @@ fn what_is_on_its_way_is_told_and_a_log_has_one_proxy_and_one_origin() {
     foreign.args(["--listen", "127.0.0.1:0"]);
     Program::start(&mut foreign).finish().complains(3, &["made for another origin"]);
     refused(&["log", "inspect", log], 3, &["the log of a proxy"]);
+    let cut = state.path().join("cut");
+    fs::write(&cut, &fs::read(log).unwrap()[..100_000]).unwrap();
+    let cut_off = ["of 100000 bytes and was made with 16777216: cut off", "keep a copy"];
+    refused(&["log", "status", cut.to_str().unwrap()], 3, &cut_off);
     let data = tempfile::tempdir().unwrap();
     let data = data.path().to_str().unwrap();
     refused(&["serve", data, "--write-back", log], 2, &["--write-back is of the store nfs://"]);

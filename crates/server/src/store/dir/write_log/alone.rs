@@ -122,7 +122,8 @@ impl Peek {
         // A pipe that somebody has put here is not waited for.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = file.map_err(told)?;
-        if !file.metadata().map_err(told)?.is_file() {
+        let found = file.metadata().map_err(told)?;
+        if !found.is_file() {
             return Err(wrong("it is no file".to_owned()));
         }
         let mut block = vec![0; BLOCK];
@@ -133,6 +134,10 @@ impl Peek {
         let identity = Identity::decode(&block).map_err(|error| wrong(error.to_string()))?;
         if identity.purpose != Purpose::Proxy {
             return Err(wrong(OF_A_SERVER.to_owned()));
+        }
+        let (len, bytes) = (found.len(), identity.bytes);
+        if len < bytes {
+            return Err(wrong(format!("it is of {len} bytes and was made with {bytes}: cut off")));
         }
         let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
         Ok(Self { file, identity, is_in_use: lock.is_err() })
