@@ -8,6 +8,15 @@ use std::process::{Command, Stdio};
 const BESIDE: &str = "../shared/kernelvm";
 /// What the workload needs beyond the packages that the scripts install.
 const PACKAGES: &str = "gcc,git,cachefilesd,sqlite3";
+/// What the guest's kernel lacks on new processors.
+const XSTATE: &str = include_str!("scripts/xstate.c");
+/// Puts it before the kernel, in the folder that is the argument.
+const WITH_XSTATE: &str = r#"set -e
+cd "$1"
+cc -O2 -shared -fPIC -o xstate.so xstate.c -ldl
+mv linux.uml linux.uml.bare
+printf '#!/bin/sh\nLD_PRELOAD="%s/xstate.so" exec "%s/linux.uml.bare" "$@"\n' "$PWD" "$PWD" >linux.uml
+chmod 755 linux.uml"#;
 
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -61,12 +70,23 @@ impl Image {
             .status()
             .map_err(error)?;
         if built.success() {
-            return Ok(());
+            return self.add_xstate();
         }
         let log = fs::read_to_string(&log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(10)..].join("\n  ");
         Err(format!("the image does not build: {built}\n  {last}"))
+    }
+
+    fn add_xstate(&self) -> Result<(), String> {
+        let folder = self.folder();
+        let error = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::write(folder.join("xstate.c"), XSTATE).map_err(error)?;
+        let shell = Command::new("sh").args(["-c", WITH_XSTATE, "sh"]).arg(&folder).status();
+        match shell.map_err(error)?.success() {
+            true => Ok(()),
+            false => Err(format!("{}: xstate.c does not compile", folder.display())),
+        }
     }
 
     /// The kernel and the root disk.
@@ -88,7 +108,7 @@ impl Image {
 
 /// Everything that decides what is built, as one text.
 fn recipe(source: &Path) -> std::io::Result<String> {
-    let mut recipe = format!("packages {PACKAGES}\n");
+    let mut recipe = format!("packages {PACKAGES}\n{XSTATE}{WITH_XSTATE}\n");
     let files = ["build-guest.sh", "run-guest.sh", "guest/guest-init", "guest/lib.sh"];
     for file in files {
         recipe += &fs::read_to_string(source.join(file))?;
