@@ -228,7 +228,7 @@ impl Served {
         }
         let last = sample(&evidence.last)?;
         let before = evidence.first.as_ref().and_then(sample).zip(evidence.between_s());
-        let rates = server::rates(last, before, evidence.last.uptime_s);
+        let rates = server::rates(last, before, evidence.last.clock.up_s);
         let has_run = rates.calls.is_some_and(|calls| calls > 0)
             || rates.threads.is_some_and(|threads| threads > 0);
         let getattrs = |sample: &Sample| sample.server.as_ref()?.delegation_getattrs;
@@ -293,7 +293,7 @@ impl Hosted {
 
     fn since_the_boot(last: &Sample) -> Self {
         Self {
-            seconds: last.uptime_s,
+            seconds: last.clock.up_s,
             is_lifetime: true,
             protocols: last.protocols.clone(),
             devices: last.devices.clone(),

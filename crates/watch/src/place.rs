@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use counters::host::clock::Clock;
 use counters::problem::Wrong;
 use counters::{Problem, client, mountstats, pools, server};
 use thiserror::Error;
@@ -55,6 +56,7 @@ const CLIENT: Names = &["net/rpc/nfs", "proc/net/rpc/nfs", "nfs"];
 const SERVER: Names = &["net/rpc/nfsd", "proc/net/rpc/nfsd", "nfsd"];
 const POOLS: Names = &["fs/nfsd/pool_stats", "proc/fs/nfsd/pool_stats", "pool_stats"];
 const UPTIME: Names = &["uptime", "proc/uptime"];
+const STAT: Names = &["stat", "proc/stat"];
 
 impl Place {
     /// Reads what is there, and lists what was passed over. What is not there at all is no problem
@@ -83,13 +85,14 @@ impl Place {
 }
 
 fn read_folder(folder: &Path, ignored: &mut Vec<Ignored>) -> Sample {
-    let up_s = find(folder, UPTIME, ignored, |text| Ok(uptime(text)));
+    let mut text = |names| find(folder, names, ignored, |text| Ok(text.to_vec()));
+    let (uptime, stat) = (text(UPTIME), text(STAT));
     Sample {
         mounts: find(folder, MOUNTSTATS, ignored, mountstats::read),
         client: find(folder, CLIENT, ignored, client::read),
         server: find(folder, SERVER, ignored, server::read),
         pools: find(folder, POOLS, ignored, pools::read).unwrap_or_default(),
-        up_s: up_s.flatten(),
+        clock: Clock::read(uptime.as_deref(), stat.as_deref()),
     }
 }
 
@@ -163,13 +166,6 @@ fn is_absent(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Seconds since the machine started: the first number (proc_uptime(5)).
-fn uptime(text: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,7 +187,7 @@ mod tests {
         for top in [tree.path().to_owned(), tree.path().join("proc")] {
             let (sample, ignored) = saved(&top);
             assert_eq!(sample.server.unwrap().rpc.unwrap().calls, 6);
-            assert_eq!((sample.up_s, sample.mounts), (Some(12.5), None));
+            assert_eq!((sample.clock.up_s, sample.mounts), (Some(12.5), None));
             assert!(ignored.is_empty());
         }
     }

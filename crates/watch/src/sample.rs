@@ -1,6 +1,7 @@
 //! What was read at one time, and the rates between two such times.
 
 use counters::client::Client;
+use counters::host::clock::Clock;
 use counters::mountstats::Mount;
 use counters::pools::Pool;
 use counters::rates::client::ClientRates;
@@ -17,8 +18,7 @@ pub struct Sample {
     pub client: Option<Client>,
     pub server: Option<Server>,
     pub pools: Vec<Pool>,
-    /// Seconds since the machine started.
-    pub up_s: Option<f64>,
+    pub clock: Clock,
 }
 
 /// What came between two samples, or since the beginning.
@@ -57,14 +57,14 @@ impl Sample {
         };
         let of_client = |now| {
             let older = before.and_then(|(before, ago)| Some((before.client.as_ref()?, ago)));
-            client::rates(now, older, self.up_s)
+            client::rates(now, older, self.clock.up_s)
         };
         let of_server = |now| {
             let sample = |server, pools| server::Sample { server, pools };
             let older = before.and_then(|(before, ago)| {
                 Some((sample(before.server.as_ref()?, before.pools.as_slice()), ago))
             });
-            server::rates(sample(now, &self.pools), older, self.up_s)
+            server::rates(sample(now, &self.pools), older, self.clock.up_s)
         };
         Rates {
             mounts: self.mounts.as_ref().map(of_mounts),
@@ -74,11 +74,15 @@ impl Sample {
     }
 
     /// How long after `before` this one was taken, as the counters themselves tell it: by the time
-    /// the machine is up, else by the ages of mounts, which are whole seconds.
+    /// the machine is up, else by the ages of mounts, which are whole seconds. None where the
+    /// machine was started in between: nothing counts on from there.
     pub fn seconds_after(&self, before: &Self) -> Option<f64> {
         let is_later = |seconds: &f64| *seconds > 0.0;
-        let up = self.up_s.zip(before.up_s).map(|(now, before)| now - before);
-        up.filter(is_later).or_else(|| self.aged_s(before).filter(is_later))
+        if self.clock.is_after_a_start(&before.clock) {
+            return None;
+        }
+        let up = self.clock.up_s.zip(before.clock.up_s).map(|(now, before)| now - before);
+        up.or_else(|| self.aged_s(before)).filter(is_later)
     }
 
     /// The median, since a mount that was made anew is no clock.
@@ -106,7 +110,8 @@ mod tests {
 
     fn sample(ages: &[u64], up_s: Option<f64>) -> Sample {
         let mounts = ages.iter().zip(["/a", "/b", "/c"]).map(|(age, point)| mount(point, *age));
-        Sample { mounts: Some(mounts.collect()), up_s, ..Sample::default() }
+        let clock = Clock { up_s, booted_s: None };
+        Sample { mounts: Some(mounts.collect()), clock, ..Sample::default() }
     }
 
     #[test]
@@ -116,7 +121,8 @@ mod tests {
         assert_eq!(first.seconds_after(&second), None, "in the wrong order");
         let first = sample(&[5], Some(50.0));
         assert_eq!(sample(&[15], Some(60.5)).seconds_after(&first), Some(10.5));
-        assert_eq!(sample(&[15], Some(1.0)).seconds_after(&first), Some(10.0));
+        let restarted = sample(&[15], Some(20.0));
+        assert_eq!(restarted.seconds_after(&first), None, "mounted after the machine's start");
         assert_eq!(Sample::default().seconds_after(&first), None);
     }
 

@@ -193,11 +193,21 @@ fn kernel_tables(rates: &Rates) -> Vec<Table> {
 
 fn apart(before: &Sample, now: &Sample, path: &Path) -> Result<f64, Failure> {
     now.seconds_after(before).ok_or_else(|| {
-        let why = "nothing in it tells how long after the other it was copied, or it is older";
-        let what = format!("{}: {why}", path.display());
-        Failure::environment(what, "the older first; copy /proc/uptime, too, or mountstats")
+        let (why, advice) = match now.clock.is_after_a_start(&before.clock) {
+            true if now.clock.is_of_one_run(&before.clock).is_some() => {
+                ("the machine was started after the other was copied", ALONE)
+            }
+            true => ("the machine was started after the other was copied, or it is older", ALONE),
+            false => (
+                "nothing in it tells how long after the other it was copied, or it is older",
+                "the older first; copy /proc/uptime, too, or mountstats",
+            ),
+        };
+        Failure::environment(format!("{}: {why}", path.display()), advice)
     })
 }
+
+const ALONE: &str = "--from for the newer alone: what came since the start; or the older first";
 
 fn nothing(args: &Stat) -> Failure {
     let (what, advice) = match args.mount.is_empty() {

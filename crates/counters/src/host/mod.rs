@@ -2,6 +2,7 @@
 //!
 //! - [`named`]: a name and a number on each line (`meminfo`, `vmstat`, `snmp6`).
 //! - [`protocols`]: a line of names and one of numbers (`snmp`, `netstat`).
+//! - [`clock`]: uptime and start of the machine.
 //! - [`device`]: network devices (`/proc/net/dev`).
 //! - [`softnet`]: what each processor has done with packets.
 //! - [`processor`]: where the processors' time went (`/proc/stat`).
@@ -11,6 +12,7 @@
 //! - [`interfaces`], [`iostat`], [`space`], [`spray`], [`tasks`]: what `netstat -i`, `iostat -x`,
 //!   `df`, `spray` and `ps` print.
 
+pub mod clock;
 pub mod device;
 pub mod disk;
 pub mod interfaces;

@@ -1,14 +1,15 @@
 //! What is known of a host: its counters at one time or two, and its settings.
 //!
 //! - `sample`: counters at one time.
+//! - `order`: which of several came first.
 //! - `all_mounts`: what is known of them together only, as a mount.
 //! - `pasted`: what is known of outputs that somebody has kept, by what is in them.
 
 mod all_mounts;
+mod order;
 mod pasted;
 mod sample;
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use counters::Problem;
@@ -38,13 +39,17 @@ impl Evidence {
     pub fn of(mut files: Files) -> Self {
         let mut evidence = Self { notes: std::mem::take(&mut files.notes), ..Self::default() };
         let mut samples = evidence.samples(&files);
-        if let Some((last, root)) = samples.pop() {
-            evidence.last = last;
-            evidence.set(&files, &root);
+        if let Some(last) = samples.pop() {
+            evidence.set(&files, &last.1);
+            let is_one_run = |one: &order::Read| order::is_one_run(one, &last);
+            let (one_run, earlier): (Vec<_>, Vec<_>) = samples.into_iter().partition(is_one_run);
+            earlier.iter().for_each(|one| evidence.note(&one.1, order::why_alone(one, &last)));
+            samples = one_run;
             for (_, root) in samples.drain(1.min(samples.len())..) {
                 evidence.note(&root, "is a sample between two others");
             }
             evidence.first = samples.pop().map(|(sample, _)| sample);
+            evidence.last = last.0;
         }
         evidence.pasted(&files);
         evidence.first.iter_mut().for_each(Sample::count_together);
@@ -53,19 +58,18 @@ impl Evidence {
     }
 
     /// One of each root, in the order of time.
-    fn samples(&mut self, files: &Files) -> Vec<(Sample, String)> {
+    fn samples(&mut self, files: &Files) -> Vec<order::Read> {
         let sample =
             |root: String| (sample::Reader { files, root: &root, evidence: self }.sample(), root);
-        let mut samples: Vec<(Sample, String)> = roots(files).into_iter().map(sample).collect();
-        let by_time = |a: &Sample, b: &Sample| a.uptime_s.partial_cmp(&b.uptime_s);
-        samples.sort_by(|a, b| by_time(&a.0, &b.0).unwrap_or(Ordering::Equal));
+        let mut samples: Vec<order::Read> = roots(files).into_iter().map(sample).collect();
+        order::sort(&mut samples);
         samples
     }
 
     /// Seconds between the samples.
     pub fn between_s(&self) -> Option<f64> {
         let first = self.first.as_ref()?;
-        let by_uptime = || Some(self.last.uptime_s? - first.uptime_s?);
+        let by_uptime = || Some(self.last.clock.up_s? - first.clock.up_s?);
         let age = |sample: &Sample| sample.mounts.iter().filter_map(|mount| mount.age_s).max();
         let by_age = || Some(age(&self.last)?.checked_sub(age(first)?)? as f64);
         by_uptime().or_else(by_age).filter(|seconds| *seconds > 0.0)
@@ -151,7 +155,7 @@ mod tests {
         files.put("again/proc/uptime", "90.5 7\n");
         let evidence = Evidence::of(files);
         assert_eq!(evidence.between_s(), Some(10.0));
-        assert_eq!(evidence.last.uptime_s, Some(100.5));
+        assert_eq!(evidence.last.clock.up_s, Some(100.5));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Counters of a host at one time, from the files of one root.
 
 use counters::client::Client;
+use counters::host::clock::Clock;
 use counters::host::device::{self, Device};
 use counters::host::disk::{self, Disk};
 use counters::host::iostat::DiskUse;
@@ -26,8 +27,7 @@ use crate::collect::{CONNECTIONS, Files, SERVERS, SPACES, WAITS, program};
 /// See the module's head. What the host does not have, or nobody has kept, is none or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Since the boot: the clock of samples.
-    pub uptime_s: Option<f64>,
+    pub clock: Clock,
     /// Whether there was a list of mounts, be it empty.
     pub has_mounts: bool,
     pub mounts: Vec<Mount>,
@@ -103,7 +103,7 @@ impl Reader<'_> {
             protocols.get_or_insert_default().join(more);
         }
         Sample {
-            uptime_s: self.uptime(),
+            clock: self.clock(),
             has_mounts: mounts.is_some(),
             mounts: mounts.unwrap_or_default(),
             client: self.read("proc/net/rpc/nfs", client::read),
@@ -149,9 +149,8 @@ impl Reader<'_> {
         Some(program(&text).unwrap_or("a program").to_owned())
     }
 
-    fn uptime(&mut self) -> Option<f64> {
-        let text = self.files.text(&format!("{}proc/uptime", self.root))?;
-        let first = std::str::from_utf8(text).ok()?.split_whitespace().next()?;
-        first.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+    fn clock(&self) -> Clock {
+        let text = |path: &str| self.files.text(&format!("{}{path}", self.root));
+        Clock::read(text("proc/uptime"), text("proc/stat"))
     }
 }
