@@ -15,8 +15,7 @@ const LOCAL: [&str; 8] = ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "
 pub fn exported(exports: &str, mountinfo: &str) -> Vec<Exported> {
     let mounts: Vec<(&str, &str, &str)> = mountinfo.lines().filter_map(parts).collect();
     let mut found = Vec::new();
-    let lines = exports.lines().map(str::trim).filter(|line| line.starts_with('/'));
-    for path in lines.filter_map(|line| line.split_whitespace().next()) {
+    for path in super::exports(exports).iter().map(|export| export.path.as_str()) {
         // Of those that it lies on, one on another counts.
         let above = mounts.iter().filter(|(point, ..)| is_below(path, point));
         let Some((point, kind, device)) = above.max_by_key(|(point, ..)| point.len()) else {

@@ -5,6 +5,7 @@
 
 mod archive;
 mod exported;
+mod exports;
 mod mask;
 mod saved;
 mod servers;
@@ -19,6 +20,7 @@ use counters::socket::Connection;
 
 pub use archive::pack;
 pub use exported::{Exported, exported};
+pub use exports::{Client, Export, exports};
 pub use mask::masked;
 pub use saved::{ENTRIES_MAX, saved};
 pub use servers::{SERVERS, program, servers};
@@ -237,12 +239,16 @@ fn is_of_device(name: &str) -> bool {
 
 /// Whether a path ends with one that is known, wherever its root lies.
 pub fn is_known(path: &str) -> bool {
+    in_root(path).is_some()
+}
+
+/// The root of a known path, and the path below it.
+fn in_root(path: &str) -> Option<(&str, &str)> {
     let tails = path.char_indices().filter(|(_, one)| *one == '/').map(|(at, _)| at + 1);
     let outputs = [CONNECTIONS, SERVERS, SPACES, WAITS];
-    [0].into_iter()
-        .chain(tails)
-        .map(|at| &path[at..])
-        .any(|tail| COUNTERS.contains(&tail) || outputs.contains(&tail) || is_setting(tail))
+    let is_one =
+        |tail: &str| COUNTERS.contains(&tail) || outputs.contains(&tail) || is_setting(tail);
+    [0].into_iter().chain(tails).map(|at| path.split_at(at)).find(|(_, tail)| is_one(tail))
 }
 
 /// What may be taken of files that nobody knows by their names: outputs that somebody has kept are

@@ -19,10 +19,16 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let files = if is_masked { &masked(files) } else { files };
     if files.is_empty() {
-        return Err(Failure::environment(
-            "this host has no counters to collect",
-            "a host with /proc mounted",
-        ));
+        return Err(match files.notes.iter().find(|_| is_masked) {
+            Some(note) => Failure::environment(
+                format!("{} {}", note.path, note.why),
+                "files of /proc and /etc by their paths, or no --mask-addresses",
+            ),
+            None => Failure::environment(
+                "this host has no counters to collect",
+                "a host with /proc mounted",
+            ),
+        });
     }
     if verbosity > Verbosity::Quiet && path != Path::new("-") {
         output::print(&listed(files, path, is_masked))?;
@@ -42,6 +48,9 @@ fn listed(files: &Files, path: &Path, is_masked: bool) -> String {
     let mut out = format!("{} will have in it:\n", path.display());
     for (path, text) in files.all() {
         out.push_str(&format!("  {:>8} bytes  {path}\n", text.len()));
+    }
+    for note in &files.notes {
+        out.push_str(&format!("  not in it: {}: {}\n", note.path, note.why));
     }
     out.push_str(match is_masked {
         true => "Addresses and host names are masked; paths of mounts and exports are not.\n",
