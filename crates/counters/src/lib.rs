@@ -65,6 +65,11 @@ pub fn grown(now: u64, before: u64) -> Option<u64> {
     (narrow <= u32::MAX / 2).then_some(u64::from(narrow))
 }
 
+/// What counters come to together; no more than one can hold.
+pub fn sum(counters: impl IntoIterator<Item = u64>) -> u64 {
+    counters.into_iter().fold(0, u64::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

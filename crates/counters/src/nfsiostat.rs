@@ -4,6 +4,8 @@
 //! reads counters need not know of a second form. Numbers of calls are then those of that hour,
 //! and no measurement.
 
+use std::collections::BTreeSet;
+
 use super::fields::{Line, Word};
 use super::mountstats::{MOUNTS_MAX, Mount, Operation};
 use super::problem::{Problem, Wrong};
@@ -18,6 +20,14 @@ const VALUE_MAX: f64 = 1e12;
 /// Whether a text looks like it.
 pub fn is_likely(text: &str) -> bool {
     text.contains("rpc bklog") && text.lines().any(|line| mounted(line).is_some())
+}
+
+/// Whether a mount is reported more than once: only the first report is since it was made, and of
+/// each mount the last is read.
+pub fn is_interval(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let mut known = BTreeSet::new();
+    text.lines().filter_map(mounted).any(|mount| !known.insert(mount))
 }
 
 /// `server:/export mounted on /mnt:`

@@ -10,9 +10,28 @@ pub struct Floor {
     pub now_ms: Option<f64>,
 }
 
-/// By what TCP has measured on the mount's connections: its smallest round trip. None where nobody
-/// has asked for that.
+/// By what TCP has measured on the mount's connections: its smallest round trip. None where that is
+/// not known, and where calls refute it.
 pub fn of(mount: &Mounted<'_>) -> Option<Floor> {
+    measured(mount).filter(|_| refuted(mount).is_none())
+}
+
+/// A floor that is above what calls take, and what they take: it is of other connections, or of
+/// another time.
+pub fn refuted(mount: &Mounted<'_>) -> Option<(Floor, f64)> {
+    let floor = measured(mount)?;
+    let means = mount.rates.operations.iter().filter_map(|one| {
+        let means = mount.group(&[&one.name]).means().filter(|_| one.calls >= CALLS_MIN)?;
+        // The kernel's sums are of whole milliseconds.
+        Some(means.rtt_ms + 1.0 / one.calls as f64)
+    });
+    means.reduce(f64::min).filter(|least| *least < floor.ms).map(|least| (floor, least))
+}
+
+/// Calls of an operation, from which on their mean is one.
+const CALLS_MIN: u64 = 20;
+
+fn measured(mount: &Mounted<'_>) -> Option<Floor> {
     let least = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min);
     let connections = &mount.connections;
     let now_ms = least(&mut connections.iter().filter_map(|one| one.rtt_ms));
@@ -22,7 +41,6 @@ pub fn of(mount: &Mounted<'_>) -> Option<Floor> {
 
 /// The mean time of the calls that do least, which is at least the floor and their service.
 pub fn cheapest_call_ms(mount: &Mounted<'_>) -> Option<f64> {
-    const CALLS_MIN: u64 = 20;
     let cheap = ["GETATTR", "ACCESS", "LOOKUP", "NULL", "FSSTAT", "SEQUENCE", "RENEW"];
     let means = cheap.iter().filter_map(|name| {
         let group = mount.group(&[name]);
@@ -53,5 +71,20 @@ mod tests {
         let mounted = &Mounted::all(&evidence)[0];
         assert_eq!(of(mounted), Some(Floor { ms: 0.2, now_ms: Some(0.5) }));
         assert_eq!(cheapest_call_ms(mounted), Some(0.5));
+    }
+
+    #[test]
+    fn calls_that_take_less_refute_it() {
+        let floor = |minrtt: &str| {
+            let ss = format!("ESTAB 0 0 10.0.0.2:7 10.0.0.1:2049\n\t rtt:9/1 minrtt:{minrtt}\n");
+            let calls = ["LOOKUP: 1000 1000 0 0 0 0 900 950 0", "WRITE: 10 10 0 0 0 0 0 0 0"];
+            let stats = testing::mount("rw,addr=10.0.0.1", &calls);
+            let files = [("proc/self/mountstats", &*stats), ("ss.txt", &*ss)];
+            let evidence = testing::files(&files);
+            let mount = &Mounted::all(&evidence)[0];
+            (of(mount).map(|floor| floor.ms), refuted(mount).is_some())
+        };
+        assert_eq!(floor("2.5"), (None, true));
+        assert_eq!(floor("0.9"), (Some(0.9), false));
     }
 }

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use crate::finding::Finding;
+use crate::reason::INTERVAL;
 use crate::rules::About;
 use crate::{Layer, Report, Severity};
 
@@ -81,6 +82,7 @@ pub fn certainty(report: &Report) -> String {
 
 fn since(report: &Report) -> &'static str {
     match report.about {
+        About::Mount if report.fact("numbers") == Some(INTERVAL) => "; an interval of nfsiostat",
         About::Mount => "; an average since the mount",
         About::Server if report.name != "server" => "; since it was started",
         About::Server | About::Host | About::Capture | About::Record => "; since the boot",

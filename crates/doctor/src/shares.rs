@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The network is the round trip of TCP for each call, and no more than the whole of its time; the
-//! storage what calls that must be stable take beyond the cheapest call. Both are differences of
-//! means, and given only where their parts are known.
+//! storage what calls that must be stable take beyond the cheapest call, or beyond the round trip
+//! where no call is known that does little. Both are differences of means, and given only where
+//! their parts are known.
 
 use super::finding::Layer;
 use super::floor;
@@ -18,8 +19,7 @@ use super::subject::Mounted;
 /// See the module's head. The shares of calls add up to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares {
-    /// Of the time that calls spent; where the network is not known, `None` stands for it and the
-    /// server together.
+    /// Of the time that calls spent; of parts that cannot be told from each other their sum.
     pub of_calls: Vec<(Where, f64)>,
     /// Mean time of a call, of which these are shares.
     pub call_ms: f64,
@@ -33,6 +33,8 @@ pub enum Where {
     Layer(Layer),
     /// They cannot be distinguished.
     NetworkOrServer,
+    ServerOrStorage,
+    NetworkServerOrStorage,
 }
 
 impl Where {
@@ -40,6 +42,8 @@ impl Where {
         match self {
             Self::Layer(layer) => layer.name(),
             Self::NetworkOrServer => "network or server",
+            Self::ServerOrStorage => "server or storage",
+            Self::NetworkServerOrStorage => "network, server or storage",
         }
     }
 }
@@ -59,26 +63,45 @@ pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
     let calls = total.rtt_ms / means.rtt_ms.max(f64::MIN_POSITIVE);
     let floor = floor::of(mount).map(|floor| floor.ms);
     let network = floor.map(|floor| (floor * calls).min(total.rtt_ms));
-    let storage = floor::cheapest_call_ms(mount).map_or(0.0, |cheap| {
-        let stable = mount.group(&STABLE);
-        (stable.rtt_ms - cheap * stable.calls as f64).max(0.0)
-    });
     let rest = total.rtt_ms - network.unwrap_or(0.0);
-    let storage = storage.min(rest);
-    let client = (all - total.rtt_ms).max(0.0);
-    let layer = |layer, ms: f64| (Where::Layer(layer), ms / all);
-    let way = match network {
-        Some(network) => {
-            vec![layer(Layer::Network, network), layer(Layer::Server, rest - storage)]
-        }
-        None => vec![(Where::NetworkOrServer, (rest - storage) / all)],
-    };
-    let (client, storage) = ([layer(Layer::Client, client)], [layer(Layer::Storage, storage)]);
-    let of_calls = client.into_iter().chain(way).chain(storage).collect();
+    let storage = storage_ms(mount, floor).map(|storage| storage.min(rest));
+    let client = (Where::Layer(Layer::Client), (all - total.rtt_ms).max(0.0));
+    let of_calls = [client].into_iter().chain(beyond(network, storage, rest));
+    let of_calls = of_calls.map(|(place, ms)| (place, ms / all)).collect();
     let in_system = mount.rates.total.in_system_mean.filter(|_| !mount.is_lifetime());
     let application = in_system.map(|busy| (1.0 - busy).max(0.0));
     let call_ms = means.execute_ms.max(means.rtt_ms);
     Some(Shares { of_calls, call_ms, application })
+}
+
+/// What calls that must be stable take beyond one that does next to nothing; none where neither
+/// such a call nor the round trip is known.
+fn storage_ms(mount: &Mounted<'_>, floor: Option<f64>) -> Option<f64> {
+    let stable = mount.group(&STABLE);
+    if stable.calls == 0 {
+        return Some(0.0);
+    }
+    let cheap = floor::cheapest_call_ms(mount).or(floor)?;
+    Some((stable.rtt_ms - cheap * stable.calls as f64).max(0.0))
+}
+
+/// The time beyond the client: `rest` is what is not known to be the network.
+fn beyond(network: Option<f64>, storage: Option<f64>, rest: f64) -> Vec<(Where, f64)> {
+    let of = Where::Layer;
+    match (network, storage) {
+        (Some(network), Some(storage)) => vec![
+            (of(Layer::Network), network),
+            (of(Layer::Server), rest - storage),
+            (of(Layer::Storage), storage),
+        ],
+        (Some(network), None) => {
+            vec![(of(Layer::Network), network), (Where::ServerOrStorage, rest)]
+        }
+        (None, Some(storage)) => {
+            vec![(Where::NetworkOrServer, rest - storage), (of(Layer::Storage), storage)]
+        }
+        (None, None) => vec![(Where::NetworkServerOrStorage, rest)],
+    }
 }
 
 #[cfg(test)]
@@ -106,6 +129,22 @@ mod tests {
         assert!((share(&shares, Where::Layer(Layer::Network)) - 110.0 / 2040.0).abs() < 1e-9);
         assert!((share(&shares, Where::Layer(Layer::Storage)) - 1400.0 / 2040.0).abs() < 1e-9);
         assert_eq!(shares.application, None, "one sample says nothing of that");
+    }
+
+    #[test]
+    fn storage_is_what_is_beyond_the_round_trip_where_no_call_is_cheap() {
+        let ss = "ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:0.2/1 minrtt:0.2\n";
+        let calls = ["WRITE: 1000 1000 0 0 0 0 1000 1000 0", "COMMIT: 100 100 0 0 0 0 9000 9000 0"];
+        let stats = mount("rw,addr=10.0.0.1", &calls);
+        let with = files(&[("proc/self/mountstats", &*stats), ("ss.txt", ss)]);
+        let shares = of(&Mounted::all(&with)[0]).unwrap();
+        let storage = share(&shares, Where::Layer(Layer::Storage));
+        assert!((storage - 8_980.0 / 10_000.0).abs() < 1e-9, "{shares:?}");
+        let shares = of(&Mounted::all(&one(&stats))[0]).unwrap();
+        assert_eq!(share(&shares, Where::NetworkServerOrStorage), 1.0, "{shares:?}");
+        let reads = mount("rw,addr=10.0.0.1", &calls[..1]);
+        let shares = of(&Mounted::all(&one(&reads))[0]).unwrap();
+        assert_eq!(share(&shares, Where::Layer(Layer::Storage)), 0.0, "nothing was made stable");
     }
 
     #[test]

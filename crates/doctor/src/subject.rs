@@ -13,6 +13,7 @@ use counters::rates::mounts::{self, MountRates, OperationRates};
 use counters::rates::server::{self, ServerRates};
 use counters::rates::{Since, Span};
 use counters::socket::Connection;
+use counters::sum;
 
 use super::evidence::{Evidence, Sample};
 
@@ -154,14 +155,15 @@ impl Means {
 
 impl Group {
     fn add(&mut self, one: &OperationRates) {
-        self.calls += one.calls;
-        self.retransmissions += one.retransmissions;
-        self.major_timeouts += one.major_timeouts;
-        self.sent_bytes = self.sent_bytes.saturating_add(one.sent_bytes);
-        self.received_bytes = self.received_bytes.saturating_add(one.received_bytes);
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        add(&mut self.calls, one.calls);
+        add(&mut self.retransmissions, one.retransmissions);
+        add(&mut self.major_timeouts, one.major_timeouts);
+        add(&mut self.sent_bytes, one.sent_bytes);
+        add(&mut self.received_bytes, one.received_bytes);
         let Some(Means { queue_ms, rtt_ms, execute_ms }) = Means::of(one) else { return };
         let calls = one.calls as f64;
-        self.timed += one.calls;
+        add(&mut self.timed, one.calls);
         self.queue_ms += queue_ms * calls;
         self.rtt_ms += rtt_ms * calls;
         self.execute_ms += execute_ms.max(rtt_ms) * calls;
@@ -245,8 +247,8 @@ impl Served {
     /// Calls of a procedure of any version, or of an operation of version 4.
     pub fn calls(&self, name: &str) -> u64 {
         let procedures = self.rates.procedures.iter();
-        let of_procedures: u64 =
-            procedures.filter(|one| one.name.eq_ignore_ascii_case(name)).map(|one| one.calls).sum();
+        let of_procedures =
+            sum(procedures.filter(|one| one.name.eq_ignore_ascii_case(name)).map(|one| one.calls));
         let number = V4.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let of_v4 = number.and_then(|(_, at)| self.rates.v4_operations.get(*at));
         of_procedures.saturating_add(of_v4.copied().unwrap_or(0))
@@ -256,8 +258,7 @@ impl Served {
     pub fn all_calls(&self) -> u64 {
         let compound = |name: &str| name.eq_ignore_ascii_case("compound");
         let procedures = self.rates.procedures.iter().filter(|one| !compound(one.name));
-        let of_procedures: u64 = procedures.map(|one| one.calls).sum();
-        self.rates.v4_operations.iter().fold(of_procedures, |sum, one| sum.saturating_add(*one))
+        sum(procedures.map(|one| one.calls).chain(self.rates.v4_operations.iter().copied()))
     }
 }
 
@@ -385,5 +386,59 @@ mod tests {
         evidence.last.connections =
             vec![to("10.0.0.1:2049"), to("10.0.0.1:22"), to("10.0.0.2:2049")];
         assert_eq!(Mounted::all(&evidence)[0].connections.len(), 1);
+    }
+
+    #[test]
+    fn counters_at_their_end_are_judged() {
+        let max = u64::MAX;
+        let all = |count: usize| format!(" {max}").repeat(count);
+        let operations = ["READ", "WRITE", "GETATTR", "COMMIT"];
+        let stats = operations.map(|name| format!("{name}:{}", all(9)));
+        let stats = testing::mount("rw,addr=10.0.0.1", &stats.each_ref().map(String::as_str));
+        let stats = stats.replace("3 400 400 0 450 17 16 30 40", &format!("3{}", all(8)));
+        let stats = format!("{stats}\txprt:\ttcp 1 2 3 4 5{}\n", all(8));
+        let nfsd = format!(
+            "rc{}\nio{}\nth 8{}\nnet{}\nrpc{}\nproc3 22{}\nproc4 2{}\nproc4ops 40{}\n",
+            all(3),
+            all(2),
+            all(1),
+            all(4),
+            all(5),
+            all(22),
+            all(2),
+            all(40)
+        );
+        let texts = [
+            ("proc/self/mountstats", stats),
+            ("proc/net/rpc/nfsd", nfsd),
+            ("proc/net/rpc/nfs", format!("net{}\nrpc{}\nproc3 22{}\n", all(4), all(3), all(22))),
+            (
+                "proc/fs/nfsd/pool_stats",
+                format!("# pool packets-arrived\n0{}\n1{}\n", all(5), all(5)),
+            ),
+            (
+                "proc/net/dev",
+                format!("Inter-| x\n face | y\n eth0:{}\n eth1:{}\n", all(16), all(16)),
+            ),
+            ("proc/stat", format!("cpu{}\ncpu0{}\nbtime{}\n", all(10), all(10), all(1))),
+            ("proc/diskstats", format!("8 0 sda{}\n8 1 sdb{}\n", all(17), all(17))),
+            ("proc/uptime", "1000 1\n".to_owned()),
+            (
+                "ss.txt",
+                format!("ESTAB 0 0 h:1 10.0.0.1:2049\n\t retrans:0/{max} segs_out:{max}\n")
+                    .repeat(2),
+            ),
+        ];
+        for folders in [&[""][..], &["1/", "2/"]] {
+            let mut files = crate::collect::Files::default();
+            for (folder, (path, text)) in
+                folders.iter().flat_map(|folder| texts.iter().map(move |one| (folder, one)))
+            {
+                files.put(format!("{folder}{path}"), text.as_str());
+            }
+            let reports = crate::diagnose(&Evidence::of(files), &crate::Limits::default());
+            assert!(reports.len() > 1, "{reports:?}");
+            assert!(!crate::screen::text(&reports, false).is_empty());
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use counters::rates::mounts::{BytesRates, CacheRates, Change, MountRates, OperationRates};
-use counters::rates::mounts::{MountsRates, TransportRates};
+use counters::rates::mounts::{MountsRates, TransportRates, mean_at_a_send};
 use counters::rates::server::ServerRates;
 use counters::rates::{Since, Span};
 use wire::nfs4::Operation;
@@ -213,12 +213,6 @@ fn transports(all: &[TransportRates]) -> Option<String> {
     let sum = |of: fn(&TransportRates) -> Option<u64>| -> Option<u64> {
         all.iter().map(of).try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
     };
-    // Means at a send, over the sends of all connections.
-    let mean = |of: fn(&TransportRates) -> Option<f64>| {
-        let sends = sum(|one| one.sends).filter(|sends| *sends > 0)?;
-        let each = all.iter().filter_map(|one| Some(of(one)? * one.sends? as f64));
-        Some(each.sum::<f64>() / sends as f64)
-    };
     let most = all.iter().filter_map(|one| one.slots_max).max();
     let sends_per_s = all.iter().filter_map(|one| one.sends_per_s).sum::<f64>();
     Some(format!(
@@ -228,8 +222,8 @@ fn transports(all: &[TransportRates]) -> Option<String> {
         first.kind,
         if all.len() == 1 { "" } else { "s" },
         show(Some(sends_per_s), Number),
-        show(mean(|one| one.outstanding_mean), Number),
-        show(mean(|one| one.backlog_mean), Number),
+        show(mean_at_a_send(all, |one| one.outstanding_mean), Number),
+        show(mean_at_a_send(all, |one| one.backlog_mean), Number),
         count(most),
         count(sum(|one| one.reconnects)),
         count(sum(|one| one.bad_xids)),
@@ -288,7 +282,7 @@ pub fn server(of: &ServerRates) -> Table {
         row(name, one.calls_per_s, one.calls as f64, calls)
     }));
     let operations = of.v4_operations.iter().enumerate().filter(|(_, calls)| **calls > 0);
-    let all: u64 = of.v4_operations.iter().sum();
+    let all = counters::sum(of.v4_operations.iter().copied());
     table.rows.extend(operations.map(|(number, calls)| {
         row(v4_name(number), of.span.per_s(*calls), *calls as f64, all as f64)
     }));

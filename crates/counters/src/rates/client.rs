@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Less, NetRates, ProcedureRates, Span, net_rates, procedure_rates, share};
+use super::{Less, NetRates, ProcedureRates, Span, began_anew, listed, net_rates, of_net};
+use super::{paired, procedure_rates, share};
 use crate::client::Client;
-use crate::grown;
+use crate::procedures::Procedures;
 
 /// See the module's head. What the kernel does not count is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +27,7 @@ pub struct ClientRates {
 /// What came since `before`, `elapsed_s` ago; all since the machine started, `up_s` ago, where
 /// there is no sample before or the counters began anew.
 pub fn rates(now: &Client, before: Option<(&Client, f64)>, up_s: Option<f64>) -> ClientRates {
-    let before = before.filter(|(before, _)| !began_anew(now, before));
+    let before = before.filter(|(before, _)| !is_anew(now, before));
     let span = match before {
         Some((_, elapsed_s)) => Span::sample(elapsed_s),
         None => Span::beginning(up_s),
@@ -55,8 +56,15 @@ pub fn rates(now: &Client, before: Option<(&Client, f64)>, up_s: Option<f64>) ->
     }
 }
 
-/// The calls fell, which is no wrap.
-fn began_anew(now: &Client, before: &Client) -> bool {
-    let calls = |client: &Client| client.rpc.map(|rpc| rpc.calls);
-    calls(now).zip(calls(before)).is_some_and(|(now, before)| grown(now, before).is_none())
+fn is_anew(now: &Client, before: &Client) -> bool {
+    let calls = |now: &Option<Procedures>, before: &Option<Procedures>| {
+        listed(now.as_ref().map(|of| &of.calls), before.as_ref().map(|of| &of.calls))
+    };
+    let versions = [(&now.v2, &before.v2), (&now.v3, &before.v3), (&now.v4, &before.v4)];
+    let procedures = versions.iter().flat_map(|(now, before)| calls(now, before));
+    let rpc = paired(now.rpc.as_ref(), before.rpc.as_ref(), |rpc| {
+        [rpc.calls, rpc.retransmissions, rpc.authentication_refreshes]
+    });
+    let net = paired(now.net.as_ref(), before.net.as_ref(), of_net);
+    began_anew(&procedures.chain(rpc).chain(net).collect::<Vec<_>>())
 }

@@ -129,6 +129,35 @@ impl<'a, T> Less<'a, T> {
     }
 }
 
+/// Whether counters of one file, each now and before, have begun anew: one fell further than a wrap
+/// goes, or several fell and none rose.
+fn began_anew(counters: &[(u64, u64)]) -> bool {
+    let is_no_wrap = |(now, before): &(u64, u64)| grown(*now, *before).is_none();
+    let count = |is_so: fn(&(u64, u64)) -> bool| counters.iter().filter(|one| is_so(one)).count();
+    let (fell, rose) = (count(|(now, before)| now < before), count(|(now, before)| now > before));
+    counters.iter().any(is_no_wrap) || (fell > 1 && rose == 0)
+}
+
+/// A part of a file now and before, counter by counter.
+fn paired<T, const N: usize>(
+    now: Option<&T>,
+    before: Option<&T>,
+    counters: impl Fn(&T) -> [u64; N],
+) -> Vec<(u64, u64)> {
+    let both = now.zip(before).map(|(now, before)| (counters(now), counters(before)));
+    both.into_iter().flat_map(|(now, before)| now.into_iter().zip(before)).collect()
+}
+
+/// The same of a list.
+fn listed(now: Option<&Vec<u64>>, before: Option<&Vec<u64>>) -> Vec<(u64, u64)> {
+    let both = now.zip(before).into_iter();
+    both.flat_map(|(now, before)| now.iter().copied().zip(before.iter().copied())).collect()
+}
+
+fn of_net(net: &Net) -> [u64; 4] {
+    [net.packets, net.udp, net.tcp, net.tcp_connections]
+}
+
 fn net_rates(net: Less<'_, Net>) -> NetRates {
     NetRates {
         packets: net.of(|net| net.packets),

@@ -227,7 +227,7 @@ fn one(now: &Mount, before: Option<&Mount>, span: Span, change: Option<Change>) 
 struct Growth<'a> {
     name: &'a str,
     calls: u64,
-    transmissions: u64,
+    retransmissions: u64,
     major_timeouts: u64,
     errors: Option<u64>,
     sent_bytes: u64,
@@ -292,7 +292,7 @@ impl<'a> Growth<'a> {
         Self {
             name: &one.0.name,
             calls,
-            transmissions: one.of(|one| one.transmissions),
+            retransmissions: one.of(|one| one.transmissions).saturating_sub(calls),
             major_timeouts: one.of(|one| one.major_timeouts),
             errors: one.maybe(|one| one.errors),
             sent_bytes: one.of(|one| one.sent_bytes),
@@ -306,7 +306,8 @@ impl<'a> Growth<'a> {
     fn add(&mut self, other: &Growth<'_>) {
         let sum = |to: &mut u64, more: u64| *to = to.saturating_add(more);
         sum(&mut self.calls, other.calls);
-        sum(&mut self.transmissions, other.transmissions);
+        // Of each by itself: what was under way before takes nothing from another.
+        sum(&mut self.retransmissions, other.retransmissions);
         sum(&mut self.major_timeouts, other.major_timeouts);
         sum(&mut self.sent_bytes, other.sent_bytes);
         sum(&mut self.received_bytes, other.received_bytes);
@@ -319,7 +320,7 @@ impl<'a> Growth<'a> {
     }
 
     fn rates(&self, span: &Span) -> OperationRates {
-        let retransmissions = self.transmissions.saturating_sub(self.calls);
+        let retransmissions = self.retransmissions;
         OperationRates {
             name: self.name.to_owned(),
             calls: self.calls,
@@ -359,6 +360,17 @@ fn is_same(now: &Transport, before: &Transport) -> bool {
     now.kind == before.kind
         && has_grown(now.sends, before.sends)
         && has_grown(now.connects, before.connects)
+}
+
+/// A mean at a send, over the sends of all connections.
+pub fn mean_at_a_send(
+    all: &[TransportRates],
+    of: fn(&TransportRates) -> Option<f64>,
+) -> Option<f64> {
+    let each = all.iter().filter_map(|one| Some((of(one)?, one.sends? as f64)));
+    let (sum, sends) =
+        each.fold((0.0, 0.0), |(sum, all), (mean, sends)| (sum + mean * sends, all + sends));
+    (sends > 0.0).then(|| sum / sends)
 }
 
 fn transport_rates(one: Less<'_, Transport>, span: &Span) -> TransportRates {

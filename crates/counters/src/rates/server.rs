@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Less, NetRates, ProcedureRates, Span, net_rates, procedure_rates, share};
-use crate::grown;
+use super::{Less, NetRates, ProcedureRates, Span, began_anew, listed, net_rates, of_net};
+use super::{paired, procedure_rates, share};
 use crate::pools::Pool;
+use crate::procedures::Procedures;
 use crate::server::Server;
 
 /// See the module's head. What the kernel does not count is none.
@@ -75,7 +76,7 @@ pub struct Sample<'a> {
 /// What came since `before`, `elapsed_s` ago; all since the machine started, `up_s` ago, where
 /// there is no sample before or the counters began anew.
 pub fn rates(now: Sample<'_>, before: Option<(Sample<'_>, f64)>, up_s: Option<f64>) -> ServerRates {
-    let before = before.filter(|(before, _)| !began_anew(now.server, before.server));
+    let before = before.filter(|(before, _)| !is_anew(now.server, before.server));
     let span = match before {
         Some((_, elapsed_s)) => Span::sample(elapsed_s),
         None => Span::beginning(up_s),
@@ -156,8 +157,25 @@ fn pools(now: &[Pool], before: Option<&[Pool]>) -> Vec<PoolRates> {
     each.collect()
 }
 
-/// The calls fell, which is no wrap.
-fn began_anew(now: &Server, before: &Server) -> bool {
-    let calls = |server: &Server| server.rpc.map(|rpc| rpc.calls);
-    calls(now).zip(calls(before)).is_some_and(|(now, before)| grown(now, before).is_none())
+/// The module was loaded anew, or it is another network namespace's.
+fn is_anew(now: &Server, before: &Server) -> bool {
+    let calls = |now: &Option<Procedures>, before: &Option<Procedures>| {
+        listed(now.as_ref().map(|of| &of.calls), before.as_ref().map(|of| &of.calls))
+    };
+    let versions = [(&now.v2, &before.v2), (&now.v3, &before.v3), (&now.v4, &before.v4)];
+    let procedures = versions.iter().flat_map(|(now, before)| calls(now, before));
+    let operations = listed(now.v4_operations.as_ref(), before.v4_operations.as_ref());
+    let rpc = paired(now.rpc.as_ref(), before.rpc.as_ref(), |rpc| {
+        [rpc.calls, rpc.bad, rpc.bad_format, rpc.bad_authentication, rpc.bad_client]
+    });
+    let cache = paired(now.reply_cache.as_ref(), before.reply_cache.as_ref(), |cache| {
+        [cache.hits, cache.misses, cache.uncached]
+    });
+    let net = paired(now.net.as_ref(), before.net.as_ref(), of_net);
+    // Of 32 bits, bytes may grow by more than half of their range.
+    let mut io =
+        paired(now.io.as_ref(), before.io.as_ref(), |io| [io.read_bytes, io.written_bytes]);
+    io.retain(|(_, before)| *before > u64::from(u32::MAX));
+    let all = procedures.chain(operations).chain(rpc).chain(cache).chain(net).chain(io);
+    began_anew(&all.collect::<Vec<_>>())
 }

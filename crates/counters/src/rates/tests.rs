@@ -212,3 +212,37 @@ fn a_servers_counters_give_rates_and_shares() {
     assert_eq!((rates.pools[0].enqueued, rates.pools[0].enqueued_share), (Some(5), Some(0.05)));
     assert_eq!(rates.pools[1].enqueued_share, None);
 }
+
+#[test]
+fn a_server_that_began_anew_after_half_of_32_bits_is_no_wrap() {
+    let read = |text: &str| server::read(text.as_bytes()).unwrap();
+    let rates = |now: &str, before: &str| {
+        let (now, before) = (read(now), read(before));
+        let sample = |server| super::server::Sample { server, pools: &[] };
+        super::server::rates(sample(&now), Some((sample(&before), 10.0)), Some(50.0))
+    };
+    let before = "rc 5 3000000000 40\nio 5000000000 1\nnet 3000000000 0 3000000000 77\n\
+                  rpc 3000000000 0 0 0 0\n";
+    let now = "rc 0 1000 0\nio 4000 0\nnet 1000 0 1000 1\nrpc 1000 0 0 0 0\n";
+    let anew = rates(now, before);
+    assert_eq!((anew.span, anew.calls), (Span::beginning(Some(50.0)), Some(1000)));
+    assert_eq!(anew.reply_cache.unwrap().misses, 1000);
+    // All of them large: they fell together, and none rose.
+    let (large, small) =
+        ("rc 0 3000000000 0\nrpc 3000000000 0 0 0 0\n", "rc 0 9 0\nrpc 9 0 0 0 0\n");
+    assert_eq!(rates(small, large).calls, Some(9));
+    // A wrap: others count on.
+    let wrap = before.replace("rpc 3000000000", "rpc 4294967290");
+    let after = before.replace("rpc 3000000000", "rpc 94").replace("rc 5", "rc 6");
+    assert_eq!(rates(&after, &wrap).calls, Some(100));
+}
+
+#[test]
+fn retransmissions_of_all_are_those_of_each() {
+    // 20 READs were under way, which have ended since.
+    let before = FIRST.replace("READ: 59 59 0", "READ: 59 79 0");
+    let now = SECOND.replace("GETATTR: 120 122 1", "GETATTR: 120 180 1");
+    let mount = one(&now, Some((&before, 2.0)));
+    let each: u64 = mount.operations.iter().map(|one| one.retransmissions).sum();
+    assert_eq!((mount.total.retransmissions, each), (60, 60));
+}

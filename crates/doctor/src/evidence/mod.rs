@@ -17,7 +17,7 @@ use counters::Problem;
 use super::collect::{COUNTERS, Files, Note, is_setting};
 
 pub use all_mounts::ALL_MOUNTS;
-pub use sample::{Pressures, Sample};
+pub use sample::{Pressures, RatesOf, Sample};
 
 /// See the module's head.
 #[derive(Clone, Debug, Default, PartialEq)]

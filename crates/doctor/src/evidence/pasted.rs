@@ -15,7 +15,7 @@ use counters::procedures::{Procedures, Version};
 use counters::server::{self, ReplyCache, Server};
 use counters::{Partial, Problem, partial, pools, socket};
 
-use super::{Evidence, Sample, all_mounts};
+use super::{Evidence, RatesOf, Sample, all_mounts};
 use crate::collect::{Files, is_known, is_setting};
 use crate::subject;
 
@@ -150,7 +150,11 @@ const KINDS: [(Is, Take); 25] = [
         mounts(sample, partial(text, printed::read), None, problems)
     }),
     (nfsiostat::is_likely, |sample, text, problems| {
-        mounts(sample, partial(text, nfsiostat::read), Some("nfsiostat"), problems)
+        let of = match nfsiostat::is_interval(text) {
+            true => RatesOf::Interval,
+            false => RatesOf::SinceTheMount,
+        };
+        mounts(sample, partial(text, nfsiostat::read), Some(of), problems)
     }),
     (
         |head| head.contains("packets-arrived"),
@@ -254,7 +258,7 @@ const KINDS: [(Is, Take); 25] = [
 fn mounts(
     sample: &mut Sample,
     read: Partial<Vec<Mount>>,
-    rates_of: Option<&'static str>,
+    rates_of: Option<RatesOf>,
     problems: &mut Vec<Problem>,
 ) -> bool {
     let mut mounts = None;

@@ -36,8 +36,8 @@ pub struct Sample {
     /// Of mounts no times are known: they are listed, or all of them together
     /// ([`ALL_MOUNTS`](super::ALL_MOUNTS)).
     pub counts_only: bool,
-    /// The program whose rates the counters of mounts are made of, where nothing was counted.
-    pub rates_of: Option<&'static str>,
+    /// What the counters of mounts are made of, where nothing was counted.
+    pub rates_of: Option<RatesOf>,
     pub client: Option<Client>,
     pub server: Option<Server>,
     pub pools: Vec<Pool>,
@@ -78,6 +78,15 @@ impl Sample {
         self.mounts.extend(self.client.as_ref().and_then(all_mounts::mount));
         self.counts_only = !self.mounts.is_empty();
     }
+}
+
+/// Rates that nfsiostat has printed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RatesOf {
+    /// Its first report.
+    SinceTheMount,
+    /// Another.
+    Interval,
 }
 
 /// What was wanting.

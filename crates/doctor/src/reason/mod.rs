@@ -5,7 +5,9 @@ mod reports;
 use std::cmp::Ordering;
 
 use counters::rates::Span;
+use counters::rates::mounts::mean_at_a_send;
 
+pub(crate) use self::reports::INTERVAL;
 use self::reports::{UNCOUNTED, of_listener, of_mount, of_server, of_the_host, uncounted};
 pub use self::reports::{of_capture, of_our_mount, of_our_server, of_record};
 use super::case::Case;
@@ -238,8 +240,8 @@ fn lossless(case: &Case<'_>, mount: &Mounted<'_>) -> Option<String> {
 fn slots_are_free(mount: &Mounted<'_>) -> Option<String> {
     const SAID: &str = "calls wait before they are sent, but not for a slot: for the socket, a \
                         session's slot or memory";
-    let backlog: f64 = mount.rates.transports.iter().filter_map(|one| one.backlog_mean).sum();
-    (!mount.now.transports.is_empty() && backlog < 0.5).then(|| SAID.to_owned())
+    let backlog = mean_at_a_send(&mount.rates.transports, |one| one.backlog_mean);
+    backlog.filter(|backlog| *backlog < 0.5).map(|_| SAID.to_owned())
 }
 
 #[cfg(test)]
@@ -314,6 +316,27 @@ mod tests {
         assert_eq!(reports.len(), 3);
         assert_eq!((reports[0].about, reports[0].findings.len()), (About::Host, 1));
         assert!(reports[1].findings.is_empty());
+    }
+
+    #[test]
+    fn rates_of_an_interval_are_no_average_since_the_mount_and_no_counts() {
+        let report = |ops: &str, again: &str| {
+            format!(
+                "s:/e mounted on /mnt:\n\n  ops/s  rpc bklog\n  {ops}  0.000\n\n\
+                 read: ops/s kB/s kB/op retrans avg RTT (ms) avg exe (ms) avg queue (ms) errors\n\
+                  {ops} 50000.0 100.0 {again} 50.0 250.0 200.0 0 (0.0%)\n\n"
+            )
+        };
+        let busy = report("500.000", "50 (10.0%)");
+        let said = |text: &str| {
+            let reports = reports(&testing::files(&[("nfsiostat.txt", text)]));
+            let again = reports[0].findings.iter().find(|one| one.rule.name == "retransmissions");
+            (crate::screen::certainty(&reports[0]), again.unwrap().found.what.clone())
+        };
+        let (certainty, what) = said(&(report("0.1", "0 (0.0%)") + &busy));
+        assert_eq!(certainty, "possible; an interval of nfsiostat");
+        assert!(what.starts_with("10.00 % of the calls retransmitted;"), "{what}");
+        assert_eq!(said(&busy).0, "possible; an average since the mount");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use counters::rates::{Since, Span};
 use super::{Judgements, Report, contradictions, finding, finished, joined, judgements};
 use crate::case::Case;
 use crate::collect::OURS;
-use crate::evidence::{ALL_MOUNTS, Evidence};
+use crate::evidence::{ALL_MOUNTS, Evidence, RatesOf};
 use crate::finding::{Certainty, Found, Layer, Missing};
 use crate::rules::{
     About, Captured, OurMounted, OurServed, Recorded, Rule, capture, our_mount, our_server,
@@ -30,7 +30,7 @@ pub(super) fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Judgements) -
         kernel(case),
     ];
     let said = joined(judgements(case, About::Mount, mount.is_lifetime()), with);
-    let well = well_of(mount);
+    let well = well_of(mount, case.evidence.last.rates_of);
     let report = Report {
         span: mount.rates.span,
         is_lifetime: mount.is_lifetime(),
@@ -55,10 +55,17 @@ fn connections(mount: &Mount) -> String {
     }
 }
 
+/// Rates between two reports.
+pub(crate) const INTERVAL: &str = "rates of an interval of nfsiostat, as those of an hour";
+
 /// Where nothing was counted: what the numbers of calls are.
 fn rates_of(evidence: &Evidence) -> String {
-    let of = |program| format!("rates of {program}, as those of an hour");
-    evidence.last.rates_of.map(of).unwrap_or_default()
+    let of = match evidence.last.rates_of {
+        Some(RatesOf::Interval) => INTERVAL,
+        Some(RatesOf::SinceTheMount) => "rates of nfsiostat since the mount, as those of an hour",
+        None => "",
+    };
+    of.to_owned()
 }
 
 pub(super) fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> Report {
@@ -224,7 +231,7 @@ fn blank(about: About, name: String, facts: &[(&str, String)]) -> Report {
 }
 
 /// The numbers of a mount that is well.
-fn well_of(mount: &Mounted<'_>) -> String {
+fn well_of(mount: &Mounted<'_>, rates_of: Option<RatesOf>) -> String {
     let total = mount.total();
     let Some(means) = total.means() else {
         return match (mount.has_times, total.calls) {
@@ -233,8 +240,16 @@ fn well_of(mount: &Mounted<'_>) -> String {
         };
     };
     let rate = mount.rates.total.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
+    // Nobody has counted what is made of rates.
+    let (calls, again) = match rates_of {
+        Some(_) => {
+            let percent = total.retransmissions as f64 / (total.calls as f64).max(1.0) * 100.0;
+            (format!("calls{rate}"), format!("{percent:.2} %"))
+        }
+        None => (format!("{} calls{rate}", total.calls), total.retransmissions.to_string()),
+    };
     format!(
-        "{} calls{rate}, {:.2} ms each, {:.2} ms of that before they are sent, {} retransmitted",
-        total.calls, means.execute_ms, means.queue_ms, total.retransmissions
+        "{calls}, {:.2} ms each, {:.2} ms of that before they are sent, {again} retransmitted",
+        means.execute_ms, means.queue_ms
     )
 }

@@ -1,5 +1,7 @@
 //! The mount's connections are made anew.
 
+use counters::sum;
+
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
@@ -32,7 +34,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let known: Vec<u64> = mount.rates.transports.iter().filter_map(|one| one.reconnects).collect();
     let seconds =
         mount.rates.span.seconds.filter(|_| !known.is_empty()).ok_or(NoFinding::NotApplicable)?;
-    let breaks: u64 = known.iter().sum();
+    let breaks = sum(known.iter().copied());
     let each_h = breaks as f64 / known.len() as f64 / seconds * 3600.0;
     let numbers = format!("{breaks} connections made anew in {seconds:.0} s");
     // One break in a short time is no rate.

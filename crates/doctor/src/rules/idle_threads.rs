@@ -1,5 +1,7 @@
 //! The server has more threads than it ever needs.
 
+use counters::sum;
+
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
@@ -34,7 +36,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let threads =
         server.rates.threads.filter(|threads| *threads > 0).ok_or(NoFinding::NotApplicable)?;
     let hours = server.rates.span.seconds.map_or(0.0, |seconds| seconds / 3600.0);
-    let timed_out: u64 = server.rates.pools.iter().filter_map(|pool| pool.timed_out).sum();
+    let timed_out = sum(server.rates.pools.iter().filter_map(|pool| pool.timed_out));
     not_applicable_if(hours < case.limit(&RULE, "hours"))?;
     let idle = timed_out as f64 / hours;
     let numbers =

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use counters::host::device::Device;
+use counters::sum;
 
 use super::{About, Rule};
 use crate::case::Case;
@@ -54,7 +55,7 @@ impl<'a> Interface<'a> {
         is_used.then(|| Self {
             name,
             packets,
-            bad: received.errors + received.drops + received.overruns + sent.errors + sent.drops,
+            bad: sum([received.errors, received.drops, received.overruns, sent.errors, sent.drops]),
             collisions: *collisions,
             collided: *collisions as f64 / (sent.packets as f64).max(1.0),
             is_half_duplex: duplex == Some("half"),

@@ -3,6 +3,7 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
+use crate::floor;
 use crate::limits::Threshold;
 use crate::model;
 
@@ -21,7 +22,8 @@ pub(super) static RULE: Rule = Rule {
              each us of latency above 150 us); Little's law",
     explanation: "TCP's own smallest round trip is the floor of every call. Where it is most of \
                   the time, neither server nor disk can make it faster: only fewer calls, more of \
-                  them at once, or a shorter path.",
+                  them at once, or a shorter path. A round trip that is longer than calls take is \
+                  none of theirs, and is not used.",
     remedy: "More programs or threads at once; attributes cached for longer; `nconnect` and \
              read-ahead for bulk data; a cache or a server that is nearer.",
     gain: "Of a path half as long: by the share of the time that is round trip.",
@@ -32,11 +34,19 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let (mount, total, means) = case.used(&RULE)?;
     let Some(floor) = case.floor() else {
-        let what = "how much of a call's time is the network".to_owned();
-        return match mount.is_udp() {
-            true => Err(NoFinding::missing(what, "nfskit bench rtt --target URL")),
-            false => Err(NoFinding::missing(what, "ss -tino, saved beside the counters")),
-        };
+        let what = "how much of a call's time is the network";
+        return Err(match (floor::refuted(mount), mount.is_udp()) {
+            (Some((floor, least)), _) => NoFinding::missing(
+                format!(
+                    "{what}: by ss the round trip is {:.2} ms, and calls take {least:.2} ms: it is \
+                     not of these connections, or of another time",
+                    floor.ms
+                ),
+                "ss -tino while the mount is in use, saved beside the counters",
+            ),
+            (None, true) => NoFinding::missing(what, "nfskit bench rtt --target URL"),
+            (None, false) => NoFinding::missing(what, "ss -tino, saved beside the counters"),
+        });
     };
     let share = (floor.ms / means.execute_ms).min(1.0);
     let numbers = format!(
@@ -65,7 +75,7 @@ fn judge(case: &Case<'_>) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{files, found, is_fine, mount, one, wants_more};
+    use crate::testing::{files, found, is_fine, judged, mount, one, wants_more};
 
     fn evidence(rtt: &str) -> crate::Evidence {
         let ss = format!("ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:{rtt}/1 minrtt:{rtt}\n");
@@ -78,6 +88,14 @@ mod tests {
         let found = found(&RULE, &evidence("10.2"));
         assert!(found.what.contains("10.20 ms of 11.10 ms"), "{found:?}");
         assert_eq!(found.severity, Severity::High);
+    }
+
+    #[test]
+    fn a_round_trip_that_calls_refute_is_no_verdict() {
+        // Each call has its answer after 11 ms.
+        found(&RULE, &evidence("11.0"));
+        let Err(NoFinding::Missing(missing)) = judged(&RULE, &evidence("25.0")) else { panic!() };
+        assert!(missing.what.contains("is 25.00 ms, and calls take 11.00 ms"), "{missing:?}");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Calls are outstanding, and no reply comes.
 
+use counters::mountstats::Transport;
+use counters::sum;
+
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
@@ -25,16 +28,14 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount_now()?;
-    let sum = |of: &dyn Fn(&counters::mountstats::Transport) -> Option<u64>| -> u64 {
-        mount.now.transports.iter().filter_map(of).sum()
-    };
-    let outstanding = sum(&|one| one.sends).saturating_sub(sum(&|one| one.receives));
-    let received: u64 = mount.rates.transports.iter().filter_map(|one| one.receives).sum();
+    let all = |of: fn(&Transport) -> Option<u64>| sum(mount.now.transports.iter().filter_map(of));
+    let outstanding = all(|one| one.sends).saturating_sub(all(|one| one.receives));
+    let received = sum(mount.rates.transports.iter().filter_map(|one| one.receives));
     let seconds = mount.rates.span.seconds.unwrap_or(0.0);
     not_applicable_if(
         outstanding == 0 || received > 0 || seconds < case.limit(&RULE, "seconds_min"),
     )?;
-    let retransmitted: u64 = mount.now.operations.iter().map(|one| one.retransmissions()).sum();
+    let retransmitted = sum(mount.now.operations.iter().map(|one| one.retransmissions()));
     let (who, certainty) =
         who_waits(case, outstanding > retransmitted).ok_or(NoFinding::NotApplicable)?;
     let host = mount.host();

@@ -2,9 +2,9 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity, fine_if, not_applicable_if};
+use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
-use crate::subject::Mounted;
+use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {
     name: "retransmissions",
@@ -31,7 +31,9 @@ pub(super) static RULE: Rule = Rule {
                   connection that broke. Replies that nobody waits for any more (bad XIDs), nearly \
                   as many as retransmissions, show a server that is slow; none of them, a network \
                   that loses, or over UDP transfers that are too large for it. Failed calls, as \
-                  many as timeouts, are soft mounts that gave up.",
+                  many as timeouts, are soft mounts that gave up. No more of them than calls that \
+                  were under way may be these, and are neither found nor well, unless timeouts \
+                  were counted.",
     remedy: "Over UDP `proto=tcp`; over TCP find out why connections break (`dmesg`, firewalls), \
              and leave `timeo` at 600.",
     gain: "Cannot be predicted: a wait of `timeo` is not in the times of a call that succeeds.",
@@ -46,10 +48,13 @@ fn judge(case: &Case<'_>) -> Judged {
     let (calls, again) = (total.calls, total.retransmissions);
     let share = again as f64 / calls as f64;
     let limit = if mount.is_udp() { "udp_share" } else { "tcp_share" };
-    let numbers = format!("{again} of {calls} calls retransmitted ({:.2} %)", share * 100.0);
-    // Calls under way when a sample was taken are sent, and not yet counted.
-    let under_way = mount.rates.total.in_system_mean.unwrap_or(0.0).ceil();
-    fine_if(share <= case.limit(&RULE, limit) || (again as f64) <= under_way, &numbers)?;
+    let numbers = match case.evidence.last.rates_of {
+        // Nobody has counted what is made of rates.
+        Some(_) => format!("{:.2} % of the calls retransmitted", share * 100.0),
+        None => format!("{again} of {calls} calls retransmitted ({:.2} %)", share * 100.0),
+    };
+    fine_if(share <= case.limit(&RULE, limit), &numbers)?;
+    may_be_under_way(mount, &total)?;
     let late = bad_xids(mount);
     let is_slow = late.map(|late| late as f64 > case.limit(&RULE, "late_share") * again as f64);
     let is_high = share > case.limit(&RULE, "high_share");
@@ -64,10 +69,25 @@ fn judge(case: &Case<'_>) -> Judged {
     Ok(together(case, mount).into_iter().fold(found, Found::evidence))
 }
 
+/// Calls under way when a sample was taken are sent, and not yet counted: as few as those are no
+/// retransmissions for certain. A major timeout is.
+fn may_be_under_way(mount: &Mounted<'_>, total: &Group) -> Result<(), NoFinding> {
+    let under_way = mount.rates.total.in_system_mean.unwrap_or(0.0).ceil();
+    let again = total.retransmissions;
+    if again as f64 > under_way || total.major_timeouts > 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "whether {again} of {} calls were retransmitted, or under way when the sample was taken",
+        total.calls
+    );
+    Err(NoFinding::missing(what, "the same for longer (--for 5m), or while fewer calls are made"))
+}
+
 /// Replies whose call had been given up, where they are counted.
 fn bad_xids(mount: &Mounted<'_>) -> Option<u64> {
     let known = mount.rates.transports.iter().filter_map(|one| one.bad_xids);
-    known.reduce(|sum, one| sum + one)
+    known.reduce(u64::saturating_add)
 }
 
 /// `is_slow`: replies come late.
@@ -119,7 +139,7 @@ const SOFT_SHARE: f64 = 0.5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{files, found, is_fine, mount, one};
+    use crate::testing::{files, found, is_fine, mount, one, two, wants_more};
 
     #[test]
     fn retransmitted_calls_are_found_and_late_replies_blame_the_server() {
@@ -160,6 +180,21 @@ mod tests {
         let unknown = found(&RULE, &files(&[("nfsstat.txt", linux)]));
         assert!(unknown.what.contains("400 of 20000"), "{unknown:?}");
         assert!(unknown.against[0].contains("bad XIDs"), "{unknown:?}");
+    }
+
+    #[test]
+    fn what_may_be_under_way_is_neither_well_nor_found() {
+        let before = mount("rw,proto=tcp", &["READ: 0 0 0 0 0 0 0 0 0"]);
+        let evidence = |read: &str| {
+            let now = mount("rw,proto=tcp", &[read]).replace("age:\t1234", "age:\t1244");
+            two(10.0, &before, &now)
+        };
+        // 1,000 calls of 950 ms in 10 s: 95 under way on average.
+        wants_more(&RULE, &evidence("READ: 1000 1090 0 0 0 1 2000 950000 0"));
+        let lost = found(&RULE, &evidence("READ: 1000 1090 40 0 0 1 2000 950000 0"));
+        assert!(lost.what.starts_with("90 of 1000 calls retransmitted"), "{lost:?}");
+        found(&RULE, &evidence("READ: 1000 1100 0 0 0 1 2000 950000 0"));
+        is_fine(&RULE, &evidence("READ: 1000 1000 0 0 0 1 2000 950000 0"));
     }
 
     #[test]

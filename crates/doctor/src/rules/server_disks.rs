@@ -42,7 +42,7 @@ fn used<'a>(case: &Case<'a>) -> Result<Vec<(f64, &'a Disk)>, NoFinding> {
     let seconds = case.host.seconds.filter(|_| !case.host.is_lifetime);
     let seconds = seconds.ok_or(NoFinding::NotApplicable)?;
     let disks = case.host.disks.iter().filter(|disk| is_disk(&disk.name));
-    let used = disks.filter(|disk| disk.reads + disk.writes > 0);
+    let used = disks.filter(|disk| disk.reads > 0 || disk.writes > 0);
     Ok(used.map(|disk| (disk.busy_ms as f64 / 1e3 / seconds, disk)).collect())
 }
 

@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn sum(server: &Served, of: fn(&PoolRates) -> Option<u64>) -> Option<u64> {
-    server.rates.pools.iter().filter_map(of).reduce(|sum, one| sum + one)
+    server.rates.pools.iter().filter_map(of).reduce(u64::saturating_add)
 }
 
 /// Messages that arrived, those of them that found no idle thread, and the threshold for these.
@@ -61,7 +61,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let threads = server.rates.threads.unwrap_or(0);
     let numbers = format!("{:.1} % of the calls found no idle thread of {threads}", share * 100.0);
     fine_if(share <= case.limit(&RULE, limit), &numbers)?;
-    let more = (threads * 4).clamp(32, 1024);
+    let more = threads.saturating_mul(4).clamp(32, 1024);
     let found = Found::new(&RULE, numbers, format!("rpc.nfsd {more} (threads={more} in nfs.conf)"))
         .evidence(format!("{waited} of {arrived} messages"))
         .unpredicted("how long calls waited for a thread is not counted");

@@ -1,7 +1,10 @@
 //! The mix of the server has so many writes that a log for them pays.
 
+use counters::sum;
+
 use super::{About, Rule};
 use crate::case::Case;
+use crate::collect::exports;
 use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if, not_applicable_if};
 use crate::limits::Threshold;
 use crate::model;
@@ -20,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
     source: "Sun 1990, chapter 3 (a write log pays from 5 to 15 % of writes on: history, when each \
              WRITE was stable)",
     explanation: "WRITE, COMMIT and what changes names must be stable before they are answered. \
-                  The more of them, the more the server is as fast as its disk's log.",
+                  The more of them, the more the server is as fast as its disk's log. With the \
+                  option `async` an export does not wait.",
     remedy: "The log of the exported file system on storage with a battery or power-loss \
              protection; or, for stable WRITEs, nfskit serve --write-log FILE on such a device. \
              Not `async` in exports(5), which loses data silently.",
@@ -40,13 +44,13 @@ fn judge(case: &Case<'_>) -> Judged {
     let server = case.server()?;
     let all = server.all_calls();
     not_applicable_if((all as f64) < case.limit(&RULE, "calls_min"))?;
-    let changes: u64 = CHANGES.iter().map(|name| server.calls(name)).sum();
+    let changes = sum(CHANGES.iter().map(|name| server.calls(name)));
     let share = changes as f64 / all as f64;
     let numbers = format!("{:.1} % of the calls change something", share * 100.0);
     fine_if(share < case.limit(&RULE, "low_share"), &numbers)?;
-    let is_async = case.evidence.setting("etc/exports").is_some_and(|text| {
-        text.lines().any(|line| !line.starts_with('#') && line.contains("async"))
-    });
+    let exports = exports(case.evidence.setting("etc/exports").unwrap_or_default());
+    let mut clients = exports.iter().flat_map(|export| &export.clients);
+    let is_async = clients.any(|client| is_async(&client.options));
     let mut found = Found::new(
         &RULE,
         numbers,
@@ -66,6 +70,14 @@ fn judge(case: &Case<'_>) -> Judged {
             found.against("an export is async: it does not wait, and loses data when it crashes");
     }
     Ok(found)
+}
+
+/// By the last of the options that say so.
+fn is_async(options: &[String]) -> bool {
+    options
+        .iter()
+        .rfind(|one| ["async", "sync"].contains(&one.as_str()))
+        .is_some_and(|one| one == "async")
 }
 
 /// Of the calls that must be stable, by what a flush takes of the disk that has most of them.
@@ -113,6 +125,23 @@ mod tests {
         let found = found(&RULE, &server(mix, &[]));
         assert!(found.what.starts_with("33.3 % of the calls change"), "{found:?}");
         assert_eq!(found.severity, Severity::Medium);
+    }
+
+    #[test]
+    fn an_export_is_async_by_its_options_alone() {
+        let mix = "proc3 22 0 500 0 0 0 0 200 250 0 0 0 0 0 0 0 0 0 0 0 0 0 100\n";
+        let is_async = |exports: &str| {
+            let found = found(&RULE, &server(mix, &[("etc/exports", exports)]));
+            let is_against = found.against.iter().any(|line| line.contains("export is async"));
+            assert_eq!(is_against, found.severity == Severity::Low, "{found:?}");
+            is_against
+        };
+        for exports in ["/srv/async-jobs *(rw,sync)", "/srv h(rw) # async", "/srv async.corp(rw)"] {
+            assert!(!is_async(exports), "{exports}");
+        }
+        for exports in ["/srv *(async,rw)", "/srv -async h(rw)", "/srv h(rw) \\\n i(rw,async)"] {
+            assert!(is_async(exports), "{exports}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Calls wait for a slot, of which the limit is reached.
 
+use counters::rates::mounts;
+
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
@@ -14,7 +16,11 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats", "/proc/sys/sunrpc/tcp_max_slot_table_entries"],
     thresholds: &[
         Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
-        Threshold { name: "backlog", default: 1.0, of: "calls that wait for a slot, on average" },
+        Threshold {
+            name: "backlog",
+            default: 1.0,
+            of: "calls that wait for a slot of a connection, on average",
+        },
     ],
     source: "Azure NetApp Files, performance-linux-concurrency (128 slots for a connection there); \
              mountstats(8) (`max_slots`, backlog); the threshold is ours",
@@ -32,11 +38,13 @@ fn judge(case: &Case<'_>) -> Judged {
     let (mount, _, means) = case.used(&RULE)?;
     let transports = &mount.rates.transports;
     let slots = transports.iter().filter_map(|one| one.slots_max).max();
-    let backlog: f64 = transports.iter().filter_map(|one| one.backlog_mean).sum();
-    let outstanding: f64 = transports.iter().filter_map(|one| one.outstanding_mean).sum();
+    let backlog = mounts::mean_at_a_send(transports, |one| one.backlog_mean).unwrap_or(0.0);
+    let outstanding = mounts::mean_at_a_send(transports, |one| one.outstanding_mean).unwrap_or(0.0);
     let slots = slots.ok_or(NoFinding::NotApplicable)? as f64;
-    let numbers =
-        format!("{backlog:.1} calls wait for a slot when one is sent, of at most {slots}");
+    let numbers = format!(
+        "{backlog:.1} calls wait for a slot{} when one is sent, of at most {slots}",
+        if transports.len() > 1 { " of a connection" } else { "" }
+    );
     fine_if(backlog <= case.limit(&RULE, "backlog"), &numbers)?;
     let name = if mount.is_udp() { "udp_slot_table_entries" } else { "tcp_max_slot_table_entries" };
     let limit = case.evidence.number(&format!("proc/sys/sunrpc/{name}"));
@@ -49,7 +57,12 @@ fn judge(case: &Case<'_>) -> Judged {
             (slots * times).clamp(64.0, 128.0)
         ),
     };
-    let on_way = mount.rates.total.outstanding_mean.unwrap_or(outstanding).max(1.0);
+    let on_way = mount
+        .rates
+        .total
+        .outstanding_mean
+        .unwrap_or(outstanding * transports.len() as f64)
+        .max(1.0);
     let found = Found::new(&RULE, numbers, remedy)
         .evidence(format!("{outstanding:.1} calls outstanding when one is sent"))
         .gain(model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, case.floor_ms()));
@@ -80,6 +93,24 @@ mod tests {
         let found = found(&RULE, &evidence(30, "16\n"));
         assert!(found.what.starts_with("30.0 calls wait for a slot"), "{found:?}");
         assert!(found.remedy.contains("entries=64, then mount again; or nconnect=3"), "{found:?}");
+    }
+
+    #[test]
+    fn of_several_connections_each_has_its_slots() {
+        let eight = |backlog: u64| {
+            let xprt = format!("\txprt:\ttcp 800 1 1 0 3 400 400 0 25600 {backlog} 64 30 40\n");
+            let one = mount("rw,nconnect=8", &["WRITE: 3200 3200 0 0 0 20000 20000 41000 0"]);
+            let (head, tail) = one.split_once("\txprt:").unwrap();
+            let tail = tail.split_once('\n').unwrap().1;
+            files(&[("proc/self/mountstats", &format!("{head}{}{tail}", xprt.repeat(8)))])
+        };
+        let found = found(&RULE, &eight(512 * 400));
+        let expected =
+            "512.0 calls wait for a slot of a connection when one is sent, of at most 64";
+        assert_eq!(found.what, expected);
+        assert_eq!(found.evidence, ["64.0 calls outstanding when one is sent"]);
+        // 0.2 calls wait at a send: 1.6 of all eight together.
+        is_fine(&RULE, &eight(80));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn is_stable(mount: &Mounted<'_>) -> bool {
     let is_set = |option| mount.now.option(option).is_some();
     let (writes, commits) = (mount.group(&["WRITE"]), mount.group(&["COMMIT"]));
     let bytes = writes.sent_bytes as f64 / (writes.calls as f64).max(1.0);
-    let is_alone = writes.calls > 100 * commits.calls && bytes < SMALL_BYTES;
+    let is_alone = writes.calls > commits.calls.saturating_mul(100) && bytes < SMALL_BYTES;
     is_set("sync") || is_set("noac") || is_alone
 }
 

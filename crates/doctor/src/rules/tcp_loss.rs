@@ -38,7 +38,7 @@ fn of_nfs(case: &Case<'_>) -> Option<(u64, u64)> {
     let nfs =
         connections.filter(|one| one.peer_port() == Some(2049) || one.local.ends_with(":2049"));
     let counted = nfs.filter_map(|one| Some((one.retransmitted?, one.segments_sent?)));
-    counted.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))
+    counted.reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)))
 }
 
 fn judge(case: &Case<'_>) -> Judged {
