@@ -11,14 +11,17 @@
 //! data tell them apart at all.
 //!
 //! What can be seen where: T at one call outstanding, o at few, S only where more calls bring no
-//! more throughput. A sweep that ends before says nothing of S, and so of the saturation.
+//! more throughput. A sweep that ends before says nothing of S, and so of the saturation: where the
+//! form without a stage explains the sweep as well (an F test of one parameter), it is the
+//! explanation, and there is no saturation.
 //!
 //! Source: Boumenot 2002, chapter 12, for the corner; Lazowska et al. 1984, section 6.2, for the
 //! curve.
 
 use super::curve::{self, CurveError};
 use super::error::{ModelError, positive, within};
-use super::least_squares::{FitError, Fitted, Parameter, minimize_from};
+use super::least_squares::{FitError, Fitted, Parameter, Unidentified, minimize_from};
+use crate::stats::student_t_975;
 
 /// Throughput with so many calls outstanding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +42,27 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explained {
     pub form: Form,
+    /// Where the stage does not show, without one: it takes [`NOTHING_US`].
     pub fitted: Fitted,
+    pub shows_stage: bool,
+    /// Most calls that were outstanding.
+    pub most: u32,
 }
+
+/// Where more calls outstanding bring no more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Saturation {
+    /// 1 / S, calls a second.
+    pub per_s: f64,
+    /// N*: calls outstanding from which on the stage limits.
+    pub knee: f64,
+}
+
+/// A stage that takes no time.
+pub const NOTHING_US: f64 = 1e-3;
+
+/// No measurement is more exact than this share: a guess.
+const EXACT: f64 = 1e-3;
 
 /// Most calls outstanding that a sweep may have.
 pub const OUTSTANDING_MAX: u32 = 65_536;
@@ -83,9 +105,15 @@ impl Explained {
             }
             true
         };
-        let fitted = minimize_from(&starts(observed, form), observed.len(), residuals)?;
+        let starts = starts(observed, form);
+        let with_stage = minimize_from(&starts, observed.len(), residuals)?;
+        let without = minimize_from(&without_stage(&starts), observed.len(), residuals).ok();
+        let without = without.filter(|without| !is_stage_needed(&with_stage, without, most));
+        let shows_stage = without.is_none();
+        let fitted = without.unwrap_or(with_stage);
         let loads = observed.iter().map(|point| f64::from(point.outstanding));
-        Ok(Self { form, fitted: fitted.tolerated(TOLERATED)?.over(loads, TOLERATED)? })
+        let fitted = fitted.tolerated(TOLERATED)?.over(loads, TOLERATED)?;
+        Ok(Self { form, fitted, shows_stage, most })
     }
 
     /// The form with the smaller typical error; the other's error beside it, if it fits at all.
@@ -107,15 +135,17 @@ impl Explained {
         throughput(self.form, &self.values(), outstanding)
     }
 
-    /// 1 / S, calls a second: what more calls outstanding lead to.
-    pub fn saturation_per_s(&self) -> f64 {
-        1e6 / self.values()[1]
+    /// None where the sweep ends before it.
+    pub fn saturation(&self) -> Option<Saturation> {
+        let values = self.values();
+        let (cycle_us, stage_us) = (values[0], values[1]);
+        let saturation = Saturation { per_s: 1e6 / stage_us, knee: cycle_us / stage_us };
+        self.shows_stage.then_some(saturation)
     }
 
-    /// N*: calls outstanding from which on the stage limits.
-    pub fn knee(&self) -> f64 {
-        let values = self.values();
-        values[0] / values[1]
+    /// Calls a second that are reached at least: those with the most calls outstanding.
+    pub fn least_per_s(&self) -> f64 {
+        self.per_s(self.most).unwrap_or(0.0)
     }
 
     /// Sentences on what the sweep does not show, and what would.
@@ -129,13 +159,50 @@ impl Explained {
                 "add runs with two to eight calls outstanding"
             }
         };
-        let all = self.fitted.unidentified.iter();
+        let stage = Unidentified { names: vec!["stage"] };
+        let stage = (!self.shows_stage).then_some(&stage);
+        let all = stage.into_iter().chain(&self.fitted.unidentified);
         all.map(|unidentified| format!("{unidentified}: {}", advice(&unidentified.names))).collect()
     }
 
     fn values(&self) -> Vec<f64> {
         self.fitted.values()
     }
+}
+
+/// Whether the stage shows, and explains more than none would.
+fn is_stage_needed(with: &Fitted, without: &Fitted, most: u32) -> bool {
+    let is_unseen = with.parameters[1].at_bound
+        || with.unidentified.iter().any(|one| one.names.contains(&"stage"));
+    // Where o alone halves the throughput that a window has, it stands for a stage.
+    let overhead_us = without.value("overhead").unwrap_or(0.0);
+    let bends = f64::from(most - 1) * overhead_us > without.parameters[0].estimate.value;
+    !is_unseen && (bends || is_better(with, without))
+}
+
+/// Whether one more parameter explains more than chance would: an F test with one degree of
+/// freedom, which is Student's t squared.
+fn is_better(with: &Fitted, without: &Fitted) -> bool {
+    // One row that is far off is no stage.
+    let far = 3.5 * with.deviation.max(EXACT);
+    let is_near: Vec<bool> = with.residuals.iter().map(|r| r.abs() <= far).collect();
+    let squares = |fitted: &Fitted| -> f64 {
+        let near = fitted.residuals.iter().zip(&is_near).filter(|(_, is_near)| **is_near);
+        near.map(|(r, _)| r * r).sum()
+    };
+    let freedom = with.residuals.len().saturating_sub(with.parameters.len()).max(1);
+    let variance = (squares(with) / freedom as f64).max(EXACT.powi(2));
+    let t = student_t_975(freedom).unwrap_or(f64::INFINITY);
+    squares(without) - squares(with) > t.powi(2) * variance
+}
+
+/// The same searches with a stage that takes nothing.
+fn without_stage(starts: &[Vec<Parameter>]) -> Vec<Vec<Parameter>> {
+    let without = |parameter: &Parameter| match parameter.name {
+        "stage" => Parameter { start: NOTHING_US, lo: NOTHING_US, hi: NOTHING_US, ..*parameter },
+        _ => *parameter,
+    };
+    starts.iter().map(|start| start.iter().map(without).collect()).collect()
 }
 
 fn check(observed: &[SweepPoint]) -> Result<(), FitError> {
@@ -284,13 +351,42 @@ mod tests {
         let wide = noisy(Form::Curve, &values, &[1, 1, 2, 2, 4, 4, 8, 8, 12, 12, 16, 16], 2);
         let explained = Explained::from(&wide, Form::Curve).unwrap();
         assert!(explained.unidentified().is_empty());
-        assert!((explained.saturation_per_s() / 25_000.0 - 1.0).abs() < 0.1);
+        assert!((explained.saturation().unwrap().per_s / 25_000.0 - 1.0).abs() < 0.1);
         let upper = throughput(Form::Curve, &values, 64).unwrap();
         assert!((explained.per_s(64).unwrap() / upper - 1.0).abs() < 0.1);
 
         let narrow = noisy(Form::Corner, &[500.0, 40.0, 0.1], &[1, 1, 1, 2, 2, 2, 3, 3, 3], 2);
         let said = Explained::from(&narrow, Form::Corner).unwrap().unidentified().join("; ");
         assert!(said.contains("until throughput stops growing"), "{said}");
+    }
+
+    #[test]
+    fn a_sweep_that_never_saturates_has_no_saturation() {
+        let windows = [1, 2, 4, 8, 16];
+        let sweep = |rates: [f64; 5]| -> Vec<SweepPoint> {
+            let point = |(&outstanding, per_s)| SweepPoint { outstanding, per_s };
+            windows.iter().zip(rates).map(point).collect()
+        };
+        let exact = sweep([1e3, 2e3, 4e3, 8e3, 16e3]);
+        let rough = sweep([1010.0, 1985.0, 4020.0, 7980.0, 16_050.0]);
+        let one_window = vec![SweepPoint { outstanding: 1, per_s: 1e3 }; 5];
+        for form in [Form::Corner, Form::Curve] {
+            for (observed, least) in [(&exact, 16e3), (&rough, 16e3), (&one_window, 1e3)] {
+                let explained = Explained::from(observed, form).unwrap();
+                assert_eq!(explained.saturation(), None, "{form:?} {observed:?}");
+                assert!((explained.least_per_s() / least - 1.0).abs() < 0.02, "{explained:?}");
+                assert_eq!(explained.fitted.parameters[1].estimate.ci95, None);
+                let said = explained.unidentified().join("; ");
+                assert!(said.starts_with("stage does not show"), "{said}");
+            }
+        }
+        // It shows as soon as more calls bring no more.
+        let corner = sweep([1e3, 2e3, 4e3, 6e3, 6e3]);
+        let found = Explained::from(&corner, Form::Corner).unwrap().saturation().unwrap();
+        assert!((found.per_s / 6e3 - 1.0).abs() < 0.01 && (found.knee / 6.0 - 1.0).abs() < 0.01);
+        let flat = sweep([1e3; 5]);
+        let found = Explained::best(&flat).unwrap().0.saturation().unwrap();
+        assert!((found.per_s / 1e3 - 1.0).abs() < 0.01, "{found:?}");
     }
 
     #[test]

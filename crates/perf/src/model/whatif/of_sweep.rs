@@ -7,12 +7,15 @@
 //! | o | T and S grow by 2 o: a call and its reply at the stage that is full first |
 //! | outstanding, clients | N |
 //!
+//! Where the sweep ends before its stage shows, what is predicted beyond it lies between what was
+//! reached and what would be without a stage.
+//!
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
 use super::{Change, How, What, WhatIfError};
 use crate::model::error::within;
 use crate::model::sweep::{Explained, Form, OUTSTANDING_MAX};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Interval};
 
 /// What is predicted with so many calls outstanding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +23,8 @@ pub struct SweepPrediction {
     pub outstanding: u32,
     /// Calls a second, by the form that explains the sweep.
     pub per_s: Estimate,
-    pub saturation_per_s: f64,
+    /// None where the stage does not show.
+    pub saturation_per_s: Option<f64>,
     /// Whether the stage is full (or the window too small to fill it).
     pub is_full: bool,
 }
@@ -45,13 +49,18 @@ fn predicted(
         Ok((explained.form.per_s(&values, calls)?, values[1], calls))
     };
     let (_, stage_us, calls) = of(&fitted.values())?;
-    let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.0))?;
-    let saturation_per_s = 1e6 / stage_us;
+    let mut per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.0))?;
+    if !explained.shows_stage && calls > explained.most {
+        let (values, _) = changed(&fitted.values(), outstanding, changes)?;
+        let reached = explained.form.per_s(&values, explained.most)?;
+        per_s.ci95 = per_s.ci95.map(|ci95| Interval { lo: ci95.lo.min(reached), ..ci95 });
+    }
+    let saturation_per_s = explained.shows_stage.then_some(1e6 / stage_us);
     Ok(SweepPrediction {
         outstanding: calls,
         per_s,
         saturation_per_s,
-        is_full: per_s.value > 0.98 * saturation_per_s,
+        is_full: saturation_per_s.is_some_and(|saturation| per_s.value > 0.98 * saturation),
     })
 }
 
@@ -134,6 +143,23 @@ mod tests {
         assert!((ask(4, "outstanding x4") - 3.1).abs() < 0.2);
         let [_, after] = answer(&explained(), 4, &["outstanding=64".parse().unwrap()]).unwrap();
         assert!(after.is_full && (after.per_s.value / 25_000.0 - 1.0).abs() < 0.01, "{after:?}");
+    }
+
+    #[test]
+    fn beyond_a_sweep_without_a_stage_lies_anything_from_what_it_reached() {
+        let point = |outstanding: u32| SweepPoint {
+            outstanding,
+            per_s: 1e3 * f64::from(outstanding) * (1.0 + 0.002 * f64::from(outstanding % 3)),
+        };
+        let observed: Vec<SweepPoint> = [1, 2, 4, 8, 16].map(point).to_vec();
+        let explained = Explained::from(&observed, Form::Curve).unwrap();
+        let change = "outstanding x4".parse().unwrap();
+        let [before, after] = answer(&explained, 8, &[change]).unwrap();
+        assert_eq!((before.saturation_per_s, after.saturation_per_s), (None, None));
+        let ci95 = after.per_s.ci95.unwrap();
+        assert!((ci95.lo / 16e3 - 1.0).abs() < 0.02 && ci95.hi > 31e3, "{ci95:?}");
+        let within = before.per_s.ci95.unwrap();
+        assert!(within.lo > 7.8e3 && within.hi < 8.2e3, "{within:?}");
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use harness::table::{Table, right};
+use perf::model::least_squares::Found;
 use perf::model::sweep::{Explained, Form, SweepPoint};
 use perf::record::Run as Record;
 
 use super::infer::{self, Fitted, failure, found};
 use super::source::{Source, keep};
-use super::{Page, percent};
+use super::{Page, percent, span};
 use crate::model::args::estimate::Fit;
 
 /// What the command shows.
@@ -58,11 +59,13 @@ fn measured(observed: &[SweepPoint]) -> String {
 
 fn parameters(record: &mut Record, explained: &Explained, n: u64) {
     let form = name(explained.form);
-    for found in &explained.fitted.parameters {
+    let is_shown = |found: &&Found| explained.shows_stage || found.name != "stage";
+    for found in explained.fitted.parameters.iter().filter(is_shown) {
         record.estimate(&format!("{form}/{}", found.name), &found.estimate, found.unit, n);
     }
     record.metric(&format!("{form}/typical_error"), explained.fitted.deviation, "1");
-    record.metric(&format!("{form}/saturation_per_s"), explained.saturation_per_s(), "1/s");
+    let saturation = explained.saturation().map(|found| found.per_s);
+    record.metric_if_known(&format!("{form}/saturation_per_s"), saturation, "1/s");
 }
 
 pub(super) fn name(form: Form) -> &'static str {
@@ -75,16 +78,39 @@ pub(super) fn name(form: Form) -> &'static str {
 fn screen(observed: &[SweepPoint], best: &Explained, other: Option<&Explained>) -> String {
     let other = other.map(|other| format!(" (the {}: {})", name(other.form), typical_error(other)));
     format!(
-        "explained best by the {}, typical error {}{}\n\n{}\n\
-         saturation {:.0} calls/s from {:.0} calls on\n\n{}",
+        "explained best by the {}, typical error {}{}\n\n{}\n{}\n\n{}",
         name(best.form),
         typical_error(best),
         other.unwrap_or_default(),
-        found(&best.fitted.parameters).text(),
-        best.saturation_per_s(),
-        best.knee(),
+        shown(best).text(),
+        saturation(best),
         points(observed, best).text()
     )
+}
+
+/// The parameters; of a stage that does not show, what it takes at most.
+fn shown(best: &Explained) -> Table {
+    let is_shown = |found: &&Found| best.shows_stage || found.name != "stage";
+    let parameters = best.fitted.parameters.iter().filter(is_shown).copied();
+    let mut table = found(&parameters.collect::<Vec<_>>());
+    if !best.shows_stage {
+        let most = format!("{} at most", span(1e6 / best.least_per_s()));
+        table.row(["stage".to_owned(), "-".to_owned(), most]);
+    }
+    table
+}
+
+fn saturation(best: &Explained) -> String {
+    match best.saturation() {
+        Some(found) => {
+            format!("saturation {:.0} calls/s from {:.0} calls on", found.per_s, found.knee)
+        }
+        None => format!(
+            "no saturation shows up to {} calls outstanding: {:.0} calls/s at least",
+            best.most,
+            best.least_per_s()
+        ),
+    }
 }
 
 fn typical_error(explained: &Explained) -> String {

@@ -13,7 +13,7 @@ use crate::model::worlds::{self, Load, Stage};
 use crate::model::{fit, infer, unreadable};
 
 /// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
-/// full. Of a trace: with as many as it had.
+/// full, or the most that it has. Of a trace: with as many as it had.
 pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
     let topology = match Source::read(path, "simulate", of)? {
@@ -32,7 +32,7 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
                 clippy::cast_sign_loss,
                 reason = "saturates"
             )]
-            let full = best.knee().ceil() as u32;
+            let full = best.saturation().map_or(best.most, |found| found.knee.ceil() as u32);
             Stage::of_sweep(&best.fitted.values(), full.max(1)).topology()
         }
         Source::Trace(transactions) => {

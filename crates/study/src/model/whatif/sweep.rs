@@ -27,6 +27,14 @@ pub(super) fn page(args: &WhatIf, observed: &[SweepPoint]) -> Result<Page, Failu
         }
     }
     simulated(&best, outstanding, &args.changes, &mut table, &mut page)?;
+    if !best.shows_stage {
+        let note = format!(
+            "no saturation shows up to {} calls outstanding: with more, the calls/s are those of a \
+             server without any, and so the most that there can be",
+            best.most
+        );
+        page.note("beyond-the-sweep", &note, "runs with more calls outstanding");
+    }
     page.text.insert_str(0, &table.text());
     page.systematic(&best.fitted);
     page.unidentified(best.unidentified());
@@ -59,6 +67,9 @@ fn row(form: &str, when: &str, prediction: &SweepPrediction) -> [String; 5] {
     let SweepPrediction { outstanding, per_s, saturation_per_s, is_full } = prediction;
     let rate = with_interval(per_s, whole);
     let by = if *is_full { "the stage" } else { "the window" };
-    let saturation = format!("{saturation_per_s:.0}, bound by {by}");
+    let saturation = match saturation_per_s {
+        Some(per_s) => format!("{per_s:.0}, bound by {by}"),
+        None => "none shows".to_owned(),
+    };
     [form.to_owned(), when.to_owned(), outstanding.to_string(), rate, saturation]
 }
