@@ -290,8 +290,23 @@ fn sentence(row: &Row, explanation: &Explanation) -> String {
     let size = bytes(row.configuration.call_bytes);
     let n = row.configuration.outstanding;
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
+    if let Some(pct) = off_pct(row) {
+        return format!(
+            "What limits with {size} calls and {calls} outstanding is not known: the model is \
+             {pct:+.0} % off what was measured there."
+        );
+    }
     format!("With {size} calls and {calls} outstanding {}.", why(row, explanation))
 }
+
+/// How far off the model is at a row, where that is too much for what it says to be the reason.
+fn off_pct(row: &Row) -> Option<f64> {
+    let pct = (row.prediction.mib_per_s / row.measured_mib_per_s? - 1.0) * 100.0;
+    (pct.abs() > OFF_PCT).then_some(pct)
+}
+
+/// A guess: the largest of a cycle's terms may be something that the model does not have.
+const OFF_PCT: f64 = 50.0;
 
 fn why(row: &Row, explanation: &Explanation) -> String {
     let why = match explanation.choice.bound(row) {
@@ -439,6 +454,14 @@ mod tests {
         };
         assert!(said(160.0, 0.0).contains("propagation dominates: 80 % of each cycle of 200 us"));
         assert!(said(0.0, 160.0).contains("storage dominates: 80 %"));
+        let cycle = Cycle { prop_us: 160.0, ser_us: 20.0, op_us: 20.0, block_us: 0.0 };
+        let row = row(cycle, Bound::Cycle(Term::Prop));
+        let off = |measured_mib_per_s| {
+            let row = Row { measured_mib_per_s, ..row };
+            sentence(&row, &explained(row, None))
+        };
+        assert!(off(Some(4.0)).contains("is not known: the model is +150 % off"), "{}", off(None));
+        assert!(off(Some(8.0)).contains("dominates") && off(None).contains("dominates"));
         let even = said(30.0, 30.0);
         assert!(even.contains("no term dominates; the largest is"), "{even}");
         assert!(!even.contains("wait for the disk,") && !even.contains("while link"), "{even}");

@@ -41,8 +41,9 @@ const FILE_BYTES: u64 = 32 << 20;
 /// Bytes between two COMMITs: at least, and at most.
 const COMMIT_BYTES: (u64, u64) = (4 << 20, 48 << 20);
 
-/// COMMITs of a run.
+/// COMMITs of a run, and calls before each, at most: those of a run are a moment's.
 const COMMITS: u64 = 3;
+const CALLS_MAX: u64 = 8192;
 
 /// Throughput of the transfer in MiB/s: the bytes that COMMITs cover, over the time that they took.
 ///
@@ -148,9 +149,7 @@ fn run(
     with: impl FnOnce(ServerSpec) -> ServerSpec + Send + 'static,
 ) -> Result<f64, SimulateError> {
     let mut path = *path;
-    let window = 2 * u64::from(transfer.outstanding) * transfer.call_bytes;
-    let (least, most) = COMMIT_BYTES;
-    let commit_bytes = window.clamp(least, most).min(transfer.commit_bytes.max(1));
+    let commit_bytes = commit_bytes(transfer);
     path.storage.sync_us *= commit_bytes as f64 / transfer.commit_bytes.max(commit_bytes) as f64;
     let transfer = Transfer { commit_bytes, ..*transfer };
     let workload = Workload {
@@ -164,6 +163,14 @@ fn run(
     };
     let ran = transfer_in_world(&path, server, &transfer, with, workload)?;
     ran.mib_per_s().ok_or(SimulateError::Lost)
+}
+
+/// Bytes between two COMMITs: of large calls two windows, of small ones as many as are run.
+fn commit_bytes(transfer: &Transfer) -> u64 {
+    let (least, most) = COMMIT_BYTES;
+    let window = 2 * u64::from(transfer.outstanding) * transfer.call_bytes;
+    let calls = CALLS_MAX.max(u64::from(transfer.outstanding)) * transfer.call_bytes;
+    window.clamp(least, most).min(calls.max(1)).min(transfer.commit_bytes.max(1))
 }
 
 fn transfer_in_world(
@@ -270,6 +277,21 @@ mod tests {
             unhidden_us_per_kib: 0.0,
         },
     };
+
+    #[test]
+    fn a_run_has_no_more_calls_the_smaller_they_are() {
+        for call_bytes in [1, 8, 64, 512, 8192, 1 << 20] {
+            for outstanding in [1, 64, 4096] {
+                let transfer = Transfer { call_bytes, outstanding, commit_bytes: 64 << 20 };
+                let calls = commit_bytes(&transfer) / call_bytes;
+                assert!(calls <= CALLS_MAX, "{calls} of {call_bytes} B, {outstanding} outstanding");
+            }
+        }
+        let transfer = Transfer { call_bytes: 1, outstanding: 4, commit_bytes: 64 << 20 };
+        let ratio = mib_per_s(&PATH, Server::Concurrent, &transfer).unwrap()
+            / PATH.predict(Server::Concurrent, &transfer).mib_per_s;
+        assert!((0.8..1.1).contains(&ratio), "{ratio}");
+    }
 
     #[test]
     fn one_thread_works_on_one_call_at_a_time() {

@@ -32,8 +32,12 @@ pub(super) fn page(args: &WhatIf, saved: &SavedPath) -> Result<Page, Failure> {
     compared.gain(&base_answer, &answer);
     let held = held(&found, &saved.measured);
     // Where something else limits than the models have, neither is believed.
-    if measured.is_none() || is_held(&found, measured) {
-        compared.believe(&base_answer, &answer, &held, measured);
+    match measured_after.filter(|_| after != before) {
+        Some(mib_per_s) => compared.measured(&answer, mib_per_s, measured),
+        None if measured.is_none() || is_held(&found, measured) => {
+            compared.believe(&base_answer, &answer, &held, measured);
+        }
+        None => {}
     }
     let Compared { mut page, notes, .. } = compared;
     logged::write(args, &before, saved, &mut page)?;
@@ -104,6 +108,14 @@ impl Compared {
         self.page.record.metric("formula/gain", formula, "ratio");
     }
 
+    /// What the record has of the change itself: no model is believed beside it.
+    fn measured(&mut self, answer: &Answer, mib_per_s: f64, before: Option<f64>) {
+        let gain = before.map(|before| mib_per_s / before);
+        let formula = answer.prediction.formula.value;
+        self.page.line(format_args!("\n{}", measured_sentence(mib_per_s, gain, formula)));
+        self.page.record.metric_if_known("measured/gain", gain, "ratio");
+    }
+
     /// The answer of the model that is nearer to what was measured.
     fn believe(&mut self, base: &Answer, answer: &Answer, held: &[Held], measured: Option<f64>) {
         let believed = believed(answer.prediction.formula.value, answer.world, held);
@@ -164,6 +176,13 @@ fn held(found: &PathCase, measured: &[TransferPoint]) -> Vec<Held> {
 
 /// Points that worlds are run for.
 const HELD_MAX: usize = 4;
+
+/// What was measured of the change, and how far off the formula is.
+fn measured_sentence(mib_per_s: f64, gain: Option<f64>, formula: f64) -> String {
+    let gain = gain.map_or_else(String::new, |gain| format!(", {}", times(gain)));
+    let off_pct = (formula / mib_per_s - 1.0) * 100.0;
+    format!("measured: {mib_per_s:.1} MiB/s{gain}; the formula is {off_pct:+.0} % off that")
+}
 
 /// Which of the models is believed, and why.
 fn sentence(believed: &Believed, points: usize, gain: f64, base: &str) -> String {
@@ -264,6 +283,14 @@ fn cycle(case: &PathCase) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_measured_of_a_change_is_said_with_what_the_formula_has() {
+        let said = measured_sentence(1235.3, Some(1.483), 833.0);
+        let expected = "measured: 1235.3 MiB/s, 1.48 x; the formula is -33 % off that";
+        assert_eq!(said, expected);
+        assert!(!measured_sentence(10.0, None, 11.0).contains(" x;"));
+    }
 
     #[test]
     fn a_model_that_is_off_as_it_is_gives_no_sure_answer() {
