@@ -76,6 +76,32 @@ fn a_sweep_is_explained() {
 }
 
 #[test]
+fn a_sweep_or_a_curve_that_does_not_saturate_has_no_number_for_it() {
+    let files = Files::new();
+    let line = "outstanding throughput_per_s\n1 1000\n2 2000\n4 4000\n8 8000\n16 16000\n";
+    let sweep = files.with("sweep.txt", line);
+    let json = files.with("out.json", "");
+    let said = run(["model", "fit", &sweep, "--json", &json]).stdout;
+    let record = std::fs::read_to_string(&json).unwrap();
+    assert!(!record.contains("saturation_per_s") && !record.contains("/stage"), "{record}");
+    for part in [
+        "no saturation shows up to 16 calls outstanding: 16000 calls/s at least",
+        "62.5 us at most",
+        "stage does not show in this data",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let said = run(["model", "whatif", &sweep, "outstanding x4", "--outstanding", "8"]).stdout;
+    for part in ["none shows", "no saturation shows up to 16 calls outstanding: with more"] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let rows = (1..=6).map(|row| format!("{row}00 1\n")).collect::<String>();
+    let curve = files.with("flat.txt", &format!("throughput_per_s response_ms\n{rows}"));
+    let said = run(["model", "infer", &curve]).stdout;
+    assert!(said.contains("none shows up to 600 calls/s"), "{said}");
+}
+
+#[test]
 fn parameters_make_a_curve() {
     let finished = run([
         "model",
@@ -180,10 +206,17 @@ fn the_latency_and_the_rate_that_a_record_knows_of_are_replaced() {
 fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
     let files = Files::new();
     let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &swept()));
-    let said = run(["model", "whatif", &known, "outstanding x2"]).stdout;
-    for part in ["believe the ", "the median of 4 points", "base: held to the 48.0 MiB/s", "92.0"] {
+    let said = run(["model", "whatif", &known, "L+1ms"]).stdout;
+    for part in ["believe the ", "the median of 4 points", "base: held to the 48.0 MiB/s"] {
         assert!(said.contains(part), "no {part:?} in {said}");
     }
+    // What was measured of the change itself is no matter of belief.
+    let said = run(["model", "whatif", &known, "outstanding x2"]).stdout;
+    for part in ["\nmeasured: 92.0 MiB/s, 1.92 x; the formula is ", "base: held to the 48.0 MiB/s"]
+    {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    assert!(!said.contains("believe"), "{said}");
     let said = run(["model", "whatif", &unknown, "outstanding x2"]).stdout;
     for part in ["believe the formula", "nothing was measured", "the gain is surer"] {
         assert!(said.contains(part), "no {part:?} in {said}");

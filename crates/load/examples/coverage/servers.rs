@@ -86,8 +86,10 @@ fn changed_server(name: &str, inferred: &Inferred) -> Vec<Found> {
                 Method::Closed => "closed",
             };
             let of = |what: &str| format!("{name}, {text}, {method}: {what}");
-            let saturation = truth.after.saturation_per_s.value;
-            found.push((of("saturation"), saturation, answer.after.saturation_per_s));
+            let saturations = answer.after.saturation_per_s.zip(truth.after.saturation_per_s);
+            if let Some((per_s, truth)) = saturations {
+                found.push((of("saturation"), truth.value, per_s));
+            }
             if let Some((us, truth)) = answer.after.response_us.zip(truth.after.response_us) {
                 found.push((of("response time"), truth.value, us));
             }

@@ -17,7 +17,7 @@ use super::curve::Curve;
 use super::error::ModelError;
 use super::least_squares::{FitError, Fitted, Found, Parameter, minimize_from};
 use super::queue::cache::Cache;
-use super::queue::file_server::{DiskLines, FileServer};
+use super::queue::file_server::{Bottleneck, DiskLines, FileServer};
 use super::queue::line::Line;
 use crate::stats::student_t_975;
 
@@ -60,7 +60,13 @@ pub struct Inferred {
     /// The fits with these numbers of disks, that of `fitted` among them: what follows from one and
     /// not from the others is not known.
     pub alike: Vec<(u32, Fitted)>,
+    /// The curve's largest throughput, calls a second.
+    pub peak_per_s: f64,
 }
+
+/// Load points that a server is inferred from: with more, the search takes minutes, and what each
+/// of them says is said by its neighbours.
+pub const POINTS_MAX: usize = 500;
 
 /// Numbers of disks that are tried: no two neighbours are more than a third apart.
 const DISKS_TRIED: [u32; 26] = [
@@ -72,6 +78,10 @@ impl Inferred {
     /// Fails with too few points for the unknowns, with values given that cannot be, or where the
     /// model does not fit the curve.
     pub fn from(curve: &Curve, given: Given) -> Result<Self, FitError> {
+        let got = curve.points().len();
+        if got > POINTS_MAX {
+            return Err(FitError::TooMany { got, most: POINTS_MAX });
+        }
         let tried: Vec<u32> = match given.disks {
             Some(disks) => vec![disks],
             None => DISKS_TRIED.to_vec(),
@@ -104,7 +114,8 @@ impl Inferred {
         let values = fitted.values();
         let server = server(&given, disks, &values).map_err(|_| FitError::NotFinite)?;
         let fitted = Fitted { parameters: joined(&fitted, &alike), ..fitted };
-        Ok(Self { server, fitted, given, disks: (least, is_found.then_some(most)), alike })
+        let disks = (least, is_found.then_some(most));
+        Ok(Self { server, fitted, given, disks, alike, peak_per_s: curve.peak_per_s() })
     }
 
     /// Sentences on what the curve does not show, and what would.
@@ -121,6 +132,18 @@ impl Inferred {
             ));
         }
         notes
+    }
+
+    /// Whether what limits the server was found, and did not go to the end of what is possible: no
+    /// saturation follows from that.
+    pub fn shows(&self, bottleneck: Bottleneck) -> bool {
+        let names: &[&str] = match bottleneck {
+            Bottleneck::Cpu => &["cpu"],
+            Bottleneck::Disks => &["disk", "cache"],
+            Bottleneck::Callers => &[],
+        };
+        let mut found = self.fitted.parameters.iter();
+        !found.any(|found| found.at_bound && names.contains(&found.name))
     }
 
     /// The server with so many disks and other values of the parameters that were found, in their
@@ -350,5 +373,8 @@ mod tests {
         assert!(matches!(refused, Err(FitError::Bad { .. })), "{refused:?}");
         let few = Inferred::from(&curve(&zigzag[..4]), Given { disks: Some(4), ..UNKNOWN });
         assert!(matches!(few, Err(FitError::TooFew { got: 4, parameters: 4 })), "{few:?}");
+        let many: Vec<(f64, f64)> = (1..=501).map(|i| (f64::from(i), 1.0)).collect();
+        let many = Inferred::from(&curve(&many), UNKNOWN);
+        assert_eq!(many, Err(FitError::TooMany { got: 501, most: 500 }));
     }
 }

@@ -72,6 +72,8 @@ pub struct Unidentified {
 pub enum FitError {
     #[error("{got} values for {parameters} parameters: at least {} are needed", parameters + 1)]
     TooFew { got: usize, parameters: usize },
+    #[error("{got} values are more than the {most} that are searched in a moment")]
+    TooMany { got: usize, most: usize },
     #[error("{name}: a start of {start} is not between the bounds {lo} and {hi} above 0")]
     Start { name: &'static str, start: f64, lo: f64, hi: f64 },
     #[error("row {row}: {why}")]

@@ -100,6 +100,9 @@ pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
     let [too_few, off, wrong] = to.advice();
     let advice = match error {
         FitError::TooFew { .. } => too_few,
+        FitError::TooMany { .. } => {
+            "every second row, every tenth: as many as show the curve's bends"
+        }
         FitError::Bad { .. } | FitError::Systematic { .. } => off,
         FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite => wrong,
     };
@@ -114,7 +117,9 @@ fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &ServerPredict
     record.metric("disks/least", f64::from(inferred.disks.0), "disks");
     record.metric_if_known("disks/most", inferred.disks.1.map(f64::from), "disks");
     record.metric("typical_error", inferred.fitted.deviation, "1");
-    record.estimate("saturation_per_s", &as_it_is.saturation_per_s, "1/s", n);
+    if let Some(saturation_per_s) = &as_it_is.saturation_per_s {
+        record.estimate("saturation_per_s", saturation_per_s, "1/s", n);
+    }
 }
 
 fn text(curve: &Curve, inferred: &Inferred, as_it_is: &ServerPrediction) -> String {

@@ -99,6 +99,7 @@ impl Known {
 
 pub(super) fn name(bottleneck: Bottleneck) -> &'static str {
     match bottleneck {
+        Bottleneck::Callers => "the callers",
         Bottleneck::Cpu => "the processor",
         Bottleneck::Disks => "the disks",
     }

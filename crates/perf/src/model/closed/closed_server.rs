@@ -65,7 +65,7 @@ impl ClosedServer {
         Some(all_us - long_us)
     }
 
-    /// The rate that the callers reach without thinking, and the busier of processor and disks.
+    /// The rate that the callers reach without thinking, and what limits it.
     pub fn saturation(&self) -> Option<(f64, Bottleneck)> {
         let (mut below, mut above) = (0.0, self.server.saturation().0);
         for _ in 0..HALVINGS {
@@ -77,7 +77,16 @@ impl ClosedServer {
             }
         }
         let (cpu, disks) = self.server.utilization(below);
-        Some((below, if cpu >= disks { Bottleneck::Cpu } else { Bottleneck::Disks }))
+        let busier = if cpu >= disks { Bottleneck::Cpu } else { Bottleneck::Disks };
+        Some((below, if self.are_few(below) { Bottleneck::Callers } else { busier }))
+    }
+
+    /// Whether the callers, without any wait, make fewer calls than the server could serve: the
+    /// lower of the two bounds is what limits.
+    fn are_few(&self, per_s: f64) -> bool {
+        let FileServer { cpu, disks, cache, delay_us, .. } = self.server;
+        let call_us = cpu.service_us() + delay_us + cache.misses(per_s) * disks.service_us();
+        f64::from(self.callers) / call_us * 1e6 < self.server.saturation().0
     }
 
     /// The callers' rate for a think time, if so many calls miss the cache as at `per_s`.

@@ -46,6 +46,8 @@ pub enum DiskLines {
 /// What is busy all the time at the saturation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Bottleneck {
+    /// Of a closed server: they are too few to keep anything else busy.
+    Callers,
     Cpu,
     Disks,
 }
@@ -113,6 +115,18 @@ impl FileServer {
         (above, Bottleneck::Disks)
     }
 
+    /// The same server, as far as it reaches a rate that was measured of it: what would be busy for
+    /// more than all the time takes less.
+    #[must_use]
+    pub fn reaching(&self, per_s: f64) -> Self {
+        let (cpu, disks) = self.utilization(per_s);
+        let faster = |line: Line, busy: f64| match busy > 1.0 {
+            true => Line::new(line.servers(), line.service_us() / busy).unwrap_or(line),
+            false => line,
+        };
+        Self { cpu: faster(self.cpu, cpu), disks: faster(self.disks, disks), ..*self }
+    }
+
     /// Rate and response time (us) at each of the rates below the saturation.
     pub fn curve(&self, rates_per_s: &[f64]) -> Vec<(f64, f64)> {
         let point = |&per_s: &f64| Some((per_s, self.response_us(per_s)?));
@@ -130,6 +144,16 @@ impl FileServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_reaches_what_was_measured_of_it() {
+        for server in [FileServer::paper_scsi(), FileServer::paper_raid()] {
+            let per_s = server.saturation().0;
+            assert_eq!(server.reaching(0.9 * per_s), server);
+            let faster = server.reaching(1.5 * per_s).saturation().0;
+            assert!((faster / per_s - 1.5).abs() < 1e-6, "{faster} {per_s}");
+        }
+    }
 
     fn hundreds(from: u32, to: u32) -> Vec<f64> {
         (from..=to).map(|hundred| f64::from(hundred) * 100.0).collect()

@@ -12,6 +12,8 @@
 //! Intervals: as far as the answer goes when the parameters go to the end of theirs, along each
 //! axis of their covariance, for every number of disks that fits the curve alike. What the curve
 //! did not show makes them wide, as it should; the bottleneck is named only if all have the same.
+//! Of the saturation, no server counts for less than the rate that was measured; and there is none
+//! where what limits was not found.
 //!
 //! Source: Martin & Culler 1999, section 4.3, for L and o; the rest follows from the model.
 
@@ -62,8 +64,10 @@ pub struct ServerPrediction {
     /// us; `None` where the rate is not reached. Without an interval where what explains the curve
     /// as well may not reach it.
     pub response_us: Option<Estimate>,
-    /// Calls a second.
-    pub saturation_per_s: Estimate,
+    /// Calls a second; without it none shows: see [`Inferred::shows`].
+    pub saturation_per_s: Option<Estimate>,
+    /// The most that was measured before the change.
+    pub peak_per_s: f64,
     pub bottleneck: Bottleneck,
     /// Whether it is the same for all that explains the curve as well.
     pub bottleneck_is_told: bool,
@@ -118,13 +122,24 @@ fn predicted(
     method: Method,
 ) -> Result<ServerPrediction, WhatIfError> {
     let case = apply(inferred.server, base, changes)?;
-    let (per_s, bottleneck) = saturation(&case, method)?;
+    let (is_cut, least) = (Cell::new(false), Cell::new(f64::INFINITY));
+    let reaching = |server: FileServer| {
+        let reaching = server.reaching(inferred.peak_per_s);
+        is_cut.set(is_cut.get() || reaching != server);
+        let found = saturation(&apply(reaching, base, changes)?, method)?;
+        least.set(least.get().min(found.0));
+        Ok::<_, WhatIfError>(found)
+    };
+    let (per_s, bottleneck) = reaching(inferred.server)?;
     let differs = Cell::new(false);
-    let saturation_per_s = range(inferred, per_s, &|server| {
-        let (per_s, by) = saturation(&apply(server, base, changes)?, method)?;
+    let mut saturation_per_s = range(inferred, per_s, &|server| {
+        let (per_s, by) = reaching(server)?;
         differs.set(differs.get() || by != bottleneck);
         Ok(per_s)
     });
+    if let Some(ci95) = saturation_per_s.ci95.as_mut().filter(|_| is_cut.get()) {
+        ci95.lo = ci95.lo.max(least.get());
+    }
     let response_us = response(&case, method).map(|us| {
         range(inferred, us, &|server| {
             let case = apply(server, base, changes)?;
@@ -134,7 +149,8 @@ fn predicted(
     Ok(ServerPrediction {
         per_s: case.per_s,
         response_us,
-        saturation_per_s,
+        saturation_per_s: inferred.shows(bottleneck).then_some(saturation_per_s),
+        peak_per_s: inferred.peak_per_s,
         bottleneck,
         bottleneck_is_told: !differs.get(),
         server: case.server,
@@ -294,7 +310,7 @@ mod tests {
                 let truth_us = response(&truth, method).unwrap();
                 assert!((us.value / truth_us - 1.0).abs() < 0.03, "{text} {method:?}");
                 assert!(us.ci95.unwrap().contains(truth_us), "{text} {method:?}");
-                let per_s = after.saturation_per_s;
+                let per_s = after.saturation_per_s.unwrap();
                 let truth_per_s = saturation(&truth, method).unwrap().0;
                 assert!((per_s.value / truth_per_s - 1.0).abs() < 0.03, "{text} {method:?}");
             }
@@ -311,13 +327,13 @@ mod tests {
         assert!((added(&latency[0]) - 2_000.0).abs() < 1e-6);
         assert!((added(&latency[1]) - 2_000.0).abs() < 1e-3);
         assert_eq!(
-            latency[0].before.saturation_per_s.value,
-            latency[0].after.saturation_per_s.value
+            latency[0].before.saturation_per_s.unwrap().value,
+            latency[0].after.saturation_per_s.unwrap().value
         );
         let overhead = ask(&inferred, "o+100us");
         let cpu_us = inferred.fitted.value("cpu").unwrap();
         let want = 1e6 / (cpu_us + 242.0);
-        assert!((overhead[0].after.saturation_per_s.value / want - 1.0).abs() < 1e-9);
+        assert!((overhead[0].after.saturation_per_s.unwrap().value / want - 1.0).abs() < 1e-9);
     }
 
     #[test]
@@ -330,6 +346,31 @@ mod tests {
         let crowd = ask(&inferred, "clients x10");
         assert_eq!(crowd[0].after.per_s, 6_000.0);
         assert_eq!(crowd[1].after.response_us, None);
+    }
+
+    #[test]
+    fn a_saturation_is_no_less_than_what_was_measured() {
+        let points = crate::model::curve::tests::PUBLISHED[0].2;
+        let curve = crate::model::curve::tests::curve(points);
+        let inferred = Inferred::from(&curve, UNKNOWN).unwrap();
+        let base = Base { callers: Some(1), ..Base::at(15_000.0) };
+        let answers = answer(&inferred, &base, &[]).unwrap();
+        let found = answers[0].before.saturation_per_s.unwrap();
+        let lo = found.ci95.unwrap().lo;
+        assert!(lo >= 30_554.9 && found.value >= lo, "{found:?}");
+        assert!(answers[0].before.bottleneck != Bottleneck::Callers);
+        // One caller alone makes far fewer.
+        assert_eq!(answers[1].before.bottleneck, Bottleneck::Callers);
+        assert!(answers[1].before.saturation_per_s.unwrap().value < 1_000.0);
+    }
+
+    #[test]
+    fn a_curve_that_is_flat_has_no_saturation() {
+        let point = |i: u32| Point { per_s: 100.0 * f64::from(i), response_us: 1_000.0 };
+        let curve = Curve::new((1..=6).map(point).collect()).unwrap();
+        let inferred = Inferred::from(&curve, UNKNOWN).unwrap();
+        let before = answer(&inferred, &Base::at(300.0), &[]).unwrap()[0].before;
+        assert_eq!((before.saturation_per_s, before.peak_per_s), (None, 600.0), "{inferred:?}");
     }
 
     #[test]
@@ -370,7 +411,7 @@ mod tests {
             let truth = apply(server, &base, &[change]).unwrap();
             let (truth_per_s, truth_by) = saturation(&truth, Method::Open).unwrap();
             let after = answer(&inferred, &base, &[change]).unwrap()[0].after;
-            let interval = after.saturation_per_s.ci95;
+            let interval = after.saturation_per_s.and_then(|found| found.ci95);
             covered += u32::from(interval.is_none_or(|ci95| ci95.contains(truth_per_s)));
             told_wrong += u32::from(after.bottleneck_is_told && after.bottleneck != truth_by);
         }
@@ -422,7 +463,7 @@ mod tests {
             let after = answer(&inferred, &base, &[change]).unwrap()[0].after;
             told += u64::from(after.bottleneck_is_told);
             wrong += u64::from(after.bottleneck_is_told && after.bottleneck != truth_by);
-            let ci95 = after.saturation_per_s.ci95;
+            let ci95 = after.saturation_per_s.and_then(|found| found.ci95);
             covered += u64::from(ci95.is_none_or(|ci95| ci95.contains(truth_per_s)));
         }
         assert!(told > 0 && wrong <= CASES / 20, "{wrong} of {told} wrong");

@@ -50,8 +50,9 @@ pub struct TracePrediction {
     pub per_s: Estimate,
     /// By mean value analysis.
     pub closed_per_s: f64,
-    /// m / demand: calls a second with calls without end outstanding.
-    pub saturation_per_s: f64,
+    /// m / demand: calls a second with calls without end outstanding. None of calls that are much
+    /// lighter than those of the trace, where what a call takes besides its bytes was not found.
+    pub saturation_per_s: Option<f64>,
     /// Whether the servers are full (or too few calls outstanding to fill them).
     pub is_full: bool,
 }
@@ -75,15 +76,21 @@ fn predicted(
     let of = |values: &[f64]| TraceCase::of(explained, values, outstanding).changed(changes);
     let case = of(&fitted.values())?;
     let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.formula_per_s()))?;
-    let saturation_per_s = case.saturation_per_s();
+    let is_op_found = fitted.parameters.iter().any(|found| found.name == "op" && !found.at_bound);
+    let traced_us = TraceCase::of(explained, &fitted.values(), outstanding).demand_us();
+    let is_shown = is_op_found || case.demand_us() >= LIGHTER * traced_us;
+    let saturation_per_s = is_shown.then(|| case.saturation_per_s());
     Ok(TracePrediction {
         case,
         per_s,
         closed_per_s: case.closed_per_s()?,
         saturation_per_s,
-        is_full: per_s.value > 0.98 * saturation_per_s,
+        is_full: saturation_per_s.is_some_and(|saturation| per_s.value > 0.98 * saturation),
     })
 }
+
+/// Of the demand of the calls that were seen, from which on a call is much lighter: a guess.
+const LIGHTER: f64 = 0.5;
 
 impl TraceCase {
     fn of(explained: &Explained, values: &[f64], outstanding: Option<u32>) -> Self {
@@ -256,6 +263,19 @@ mod tests {
         assert!(gain > 2.0 && after.case.outstanding == 10, "{gain}");
         let (gain, _) = ask(64, "G=100Mbit/s");
         assert!(gain < 0.2, "{gain}");
+    }
+
+    #[test]
+    fn lighter_calls_have_no_saturation_where_what_a_call_takes_was_not_found() {
+        let mut explained = explained();
+        let after = |explained: &Explained, text: &str| {
+            answer(explained, Some(64), &[text.parse().unwrap()]).unwrap()[1].saturation_per_s
+        };
+        assert!(after(&explained, "wsize=1").is_some());
+        let parameters = &mut explained.fitted.parameters;
+        parameters.iter_mut().find(|found| found.name == "op").unwrap().at_bound = true;
+        assert_eq!(after(&explained, "wsize=1"), None);
+        assert!(after(&explained, "L+1ms").is_some());
     }
 
     #[test]

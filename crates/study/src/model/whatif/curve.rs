@@ -32,7 +32,8 @@ pub(super) fn page(args: &WhatIf, curve: &Curve, facts: &Facts) -> Result<Page, 
     for answer in &answers {
         formula(answer, curve.points().len() as u64, &mut table, &mut page.record);
     }
-    if let Some(Answer { before, after, .. }) = answers.first() {
+    // With callers, by mean value analysis: what they reach is where the cache is.
+    if let Some(Answer { before, after, .. }) = answers.last() {
         simulated("before", before, &mut table, &mut page);
         simulated("after", after, &mut table, &mut page);
     }
@@ -57,23 +58,27 @@ fn formula(answer: &Answer, n: u64, table: &mut Table, record: &mut Record) {
         if let Some(us) = &prediction.response_us {
             record.estimate(&name("response_us"), us, "us", n);
         }
-        record.estimate(&name("saturation_per_s"), &prediction.saturation_per_s, "1/s", n);
+        if let Some(per_s) = &prediction.saturation_per_s {
+            record.estimate(&name("saturation_per_s"), per_s, "1/s", n);
+        }
     }
 }
 
 /// The same in a world: at the rate, and with nobody waiting.
 fn simulated(when: &str, prediction: &ServerPrediction, table: &mut Table, page: &mut Page) {
     let ServerPrediction { server, per_s, callers, .. } = *prediction;
-    let saturation_per_s = prediction.saturation_per_s.value;
+    let saturation_per_s = prediction.saturation_per_s.map(|found| found.value);
     let mut run = |load: Load, per_s: f64, what: &str| {
         let run = world(&server, per_s, load);
         let note = |why: &String| format!("no simulation {when} the change, {what}: {why}");
         run.map_err(|why| page.note("no-simulation", &note(&why), "")).ok()
     };
-    let is_below = per_s < FULL * saturation_per_s;
+    let is_below = saturation_per_s.is_none_or(|saturation| per_s < FULL * saturation);
     let at_rate = is_below.then(|| run(Load::Rate(per_s), per_s, "at the rate")).flatten();
-    let callers = callers.unwrap_or_else(|| enough(&server, saturation_per_s));
-    let full = run(Load::Callers(callers), saturation_per_s, "at the saturation");
+    let full = saturation_per_s.and_then(|saturation| {
+        let callers = callers.unwrap_or_else(|| enough(&server, saturation));
+        run(Load::Callers(callers), saturation, "at the saturation")
+    });
     let (at_rate, full) =
         (at_rate.map(|world| worlds::response(&world)), full.map(|world| world.per_s));
     let values = [("response_us", at_rate, "us"), ("saturation_per_s", full, "1/s")];
@@ -117,5 +122,8 @@ pub(crate) fn saturation(prediction: &ServerPrediction) -> String {
         true => format!("by {}", name(prediction.bottleneck)),
         false => "by the processor or the disks: the curve does not tell".to_owned(),
     };
-    format!("{} calls/s, {by}", with_interval(&prediction.saturation_per_s, whole))
+    match &prediction.saturation_per_s {
+        Some(per_s) => format!("{} calls/s, {by}", with_interval(per_s, whole)),
+        None => format!("none shows up to {:.0} calls/s", prediction.peak_per_s),
+    }
 }

@@ -54,7 +54,7 @@ fn row(when: &str, prediction: &TracePrediction, simulated: Option<f64>) -> [Str
         with_interval(&prediction.per_s, whole),
         whole(prediction.closed_per_s),
         or_dash(simulated.map(whole)),
-        whole(prediction.saturation_per_s),
+        or_dash(prediction.saturation_per_s.map(whole)),
         by.to_owned(),
     ]
 }
