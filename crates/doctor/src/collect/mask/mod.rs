@@ -227,7 +227,7 @@ mod tests {
         ),
         (
             "etc/fstab",
-            "secret9.corp.example:/x /mnt/x nfs mounthost=secret10,x-y.z=secret11 0 0 # secret12\n\
+            "secret9.corp.example:/x /net/Secret9.corp.example/secret13 nfs mounthost=secret10,x-y.z=secret11 0 0 # secret12\n\
              #secret13:/x /mnt/y nfs4 rw 0 0\nsecret14:/x /mnt/z sshfs rw 0 0\n",
         ),
         (

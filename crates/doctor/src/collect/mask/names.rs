@@ -84,19 +84,21 @@ impl Names {
         }
     }
 
-    /// Every word of a line: addresses, and full names that are known by now. Words end where
-    /// neither can go on.
+    /// Every word of a line: addresses, and full names that are known by now; in paths short ones,
+    /// too (`/net/HOST`). Words end where neither can go on.
     pub(super) fn line(&mut self, line: &str) -> String {
         let ends = |one: char| one.is_whitespace() || "=,()[]/'\"@+?&;#|<>{}".contains(one);
         let mut out = String::new();
         let mut word = String::new();
+        let mut is_in_path = false;
         for one in line.chars().map(Some).chain([None]) {
             match one.filter(|one| !ends(*one)) {
                 Some(one) => word.push(one),
                 None => {
-                    out.push_str(&self.word(&word));
+                    out.push_str(&self.word(&word, is_in_path));
                     word.clear();
                     out.extend(one);
+                    is_in_path = one == Some('/');
                 }
             }
         }
@@ -104,7 +106,7 @@ impl Names {
     }
 
     /// `10.0.0.1`, `10.0.0.1:2049`, `fd00::1`, `fe80::1%eth0:2049`, `server.org:`.
-    fn word(&mut self, word: &str) -> String {
+    fn word(&mut self, word: &str, is_in_path: bool) -> String {
         let (bare, zone) = word.split_once('%').unwrap_or((word, ""));
         if let Some(address) = address(bare) {
             let port = zone.rsplit_once(':').map_or(String::new(), |(_, port)| format!(":{port}"));
@@ -112,17 +114,17 @@ impl Names {
         }
         let (head, tail) =
             word.rsplit_once(':').map_or((word, ""), |(head, _)| (head, &word[head.len()..]));
-        match (address(head), self.full_name(head)) {
+        match (address(head), self.known(head, is_in_path)) {
             (Some(address), _) => format!("{}{tail}", self.address(address)),
             (None, Some(name)) => format!("{name}{tail}"),
             (None, None) => word.to_owned(),
         }
     }
 
-    /// A short name may be a word of any other kind.
-    fn full_name(&self, name: &str) -> Option<&String> {
+    /// A short name may be a word of any other kind, but in a path.
+    fn known(&self, name: &str, is_in_path: bool) -> Option<&String> {
         let name = name.trim_end_matches('.');
-        name.contains('.').then(|| self.hosts.get(&name.to_lowercase()))?
+        (is_in_path || name.contains('.')).then(|| self.hosts.get(&name.to_lowercase()))?
     }
 
     /// Of those that documents use (RFC 2544, RFC 3849).
