@@ -115,8 +115,8 @@ impl FileServer {
         (above, Bottleneck::Disks)
     }
 
-    /// The same server, as far as it reaches a rate that was measured of it: what would be busy for
-    /// more than all the time takes less.
+    /// The same server, made to reach a rate that was measured of it: a station that needs more
+    /// than all of its time for that gets a shorter service time.
     #[must_use]
     pub fn reaching(&self, per_s: f64) -> Self {
         let (cpu, disks) = self.utilization(per_s);

@@ -7,8 +7,8 @@
 //! | o | T and S grow by 2 o: a call and its reply at the stage that is full first |
 //! | outstanding, clients | N |
 //!
-//! Where the sweep ends before its stage shows, what is predicted beyond it lies between what was
-//! reached and what would be without a stage.
+//! Where the sweep ends before its stage shows, the interval of a prediction beyond it reaches
+//! from the throughput that was measured to that without a stage.
 //!
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
