@@ -19,16 +19,10 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let files = if is_masked { &masked(files) } else { files };
     if files.is_empty() {
-        return Err(match files.notes.iter().find(|_| is_masked) {
-            Some(note) => Failure::environment(
-                format!("{} {}", note.path, note.why),
-                "files of /proc and /etc by their paths, or no --mask-addresses",
-            ),
-            None => Failure::environment(
-                "this host has no counters to collect",
-                "a host with /proc mounted",
-            ),
-        });
+        return Err(Failure::environment(
+            "this host has no counters to collect",
+            "a host with /proc mounted",
+        ));
     }
     if verbosity > Verbosity::Quiet && path != Path::new("-") {
         output::print(&listed(files, path, is_masked))?;
@@ -53,7 +47,10 @@ fn listed(files: &Files, path: &Path, is_masked: bool) -> String {
         out.push_str(&format!("  not in it: {}: {}\n", note.path, note.why));
     }
     out.push_str(match is_masked {
-        true => "Addresses and host names are masked; paths of mounts and exports are not.\n",
+        true => {
+            "Addresses and host names are masked, also in paths of mounts and exports; the rest of \
+             these is not.\n"
+        }
         false => {
             "Addresses, host names, and paths of mounts and exports are in it \
              (--mask-addresses masks the first two).\n"
