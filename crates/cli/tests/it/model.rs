@@ -102,6 +102,27 @@ fn a_sweep_or_a_curve_that_does_not_saturate_has_no_number_for_it() {
 }
 
 #[test]
+fn callers_that_are_few_limit_the_formula_and_the_world_alike() {
+    let files = Files::new();
+    let rows = "3037 1.1\n6071 1.3\n9135 1.4\n13147 1.2\n16242 1.3\n18983 1.4\n21771 1.9\n\
+                24532 2.0\n27650 2.4\n30555 3.5\n";
+    let curve = files.with("curve.txt", &format!("throughput_per_s response_ms\n{rows}"));
+    let json = files.with("out.json", "");
+    let said = run(["model", "whatif", &curve, "L+1ms", "--callers", "2", "--json", &json]).stdout;
+    assert!(said.contains("calls/s, by the callers"), "{said}");
+    let record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let value = |name: &str| {
+        record["metrics"][format!("{name}/saturation_per_s")]["value"].as_f64().unwrap()
+    };
+    for when in ["before", "after"] {
+        let (world, formula) =
+            (value(&format!("simulation/{when}")), value(&format!("closed/{when}")));
+        assert!((world / formula - 1.0).abs() < 0.1, "{when}: {world} {formula}");
+    }
+}
+
+#[test]
 fn parameters_make_a_curve() {
     let finished = run([
         "model",

@@ -32,10 +32,10 @@ pub(super) fn page(args: &WhatIf, curve: &Curve, facts: &Facts) -> Result<Page, 
     for answer in &answers {
         formula(answer, curve.points().len() as u64, &mut table, &mut page.record);
     }
-    // With callers, by mean value analysis: what they reach is where the cache is.
-    if let Some(Answer { before, after, .. }) = answers.last() {
-        simulated("before", before, &mut table, &mut page);
-        simulated("after", after, &mut table, &mut page);
+    // The rate is of arrivals that do not wait, the saturation of the callers where there are some.
+    if let (Some(open), Some(last)) = (answers.first(), answers.last()) {
+        simulated("before", (&open.before, &last.before), &mut table, &mut page);
+        simulated("after", (&open.after, &last.after), &mut table, &mut page);
     }
     page.text.insert_str(0, &table.text());
     if base.latency_us == 0.0 {
@@ -64,18 +64,24 @@ fn formula(answer: &Answer, n: u64, table: &mut Table, record: &mut Record) {
     }
 }
 
-/// The same in a world: at the rate, and with nobody waiting.
-fn simulated(when: &str, prediction: &ServerPrediction, table: &mut Table, page: &mut Page) {
-    let ServerPrediction { server, per_s, callers, .. } = *prediction;
-    let saturation_per_s = prediction.saturation_per_s.map(|found| found.value);
+/// The same in a world: at the rate, and with nobody waiting; its cache is as at either.
+fn simulated(
+    when: &str,
+    (open, full): (&ServerPrediction, &ServerPrediction),
+    table: &mut Table,
+    page: &mut Page,
+) {
+    let ServerPrediction { server, per_s, callers, .. } = *full;
+    let [edge_per_s, full_per_s] =
+        [open, full].map(|prediction| prediction.saturation_per_s.map(|found| found.value));
     let mut run = |load: Load, per_s: f64, what: &str| {
         let run = world(&server, per_s, load);
         let note = |why: &String| format!("no simulation {when} the change, {what}: {why}");
         run.map_err(|why| page.note("no-simulation", &note(&why), "")).ok()
     };
-    let is_below = saturation_per_s.is_none_or(|saturation| per_s < FULL * saturation);
+    let is_below = edge_per_s.is_none_or(|edge| per_s < FULL * edge);
     let at_rate = is_below.then(|| run(Load::Rate(per_s), per_s, "at the rate")).flatten();
-    let full = saturation_per_s.and_then(|saturation| {
+    let full = full_per_s.and_then(|saturation| {
         let callers = callers.unwrap_or_else(|| enough(&server, saturation));
         run(Load::Callers(callers), saturation, "at the saturation")
     });
