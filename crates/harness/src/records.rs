@@ -8,6 +8,7 @@ use net::clock::Clock;
 use perf::histogram::Histogram;
 use perf::record::{Run as Record, Target as Measured, Tool};
 use perf::stats::Sample;
+use perf::units::Nanos;
 use serde_json::Value;
 
 use crate::exit::Failure;
@@ -190,8 +191,23 @@ pub fn cell(sample: Option<&Sample>, places: usize) -> String {
 
 /// `p50 1.2 ms  p90 2.3 ms  p99 4.5 ms  max 5.6 ms`.
 pub fn quantiles(times: &Histogram) -> String {
-    let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|share| times.quantile(share));
-    format!("p50 {p50}  p90 {p90}  p99 {p99}  max {}", times.max())
+    let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|share| quantile(times, share));
+    format!("p50 {p50}  p90 {p90}  p99 {p99}  max {max}")
+}
+
+/// `1.2 ms`, or `-` where too few times show it.
+pub fn quantile(times: &Histogram, share: f64) -> String {
+    known(times.quantile_if_known(share))
+}
+
+/// The same in milliseconds, without the unit.
+pub fn quantile_ms(times: &Histogram, share: f64) -> String {
+    number(times.quantile_if_known(share).map_or(f64::NAN, Nanos::as_millis_f64))
+}
+
+/// What is known, or `-`.
+pub fn known(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Of the values that there are.
@@ -248,6 +264,15 @@ pub fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantile_that_too_few_times_show_is_a_dash() {
+        let of = |count| quantiles(&(0..count).map(|_| Nanos::from_micros(5)).collect());
+        assert_eq!(of(0), "p50 -  p90 -  p99 -  max -");
+        assert!(of(1).starts_with("p50 -  p90 -  p99 -  max 5"), "{}", of(1));
+        assert!(of(99).contains("  p99 -  ") && !of(100).contains('-'), "{}", of(100));
+        assert_eq!(quantile_ms(&Histogram::new(), 0.5), "-");
+    }
 
     #[test]
     fn bytes_stay_whole() {

@@ -54,11 +54,12 @@ pub struct Summary {
     pub mean_without_slow: Option<Nanos>,
     pub standard_deviation: Nanos,
     pub min: Nanos,
-    pub p10: Nanos,
-    pub p50: Nanos,
-    pub p90: Nanos,
-    pub p99: Nanos,
-    pub p999: Nanos,
+    /// As far as so many calls show it, and so are the others.
+    pub p10: Option<Nanos>,
+    pub p50: Option<Nanos>,
+    pub p90: Option<Nanos>,
+    pub p99: Option<Nanos>,
+    pub p999: Option<Nanos>,
     pub max: Nanos,
     /// Slow calls that stand out, echoes counted with theirs.
     pub spikes: usize,
@@ -86,9 +87,11 @@ impl Summary {
         let micros = |calls: &[Nanos]| calls.iter().map(|c| c.as_micros_f64()).collect::<Vec<_>>();
         let sample = Sample::new(micros(calls)).ok()?;
         let rest: Vec<Nanos> = calls.iter().copied().filter(|call| *call <= threshold).collect();
-        let quantile = |q| Nanos::from_micros_f64(sample.quantile(q));
+        let quantile = |q| sample.quantile_if_known(q).map(Nanos::from_micros_f64);
+        let [min, median, max] =
+            [sample.min(), sample.median(), sample.max()].map(Nanos::from_micros_f64);
         let mean = |sample: &Sample| Nanos::from_micros_f64(sample.mean());
-        let spikes = spikes(calls, threshold.max(quantile(0.5) * STANDS_OUT));
+        let spikes = spikes(calls, threshold.max(median * STANDS_OUT));
         Some(Self {
             calls: calls.len(),
             threshold,
@@ -96,13 +99,13 @@ impl Summary {
             mean: mean(&sample),
             mean_without_slow: Sample::new(micros(&rest)).ok().map(|rest| mean(&rest)),
             standard_deviation: Nanos::from_micros_f64(sample.standard_deviation().unwrap_or(0.0)),
-            min: quantile(0.0),
+            min,
             p10: quantile(0.1),
             p50: quantile(0.5),
             p90: quantile(0.9),
             p99: quantile(0.99),
             p999: quantile(0.999),
-            max: quantile(1.0),
+            max,
             spikes: spikes.len(),
             period: period(&spikes),
             slope_us_per_1000: slope(calls),
@@ -348,7 +351,10 @@ mod tests {
     fn few_calls_or_none_are_no_trend() {
         assert_eq!(Summary::of(&[], SLOW), None);
         let one = summary([7.0]);
-        assert_eq!((one.calls, one.min, one.max), (1, one.p50, one.p999));
+        assert_eq!((one.calls, one.min), (1, one.max));
+        assert_eq!((one.p50, one.p99), (None, None));
+        let hundred = summary([7.0; 100]);
+        assert_eq!((hundred.p99, hundred.p999), (Some(one.max), None));
         assert_eq!((one.period, one.slope_us_per_1000), (None, None));
         let six_spikes = (0..500).map(|n| if n % 80 == 0 { 9_000.0 } else { 10.0 });
         assert!(summary(six_spikes.clone().take(400)).period.is_none(), "five prove nothing");

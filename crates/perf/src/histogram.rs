@@ -23,6 +23,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use thiserror::Error;
 
+use crate::stats::shows_quantile;
 use crate::units::Nanos;
 
 /// How often which span of time was seen.
@@ -117,6 +118,11 @@ impl Histogram {
     /// The span that a share `q` (0 to 1) of all values does not exceed; zero when empty.
     pub fn quantile(&self, q: f64) -> Nanos {
         Nanos::from_nanos(self.inner.value_at_quantile(q.max(0.0))).min(self.max())
+    }
+
+    /// The same, where that many values show it: see [`shows_quantile`].
+    pub fn quantile_if_known(&self, q: f64) -> Option<Nanos> {
+        shows_quantile(self.count(), q).then(|| self.quantile(q))
     }
 
     /// The buckets that hold something, shortest first: what a plot draws.
@@ -338,6 +344,18 @@ mod tests {
         assert_eq!(histogram.quantile(-1.0), histogram.quantile(0.0));
         assert_eq!(histogram.quantile(7.0), histogram.quantile(1.0));
         assert_eq!(histogram.quantile(f64::NAN), histogram.quantile(0.0));
+    }
+
+    #[test]
+    fn a_quantile_is_known_from_so_many_values_on_that_one_lies_beyond_it() {
+        let of = |count: u64| -> Histogram { (0..count).map(Nanos::from_micros).collect() };
+        for (q, least) in [(0.1, 10), (0.5, 2), (0.9, 10), (0.95, 20), (0.99, 100), (0.999, 1_000)]
+        {
+            assert_eq!(of(least - 1).quantile_if_known(q), None, "{q}");
+            assert!(of(least).quantile_if_known(q).is_some(), "{q}");
+        }
+        assert_eq!(of(0).quantile_if_known(1.0), None);
+        assert_eq!(of(1).quantile_if_known(1.0), Some(Nanos::ZERO));
     }
 
     #[test]

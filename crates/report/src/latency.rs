@@ -6,6 +6,7 @@
 
 use maud::{Markup, html};
 use perf::histogram::Histogram;
+use perf::units::Nanos;
 use plotters::prelude::*;
 
 use super::canvas::{Axis, Chart, Drawn, Ink, draw_dashes, draw_line};
@@ -124,7 +125,7 @@ fn draw_bars(chart: &Chart<'_>, index: usize, bars: &[BarOfCalls], x: &Axis, y: 
 /// The median as a solid line, the 99th percentile as a dashed one.
 fn draw_quantiles(chart: &mut Chart<'_>, histogram: &Histogram, x: &Axis, y: &Axis) -> Drawn {
     let (stroke, ends) = (Ink::Text.stroke(1.2), [y.low(), y.high()]);
-    let at = |q| x.position(histogram.quantile(q).as_millis_f64());
+    let at = |q| x.position(histogram.quantile_if_known(q)?.as_millis_f64());
     if let Some(median) = at(0.5) {
         draw_line(chart, ends.map(|end| (median, end)), stroke)?;
     }
@@ -139,12 +140,15 @@ fn heads(plot: &LatencyPlot) -> Vec<Head<'_>> {
 }
 
 fn head(latency: &Latency) -> Head<'_> {
-    let ms = |q| number(latency.histogram.quantile(q).as_millis_f64());
+    let known = |(name, q)| {
+        let time = latency.histogram.quantile_if_known(q)?;
+        Some(format!("{name} {} ms", number(time.as_millis_f64())))
+    };
+    let times: Vec<String> =
+        [("p50", 0.5), ("p99", 0.99), ("max", 1.0)].into_iter().filter_map(known).collect();
     let note = match latency.histogram.count() {
         0 => String::new(),
-        calls => {
-            format!("{calls} calls: p50 {} ms, p99 {} ms, max {} ms", ms(0.5), ms(0.99), ms(1.0))
-        }
+        calls => format!("{calls} calls: {}", times.join(", ")),
     };
     Head { name: &latency.name, note }
 }
@@ -172,7 +176,7 @@ fn table(plot: &LatencyPlot) -> Table {
     ]);
     for latency in &plot.latencies {
         let histogram = &latency.histogram;
-        let at = |q| number(histogram.quantile(q).as_millis_f64());
+        let at = |q| number(histogram.quantile_if_known(q).map_or(f64::NAN, Nanos::as_millis_f64));
         table.row([
             latency.name.clone(),
             histogram.count().to_string(),

@@ -27,7 +27,10 @@ pub(super) fn points(outcome: &Outcome) -> String {
                     (run.touched, run.accessed),
                 );
                 let mut add = |name: &str, times: &Histogram| {
-                    let us = |share| format!("{:.3}", times.quantile(share).as_micros_f64());
+                    let us = |share| {
+                        let known = times.quantile_if_known(share);
+                        known.map(|time| format!("{:.3}", time.as_micros_f64()))
+                    };
                     rows.add((&of_point, name, times.count(), us(0.5), us(0.99), us(0.999)));
                 };
                 add("all", &run.response_times());

@@ -160,9 +160,9 @@ fn add_point(record: &mut Record, point: &Point) {
         metric("generator_us_per_op", us, "us");
     }
     let times = run.response_times();
-    if times.count() > 0 {
-        for (what, share) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
-            metric(&format!("response_us_{what}"), times.quantile(share).as_micros_f64(), "us");
+    for (what, share) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+        if let Some(time) = times.quantile_if_known(share) {
+            metric(&format!("response_us_{what}"), time.as_micros_f64(), "us");
         }
     }
     add_times(record, &name, point);

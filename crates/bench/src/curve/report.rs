@@ -1,6 +1,6 @@
 //! The report with the curves drawn.
 
-use harness::records::number;
+use harness::records::{number, quantile_ms};
 use harness::shell;
 use load::curve::Point;
 use load::mix::Operation;
@@ -8,7 +8,9 @@ use perf::stats::Interval;
 use report::Numbers;
 use report::load_curve::{LoadCurve, LoadCurves, LoadPoint, Worth, html as page};
 
-use super::text::{self, few_failed, shown_load, typical, us_per_operation, verdict};
+use super::text::{
+    self, OF_AN_OPERATION, few_failed, shown_load, typical, us_per_operation, verdict,
+};
 use super::{Outcome, Server, beside};
 
 pub(super) fn html(outcome: &Outcome) -> String {
@@ -149,7 +151,7 @@ const COLUMNS: [&str; 10] = [
 
 fn row(point: &Point) -> Vec<String> {
     let (run, times) = (&point.outcome, point.outcome.response_times());
-    let ms = |share| number(times.quantile(share).as_millis_f64());
+    let ms = |share| quantile_ms(&times, share);
     let mean = run.response_mean().map_or(f64::NAN, |mean| mean.as_millis_f64());
     vec![
         shown_load(point),
@@ -168,11 +170,9 @@ fn row(point: &Point) -> Vec<String> {
 fn operations(point: &Point) -> Vec<Vec<String>> {
     let known = Operation::ALL.into_iter().filter_map(|operation| {
         let times = &point.outcome.operations.get(&operation)?.response_time;
-        let ms = |share| number(times.quantile(share).as_millis_f64());
-        let max = number(times.max().as_millis_f64());
-        let name = operation.name().to_owned();
-        let count = times.count().to_string();
-        Some(vec![name, count, ms(0.5), ms(0.9), ms(0.99), ms(0.999), max])
+        let counted = [operation.name().to_owned(), times.count().to_string()];
+        let quantiles = OF_AN_OPERATION.map(|share| quantile_ms(times, share));
+        Some(counted.into_iter().chain(quantiles).collect())
     });
     known.collect()
 }

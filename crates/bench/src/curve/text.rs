@@ -1,12 +1,11 @@
 //! What is printed of a curve.
 
-use harness::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
+use harness::records::{NEIGHBOURS_SHARE_MAX, bytes, number, quantile_ms, write_stability};
 use harness::table::{Table, left, right};
 use load::curve::search::Search;
 use load::curve::{Breach, Kind, Point, Signature};
 use load::mix::Operation;
 use perf::stats::Estimate;
-use perf::units::Nanos;
 
 use super::{Outcome, Server, beside};
 
@@ -165,15 +164,15 @@ fn row(point: &Point) -> [String; 11] {
     let response = point.response_us();
     let half = response.and_then(|response| response.ci95).map(|ci| (ci.hi - ci.lo) / 2.0);
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| number(us / 1e3));
-    let quantile = |share| Some(Nanos::as_micros_f64(times.quantile(share)));
+    let quantile = |share| quantile_ms(&times, share);
     [
         shown_load(point),
         format!("{:.1}", run.achieved_per_s()),
         ms(response.map(|response| response.value)),
         ms(half),
-        ms(quantile(0.5)),
-        ms(quantile(0.99)),
-        ms(quantile(0.999)),
+        quantile(0.5),
+        quantile(0.99),
+        quantile(0.999),
         run.late.to_string(),
         run.held.to_string(),
         us_per_operation(point).map_or_else(|| "-".to_owned(), |us| format!("{us:.1}")),
@@ -215,22 +214,18 @@ pub(super) fn typical(points: &[Point]) -> Option<&Point> {
     points.iter().rfind(|point| point.is_valid() && !point.is_over())
 }
 
+/// Quantiles of each operation; the last is the longest.
+pub(super) const OF_AN_OPERATION: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+
 fn operations(point: &Point) -> String {
     let names = ["calls", "p50", "p90", "p99", "p99.9", "max"].map(right);
     let mut table = Table::new([left("  operation")].into_iter().chain(names));
     for operation in Operation::ALL {
         let Some(tally) = point.outcome.operations.get(&operation) else { continue };
         let times = &tally.response_time;
-        let ms = |share| number(times.quantile(share).as_millis_f64());
-        table.row([
-            format!("  {}", operation.name()),
-            times.count().to_string(),
-            ms(0.5),
-            ms(0.9),
-            ms(0.99),
-            ms(0.999),
-            number(times.max().as_millis_f64()),
-        ]);
+        let counted = [format!("  {}", operation.name()), times.count().to_string()];
+        table
+            .row(counted.into_iter().chain(OF_AN_OPERATION.map(|share| quantile_ms(times, share))));
     }
     format!("operations  at {}, in ms:\n{}", shown_load(point), table.text())
 }
@@ -303,6 +298,7 @@ fn mib(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use load::mix::{Outcome as Run, outcome::Tally};
+    use perf::units::Nanos;
 
     use super::*;
 
@@ -337,6 +333,17 @@ mod tests {
         assert!(kept_up.contains("saturation  not reached by a valid point: at least 200 a s"));
         let rising = said(&[100, 200, 300].map(|per_s| point(per_s, 1_000, true, Vec::new())));
         assert!(rising.contains("knee        not reached by a valid point"), "{rising}");
+    }
+
+    #[test]
+    fn a_quantile_that_too_few_operations_show_is_a_dash() {
+        let mut point = point(100, 1_000, true, Vec::new());
+        let read = point.outcome.operations.get_mut(&Operation::Read).unwrap();
+        read.response_time = vec![Nanos::from_millis(3); 100].into_iter().collect();
+        let quantiles = |point: &Point| row(point)[4..7].join(" ");
+        assert_eq!(quantiles(&point), "3.00 3.00 -");
+        point.outcome.operations.clear();
+        assert_eq!(quantiles(&point), "- - -");
     }
 
     #[test]

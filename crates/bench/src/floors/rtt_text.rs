@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use harness::compared::{Better, Compared, letter};
-use harness::records::{self, bytes, cell, sample, spread};
+use harness::records::{self, bytes, cell, known, sample, spread};
 use harness::table::{Table, left, right};
 use load::floor::mib_per_s;
 use load::floor::rtt::{Measured, Plan, Series, Transfers};
@@ -114,15 +114,16 @@ impl<'a> Report<'a> {
             let Some(Row { times, medians }) = Row::of(series) else { continue };
             let spread = medians.map(|m| format!(" ({:.1}..{:.1})", m.min(), m.max()));
             let us = |value: f64| format!("{value:.1}");
+            let quantile = |share| known(times.quantile_if_known(share).map(us));
             table.row([
                 name(self.plan, &series.exchange),
                 bytes(series.message_bytes as u64),
                 us(times.min()),
                 format!("{:.1}{}", times.median(), spread.unwrap_or_default()),
                 us(times.mean()),
-                us(times.quantile(0.9)),
-                us(times.quantile(0.99)),
-                us(times.quantile(0.999)),
+                quantile(0.9),
+                quantile(0.99),
+                quantile(0.999),
                 us(times.max()),
                 series.lost.to_string(),
                 us(cpu_us(series)),

@@ -241,11 +241,8 @@ impl<'a> Report<'a> {
         if !times.is_empty() {
             writeln!(
                 out,
-                "answered    p50 {}  p90 {}  p99 {}  max {}, since each was {}",
-                times.quantile(0.5),
-                times.quantile(0.9),
-                times.quantile(0.99),
-                times.max(),
+                "answered    {}, since each was {}",
+                records::quantiles(&times),
                 if self.args.rate.is_some() { "due" } else { "sent" }
             )?;
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use harness::exit::Failure;
 use harness::local;
-use harness::records::{self, bytes, cell, sample};
+use harness::records::{self, bytes, cell, quantile, sample};
 use harness::verbosity::Verbosity;
 use load::file_system::{self, FileSystem};
 use load::floor::mib_per_s;
@@ -198,11 +198,12 @@ impl Report<'_> {
             "appended",
             cell(self.append_rates().as_ref(), 0)
         )?;
-        let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|share| appends.quantile(share));
+        let [p50, p90, p99, p999, max] =
+            [0.5, 0.9, 0.99, 0.999, 1.0].map(|share| quantile(&appends, share));
         writeln!(
             out,
-            "                p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p999}  max {}  ({} appends)",
-            appends.max(),
+            "{:16}p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p999}  max {max}  ({} appends)",
+            "",
             appends.count()
         )
     }

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use client::write_behind::{PolicyName, Stage};
+use harness::records::known;
 use harness::table::{Table, left, right};
 use load::latencies::Summary;
+use perf::units::Nanos;
 
 use super::findings::findings;
 use super::{Measured, Outcome, Scene, Speed};
@@ -91,8 +93,8 @@ fn row(measured: &Measured) -> Option<[String; 14]> {
         format!("{slow_calls}/{calls}"),
         optional(period.as_ref().map(|period| format!("{:.0}", period.calls))),
         optional(slope_us_per_1000.as_ref().map(|slope| format!("{:+.2}", slope.value))),
-        tenths(summary.p50.as_micros_f64()),
-        tenths(summary.p99.as_micros_f64()),
+        known(summary.p50.map(Nanos::as_micros_f64).map(tenths)),
+        known(summary.p99.map(Nanos::as_micros_f64).map(tenths)),
         format!("{:.0}", summary.max.as_micros_f64()),
         tenths(measured.spread_us().unwrap_or(0.0)),
         tenths(written),

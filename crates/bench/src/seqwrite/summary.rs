@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use harness::compared::{Better, Compared};
-use harness::records;
+use harness::records::{self, known};
 use load::latencies::{self, Bar, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use load::seqwrite_files::Mark;
 use perf::record::Durability;
@@ -144,7 +144,8 @@ fn write_place(out: &mut String, one: &Measured, slow: Nanos) -> std::fmt::Resul
 
 /// The calls of the typical run in words.
 fn write_calls(out: &mut String, summary: &Summary) -> std::fmt::Result {
-    let Summary { p50, p90, p99, p999, max, threshold, slow_calls, .. } = summary;
+    let Summary { max, threshold, slow_calls, .. } = summary;
+    let [p50, p90, p99, p999] = [summary.p50, summary.p90, summary.p99, summary.p999].map(known);
     writeln!(out, "  write()  p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p999}  max {max}")?;
     write!(out, "  mean {}", summary.mean)?;
     match (summary.mean_without_slow, summary.inflation()) {

@@ -25,6 +25,7 @@ use self::lists::ListsOnOneLine;
 use crate::histogram::{DecodeError, Histogram};
 use crate::series::Series;
 use crate::stats::{Estimate, Interval};
+use crate::units::Nanos;
 
 /// The schema this module reads and writes.
 pub const SCHEMA: &str = "nfskit.run/1";
@@ -146,16 +147,21 @@ pub struct Metric {
     pub other: Map<String, Value>,
 }
 
-/// A distribution: the whole of it, encoded, and the usual quantiles.
+/// A distribution: the whole of it, encoded, and those of the usual quantiles that so many values
+/// show.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct HistogramEntry {
     pub unit: String,
     /// HdrHistogram's plain V2 encoding in base64, values in `unit`.
     pub hdr: String,
-    pub p50: u64,
-    pub p90: u64,
-    pub p99: u64,
-    pub p999: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999: Option<u64>,
     pub max: u64,
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -291,9 +297,11 @@ impl Run {
         self
     }
 
-    /// Adds a distribution of times, in nanoseconds.
+    /// Adds a distribution of times, in nanoseconds. Of no times there is none.
     pub fn histogram(&mut self, name: &str, histogram: &Histogram) -> &mut Self {
-        self.histograms.insert(name.into(), histogram.into());
+        if !histogram.is_empty() {
+            self.histograms.insert(name.into(), histogram.into());
+        }
         self
     }
 
@@ -384,7 +392,7 @@ impl Warning {
 
 impl From<&Histogram> for HistogramEntry {
     fn from(histogram: &Histogram) -> Self {
-        let quantile_ns = |q| histogram.quantile(q).as_nanos();
+        let quantile_ns = |q| histogram.quantile_if_known(q).map(Nanos::as_nanos);
         Self {
             unit: "ns".into(),
             hdr: histogram.to_base64(),
@@ -495,7 +503,6 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::series::Point;
-    use crate::units::Nanos;
 
     const DOCUMENT: &str = include_str!("../../../../docs/formats/run-record.md");
 

@@ -45,6 +45,16 @@ pub struct Estimate {
     pub ci95: Option<Interval>,
 }
 
+/// Whether so many values show a quantile: one of them lies beyond it. The median takes 2, p90
+/// takes 10, p99 takes 100; below that it would be the largest value under another name. The ends
+/// of the range are values themselves.
+pub fn shows_quantile(values: u64, q: f64) -> bool {
+    /// 1.0 - 0.9 is a little less than a tenth.
+    const ROUNDING: f64 = 1e-9;
+    let beyond = q.min(1.0 - q).max(0.0);
+    values > 0 && (beyond == 0.0 || values as f64 * beyond > 1.0 - ROUNDING)
+}
+
 /// Finite values, sorted; at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -113,6 +123,11 @@ impl Sample {
     /// Hyndman & Fan 1996, the default of R and NumPy. `q` outside 0 to 1 gives the ends.
     pub fn quantile(&self, q: f64) -> f64 {
         quantile_of_sorted(&self.sorted, q)
+    }
+
+    /// The same, where that many values show it: see [`shows_quantile`].
+    pub fn quantile_if_known(&self, q: f64) -> Option<f64> {
+        shows_quantile(self.n() as u64, q).then(|| self.quantile(q))
     }
 
     /// Standard deviation with n - 1; `None` for a single value.
@@ -302,6 +317,7 @@ mod tests {
         close(s.quantile(0.9), 9.1, 1e-12);
         close(s.quantile(0.99), 9.91, 1e-12);
         assert_eq!((s.quantile(-3.0), s.quantile(3.0)), (1.0, 10.0));
+        assert_eq!((s.quantile_if_known(0.9), s.quantile_if_known(0.99)), (Some(9.1), None));
         assert_eq!(s.quantile(f64::NAN), 1.0);
     }
 

@@ -163,7 +163,7 @@ impl<'a> Curve<'a> {
         if let Some(error) = paced.broken {
             return Err(error.into());
         }
-        let (mean, p95) = (paced.since_due.mean(), paced.since_due.quantile(0.95));
+        let (mean, p95) = (paced.since_due.mean(), paced.since_due.quantile_if_known(0.95));
         Ok(Point { rate, mean, p95, is_kept: paced.keeps_pace() })
     }
 

@@ -43,7 +43,7 @@ struct Side {
 struct Point {
     rate: f64,
     mean: Nanos,
-    p95: Nanos,
+    p95: Option<Nanos>,
     is_kept: bool,
 }
 

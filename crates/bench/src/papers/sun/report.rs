@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use harness::records;
+use harness::records::{self, known};
 use harness::table::{Table, left, right};
 use perf::record::Run as Record;
+use perf::units::Nanos;
 use serde_json::json;
 
 use super::disk::Requests;
@@ -75,7 +76,8 @@ fn curve(place: &str, pair: &Pair) -> Table {
         for point in sides {
             row.extend(match point {
                 Some(point) if point.is_kept => {
-                    [point.mean, point.p95].map(|time| format!("{:.2}", time.as_millis_f64()))
+                    let ms = |time: Nanos| format!("{:.2}", time.as_millis_f64());
+                    [ms(point.mean), known(point.p95.map(ms))]
                 }
                 Some(_) => ["not kept".to_owned(), String::new()],
                 None => [String::new(), String::new()],
@@ -131,14 +133,12 @@ fn metrics(record: &mut Record, key: &str, side: &Side, paper: &[u64]) {
     for point in side.curve.iter().filter(|point| point.is_kept) {
         let name = |what: &str| format!("{key}/{:.0}/{what}", point.rate);
         record.metric(&name("mean_ms"), point.mean.as_millis_f64(), "ms");
-        record.metric(&name("p95_ms"), point.p95.as_millis_f64(), "ms");
+        record.metric_if_known(&name("p95_ms"), point.p95.map(Nanos::as_millis_f64), "ms");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use perf::units::Nanos;
-
     use super::super::{Point, disk};
     use super::*;
 
@@ -146,7 +146,7 @@ mod tests {
         let point = |(at, mean): (usize, &u64)| Point {
             rate: [50.0, 100.0, 200.0][at],
             mean: Nanos::from_micros(*mean),
-            p95: Nanos::from_micros(2 * mean),
+            p95: Some(Nanos::from_micros(2 * mean)),
             is_kept: *mean < 9_000,
         };
         let files = Requests { writes, flushes: 3, bytes: 3 << 19, empty_max: 2 };
