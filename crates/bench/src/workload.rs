@@ -32,6 +32,11 @@ pub(crate) trait Workload {
         false
     }
 
+    /// Whether another process reports what this one measures: then it ends without a word.
+    fn is_reported_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Measures. What it made elsewhere is gone afterwards, also when it fails or is interrupted.
     ///
     /// # Errors
@@ -84,7 +89,8 @@ pub(crate) struct Conditions {
 /// What came of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome<M> {
-    /// Some of it, where it ended before its end; none, where there is nothing to report.
+    /// Some of it, where it ended before its end; none, where there is nothing to report, which
+    /// fails unless another process reports it.
     pub(crate) measured: Option<M>,
     /// What ended it before its end.
     pub(crate) failed: Option<Failure>,
@@ -142,7 +148,13 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
         false => net::runtime::block_on(measuring),
     };
     let Outcome { measured, failed } = outcome.map_err(Failure::resources)??;
-    let Some(measured) = measured else { return failed.map_or(Ok(()), Err) };
+    let Some(measured) = measured else {
+        return match failed {
+            Some(failure) => Err(failure),
+            None if work.is_reported_elsewhere() => Ok(()),
+            None => Err(nothing()),
+        };
+    };
     if let Some(path) = csv {
         output::write(path, &work.csv(&plan, &measured))?;
     }
@@ -162,6 +174,12 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
         failed,
     )?;
     work.verdict(measured)
+}
+
+/// What no output could show.
+fn nothing() -> Failure {
+    let what = "nothing was measured: the run was over before its first result";
+    Failure::environment(what, "a longer run")
 }
 
 /// A list of workloads as a subcommand: the name and the arguments of each.
@@ -189,3 +207,46 @@ macro_rules! workloads {
     };
 }
 pub(crate) use workloads;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Measures nothing, and nothing fails.
+    struct Hollow {
+        is_reported_elsewhere: bool,
+    }
+
+    impl Workload for Hollow {
+        type Plan = ();
+        type Measured = ();
+
+        fn plan(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn outputs(&self) -> Outputs<'_> {
+            Outputs::json(&None)
+        }
+
+        fn is_reported_elsewhere(&self) -> bool {
+            self.is_reported_elsewhere
+        }
+
+        async fn run(&self, (): &(), _: Conditions) -> Result<Outcome<()>, Failure> {
+            Ok(Outcome { measured: None, failed: None })
+        }
+
+        fn table(&self, (): &(), (): &(), _: Verbosity) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_does_not_end_as_if_it_had() {
+        let ended =
+            |is_reported_elsewhere| run(&Hollow { is_reported_elsewhere }, Verbosity::Normal);
+        assert!(ended(false).unwrap_err().what().contains("nothing was measured"));
+        assert!(ended(true).is_ok());
+    }
+}

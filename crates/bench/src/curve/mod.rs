@@ -143,6 +143,10 @@ impl Workload for Args {
         }
     }
 
+    fn is_reported_elsewhere(&self) -> bool {
+        !ranks::is_first(self.process)
+    }
+
     async fn run(
         &self,
         settings: &Settings,

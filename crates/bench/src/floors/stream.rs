@@ -52,6 +52,11 @@ impl Workload for Stream {
         Outputs::json(&self.json)
     }
 
+    /// A far end's connections have their results at the other one.
+    fn is_reported_elsewhere(&self) -> bool {
+        self.to.is_none()
+    }
+
     async fn run(
         &self,
         end: &End,

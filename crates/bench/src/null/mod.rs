@@ -54,6 +54,15 @@ impl Workload for Null {
 
     fn plan(&self) -> Result<Pace, Failure> {
         let outstanding_max = self.outstanding as usize;
+        // The first one is due after that distance, too.
+        let distance = Nanos::from_secs_f64(self.rate.recip());
+        if distance >= self.time {
+            let what = format!(
+                "no call is due: at {} calls/s the first is after {distance}, and --time is {}",
+                self.rate, self.time
+            );
+            return Err(Failure::usage(what, "a longer --time, or a higher --rate"));
+        }
         Ok(Pace { per_s: self.rate, time: self.time, outstanding_max })
     }
 
@@ -83,7 +92,12 @@ impl Workload for Null {
         };
         let paced = interrupts.or(measuring).await?;
         let failed = paced.broken.clone().map(Failure::from);
-        Ok(Outcome { measured: (!paced.since_due.is_empty()).then_some(paced), failed })
+        Ok(match paced.since_due.is_empty() {
+            false => Outcome { measured: Some(paced), failed },
+            true => {
+                Outcome { measured: None, failed: failed.or_else(|| Some(not_started(&paced))) }
+            }
+        })
     }
 
     fn table(&self, _: &Pace, paced: &Self::Measured, _: Verbosity) -> String {
@@ -121,6 +135,12 @@ impl Workload for Null {
     }
 }
 
+/// Nothing was measured although calls were due.
+fn not_started(paced: &Paced<ClientError>) -> Failure {
+    let what = format!("none of {} calls that were due was started in time", paced.not_started);
+    Failure::environment(what, "a longer --time, or again when the machine is quiet")
+}
+
 #[cfg(test)]
 mod tests {
     use perf::histogram::Histogram;
@@ -135,6 +155,18 @@ mod tests {
         let paced = Paced { since_due, since_sent, not_started, broken: None };
         let pace = null.plan().unwrap();
         (null.table(&pace, &paced, Verbosity::Normal), null.record(&pace, &paced).remove(0))
+    }
+
+    #[test]
+    fn a_time_in_which_no_call_is_due_is_refused() {
+        let plan = |rate, time| {
+            let arguments = ["null", "--target", "nfs://h/", "--rate", rate, "--time", time];
+            Null::parse_from(arguments).plan()
+        };
+        let refused = plan("1", "100ms").unwrap_err();
+        assert!(refused.what().contains("no call is due: at 1 calls/s"), "{}", refused.what());
+        assert!(plan("10", "100ms").is_err());
+        assert!(plan("11", "100ms").is_ok());
     }
 
     #[test]
