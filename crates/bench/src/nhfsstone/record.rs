@@ -28,6 +28,9 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     if !outcome.is_valid() {
         record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
     }
+    if !outcome.keeps_rate() {
+        record.warn("rate-not-kept", &text::rate(outcome), "a lower --load, or more --processes");
+    }
     if let Some(first) = &outcome.first_failure {
         let text = format!("{} calls had an unexpected answer: {first}", outcome.failed());
         record.warn("failed-calls", &text, "the server's log");

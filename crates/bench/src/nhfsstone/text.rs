@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use harness::records::write_stability;
+use harness::records::{quantile, write_stability};
 use harness::verbosity::Verbosity;
 use load::mix::Operation;
 use load::nhfsstone::outcome::{BACKGROUND_TIME, Tally};
@@ -36,7 +36,7 @@ pub(super) fn text(plan: &Plan, ran: &Ran, verbosity: Verbosity) -> String {
         writeln!(text, "{}", invalid(outcome)).ok();
     }
     text += "\n";
-    additions(&mut text, plan, ran);
+    additions(&mut text, ran);
     text
 }
 
@@ -76,19 +76,14 @@ pub(super) fn invalid(outcome: &Outcome) -> String {
     format!("INVALID RUN, mix generated is off by {:.2}%", outcome.off_percent())
 }
 
-fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
+fn additions(text: &mut String, ran: &Ran) {
     let outcome = &ran.outcome;
     writeln!(text, "mix         {}: {}", outcome.mix.name, outcome.mix.source).ok();
     writeln!(text, "cached      nothing by a client: each operation is calls to the server").ok();
     writeln!(text, "durable     {}", write_stability(&outcome.mix)).ok();
     writeln!(text, "generator   {:.0} % of a processor", 100.0 * ran.generator_share).ok();
     response_times(text, outcome);
-    writeln!(
-        text,
-        "rate        {:.2} calls/sec offered; at most {:.2} s behind",
-        plan.load_per_s, outcome.behind_max
-    )
-    .ok();
+    writeln!(text, "rate        {}", rate(outcome)).ok();
     writeln!(text, "mix is off  {:.2}%, of which 10% are allowed", outcome.off_percent()).ok();
     if outcome.failed() > 0 {
         let first = outcome.first_failure.as_deref().unwrap_or("");
@@ -102,21 +97,24 @@ fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
     background(text, ran);
 }
 
+/// Whether the offered rate was kept.
+pub(super) fn rate(outcome: &Outcome) -> String {
+    let kept = match outcome.keeps_rate() {
+        true => String::new(),
+        false => format!("NOT kept: {:.2} of ", outcome.calls_per_s()),
+    };
+    let (offered, behind) = (outcome.load_per_s, outcome.behind_max);
+    format!("{kept}{offered:.2} calls/sec offered; at most {behind:.2} s behind")
+}
+
 fn response_times(text: &mut String, outcome: &Outcome) {
     let mut times = Histogram::default();
     for tally in outcome.operations.values() {
         times.merge(&tally.times);
     }
-    let ms = |share| times.quantile(share).as_millis_f64();
-    writeln!(
-        text,
-        "times       median {:.3} ms, 95 % under {:.3} ms, 99 % under {:.3} ms, longest {:.3} ms",
-        ms(0.5),
-        ms(0.95),
-        ms(0.99),
-        times.max().as_millis_f64()
-    )
-    .ok();
+    let [p50, p95, p99, max] = [0.5, 0.95, 0.99, 1.0].map(|share| quantile(&times, share));
+    writeln!(text, "times       median {p50}, 95 % under {p95}, 99 % under {p99}, longest {max}")
+        .ok();
 }
 
 /// What this host did besides, before the run.

@@ -75,6 +75,19 @@ fn a_run_prints_the_originals_table_and_leaves_nothing() {
 }
 
 #[test]
+fn a_rate_that_was_not_reached_is_reported() {
+    let served = Served::folder(&[]);
+    let out = tempfile::tempdir().unwrap();
+    let record = out.path().join("run.json");
+    let arguments = ["-c", "2000", "-l", "1000000", "--busy", "--json", record.to_str().unwrap()];
+    let finished = finish(nhfsstone(&served.url(), &arguments));
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("\nrate        NOT kept: "), "{finished:?}");
+    let record: Value = serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
+    assert_eq!(record["warnings"][0]["code"], "rate-not-kept", "{record}");
+}
+
+#[test]
 fn a_target_without_room_is_reported_before_anything_is_made() {
     let small = Served::memory(&["--mem-size", "1M"]);
     let finished = finish(nhfsstone(&small.url(), &["-p", "8"]));

@@ -13,6 +13,9 @@ use crate::mix::{Mix, Operation};
 /// A mix that is off by more than this, in percent of all calls, is another one.
 pub const OFF_MAX_PERCENT: f64 = 10.0;
 
+/// The share of the offered rate below which it was not kept. Guess.
+const KEPT_SHARE: f64 = 0.95;
+
 /// Calls of others in [`BACKGROUND_TIME`] over which a server is not measured.
 pub const BACKGROUND_MAX: u64 = 20;
 pub const BACKGROUND_TIME: Nanos = Nanos::from_secs(2);
@@ -32,6 +35,7 @@ pub struct Tally {
 pub struct Outcome {
     pub mix: Mix,
     pub load_per_s: f64,
+    pub tasks: usize,
     pub operations: BTreeMap<Operation, Tally>,
     pub elapsed: Nanos,
     /// By how many seconds the calls were behind their rate at most.
@@ -46,6 +50,7 @@ impl Outcome {
         Self {
             mix: plan.mix,
             load_per_s: plan.load_per_s,
+            tasks: plan.tasks,
             operations: BTreeMap::new(),
             elapsed: Nanos::ZERO,
             behind_max: 0.0,
@@ -83,6 +88,14 @@ impl Outcome {
     pub fn calls_per_s(&self) -> f64 {
         let elapsed = self.elapsed.as_secs_f64();
         if elapsed > 0.0 { self.calls as f64 / elapsed } else { 0.0 }
+    }
+
+    /// Whether the calls came at the rate that was offered. The run may end as much later as its
+    /// tasks sleep at most, which decides where there are a few calls only.
+    pub fn keeps_rate(&self) -> bool {
+        let sleep = 2.0 * self.tasks as f64;
+        let most = self.calls as f64 / KEPT_SHARE + sleep;
+        self.elapsed.as_secs_f64() * self.load_per_s <= most
     }
 
     /// Of all calls.

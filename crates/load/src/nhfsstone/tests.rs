@@ -52,3 +52,16 @@ fn operations_have_the_numbers_of_version_2() {
     assert_eq!(chosen(MIXES[0], 10).in_order().count(), 16);
     assert_eq!(chosen(MIXES[2], 10).in_order().last(), Some(Operation::Commit));
 }
+
+#[test]
+fn a_rate_is_kept_if_the_calls_came_at_it_but_for_a_sleep_of_the_tasks() {
+    let keeps = |calls, seconds| {
+        let mut outcome = chosen(MIXES[0], calls);
+        outcome.elapsed = Nanos::from_secs_f64(seconds * outcome.calls() as f64 / 30.0);
+        outcome.keeps_rate()
+    };
+    assert!(keeps(5_000, 1.0) && keeps(5_000, 1.05));
+    assert!(!keeps(5_000, 1.1) && !keeps(200, 2.0));
+    // One call may be as late as a task sleeps.
+    assert!(keeps(1, 5.0));
+}
