@@ -12,6 +12,8 @@ pub fn reading(cause: &Error) -> &'static str {
         ErrorKind::PermissionDenied => "a file that this user may read (ls -l shows who may)",
         ErrorKind::IsADirectory => "a file, not a directory",
         ErrorKind::NotADirectory => "a path through directories only",
+        ErrorKind::FileTooLarge => "a shorter file",
+        ErrorKind::InvalidInput | ErrorKind::InvalidData => "a file with text in it",
         _ => limits(cause)
             .unwrap_or("see whether the file is whole, and the system's log (dmesg) for its disk"),
     }

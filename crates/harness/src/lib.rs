@@ -25,6 +25,7 @@ pub mod events;
 pub mod exit;
 pub mod exports;
 pub mod hints;
+pub mod input;
 pub mod local;
 pub mod logged;
 pub mod metrics;
