@@ -14,13 +14,13 @@
 //!
 //! Several tables with one name are several rules: the first that names a client is the client's.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use server::{NOBODY, Squash};
 
 use super::{Client, RuleSpec, Spec};
+use crate::input;
 
 /// A file may have this many bytes: some ten thousand exports.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -38,14 +38,13 @@ struct Table {
     path: Absolute,
     name: Option<Name>,
     id: Option<u32>,
-    #[serde(default)]
-    clients: Vec<Listed>,
+    clients: Option<Clients>,
     #[serde(default)]
     access: Access,
     #[serde(default)]
     squash: SquashWord,
-    anonuid: Option<u32>,
-    anongid: Option<u32>,
+    anonuid: Option<Anonymous>,
+    anongid: Option<Anonymous>,
     #[serde(default = "yes")]
     secure: bool,
 }
@@ -110,17 +109,41 @@ impl TryFrom<String> for Listed {
     }
 }
 
+/// At least one: without a list it is everyone.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "Vec<Listed>")]
+struct Clients(Vec<Client>);
+
+impl TryFrom<Vec<Listed>> for Clients {
+    type Error = &'static str;
+
+    fn try_from(listed: Vec<Listed>) -> Result<Self, &'static str> {
+        match listed.is_empty() {
+            true => Err("an empty list of clients; without a list it is everyone"),
+            false => Ok(Self(listed.into_iter().map(|Listed(client)| client).collect())),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "u32")]
+struct Anonymous(u32);
+
+impl TryFrom<u32> for Anonymous {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Self, String> {
+        super::anonymous(number).map(Self)
+    }
+}
+
 /// Reads a file of exports.
 ///
 /// # Errors
 /// What is wrong with it, with line and column where that helps.
 pub fn read(path: &Path) -> Result<Vec<Spec>, String> {
     let about = |why: String| format!("{}: {why}", path.display());
-    let length = fs::metadata(path).map_err(|cause| about(cause.to_string()))?.len();
-    if length > FILE_BYTES_MAX {
-        return Err(about(format!("{length} bytes are too many for a file of exports")));
-    }
-    let text = fs::read_to_string(path).map_err(|cause| about(cause.to_string()))?;
+    let text = input::text(path, FILE_BYTES_MAX).map_err(|cause| about(cause.to_string()))?;
     parse(&text).map_err(about)
 }
 
@@ -149,15 +172,15 @@ fn spec(table: Table) -> Result<Spec, String> {
         None => super::name(&path)?,
     };
     let rule = RuleSpec {
-        clients: table.clients.into_iter().map(|Listed(client)| client).collect(),
+        clients: table.clients.map_or_else(Vec::new, |Clients(clients)| clients),
         read_only: matches!(table.access, Access::Ro),
         squash: match table.squash {
             SquashWord::None => Squash::None,
             SquashWord::Root => Squash::Root,
             SquashWord::All => Squash::All,
         },
-        anonymous_uid: table.anonuid.unwrap_or(NOBODY),
-        anonymous_gid: table.anongid.unwrap_or(NOBODY),
+        anonymous_uid: table.anonuid.map_or(NOBODY, |Anonymous(uid)| uid),
+        anonymous_gid: table.anongid.map_or(NOBODY, |Anonymous(gid)| gid),
         secure: table.secure,
     };
     Ok(Spec { path: PathBuf::from(path), name, id: table.id, rule })
@@ -203,6 +226,8 @@ mod tests {
             ),
             ("[[export]]\npath = \"/a\"\naccess = \"rx\"", "line 3", "unknown variant `rx`"),
             ("[[export]]\npath = \"/a\"\nanonuid = -1", "line 3", "invalid value"),
+            ("[[export]]\npath = \"/a\"\nanongid = 4294967295", "line 3", "no user or group has"),
+            ("[[export]]\npath = \"/a\"\nclients = []", "line 3", "an empty list of clients"),
             ("[[export]]\nname = \"/a\"", "line 1", "missing field `path`"),
             ("[[export]\n", "line 1", ""),
             ("[export]\npath = \"/a\"", "line 1", ""),

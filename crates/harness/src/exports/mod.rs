@@ -5,6 +5,7 @@ pub mod file;
 pub mod options;
 pub mod resolve;
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use server::{NOBODY, Network, NetworkError, Squash};
@@ -69,6 +70,12 @@ pub fn client(text: &str) -> Result<Client, String> {
     let form = || {
         format!("{text:?} is neither an address, a network such as 10.0.0.0/8, nor a host's name")
     };
+    if let Some((address, _)) = text.split_once('/')
+        && address.parse::<Ipv6Addr>().is_ok_and(|address| address.to_ipv4_mapped().is_some())
+    {
+        // Clients of IPv4 are known by their own addresses.
+        return Err(format!("{text:?} holds addresses of IPv4: the form is 10.0.0.0/8"));
+    }
     match text.parse() {
         Ok(network) => Ok(Client::Network(network)),
         Err(NetworkError::Address) if is_host_name(text) => Ok(Client::Host(text.to_owned())),
@@ -76,6 +83,14 @@ pub fn client(text: &str) -> Result<Client, String> {
         Err(error @ (NetworkError::Prefix | NetworkError::HostBits)) => {
             Err(format!("{text:?} is no network: {error}"))
         }
+    }
+}
+
+/// A user or group for whoever has none: not the number that says "unchanged" to the system.
+pub fn anonymous(number: u32) -> Result<u32, String> {
+    match number {
+        u32::MAX => Err(format!("{number} is a number that no user or group has (it is -1)")),
+        number => Ok(number),
     }
 }
 
@@ -117,7 +132,18 @@ mod tests {
         assert!(matches!(client("10.0.0.0/8"), Ok(Client::Network(_))));
         assert!(matches!(client("fd00::1"), Ok(Client::Network(_))));
         assert_eq!(client("build-1.example"), Ok(Client::Host("build-1.example".to_owned())));
-        for wrong in ["", "10.0.0", "1.2.3.4.5", "a b", "-a", "a..b", "*", "a/8", "10.0.0.1/8"] {
+        for wrong in [
+            "",
+            "10.0.0",
+            "1.2.3.4.5",
+            "a b",
+            "-a",
+            "a..b",
+            "*",
+            "a/8",
+            "10.0.0.1/8",
+            "::ffff:127.0.0.0/104",
+        ] {
             assert!(client(wrong).is_err(), "{wrong}");
         }
         assert!(client("10.0.0.1/8").unwrap_err().contains("behind its prefix"));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use server::Squash;
 
-use super::{RuleSpec, Spec, client, name};
+use super::{RuleSpec, Spec, anonymous, client, name};
 
 /// What stands for an option that was not understood.
 const FORM: &str = "the options are rw, ro, root_squash, no_root_squash, all_squash, anonuid=N, \
@@ -59,8 +59,8 @@ fn option(text: &str) -> Result<Opt, String> {
         ("all_squash", None) => Opt::Squash(Squash::All),
         ("secure", None) => Opt::Secure(true),
         ("insecure", None) => Opt::Secure(false),
-        ("anonuid", Some(value)) => Opt::AnonymousUid(number(value)?),
-        ("anongid", Some(value)) => Opt::AnonymousGid(number(value)?),
+        ("anonuid", Some(value)) => Opt::AnonymousUid(anonymous(number(value)?)?),
+        ("anongid", Some(value)) => Opt::AnonymousGid(anonymous(number(value)?)?),
         ("client", Some(value)) => Opt::Client(client(value)?),
         ("name", Some(value)) => Opt::Name(name(value)?),
         ("id", Some(value)) => Opt::Id(number(value)?),
@@ -150,6 +150,7 @@ mod tests {
         }
         assert!(parse("srv").unwrap_err().contains("begins with a slash"));
         assert!(parse("/srv=anonuid=-1").unwrap_err().contains("anonuid"));
+        assert!(parse("/srv=anongid=4294967295").unwrap_err().contains("no user or group has"));
         assert!(parse("/srv=client=10.0.0.1/8").unwrap_err().contains("prefix"));
     }
 }
