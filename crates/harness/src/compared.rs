@@ -4,15 +4,16 @@
 //! ([`perf::stats::ratio`]): where 1 lies in that, or where nothing was repeated, the two cannot be
 //! distinguished.
 
+pub use perf::record::Better;
 use perf::stats::{Estimate, Interval, Sample, ratio};
 
-/// Which of two values is the better one.
+/// What is repeated, for a sentence on how to have more of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Better {
-    /// Of a rate.
-    Larger,
-    /// Of a time.
-    Smaller,
+pub enum Repeated {
+    /// The record of a run.
+    Records,
+    /// What a command does once and again (`--repeats`).
+    Runs,
 }
 
 /// One of two.
@@ -57,6 +58,11 @@ impl Compared {
 
     /// Of two of these names.
     pub fn sentence(&self, first: &str, second: &str) -> String {
+        self.sentence_of(Repeated::Runs, first, second)
+    }
+
+    /// The same, where these are repeated.
+    pub fn sentence_of(&self, repeated: Repeated, first: &str, second: &str) -> String {
         match (self.faster(), self.times.ci95) {
             (which, Some(ci)) if is_wide(&ci) => {
                 let least = ci.lo.max(1.0 / ci.hi);
@@ -64,8 +70,8 @@ impl Compared {
                     Some(Which::First) => format!("{first} is faster, at least {least:.2} times"),
                     Some(Which::Second) => format!("{second} is faster, at least {least:.2} times"),
                     None => format!(
-                        "{first} and {second} cannot be told apart: the runs of one differ too \
-                         much among themselves; more --repeats"
+                        "{first} and {second} cannot be told apart: {}",
+                        repeated.differ_too_much()
                     ),
                 }
             }
@@ -78,10 +84,25 @@ impl Compared {
                  fast (95 %)",
                 ci.lo, ci.hi
             ),
-            (None, None) => format!(
-                "{first} and {second} cannot be told apart: there is one run, which has no \
-                 interval; --repeats 5 has one"
-            ),
+            (None, None) => {
+                format!("{first} and {second} cannot be told apart: {}", repeated.are_single())
+            }
+        }
+    }
+}
+
+impl Repeated {
+    const fn differ_too_much(self) -> &'static str {
+        match self {
+            Self::Records => "the records of one differ too much among themselves; more of each",
+            Self::Runs => "the runs of one differ too much among themselves; more --repeats",
+        }
+    }
+
+    const fn are_single(self) -> &'static str {
+        match self {
+            Self::Records => "one record has no interval; several of each, taken in turn, have one",
+            Self::Runs => "there is one run, which has no interval; --repeats 5 has one",
         }
     }
 }
@@ -162,5 +183,18 @@ mod tests {
         assert!(far.starts_with("B is faster, at least "), "{far}");
         let once = sentence_of(&[100.0], &[900.0], Better::Larger);
         assert!(once.contains("cannot be told apart: there is one run"), "{once}");
+    }
+
+    #[test]
+    fn what_is_repeated_is_what_there_has_to_be_more_of() {
+        let sample = |values: &[f64]| Sample::new(values.to_vec()).unwrap();
+        let sentence = |first: &[f64], second: &[f64]| {
+            let compared = Compared::of(&sample(first), &sample(second), Better::Larger).unwrap();
+            compared.sentence_of(Repeated::Records, "A", "B")
+        };
+        for sentence in [sentence(&[100.0], &[900.0]), sentence(&[10.0, 100.0], &[50.0, 400.0])] {
+            assert!(sentence.contains("record") && sentence.contains("of each"), "{sentence}");
+            assert!(!sentence.contains("--repeats"), "{sentence}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use client::url::Target;
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
 use perf::histogram::Histogram;
-use perf::record::{Run as Record, Target as Measured, Tool};
+use perf::record::{Better, Run as Record, Target as Measured, Tool};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use serde_json::Value;
@@ -130,6 +130,18 @@ pub fn spreads<const N: usize>(record: &mut Record, samples: [(&str, Option<Samp
         if let Some(sample) = sample {
             spread(record, name, &sample, unit);
         }
+    }
+}
+
+/// Adds response times, whose mean, median and p99 are results, as far as they are known.
+pub fn times(record: &mut Record, name: &str, times: &Histogram) {
+    record.histogram(name, times);
+    let mean = (!times.is_empty()).then(|| times.mean());
+    let (p50, p99) = (times.quantile_if_known(0.5), times.quantile_if_known(0.99));
+    for (what, time) in [("mean", mean), ("p50", p50), ("p99", p99)] {
+        let name = format!("{name}_us_{what}");
+        record.metric_if_known(&name, time.map(Nanos::as_micros_f64), "us");
+        record.result(&name, Better::Smaller);
     }
 }
 

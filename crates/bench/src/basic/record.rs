@@ -2,7 +2,7 @@
 
 use harness::records;
 use load::basic::{CALL_BYTES, Ended, Measured, Plan, Test};
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use serde_json::{Value, json};
 
 use super::Ran;
@@ -83,13 +83,12 @@ fn measured(record: &mut Record, one: &Measured) {
         let name = line.work.name();
         let seconds = line.elapsed.as_secs_f64();
         record.metric(&format!("{name}_s"), seconds, "s");
-        match line.bytes_per_s() {
-            Some(rate) => record.metric(&format!("{name}_bytes_per_s"), rate, "B/s"),
-            None => {
-                let operations = line.work.operations(&line.numbers) as f64;
-                record.metric(&format!("{name}_per_s"), operations / seconds, "operations/s")
-            }
+        let operations = line.work.operations(&line.numbers) as f64;
+        let (name, rate, unit) = match line.bytes_per_s() {
+            Some(rate) => (format!("{name}_bytes_per_s"), rate, "B/s"),
+            None => (format!("{name}_per_s"), operations / seconds, "operations/s"),
         };
+        record.metric(&name, rate, unit).result(&name, Better::Larger);
     }
     let test = format!("test{}", one.test.number());
     record.metric(&format!("{test}_own_s"), one.own().as_secs_f64(), "s");

@@ -6,10 +6,11 @@ use clap::Parser;
 
 /// Compares the records of two places: which is faster, as far as they show it.
 ///
-/// For workloads that measure one place at a time (basic, nhfsstone, stream, spray, storage), and
-/// for runs of other days. Records are what --json has written, of one workload with the same
-/// parameters. Several of each place are repetitions: run them in turn, A B A B, so that what
-/// changes meanwhile meets both alike. Each number that both have is compared by a test.
+/// For workloads that measure one place at a time (basic, nhfsstone, null, stream, spray, storage),
+/// and for runs of other days. Records are what --json has written, of one workload. Several of
+/// each place with the same parameters are repetitions: run them in turn, A B A B, so that what
+/// changes meanwhile meets both alike. Each result that both have is compared by a test; how long
+/// a run was, or which load it offered, is none.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench compare --first a1.json a2.json a3.json --second b1.json b2.json b3.json
@@ -21,6 +22,9 @@ pub struct Compare {
     /// Records of the other.
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) second: Vec<PathBuf>,
+    /// Compares also where parameters differ, which may be what the numbers then show.
+    #[arg(long)]
+    pub(crate) mix_parameters: bool,
     /// Compares also where what was written does not survive the same things.
     #[arg(long)]
     pub(crate) mix_durability: bool,

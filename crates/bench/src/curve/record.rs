@@ -3,7 +3,7 @@
 use harness::records;
 use load::curve::{Kind, Loads, Point, Signature};
 use load::mix::Operation;
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use serde_json::{Value, json};
 
 use super::text::{self, us_per_operation, verdict};
@@ -78,6 +78,8 @@ fn add_signature(record: &mut Record, signature: &Signature) {
     if let Some(overall) = &signature.overall_us {
         record.estimate("overall_response_us", overall, "us", n);
     }
+    record.result("base_us", Better::Smaller).result("saturation_per_s", Better::Larger);
+    record.result("overall_response_us", Better::Smaller);
 }
 
 fn warn(record: &mut Record, server: &Server) {
@@ -189,6 +191,14 @@ fn add_times(record: &mut Record, name: &str, point: &Point) {
     record.estimate(&format!("{name}/achieved_per_s"), &point.achieved_per_s(), "1/s", batches);
     if let Some(response) = point.response_us() {
         record.estimate(&format!("{name}/response_us"), &response, "us", batches);
+    }
+    // Over the saturation a response time says how long was measured, and in an open loop a rate
+    // what was offered.
+    if point.is_valid() && !point.is_over() {
+        record.result(&format!("{name}/response_us"), Better::Smaller);
+        if point.kind == Kind::Closed {
+            record.result(&format!("{name}/achieved_per_s"), Better::Larger);
+        }
     }
     record.histogram(&format!("{name}/lateness"), &run.lateness);
     for operation in Operation::ALL {

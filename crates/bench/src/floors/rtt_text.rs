@@ -232,6 +232,9 @@ impl<'a> Report<'a> {
         record.metric(&format!("{name}_messages"), times.n() as f64, "messages");
         record.metric(&format!("{name}_min_us"), times.min(), "us");
         record.metric(&format!("{name}_mean_us"), times.mean(), "us");
+        let typical =
+            if record.value(&format!("{name}_median_us")).is_some() { "median" } else { "mean" };
+        record.result(&format!("{name}_{typical}_us"), Better::Smaller);
         record.metric(&format!("{name}_max_us"), times.max(), "us");
         record.metric(&format!("{name}_lost"), series.lost as f64, "messages");
         record.metric(&format!("{name}_cpu_us"), cpu_us(series), "us");
@@ -252,7 +255,9 @@ fn record_transfers(record: &mut Record, transfers: &Transfers) {
         spread(record, &format!("{name}_ms"), &spans, "ms");
     }
     if let Some(rates) = rates(transfers) {
-        spread(record, &format!("{name}_mib_per_s"), &rates, "MiB/s");
+        let name = format!("{name}_mib_per_s");
+        spread(record, &name, &rates, "MiB/s");
+        record.result(&name, Better::Larger);
     }
     record.metric(&format!("{name}_incomplete"), transfers.incomplete.len() as f64, "transfers");
     let drops: Option<u64> = transfers.incomplete.iter().map(|report| report.socket_drops).sum();

@@ -11,7 +11,7 @@ use load::floor::mib_per_s;
 use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
 use load::latencies::histogram;
 use perf::histogram::Histogram;
-use perf::record::{Durability, Run as Record, Target};
+use perf::record::{Better, Durability, Run as Record, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 
@@ -220,6 +220,10 @@ impl Report<'_> {
             ("appends_per_s", self.append_rates(), "1/s"),
         ];
         records::spreads(&mut record, samples);
+        for part in ["written", "flushed", "read", "reread"] {
+            record.result(&format!("{part}_mib_per_s"), Better::Larger);
+        }
+        record.result("fsync_ms", Better::Smaller).result("appends_per_s", Better::Larger);
         if !self.appends().is_empty() {
             record.histogram("append", &self.appends());
         }

@@ -2,7 +2,7 @@
 
 use harness::records;
 use load::nhfsstone::{Outcome, Plan};
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use serde_json::json;
 
 use super::{Ran, targets, text};
@@ -13,22 +13,29 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     let outcome = &ran.outcome;
     record.target = target(args);
     record.workload.name = "nhfsstone".to_owned();
-    describe(&mut record, plan, ran);
+    describe(&mut record, plan);
     record.metric("elapsed_s", outcome.elapsed.as_secs_f64(), "s");
     record.metric("took_s", ran.took.as_secs_f64(), "s");
     records::generator(&mut record, ran.generator_share);
     record.metric("calls", outcome.calls() as f64, "calls");
     record.metric("calls_per_s", outcome.calls_per_s(), "calls/s");
     record.metric("call_ms_mean", outcome.mean().as_millis_f64(), "ms");
+    record.result("call_ms_mean", Better::Smaller);
     record.metric("mix_off_percent", outcome.off_percent(), "%");
     record.metric("behind_max_s", outcome.behind_max, "s");
     record.metric("failed", outcome.failed() as f64, "calls");
     record.metric("retransmissions", ran.retransmissions as f64, "calls");
+    for (side, calls) in [("server", ran.background.server), ("client", ran.background.client)] {
+        let name = format!("background_{side}_calls");
+        record.metric_if_known(&name, calls.map(|calls| calls as f64), "calls");
+    }
     operations(&mut record, outcome);
     if !outcome.is_valid() {
         record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
     }
     if !outcome.keeps_rate() {
+        // One that was kept is what was offered.
+        record.result("calls_per_s", Better::Larger);
         record.warn("rate-not-kept", &text::rate(outcome), "a lower --load, or more --processes");
     }
     if let Some(first) = &outcome.first_failure {
@@ -38,7 +45,7 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     record
 }
 
-fn describe(record: &mut Record, plan: &Plan, ran: &Ran) {
+fn describe(record: &mut Record, plan: &Plan) {
     let given = [
         ("mix", json!(plan.mix.name)),
         ("mix_source", json!(plan.mix.source)),
@@ -50,8 +57,6 @@ fn describe(record: &mut Record, plan: &Plan, ran: &Ran) {
         ("seed", json!(plan.seed)),
         ("cache", json!("none of a client's: each operation is calls to the server")),
         ("write_stability", json!(records::write_stability(&plan.mix))),
-        ("background_server_calls", json!(ran.background.server)),
-        ("background_client_calls", json!(ran.background.client)),
     ];
     records::parameters(record, given);
 }
@@ -61,6 +66,9 @@ fn operations(record: &mut Record, outcome: &Outcome) {
         record.metric(&format!("{operation}_percent"), outcome.percent(*operation), "%");
         record.metric(&format!("{operation}_calls"), tally.calls as f64, "calls");
         record.metric(&format!("{operation}_s"), tally.total.as_secs_f64(), "s");
+        let mean_ms = tally.total.as_millis_f64() / tally.calls as f64;
+        let name = format!("{operation}_ms_mean");
+        record.metric(&name, mean_ms, "ms").result(&name, Better::Smaller);
         record.histogram(operation.name(), &tally.times);
     }
 }

@@ -125,8 +125,8 @@ impl Workload for Null {
         records::parameters(&mut record, given);
         record.metric("calls", paced.since_due.count() as f64, "calls");
         record.metric("calls_not_started", paced.not_started as f64, "calls");
-        record.histogram("since_due", &paced.since_due);
-        record.histogram("since_sent", &paced.since_sent);
+        records::times(&mut record, "since_due", &paced.since_due);
+        records::times(&mut record, "since_sent", &paced.since_sent);
         if !paced.keeps_pace() {
             let advice = "a lower --rate, or more --outstanding";
             record.warn("rate-not-kept", "calls that were due were not started in time", advice);

@@ -2,7 +2,7 @@
 
 use harness::records;
 use load::latencies::{self, Summary};
-use perf::record::{Run as Record, Target, Warning};
+use perf::record::{Better, Run as Record, Target, Warning};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use report::policies::Seen;
@@ -67,6 +67,7 @@ fn add(record: &mut Record, measured: &Measured) {
     let means: Vec<f64> = measured.runs.iter().map(|run| run.mean().as_micros_f64()).collect();
     if let Ok(means) = Sample::new(means) {
         record.estimate(&name("mean_us"), &means.median_estimate(), "us", means.n() as u64);
+        record.result(&name("mean_us"), Better::Smaller);
     }
     let calls = measured.summary().map(|summary| of_calls(measured, &summary));
     for (what, value, unit) in calls.into_iter().flatten() {
@@ -77,6 +78,7 @@ fn add(record: &mut Record, measured: &Measured) {
     if let Some((written, flushed)) = measured.rates() {
         record.metric(&name("written_mib_per_s"), written, "MiB/s");
         record.metric(&name("flushed_mib_per_s"), flushed, "MiB/s");
+        record.result(&name("flushed_mib_per_s"), Better::Larger);
     }
     let Some(run) = measured.typical() else { return };
     record.histogram(&name("call_time"), &latencies::histogram(&run.calls));

@@ -36,7 +36,9 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
     describe(&mut record, measured, args);
     for mark in Mark::ALL {
         if let Some(rates) = measured.rates(mark) {
-            records::spread(&mut record, &format!("{}_mib_per_s", mark.name()), &rates, "MiB/s");
+            let name = format!("{}_mib_per_s", mark.name());
+            records::spread(&mut record, &name, &rates, "MiB/s");
+            record.result(&name, Better::Larger);
         }
     }
     calls(&mut record, measured, args.slow);

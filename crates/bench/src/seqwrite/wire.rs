@@ -11,7 +11,7 @@ use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
 use perf::histogram::Histogram;
-use perf::record::{Durability, Run, Target};
+use perf::record::{Better, Durability, Run, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use serde_json::Value;
@@ -126,6 +126,7 @@ fn results(run: &mut Run, runs: &[seqwrite::Run]) {
     let rates: Vec<f64> = runs.iter().filter_map(seqwrite::Run::mib_per_s).collect();
     if let Ok(sample) = Sample::new(rates) {
         records::spread(run, "throughput_mib_per_s", &sample, "MiB/s");
+        run.result("throughput_mib_per_s", Better::Larger);
     }
     let cpu: Nanos = runs.iter().fold(Nanos::ZERO, |sum, run| sum + run.cpu.process);
     let bytes: u64 = runs.iter().map(|run| run.bytes).sum();

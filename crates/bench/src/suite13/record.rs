@@ -1,7 +1,7 @@
 //! The run records: one for each place and number of copies.
 
 use harness::records;
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use serde_json::{Map, Value, json};
 
 use super::plan::Plan;
@@ -86,6 +86,7 @@ fn times(record: &mut Record, one: &Measured) {
     let name = format!("test_{}", one.test.number());
     if let Some(sample) = one.seconds(|ran| Some(ran.span())) {
         records::spread(record, &format!("{name}_s"), &sample, "s");
+        record.result(&format!("{name}_s"), Better::Smaller);
     }
     if let Some(sample) = one.seconds(|ran| ran.flushed.is_some().then_some(ran.elapsed)) {
         records::spread(record, &format!("{name}_unflushed_s"), &sample, "s");

@@ -2,7 +2,7 @@
 
 use harness::records;
 use load::tasks::Run;
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use serde_json::{Value, json};
 
 use super::plan::{Plan, files};
@@ -54,12 +54,15 @@ fn results(record: &mut Record, one: &Measured, outcome: &Outcome) {
         ("all_s", one.sample(|run| run.wall.as_secs_f64()), "s"),
     ];
     records::spreads(record, samples);
+    // The sum is that of each task, multiplied.
+    record.result("all_mbit_per_s", Better::Larger).result("task_mbit_per_s", Better::Larger);
     if one.case.only.is_none() && outcome.places.len() > 1 {
         for target in 0..outcome.places.len() {
             let of_it = one.sample(|run| run.sum_mbit_per_s(|task| task.target == target));
             if let Some(sample) = of_it {
                 let name = format!("target_{}_sum_mbit_per_s", target + 1);
                 records::spread(record, &name, &sample, "Mbit/s");
+                record.result(&name, Better::Larger);
             }
         }
     }

@@ -164,8 +164,9 @@ fn records_of_two_places_are_compared_number_by_number() {
             "target": {"kind": "server", "url": format!("nfs://{name}/x")},
             "workload": {"name": "basic"},
             "metrics": {
-                "write_bytes_per_s": {"value": rate, "unit": "B/s"},
-                "create_s": {"value": seconds, "unit": "s"},
+                "write_bytes_per_s": {"value": rate, "unit": "B/s", "better": "larger"},
+                "create_s": {"value": seconds, "unit": "s", "better": "smaller"},
+                "elapsed_s": {"value": seconds, "unit": "s"},
             },
         });
         std::fs::write(&path, json.to_string()).unwrap();

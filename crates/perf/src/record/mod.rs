@@ -143,8 +143,22 @@ pub struct Metric {
     /// How many repetitions the value rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
+    /// Of a result, which values are the better ones; `None` for a number that says how the run
+    /// went, such as its length or the load that was offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// Which of two values is the better one.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Of a rate.
+    Larger,
+    /// Of a time.
+    Smaller,
 }
 
 /// A distribution: the whole of it, encoded, and those of the usual quantiles that so many values
@@ -292,8 +306,18 @@ impl Run {
         n: Option<u64>,
     ) -> &mut Self {
         let ci95 = ci95.map(|ci| [ci.lo, ci.hi]);
-        let metric = Metric { value, unit: unit.into(), ci95, n, other: Map::new() };
+        let (unit, better, other) = (unit.into(), None, Map::new());
+        let metric = Metric { value, unit, ci95, n, better, other };
         self.metrics.insert(name.into(), metric);
+        self
+    }
+
+    /// Marks a number as a result of the run, by which two places may be compared. One that is not
+    /// there is passed over.
+    pub fn result(&mut self, name: &str, better: Better) -> &mut Self {
+        if let Some(metric) = self.metrics.get_mut(name) {
+            metric.better = Some(better);
+        }
         self
     }
 
@@ -565,6 +589,17 @@ pub(crate) mod tests {
         let run = Run::from_json(&text.to_string()).unwrap();
         let written: Value = serde_json::from_str(&run.to_json()).unwrap();
         assert_eq!(written, text);
+    }
+
+    #[test]
+    fn a_result_is_marked_and_what_is_not_there_is_passed_over() {
+        let mut run = minimal();
+        run.metric("calls", 5.0, "calls").metric("call_us", 2.0, "us");
+        run.result("call_us", Better::Smaller).result("absent", Better::Larger);
+        let read = Run::from_json(&run.to_json()).unwrap();
+        let better = |name: &str| read.metrics()[name].better;
+        assert_eq!((better("calls"), better("call_us")), (None, Some(Better::Smaller)));
+        assert_eq!(read.metrics().len(), 2);
     }
 
     #[test]
