@@ -6,15 +6,15 @@ use harness::exit::Failure;
 use harness::records::{self, cell, sample};
 use harness::verbosity::Verbosity;
 use load::floor::Outcome;
-use load::floor::spray::{self, Run};
+use load::floor::spray;
 use load::latencies::histogram;
 use net::clock::Clock;
 use net::floor::DATAGRAM_BYTES_MAX;
 use net::floor::protocol::RUN_MAX;
 use net::floor::rpc::Service;
-use net::floor::spray::{self as wire_spray, Spray as What};
+use net::floor::spray::{self as wire_spray, Spray as What, Sprayed as Run};
 use perf::histogram::Histogram;
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
@@ -150,15 +150,15 @@ struct Report<'a> {
 }
 
 fn lost(run: &Run) -> u64 {
-    run.sprayed.sent.saturating_sub(run.sprayed.came)
+    run.sent.saturating_sub(run.came)
 }
 
 fn loss(run: &Run) -> f64 {
-    lost(run) as f64 / run.sprayed.sent.max(1) as f64
+    lost(run) as f64 / run.sent.max(1) as f64
 }
 
 fn per_s(count: u64, run: &Run) -> f64 {
-    count as f64 / run.sprayed.span.as_secs_f64()
+    count as f64 / run.span.as_secs_f64()
 }
 
 impl<'a> Report<'a> {
@@ -180,13 +180,14 @@ impl<'a> Report<'a> {
 
     fn response_times(&self) -> Histogram {
         let mut all = Histogram::new();
-        self.runs.iter().for_each(|run| all.merge(&histogram(&run.sprayed.response_times)));
+        self.runs.iter().for_each(|run| all.merge(&histogram(&run.response_times)));
         all
     }
 
+    /// Of a processor, of the thread that sends, while it did.
     fn own_share(&self) -> f64 {
         let cpu: f64 = self.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
-        cpu / self.runs.iter().map(|run| run.sprayed.span.as_secs_f64()).sum::<f64>()
+        cpu / self.runs.iter().map(|run| run.span.as_secs_f64()).sum::<f64>()
     }
 
     fn sum(&self, value: impl Fn(&Run) -> u64) -> u64 {
@@ -205,12 +206,12 @@ impl<'a> Report<'a> {
             self.write_classic(out, run)?;
         }
         let loss = self.of(|run| loss(run) * 100.0);
-        let sent = self.of(|run| per_s(run.sprayed.sent, run));
+        let sent = self.of(|run| per_s(run.sent, run));
         writeln!(out, "runs        {}", self.runs.len())?;
         writeln!(out, "lost        {} %", cell(loss.as_ref(), 2))?;
         writeln!(out, "sent        {} calls/s", cell(sent.as_ref(), 0))?;
         self.write_times(out)?;
-        let refused = self.sum(|run| run.sprayed.refused);
+        let refused = self.sum(|run| run.refused);
         if refused > 0 {
             writeln!(out, "refused     {refused} NULL calls with bytes behind them; they count")?;
         }
@@ -221,8 +222,8 @@ impl<'a> Report<'a> {
         writeln!(
             out,
             "this host   {} datagrams had no room at a socket, {} were not sent for want of room",
-            counted(|run| run.sprayed.host.receive_buffer_errors),
-            counted(|run| run.sprayed.host.send_buffer_errors),
+            counted(|run| run.host.receive_buffer_errors),
+            counted(|run| run.host.send_buffer_errors),
         )?;
         if self.service.address.ip().is_loopback() {
             writeln!(out, "{LOOPBACK}")?;
@@ -232,7 +233,7 @@ impl<'a> Report<'a> {
             "generator   {:.0} % of one processor; {} calls left over 100 us late; nothing is \
              stored or cached",
             self.own_share() * 100.0,
-            self.sum(|run| run.sprayed.late)
+            self.sum(|run| run.late)
         )
     }
 
@@ -253,7 +254,7 @@ impl<'a> Report<'a> {
     fn write_classic(&self, out: &mut String, run: &Run) -> std::fmt::Result {
         let length = length(self.args);
         let kib = length as f64 / 1024.0;
-        let (sent, came) = (run.sprayed.sent, run.sprayed.came);
+        let (sent, came) = (run.sent, run.came);
         let (peer, lost) = (&self.peer, lost(run));
         let percent = loss(run) * 100.0;
         let line = |count: u64| {
@@ -261,7 +262,7 @@ impl<'a> Report<'a> {
             format!("{rate:.0} packets/sec, {:.1}K bytes/sec", rate * kib)
         };
         writeln!(out, "sending {sent} packets of lnth {length} to {peer} ...")?;
-        writeln!(out, "\tin {:.1} seconds elapsed time,", run.sprayed.span.as_secs_f64())?;
+        writeln!(out, "\tin {:.1} seconds elapsed time,", run.span.as_secs_f64())?;
         writeln!(out, "\t{lost} packets ({percent:.2}%) dropped by {peer}")?;
         writeln!(out, "Sent:\t{}", line(sent))?;
         writeln!(out, "Rcvd:\t{}", line(came))
@@ -290,18 +291,21 @@ impl<'a> Report<'a> {
         records::parameters(&mut record, parameters);
         let samples = [
             ("loss", self.of(loss), ""),
-            ("sent_per_s", self.of(|run| per_s(run.sprayed.sent, run)), "1/s"),
-            ("received_per_s", self.of(|run| per_s(run.sprayed.came, run)), "1/s"),
+            ("sent_per_s", self.of(|run| per_s(run.sent, run)), "1/s"),
+            ("received_per_s", self.of(|run| per_s(run.came, run)), "1/s"),
         ];
         records::spreads(&mut record, samples);
-        record.metric("sent", self.sum(|run| run.sprayed.sent) as f64, "calls");
-        record.metric("received", self.sum(|run| run.sprayed.came) as f64, "calls");
-        record.metric("refused", self.sum(|run| run.sprayed.refused) as f64, "calls");
-        record.metric("late_calls", self.sum(|run| run.sprayed.late) as f64, "calls");
+        if self.args.rate.is_none() && self.args.delay.is_none() {
+            record.result("received_per_s", Better::Larger);
+        }
+        record.metric("sent", self.sum(|run| run.sent) as f64, "calls");
+        record.metric("received", self.sum(|run| run.came) as f64, "calls");
+        record.metric("refused", self.sum(|run| run.refused) as f64, "calls");
+        record.metric("late_calls", self.sum(|run| run.late) as f64, "calls");
         records::generator(&mut record, self.own_share());
         warn_of_loopback(&mut record, self.service.address.ip().is_loopback());
         if is_null {
-            record.histogram("response_time", &self.response_times());
+            records::times(&mut record, "response_time", &self.response_times());
         }
         record
     }

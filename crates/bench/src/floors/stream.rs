@@ -11,7 +11,7 @@ use load::floor::stream::{self, Measured, Plan, Run};
 use load::floor::{Outcome, Protocol, mib_per_s};
 use net::floor::near::Way;
 use net::floor::protocol::RUN_MAX;
-use perf::record::{Run as Record, Target};
+use perf::record::{Better, Run as Record, Target};
 use perf::stats::Sample;
 
 use super::{LOOPBACK, failure, far, on_a_thread, resolve, warn_of_loopback};
@@ -159,10 +159,10 @@ fn cpu_us(one: &Measured, is_far: bool) -> f64 {
     spans.map(|span| span.as_micros_f64()).sum::<f64>() / messages.max(1) as f64
 }
 
-/// Share of one processor that this process used while it sent.
+/// Share of one processor that the sending thread used.
 fn own_share(one: &Measured) -> f64 {
     let cpu: f64 = one.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
-    cpu / one.runs.iter().map(|run| run.streamed.span.as_secs_f64()).sum::<f64>()
+    cpu / one.runs.iter().map(|run| run.took.as_secs_f64()).sum::<f64>()
 }
 
 /// A sum over all runs; `None` where a run does not know.
@@ -252,11 +252,15 @@ impl<'a> Report<'a> {
             ("bytes_per_s", self.args.rate),
         ];
         records::parameters(&mut record, parameters);
+        records::parameters(&mut record, [("proto", one.protocol.name())]);
         let rates = [
             ("sent_mib_per_s", of(one, sent_rate), "MiB/s"),
             ("received_mib_per_s", of(one, received_rate), "MiB/s"),
         ];
         records::spreads(&mut record, rates);
+        if self.args.rate.is_none() {
+            record.result("received_mib_per_s", Better::Larger);
+        }
         record.metric("generator_cpu_us_per_message", cpu_us(one, false), "us");
         record.metric("far_cpu_us_per_message", cpu_us(one, true), "us");
         records::generator(&mut record, own_share(one));

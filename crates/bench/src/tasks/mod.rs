@@ -44,7 +44,7 @@ impl Measured {
     /// Share of one processor that this process used: its tasks, and our client.
     fn own_share(&self) -> f64 {
         let cpu: f64 = self.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
-        cpu / self.runs.iter().map(|run| run.wall.as_secs_f64()).sum::<f64>()
+        cpu / self.runs.iter().map(|run| run.cpu_span.as_secs_f64()).sum::<f64>()
     }
 }
 

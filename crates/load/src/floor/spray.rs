@@ -15,21 +15,12 @@ use std::sync::atomic::AtomicBool;
 use net::clock::Clock;
 use net::floor::rpc::Service;
 use net::floor::spray::{self, Spray, Sprayed};
-use perf::units::Nanos;
 
 use super::{Outcome, Progress};
-use crate::cpu::Usage;
 use crate::error::Error;
 
 /// Calls of the run that does not count.
 const WARM_UP_CALLS: u32 = 16;
-
-/// One spray, and what it cost here.
-#[derive(Clone, Debug)]
-pub struct Run {
-    pub sprayed: Sprayed,
-    pub cpu: Nanos,
-}
 
 /// Sprays `repeats` times. `is_null`: with NULL calls of whatever program it is.
 pub fn run(
@@ -40,14 +31,12 @@ pub fn run(
     repeats: u32,
     stop: &AtomicBool,
     progress: Progress<'_>,
-) -> Outcome<Vec<Run>> {
-    let once = |what: &Spray| -> Result<Run, Error> {
-        let cpu = Usage::now();
-        let sprayed = match is_null {
+) -> Outcome<Vec<Sprayed>> {
+    let once = |what: &Spray| -> Result<Sprayed, Error> {
+        Ok(match is_null {
             true => spray::null(clock, service, what, stop)?,
             false => spray::classic(clock, service, what, stop)?,
-        };
-        Ok(Run { sprayed, cpu: Usage::now().since(cpu).process })
+        })
     };
     let mut measured = Vec::new();
     let warm_up = Spray { calls: WARM_UP_CALLS.min(what.calls), ..*what };

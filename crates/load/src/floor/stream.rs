@@ -43,8 +43,10 @@ pub struct Measured {
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub streamed: Streamed,
-    /// Processor time of this process meanwhile.
+    /// Processor time of the thread that sends, of the time from the connection to the far end's
+    /// report.
     pub cpu: Nanos,
+    pub took: Nanos,
 }
 
 /// A run that does not count: a part of the time, and at least so long.
@@ -88,9 +90,10 @@ fn run_all(
     let all = kinds * plan.repeats as usize;
     for turn in 0..all {
         let one = &mut measured[(turn + turn / kinds) % kinds];
-        let cpu = Usage::now();
+        let (began, cpu) = (way.clock.now(), Usage::now());
         let streamed = stream(way, plan, one, plan.time)?;
-        one.runs.push(Run { streamed, cpu: Usage::now().since(cpu).process });
+        let (took, cpu) = (way.clock.now().since(began), Usage::now().since(cpu).thread);
+        one.runs.push(Run { streamed, cpu, took });
         progress((turn + 1) as f64 / all as f64);
     }
     Ok(())

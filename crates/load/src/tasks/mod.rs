@@ -158,6 +158,8 @@ pub struct Run {
     pub wall: Nanos,
     /// Processor time of this process, all threads.
     pub cpu: Nanos,
+    /// The time that this is of: until the tasks' answers are here, too.
+    pub cpu_span: Nanos,
 }
 
 impl Run {
@@ -233,8 +235,8 @@ pub async fn run(clock: &Clock, writers: &[Writer], workload: &Workload) -> Resu
     }
     let tasks = running.answers(writers).await?;
     let wall = tasks.iter().map(|task| task.span).max().unwrap_or(Nanos::ZERO);
-    let cpu = Usage::now().since(cpu).process;
-    Ok(Run { workload: *workload, tasks, wall, cpu })
+    let (cpu, cpu_span) = (Usage::now().since(cpu).process, clock.now().since(begun));
+    Ok(Run { workload: *workload, tasks, wall, cpu, cpu_span })
 }
 
 /// What a task works from.

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use perf::units::{Instant, Nanos};
+use rustix::time::{ClockId, clock_gettime};
 use wire::portmap::{self, Mapping, Port};
 use wire::rpc::{self, MessageType};
 use wire::spray::{ARRAY_LEN_MAX, Counted, PROGRAM, Procedure, VERSION};
@@ -52,8 +53,10 @@ pub struct Sprayed {
     /// Calls that the system took, and the bytes of all.
     pub sent: u64,
     pub bytes: u64,
-    /// From the first call to the last one's return.
+    /// From the first call to the last one's return, and of it the processor time of the thread
+    /// that sends.
     pub span: Nanos,
+    pub cpu: Nanos,
     /// Calls that left more than [`LATE`] after they were due.
     pub late: u64,
     /// Calls that came (classic), or were answered.
@@ -229,7 +232,7 @@ fn emit(
     mut send: impl FnMut(u32, Instant) -> Result<bool, FloorError>,
 ) -> Result<Sprayed, FloorError> {
     let mut sprayed = Sprayed::default();
-    let started = clock.now();
+    let (started, cpu) = (clock.now(), thread_cpu());
     let pace = Pace::new(started, what.per_s);
     let mut after_delay = None;
     for number in 0..what.calls {
@@ -251,7 +254,15 @@ fn emit(
         sprayed.span = now.since(started);
         after_delay = (what.delay > Nanos::ZERO).then(|| now + what.delay);
     }
+    sprayed.cpu = thread_cpu().saturating_sub(cpu).min(sprayed.span);
     Ok(sprayed)
+}
+
+/// Processor time of the calling thread. That of the process is known to a tick of its other
+/// threads only, which is longer than a short spray.
+fn thread_cpu() -> Nanos {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Nanos::from_secs_f64(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
 }
 
 /// When each reply came, in nanoseconds of the clock; zero while it has not.
