@@ -72,6 +72,49 @@ async fn copy(session: &Session) {
     }
 }
 
+/// How long 16 WRITEs of a megabyte take over 100 Mbit/s, and a GETATTR that comes a little later.
+fn beside_a_writer(nconnect: u32) -> (Nanos, Nanos) {
+    let (world, profile) = (World::new(), "5ms/100m".parse::<Profile>().unwrap());
+    let clock = world.clock();
+    let test = async move {
+        let site = Arc::new(Site::in_memory(&clock, profile.links(), CommitMode::Concurrent));
+        let options = Options { nconnect, ..Options::stream() };
+        let rpc = site.persistent(&Outage::default(), options).await.unwrap();
+        let session = site.session(rpc).await.unwrap();
+        let how = CreateHow::Guarded(Default::default());
+        let file = session.create(session.root(), b"large", how).await.unwrap().obj.unwrap();
+        let begun = clock.now();
+        let data = Bytes::from(vec![7; 1 << 20]);
+        let writes =
+            (0..16).map(|n| session.write(file, n << 20, data.clone(), StableHow::Unstable));
+        let written = async {
+            let written = futures_util::future::join_all(writes).await;
+            written.into_iter().for_each(|written| drop(written.unwrap()));
+            clock.now().since(begun)
+        };
+        let looked = async {
+            clock.sleep(Nanos::from_millis(50)).await;
+            let asked = clock.now();
+            session.getattr(file).await.unwrap();
+            clock.now().since(asked)
+        };
+        tokio::join!(written, looked)
+    };
+    world.run(test).unwrap()
+}
+
+#[test]
+fn who_looks_at_a_file_does_not_wait_for_all_that_a_writer_has_outstanding() {
+    for nconnect in [1, 2] {
+        let (written, looked) = beside_a_writer(nconnect);
+        let one_write = Nanos::from_millis(90);
+        assert!(looked < one_write * 2, "{looked} over {nconnect} connections");
+        // 16 MiB take 1.34 s; of several connections each has a link of its own.
+        let all = Nanos::from_millis(1_390) / u64::from(nconnect) + Nanos::from_millis(50);
+        assert!(written < all, "{written} over {nconnect} connections: the link stood still");
+    }
+}
+
 #[test]
 fn a_connection_may_be_cut_at_every_call_and_every_reply() {
     for (nconnect, cut_at) in

@@ -5,6 +5,10 @@
 //! carried are queued to be retransmitted, in their order and with their XIDs. New calls go where
 //! the fewest are under way.
 //!
+//! Calls with much data (WRITEs) are given to a connection when it is about to need more, so that
+//! others overtake them: whoever reads or looks at a file waits for one of them and not for all
+//! that a writer has outstanding. No caller relies on the order of calls under way.
+//!
 //! A server's reply cache may know a call by the port that it came from, too (Linux's does). So the
 //! next connection of a lane is made from the port of the one before, and what changes something is
 //! retransmitted on its own lane; what may be done twice goes over whichever connection is up
@@ -27,7 +31,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use tokio::sync::{mpsc, oneshot};
 use wire::record::Message;
 use wire::rpc::{self, MessageType};
@@ -43,6 +47,13 @@ use super::{Answer, BATCH_MAX, CallState, Submission, UNASKED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 
+/// From so many bytes on what a call carries is much (guess): half a millisecond at a gigabit.
+const BULK_BYTES: usize = 64 << 10;
+
+/// How long before an emulated link has sent all it was given it gets more of that (guess): longer
+/// than a timer may be late. What a socket takes is bounded by itself.
+const BULK_AHEAD: Nanos = Nanos::from_millis(20);
+
 /// See the module's head.
 pub(super) struct Driver<T> {
     connect: Connect<T>,
@@ -54,6 +65,9 @@ pub(super) struct Driver<T> {
     retransmit: Retransmit,
     /// Calls to be sent, the earliest first; some of them may be gone.
     unsent: VecDeque<u32>,
+    /// The same of calls with much data, and when there is room for them on an emulated link.
+    bulk: VecDeque<u32>,
+    bulk_at: Option<Instant>,
     /// Numbers calls.
     order: u64,
     timer: Timer,
@@ -104,6 +118,8 @@ impl<T: Transport> Driver<T> {
             calls: Xids::default(),
             retransmit: Retransmit::new(Rules::stream(&options)),
             unsent: VecDeque::new(),
+            bulk: VecDeque::new(),
+            bulk_at: None,
             order: 0,
             timer: Timer::new(&shared.clock),
             turn: 0,
@@ -135,7 +151,7 @@ impl<T: Transport> Driver<T> {
         self.connect(cx);
         self.flush(cx);
         let lanes = self.lanes.iter().filter(|_| !self.calls.is_empty()).filter_map(Lane::due);
-        let due = lanes.chain(self.retransmit.next_due()).min();
+        let due = lanes.chain(self.retransmit.next_due()).chain(self.bulk_at).min();
         if self.timer.poll_at(cx, due).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -243,20 +259,25 @@ impl<T: Transport> Driver<T> {
         self.retransmit.sent(self.shared.clock.now(), xid, procedure);
         let call =
             Call { order, answer, procedure, message, times, handed, lane: None, bound: None };
+        let is_bulk = call.message.payload.len() >= BULK_BYTES;
         self.calls.insert(xid, call);
-        self.unsent.push_back(xid);
+        let queue = if is_bulk { &mut self.bulk } else { &mut self.unsent };
+        queue.push_back(xid);
     }
 
     fn send_unsent(&mut self, cx: &mut Context<'_>) {
         (0..self.lanes.len()).for_each(|lane| self.send_bound(cx, lane));
-        while let Some(&xid) = self.unsent.front() {
+        self.bulk_at = None;
+        while let Some(&xid) = self.unsent.front().or_else(|| self.bulk.front()) {
+            let is_bulk = self.unsent.is_empty();
             if self.calls.contains_key(&xid) {
-                let Some(lane) = self.pick(cx) else {
+                let Some(lane) = self.pick(cx, is_bulk) else {
                     return;
                 };
                 self.send(xid, lane);
             }
-            self.unsent.pop_front();
+            let queue = if is_bulk { &mut self.bulk } else { &mut self.unsent };
+            queue.pop_front();
         }
     }
 
@@ -277,14 +298,20 @@ impl<T: Transport> Driver<T> {
     }
 
     /// The connection with the fewest calls under way, of those that take one more.
-    fn pick(&mut self, cx: &mut Context<'_>) -> Option<usize> {
+    fn pick(&mut self, cx: &mut Context<'_>, is_bulk: bool) -> Option<usize> {
         let mut best: Option<usize> = None;
+        let near = self.shared.clock.now() + BULK_AHEAD;
         for step in 0..self.lanes.len() {
             let index = (self.turn + step) % self.lanes.len();
             let lane = &mut self.lanes[index];
             let State::Up(transport) = &mut lane.state else {
                 continue;
             };
+            if let Some(departs) = transport.departs().filter(|at| is_bulk && *at > near) {
+                let room_at = departs - BULK_AHEAD;
+                self.bulk_at = Some(self.bulk_at.map_or(room_at, |at| at.min(room_at)));
+                continue;
+            }
             // An error will be met when it is next flushed or asked for replies.
             let is_ready = matches!(transport.poll_ready(cx), Poll::Ready(Ok(())));
             let in_flight = lane.in_flight;
