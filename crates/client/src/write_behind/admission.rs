@@ -58,11 +58,11 @@ impl Engine {
         }
     }
 
-    /// Waits until memory has room for so many bytes.
-    pub(super) async fn admit(&self, bytes: u64) -> Admitted<'_> {
+    /// Waits until memory has room for so many bytes of a file of which `of_file` are held.
+    pub(super) async fn admit(&self, bytes: u64, of_file: u64) -> Admitted<'_> {
         let ticket = {
             let mut memory = self.room.lock();
-            let ticket = memory.room.ask(bytes);
+            let ticket = memory.room.ask(bytes, of_file);
             ticket.map(|ticket| {
                 let (go, gone) = oneshot::channel();
                 memory.waiting.insert(ticket, go);

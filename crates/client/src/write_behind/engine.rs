@@ -141,8 +141,11 @@ impl Engine {
         offset: u64,
         data: &Data<'_>,
     ) -> Result<(), Error> {
-        let charge = file.state.lock().index.charge(offset, data.len());
-        let mut admitted = self.admit(charge).await;
+        let (charge, of_file) = {
+            let index = &file.state.lock().index;
+            (index.charge(offset, data.len()), index.sums().held_bytes)
+        };
+        let mut admitted = self.admit(charge, of_file).await;
         self.sleep_at_hard_limit().await;
         loop {
             let lock = self.lock_as_writer().await;

@@ -6,8 +6,15 @@
 //! byte that is acknowledged, a share of a byte is let in, from one at half of the bound to none at
 //! the bound. So a fast writer meets many short waits, each about one call long, instead of one
 //! that lasts until half of the memory is free. Those who wait are let in in their order.
+//!
+//! A file of which little is held waits for nobody below the bound: who closes a small file beside
+//! a writer of a large one would wait for all that the other wants room for.
 
 use std::collections::VecDeque;
+
+/// What is little of a file (guess): a small call, and so small a share of the bound.
+const LITTLE_BYTES: u64 = 64 << 10;
+const LITTLE_SHARE: u64 = 16;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -55,8 +62,15 @@ impl Room {
         self.waiting.len()
     }
 
-    /// Lets `bytes` in now, or gives a ticket that [`Room::admitted`] names later.
-    pub(super) fn ask(&mut self, bytes: u64) -> Option<Ticket> {
+    /// Lets `bytes` in now, or gives a ticket that [`Room::admitted`] names later. `of_file`: what
+    /// is held of their file.
+    pub(super) fn ask(&mut self, bytes: u64, of_file: u64) -> Option<Ticket> {
+        let little = LITTLE_BYTES.min(self.bytes_max / LITTLE_SHARE);
+        let is_little = of_file.saturating_add(bytes) <= little;
+        if is_little && self.held_bytes.saturating_add(bytes) <= self.bytes_max {
+            self.hold(bytes);
+            return None;
+        }
         if self.waiting.is_empty() && self.take(bytes) {
             return None;
         }
@@ -114,9 +128,13 @@ impl Room {
             self.tokens -= bytes;
         }
         debug_assert!(then <= self.bytes_max || self.held_bytes == 0, "more than all goes alone");
-        self.held_bytes = then;
-        self.peak_bytes = self.peak_bytes.max(then);
+        self.hold(bytes);
         true
+    }
+
+    fn hold(&mut self, bytes: u64) {
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+        self.peak_bytes = self.peak_bytes.max(self.held_bytes);
     }
 }
 
@@ -124,12 +142,27 @@ impl Room {
 mod tests {
     use super::*;
 
+    const MUCH: u64 = LITTLE_BYTES;
+
+    #[test]
+    fn who_has_little_passes_those_who_wait_as_long_as_there_is_room() {
+        let mut room = Room::new(1 << 20);
+        assert_eq!(room.ask(512 << 10, MUCH), None);
+        let large = room.ask(400 << 10, MUCH).unwrap();
+        assert!((0..8).all(|_| room.ask(60 << 10, 0).is_none()));
+        assert!(room.ask(60 << 10, 0).is_some(), "nobody passes the bound");
+        assert!(room.ask(10 << 10, 60 << 10).is_some(), "it is not little any more");
+        assert_eq!(room.admitted(), None);
+        room.adjust(900 << 10, 0);
+        assert_eq!(room.admitted(), Some(large));
+    }
+
     #[test]
     fn nobody_waits_up_to_half_of_the_bound_and_nobody_passes_the_bound() {
         let mut room = Room::new(1_000);
-        assert_eq!(room.ask(500), None);
-        let first = room.ask(100).unwrap();
-        let second = room.ask(100).unwrap();
+        assert_eq!(room.ask(500, MUCH), None);
+        let first = room.ask(100, MUCH).unwrap();
+        let second = room.ask(100, MUCH).unwrap();
         assert_eq!(room.admitted(), None);
         room.on_acknowledged(100);
         assert_eq!(room.admitted(), Some(first), "one byte for one at half of the bound");
@@ -138,7 +171,7 @@ mod tests {
         room.on_acknowledged(100);
         assert_eq!(room.admitted(), Some(second));
         for _ in 0..100 {
-            room.ask(100);
+            room.ask(100, MUCH);
             room.on_acknowledged(1_000);
             room.admitted();
         }
@@ -148,9 +181,13 @@ mod tests {
     #[test]
     fn what_is_released_lets_those_in_who_wait_in_their_order() {
         let mut room = Room::new(1_000);
-        assert_eq!(room.ask(400), None);
-        assert_eq!(room.ask(100), None);
-        let tickets = [room.ask(300).unwrap(), room.ask(10).unwrap(), room.ask(10).unwrap()];
+        assert_eq!(room.ask(400, MUCH), None);
+        assert_eq!(room.ask(100, MUCH), None);
+        let tickets = [
+            room.ask(300, MUCH).unwrap(),
+            room.ask(10, MUCH).unwrap(),
+            room.ask(10, MUCH).unwrap(),
+        ];
         room.adjust(0, -400);
         assert_eq!(room.admitted(), Some(tickets[0]));
         room.forget(tickets[1]);
@@ -162,8 +199,8 @@ mod tests {
     #[test]
     fn one_who_asks_for_more_than_there_is_gets_it_when_nothing_is_held() {
         let mut room = Room::new(10);
-        assert_eq!(room.ask(100), None);
-        assert!(room.ask(1).is_some());
+        assert_eq!(room.ask(100, MUCH), None);
+        assert!(room.ask(1, MUCH).is_some());
         room.adjust(100, 0);
         assert!(room.admitted().is_some());
     }
@@ -171,10 +208,10 @@ mod tests {
     #[test]
     fn tokens_are_not_saved_up() {
         let mut room = Room::new(800);
-        assert_eq!(room.ask(400), None);
+        assert_eq!(room.ask(400, MUCH), None);
         room.on_acknowledged(u64::MAX / 2);
-        assert_eq!(room.ask(100), None);
-        assert_eq!(room.ask(100), None);
-        assert!(room.ask(100).is_some());
+        assert_eq!(room.ask(100, MUCH), None);
+        assert_eq!(room.ask(100, MUCH), None);
+        assert!(room.ask(100, MUCH).is_some());
     }
 }
