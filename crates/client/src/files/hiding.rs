@@ -6,13 +6,18 @@
 
 use std::pin::pin;
 
+use perf::units::Nanos;
 use wire::nfs3::{FType, FileHandle, NfsStat3};
 
-use super::busy::Hidden;
+use super::busy::{Going, Hidden};
 use super::{Acting, Files, State};
 use crate::cache::names::Target;
 use crate::error::Error;
 use crate::session::Credential;
+
+/// How long after close(2) a kernel may take to report that a file is no longer open (guess). A
+/// program that has it open by another descriptor is not waited for any longer.
+const CLOSED_WITHIN: Nanos = Nanos::from_secs(1);
 
 /// From what a name is to be taken.
 pub(super) enum Taking<'f> {
@@ -64,6 +69,21 @@ impl Drop for Opening<'_> {
             let clock = files.inner.clock.clone();
             clock.spawn(async move { files.unhide_of(file, hidden).await });
         }
+    }
+}
+
+/// Hidden names of these directories are being removed.
+struct Leave<'f> {
+    files: &'f Files,
+    dirs: Vec<FileHandle>,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut state = self.files.inner.state.lock();
+        self.dirs.iter().for_each(|dir| state.busy.has_left(dir));
+        drop(state);
+        self.files.inner.removed.notify_waiters();
     }
 }
 
@@ -136,11 +156,36 @@ impl Files {
         }
     }
 
-    /// The same of a file that may have other names.
+    /// The same of a file that nobody has open any more, and that may have other names.
     pub(super) async fn unhide_of(&self, file: FileHandle, hidden: Vec<Hidden>) {
-        if !hidden.is_empty() {
-            self.unhide(hidden).await;
-            self.inner.state.lock().attributes.expire(&file);
+        if hidden.is_empty() {
+            return;
+        }
+        let dirs = hidden.iter().map(|hidden| hidden.dir).collect();
+        let _leave = Leave { files: self, dirs };
+        self.unhide(hidden).await;
+        self.inner.state.lock().attributes.expire(&file);
+    }
+
+    /// Waits, before a directory is removed, for what it hides of files that programs have closed:
+    /// a kernel says so when the program has gone on already.
+    pub(super) async fn hidden_go(&self, dir: FileHandle) {
+        let until = self.now() + CLOSED_WITHIN;
+        loop {
+            let mut removed = pin!(self.inner.removed.notified());
+            removed.as_mut().enable();
+            let left = until.since(self.now());
+            let going = self.inner.state.lock().busy.going(&dir);
+            match going {
+                Going::Gone | Going::Not => return,
+                Going::Perhaps if left == Nanos::ZERO => return,
+                Going::Surely => {}
+                Going::Perhaps => {
+                    self.inner.clock.within(left, removed).await.ok();
+                    continue;
+                }
+            }
+            removed.await;
         }
     }
 

@@ -528,6 +528,7 @@ impl Files {
         self.finish_making(dir).await;
         if let Some(Target::File(gone)) = gone {
             self.finish_making(gone).await;
+            self.hidden_go(gone).await;
         }
         let change = self.changing(dir);
         let result = acting.session.rmdir(dir, name).await;
@@ -564,6 +565,9 @@ impl Files {
             _ => None,
         };
         let gone = self.find(&to.0, to.1);
+        if let Some(Target::File(dir)) = gone {
+            self.hidden_go(dir).await;
+        }
         let renamed = self.ask_rename(&acting, from, to).await;
         self.lost_name(gone);
         if let Some((file, hidden)) = replaced {

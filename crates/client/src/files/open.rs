@@ -7,6 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, access};
 
+use super::busy::Leaving;
 use super::read::Reading;
 use super::{Acting, Files, Mistake};
 use crate::error::Error;
@@ -32,6 +33,8 @@ struct OpenInner {
     who: Credential,
     file: FileHandle,
     is_closed: AtomicBool,
+    /// Guards how far it is from its end.
+    leaving: Mutex<Option<Leaving>>,
     reading: Mutex<Reading>,
     changes: Arc<AtomicU64>,
     heard: Heard,
@@ -151,6 +154,7 @@ impl Files {
             who: who.clone(),
             file,
             is_closed: AtomicBool::new(false),
+            leaving: Mutex::new(None),
             reading: Mutex::new(Reading::new(chunk_bytes)),
             changes,
             heard: self.inner.write_behind.opened(file),
@@ -190,6 +194,7 @@ impl Open {
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
+        self.is_used();
         self.tell()?;
         self.files().is_written(&inner.file);
         let write_behind = self.write_behind();
@@ -204,6 +209,7 @@ impl Open {
     pub async fn write_bytes(&self, offset: u64, data: Bytes) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
+        self.is_used();
         self.tell()?;
         self.files().is_written(&inner.file);
         let write_behind = self.write_behind();
@@ -356,6 +362,29 @@ impl Open {
         self.write_behind().fail(self.inner.file, error);
     }
 
+    /// A program has closed it, and may have other descriptors of it.
+    pub fn is_left(&self) {
+        self.leave(Some(Leaving::Left));
+    }
+
+    /// Nobody can use it any more; [`Open::close`] follows.
+    pub fn end_begins(&self) {
+        self.leave(Some(Leaving::Closing));
+    }
+
+    /// A program uses it.
+    pub(super) fn is_used(&self) {
+        self.leave(None);
+    }
+
+    fn leave(&self, to: Option<Leaving>) {
+        let mut leaving = self.inner.leaving.lock();
+        if *leaving != to && *leaving != Some(Leaving::Closing) {
+            let from = std::mem::replace(&mut *leaving, to);
+            self.files().inner.state.lock().busy.leaves(&self.inner.file, from, to);
+        }
+    }
+
     /// Nobody uses it any more; a name that stood for the file goes. What was written and not
     /// flushed is written all the same, but errors are not reported.
     pub async fn close(&self) {
@@ -363,6 +392,7 @@ impl Open {
             return;
         }
         let (files, file) = (&self.inner.files, self.inner.file);
+        self.end_begins();
         files.finish_making(file).await;
         let (hidden, was_last) = {
             let mut state = files.inner.state.lock();

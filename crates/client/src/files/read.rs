@@ -60,6 +60,7 @@ impl Open {
     /// # Errors
     /// As the server says.
     pub async fn read(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        self.is_used();
         let (own, own_end) = self.own(offset, count).await;
         let data = self.read_arrived(offset, count).await?;
         Ok(with_own(data, offset, &own, own_end))
@@ -70,6 +71,7 @@ impl Open {
     /// # Errors
     /// As [`Open::read`].
     pub async fn read_past_caches(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        self.is_used();
         let (own, own_end) = self.own(offset, count).await;
         let (data, _) = self.read_server(&self.acting(), offset, count, None).await?;
         Ok(with_own(data, offset, &own, own_end))

@@ -311,6 +311,7 @@ impl FileSystem {
         let Some(file) = self.opens.file(number) else {
             return reply.error(Errno::BADF);
         };
+        file.open.is_left();
         if !file.can_write {
             self.unlock_at_close(node, owner, number).await;
             reply.done();
@@ -380,6 +381,7 @@ impl FileSystem {
         let Some(file) = self.opens.take_file(number) else {
             return;
         };
+        file.open.end_begins();
         self.locks.release_open(&file.open.file(), number);
         // What was written through a mapping after the last close(2); it goes before a hidden name
         // does.

@@ -5,6 +5,7 @@ mod appends;
 mod changes;
 mod errors;
 mod locks;
+mod removals;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -27,14 +27,14 @@ use wire::xdr::Encode;
 
 use crate::on_disk::user;
 
-const READ: Mode = Mode { read: true, write: false };
-const WRITE: Mode = Mode { read: true, write: true };
+pub(crate) const READ: Mode = Mode { read: true, write: false };
+pub(crate) const WRITE: Mode = Mode { read: true, write: true };
 
-fn me() -> Credential {
+pub(crate) fn me() -> Credential {
     Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }
 }
 
-async fn mounted(site: &Site<MemStore>, clock: &Clock, options: Options) -> Files {
+pub(crate) async fn mounted(site: &Site<MemStore>, clock: &Clock, options: Options) -> Files {
     Files::new(clock, site.connect().await.unwrap(), options)
 }
 
