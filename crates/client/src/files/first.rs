@@ -146,8 +146,10 @@ impl Files {
         let size = before.known.size;
         let fits = acting.session.sizes_now().read_bytes_max >= OPENING_READ_BYTES;
         let is_small = fits && 0 < size && size <= u64::from(OPENING_READ_BYTES);
-        let permit = self.inner.read_budget.take(size);
-        permit.filter(|_| is_small && shows_rights(&before.known)).map(|permit| (before, permit))
+        if !is_small || !shows_rights(&before.known) {
+            return None;
+        }
+        self.room(size).map(|permit| (before, permit))
     }
 
     /// All of the file from the local disk: it needs no READ.
@@ -186,6 +188,7 @@ impl Open {
         if is_same && !files.is_dirty(&file) {
             let (of, left) = ((Some(version), self.changes()), data.len() as u64);
             self.reading().lock().first = Some(First { data, of, asked, left, _permit: permit });
+            self.is_read();
         }
     }
 

@@ -53,12 +53,14 @@ use crate::cache::rights::{CallerId, Rights};
 use crate::cache::singly::Singly;
 use crate::error::Error;
 use crate::read_ahead::budget::Budget;
+use crate::read_ahead::holders::Holders;
 use crate::session::{Credential, Session};
 use crate::write_behind::{self, Observer, WriteBehind};
 use busy::Busy;
 use catalogs::Catalogs;
 use joint::Joint;
 use making::Making;
+use open::Reader;
 use own::{At, Drafts};
 
 /// How to use a file system.
@@ -160,6 +162,8 @@ struct Inner {
     disk: Option<cache::Cache>,
     state: Arc<Mutex<State>>,
     read_budget: Budget,
+    /// Guards for whom something is held ahead.
+    holders: Mutex<Holders<Reader>>,
     write_behind: WriteBehind,
     /// A change of a file that was announced has been answered.
     settled: Notify,
@@ -236,6 +240,7 @@ impl Files {
             disk,
             state,
             read_budget: Budget::new(options.read_ahead_bytes_max),
+            holders: Mutex::default(),
             write_behind: WriteBehind::new(clock, write, Arc::new(observer)),
             settled: Notify::new(),
             removed: Notify::new(),

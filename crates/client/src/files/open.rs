@@ -1,7 +1,7 @@
 //! Files that are open.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -28,7 +28,8 @@ pub struct Open {
 }
 
 #[derive(Debug)]
-struct OpenInner {
+pub(super) struct OpenInner {
+    number: u64,
     files: Files,
     who: Credential,
     file: FileHandle,
@@ -41,6 +42,9 @@ struct OpenInner {
     /// Where the next append goes, if one was requested.
     end: AtomicU64,
 }
+
+/// Leads to an open file for as long as that lives.
+pub(super) type Reader = Weak<OpenInner>;
 
 /// No append was requested.
 const NO_END: u64 = u64::MAX;
@@ -150,6 +154,7 @@ impl Files {
         drop(state);
         let chunk_bytes = self.inner.session.sizes().read_bytes_max;
         let inner = OpenInner {
+            number: self.inner.holders.lock().number(),
             files: self.clone(),
             who: who.clone(),
             file,
@@ -161,6 +166,19 @@ impl Files {
             end: AtomicU64::new(NO_END),
         };
         Open { inner: Arc::new(inner) }
+    }
+}
+
+impl Drop for OpenInner {
+    fn drop(&mut self) {
+        self.files.inner.holders.lock().ends(self.number);
+    }
+}
+
+impl OpenInner {
+    /// Others need the room for what is held ahead of this one.
+    pub(super) fn gives_way(&self) {
+        self.reading.lock().clear();
     }
 }
 
@@ -179,6 +197,13 @@ impl Open {
 
     pub(super) fn reading(&self) -> &Mutex<Reading> {
         &self.inner.reading
+    }
+
+    /// Something is held ahead of whoever reads it.
+    pub(super) fn is_read(&self) {
+        let files = self.files();
+        let reader = Arc::downgrade(&self.inner);
+        files.inner.holders.lock().reads(self.inner.number, reader, files.now());
     }
 
     /// How often we have changed the file's data.

@@ -7,9 +7,9 @@ use cache::Token;
 use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
 use perf::units::{Instant, Nanos};
 
-use super::Acting;
 use super::first::First;
 use super::open::Open;
+use super::{Acting, Files};
 use crate::cache::attributes::Version;
 use crate::cache::state::token;
 use crate::error::Error;
@@ -39,6 +39,12 @@ impl Reading {
         Self { streams: Streams::new(chunk_bytes), of: (None, 0), first: None }
     }
 
+    /// Holds nothing any more; who reads where is remembered.
+    pub(super) fn clear(&mut self) {
+        self.streams.clear();
+        self.first = None;
+    }
+
     fn plan(
         &mut self,
         of: (Option<Version>, u64),
@@ -51,6 +57,21 @@ impl Reading {
             self.of = of;
         }
         self.streams.read(offset, count, size, oldest)
+    }
+}
+
+impl Files {
+    /// Room for so many bytes that are held for a reader, if there is.
+    pub(super) fn room(&self, bytes: u64) -> Option<Permit> {
+        loop {
+            if let Some(permit) = self.inner.read_budget.take(bytes) {
+                return Some(permit);
+            }
+            let idle = self.inner.holders.lock().gives_way(self.now())?;
+            if let Some(reader) = idle.upgrade() {
+                reader.gives_way();
+            }
+        }
     }
 }
 
@@ -129,6 +150,7 @@ impl Open {
         count: u32,
         size: u64,
     ) -> Option<Bytes> {
+        self.is_read();
         for &at in plan.needed.iter().chain(&plan.ahead) {
             if !self.fetch_chunk(stream, at) {
                 break;
@@ -176,11 +198,9 @@ impl Open {
     /// Begins to fetch a chunk, if there is room for it.
     fn fetch_chunk(&self, stream: StreamId, at: u64) -> bool {
         let files = self.files();
+        let chunk_bytes = self.reading().lock().streams.chunk_bytes();
+        let Some(permit) = files.room(chunk_bytes) else { return false };
         let mut reading = self.reading().lock();
-        let chunk_bytes = reading.streams.chunk_bytes();
-        let Some(permit) = files.inner.read_budget.take(chunk_bytes) else {
-            return false;
-        };
         let (open, now) = (self.clone(), files.now());
         let content = async move {
             let count = u32::try_from(chunk_bytes).unwrap_or(u32::MAX);

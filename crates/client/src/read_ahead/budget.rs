@@ -1,6 +1,7 @@
 //! How much may be held for readers: a bound over all files of a mount.
 //!
-//! When it is reached nothing is fetched ahead, and readers are served as they ask.
+//! When it is reached, and nobody gives way ([`super::holders`]), nothing is fetched ahead, and
+//! readers are served as they ask.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -13,6 +13,7 @@ mod first;
 mod greedy;
 mod host;
 mod hostile;
+mod idle_readers;
 mod leaving;
 mod losses;
 mod making;
