@@ -4,6 +4,7 @@
 //!   changed a file since; [`ours`] tells our own changes from those of others.
 //! - [`names`]: which name leads to which handle, or to nothing.
 //! - [`rights`]: what a caller may do, as the server answered (ACCESS).
+//! - [`searchers`]: on whose behalf a directory's names were requested.
 //! - [`singly`]: directories whose names are requested one by one, and are listed instead.
 //! - [`state`]: a file's state, as a cache on a disk has it.
 //!
@@ -15,5 +16,6 @@ pub mod moved;
 pub mod names;
 pub mod ours;
 pub mod rights;
+pub mod searchers;
 pub mod singly;
 pub mod state;

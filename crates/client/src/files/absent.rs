@@ -39,8 +39,8 @@ impl State {
 }
 
 impl Files {
-    /// For how long a name that was not found may be taken to be missing: not at all where nobody
-    /// has asked for it.
+    /// For how long a name that was not found may be taken to be missing, by whomever: not at all
+    /// where nobody has asked for it, or somebody may not.
     pub fn missing_for(&self, dir: &FileHandle, name: &[u8]) -> Nanos {
         let was_asked = {
             let mut state = self.inner.state.lock();
@@ -50,7 +50,7 @@ impl Files {
                     || state.catalogs.find(dir, name, version).is_some()
             })
         };
-        if was_asked { self.validity(dir) } else { Nanos::ZERO }
+        if was_asked && !self.refuses_some(dir) { self.validity(dir) } else { Nanos::ZERO }
     }
 
     /// A directory has just been made.

@@ -76,7 +76,8 @@ impl Files {
             Target::Nothing => None,
         };
         if self.inner.joint.answered(Question::Names, dir).await {
-            return is_told();
+            let may = self.may_search(&self.acting(who), dir).await;
+            return is_told().filter(|_| may.unwrap_or(false));
         }
         let version = {
             let mut state = self.inner.state.lock();
@@ -156,6 +157,7 @@ impl Listing {
         };
         let page = files.heard((&self.dir, asked), page)?;
         files.note(&self.dir, page.dir_attributes, asked);
+        files.has_searched(&acting, &self.dir);
         for entry in &page.entries {
             if let (Some(handle), Some(_)) = (&entry.handle, &entry.attributes) {
                 files.note(handle, entry.attributes, asked);

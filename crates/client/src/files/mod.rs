@@ -17,6 +17,7 @@
 //! - `catalogs`: what is known of directories, and `recall`: what a local disk keeps of that.
 //! - `own`: what we write ourselves, for that.
 //! - `making`: what is set of files before they are closed for the first time.
+//! - `searching`: who is given what is known of names.
 //! - `joint`: what several ask for at the same time.
 
 mod absent;
@@ -34,6 +35,7 @@ pub mod open;
 mod own;
 mod read;
 mod recall;
+mod searching;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,6 +52,7 @@ use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
 use crate::cache::moved::Moved;
 use crate::cache::names::Names;
 use crate::cache::rights::{CallerId, Rights};
+use crate::cache::searchers::Searchers;
 use crate::cache::singly::Singly;
 use crate::error::Error;
 use crate::read_ahead::budget::Budget;
@@ -178,6 +181,7 @@ struct State {
     attributes: Attributes,
     names: Names,
     rights: Rights,
+    searchers: Searchers,
     singly: Singly,
     moved: Moved,
     callers: LruCache<Credential, (CallerId, Session)>,
@@ -214,6 +218,7 @@ impl Files {
             attributes: Attributes::new(options.times, options.files_max),
             names: Names::new(options.names_max),
             rights: Rights::new(options.rights_max),
+            searchers: Searchers::new(options.names_max),
             singly: Singly::default(),
             moved: Moved::default(),
             callers: LruCache::new(at_least_one(CALLERS_MAX)),

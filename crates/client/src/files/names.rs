@@ -71,6 +71,10 @@ impl Files {
         if known.is_none() && self.recall(&dir).await {
             known = self.find(&dir, name);
         }
+        if known.is_some() && !self.may_search(&acting, dir).await? {
+            // It says so by itself.
+            return self.ask_lookup(&acting, dir, name).await;
+        }
         match known {
             Some(target) if is_doubted(&target) => {
                 return self.ask_lookup(&acting, dir, name).await;
@@ -126,6 +130,7 @@ impl Files {
         let answer = self.heard((&dir, asked), acting.session.lookup(dir, name).await);
         let answer = match answer {
             Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
+                self.has_searched(acting, &dir);
                 self.remember(&dir, name, Target::Nothing, before);
                 return Err(error);
             }
@@ -133,6 +138,7 @@ impl Files {
         };
         self.note(&dir, answer.dir_attributes, asked);
         let found = self.note(&answer.object, answer.obj_attributes, asked);
+        self.has_searched(acting, &dir);
         self.remember(&dir, name, Target::File(answer.object), before);
         self.or_fetch(acting, answer.object, found).await
     }
@@ -430,6 +436,7 @@ impl Files {
             return self.ask_lookup(acting, dir, name).await;
         };
         let found = self.note(&handle, made.obj_attributes, asked);
+        self.has_searched(acting, &dir);
         now_leads(Some(Target::File(handle)));
         self.or_fetch(acting, handle, found).await
     }
@@ -463,6 +470,7 @@ impl Files {
         // Who is told that the name is there may have made it, by a call whose reply was forgotten.
         let answer = answer.inspect_err(|_| now_leads(None))?;
         let found = self.note(&file, answer.file_attributes, asked);
+        self.has_searched(&acting, &dir);
         now_leads(Some(Target::File(file)));
         self.or_fetch(&acting, file, found).await
     }

@@ -283,7 +283,9 @@ impl FileSystem {
 
     /// What is said of a file that was found in `dir`; the kernel then knows its node once more.
     fn entry(&self, dir: &FileHandle, found: &Found) -> Entry {
-        let in_dir = self.valid(dir);
+        // What the kernel keeps it gives to all users.
+        let is_for_all = !self.files.refuses_some(dir);
+        let in_dir = if is_for_all { self.valid(dir) } else { Duration::ZERO };
         let named = self.named(found);
         let node = self.nodes.lock().name(named);
         let attr_valid = self.attr_valid(node, &found.handle);

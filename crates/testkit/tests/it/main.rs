@@ -28,6 +28,7 @@ mod persistent;
 mod proxy;
 mod recover;
 mod restarts;
+mod searching;
 mod simulation;
 mod throughput;
 mod version2;

@@ -1,0 +1,47 @@
+//! Who is given what is known of a directory's names: see [`crate::cache::searchers`].
+
+use wire::nfs3::{FileHandle, access};
+
+use super::{Acting, Files};
+use crate::error::Error;
+
+impl Files {
+    /// The server has answered a caller for names of a directory.
+    pub(super) fn has_searched(&self, acting: &Acting, dir: &FileHandle) {
+        self.inner.state.lock().searchers.asked(dir, acting.id);
+    }
+
+    /// Whether a caller may be given what is known of a directory's names. Who has requested what
+    /// the local disk kept before this mount is not known: whoever comes first is taken for that.
+    pub(super) async fn may_search(&self, acting: &Acting, dir: FileHandle) -> Result<bool, Error> {
+        let now = self.now();
+        let known = {
+            let mut state = self.inner.state.lock();
+            match state.searchers.is_alone(&dir, acting.id) {
+                Some(true) => return Ok(true),
+                None if self.disk().is_some() => {
+                    state.searchers.asked(&dir, acting.id);
+                    return Ok(true);
+                }
+                Some(false) | None => {}
+            }
+            let good = state.attributes.good(&dir, now);
+            good.and_then(|good| state.rights.find(&dir, acting.id, good.ctime, access::LOOKUP))
+        };
+        let granted = match known {
+            Some(granted) => granted,
+            None => self.ask_access(acting, dir, access::LOOKUP, false).await?,
+        };
+        let may = granted & access::LOOKUP != 0;
+        if !may {
+            self.inner.state.lock().searchers.refused(&dir);
+        }
+        Ok(may)
+    }
+
+    /// Whether there is a caller that may not search a directory of which others have names: who
+    /// keeps names for all of them is not to keep these.
+    pub fn refuses_some(&self, dir: &FileHandle) -> bool {
+        self.inner.state.lock().searchers.refuses(dir)
+    }
+}

@@ -1,0 +1,88 @@
+//! Names that one user of a mount has requested, and another may not see.
+
+use client::error::Error;
+use client::files::{Files, Found, Options};
+use net::clock::Clock;
+use perf::units::Nanos;
+use server::store::mem::MemStore;
+use testkit::Site;
+use wire::nfs3::{FileHandle, NfsStat3, Procedure, Sattr3};
+
+use crate::files::{me, mounted, world};
+use crate::on_disk::user;
+
+fn calls(files: &Files, procedure: Procedure) -> u64 {
+    let counters = files.session().rpc().counters();
+    counters.procedures.get(procedure as usize).map_or(0, |one| one.ops)
+}
+
+fn status(result: Result<Found, Error>) -> Option<NfsStat3> {
+    result.err().and_then(|error| error.status())
+}
+
+/// A mount of several users, and a directory of it with this mode, in which root has looked for a
+/// file that is there and for one that is not.
+async fn known_to_root(site: &Site<MemStore>, clock: &Clock, mode: u32) -> (Files, FileHandle) {
+    site.believe_callers();
+    let files = mounted(site, clock, Options::default()).await;
+    let (root, mode) = (files.root(), Sattr3::of_mode(mode));
+    let dir = files.mkdir(&me(), root, b"d", mode).await.unwrap().handle;
+    files.create(&me(), dir, b"there", Sattr3::of_mode(0o644), true).await.unwrap();
+    files.lookup(&me(), dir, b"there").await.unwrap();
+    assert_eq!(status(files.lookup(&me(), dir, b"nowhere").await), Some(NfsStat3::NoEnt));
+    (files, dir)
+}
+
+#[test]
+fn whoever_may_not_search_a_directory_is_not_given_what_others_have_found_in_it() {
+    world(async |clock, site| {
+        let (files, dir) = known_to_root(&site, &clock, 0o700).await;
+        for name in [&b"there"[..], b"nowhere"] {
+            let refused = status(files.lookup(&user(7), dir, name).await);
+            assert_eq!(refused, Some(NfsStat3::Acces), "{}", name.escape_ascii());
+        }
+        assert!(files.refuses_some(&dir));
+        files.lookup(&me(), dir, b"there").await.unwrap();
+    });
+}
+
+#[test]
+fn whoever_waits_for_the_listing_of_another_is_not_given_what_that_tells() {
+    world(async |clock, site| {
+        let (filling, dir) = known_to_root(&site, &clock, 0o700).await;
+        filling.create(&me(), dir, b"more", Sattr3::of_mode(0o644), true).await.unwrap();
+        let files = mounted(&site, &clock, Options::default()).await;
+        files.lookup(&me(), dir, b"there").await.unwrap();
+        let (root, other) = (me(), user(7));
+        let (found, refused) =
+            tokio::join!(files.lookup(&root, dir, b"more"), files.lookup(&other, dir, b"more"));
+        found.unwrap();
+        assert_eq!(status(refused), Some(NfsStat3::Acces));
+    });
+}
+
+#[test]
+fn a_right_is_asked_for_once_and_not_by_who_alone_uses_a_directory() {
+    world(async |clock, site| {
+        let (files, dir) = known_to_root(&site, &clock, 0o755).await;
+        assert_eq!(calls(&files, Procedure::Access), 0);
+        let lookups = calls(&files, Procedure::Lookup);
+        for _ in 0..5 {
+            files.lookup(&user(7), dir, b"there").await.unwrap();
+            assert_eq!(
+                status(files.lookup(&user(7), dir, b"nowhere").await),
+                Some(NfsStat3::NoEnt)
+            );
+        }
+        assert_eq!(
+            (calls(&files, Procedure::Access), calls(&files, Procedure::Lookup)),
+            (1, lookups)
+        );
+        for _ in 0..5 {
+            files.lookup(&me(), dir, b"there").await.unwrap();
+        }
+        assert_eq!(calls(&files, Procedure::Access), 1, "user 7 has brought nothing");
+        clock.sleep(Nanos::from_secs(61)).await;
+        files.lookup(&user(7), dir, b"there").await.unwrap();
+    });
+}
