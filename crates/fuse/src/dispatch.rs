@@ -152,11 +152,15 @@ fn abandoned(operation: &Operation<'_>) -> Abandoned {
     }
 }
 
-/// The kernel's first request, and our answer.
+/// The kernel's first request, and our answer. `is_bounded`: what it holds of written data is.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(crate) fn greet(device: &Device, cache: init::KernelCache) -> Result<init::Agreed, String> {
+pub(crate) fn greet(
+    device: &Device,
+    cache: init::KernelCache,
+    is_bounded: bool,
+) -> Result<init::Agreed, String> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     loop {
         match device.read(&mut buffer) {
@@ -182,7 +186,7 @@ pub(crate) fn greet(device: &Device, cache: init::KernelCache) -> Result<init::A
             ));
         }
         let agreed = init::Agreed::with(&init, cache);
-        device.answer(header.unique, 0, agreed.answer().as_slice());
+        device.answer(header.unique, 0, agreed.answer(is_bounded).as_slice());
         return Ok(agreed);
     }
 }

@@ -59,6 +59,9 @@ pub enum Error {
 pub struct Options {
     pub flags: Flags,
     pub cache: KernelCache,
+    /// Bytes that the kernel may hold of what programs have written, which reads and closes wait
+    /// behind; none for as many as the system lets it hold.
+    pub dirty_bytes_max: Option<u64>,
     /// On whose behalf the mount itself asks.
     pub credential: Credential,
 }
@@ -163,7 +166,8 @@ impl Mount {
             mounted.unmount(true).ok();
             error
         };
-        let agreed = dispatch::greet(&device, options.cache)
+        let is_bounded = options.dirty_bytes_max.is_some();
+        let agreed = dispatch::greet(&device, options.cache, is_bounded)
             .map_err(|said| undo(MountError::Handshake(said)))?;
         let device = Arc::new(device);
         let system = |error| undo(MountError::System(error));
@@ -183,7 +187,7 @@ impl Mount {
         };
         thread::Builder::new().name("nfskit-fuse".to_owned()).spawn(reader).map_err(system)?;
         let untuned = match mounts::at(at) {
-            Ok(Some(entry)) => tuning::tune(&entry.device),
+            Ok(Some(entry)) => tuning::tune(&entry.device, options.dirty_bytes_max),
             _ => Vec::new(),
         };
         Ok(Self {
@@ -197,7 +201,7 @@ impl Mount {
         })
     }
 
-    /// Limits of the kernel's cache that could not be lifted.
+    /// Limits of the kernel's cache that could not be set.
     pub fn untuned(&self) -> &[Untuned] {
         &self.untuned
     }

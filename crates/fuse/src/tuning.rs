@@ -1,16 +1,18 @@
 //! How much the kernel caches for this mount: /sys/class/bdi/MAJOR:MINOR.
 //!
-//! A file system in user space may fill one hundredth of the memory that may be dirty, and is
-//! throttled by its own share (`strict_limit`); reads run ahead by 128 KiB. Both are limits for
-//! programs that are not trusted. They cost a writer of 256 MiB most of its speed, and need root
-//! to be lifted.
+//! What programs have written waits in the kernel until we take it, and what they close and remove
+//! waits behind it: over a slow link a queue of a fifth of the memory is many seconds long. So it
+//! is bounded: in bytes where the kernel can (Linux 6.2), else by a share of what may be dirty. By
+//! itself a file system in user space gets one hundredth of that, and reads run ahead by 128 KiB:
+//! limits for programs that are not trusted, which cost a writer most of its speed, and need root
+//! to be changed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Read-ahead: two of the largest READs of NFS.
-const READ_AHEAD_KIB: u32 = 2048;
+const READ_AHEAD_KIB: u64 = 2048;
 
 /// What could not be changed.
 #[derive(Debug)]
@@ -19,29 +21,111 @@ pub struct Untuned {
     pub cause: io::Error,
 }
 
-/// Lifts the limits, as far as we may.
-pub(crate) fn tune(device: &str) -> Vec<Untuned> {
-    tune_in(&Path::new("/sys/class/bdi").join(device))
+/// Sets the limits, as far as we may. `dirty_bytes_max`: what the kernel may hold of written data;
+/// none for whatever the system lets it hold.
+pub(crate) fn tune(device: &str, dirty_bytes_max: Option<u64>) -> Vec<Untuned> {
+    let folder = Path::new("/sys/class/bdi").join(device);
+    let set = |file: &str, value: u64| {
+        let mut file = fs::OpenOptions::new().write(true).open(folder.join(file))?;
+        file.write_all(value.to_string().as_bytes())
+    };
+    tune_by(set, dirty_bytes_max, threshold_bytes())
 }
 
-fn tune_in(folder: &Path) -> Vec<Untuned> {
-    let values = [
-        ("strict_limit", "0".to_owned()),
-        ("max_ratio", "100".to_owned()),
-        ("read_ahead_kb", READ_AHEAD_KIB.to_string()),
-    ];
-    let set = values.into_iter().map(|(file, value)| (file, fs::write(folder.join(file), value)));
-    set.filter_map(|(file, result)| result.err().map(|cause| Untuned { file, cause })).collect()
+fn tune_by(
+    set: impl Fn(&str, u64) -> io::Result<()>,
+    dirty_bytes_max: Option<u64>,
+    threshold_bytes: u64,
+) -> Vec<Untuned> {
+    let set =
+        |file: &'static str, value: u64| set(file, value).map_err(|cause| Untuned { file, cause });
+    let share = |percent| set("max_ratio", percent);
+    let bound = match dirty_bytes_max {
+        // An older kernel has no such file, and none takes more than the system's own limit.
+        Some(most) => set("max_bytes", most).or_else(|_| share(percent(most, threshold_bytes))),
+        None => share(100),
+    };
+    let is_strict = dirty_bytes_max.is_some();
+    let strictness = match set("strict_limit", u64::from(is_strict)) {
+        // Where it cannot be chosen it is strict.
+        Err(untuned) if is_strict && untuned.cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        set => set,
+    };
+    let results = [bound, strictness, set("read_ahead_kb", READ_AHEAD_KIB)];
+    results.into_iter().filter_map(Result::err).collect()
+}
+
+/// The share of `all` that `part` is, one hundredth at least.
+fn percent(part: u64, all: u64) -> u64 {
+    (part.saturating_mul(100) / all.max(1)).clamp(1, 100)
+}
+
+/// How much of all memory may be dirty; nothing where that is not known.
+fn threshold_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let pages = text.lines().find_map(|line| line.strip_prefix("nr_dirty_threshold "));
+    let pages = pages.and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+    pages.saturating_mul(rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    const MOST: u64 = 64 << 20;
+
+    /// What a kernel that has these files is given, and what could not be set.
+    fn tuned(
+        files: &[&str],
+        dirty_bytes_max: Option<u64>,
+        threshold_bytes: u64,
+    ) -> (Vec<(String, u64)>, Vec<&'static str>) {
+        let given: RefCell<Vec<_>> = RefCell::default();
+        let set = |file: &str, value| match files.contains(&file) {
+            true if file == "max_bytes" && value > threshold_bytes => {
+                Err(io::ErrorKind::InvalidInput.into())
+            }
+            true => {
+                given.borrow_mut().push((file.to_owned(), value));
+                Ok(())
+            }
+            false => Err(io::ErrorKind::NotFound.into()),
+        };
+        let untuned = tune_by(set, dirty_bytes_max, threshold_bytes);
+        (given.into_inner(), untuned.iter().map(|untuned| untuned.file).collect())
+    }
+
+    const ALL: [&str; 4] = ["max_bytes", "max_ratio", "strict_limit", "read_ahead_kb"];
+    const OLD: [&str; 2] = ["max_ratio", "read_ahead_kb"];
+
+    fn given(values: &[(&str, u64)]) -> Vec<(String, u64)> {
+        values.iter().map(|(file, value)| ((*file).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn what_the_kernel_holds_of_written_data_is_bounded_on_every_kernel() {
+        let (ahead, strict) = (("read_ahead_kb", 2048), ("strict_limit", 1));
+        let bounded = |files: &[&str], all| tuned(files, Some(MOST), all);
+        let exact = given(&[("max_bytes", MOST), strict, ahead]);
+        assert_eq!(bounded(&ALL, 10 * MOST), (exact, vec![]));
+        let small = given(&[("max_ratio", 100), strict, ahead]);
+        assert_eq!(bounded(&ALL, MOST / 2), (small, vec![]), "more than the system lets it hold");
+        let share = given(&[("max_ratio", 10), ahead]);
+        assert_eq!(bounded(&OLD, 10 * MOST), (share, vec![]), "there it is always strict");
+    }
+
+    #[test]
+    fn a_limit_that_is_not_wanted_is_lifted() {
+        let lifted = given(&[("max_ratio", 100), ("strict_limit", 0), ("read_ahead_kb", 2048)]);
+        assert_eq!(tuned(&ALL, None, 10 * MOST), (lifted, vec![]));
+        assert_eq!(tuned(&OLD, None, 10 * MOST).1, ["strict_limit"]);
+    }
 
     #[test]
     fn what_cannot_be_set_is_named() {
-        let untuned = tune_in(Path::new("/nowhere"));
-        let files: Vec<_> = untuned.iter().map(|untuned| untuned.file).collect();
-        assert_eq!(files, ["strict_limit", "max_ratio", "read_ahead_kb"]);
+        assert_eq!(tuned(&[], None, MOST).1, ["max_ratio", "strict_limit", "read_ahead_kb"]);
+        assert_eq!(tuned(&[], Some(MOST), MOST).1, ["max_ratio", "read_ahead_kb"]);
     }
 }

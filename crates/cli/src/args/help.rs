@@ -88,7 +88,7 @@ const OWN: [(&str, &str, &[&str]); 21] = [
         "Caches",
         &["kernel_cache", "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac"],
     ),
-    ("mount", "Caches", &["nocto", "sync", "write_policy", "dirty_max"]),
+    ("mount", "Caches", &["nocto", "sync", "write_policy", "dirty_max", "kernel_dirty_max"]),
     ("mount", "Caches", &["cache", "cache_size", "cache_files"]),
     ("mount", NETWORK, &["hard", "soft", "timeo", "retrans", "nconnect", "rsize", "wsize", "link"]),
     ("trace", "Capture", &["interface", "no_promiscuous", "time"]),

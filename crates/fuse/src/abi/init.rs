@@ -13,9 +13,14 @@ pub(crate) const MINOR_MIN: u32 = 28;
 /// Most bytes of a READ or WRITE: what servers of NFS offer at most.
 pub(crate) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
-/// Requests that the kernel may have outstanding without a process that waits for each: write-back
-/// and read-ahead. More than a window of calls to a distant server needs: 64 MiB.
+/// Requests that the kernel may have outstanding without a process that waits for each: write-back,
+/// read-ahead, and the closing of files that nobody uses any more. More than a window of calls to a
+/// distant server needs: 64 MiB.
 const BACKGROUND_MAX: u16 = 64;
+
+/// The same where written data are bounded. They wait here then, which takes no more memory, and
+/// not in the kernel's one queue for all of these requests: there reads wait behind them.
+const BACKGROUND_MAX_BOUNDED: u16 = 256;
 
 mod flag {
     pub(super) const ASYNC_READ: u64 = 1 << 0;
@@ -91,17 +96,18 @@ impl Agreed {
         self.flags & flag::WRITEBACK_CACHE != 0
     }
 
-    /// `fuse_init_out`.
+    /// `fuse_init_out`. `is_bounded`: what the kernel holds of written data is.
     #[expect(clippy::cast_possible_truncation, reason = "flags in two halves; few pages")]
-    pub(crate) fn answer(&self) -> Body {
+    pub(crate) fn answer(&self, is_bounded: bool) -> Body {
+        let background_max = if is_bounded { BACKGROUND_MAX_BOUNDED } else { BACKGROUND_MAX };
         let pages = TRANSFER_BYTES_MAX as usize / rustix::param::page_size();
         Body::default()
             .u32(MAJOR)
             .u32(MINOR)
             .u32(self.max_readahead.max(TRANSFER_BYTES_MAX))
             .u32(self.flags as u32)
-            .u16(BACKGROUND_MAX)
-            .u16(BACKGROUND_MAX / 4 * 3)
+            .u16(background_max)
+            .u16(background_max / 4 * 3)
             .u32(TRANSFER_BYTES_MAX)
             .u32(1)
             .u16(pages as u16)
@@ -126,7 +132,7 @@ mod tests {
         assert!(agreed.writes_back() && agreed.flags & flag::AUTO_INVAL_DATA != 0);
         let agreed = Agreed::with(&kernel, KernelCache::None);
         assert!(!agreed.writes_back());
-        assert_eq!(agreed.answer().as_slice().len(), 64);
+        assert_eq!(agreed.answer(true).as_slice().len(), 64);
         let can_map = |cache| Agreed::with(&kernel, cache).flags & flag::DIRECT_IO_ALLOW_MMAP != 0;
         let caches = [KernelCache::Writeback, KernelCache::Writethrough, KernelCache::None];
         assert_eq!(caches.map(can_map), [true; 3]);

@@ -15,6 +15,13 @@ use perf::units::Nanos;
 /// How long writing back may take at the end.
 const GRACE: Nanos = Nanos::from_secs(60);
 
+/// Bytes of written data that the kernel may hold. What is closed or removed over a slow link waits
+/// for as many: half a second at a gigabit, five at a tenth of it.
+const KERNEL_DIRTY_MAX: u64 = 64 << 20;
+
+/// One WRITE; with less the kernel stands still.
+const KERNEL_DIRTY_LEAST: u64 = 1 << 20;
+
 /// The longest that attributes may be good: guess.
 const SECONDS_MAX: Nanos = Nanos::from_secs(86_400);
 
@@ -34,6 +41,8 @@ pub struct Settings {
     pub dirty_max: Option<u64>,
     /// None: as the policy wants it.
     pub cache: Option<KernelCache>,
+    /// Bytes of written data that the kernel may hold; none for as many as the system lets it hold.
+    pub kernel_dirty_max: Option<u64>,
     pub times: Times,
     pub close_to_open: bool,
     pub sync: bool,
@@ -99,8 +108,8 @@ const KNOWN: &str = "ro, rw, suid, nosuid, dev, nodev, noexec, noatime, sync, di
     hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, actimeo=, acregmin=, acregmax=, \
     acdirmin=, acdirmax=, \
     noac, nocto, port=, mountport=, proto=, tcp, udp, vers=, uid=, gid=, write_policy=, \
-    dirty_max=, kernel_cache=, cache=, cache_size=, cache_files=, link=, metrics=, grace=, \
-    allow_other, nonempty";
+    dirty_max=, kernel_cache=, kernel_dirty_max=, cache=, cache_size=, cache_files=, link=, \
+    metrics=, grace=, allow_other, nonempty";
 
 /// The words of a list, which commas separate.
 pub fn split(list: &str) -> impl Iterator<Item = String> {
@@ -119,6 +128,7 @@ impl Settings {
             policy: PolicyName::default(),
             dirty_max: None,
             cache: None,
+            kernel_dirty_max: Some(KERNEL_DIRTY_MAX),
             times: Times::default(),
             close_to_open: true,
             sync: false,
@@ -242,6 +252,7 @@ impl Settings {
                     }
                 });
             }
+            "kernel_dirty_max" => self.kernel_dirty_max = kernel_dirty(value).map_err(in_word)?,
             "dirty_max" => self.dirty_max = Some(crate::values::size(value).map_err(in_word)?),
             "cache" if value.is_empty() => return Err(in_word("a directory is wanted".to_owned())),
             "cache" => self.disk = Some(PathBuf::from(value)),
@@ -291,6 +302,17 @@ pub fn tenths(value: &str) -> Result<Nanos, String> {
     match (TIMEO_MIN..=TIMEO_MAX).contains(&time) {
         true => Ok(time),
         false => Err("a time between 1 and 36000 tenths of a second is wanted".to_owned()),
+    }
+}
+
+/// How much the kernel may hold of written data: a size, or `none` for no bound of ours.
+pub fn kernel_dirty(value: &str) -> Result<Option<u64>, String> {
+    match value {
+        "none" => Ok(None),
+        size => match crate::values::size(size)? {
+            bytes if bytes >= KERNEL_DIRTY_LEAST => Ok(Some(bytes)),
+            _ => Err("a size of 1M at least is wanted, or none".to_owned()),
+        },
     }
 }
 
@@ -378,6 +400,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_kernel_may_hold_is_bounded_unless_that_is_not_wanted() {
+        let most = |words| settings(words).unwrap().kernel_dirty_max;
+        assert_eq!(most(""), Some(64 << 20));
+        assert_eq!(most("kernel_dirty_max=1M"), Some(1 << 20));
+        assert_eq!(most("kernel_dirty_max=none"), None);
+    }
+
+    #[test]
     fn what_is_unknown_or_wrong_is_named() {
         for (words, part) in [
             ("frobnicate", "unknown option \"frobnicate\"; known are ro"),
@@ -395,6 +425,8 @@ mod tests {
             ("write_policy=fast", "linux-2.4.4"),
             ("kernel_cache=all", "writethrough"),
             ("dirty_max=x", "powers of 1024"),
+            ("kernel_dirty_max=x", "powers of 1024"),
+            ("kernel_dirty_max=64K", "1M at least"),
             ("cache=", "a directory"),
             ("cache_files=0", "between 1 and 100000000"),
             ("cache_size=x", "powers of 1024"),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use harness::mounts::settings::{seconds, tenths, transfer};
+use harness::mounts::settings::{kernel_dirty, seconds, tenths, transfer};
 use harness::values::{listen, read, size, time};
 
 /// Mounts an NFS file system, until Ctrl-C or SIGTERM, or until somebody unmounts it.
@@ -22,8 +22,8 @@ use harness::values::{listen, read, size, time};
 Words of -o, separated by commas: those of mount(8) (ro, nosuid, noexec, noatime, _netdev, ...),
 those of nfs(5) (hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, acregmin=, acregmax=,
 acdirmin=, acdirmax=, actimeo=, noac, nocto, sync, port=, mountport=, proto=, vers=), and
-write_policy=, dirty_max=, kernel_cache=, cache=, cache_size=, cache_files=, link=, metrics=,
-grace=, allow_other, nonempty.")]
+write_policy=, dirty_max=, kernel_cache=, kernel_dirty_max=, cache=, cache_size=, cache_files=,
+link=, metrics=, grace=, allow_other, nonempty.")]
 pub(crate) struct Args {
     /// `nfs://HOST[:PORT]/EXPORT[?...]`, or `HOST:/EXPORT`.
     #[arg(value_name = "URL")]
@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// the policies of the papers writethrough, so that they see every write].
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
+    /// Bytes of written data that the kernel may hold, behind which reads and closes wait; none for
+    /// as many as the system lets it hold [default: 64M].
+    #[arg(long, value_name = "SIZE|none", value_parser = read(kernel_dirty))]
+    kernel_dirty_max: Option<String>,
     /// Keeps blocks of files in this directory of a local disk, also over restarts. It is made if
     /// it is not there, is for its owner alone, and may serve other mounts as well.
     #[arg(long, value_name = "DIR")]
@@ -136,11 +140,12 @@ impl Args {
         listed.chain(valued).chain(plain.map(|(word, _)| word.to_owned())).collect()
     }
 
-    fn valued(&self) -> [(&'static str, &Option<String>); 19] {
+    fn valued(&self) -> [(&'static str, &Option<String>); 20] {
         [
             ("write_policy", &self.write_policy),
             ("dirty_max", &self.dirty_max),
             ("kernel_cache", &self.kernel_cache),
+            ("kernel_dirty_max", &self.kernel_dirty_max),
             ("cache", &self.cache),
             ("cache_size", &self.cache_size),
             ("cache_files", &self.cache_files),

@@ -126,6 +126,7 @@ fn begin(
     let options = Options {
         flags: Flags { all_are_one, ..settings.flags.clone() },
         cache: settings.kernel_cache(),
+        dirty_bytes_max: settings.kernel_dirty_max,
         credential: reached.credential.clone(),
     };
     let mount = Mount::start(clock, reached.files.clone(), at, options);
@@ -153,7 +154,7 @@ fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, no
 }
 
 const THROTTLED: &str = "the kernel throttles writers of this mount, and reads little ahead: \
-    lifting that takes root (max_ratio, strict_limit and read_ahead_kb in /sys/class/bdi)";
+    changing that takes root (max_bytes, strict_limit and read_ahead_kb in /sys/class/bdi)";
 
 /// What the kernel's cache has become.
 fn cache_of(settings: &Settings, mount: &Mount) -> &'static str {

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::io::Errno;
@@ -194,5 +195,22 @@ fn version_2_and_udp_serve_too() {
         assert_eq!(crate::program::names(mounted.at.path()), ["moved"]);
         mounted.stop();
         served.stop();
+    }
+}
+
+#[test]
+fn what_the_kernel_holds_of_written_data_is_bounded_unless_that_is_not_wanted() {
+    for (options, is_strict) in [(&[][..], "1"), (&["--kernel-dirty-max", "none"][..], "0")] {
+        on_memory(options, |mounted| {
+            let device = fs::metadata(mounted.at.path()).unwrap().dev();
+            let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+            let limits = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}"));
+            let limit = |file: &str| fs::read_to_string(limits.join(file));
+            // Linux before 6.2 has no such file, and no choice.
+            let Ok(strict) = limit("strict_limit") else { return };
+            assert_eq!(strict.trim(), is_strict, "{options:?}");
+            let most: u64 = limit("max_bytes").unwrap().trim().parse().unwrap();
+            assert!(is_strict == "0" || most <= 64 << 20, "{most} bytes");
+        });
     }
 }
