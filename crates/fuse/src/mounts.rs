@@ -27,6 +27,17 @@ pub(crate) fn at(dir: &Path) -> io::Result<Option<Entry>> {
     Ok(parse(&text).filter(|entry| entry.at == dir).last())
 }
 
+/// What is mounted of the file system that a path is in.
+///
+/// # Errors
+/// It is not there, or may not be looked at; /proc cannot be read.
+pub(crate) fn of(path: &Path) -> io::Result<Option<Entry>> {
+    let device = rustix::fs::lstat(path)?.st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let text = fs::read("/proc/self/mountinfo")?;
+    Ok(parse(&text).find(|entry| entry.device == format!("{major}:{minor}")))
+}
+
 fn parse(text: &[u8]) -> impl Iterator<Item = Entry> {
     text.split(|&byte| byte == b'\n').filter_map(|line| {
         let mut words = line.split(|&byte| byte == b' ');
@@ -119,5 +130,7 @@ mod tests {
     fn the_root_is_mounted() {
         assert!(at(Path::new("/proc")).unwrap().is_some_and(|entry| entry.kind == "proc"));
         assert_eq!(at(Path::new("/proc/self")).unwrap(), None);
+        let of_stat = of(Path::new("/proc/self/stat")).unwrap();
+        assert!(of_stat.is_some_and(|entry| entry.kind == "proc"));
     }
 }

@@ -140,6 +140,14 @@ pub fn mounted(dir: &Path) -> Result<PathBuf, Error> {
     }
 }
 
+/// Whether a path is in a mount of ours.
+///
+/// # Errors
+/// It is not there, or may not be looked at.
+pub fn is_mounted(path: &Path) -> io::Result<bool> {
+    Ok(mounts::of(path)?.is_some_and(|entry| entry.kind == device::TYPE))
+}
+
 /// Gives what is mounted there other flags: those of mount(8), all of them anew. How the server is
 /// spoken to stays as it is.
 ///

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use fuse::session::is_mounted;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::verbosity::Verbosity;
@@ -25,6 +26,14 @@ struct Done {
 }
 
 pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure> {
+    // One that cannot be looked at is reported with those that cannot be read.
+    if let Some(path) = paths.iter().find(|path| is_mounted(path).is_ok_and(|is_ours| !is_ours)) {
+        return Err(Failure::environment(
+            format!("{} is in no mount of nfskit: no cache would store it", path.display()),
+            "a path below the directory of `nfskit mount URL DIR --cache CACHEDIR`; \
+             `findmnt -t fuse.nfskit` lists what is mounted",
+        ));
+    }
     let (mut done, mut bars) = (Done::default(), Bars::new(verbosity));
     for (number, path) in paths.iter().enumerate() {
         let share = number as f64 / paths.len() as f64;

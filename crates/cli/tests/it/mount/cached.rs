@@ -212,3 +212,16 @@ fn directories_that_cannot_be_used_are_refused_with_a_sentence() {
     refused(&base.path().join("link"), "link");
     served.stop();
 }
+
+#[test]
+fn what_is_in_no_mount_is_not_warmed() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("f"), "local").unwrap();
+    for path in [dir.path().to_owned(), dir.path().join("f")] {
+        let path = path.to_str().unwrap();
+        let told = run(["cache", "warm", path]);
+        assert_eq!((told.code, told.stdout.as_str()), (Some(3), ""), "{told:?}");
+        assert!(told.stderr.contains(&format!("{path} is in no mount of nfskit")), "{told:?}");
+        assert!(told.stderr.contains("findmnt -t fuse.nfskit"), "{told:?}");
+    }
+}
