@@ -5,7 +5,7 @@
 //! that are good for a while ([`crate::cache::attributes`]), files that stay readable while they
 //! are open although their name is gone (silly rename).
 //!
-//! - [`names`]: lookups and everything that changes a directory.
+//! - [`names`]: lookups; [`naming`]: everything that changes a directory.
 //! - [`open`]: files that are open: reading, writing, flushing.
 //! - [`listing`]: directories, a page at a time.
 //! - `read`: reading, with what was fetched ahead.
@@ -31,6 +31,7 @@ mod joint;
 pub mod listing;
 mod making;
 pub mod names;
+pub mod naming;
 pub mod open;
 mod own;
 mod read;
