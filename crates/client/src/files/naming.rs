@@ -162,7 +162,10 @@ impl Files {
         let acting = self.acting(who);
         let has_exact_names = self.has_exact_names(&acting, dir).await;
         let made = self.make(&acting, dir, name, acting.session.mkdir(dir, name, attributes)).await;
-        made.inspect(|made| self.begins_empty(made, has_exact_names))
+        made.inspect(|made| {
+            self.has_searched(&acting, &made.handle);
+            self.begins_empty(made, has_exact_names);
+        })
     }
 
     /// SYMLINK.
@@ -303,7 +306,7 @@ impl Files {
         let (removed, settled) = self.settle(change, result, |wcc| *wcc);
         let nothing = removed.is_ok().then_some(Target::Nothing);
         self.now_leads((&dir, settled), name, nothing);
-        removed.map(drop)
+        removed.map(|_| self.has_searched(acting, &dir))
     }
 
     /// RMDIR.
@@ -326,7 +329,7 @@ impl Files {
         if let (Ok(_), Some(Target::File(gone))) = (&removed, gone) {
             self.inner.state.lock().attributes.forget(&gone);
         }
-        removed.map(drop)
+        removed.map(|_| self.has_searched(&acting, &dir))
     }
 
     /// RENAME. A file that would be replaced and is open here keeps a hidden name.
@@ -421,6 +424,7 @@ impl Files {
         if result.as_ref().map_or_else(|error| error.status().is_none(), |_| true) {
             self.lost_name(file);
         }
-        self.heard((&from.0, asked), result).map(drop)
+        let renamed = self.heard((&from.0, asked), result);
+        renamed.map(|_| [from.0, to.0].iter().for_each(|dir| self.has_searched(acting, dir)))
     }
 }

@@ -6,9 +6,15 @@ use super::{Acting, Files};
 use crate::error::Error;
 
 impl Files {
-    /// The server has answered a caller for names of a directory.
+    /// The server has let a caller find or change names of a directory, which may have changed the
+    /// state by which its rights are remembered.
     pub(super) fn has_searched(&self, acting: &Acting, dir: &FileHandle) {
-        self.inner.state.lock().searchers.asked(dir, acting.id);
+        let mut state = self.inner.state.lock();
+        state.searchers.asked(dir, acting.id);
+        let is_alone = state.searchers.is_alone(dir, acting.id) == Some(true);
+        if let Some(last) = state.attributes.last(dir).filter(|_| !is_alone) {
+            state.rights.put(dir, acting.id, last.ctime, access::LOOKUP, access::LOOKUP);
+        }
     }
 
     /// Whether a caller may be given what is known of a directory's names. Who has requested what

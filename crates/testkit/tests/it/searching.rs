@@ -86,3 +86,23 @@ fn a_right_is_asked_for_once_and_not_by_who_alone_uses_a_directory() {
         files.lookup(&user(7), dir, b"there").await.unwrap();
     });
 }
+
+#[test]
+fn whoever_makes_a_directory_and_changes_it_needs_no_right_for_that() {
+    world(async |clock, site| {
+        let (files, dir) = known_to_root(&site, &clock, 0o777).await;
+        let made = files.mkdir(&user(7), dir, b"made", Sattr3::of_mode(0o755)).await.unwrap();
+        let absent = status(files.lookup(&user(7), made.handle, b"new").await);
+        assert_eq!((absent, calls(&files, Procedure::Access)), (Some(NfsStat3::NoEnt), 0));
+        // Of the directory above two have names, and each change leaves another state.
+        for name in [&b"one"[..], b"two", b"three"] {
+            files.create(&user(7), dir, name, Sattr3::of_mode(0o644), true).await.unwrap();
+            files.lookup(&user(7), dir, name).await.unwrap();
+            files.rename(&user(7), (dir, name), (dir, b"other")).await.unwrap();
+            files.lookup(&user(7), dir, b"there").await.unwrap();
+            files.remove(&user(7), dir, b"other").await.unwrap();
+            assert_eq!(status(files.lookup(&user(7), dir, b"other").await), Some(NfsStat3::NoEnt));
+        }
+        assert_eq!(calls(&files, Procedure::Access), 0);
+    });
+}
