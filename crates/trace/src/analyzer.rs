@@ -16,8 +16,8 @@ use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
 use super::totals::Totals;
 use crate::capture::{Packet, Place, Protocol, Segment, Sliced, Slicer, TcpPart};
 
-/// Packets between two looks for calls that wait in vain.
-const SWEEP_PACKETS: u64 = 1 << 20;
+/// Time of the capture between two looks for calls that wait in vain.
+const SWEEP_NS: u64 = 1_000_000_000;
 /// Sorts of packets that are distinguished.
 const SORTS_MAX: usize = 16;
 
@@ -33,6 +33,8 @@ pub struct Analyzer {
     packets: u64,
     first_ns: u64,
     last_ns: u64,
+    /// When calls that wait in vain were looked for last.
+    swept_ns: u64,
 }
 
 impl Analyzer {
@@ -60,7 +62,8 @@ impl Analyzer {
         }
         self.last_ns = self.last_ns.max(packet.at_ns);
         self.rpc.frame = packet.frame;
-        if self.packets.is_multiple_of(SWEEP_PACKETS) {
+        if packet.at_ns > self.swept_ns.saturating_add(SWEEP_NS) {
+            self.swept_ns = packet.at_ns;
             self.rpc.expire(packet.at_ns);
         }
         let (connections, rpc, others) = (&mut self.connections, &mut self.rpc, &mut self.others);
@@ -217,6 +220,10 @@ fn tcp(
     if recovers && let Some(flow) = line.flow() {
         rpc.flows.happened(flow, Pace::tcp_sent_again);
     }
+    // Whichever end does it: what is answered nevertheless was outstanding.
+    if part.syn || part.fin || part.rst {
+        line.flows.iter().flatten().for_each(|flow| rpc.flows.ended(*flow, now));
+    }
     let after: usize = streams.iter().map(Stream::buffered).sum();
     if after != before {
         connections.changed(before, after);
@@ -325,6 +332,7 @@ fn udp(
         tail: &[],
         len: segment.len,
         ends_known: true,
+        follows_gap: false,
     };
     rpc.record(&mut connection.line, from, &record, each)
 }

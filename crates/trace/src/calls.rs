@@ -12,11 +12,18 @@ use super::files::FileId;
 use super::flows::FlowId;
 use super::message::Guard;
 use super::operation::Operation;
+use super::outstanding::{Generation, Load};
+use super::work::Work;
 
 /// Calls that wait.
 pub const CALLS_MAX: usize = 1 << 18;
 /// After this time a call counts as unanswered.
 pub const PATIENCE_NS: u64 = 120_000_000_000;
+/// So long after its first sending a call over UDP that was not retransmitted was given up by its
+/// client: more than twice the first timer of Linux's client (1.1 s). A guess.
+const UDP_PATIENCE_NS: u64 = 2_500_000_000;
+/// And so many times as long after the last as that was after the one before: timers double.
+const UDP_BACKOFF: u64 = 4;
 /// After this time it may, when [`CALLS_MAX`] wait.
 pub(super) const PATIENCE_WHEN_FULL_NS: u64 = 1_000_000_000;
 /// All that wait are looked at for that once in so much of the capture's time.
@@ -51,6 +58,10 @@ pub(super) struct Open {
     pub(super) ends_known: bool,
     /// When it was sent for the last time.
     pub(super) repeated_ns: u64,
+    /// When its client gives it up, unless it is retransmitted; none over TCP.
+    pub(super) until_ns: Option<u64>,
+    /// How it counts as outstanding, if it does.
+    pub(super) generation: Option<Generation>,
     pub(super) counts: Counts,
     /// The call that a relay passed on as this one.
     pub(super) outer: Option<Key>,
@@ -78,6 +89,30 @@ impl Counts {
     /// It counts for hosts and connections.
     pub(super) const fn is_paced(self) -> bool {
         matches!(self, Self::Whole | Self::Pace)
+    }
+}
+
+impl Open {
+    pub(super) fn work(&self) -> Work {
+        Work::of(self.operation.kind(), self.stable > 0)
+    }
+
+    /// What it counts for, as long as it is outstanding.
+    pub(super) fn load(&self) -> Load {
+        Load::of(self.work(), self.counts == Counts::Whole)
+    }
+
+    /// Until when a client waits that sends a call over UDP at `now` for the first time.
+    pub(super) const fn patience(now: u64) -> u64 {
+        now.saturating_add(UDP_PATIENCE_NS)
+    }
+
+    /// It was retransmitted.
+    pub(super) fn repeated(&mut self, now: u64) {
+        self.retransmissions = self.retransmissions.saturating_add(1);
+        let wait_ns = now.saturating_sub(self.repeated_ns).saturating_mul(UDP_BACKOFF);
+        self.until_ns = self.until_ns.map(|_| now.saturating_add(wait_ns.max(UDP_PATIENCE_NS)));
+        self.repeated_ns = now;
     }
 }
 
@@ -187,6 +222,22 @@ impl Calls {
         taken
     }
 
+    /// Those that count as outstanding, and that their clients have given up; when they did, and how
+    /// they counted. They count no longer.
+    pub(super) fn given_up(&mut self, now: u64) -> Vec<(Key, u64, Load, Generation)> {
+        let mut all = Vec::new();
+        for (key, slot) in &self.open {
+            let Some(open) = self.slots.get_mut(*slot as usize) else { continue };
+            if let Some(until) = open.until_ns.filter(|until| *until < now)
+                && let Some(generation) = open.generation.take()
+            {
+                all.push((Key::from_word(*key), until, open.load(), generation));
+            }
+        }
+        all.sort_unstable_by_key(|(_, until, ..)| *until);
+        all
+    }
+
     /// What still waits.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (Key, &Open)> {
         let of = |slot: u32| self.slots.get(slot as usize);
@@ -222,6 +273,8 @@ mod tests {
             frame: 1,
             ends_known: true,
             repeated_ns: at_ns,
+            until_ns: None,
+            generation: None,
             counts: Counts::Whole,
             outer: None,
             inner: None,

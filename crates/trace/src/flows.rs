@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::operation::Operation;
-use super::pace::Pace;
+use super::outstanding::{Generation, Load, Outstanding};
+use super::pace::{Pace, Reply};
 use super::pair::{Hosts, Pair};
 use super::rtt::Rtt;
 use super::service::{Service, Waits};
@@ -44,6 +45,8 @@ pub struct Flows {
     pairs: Vec<(Pair, usize)>,
     by_server: HashMap<End, usize, RandomState>,
     services: Vec<Service>,
+    /// Calls outstanding that the filter selects.
+    pub(super) selected: u32,
 }
 
 /// One client and one server.
@@ -71,6 +74,7 @@ pub struct Flow {
     pub unanswered: u64,
     /// Connections that went over to TLS (RFC 9289).
     pub tls: u64,
+    outstanding: Outstanding,
     answered: Box<[Remembered; REMEMBERED]>,
 }
 
@@ -126,6 +130,7 @@ impl Flows {
             passed_from: None,
             unanswered: 0,
             tls: 0,
+            outstanding: Outstanding::default(),
             answered: Box::new([None; REMEMBERED]),
         });
         id
@@ -203,49 +208,123 @@ impl Flows {
     }
 
     /// Changes a flow, its pair and its server.
-    fn change(
+    fn change<T>(
         &mut self,
         id: FlowId,
-        change: impl FnOnce(&mut Flow, &mut Pair, &mut Service),
-    ) -> Option<()> {
+        change: impl FnOnce(&mut Flow, &mut Pair, &mut Service) -> T,
+    ) -> Option<T> {
         let flow = self.flows.get_mut(id.0 as usize)?;
         let (pair, service) = self.pairs.get_mut(flow.hosts)?;
-        change(flow, pair, self.services.get_mut(*service)?);
-        Some(())
+        Some(change(flow, pair, self.services.get_mut(*service)?))
     }
 
     /// A call was made, with its last byte and its first at these moments; how many are outstanding
-    /// on its connection.
-    pub(super) fn called(&mut self, id: FlowId, at: (u64, u64), work: Work) -> u32 {
-        let (now, first) = at;
-        let mut outstanding = 0;
-        self.change(id, |flow, pair, service| {
-            outstanding = flow.pace.called(now, first, work);
-            let before = Waits::of(&pair.pace);
-            pair.pace.called(now, first, work);
-            service.called(at, work, before, Waits::of(&pair.pace));
+    /// on its connection, and how it counts among them.
+    pub(super) fn called(
+        &mut self,
+        id: FlowId,
+        (now, first): (u64, u64),
+        work: Work,
+        load: Load,
+    ) -> (u32, Option<Generation>) {
+        self.selected += load.selected;
+        let called = self.change(id, |flow, pair, service| {
+            paced(flow, pair, service, now, |pace| pace.called(now, first, work, load));
+            (flow.pace.outstanding(), Some(flow.outstanding.called(load)))
         });
-        outstanding
+        called.unwrap_or_default()
     }
 
-    pub(super) fn replied(&mut self, id: FlowId, at: (u64, u64), work: Work, bytes: u32) {
-        let (now, frame) = at;
-        self.change(id, |flow, pair, service| {
-            flow.pace.replied(now, frame, work, bytes);
+    /// A reply came to a call that counted so, if it still counts.
+    pub(super) fn replied(&mut self, id: FlowId, reply: Reply, of: Option<Generation>) {
+        let Reply { now, load, .. } = reply;
+        let over = self.change(id, |flow, pair, service| {
+            let counts = of.is_some_and(|of| flow.outstanding.over(of, load));
+            if !counts {
+                paced(flow, pair, service, now, |pace| pace.recalled(now, load));
+            }
+            flow.pace.replied(reply);
             let before = Waits::of(&pair.pace);
-            pair.pace.replied(now, frame, work, bytes);
-            service.replied(at, work, bytes, before, Waits::of(&pair.pace));
+            pair.pace.replied(reply);
+            service.replied(reply, (before, Waits::of(&pair.pace)));
+            let mut over = of.map(|of| flow.outstanding.answered(of)).unwrap_or_default();
+            gone(flow, pair, service, now, over);
+            over.add(if counts { load } else { Load::default() });
+            over
         });
+        self.over(over);
     }
 
-    /// A call will not be answered any more.
-    pub(super) fn expired(&mut self, id: FlowId, now: u64, work: Work) {
-        self.change(id, |flow, pair, service| {
-            flow.pace.expired(now, work);
-            let before = Waits::of(&pair.pace);
-            pair.pace.expired(now, work);
-            service.expired(now, work, before, Waits::of(&pair.pace));
+    fn over(&mut self, load: Option<Load>) {
+        let selected = load.unwrap_or_default().selected;
+        self.selected = self.selected.saturating_sub(selected);
+    }
+
+    /// A call that counted so will not be answered any more.
+    pub(super) fn expired(&mut self, id: FlowId, now: u64, load: Load, of: Generation) {
+        let over = self.change(id, |flow, pair, service| {
+            let counts = flow.outstanding.over(of, load);
+            let over = if counts { load } else { Load::default() };
+            gone(flow, pair, service, now, over);
+            over
         });
+        self.over(over);
+    }
+
+    /// A call that counted so was retransmitted: it is outstanding, and was since it was made. How
+    /// it counts now.
+    pub(super) fn repeated(
+        &mut self,
+        id: FlowId,
+        now: u64,
+        load: Load,
+        of: Option<Generation>,
+    ) -> Option<Generation> {
+        let (counted, of) = self.change(id, |flow, pair, service| {
+            let counted = of.is_some_and(|of| flow.outstanding.over(of, load));
+            if !counted {
+                paced(flow, pair, service, now, |pace| pace.recalled(now, load));
+            }
+            (counted, flow.outstanding.called(load))
+        })?;
+        self.selected += if counted { 0 } else { load.selected };
+        Some(of)
+    }
+
+    /// Whether a call that counted so counts as outstanding.
+    pub(super) fn counts(&self, id: FlowId, of: Option<Generation>) -> bool {
+        let flow = self.get(id);
+        of.is_some_and(|of| flow.is_some_and(|flow| flow.outstanding.counts(of)))
+    }
+
+    /// Whether two flows are of the same client with the same server.
+    pub(super) fn are_of_one_pair(&self, one: FlowId, other: FlowId) -> bool {
+        let hosts = |id| self.get(id).map(|flow| flow.hosts);
+        hosts(one) == hosts(other)
+    }
+
+    /// The connection of a flow is over, or begins.
+    pub(super) fn ended(&mut self, id: FlowId, now: u64) {
+        let over = self.change(id, |flow, pair, service| {
+            let over = flow.outstanding.ended();
+            gone(flow, pair, service, now, over);
+            over
+        });
+        self.over(over);
+    }
+
+    /// The capture lost messages of a flow, of its server or of its client.
+    pub(super) fn missed(&mut self, id: FlowId, now: u64, is_of_server: bool) {
+        self.happened(id, Pace::missed);
+        if !is_of_server {
+            return;
+        }
+        let over = self.change(id, |flow, pair, service| {
+            let over = flow.outstanding.doubted();
+            gone(flow, pair, service, now, over);
+            over
+        });
+        self.over(over);
     }
 
     /// Tells the paces of a flow, its hosts and its server of something that happened.
@@ -282,6 +361,27 @@ impl Flows {
             }
             None => "other connections".to_owned(),
         }
+    }
+}
+
+/// Changes the paces of a flow, its pair and its server.
+fn paced(
+    flow: &mut Flow,
+    pair: &mut Pair,
+    service: &mut Service,
+    now: u64,
+    change: impl Fn(&mut Pace),
+) {
+    change(&mut flow.pace);
+    let before = Waits::of(&pair.pace);
+    change(&mut pair.pace);
+    service.changed(now, (before, Waits::of(&pair.pace)), change);
+}
+
+/// Calls count no longer.
+fn gone(flow: &mut Flow, pair: &mut Pair, service: &mut Service, now: u64, load: Load) {
+    if load.calls > 0 {
+        paced(flow, pair, service, now, |pace| pace.expired(now, load));
     }
 }
 

@@ -22,6 +22,7 @@ pub mod fuzzing;
 mod message;
 pub mod mix;
 mod operation;
+mod outstanding;
 mod pace;
 mod pair;
 mod rpc;

@@ -6,6 +6,7 @@
 //! much longer than the flow's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
 //! at least).
 
+use super::outstanding::Load;
 use super::spread::Spread;
 use super::work::{WORKS, Work};
 
@@ -24,6 +25,8 @@ perf::named! {
     /// What a flow waited for in a gap, as far as the capture shows it.
     #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
     pub enum Cause {
+        /// The capture lost messages in it: what was waited for is not known.
+        NotCaptured => "messages not captured",
         /// A COMMIT had no reply.
         Commit => "COMMIT outstanding",
         /// A WRITE that was to be stable had no reply.
@@ -132,6 +135,8 @@ pub struct Waited {
     pub recovery: u64,
     pub retransmission: u64,
     pub zero_window: u64,
+    /// The capture lost messages meanwhile: what was waited for is not known.
+    pub unknown: u64,
 }
 
 impl Waited {
@@ -141,21 +146,35 @@ impl Waited {
 
     pub fn all(&self) -> u64 {
         let busy: u64 = self.works.iter().sum();
-        busy + self.idle + self.arriving + self.recovery + self.retransmission + self.zero_window
+        let repairs = self.recovery + self.retransmission + self.zero_window;
+        busy + self.idle + self.arriving + repairs + self.unknown
     }
+}
+
+/// A reply: when it came and in which packet, what for, with how many bytes of data, and the call
+/// that is over with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply {
+    pub(super) now: u64,
+    pub(super) frame: u64,
+    pub(super) work: Work,
+    pub(super) bytes: u32,
+    pub(super) load: Load,
 }
 
 /// The pace of one flow, or of several together.
 #[derive(Debug, Default)]
 pub struct Pace {
-    outstanding: u32,
-    commits: u32,
-    stable_writes: u32,
-    /// When one of these changed last.
+    load: Load,
+    /// When it changed last.
     since_ns: u64,
     total: Shares,
     /// Since the last reply.
     silence: Shares,
+    /// Of that with no call outstanding, what had passed when calls last ceased to count.
+    none_before: u64,
+    /// Messages were lost since the last reply.
+    misses: bool,
     /// What was seen since the last reply.
     again: u32,
     tcp_again: u32,
@@ -174,7 +193,7 @@ pub struct Pace {
     pub write_cycle: Spread,
     pub gaps: Vec<Gap>,
     /// Number and nanoseconds of all gaps by cause, in the order of [`Cause::ALL`].
-    pub by_cause: [(u64, u64); 7],
+    pub by_cause: [(u64, u64); 8],
     pub moved_bytes: u64,
     pub waited: Waited,
     /// When the last reply came.
@@ -191,24 +210,24 @@ impl Pace {
             return;
         }
         let now = Shares {
-            none: if self.outstanding == 0 { ns } else { 0 },
+            none: if self.load.calls == 0 { ns } else { 0 },
             arriving: 0,
-            one: if self.outstanding == 1 { ns } else { 0 },
-            more: if self.outstanding > 1 { ns } else { 0 },
-            commit: if self.commits > 0 { ns } else { 0 },
-            stable: if self.stable_writes > 0 { ns } else { 0 },
+            one: if self.load.calls == 1 { ns } else { 0 },
+            more: if self.load.calls > 1 { ns } else { 0 },
+            commit: if self.load.commits > 0 { ns } else { 0 },
+            stable: if self.load.stable_writes > 0 { ns } else { 0 },
         };
         self.total.add(now);
         self.silence.add(now);
     }
 
-    /// A call was made, of which the first byte came at `first`; how many are outstanding now.
-    pub(super) fn called(&mut self, now: u64, first: u64, work: Work) -> u32 {
-        if self.outstanding == 0 && self.since_ns > 0 {
+    /// A call was made, of which the first byte came at `first`.
+    pub(super) fn called(&mut self, now: u64, first: u64, work: Work, load: Load) {
+        if self.load.calls == 0 && self.since_ns > 0 {
             self.silence.arriving += now.saturating_sub(first.max(self.since_ns));
         }
         self.advance(now);
-        if self.outstanding == 0 {
+        if self.load.calls == 0 {
             if self.last_reply_ns > 0 {
                 self.think.record(first.saturating_sub(self.last_reply_ns));
             }
@@ -226,33 +245,28 @@ impl Pace {
         } else {
             self.lone = None;
         }
-        self.outstanding += 1;
-        self.commits += u32::from(work == Work::Commit);
-        self.stable_writes += u32::from(work == Work::StableWrite);
-        self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        self.outstanding
+        self.load.add(load);
+        self.outstanding_max = self.outstanding_max.max(self.load.calls);
     }
 
-    /// A call is over, with a reply or without hope.
-    fn over(&mut self, work: Work) {
-        self.outstanding = self.outstanding.saturating_sub(1);
-        self.commits = self.commits.saturating_sub(u32::from(work == Work::Commit));
-        let stable = u32::from(work == Work::StableWrite);
-        self.stable_writes = self.stable_writes.saturating_sub(stable);
+    pub(super) const fn outstanding(&self) -> u32 {
+        self.load.calls
     }
 
     /// Calls are outstanding that are to make data stable.
     pub(super) const fn waits_for_sync(&self) -> bool {
-        self.commits + self.stable_writes > 0
+        self.load.commits + self.load.stable_writes > 0
     }
 
     /// Calls are outstanding that need nothing to be stable.
     pub(super) const fn waits_for_other(&self) -> bool {
-        self.outstanding > self.commits + self.stable_writes
+        self.load.calls > self.load.commits + self.load.stable_writes
     }
 
-    /// A reply came; how long the gap was that it ended, if it ended one.
-    pub(super) fn replied(&mut self, now: u64, frame: u64, work: Work, bytes: u32) -> Option<u64> {
+    /// A reply came; how long the gap was that it ended, if it ended one of which is known what it
+    /// came from.
+    pub(super) fn replied(&mut self, reply: Reply) -> Option<u64> {
+        let Reply { now, frame, work, bytes, load } = reply;
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
         let is_settled = self.replies >= SETTLED;
@@ -264,7 +278,7 @@ impl Pace {
                 begin_ns: self.last_reply_ns,
                 end_ns: now,
                 cause: self.cause(silent),
-                outstanding: self.outstanding,
+                outstanding: self.load.calls,
                 retransmissions: self.again,
                 begin_frame: self.last_reply_frame,
                 end_frame: frame,
@@ -281,15 +295,16 @@ impl Pace {
                 _ => (self.usual_ns * (SMOOTHING - 1) + silent) / SMOOTHING,
             };
         }
-        self.over(work);
+        self.load.take(load);
         self.replies += 1;
         self.last_reply_ns = now;
         self.last_reply_frame = frame;
-        self.silence = Shares::default();
+        let misses = std::mem::take(&mut self.misses);
+        (self.silence, self.none_before) = (Shares::default(), 0);
         (self.again, self.tcp_again, self.zero_windows) = (0, 0, 0);
         self.moved_bytes += u64::from(bytes);
         self.done_at_reply = self.done();
-        is_gap.then_some(silent)
+        (is_gap && !misses).then_some(silent)
     }
 
     /// What the time since the last reply went for, now that one of this work came. Whatever is
@@ -298,6 +313,7 @@ impl Pace {
         let Shares { none, arriving, one, more, commit, .. } = self.silence;
         let waited = &mut self.waited;
         match () {
+            () if self.misses => waited.unknown += none + one + more,
             () if self.zero_windows > 0 => waited.zero_window += none + one + more,
             () if self.again > 0 => waited.retransmission += none + one + more,
             () if self.tcp_again > 0 => waited.recovery += none + one + more,
@@ -312,10 +328,30 @@ impl Pace {
         }
     }
 
-    /// A call will not be answered any more.
-    pub(super) fn expired(&mut self, now: u64, work: Work) {
+    /// Calls will not be answered any more, as far as can be told.
+    pub(super) fn expired(&mut self, now: u64, load: Load) {
         self.advance(now);
-        self.over(work);
+        self.load.take(load);
+        self.none_before = self.silence.none;
+    }
+
+    /// A call that did not count any more is answered or retransmitted after all: it was outstanding
+    /// meanwhile.
+    pub(super) fn recalled(&mut self, now: u64, load: Load) {
+        self.advance(now);
+        let ns = self.silence.none.saturating_sub(self.none_before);
+        for shares in [&mut self.silence, &mut self.total] {
+            shares.none -= ns.min(shares.none);
+            shares.one += ns;
+            shares.commit += if load.commits > 0 { ns } else { 0 };
+            shares.stable += if load.stable_writes > 0 { ns } else { 0 };
+        }
+        self.load.add(load);
+    }
+
+    /// The capture lost messages.
+    pub(super) fn missed(&mut self) {
+        self.misses = true;
     }
 
     pub(super) fn sent_again(&mut self) {
@@ -335,6 +371,7 @@ impl Pace {
         let most = ns / 2;
         let Shares { none, commit, stable, .. } = self.silence;
         match () {
+            () if self.misses => Cause::NotCaptured,
             () if commit > most => Cause::Commit,
             () if self.zero_windows > 0 => Cause::ZeroWindow,
             () if self.again > 0 => Cause::Retransmission,

@@ -164,8 +164,7 @@ impl OneSide {
 
 impl Pair {
     pub(super) fn count(&mut self, transaction: &Transaction, is_tcp: bool, unsynced: Option<u64>) {
-        let work = Work::of(transaction.operation.kind(), transaction.stable > 0);
-        let worked = &mut self.works[work as usize];
+        let worked = &mut self.works[transaction.work() as usize];
         worked.calls += 1;
         worked.bytes += u64::from(transaction.bytes);
         let Some(latency) = transaction.latency() else {

@@ -10,14 +10,13 @@ use super::filter::Filter;
 use super::flows::{Ends, FlowId, Flows};
 use super::message::{self, CallHead, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
-use super::pace::Pace;
+use super::pace::{Pace, Reply};
 use super::rtt::{Rtt, RttOf};
 use super::series::Series;
 use super::stream::Record;
 use super::totals::Totals;
 use super::transaction::Transaction;
-use super::twins::Twins;
-use super::work::Work;
+use super::twins::{Twin, Twins};
 use crate::capture::End;
 
 /// What is called with each transaction.
@@ -35,7 +34,6 @@ pub(super) struct Rpc {
     pub(super) twins: Twins,
     /// Transactions are not counted by file.
     pub(super) without_files: bool,
-    pub(super) outstanding: u32,
     /// When the first packet came.
     pub(super) begin_ns: u64,
     /// The packet that is read, as Wireshark counts.
@@ -93,6 +91,11 @@ impl Rpc {
         if !message::is_message(record.head) {
             return false;
         }
+        if record.follows_gap
+            && let Some(flow) = line.flow()
+        {
+            self.flows.missed(flow, record.last_ns, line.flows[from].is_none());
+        }
         match message::word(record.head, 4) {
             Some(0) => self.call(line, from, record),
             Some(1) => self.reply(line, from, record, each),
@@ -128,12 +131,12 @@ impl Rpc {
             return;
         }
         let (operation, arguments) = self.arguments(record, &head, program);
-        let (counts, outer) = self.counts(key, operation, record);
+        line.listings[from] += u32::from(operation.kind() == Kind::Listing);
+        let Some((counts, outer)) = self.counts(key, operation, record) else { return };
         let file = match self.without_files {
             true => FileId::OTHER,
             false => self.files.of(arguments.handle),
         };
-        let work = Work::of(operation.kind(), arguments.stable > 0);
         if counts == Counts::Whole {
             self.totals.guarded(head.guard);
             // Otherwise when it is known which file it is about.
@@ -141,12 +144,7 @@ impl Rpc {
                 self.totals.called(operation, record.first_ns);
             }
         }
-        let outstanding = match counts.is_paced() {
-            true => self.paced_call(key, record, work),
-            false => 0,
-        };
-        line.listings[from] += u32::from(operation.kind() == Kind::Listing);
-        let open = Open {
+        let mut open = Open {
             operation,
             first_ns: record.first_ns,
             last_ns: now,
@@ -156,66 +154,69 @@ impl Rpc {
             stable: arguments.stable,
             len: record.len,
             retransmissions: 0,
-            outstanding,
+            outstanding: 0,
             guard: head.guard,
             version: head.version,
             frame: self.frame,
             ends_known: record.ends_known,
             repeated_ns: now,
+            until_ns: (!line.is_tcp).then(|| Open::patience(now)),
+            generation: None,
             counts,
             outer,
             inner: None,
             name: Vec::new(),
         };
         let name = if self.without_files { &[] } else { arguments.name };
-        self.insert(key, open, name);
-    }
-
-    fn insert(&mut self, key: Key, open: Open, name: &[u8]) {
-        let (counts, now) = (open.counts, open.last_ns);
         if self.calls.is_full() {
             let oldest = self.calls.make_room(now);
             self.all_lost(&oldest, now);
         }
-        match (self.calls.insert(key, open, name), counts) {
-            (true, Counts::Whole) => self.outstanding += 1,
-            (false, Counts::Whole) => self.totals.unfollowed += 1,
-            _ => {}
+        if self.calls.is_full() {
+            self.totals.unfollowed += u64::from(counts == Counts::Whole);
+            return;
         }
+        if counts.is_paced() {
+            self.paced_call(key, &mut open);
+        }
+        self.calls.insert(key, open, name);
     }
 
-    /// A call of which times count; how many are outstanding with it.
-    fn paced_call(&mut self, key: Key, record: &Record<'_>, work: Work) -> u32 {
+    /// A call of which times count.
+    fn paced_call(&mut self, key: Key, open: &mut Open) {
         if let Some(flow) = self.flows.get_mut(key.flow) {
             if flow.first_ns == 0 {
-                flow.first_ns = record.first_ns;
+                flow.first_ns = open.first_ns;
             }
-            flow.last_ns = record.last_ns;
+            flow.last_ns = open.last_ns;
         }
-        match key.from_server {
-            true => 0,
-            false => self.flows.called(key.flow, (record.last_ns, record.first_ns), work),
+        if !key.from_server {
+            let at = (open.last_ns, open.first_ns);
+            (open.outstanding, open.generation) =
+                self.flows.called(key.flow, at, open.work(), open.load());
         }
     }
 
-    /// What a call counts for; and which one it is that a relay has passed on with it.
+    /// What a call counts for; and which one it is that a relay has passed on with it. None for one
+    /// that counts since it was sent over another connection.
     fn counts(
         &mut self,
         key: Key,
         operation: Operation,
         record: &Record<'_>,
-    ) -> (Counts, Option<Key>) {
+    ) -> Option<(Counts, Option<Key>)> {
         if !self.filter.is_empty() {
             let ends = self.flows.get(key.flow).and_then(|flow| flow.ends);
             if !self.filter.takes_hosts(ends) || !self.takes_time(record.first_ns) {
-                return (Counts::Nothing, None);
+                return Some((Counts::Nothing, None));
             }
         }
-        let calls = &mut self.calls;
-        let twin = self.twins.of(key, record.head, record.len, |twin| {
-            calls.find(twin).is_some_and(|open| open.counts.is_paced())
-        });
-        if let Some(twin) = twin {
+        let twin = self.twin(key, record);
+        if let Some((twin, Twin::Retransmitted)) = twin {
+            self.retransmitted(twin, key, record.last_ns);
+            return None;
+        }
+        if let Some((twin, Twin::PassedOn)) = twin {
             if let Some(outer) = self.calls.find(twin) {
                 outer.inner = Some((record.last_ns, 0));
             }
@@ -224,12 +225,37 @@ impl Rpc {
                 flow.passed_from = Some(twin.flow);
             }
             self.totals.passed_on += 1;
-            return (Counts::PassedOn, Some(twin));
+            return Some((Counts::PassedOn, Some(twin)));
         }
         match self.filter.takes_operation(operation) {
-            true => (Counts::Whole, None),
-            false => (Counts::Pace, None),
+            true => Some((Counts::Whole, None)),
+            false => Some((Counts::Pace, None)),
         }
+    }
+
+    /// The same call over another connection that waits for its reply. Between the same hosts it is
+    /// another program's, unless its connection has ended.
+    fn twin(&mut self, key: Key, record: &Record<'_>) -> Option<(Key, Twin)> {
+        let (calls, flows) = (&mut self.calls, &self.flows);
+        self.twins.of(key, record.head, record.len, |twin| {
+            let open = calls.find(twin).filter(|open| open.counts.is_paced())?;
+            if !flows.are_of_one_pair(twin.flow, key.flow) {
+                return Some(Twin::PassedOn);
+            }
+            (!flows.counts(twin.flow, open.generation)).then_some(Twin::Retransmitted)
+        })
+    }
+
+    /// A call was retransmitted as `key`: it waits there from now on.
+    fn retransmitted(&mut self, twin: Key, key: Key, now: u64) {
+        let Some(mut open) = self.calls.remove(twin).cloned() else { return };
+        let name = std::mem::take(&mut open.name);
+        if let Some(flow) = self.flows.get_mut(key.flow) {
+            flow.first_ns = if flow.first_ns == 0 { now } else { flow.first_ns };
+            flow.last_ns = now;
+        }
+        self.calls.insert(key, open, &name);
+        self.repeated(key, now);
     }
 
     /// Whether the filter lets through what happens at a moment.
@@ -247,16 +273,7 @@ impl Rpc {
             let is_same = open.operation.program == program
                 && (is_compound(program) || open.operation.code == code);
             if is_same {
-                open.retransmissions = open.retransmissions.saturating_add(1);
-                open.repeated_ns = now;
-                let (operation, counts) = (open.operation, open.counts);
-                if counts == Counts::Whole {
-                    flow.retransmissions += 1;
-                    self.totals.sent_again(operation);
-                }
-                if counts.is_paced() {
-                    self.flows.happened(key.flow, Pace::sent_again);
-                }
+                self.repeated(key, now);
                 return true;
             }
             // The number was used again: whoever had it got no reply.
@@ -272,15 +289,31 @@ impl Rpc {
         answered
     }
 
+    /// A call that waits was retransmitted.
+    fn repeated(&mut self, key: Key, now: u64) {
+        let Some(open) = self.calls.find(key) else { return };
+        open.repeated(now);
+        if open.counts == Counts::Whole {
+            self.totals.sent_again(open.operation);
+            if let Some(flow) = self.flows.get_mut(key.flow) {
+                flow.retransmissions += 1;
+            }
+        }
+        if open.counts.is_paced() {
+            if !key.from_server {
+                open.generation = self.flows.repeated(key.flow, now, open.load(), open.generation);
+            }
+            self.flows.happened(key.flow, Pace::sent_again);
+        }
+    }
+
     /// A call gets no reply any more.
     fn lost(&mut self, key: Key, open: &Open, now: u64) {
         if open.counts == Counts::Whole {
-            self.outstanding = self.outstanding.saturating_sub(1);
             self.unanswered(key, open);
         }
-        if open.counts.is_paced() && !key.from_server {
-            let work = Work::of(open.operation.kind(), open.stable > 0);
-            self.flows.expired(key.flow, now, work);
+        if let Some(generation) = open.generation {
+            self.flows.expired(key.flow, now, open.load(), generation);
         }
     }
 
@@ -379,6 +412,7 @@ impl Rpc {
     ) -> bool {
         let Some(open) = self.calls.remove(key) else { return false };
         let (counts, inner) = (open.counts, open.inner.filter(|(_, replied)| *replied > 0));
+        let (load, generation, outstanding) = (open.load(), open.generation, self.flows.selected);
         if let Some(outer) = open.outer {
             self.passed_back(outer, key, record.last_ns);
             return true;
@@ -428,10 +462,13 @@ impl Rpc {
             flow.remember(key.xid, key.from_server);
         }
         if counts.is_paced() && !key.from_server {
+            let (now, frame) = (transaction.reply_ns, transaction.reply_frame);
+            let reply = Reply { now, frame, work: transaction.work(), bytes, load };
+            self.flows.replied(key.flow, reply, generation);
             self.pace(&transaction, line.is_tcp, inner);
         }
         if counts == Counts::Whole {
-            self.count(&transaction, each);
+            self.count(&transaction, outstanding, each);
         }
         true
     }
@@ -450,13 +487,11 @@ impl Rpc {
 
     /// What counts for hosts, whatever operations are requested.
     fn pace(&mut self, transaction: &Transaction, is_tcp: bool, inner: Option<(u64, u64)>) {
-        let Transaction { flow, reply_ns, reply_frame, bytes, file, .. } = *transaction;
-        let work = Work::of(transaction.operation.kind(), transaction.stable > 0);
+        let Transaction { flow, reply_ns, bytes, file, .. } = *transaction;
         let synced = match self.without_files {
             true => None,
-            false => self.files.synced(file, work, bytes),
+            false => self.files.synced(file, transaction.work(), bytes),
         };
-        self.flows.replied(flow, (reply_ns, reply_frame), work, bytes);
         let Some(pair) = self.flows.pair_mut(flow) else { return };
         pair.count(transaction, is_tcp, synced);
         if let (Some((passed_ns, returned_ns)), Some(latency)) = (inner, transaction.latency()) {
@@ -470,9 +505,8 @@ impl Rpc {
         }
     }
 
-    fn count(&mut self, transaction: &Transaction, each: &mut Each<'_>) {
-        let outstanding = self.outstanding;
-        self.outstanding = self.outstanding.saturating_sub(1);
+    /// A reply that came with so many calls outstanding.
+    fn count(&mut self, transaction: &Transaction, outstanding: u32, each: &mut Each<'_>) {
         if self.filter.file.is_some() {
             if !self.filter.takes_file(&self.files, transaction.file) {
                 return;
@@ -492,6 +526,9 @@ impl Rpc {
 
     /// Gives up calls that waited too long.
     pub(super) fn expire(&mut self, now: u64) {
+        for (key, until, load, generation) in self.calls.given_up(now) {
+            self.flows.expired(key.flow, until, load, generation);
+        }
         let expired = self.calls.expire(now);
         self.all_lost(&expired, now);
     }

@@ -1,7 +1,6 @@
 //! A server, with all of its clients: whether it stands still for all of them at once.
 
-use super::pace::Pace;
-use super::work::Work;
+use super::pace::{Pace, Reply};
 use crate::capture::End;
 
 /// What a server's clients wait for together.
@@ -77,29 +76,23 @@ impl Service {
         step(&mut self.waiting.sync, before.sync, after.sync);
     }
 
-    pub(super) fn called(
+    /// Calls were made, or are no longer outstanding, of a client that waits for something else
+    /// then.
+    pub(super) fn changed(
         &mut self,
-        (now, first): (u64, u64),
-        work: Work,
-        before: Waits,
-        after: Waits,
+        now: u64,
+        (before, after): (Waits, Waits),
+        change: impl FnOnce(&mut Pace),
     ) {
         self.advance(now, before, after);
-        self.pace.called(now, first, work);
+        change(&mut self.pace);
     }
 
-    pub(super) fn replied(
-        &mut self,
-        (now, frame): (u64, u64),
-        work: Work,
-        bytes: u32,
-        before: Waits,
-        after: Waits,
-    ) {
-        self.advance(now, before, after);
+    pub(super) fn replied(&mut self, reply: Reply, (before, after): (Waits, Waits)) {
+        self.advance(reply.now, before, after);
         let (shared, behind) = (self.shared_ns, self.behind_ns);
         (self.shared_ns, self.behind_ns) = (0, 0);
-        let Some(ns) = self.pace.replied(now, frame, work, bytes) else { return };
+        let Some(ns) = self.pace.replied(reply) else { return };
         if shared > ns / 2 {
             let stalls = &mut self.stalls;
             stalls.count += 1;
@@ -107,10 +100,5 @@ impl Service {
             stalls.longest_ns = stalls.longest_ns.max(ns);
             stalls.behind_sync += u64::from(behind > ns / 2);
         }
-    }
-
-    pub(super) fn expired(&mut self, now: u64, work: Work, before: Waits, after: Waits) {
-        self.advance(now, before, after);
-        self.pace.expired(now, work);
     }
 }

@@ -6,6 +6,7 @@ use super::files::FileId;
 use super::flows::FlowId;
 use super::message::RpcVerdict;
 use super::operation::{Kind, Operation};
+use super::work::Work;
 
 /// A call with its reply. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,6 +55,10 @@ impl Transaction {
     /// where the capture has lost either.
     pub fn latency(&self) -> Option<Nanos> {
         self.is_timed.then(|| Nanos::from_nanos(self.reply_ns.saturating_sub(self.call_ns)))
+    }
+
+    pub(super) fn work(&self) -> Work {
+        Work::of(self.operation.kind(), self.stable > 0)
     }
 
     /// The server refused it, or it failed there.

@@ -3,7 +3,7 @@
 use perf::units::Nanos;
 use trace::verdict::{
     CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, SideNumbers, Suspect, WorkNumbers,
-    is_cut_too_much, nominal_rate,
+    is_cut_too_much, nominal_rate, unknown_share,
 };
 use trace::{Repeats, Syncs, Work};
 
@@ -18,6 +18,15 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
         return "cannot be told: of too many packets only the beginning was captured, and calls and \
                 replies in the rest were not seen (tcpdump -s 0 captures whole packets)"
             .to_owned();
+    }
+    let unknown = unknown_share(evidence);
+    if unknown >= SHARE_MIN {
+        return format!(
+            "cannot be told: the capture lost messages in {:.0} % of the time{}, and what was \
+             waited for then is not known",
+            unknown * 100.0,
+            of(evidence)
+        );
     }
     format!(
         "nothing stands out: no cause takes {:.0} % of the time and more{}",
@@ -301,10 +310,11 @@ const fn name(work: Work) -> &'static str {
 pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
     match doubt {
         Doubt::CaptureLost => format!(
-            "the capture has lost packets: {} that were acknowledged are not in it, and the times \
-             of {} calls are not known",
+            "the capture has lost packets: {} that were acknowledged are not in it, the times of {} \
+             calls are not known, nor what was waited for in {:.0} % of the time",
             bytes(evidence.sides.iter().map(|side| side.missing_bytes).sum()),
-            evidence.untimed
+            evidence.untimed,
+            unknown_share(evidence) * 100.0
         ),
         Doubt::Rival(rival) => {
             format!("another cause has nearly as large a share: {}", rival.name().replace('_', " "))

@@ -49,6 +49,8 @@ pub(super) struct Record<'a> {
     pub(super) len: u32,
     /// Its last byte was captured: `last_ns` is when it came. Otherwise it is when it was given up.
     pub(super) ends_known: bool,
+    /// Messages may have been lost before it: the stream was read on from a new place.
+    pub(super) follows_gap: bool,
 }
 
 /// What was met besides records.
@@ -103,6 +105,8 @@ pub(super) struct Stream {
     missed: (u32, u32),
     /// A record was found: there are more.
     has_records: bool,
+    /// Others may have been missed since.
+    has_gap: bool,
     /// Bytes of the record that are kept when it is split.
     pub(super) head_len: usize,
     pub(super) counts: StreamCounts,

@@ -14,6 +14,7 @@ const FRAGMENTS_MAX: u32 = 4096;
 impl Stream {
     pub(super) fn lose_sync(&mut self) {
         self.counts.resyncs += u64::from(self.has_records);
+        self.has_gap |= self.has_records;
         self.state = State::Searching { searched: 0 };
         self.forget_record();
     }
@@ -136,6 +137,7 @@ impl Stream {
                 tail: &[],
                 len,
                 ends_known: true,
+                follows_gap: std::mem::take(&mut self.has_gap),
             };
             self.has_records = true;
             if !take(record) {
@@ -186,6 +188,7 @@ impl Stream {
             tail: &self.tail,
             len: self.have,
             ends_known: !self.unseen,
+            follows_gap: std::mem::take(&mut self.has_gap),
         };
         self.has_records = true;
         let is_good = record.head.len() < 8 || take(record);

@@ -11,7 +11,7 @@ mod evidence;
 mod rules;
 
 pub use self::evidence::{Evidence, SideNumbers, WorkNumbers};
-pub use self::rules::{CALLS_MIN, SHARE_MIN, is_cut_too_much, judge, nominal_rate};
+pub use self::rules::{CALLS_MIN, SHARE_MIN, is_cut_too_much, judge, nominal_rate, unknown_share};
 
 perf::named! {
     /// What is found guilty.
@@ -72,7 +72,7 @@ pub enum Doubt {
 /// What a conversation mostly waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// None where nothing has a large share, or too little was seen.
+    /// None where nothing has a large share, too little was seen, or more of the time is not known.
     pub verdict: Option<(Finding, Certainty)>,
     /// Against it.
     pub doubts: Vec<Doubt>,

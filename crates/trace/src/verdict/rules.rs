@@ -46,6 +46,9 @@ const STRETCHED: f64 = 0.6;
 /// to be outstanding, and with many of them all of the time passes in the server.
 const CUT_MAX: f64 = 0.1;
 
+/// Share of the time in which messages were lost, from which on a verdict is less sure.
+const UNKNOWN_MIN: f64 = 0.1;
+
 /// Rates that links have, in Mbit/s.
 const NOMINAL_MBPS: [f64; 11] =
     [10.0, 100.0, 200.0, 500.0, 1e3, 2.5e3, 5e3, 10e3, 25e3, 40e3, 100e3];
@@ -63,7 +66,9 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     found.retain(|finding| finding.share >= ALSO_MIN);
     found.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.suspect.cmp(&b.suspect)));
     let mut doubts = lost(evidence);
-    let Some(&first) = found.first().filter(|first| first.share >= SHARE_MIN) else {
+    // What is not known may be any one cause: it has to be less than the largest.
+    let least = SHARE_MIN.max(unknown_share(evidence));
+    let Some(&first) = found.first().filter(|first| first.share >= least) else {
         return Diagnosis { also: found, doubts, ..none };
     };
     doubts.extend(against(evidence, &first, found.get(1)));
@@ -87,11 +92,17 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
 fn lost(evidence: &Evidence) -> Vec<Doubt> {
     let bytes = evidence.sides.iter().map(|side| side.bytes).sum();
     let missing = evidence.sides.iter().map(|side| side.missing_bytes).sum();
-    let is_lossy =
-        share(missing, bytes) > 0.001 || share(evidence.untimed, evidence.replies()) > 0.01;
+    let is_lossy = share(missing, bytes) > 0.001
+        || share(evidence.untimed, evidence.replies()) > 0.01
+        || unknown_share(evidence) > UNKNOWN_MIN;
     let is_cut = cut_share(evidence) > 0.01;
     let all = [(is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
     all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
+}
+
+/// Of the time, that in which the capture lost messages.
+pub fn unknown_share(evidence: &Evidence) -> f64 {
+    share(evidence.waited.unknown, evidence.waited.all())
 }
 
 /// Whether so many packets were cut off that nothing can be concluded.

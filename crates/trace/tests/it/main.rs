@@ -4,6 +4,7 @@
 
 mod compounds;
 mod copies;
+mod endings;
 mod files;
 mod frames;
 mod gaps;
