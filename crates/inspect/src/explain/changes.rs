@@ -7,6 +7,9 @@ use perf::model::queue::line::Line;
 use perf::model::trace::{Explained, Group, Work};
 use perf::stats::{Estimate, Interval};
 
+use super::cycle::Way;
+use super::is_known;
+
 /// A change, and by which factor calls of the most frequent group would come faster.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
@@ -32,7 +35,7 @@ impl Change {
     pub(super) fn text(&self) -> String {
         let what = match self.name {
             "window_times_4" => "four times the calls outstanding",
-            "half_the_way" => "half the network's round trip",
+            HALF_THE_WAY => "half the network's round trip",
             _ => "unstable WRITEs instead",
         };
         format!("{what}: {} times the calls", self.factor_text())
@@ -55,16 +58,16 @@ fn rate(way_us: f64, demand_us: f64, servers: f64, window: f64) -> f64 {
 
 /// What changes would give for the calls of the most frequent group; empty where the way was not
 /// found, or nothing that such a call takes of a server: then no limit is known. Where only what a
-/// disk takes was found, unstable WRITEs have bounds.
+/// disk takes was found, unstable WRITEs have bounds. A way that takes longer than the network is
+/// known to is not the network's alone: what half of that gives has bounds, too.
 ///
 /// Parameters that only together are known (such as `op` and `ser` of calls of one size) make no
 /// answer less certain that needs their sum: intervals are by all of the fit's covariance.
-pub(super) fn changes(explained: &Explained) -> Vec<Change> {
+pub(super) fn changes(explained: &Explained, way: Way) -> Vec<Change> {
     let Some(group) = frequent(explained) else { return Vec::new() };
-    let calls = Calls { explained, group };
+    let calls = Calls { explained, group, way };
     let is_stable = group.work == Work::Stable;
-    let has_demand = calls.is_memory_found() || (is_stable && calls.is_found("block"));
-    if !calls.is_found("way") || !has_demand {
+    if !calls.is_found("way") || !calls.shows(&["op", "ser", "block"]) {
         return Vec::new();
     }
     let known = ALTERNATIVES.iter().filter(|other| is_stable || !other.without_block);
@@ -79,9 +82,11 @@ struct Alternative {
     without_block: bool,
 }
 
+const HALF_THE_WAY: &str = "half_the_way";
+
 const ALTERNATIVES: [Alternative; 3] = [
     Alternative { name: "window_times_4", way_share: 1.0, window_times: 4.0, without_block: false },
-    Alternative { name: "half_the_way", way_share: 0.5, window_times: 1.0, without_block: false },
+    Alternative { name: HALF_THE_WAY, way_share: 0.5, window_times: 1.0, without_block: false },
     Alternative { name: "unstable_writes", way_share: 1.0, window_times: 1.0, without_block: true },
 ];
 
@@ -93,6 +98,8 @@ const NOW: Alternative =
 struct Calls<'a> {
     explained: &'a Explained,
     group: &'a Group,
+    /// What is known of the network besides.
+    way: Way,
 }
 
 impl Calls<'_> {
@@ -101,8 +108,23 @@ impl Calls<'_> {
         found.any(|found| found.name == name && !found.at_bound)
     }
 
-    fn is_memory_found(&self) -> bool {
-        self.is_found("op") || self.is_found("ser")
+    /// Whether what these parameters take of a server for such a call was found, all together.
+    fn shows(&self, names: &[&str]) -> bool {
+        let found: Vec<&str> = names.iter().copied().filter(|name| self.is_found(name)).collect();
+        let demand = |values: &[f64]| found.iter().map(|name| self.part(values, name)).sum::<f64>();
+        let Ok(demand) =
+            self.explained.fitted.answer(|values| Ok::<f64, Infallible>(demand(values)));
+        demand.value > 0.0 && is_known(&demand)
+    }
+
+    /// What a parameter takes of a server for a call of the group, us.
+    fn part(&self, values: &[f64], name: &str) -> f64 {
+        let times = match name {
+            "ser" => self.group.kib,
+            "block" if self.group.work != Work::Stable => 0.0,
+            _ => 1.0,
+        };
+        times * self.value(values, name)
     }
 
     fn value(&self, values: &[f64], name: &str) -> f64 {
@@ -112,11 +134,22 @@ impl Calls<'_> {
 
     /// Calls a second.
     fn rate(&self, values: &[f64], of: &Alternative) -> f64 {
-        let memory = self.value(values, "op") + self.group.kib * self.value(values, "ser");
-        let has_block = self.group.work == Work::Stable && !of.without_block;
-        let block = if has_block { self.value(values, "block") } else { 0.0 };
-        let way = self.value(values, "way") * of.way_share;
-        rate(way, memory + block, f64::from(self.explained.servers), self.window(of))
+        self.rate_over(self.value(values, "way") * of.way_share, values, of)
+    }
+
+    fn rate_over(&self, way_us: f64, values: &[f64], of: &Alternative) -> f64 {
+        let memory = self.part(values, "op") + self.part(values, "ser");
+        let block = if of.without_block { 0.0 } else { self.part(values, "block") };
+        rate(way_us, memory + block, f64::from(self.explained.servers), self.window(of))
+    }
+
+    /// What half of the network's round trip would give, where that is less than the way.
+    fn half_the_network(&self, values: &[f64]) -> Option<Change> {
+        let way_us = self.value(values, "way");
+        let Interval { lo, hi } = self.way.measured()?;
+        let now = self.rate(values, &NOW);
+        let without = |us: f64| self.rate_over(way_us - us / 2.0, values, &NOW) / now;
+        (hi < way_us).then(|| Change::between(HALF_THE_WAY, (without(lo), without(hi))))
     }
 
     fn window(&self, of: &Alternative) -> f64 {
@@ -126,10 +159,15 @@ impl Calls<'_> {
     fn change(&self, of: &Alternative) -> Change {
         let fitted = &self.explained.fitted;
         let values = fitted.values();
+        if of.name == HALF_THE_WAY
+            && let Some(change) = self.half_the_network(&values)
+        {
+            return change;
+        }
         // No server is faster than one that takes no time.
         let fastest = self.window(of) / (self.value(&values, "way") * of.way_share);
         let ideal = fastest / self.rate(&values, &NOW);
-        if of.without_block && !self.is_memory_found() {
+        if of.without_block && !self.shows(&["op", "ser"]) {
             return Change::between(of.name, (1.0, ideal));
         }
         let most = if of.without_block { ideal } else { ideal.min(of.window_times / of.way_share) };
@@ -195,7 +233,82 @@ fn mean(groups: &[Group], of: impl Fn(&Group) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use perf::model::least_squares::{Fitted, Found};
+
     use super::*;
+
+    /// READs of one KiB with 4 outstanding, of a server with these parameters: value, and by which
+    /// factor it may be off.
+    fn explained(found: &[(&'static str, f64, f64)]) -> Explained {
+        let found: Vec<(Found, f64)> = found.iter().map(|found| parameter(*found)).collect();
+        let row = |at: usize| {
+            let own = |(other, (_, variance)): (usize, &(Found, f64))| {
+                if other == at { *variance } else { 0.0 }
+            };
+            found.iter().enumerate().map(own).collect()
+        };
+        Explained {
+            servers: 1,
+            servers_range: (1, Some(1)),
+            fitted: Fitted {
+                covariance: (0..found.len()).map(row).collect(),
+                parameters: found.iter().map(|(found, _)| *found).collect(),
+                unidentified: Vec::new(),
+                residuals: vec![0.0; 20],
+                deviation: 0.05,
+                systematic: None,
+            },
+            groups: vec![Group {
+                work: Work::Memory,
+                kib: 1.0,
+                outstanding: 4,
+                calls: 100,
+                measured_us: 200.0,
+            }],
+            transactions: 100,
+            outstanding_mean: 4.0,
+        }
+    }
+
+    fn parameter((name, value, off): (&'static str, f64, f64)) -> (Found, f64) {
+        let at_bound = off.is_infinite();
+        let ci95 = (!at_bound).then(|| Interval { lo: value / off, hi: value * off });
+        let variance = if at_bound { 0.0 } else { (off.ln() / 2.0).powi(2) };
+        (Found { name, unit: "us", estimate: Estimate { value, ci95 }, at_bound }, variance)
+    }
+
+    const WAY: (&str, f64, f64) = ("way", 190.0, 1.2);
+
+    #[test]
+    fn without_what_such_a_call_takes_of_the_server_there_is_no_limit_and_no_gain() {
+        let unknown = f64::INFINITY;
+        let gains = |explained: &Explained| changes(explained, Way::default()).len();
+        let known = explained(&[WAY, ("op", 30.0, 1.3), ("ser", 1.0, 30.0)]);
+        assert_eq!(gains(&known), 2);
+        // What a kilobyte takes is none of it for calls without data.
+        let mut bare = explained(&[WAY, ("op", 0.1, unknown), ("ser", 1.2, 1.3)]);
+        assert_eq!(gains(&bare), 2);
+        bare.groups[0].kib = 0.0;
+        assert_eq!(gains(&bare), 0);
+        let vague = explained(&[WAY, ("op", 0.1, unknown), ("ser", 1.2, 30.0)]);
+        assert_eq!(gains(&vague), 0);
+    }
+
+    #[test]
+    fn half_the_network_gives_no_more_than_what_was_measured_of_it() {
+        let explained = explained(&[WAY, ("op", 10.0, 1.3)]);
+        let gain = |light_us: f64| {
+            let way = Way { least_us: Some(4.0), light_us: Some(light_us), ..Way::default() };
+            let changes = changes(&explained, way);
+            changes.into_iter().find(|change| change.name == HALF_THE_WAY).unwrap()
+        };
+        let bounded = gain(40.0);
+        let (lo, hi) = bounded.interval.unwrap();
+        assert!(bounded.factor.is_none() && lo > 1.0 && lo < 1.02 && hi < 1.12, "{bounded:?}");
+        // Light calls that take as long as the way do not speak against it.
+        let fitted = gain(200.0);
+        assert!(fitted.factor.is_some_and(|factor| factor > 1.8), "{fitted:?}");
+    }
 
     #[test]
     fn a_gain_between_nothing_and_ten_times_is_not_told() {

@@ -33,11 +33,19 @@ pub(super) struct Way {
 }
 
 impl Way {
+    /// Between what it takes of the network by what was measured alone: no call is faster, and none
+    /// of its acknowledgements is. None where neither is known.
+    pub(super) fn measured(&self) -> Option<Interval> {
+        let hi = self.light_us.or(self.median_us)?;
+        Some(Interval { lo: self.least_us.unwrap_or(0.0).min(hi), hi })
+    }
+
     /// Between what it takes, in calls that take so long.
     fn within(&self, response_us: f64) -> Interval {
         let most_us = self.light_us.unwrap_or(f64::INFINITY).min(response_us);
         let (lo, hi) = match (self.fitted_us, self.least_us, self.median_us) {
-            (Some(Interval { lo, hi }), ..) => (lo.min(response_us), hi.min(response_us)),
+            // No call is faster than its way.
+            (Some(Interval { lo, hi }), ..) => (lo.min(most_us), hi.min(most_us)),
             (None, Some(least), Some(median)) => {
                 (least.min(most_us), median.max(least).min(most_us))
             }

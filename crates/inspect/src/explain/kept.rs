@@ -69,7 +69,8 @@ impl Kept {
         let busiest = all.max_by_key(|(pair, timings)| (timings.calls, Reverse(*pair)));
         let Some((pair, mut timings)) = busiest else {
             let model = Err("there are no NFS calls".to_owned());
-            return Explanation { of: String::new(), model, cycle: None, seen_per_s: 0.0 };
+            let (of, way) = (String::new(), Way::default());
+            return Explanation { of, model, way, cycle: None, seen_per_s: 0.0 };
         };
         timings.first.sort_by(|a, b| a.sent_us.total_cmp(&b.sent_us));
         let model = Explained::from(&timings.first).map_err(|error| match error {
@@ -80,10 +81,11 @@ impl Kept {
         let found = model.iter().flat_map(|model| &model.fitted.parameters);
         let mut found = found.filter(|found| found.name == "way" && !found.at_bound);
         let fitted_us = found.next().and_then(|found| found.estimate.ci95);
-        let cycle = Cycle::of(&timings.first, Way { fitted_us, ..pair.way(flows) });
+        let way = Way { fitted_us, ..pair.way(flows) };
+        let cycle = Cycle::of(&timings.first, way);
         let Pair { client, server } = pair;
         let of = format!("{client} -> {server}");
-        Explanation { of, model, cycle, seen_per_s: seen_per_s(&timings.first) }
+        Explanation { of, model, way, cycle, seen_per_s: seen_per_s(&timings.first) }
     }
 }
 

@@ -13,7 +13,7 @@ use perf::stats::{Estimate, Interval};
 use serde_json::{Map, Value, json};
 
 use self::changes::{Change, Queue};
-use self::cycle::Cycle;
+use self::cycle::{Cycle, Way};
 pub(super) use self::kept::Kept;
 
 /// The busiest client with its server, explained.
@@ -22,6 +22,8 @@ pub(super) struct Explanation {
     of: String,
     /// The servers that answer so, or why there are none.
     model: Result<Explained, String>,
+    /// What is known of the network besides.
+    way: Way,
     /// Where calls were made one at a time, mostly.
     cycle: Option<Cycle>,
     /// Calls a second, while there were any.
@@ -31,7 +33,8 @@ pub(super) struct Explanation {
 impl Explanation {
     /// What changes would give: by the model, or where it has no answer by the cycle alone.
     fn changes(&self) -> Vec<Change> {
-        let fitted = self.model.as_ref().map(changes::changes).unwrap_or_default();
+        let fitted =
+            self.model.as_ref().map(|model| changes::changes(model, self.way)).unwrap_or_default();
         match (&self.cycle, fitted.is_empty()) {
             (Some(cycle), true) => cycle.changes(),
             _ => fitted,
@@ -53,9 +56,12 @@ impl Explanation {
 /// An interval of more than ten times either way identifies nothing, nor does the end of what is
 /// possible.
 fn is_identified(found: &Found) -> bool {
+    !found.at_bound && is_known(&found.estimate)
+}
+
+fn is_known(estimate: &Estimate) -> bool {
     const WIDEST: f64 = 100.0;
-    let is_narrow = |ci: Interval| ci.hi.is_finite() && ci.hi <= ci.lo * WIDEST;
-    !found.at_bound && found.estimate.ci95.is_some_and(is_narrow)
+    estimate.ci95.is_some_and(|ci| ci.hi.is_finite() && ci.hi <= ci.lo * WIDEST)
 }
 
 fn estimate(estimate: &Estimate) -> String {
@@ -76,7 +82,7 @@ pub(super) fn lines(explanation: &Explanation) -> String {
         writeln!(out, "            {line}").ok();
     };
     line(match &explanation.model {
-        Ok(explained) => parameters(explained),
+        Ok(explained) => parameters(explained) + &of_the_network(explained, &explanation.way),
         Err(why) => format!("none fits: {why}"),
     });
     explanation.cycle.iter().for_each(|cycle| line(parts(cycle)));
@@ -102,6 +108,13 @@ fn parameters(explained: &Explained) -> String {
     let (least, most) = explained.servers_range;
     let most = most.map_or_else(|| "or more".to_owned(), |most| format!("to {most}"));
     format!("{} calls at once ({least} {most}); {}", explained.servers, found.join(", "))
+}
+
+/// What of the way is the network's, where the network is known to take less.
+fn of_the_network(explained: &Explained, way: &Way) -> String {
+    let fitted_us = explained.fitted.value("way").unwrap_or(0.0);
+    let network = way.measured().filter(|network| network.hi < fitted_us);
+    network.map_or_else(String::new, |us| format!("; of the way the network takes {}", between(us)))
 }
 
 fn parts(cycle: &Cycle) -> String {
