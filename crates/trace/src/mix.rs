@@ -51,7 +51,7 @@ pub fn mix<'r>(
         }
     }
     analyzer.end();
-    Ok((counts(&analyzer), capture.notes().to_vec()))
+    Ok((counts(&analyzer), capture.notes().collect()))
 }
 
 /// The calls that an analyzer has seen, as a mix.

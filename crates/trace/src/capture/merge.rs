@@ -51,7 +51,7 @@ impl<'r> Merged<'r> {
 
     /// What was wrong with the files.
     pub fn notes(&self) -> Vec<Note> {
-        self.captures.iter().flat_map(|capture| capture.notes().iter().cloned()).collect()
+        self.captures.iter().flat_map(Capture::notes).collect()
     }
 
     /// Packets and bytes read of all files.

@@ -68,6 +68,8 @@ pub enum Note {
     Damaged { name: String, at_byte: u64, packets: u64, what: String },
     /// Packets of an interface whose link type we do not read.
     Link { name: String, number: u32, packets: u64 },
+    /// Packets without a time, by which nothing can be told of them.
+    Timeless { name: String, packets: u64 },
 }
 
 impl std::fmt::Display for Note {
@@ -85,6 +87,10 @@ impl std::fmt::Display for Note {
             Self::Link { name, number, packets } => {
                 write!(f, "{name}: {packets} packets of link type {number} were left out")
             }
+            Self::Timeless { name, packets } => write!(
+                f,
+                "{name}: {packets} packets have no time (Simple Packet Blocks), and were left out"
+            ),
         }
     }
 }

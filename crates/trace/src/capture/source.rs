@@ -35,6 +35,7 @@ pub struct Capture<'r> {
     packets: u64,
     /// Those without a time, too, which are left out.
     frames: u64,
+    timeless: u64,
     /// Where the current packet's data lie in the buffer.
     current: Option<Located>,
     notes: Vec<Note>,
@@ -51,7 +52,7 @@ struct Interface {
     link: Link,
     /// Units of its time stamps in a second.
     units_per_s: u64,
-    offset_s: u64,
+    offset_s: i64,
 }
 
 #[derive(Clone, Copy)]
@@ -91,6 +92,7 @@ impl<'r> Capture<'r> {
             format: empty,
             packets: 0,
             frames: 0,
+            timeless: 0,
             current: None,
             notes: Vec::new(),
             is_at_end: false,
@@ -104,8 +106,10 @@ impl<'r> Capture<'r> {
     }
 
     /// What was wrong so far.
-    pub fn notes(&self) -> &[Note] {
-        &self.notes
+    pub fn notes(&self) -> impl Iterator<Item = Note> {
+        let (name, packets) = (&self.name, self.timeless);
+        let timeless = (packets > 0).then(|| Note::Timeless { name: name.clone(), packets });
+        self.notes.iter().cloned().chain(timeless)
     }
 
     /// Packets read.
@@ -141,7 +145,10 @@ impl<'r> Capture<'r> {
                     self.current = Some(located);
                     return Ok(true);
                 }
-                Ok(Step::Timeless) => self.frames += 1,
+                Ok(Step::Timeless) => {
+                    self.frames += 1;
+                    self.timeless += 1;
+                }
                 Ok(Step::Other) => {}
                 Err(PcapError::IncompleteBuffer) => self.more()?,
                 Err(error) => self.damaged(error.to_string()),
@@ -432,8 +439,8 @@ fn interface(number: u32, mut options: &[u8], endianness: Endianness) -> Interfa
             (14, value) => {
                 if let Ok(bytes) = value.try_into() {
                     interface.offset_s = match endianness {
-                        Endianness::Big => u64::from_be_bytes(bytes),
-                        Endianness::Little => u64::from_le_bytes(bytes),
+                        Endianness::Big => i64::from_be_bytes(bytes),
+                        Endianness::Little => i64::from_le_bytes(bytes),
                     };
                 }
             }
@@ -454,6 +461,6 @@ impl Interface {
                 u64::try_from(ns).unwrap_or(u64::MAX)
             }
         };
-        ns.saturating_add(self.offset_s.saturating_mul(1_000_000_000))
+        ns.saturating_add_signed(self.offset_s.saturating_mul(1_000_000_000))
     }
 }

@@ -15,15 +15,15 @@ fn pair(xid: u32) -> Vec<Vec<u8>> {
 }
 
 /// A pcapng file; the words in one order of bytes or the other. Its second interface has time
-/// stamps in 2^-10 s, counted from a later second.
-fn pcapng(is_big: bool) -> Vec<u8> {
+/// stamps in 2^-10 s, counted from another second. The last packet has no time.
+fn pcapng(is_big: bool, offset_s: i64) -> Vec<u8> {
     let word = |n: u32| if is_big { n.to_be_bytes() } else { n.to_le_bytes() };
     let half = |n: u16| if is_big { n.to_be_bytes() } else { n.to_le_bytes() };
     let block = |kind: u32, body: &[u8]| {
         let len = word(u32::try_from(12 + body.len()).unwrap());
         [&word(kind)[..], &len, body, &len].concat()
     };
-    let long = |n: u64| if is_big { n.to_be_bytes() } else { n.to_le_bytes() };
+    let long = |n: i64| if is_big { n.to_be_bytes() } else { n.to_le_bytes() };
     let section = [&word(0x1a2b_3c4d)[..], &half(1), &half(0), &[0xff; 8]].concat();
     let plain = [&half(101)[..], &half(0), &word(0)].concat();
     let options = [
@@ -32,7 +32,7 @@ fn pcapng(is_big: bool) -> Vec<u8> {
         &[0x8a, 0, 0, 0],
         &half(14),
         &half(8),
-        &long(5),
+        &long(offset_s),
         &half(0),
         &half(0),
     ]
@@ -52,8 +52,9 @@ fn pcapng(is_big: bool) -> Vec<u8> {
         block(1, &other),
         block(0x0bad, &[0; 4]),
         packet(0, 2_000_000, &packets[0]),
-        // 5 s + 512 / 1024 s
-        packet(1, 512, &packets[1]),
+        // 12.5 s
+        packet(1, 12_800, &packets[1]),
+        block(3, &[&word(28)[..], &packets[0][..28]].concat()),
     ]
     .concat()
 }
@@ -61,10 +62,13 @@ fn pcapng(is_big: bool) -> Vec<u8> {
 #[test]
 fn pcapng_is_read_in_both_orders_with_the_resolution_of_each_interface() {
     for is_big in [false, true] {
-        let found = analyze(pcapng(is_big));
-        assert_eq!(found.transactions.len(), 1, "{is_big}");
-        assert_eq!(found.transactions[0].call_ns, 2_000_000_000);
-        assert_eq!(found.transactions[0].reply_ns, 5_500_000_000);
+        for (offset_s, reply_ns) in [(5, 17_500_000_000), (-5, 7_500_000_000)] {
+            let found = analyze(pcapng(is_big, offset_s));
+            assert_eq!(found.transactions.len(), 1, "{is_big} {offset_s}");
+            assert_eq!(found.transactions[0].call_ns, 2_000_000_000);
+            assert_eq!(found.transactions[0].reply_ns, reply_ns);
+            assert_eq!(found.notes, [Note::Timeless { name: "a file".to_owned(), packets: 1 }]);
+        }
     }
 }
 
