@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 32;
 
 /// A file's place in the table.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct FileId(u32);
+pub struct FileId(pub(super) u32);
 
 impl FileId {
     /// No file, or one of those that found no place.
@@ -206,7 +206,8 @@ impl Files {
             Work::StableWrite => Some(u64::from(bytes)),
             // What belongs to which of the files that are not distinguished is not known.
             Work::Commit if id == FileId::OTHER => None,
-            Work::Commit => Some(std::mem::take(unsynced)),
+            // Without a WRITE before it, that was not captured.
+            Work::Commit => Some(std::mem::take(unsynced)).filter(|bytes| *bytes > 0),
             _ => None,
         }
     }

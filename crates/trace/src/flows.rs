@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::files::FileId;
 use super::operation::Operation;
 use super::outstanding::{Generation, Load, Outstanding};
 use super::pace::{Pace, Reply};
@@ -218,18 +219,23 @@ impl Flows {
         Some(change(flow, pair, self.services.get_mut(*service)?))
     }
 
-    /// A call was made, with its last byte and its first at these moments; how many are outstanding
-    /// on its connection, and how it counts among them.
+    /// A call for a file was made, with its last byte and its first at these moments; how many are
+    /// outstanding on its connection, and how it counts among them.
     pub(super) fn called(
         &mut self,
         id: FlowId,
         (now, first): (u64, u64),
-        work: Work,
+        (work, file): (Work, FileId),
         load: Load,
     ) -> (u32, Option<Generation>) {
         self.selected += load.selected;
         let called = self.change(id, |flow, pair, service| {
-            paced(flow, pair, service, now, |pace| pace.called(now, first, work, load));
+            pair.postponed.called(file, now);
+            let until_ns = pair.postponed.until_ns();
+            paced(flow, pair, service, now, |pace| {
+                pace.called(now, first, work, load);
+                pace.postponed(until_ns);
+            });
             (flow.pace.outstanding(), Some(flow.outstanding.called(load)))
         });
         called.unwrap_or_default()
@@ -247,6 +253,11 @@ impl Flows {
             let before = Waits::of(&pair.pace);
             pair.pace.replied(reply);
             service.replied(reply, (before, Waits::of(&pair.pace)));
+            if reply.is_later {
+                pair.postponed.put_off(reply.file, now);
+            }
+            let until_ns = pair.postponed.until_ns();
+            paced(flow, pair, service, now, |pace| pace.postponed(until_ns));
             let mut over = of.map(|of| flow.outstanding.answered(of)).unwrap_or_default();
             gone(flow, pair, service, now, over);
             over.add(if counts { load } else { Load::default() });

@@ -25,6 +25,7 @@ mod operation;
 mod outstanding;
 mod pace;
 mod pair;
+mod postponed;
 mod rpc;
 mod rtt;
 mod series;

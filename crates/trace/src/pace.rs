@@ -6,6 +6,7 @@
 //! much longer than the flow's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
 //! at least).
 
+use super::files::FileId;
 use super::outstanding::Load;
 use super::spread::Spread;
 use super::work::{WORKS, Work};
@@ -39,6 +40,8 @@ perf::named! {
         TcpRecovery => "TCP loss recovery",
         /// Calls were outstanding, and nothing else is to be seen.
         SilentServer => "silent server",
+        /// The server had put off what was called for, and no call was outstanding.
+        Postponed => "call put off by the server",
         /// No call was outstanding.
         SilentClient => "silent client",
     }
@@ -116,6 +119,8 @@ struct Shares {
     none: u64,
     /// Of that while bytes of the next call came.
     arriving: u64,
+    /// And while the client waited to call again for what was put off.
+    postponed: u64,
     one: u64,
     more: u64,
     commit: u64,
@@ -128,6 +133,8 @@ struct Shares {
 pub struct Waited {
     /// No call was outstanding, and none came.
     pub idle: u64,
+    /// Nor was one, for the server had put off what was called for.
+    pub postponed: u64,
     /// Nor was one, but the next was on its way: from its first byte to its last.
     pub arriving: u64,
     /// Calls were, and nothing was in the way: by what the reply was for, as in [`Work::ALL`].
@@ -147,7 +154,7 @@ impl Waited {
     pub fn all(&self) -> u64 {
         let busy: u64 = self.works.iter().sum();
         let repairs = self.recovery + self.retransmission + self.zero_window;
-        busy + self.idle + self.arriving + repairs + self.unknown
+        busy + self.idle + self.postponed + self.arriving + repairs + self.unknown
     }
 }
 
@@ -160,6 +167,9 @@ pub(super) struct Reply {
     pub(super) work: Work,
     pub(super) bytes: u32,
     pub(super) load: Load,
+    pub(super) file: FileId,
+    /// It puts the call off.
+    pub(super) is_later: bool,
 }
 
 /// The pace of one flow, or of several together.
@@ -175,6 +185,8 @@ pub struct Pace {
     none_before: u64,
     /// Messages were lost since the last reply.
     misses: bool,
+    /// Until when the client waits for what was put off.
+    postponed_until_ns: u64,
     /// What was seen since the last reply.
     again: u32,
     tcp_again: u32,
@@ -193,7 +205,7 @@ pub struct Pace {
     pub write_cycle: Spread,
     pub gaps: Vec<Gap>,
     /// Number and nanoseconds of all gaps by cause, in the order of [`Cause::ALL`].
-    pub by_cause: [(u64, u64); 8],
+    pub by_cause: [(u64, u64); Cause::ALL.len()],
     pub moved_bytes: u64,
     pub waited: Waited,
     /// When the last reply came.
@@ -209,9 +221,11 @@ impl Pace {
         if !is_begun {
             return;
         }
+        let put_off = self.postponed_until_ns.min(now).saturating_sub(now - ns);
         let now = Shares {
             none: if self.load.calls == 0 { ns } else { 0 },
             arriving: 0,
+            postponed: if self.load.calls == 0 { put_off } else { 0 },
             one: if self.load.calls == 1 { ns } else { 0 },
             more: if self.load.calls > 1 { ns } else { 0 },
             commit: if self.load.commits > 0 { ns } else { 0 },
@@ -266,7 +280,7 @@ impl Pace {
     /// A reply came; how long the gap was that it ended, if it ended one of which is known what it
     /// came from.
     pub(super) fn replied(&mut self, reply: Reply) -> Option<u64> {
-        let Reply { now, frame, work, bytes, load } = reply;
+        let Reply { now, frame, work, bytes, load, .. } = reply;
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
         let is_settled = self.replies >= SETTLED;
@@ -310,7 +324,7 @@ impl Pace {
     /// What the time since the last reply went for, now that one of this work came. Whatever is
     /// lost or stopped on the network holds up what is behind it, be calls outstanding or not.
     fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) {
-        let Shares { none, arriving, one, more, commit, .. } = self.silence;
+        let Shares { none, arriving, postponed, one, more, commit, .. } = self.silence;
         let waited = &mut self.waited;
         match () {
             () if self.misses => waited.unknown += none + one + more,
@@ -321,8 +335,11 @@ impl Pace {
                 // A server that answers nothing else while it makes data stable.
                 let behind = is_gap && commit > silent / 2;
                 let work = if behind { Work::Commit } else { work };
-                waited.idle += none - arriving.min(none);
-                waited.arriving += arriving.min(none);
+                let arriving = arriving.min(none);
+                let postponed = postponed.min(none - arriving);
+                waited.idle += none - arriving - postponed;
+                waited.postponed += postponed;
+                waited.arriving += arriving;
                 waited.works[work as usize] += one + more;
             }
         }
@@ -349,6 +366,11 @@ impl Pace {
         self.load.add(load);
     }
 
+    /// Until when a client without a call outstanding waits to call again.
+    pub(super) const fn postponed(&mut self, until_ns: u64) {
+        self.postponed_until_ns = until_ns;
+    }
+
     /// The capture lost messages.
     pub(super) fn missed(&mut self) {
         self.misses = true;
@@ -369,7 +391,7 @@ impl Pace {
     /// What a silence of `ns` came from.
     fn cause(&self, ns: u64) -> Cause {
         let most = ns / 2;
-        let Shares { none, commit, stable, .. } = self.silence;
+        let Shares { none, postponed, commit, stable, .. } = self.silence;
         match () {
             () if self.misses => Cause::NotCaptured,
             () if commit > most => Cause::Commit,
@@ -377,6 +399,7 @@ impl Pace {
             () if self.again > 0 => Cause::Retransmission,
             () if self.tcp_again > 0 => Cause::TcpRecovery,
             () if stable > most => Cause::StableWrite,
+            () if postponed > most => Cause::Postponed,
             () if none > most => Cause::SilentClient,
             () => Cause::SilentServer,
         }
@@ -453,6 +476,7 @@ fn share(one: u64, more: u64) -> Option<f64> {
 impl Shares {
     fn add(&mut self, other: Self) {
         self.none += other.none;
+        self.postponed += other.postponed;
         self.arriving += other.arriving;
         self.one += other.one;
         self.more += other.more;

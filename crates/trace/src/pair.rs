@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use super::pace::Pace;
+use super::postponed::Postponed;
 use super::rtt::Rtt;
 use super::spread::Spread;
 use super::transaction::Transaction;
@@ -52,6 +53,9 @@ pub struct Pair {
     pub relay: Relay,
     /// Calls whose times are not known, because the capture has lost an end of them.
     pub untimed: u64,
+    /// Calls that RPC refused: of another version, or for want of a credential that is good.
+    pub refused: u64,
+    pub(super) postponed: Postponed,
 }
 
 /// Calls of one kind of work that got their reply.
@@ -167,6 +171,7 @@ impl Pair {
         let worked = &mut self.works[transaction.work() as usize];
         worked.calls += 1;
         worked.bytes += u64::from(transaction.bytes);
+        self.refused += u64::from(transaction.is_refused());
         let Some(latency) = transaction.latency() else {
             self.untimed += 1;
             return;

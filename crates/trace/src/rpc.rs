@@ -11,6 +11,7 @@ use super::flows::{Ends, FlowId, Flows};
 use super::message::{self, CallHead, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
 use super::pace::{Pace, Reply};
+use super::postponed::is_later;
 use super::rtt::{Rtt, RttOf};
 use super::series::Series;
 use super::stream::Record;
@@ -193,7 +194,7 @@ impl Rpc {
         if !key.from_server {
             let at = (open.last_ns, open.first_ns);
             (open.outstanding, open.generation) =
-                self.flows.called(key.flow, at, open.work(), open.load());
+                self.flows.called(key.flow, at, (open.work(), open.file), open.load());
         }
     }
 
@@ -463,7 +464,9 @@ impl Rpc {
         }
         if counts.is_paced() && !key.from_server {
             let (now, frame) = (transaction.reply_ns, transaction.reply_frame);
-            let reply = Reply { now, frame, work: transaction.work(), bytes, load };
+            let (work, file) = (transaction.work(), transaction.file);
+            let is_later = is_later(transaction.status);
+            let reply = Reply { now, frame, work, bytes, load, file, is_later };
             self.flows.replied(key.flow, reply, generation);
             self.pace(&transaction, line.is_tcp, inner);
         }

@@ -63,8 +63,12 @@ impl Transaction {
 
     /// The server refused it, or it failed there.
     pub fn is_error(&self) -> bool {
+        self.is_refused() || self.status.is_some_and(|status| status != 0)
+    }
+
+    /// RPC refused it.
+    pub(super) const fn is_refused(&self) -> bool {
         matches!(self.verdict, RpcVerdict::Refused(_) | RpcVerdict::Denied(_))
-            || self.status.is_some_and(|status| status != 0)
     }
 
     /// It had to wait for no other call, and for no disk, mostly.

@@ -51,7 +51,9 @@ pub(crate) const fn layer(suspect: Suspect) -> Layer {
             Layer::Network
         }
         Suspect::OneOutstanding => Layer::Client,
-        Suspect::Stalls | Suspect::ZeroWindow | Suspect::SlowServer => Layer::Server,
+        Suspect::Postponed | Suspect::Stalls | Suspect::ZeroWindow | Suspect::SlowServer => {
+            Layer::Server
+        }
     }
 }
 

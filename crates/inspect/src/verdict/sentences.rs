@@ -10,6 +10,9 @@ use trace::{Repeats, Syncs, Work};
 use crate::screen::bytes;
 
 pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
+    if diagnosis.doubts.contains(&Doubt::NoTime) {
+        return "cannot be told: all packets with calls and replies have the same time".to_owned();
+    }
     if diagnosis.doubts.contains(&Doubt::FewEvents) {
         let replies = evidence.replies();
         return format!("none: {replies} replies are too few to tell ({CALLS_MIN} are needed)");
@@ -93,6 +96,10 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             "the client is idle: no call is outstanding in {share}, {} at the median from a reply \
              to the next call",
             ns(evidence.think_median_ns)
+        ),
+        Suspect::Postponed => format!(
+            "the server puts calls off (NFS3ERR_JUKEBOX, NFS4ERR_DELAY or NFS4ERR_GRACE): {share} \
+             passes until the client calls again"
         ),
         Suspect::SlowServer => format!(
             "the server is slow or busy: {share} is spent in it, with at most {} calls outstanding",
@@ -190,6 +197,7 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
         Suspect::Stalls => vec![stalled(evidence)],
         Suspect::Retransmission => retransmitted(evidence),
         Suspect::Rate => vec![carried(evidence)],
+        Suspect::Postponed => vec![put_off(evidence)],
         _ => Vec::new(),
     };
     grounds.extend([medians(evidence), round_trip(evidence)]);
@@ -198,6 +206,10 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
 
 fn synced(evidence: &Evidence) -> String {
     let Syncs { calls, bytes: all, ns: took, .. } = evidence.syncs;
+    if calls == 0 {
+        return "how much each COMMIT made stable is not known: WRITEs before it were not captured"
+            .to_owned();
+    }
     let (size, took) = (bytes(all / calls.max(1)), ns(took / calls.max(1)));
     format!("{calls} calls made data stable, {size} each on average, in {took} on average")
 }
@@ -216,6 +228,16 @@ fn lost(evidence: &Evidence) -> String {
         "of {packets} segments {again} were retransmitted after they had been captured: lost \
          between the capture and the {to}; {filled} were missing at first: lost between the {from} \
          and the capture"
+    )
+}
+
+fn put_off(evidence: &Evidence) -> String {
+    let Evidence { postponed, called_again, .. } = evidence;
+    format!(
+        "{postponed} of {} replies put a call off; for {called_again} of them the client called \
+         again, after {} at the median",
+        evidence.replies(),
+        ns(evidence.called_again_median_ns)
     )
 }
 
@@ -322,6 +344,13 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
         Doubt::CaptureCut => CUT_OFF.to_owned(),
         Doubt::FewEvents => "it was seen only a few times".to_owned(),
         Doubt::RoundTripUnknown => UNACKNOWLEDGED.to_owned(),
+        Doubt::NoRoundTrip => NO_ROUND_TRIP.to_owned(),
+        Doubt::NoTime => "all packets have the same time".to_owned(),
+        Doubt::Refused => format!(
+            "{} of {} calls were refused by RPC (credentials, or a version that the server has not)",
+            evidence.refused,
+            evidence.replies()
+        ),
         Doubt::OddRate => ODD_RATE.to_owned(),
     }
 }
@@ -330,6 +359,8 @@ const CUT_OFF: &str =
     "packets were cut off, so that calls and replies in them were not seen (tcpdump -s 0)";
 const UNACKNOWLEDGED: &str =
     "nothing acknowledges, so that the round trip is known by replies only";
+const NO_ROUND_TRIP: &str =
+    "nothing shows the round trip: what is the network's and what the server's is not known";
 const ODD_RATE: &str =
     "no link has that rate by itself: it may be limited on purpose, or by an end";
 
@@ -378,6 +409,10 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
              client short of processor time or memory"
         }
         Suspect::IdleClient => "the program itself: NFS is not what it waits for",
+        Suspect::Postponed => {
+            "what the server waits for: files on tape or another tier, delegations that it recalls, \
+             the grace period after it was started"
+        }
         Suspect::SlowServer => {
             "the server: its processors, disks and threads while this runs (nfskit probe, \
              nfsstat, iostat)"

@@ -74,6 +74,12 @@ pub struct Evidence {
     pub clients: usize,
     /// Replies whose times are not known.
     pub untimed: u64,
+    /// Calls that the server put off; how many were made again, and how soon at the median.
+    pub postponed: u64,
+    pub called_again: u64,
+    pub called_again_median_ns: u64,
+    /// Calls that RPC refused.
+    pub refused: u64,
 }
 
 impl Evidence {
@@ -138,6 +144,10 @@ impl Evidence {
             server_ns: service.pace.waited.all(),
             clients: 1,
             untimed: pair.untimed,
+            postponed: pair.postponed.replies,
+            called_again: pair.postponed.waits.count(),
+            called_again_median_ns: pair.postponed.waits.quantile(0.5).as_nanos(),
+            refused: pair.refused,
         }
     }
 

@@ -29,6 +29,7 @@ perf::named! {
         Retransmission => "retransmission",
         ZeroWindow => "zero_window",
         IdleClient => "idle_client",
+        Postponed => "postponed",
         SlowServer => "slow_server",
     }
 }
@@ -65,8 +66,21 @@ pub enum Doubt {
     Rival(Suspect),
     /// Nothing acknowledges: the round trip is at most what the fastest call took.
     RoundTripUnknown,
+    /// Nothing shows the round trip at all: what is the network's and what the server's is not known.
+    NoRoundTrip,
+    /// RPC refused calls.
+    Refused,
+    /// All packets have the same time.
+    NoTime,
     /// The rate is none that a link is known to have.
     OddRate,
+}
+
+impl Doubt {
+    /// By how many steps it makes a verdict less sure.
+    pub(super) const fn steps(self) -> u32 {
+        if matches!(self, Self::NoRoundTrip) { 2 } else { 1 }
+    }
 }
 
 /// What a conversation mostly waits for.

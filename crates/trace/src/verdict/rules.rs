@@ -46,6 +46,8 @@ const STRETCHED: f64 = 0.6;
 /// to be outstanding, and with many of them all of the time passes in the server.
 const CUT_MAX: f64 = 0.1;
 
+/// Share of the calls that RPC refuses, from which on what takes the time is no work.
+const REFUSED_MIN: f64 = 0.1;
 /// Share of the time in which messages were lost, from which on a verdict is less sure.
 const UNKNOWN_MIN: f64 = 0.1;
 
@@ -56,8 +58,11 @@ const NOMINAL_MBPS: [f64; 11] =
 /// The verdict on a conversation.
 pub fn judge(evidence: &Evidence) -> Diagnosis {
     let none = Diagnosis { verdict: None, doubts: Vec::new(), also: Vec::new() };
-    if evidence.replies() < CALLS_MIN || evidence.waited.all() == 0 {
+    if evidence.replies() < CALLS_MIN {
         return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
+    }
+    if evidence.waited.all() == 0 {
+        return Diagnosis { doubts: vec![Doubt::NoTime], ..none };
     }
     if is_cut_too_much(evidence) {
         return Diagnosis { doubts: vec![Doubt::CaptureCut], ..none };
@@ -79,7 +84,7 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
         }
         _ => Certainty::Possible,
     };
-    for _ in &doubts {
+    for _ in 0..doubts.iter().map(|doubt| doubt.steps()).sum() {
         certainty = match certainty {
             Certainty::Sure => Certainty::Likely,
             _ => Certainty::Possible,
@@ -123,16 +128,38 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     if let Some(second) = second.filter(|second| first.share - second.share < MARGIN) {
         doubts.push(Doubt::Rival(second.suspect));
     }
-    let by_round_trip =
-        matches!(first.suspect, Suspect::Latency | Suspect::OneOutstanding | Suspect::SlowServer);
-    if by_round_trip && evidence.server_ack_ns.is_none() && evidence.relay_ns.is_none() {
-        doubts.push(Doubt::RoundTripUnknown);
+    if is_by_round_trip(first.suspect) {
+        doubts.extend(round_trip_unknown(evidence));
+    }
+    if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
+        doubts.push(Doubt::Refused);
     }
     let side = heavier(evidence);
     if first.suspect == Suspect::Rate && nominal_rate(side.bytes_per_s_mean).is_none() {
         doubts.push(Doubt::OddRate);
     }
     doubts
+}
+
+/// Whether a cause is told from the network by the round trip.
+const fn is_by_round_trip(suspect: Suspect) -> bool {
+    matches!(
+        suspect,
+        Suspect::Latency
+            | Suspect::OneOutstanding
+            | Suspect::SlowServer
+            | Suspect::SlowCommit
+            | Suspect::SlowStableWrite
+            | Suspect::SmallSyncs
+    )
+}
+
+fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
+    match (evidence.server_ack_ns, evidence.relay_ns, evidence.light_ns) {
+        (None, None, None) => Some(Doubt::NoRoundTrip),
+        (None, None, Some(_)) => Some(Doubt::RoundTripUnknown),
+        _ => None,
+    }
 }
 
 /// The rate of a link, in Mbit/s, that carries this much data: on Ethernet 1,448 of 1,538
@@ -211,6 +238,7 @@ impl<'e> Shares<'e> {
             self.retransmission(),
             self.zero_window(),
             finding(Suspect::IdleClient, self.idle, self.evidence.thinks),
+            self.postponed(),
         ];
         self.attributed(candidates.into_iter().flatten().collect())
     }
@@ -359,6 +387,11 @@ impl<'e> Shares<'e> {
         finding(Suspect::Retransmission, seen.max(waits), udp.repeated.max(u64::from(seen > 0.0)))
     }
 
+    fn postponed(&self) -> Option<Finding> {
+        let waits = share(self.evidence.waited.postponed, self.all);
+        finding(Suspect::Postponed, waits, self.evidence.postponed)
+    }
+
     fn zero_window(&self) -> Option<Finding> {
         let sides = &self.evidence.sides;
         let most = sides.iter().max_by_key(|side| side.zero_window_ns)?;
@@ -400,6 +433,7 @@ const fn precise(number: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::pace::Waited;
+    use crate::pair::Syncs;
     use crate::verdict::{SideNumbers, WorkNumbers};
 
     /// 256 WRITEs of 32 KiB behind a round trip of 20 ms, of 5,883 segments 7 lost.
@@ -419,6 +453,60 @@ mod tests {
             ..SideNumbers::default()
         };
         evidence
+    }
+
+    /// 100 stable WRITEs of 8 KiB, 40 ms each.
+    fn stable_writes() -> Evidence {
+        let mut evidence = Evidence::default();
+        let median_ns = 40_000_000;
+        let writes = WorkNumbers { calls: 100, bytes: 100 << 13, median_ns };
+        evidence.works[Work::StableWrite as usize] = writes;
+        evidence.waited.works[Work::StableWrite as usize] = 100 * median_ns;
+        evidence.stop_and_wait = Some(1.0);
+        evidence
+    }
+
+    #[test]
+    fn what_is_told_from_the_network_by_the_round_trip_is_not_sure_where_that_is_not_known() {
+        let small = Syncs {
+            calls: 100,
+            bytes: 100 << 13,
+            small: 100,
+            ns: 4,
+            small_ns: 4,
+            ..Syncs::default()
+        };
+        for (syncs, suspect) in
+            [(Syncs::default(), Suspect::SlowStableWrite), (small, Suspect::SmallSyncs)]
+        {
+            let nothing = Evidence { syncs, ..stable_writes() };
+            let replies = Evidence { light_ns: Some(300_000), ..nothing.clone() };
+            let acks = Evidence { server_ack_ns: Some((200_000, 250_000)), ..nothing.clone() };
+            let judged = [nothing, replies, acks].map(|evidence| {
+                let Diagnosis { verdict, doubts, .. } = judge(&evidence);
+                let (found, certainty) = verdict.unwrap();
+                assert_eq!(found.suspect, suspect);
+                (certainty, doubts)
+            });
+            assert_eq!(judged[0], (Certainty::Possible, vec![Doubt::NoRoundTrip]));
+            assert_eq!(judged[1], (Certainty::Likely, vec![Doubt::RoundTripUnknown]));
+            assert_eq!(judged[2], (Certainty::Sure, vec![]));
+        }
+    }
+
+    #[test]
+    fn calls_that_rpc_refuses_speak_against_any_cause() {
+        let judged = |refused| {
+            let acks = Some((200_000, 250_000));
+            judge(&Evidence { refused, server_ack_ns: acks, ..stable_writes() }).doubts
+        };
+        assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Refused]));
+    }
+
+    #[test]
+    fn packets_of_one_time_say_nothing_and_are_not_too_few() {
+        let none = Diagnosis { verdict: None, doubts: vec![Doubt::NoTime], also: vec![] };
+        assert_eq!(judge(&Evidence { waited: Waited::default(), ..stable_writes() }), none);
     }
 
     #[test]

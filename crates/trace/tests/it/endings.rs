@@ -1,4 +1,4 @@
-//! Calls that get no reply, because their connection ends, their client gives them up, or the
+//! Calls that are put off, and calls that get no reply, because their connection ends, their client gives them up, or the
 //! capture has lost it: they are outstanding no longer than can be told.
 
 use std::collections::HashMap;
@@ -285,4 +285,63 @@ fn two_programs_of_one_host_that_make_the_same_call_make_two() {
     let (found, _) = tape.analyzed();
     let totals = found.analyzer.totals();
     assert_eq!((totals.calls(), totals.replies(), totals.passed_on), (22, 22, 0));
+}
+
+/// Sixty WRITEs, each of which gets this status and is made again a tenth of a second later.
+fn answered_with(status: u32) -> Tape {
+    let mut tape = Tape::over_tcp();
+    for _ in 0..60 {
+        for status in [status, 0] {
+            tape.xid += 1;
+            tape.says(&Said::Write { xid: tape.xid, bytes: 512 });
+            tape.now += REPLY_NS;
+            match status {
+                0 => tape.says(&Said::Written { xid: tape.xid, bytes: 512 }),
+                _ => tape.says(&Said::NotWritten { xid: tape.xid, status }),
+            }
+            tape.now += if status == 0 { MS } else { 100 * MS };
+        }
+    }
+    tape
+}
+
+#[test]
+fn a_client_that_waits_for_what_the_server_put_off_is_not_idle() {
+    const NOSPC: u32 = 28;
+    const JUKEBOX: u32 = 10_008;
+    let suspect = |status| answered_with(status).suspect();
+    assert_eq!(suspect(JUKEBOX), Some((Suspect::Postponed, Certainty::Sure)));
+    assert_eq!(suspect(NOSPC), Some((Suspect::IdleClient, Certainty::Sure)));
+    let (_, evidence) = answered_with(JUKEBOX).analyzed();
+    assert_eq!((evidence.postponed, evidence.called_again), (60, 60));
+}
+
+#[test]
+fn a_gap_behind_a_call_that_was_put_off_is_no_silence_of_the_client() {
+    for (status, cause) in [(10_008, Cause::Postponed), (28, Cause::SilentClient)] {
+        let mut tape = Tape::over_tcp();
+        tape.ordinary(40, MS);
+        tape.xid += 1;
+        tape.says(&Said::Write { xid: tape.xid, bytes: 512 });
+        tape.now += REPLY_NS;
+        tape.says(&Said::NotWritten { xid: tape.xid, status });
+        tape.now += 300 * MS;
+        tape.ordinary(20, MS);
+        let (found, _) = tape.analyzed();
+        let (_, flow) = found.analyzer.flows().iter().next().unwrap();
+        let [gap] = flow.pace.gaps[..] else { panic!("{:?}", flow.pace.gaps) };
+        assert_eq!(gap.cause, cause);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_call_again_for_what_was_put_off_is_idle_after_a_while() {
+    let mut tape = Tape::over_tcp();
+    tape.ordinary(20, MS);
+    tape.xid += 1;
+    tape.says(&Said::Write { xid: tape.xid, bytes: 512 });
+    tape.says(&Said::NotWritten { xid: tape.xid, status: 10_008 });
+    tape.now += 3_000 * SECOND;
+    tape.ordinary(20, MS);
+    assert!(idle(&tape.analyzed().1.waited) > 0.98);
 }

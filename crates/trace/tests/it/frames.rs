@@ -12,14 +12,39 @@ use wire::xdr::{Bulk, Encode};
 /// A call of the client, or a reply of the server, by transaction number.
 #[derive(Clone, Debug)]
 pub(crate) enum Said {
-    Write { xid: u32, bytes: u32 },
-    Written { xid: u32, bytes: u32 },
-    Lookup { xid: u32, name: String },
-    Found { xid: u32, handle: u32 },
-    Null { xid: u32 },
-    Nothing { xid: u32 },
-    Commit { xid: u32 },
-    Committed { xid: u32 },
+    Write {
+        xid: u32,
+        bytes: u32,
+    },
+    Written {
+        xid: u32,
+        bytes: u32,
+    },
+    Lookup {
+        xid: u32,
+        name: String,
+    },
+    Found {
+        xid: u32,
+        handle: u32,
+    },
+    Null {
+        xid: u32,
+    },
+    Nothing {
+        xid: u32,
+    },
+    Commit {
+        xid: u32,
+    },
+    Committed {
+        xid: u32,
+    },
+    /// A WRITE is answered with an error.
+    NotWritten {
+        xid: u32,
+        status: u32,
+    },
 }
 
 pub(crate) fn handle(number: u32) -> FileHandle {
@@ -98,6 +123,10 @@ impl Said {
                 let mut head = call(*xid, nfs3::Procedure::Commit);
                 nfs3::commit::Args { file: handle(1), offset: 0, count: 0 }.encode(&mut head);
                 head
+            }
+            // A status, no attributes.
+            Self::NotWritten { xid, status } => {
+                [reply(*xid), status.to_be_bytes().to_vec(), vec![0; 8]].concat()
             }
             // A status, no attributes, a verifier.
             Self::Committed { xid } => [reply(*xid), vec![0; 20]].concat(),
