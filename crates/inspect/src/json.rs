@@ -49,6 +49,7 @@ pub(super) fn text(seen: &Seen) -> String {
             "file_sync": totals.sync.writes[2],
             "commits": totals.sync.commits,
             "small_writes": totals.sync.small_writes,
+            "not_captured": totals.sync.unknown,
             "written_bytes": totals.sync.written_bytes,
         },
         "rpcsec_gss": {

@@ -14,7 +14,7 @@ use super::rtt::Stopwatch;
 use super::series::Series;
 use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
 use super::totals::Totals;
-use crate::capture::{Packet, Place, Protocol, Segment, Sliced, Slicer, TcpPart};
+use crate::capture::{DAMAGED, Packet, Place, Protocol, Segment, Sliced, Slicer, TcpPart};
 
 /// Time of the capture between two looks for calls that wait in vain.
 const SWEEP_NS: u64 = 1_000_000_000;
@@ -31,10 +31,30 @@ pub struct Analyzer {
     /// What no RPC message was found in: packets by sort.
     others: BTreeMap<&'static str, u64>,
     packets: u64,
+    cut: Cut,
     first_ns: u64,
     last_ns: u64,
     /// When calls that wait in vain were looked for last.
     swept_ns: u64,
+}
+
+/// Packets of which only the beginning was captured.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Cut {
+    pub packets: u64,
+    /// The most bytes that were kept of one.
+    pub kept_max: usize,
+}
+
+impl Cut {
+    fn count(&mut self, packet: &Packet<'_>) -> bool {
+        let is_cut = packet.data.len() < packet.wire_len as usize;
+        if is_cut {
+            self.packets += 1;
+            self.kept_max = self.kept_max.max(packet.data.len());
+        }
+        is_cut
+    }
 }
 
 impl Analyzer {
@@ -55,7 +75,10 @@ impl Analyzer {
         packet: &Packet<'_>,
         each: &mut dyn FnMut(&super::Transaction, &Files, &Flows),
     ) {
+        // Zero is no time in anything that is counted.
+        let packet = &Packet { at_ns: packet.at_ns.max(1), ..*packet };
         self.packets += 1;
+        let is_cut = self.cut.count(packet);
         if self.first_ns == 0 {
             self.first_ns = packet.at_ns;
             self.rpc.begin_ns = packet.at_ns;
@@ -78,6 +101,7 @@ impl Analyzer {
                 }
             },
             Sliced::Fragment => {}
+            Sliced::Other(DAMAGED) if is_cut => other(others, "cut off"),
             Sliced::Other(sort) => other(others, sort),
         }
     }
@@ -107,6 +131,15 @@ impl Analyzer {
 
     pub const fn packets(&self) -> u64 {
         self.packets
+    }
+
+    pub const fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    /// Which transactions are looked at.
+    pub const fn filter(&self) -> &Filter {
+        &self.rpc.filter
     }
 
     /// When the first packet came, and the last.

@@ -48,6 +48,8 @@ pub(super) struct Open {
     pub(super) offset: u64,
     pub(super) count: u32,
     pub(super) stable: u8,
+    /// Place, size and stability were captured.
+    pub(super) is_sized: bool,
     pub(super) len: u32,
     pub(super) retransmissions: u16,
     pub(super) outstanding: u32,
@@ -94,7 +96,7 @@ impl Counts {
 
 impl Open {
     pub(super) fn work(&self) -> Work {
-        Work::of(self.operation.kind(), self.stable > 0)
+        Work::of(self.operation.kind(), self.is_sized.then_some(self.stable > 0))
     }
 
     /// What it counts for, as long as it is outstanding.
@@ -265,6 +267,7 @@ mod tests {
             offset: 0,
             count: 0,
             stable: 0,
+            is_sized: true,
             len: 100,
             retransmissions: 0,
             outstanding: 1,

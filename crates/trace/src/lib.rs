@@ -38,7 +38,7 @@ mod twins;
 pub mod verdict;
 mod work;
 
-pub use analyzer::Analyzer;
+pub use analyzer::{Analyzer, Cut};
 pub use calls::{CALLS_MAX, PATIENCE_NS};
 pub use connections::{BUFFERS_MAX, CONNECTIONS_MAX};
 pub use copies::{PLACES_MAX, SIGHTINGS_MAX};

@@ -138,6 +138,7 @@ impl Rpc {
             true => FileId::OTHER,
             false => self.files.of(arguments.handle),
         };
+        self.totals.left_out += u64::from(matches!(counts, Counts::Pace | Counts::Nothing));
         if counts == Counts::Whole {
             self.totals.guarded(head.guard);
             // Otherwise when it is known which file it is about.
@@ -153,6 +154,7 @@ impl Rpc {
             offset: arguments.offset,
             count: arguments.count,
             stable: arguments.stable,
+            is_sized: arguments.is_whole,
             len: record.len,
             retransmissions: 0,
             outstanding: 0,
@@ -321,6 +323,7 @@ impl Rpc {
     fn unanswered(&mut self, key: Key, open: &Open) {
         if self.filter.file.is_some() {
             if !self.filter.takes_file(&self.files, open.file) {
+                self.totals.left_out += 1;
                 return;
             }
             self.totals.called(open.operation, open.first_ns);
@@ -424,10 +427,11 @@ impl Rpc {
         let kind = operation.kind();
         let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
         let bytes = match kind {
-            Kind::Read | Kind::Write if is_good => {
-                // No server moves more than was requested.
+            // No server moves more than was requested.
+            Kind::Read | Kind::Write if is_good && open.is_sized => {
                 answered.count.unwrap_or(open.count).min(open.count)
             }
+            Kind::Read | Kind::Write if is_good => answered.count.unwrap_or(0),
             _ => 0,
         };
         let transaction = Transaction {
@@ -450,6 +454,7 @@ impl Rpc {
             count: open.count,
             bytes,
             stable: open.stable,
+            is_sized: open.is_sized,
             call_len: open.len,
             reply_len: record.len,
             retransmissions: open.retransmissions,
@@ -512,6 +517,7 @@ impl Rpc {
     fn count(&mut self, transaction: &Transaction, outstanding: u32, each: &mut Each<'_>) {
         if self.filter.file.is_some() {
             if !self.filter.takes_file(&self.files, transaction.file) {
+                self.totals.left_out += 1;
                 return;
             }
             self.totals.called(transaction.operation, transaction.call_first_ns);

@@ -60,6 +60,8 @@ pub struct Sync {
     pub commits: u64,
     /// WRITEs of less than 4 KiB.
     pub small_writes: u64,
+    /// WRITEs whose arguments were not captured: they are in none of these.
+    pub unknown: u64,
 }
 
 /// Calls with RPCSEC_GSS, by its service.
@@ -84,6 +86,8 @@ pub struct Totals {
     pub unanswered: u64,
     /// Calls that found no place in the table.
     pub unfollowed: u64,
+    /// Calls that the filter left out.
+    pub left_out: u64,
     /// Calls that a relay passed on, and that count where its client made them.
     pub passed_on: u64,
 }
@@ -99,6 +103,7 @@ impl Default for Totals {
             last_ns: 0,
             unanswered: 0,
             unfollowed: 0,
+            left_out: 0,
             passed_on: 0,
         }
     }
@@ -141,6 +146,7 @@ impl Totals {
         total.errors += u64::from(transaction.is_error());
         total.bytes += u64::from(transaction.bytes);
         match transaction.operation.kind() {
+            Kind::Write if !transaction.is_sized => self.sync.unknown += 1,
             Kind::Write => {
                 let sync = &mut self.sync;
                 sync.writes[usize::from(transaction.stable.min(2))] += 1;

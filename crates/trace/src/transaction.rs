@@ -42,6 +42,8 @@ pub struct Transaction {
     pub bytes: u32,
     /// `stable_how` of a WRITE.
     pub stable: u8,
+    /// Whether `offset`, `count` and `stable` were captured; 0 otherwise.
+    pub is_sized: bool,
     pub call_len: u32,
     pub reply_len: u32,
     /// Times that the call was retransmitted.
@@ -58,7 +60,7 @@ impl Transaction {
     }
 
     pub(super) fn work(&self) -> Work {
-        Work::of(self.operation.kind(), self.stable > 0)
+        Work::of(self.operation.kind(), self.is_sized.then_some(self.stable > 0))
     }
 
     /// The server refused it, or it failed there.
@@ -77,7 +79,7 @@ impl Transaction {
             && self.retransmissions == 0
             && match self.operation.kind() {
                 Kind::Attributes => true,
-                Kind::Write => self.stable == 0,
+                Kind::Write => self.is_sized && self.stable == 0,
                 _ => self.operation.name() == "NULL",
             }
     }

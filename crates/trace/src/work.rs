@@ -31,11 +31,15 @@ impl Work {
         Self::Other,
     ];
 
-    pub(super) const fn of(kind: Kind, is_stable: bool) -> Self {
+    /// Of a WRITE whether it is to be stable has to be known.
+    pub(super) const fn of(kind: Kind, is_stable: Option<bool>) -> Self {
         match kind {
             Kind::Read => Self::Read,
-            Kind::Write if is_stable => Self::StableWrite,
-            Kind::Write => Self::Write,
+            Kind::Write => match is_stable {
+                Some(true) => Self::StableWrite,
+                Some(false) => Self::Write,
+                None => Self::Other,
+            },
             Kind::Commit => Self::Commit,
             Kind::Attributes => Self::Attributes,
             Kind::Listing => Self::Listing,

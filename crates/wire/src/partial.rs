@@ -20,6 +20,8 @@ pub struct Arguments<'a> {
     pub count: u32,
     /// `stable_how` of a WRITE.
     pub stable: u8,
+    /// All of these were captured; otherwise those that were not are empty and 0.
+    pub is_whole: bool,
 }
 
 /// Of a reply.
@@ -67,8 +69,8 @@ pub fn nfs3_args(procedure: nfs3::Procedure, args: &[u8]) -> Arguments<'_> {
         }
         Some(())
     };
-    read();
-    arguments
+    let is_whole = read().is_some();
+    Arguments { is_whole, ..arguments }
 }
 
 /// Of the arguments of a procedure of version 2.
@@ -100,14 +102,15 @@ pub fn nfs2_args(procedure: nfs2::Procedure, args: &[u8]) -> Arguments<'_> {
         }
         Some(())
     };
-    read();
-    arguments
+    let is_whole = read().is_some();
+    Arguments { is_whole, ..arguments }
 }
 
 /// Of the arguments of NFSACL, all of which begin with a handle.
 pub fn acl_args(args: &[u8]) -> Arguments<'_> {
-    let handle = handle(&mut Reader::new(args)).unwrap_or_default();
-    Arguments { handle, ..Arguments::default() }
+    let found = handle(&mut Reader::new(args));
+    let is_whole = found.is_some();
+    Arguments { handle: found.unwrap_or_default(), is_whole, ..Arguments::default() }
 }
 
 /// Of the results of a procedure of version 3.

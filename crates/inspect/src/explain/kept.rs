@@ -42,8 +42,9 @@ impl Kept {
     pub(crate) fn keep(&mut self, transaction: &Transaction, begin_ns: u64, flows: &Flows) {
         let operation = transaction.operation;
         let is_of_files = operation.program.is_nfs() && operation.name() != "NULL";
+        let has_size = matches!(operation.kind(), Kind::Read | Kind::Write);
         // Where the capture lost an end of it, nothing is known of its time.
-        if !is_of_files || transaction.latency().is_none() {
+        if !is_of_files || transaction.latency().is_none() || (has_size && !transaction.is_sized) {
             return;
         }
         let Some(ends) = flows.get(transaction.flow).and_then(|flow| flow.ends) else { return };
@@ -68,7 +69,7 @@ impl Kept {
         let all = self.pairs.into_iter();
         let busiest = all.max_by_key(|(pair, timings)| (timings.calls, Reverse(*pair)));
         let Some((pair, mut timings)) = busiest else {
-            let model = Err("there are no NFS calls".to_owned());
+            let model = Err("there are no NFS calls whose sizes and times are known".to_owned());
             let (of, way) = (String::new(), Way::default());
             return Explanation { of, model, way, cycle: None, seen_per_s: 0.0 };
         };

@@ -8,7 +8,10 @@ use harness::records::scaled;
 use perf::units::Nanos;
 use perf::words::counted;
 use trace::capture::Place;
-use trace::{Analyzer, Flow, Flows, Guards, Kind, Operation, OperationTotal, Totals, Usage};
+use trace::{
+    Analyzer, Cut, Filter, Flow, Flows, Guards, Host, Kind, Operation, OperationTotal, Totals,
+    Usage,
+};
 
 pub(crate) use self::pace::longest;
 use self::pace::{gaps, pace};
@@ -23,7 +26,7 @@ const FEW: usize = 5;
 pub(super) fn text(seen: &Seen) -> String {
     let (head, analyzer) = (head(seen), &seen.analyzer);
     if analyzer.totals().calls() == 0 {
-        return head + &nothing(analyzer);
+        return head + &nothing(seen);
     }
     let said = [super::verdict::lines(seen), copies(seen), operations(analyzer), pace(analyzer)];
     let why = [character(analyzer), gaps(analyzer), files(analyzer), explained(seen)];
@@ -75,17 +78,64 @@ pub(super) fn read_at(seen: &Seen) -> Vec<String> {
 }
 
 /// What there was instead.
-fn nothing(analyzer: &Analyzer) -> String {
+fn nothing(seen: &Seen) -> String {
+    let analyzer = &seen.analyzer;
+    if let calls @ 1.. = analyzer.totals().left_out {
+        // What no selection of operations and files leaves out.
+        let rest = [super::verdict::lines(seen), pace(analyzer), gaps(analyzer)].concat();
+        return format!("none of {calls} calls is selected by {}\n{rest}", selection(analyzer));
+    }
     let (connections, _) = analyzer.connections();
     let tcp = (connections > 0)
         .then(|| format!("{} without RPC", counted(connections as u64, "connection")));
-    let others = analyzer.others().map(|(sort, count)| {
-        let packets = if count == 1 { "packet" } else { "packets" };
-        format!("{count} {packets} of {sort}")
-    });
+    let others = analyzer.others().map(|(sort, count)| sorted(sort, count));
     let others: Vec<String> = others.chain(tcp).collect();
-    let all = if others.is_empty() { "there are no packets" } else { &others.join(", ") };
-    format!("no NFS found: {all}\n")
+    let all = match (&others[..], &seen.notes[..]) {
+        ([], []) => "there are no packets".to_owned(),
+        ([], _) => "there are no packets that can be read".to_owned(),
+        _ => others.join(", "),
+    };
+    format!("no NFS found: {all}\n{}", cut_off(analyzer.cut()))
+}
+
+fn sorted(sort: &str, count: u64) -> String {
+    let packets = if count == 1 { "packet" } else { "packets" };
+    match sort {
+        "damaged" => format!("{count} damaged {packets}"),
+        "cut off" => format!("{count} {packets} cut off before the end of their headers"),
+        _ => format!("{count} {packets} of {sort}"),
+    }
+}
+
+/// That too little was captured of each packet.
+fn cut_off(Cut { packets, kept_max }: Cut) -> String {
+    if packets == 0 {
+        return String::new();
+    }
+    format!(
+        "cut         of {} only {kept_max} bytes at most were captured: tcpdump -s 256 keeps heads \
+         and times, tcpdump -s 0 whole packets\n",
+        counted(packets, "packet")
+    )
+}
+
+/// The arguments by which calls are selected.
+fn selection(analyzer: &Analyzer) -> String {
+    let Filter { clients, servers, operations, file, from_ns, until_ns } = analyzer.filter();
+    let listed = |name: &str, values: Vec<String>| {
+        (!values.is_empty()).then(|| format!("--{name} {}", values.join(",")))
+    };
+    let hosts = |hosts: &[Host]| hosts.iter().map(ToString::to_string).collect();
+    let time = |ns: &Option<u64>| ns.map(|ns| Nanos::from_nanos(ns).to_string());
+    let all = [
+        listed("client", hosts(clients)),
+        listed("server", hosts(servers)),
+        listed("operation", operations.clone()),
+        listed("file", file.iter().cloned().collect()),
+        listed("from", time(from_ns).into_iter().collect()),
+        listed("until", time(until_ns).into_iter().collect()),
+    ];
+    all.into_iter().flatten().collect::<Vec<String>>().join(" ")
 }
 
 fn operations(analyzer: &Analyzer) -> String {
@@ -103,7 +153,12 @@ fn calls(analyzer: &Analyzer) -> String {
     let counts = [(clients.len(), "client"), (servers.len(), "server"), (ends.len(), "connection")];
     let counts = counts.map(|(count, what)| counted(count as u64, what)).join(", ");
     let (calls, span) = (analyzer.totals().calls(), analyzer.totals().span());
-    format!("calls       {calls} in {span} ({:.0}/s); {counts}\n", rate(calls, span))
+    // Where all happened at one moment there is no rate.
+    let per_s = match span {
+        Nanos::ZERO => String::new(),
+        span => format!(" ({:.0}/s)", rate(calls, span)),
+    };
+    format!("calls       {calls} in {span}{per_s}; {counts}\n")
 }
 
 fn operations_table(totals: &Totals) -> String {
@@ -206,15 +261,29 @@ fn character(analyzer: &Analyzer) -> String {
 fn stability(sync: trace::Sync) -> String {
     let writes: u64 = sync.writes.iter().sum();
     if writes == 0 {
-        return String::new();
+        return match sync.unknown {
+            0 => String::new(),
+            unknown => format!(
+                "sync        not known: of {unknown} WRITEs the arguments were not captured (tcpdump -s \
+                 256)\n"
+            ),
+        };
     }
     let [stable, small] =
         [sync.writes[1] + sync.writes[2], sync.small_writes].map(|part| percent(part, writes));
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    let commits = sync.commits as f64 / mebibytes(sync.written_bytes).max(1e-9);
+    let per_mib = |bytes: u64| sync.commits as f64 / mebibytes(bytes);
+    // Where nothing was written, or not captured how much, there is no rate.
+    let commits = match (sync.written_bytes, sync.unknown) {
+        (bytes @ 1.., 0) => format!(" {:.3} COMMITs per MiB,", per_mib(bytes)),
+        _ => String::new(),
+    };
+    let of = match sync.unknown {
+        0 => String::new(),
+        unknown => format!(", of {writes} of {} whose arguments were captured", writes + unknown),
+    };
     format!(
-        "sync        {stable:.0} % of WRITEs stable, {commits:.3} COMMITs per MiB, {small:.0} % of \
-         WRITEs under 4 KiB\n"
+        "sync        {stable:.0} % of WRITEs stable,{commits} {small:.0} % of WRITEs under 4 KiB{of}\n"
     )
 }
 
@@ -273,8 +342,7 @@ fn cut(times: u64) -> String {
     }
     format!(
         "cut         {times} times a message began in what the capture does not hold of a packet: \
-         calls and replies there were not seen, and calls outstanding are too many (tcpdump -s 0 \
-         captures whole packets)\n"
+         calls and replies there were not seen (tcpdump -s 0 captures whole packets)\n"
     )
 }
 
@@ -341,7 +409,79 @@ pub(super) fn bytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use trace::capture::{Link, Packet};
+
     use super::*;
+
+    /// What is said of packets of raw IP that each have so many bytes more on the wire, by this
+    /// selection.
+    fn said(packets: &[Vec<u8>], lacking: u32, filter: Filter) -> String {
+        let mut analyzer = Analyzer::new(filter);
+        for (frame, data) in (1..).zip(packets) {
+            let wire_len = u32::try_from(data.len()).unwrap() + lacking;
+            let (at_ns, place, link) = (0, Place::default(), Link::Raw);
+            analyzer
+                .packet(&Packet { frame, at_ns, place, link, wire_len, data }, &mut |_, _, _| {});
+        }
+        analyzer.end();
+        text(&Seen::of(analyzer, 0, Vec::new(), Vec::new()))
+    }
+
+    /// A datagram with a NULL call of NFS version 3, and its reply.
+    fn null() -> [Vec<u8>; 2] {
+        let words = |words: &[u32]| words.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+        let call = words(&[7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
+        let reply = words(&[7, 1, 0, 0, 0, 0]);
+        let datagram = |[from, to]: [u16; 2], message: Vec<u8>| {
+            let len = u16::try_from(message.len()).unwrap();
+            let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+            ip[2..4].copy_from_slice(&(28 + len).to_be_bytes());
+            let hosts = [from, to].map(|port| if port == 2049 { 2 } else { 1 });
+            hosts.iter().for_each(|host| ip.extend([10, 0, 0, *host]));
+            [from, to, 8 + len, 0].iter().for_each(|half| ip.extend(half.to_be_bytes()));
+            [ip, message].concat()
+        };
+        [datagram([900, 2049], call), datagram([2049, 900], reply)]
+    }
+
+    #[test]
+    fn a_selection_of_nothing_is_no_capture_without_calls() {
+        let operations = vec!["MKNOD".to_owned()];
+        let selected = said(&null(), 0, Filter { operations, ..Filter::default() });
+        let (_, selected) = selected.split_once('\n').unwrap();
+        let none = "none of 1 calls is selected by --operation MKNOD\n";
+        assert!(selected.starts_with(none) && selected.contains("pace  "), "{selected}");
+        let all = said(&null(), 0, Filter::default());
+        assert!(all.contains("calls       1 in 0 ns; 1 client, 1 server, 1 connection\n"), "{all}");
+    }
+
+    #[test]
+    fn packets_that_were_cut_off_too_early_are_no_damage_and_the_remedy_is_named() {
+        let packets = null().map(|packet| packet[..24].to_vec());
+        let cut = said(&packets, 60, Filter::default());
+        let what = "no NFS found: 2 packets cut off before the end of their headers\ncut         of 2 \
+                    packets only 24 bytes at most were captured: tcpdump -s 256";
+        assert!(cut.contains(what), "{cut}");
+        let damaged = said(&packets, 0, Filter::default());
+        assert!(damaged.ends_with("no NFS found: 2 damaged packets\n"), "{damaged}");
+    }
+
+    #[test]
+    fn rates_of_what_was_not_captured_or_not_written_are_left_out() {
+        let sync = trace::Sync { writes: [4, 0, 0], commits: 2, ..trace::Sync::default() };
+        let whole = stability(trace::Sync { written_bytes: 4 << 20, ..sync });
+        assert_eq!(
+            whole.trim_start_matches("sync").trim(),
+            "0 % of WRITEs stable, 0.500 COMMITs per MiB, \
+                    0 % of WRITEs under 4 KiB"
+        );
+        let failed = stability(sync);
+        assert!(!failed.contains("COMMIT") && failed.contains("0 % of WRITEs stable"), "{failed}");
+        let some = stability(trace::Sync { written_bytes: 4 << 20, unknown: 6, ..sync });
+        assert!(some.contains("of 4 of 10 whose") && !some.contains("COMMIT"), "{some}");
+        let none = stability(trace::Sync { writes: [0; 3], unknown: 6, ..sync });
+        assert!(none.contains("not known: of 6 WRITEs"), "{none}");
+    }
 
     #[test]
     fn lines_beneath_a_name_are_about_it() {

@@ -11,7 +11,7 @@ use super::{End, Place, Protocol, Segment, Sliced, TcpPart};
 /// Extension headers that a packet may have.
 const EXTENSIONS_MAX: usize = 16;
 
-const DAMAGED: Sliced<'static> = Sliced::Other("damaged");
+const DAMAGED: Sliced<'static> = Sliced::Other(super::link::DAMAGED);
 
 /// When and where a packet was captured.
 #[derive(Clone, Copy, Debug)]

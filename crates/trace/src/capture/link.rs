@@ -33,6 +33,9 @@ impl Link {
     }
 }
 
+/// The sort of packets whose headers cannot be read.
+pub(crate) const DAMAGED: &str = "damaged";
+
 /// What a packet was.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sliced<'a> {
@@ -86,7 +89,7 @@ impl Slicer {
             Some((IPV6, rest)) => ip::v6(at, rest, &mut self.fragments),
             Some((0x0806, _)) => Sliced::Other("ARP"),
             Some(_) => Sliced::Other("other network protocols"),
-            None => Sliced::Other("damaged"),
+            None => Sliced::Other(DAMAGED),
         }
     }
 }

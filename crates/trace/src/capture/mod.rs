@@ -20,6 +20,8 @@ mod unpack;
 
 use thiserror::Error;
 
+pub(crate) use link::DAMAGED;
+
 pub use fragments::{DATAGRAMS_BYTES_MAX, DATAGRAMS_MAX};
 pub use link::{Link, Sliced, Slicer};
 pub use merge::Merged;

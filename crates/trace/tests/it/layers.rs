@@ -1,5 +1,7 @@
 //! What stands before TCP and UDP.
 
+use trace::Cut;
+
 use crate::frames::{RAW, Said, WHOLE, analyze, fragment4, ipv4, pcap, tcp, udp};
 
 /// A call and its reply, as packets of IPv4 over UDP.
@@ -126,6 +128,20 @@ fn packets_cut_off_by_a_snap_length_still_have_their_heads_and_times() {
             .iter()
             .all(|t| t.bytes == 8192 && t.latency().unwrap().as_nanos() == 1000)
     );
+    let sync = |snap| analyze(pcap(RAW, &packets, snap)).analyzer.totals().sync;
+    assert_eq!((sync(192).writes, sync(192).unknown), ([0, 0, 50], 0));
+    // In the middle of the arguments: neither their sizes nor what they want is known.
+    assert_eq!((sync(118).writes, sync(118).unknown), ([0; 3], 50));
+    assert_eq!((sync(118).small_writes, sync(118).written_bytes), (0, 0));
+}
+
+#[test]
+fn packets_that_end_in_their_headers_are_cut_off_and_not_damaged() {
+    let packets = [ipv4(6, true, &tcp(true, 1, 1, &[0; 100])), ipv4(6, false, &[0; 10])];
+    let found = analyze(pcap(RAW, &packets, 36));
+    let others: Vec<_> = found.analyzer.others().collect();
+    assert_eq!(others, [("cut off", 1), ("damaged", 1)]);
+    assert_eq!(found.analyzer.cut(), Cut { packets: 1, kept_max: 36 });
 }
 
 #[test]

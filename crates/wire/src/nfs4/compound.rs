@@ -54,7 +54,8 @@ pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
                 current = found.handle;
             } else if is_main {
                 let handle = compound.arguments.handle;
-                compound.arguments = Arguments { handle, ..found };
+                let is_whole = walked.is_some();
+                compound.arguments = Arguments { handle, is_whole, ..found };
             }
             let behind = walked?;
             if behind > 0 {
