@@ -345,7 +345,7 @@ impl Pace {
         }
     }
 
-    /// Calls will not be answered any more, as far as can be told.
+    /// Calls will not be answered any more, as far as the capture shows.
     pub(super) fn expired(&mut self, now: u64, load: Load) {
         self.advance(now);
         self.load.take(load);

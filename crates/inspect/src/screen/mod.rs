@@ -264,8 +264,8 @@ fn stability(sync: trace::Sync) -> String {
         return match sync.unknown {
             0 => String::new(),
             unknown => format!(
-                "sync        not known: of {unknown} WRITEs the arguments were not captured (tcpdump -s \
-                 256)\n"
+                "sync        not known: of {unknown} WRITEs the arguments were not captured \
+                 (tcpdump -s 256)\n"
             ),
         };
     }

@@ -70,7 +70,7 @@ pub enum Note {
     Damaged { name: String, at_byte: u64, packets: u64, what: String },
     /// Packets of an interface whose link type we do not read.
     Link { name: String, number: u32, packets: u64 },
-    /// Packets without a time, by which nothing can be told of them.
+    /// Packets without a time: nothing can be concluded from them.
     Timeless { name: String, packets: u64 },
 }
 

@@ -141,7 +141,7 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     doubts
 }
 
-/// Whether a cause is told from the network by the round trip.
+/// Whether the round trip distinguishes a cause from the network.
 const fn is_by_round_trip(suspect: Suspect) -> bool {
     matches!(
         suspect,
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_from_the_network_by_the_round_trip_is_not_sure_where_that_is_not_known() {
+    fn what_the_round_trip_distinguishes_from_the_network_is_not_sure_where_that_is_not_known() {
         let small = Syncs {
             calls: 100,
             bytes: 100 << 13,

@@ -1,5 +1,5 @@
 //! Calls that are put off, and calls that get no reply, because their connection ends, their client gives them up, or the
-//! capture has lost it: they are outstanding no longer than can be told.
+//! capture has lost it: they are outstanding no longer than the capture shows.
 
 use std::collections::HashMap;
 
