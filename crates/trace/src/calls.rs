@@ -224,8 +224,8 @@ impl Calls {
         taken
     }
 
-    /// Those that count as outstanding, and that their clients have given up; when they did, and how
-    /// they counted. They count no longer.
+    /// Those that count as outstanding, and that their clients have given up; when they did, and
+    /// how they counted. They count no longer.
     pub(super) fn given_up(&mut self, now: u64) -> Vec<(Key, u64, Load, Generation)> {
         let mut all = Vec::new();
         for (key, slot) in &self.open {

@@ -352,8 +352,8 @@ impl Pace {
         self.none_before = self.silence.none;
     }
 
-    /// A call that did not count any more is answered or retransmitted after all: it was outstanding
-    /// meanwhile.
+    /// A call that did not count any more is answered or retransmitted after all: it was
+    /// outstanding meanwhile.
     pub(super) fn recalled(&mut self, now: u64, load: Load) {
         self.advance(now);
         let ns = self.silence.none.saturating_sub(self.none_before);

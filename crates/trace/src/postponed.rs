@@ -1,6 +1,6 @@
 //! Calls that a server put off: it answers that it has no answer yet (NFS3ERR_JUKEBOX of RFC 1813
-//! section 2.6, NFS4ERR_DELAY and NFS4ERR_GRACE of RFC 8881 section 15.1), and the client is to call
-//! again later. What looks like an idle client is one that waits for that.
+//! section 2.6, NFS4ERR_DELAY and NFS4ERR_GRACE of RFC 8881 section 15.1), and the client is to
+//! call again later. What looks like an idle client is one that waits for that.
 
 use super::files::FileId;
 use super::spread::Spread;

@@ -1,6 +1,6 @@
-//! Calls that are seen twice, over two connections: a relay between client and server passes them on,
-//! and both of its sides were captured; or a client whose connection ended retransmits them from
-//! another port.
+//! Calls that are seen twice, over two connections: a relay between client and server passes them
+//! on, and both of its sides were captured; or a client whose connection ended retransmits them
+//! from another port.
 //!
 //! The same call has the same transaction number, length and first bytes, with the credential, the
 //! file and the place in it, and the one with which it began still waits for its reply. At most

@@ -283,7 +283,8 @@ fn stability(sync: trace::Sync) -> String {
         unknown => format!(", of {writes} of {} whose arguments were captured", writes + unknown),
     };
     format!(
-        "sync        {stable:.0} % of WRITEs stable,{commits} {small:.0} % of WRITEs under 4 KiB{of}\n"
+        "sync        {stable:.0} % of WRITEs stable,{commits} {small:.0} % of WRITEs under 4 \
+         KiB{of}\n"
     )
 }
 

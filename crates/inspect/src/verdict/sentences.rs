@@ -332,8 +332,8 @@ const fn name(work: Work) -> &'static str {
 pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
     match doubt {
         Doubt::CaptureLost => format!(
-            "the capture has lost packets: {} that were acknowledged are not in it, the times of {} \
-             calls are not known, nor what was waited for in {:.0} % of the time",
+            "the capture has lost packets: {} that were acknowledged are not in it, the times of \
+             {} calls are not known, nor what was waited for in {:.0} % of the time",
             bytes(evidence.sides.iter().map(|side| side.missing_bytes).sum()),
             evidence.untimed,
             unknown_share(evidence) * 100.0
@@ -347,7 +347,8 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
         Doubt::NoRoundTrip => NO_ROUND_TRIP.to_owned(),
         Doubt::NoTime => "all packets have the same time".to_owned(),
         Doubt::Refused => format!(
-            "{} of {} calls were refused by RPC (credentials, or a version that the server has not)",
+            "{} of {} calls were refused by RPC (credentials, or a version that the server has \
+             not)",
             evidence.refused,
             evidence.replies()
         ),
@@ -410,8 +411,8 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
         }
         Suspect::IdleClient => "the program itself: NFS is not what it waits for",
         Suspect::Postponed => {
-            "what the server waits for: files on tape or another tier, delegations that it recalls, \
-             the grace period after it was started"
+            "what the server waits for: files on tape or another tier, delegations that it \
+             recalls, the grace period after it was started"
         }
         Suspect::SlowServer => {
             "the server: its processors, disks and threads while this runs (nfskit probe, \

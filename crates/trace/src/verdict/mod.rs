@@ -66,7 +66,8 @@ pub enum Doubt {
     Rival(Suspect),
     /// Nothing acknowledges: the round trip is at most what the fastest call took.
     RoundTripUnknown,
-    /// Nothing shows the round trip at all: what is the network's and what the server's is not known.
+    /// Nothing shows the round trip at all: what is the network's and what the server's is not
+    /// known.
     NoRoundTrip,
     /// RPC refused calls.
     Refused,

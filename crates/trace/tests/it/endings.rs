@@ -1,5 +1,6 @@
-//! Calls that are put off, and calls that get no reply, because their connection ends, their client gives them up, or the
-//! capture has lost it: they are outstanding no longer than the capture shows.
+//! Calls that are put off, and calls that get no reply, because their connection ends, their client
+//! gives them up, or the capture has lost it: they are outstanding no longer than the capture
+//! shows.
 
 use std::collections::HashMap;
 
