@@ -146,12 +146,14 @@ impl<S: Store> Inner<S> {
         mut make: impl FnMut(&Node, Time) -> Option<Change>,
         caller: &Caller,
     ) -> Result<Option<(Around, Taken)>, Status> {
-        let mut waited = false;
+        let (mut waited, mut turn) = (false, self.turn());
+        turn.wants(&[], &[*id]);
         self.until(|state| {
             if state.journal.is_failed() {
                 return Some(None);
             }
-            if state.is_busy(&[], &[*id]) {
+            let is_free = !state.is_busy(&[], &[*id]);
+            if !turn.has_come(state, is_free) {
                 return None;
             }
             let (now, time) = (self.now(), self.time());

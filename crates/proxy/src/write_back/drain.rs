@@ -99,6 +99,7 @@ impl<S: Store> Inner<S> {
                 Ok(carried) => carried,
                 Err(_elapsed) => {
                     self.state.lock().is_away = true;
+                    self.changed.notify_waiters();
                     carrying.await
                 }
             };
@@ -133,12 +134,13 @@ impl<S: Store> Inner<S> {
         let mut state = self.state.lock();
         state.counts.tried_again += 1;
         state.is_away = status == Status::Jukebox;
-        let Some(op) = state.ops.get_mut(&number) else { return };
-        // It may have been executed.
-        op.is_in_doubt = true;
-        let is_news = op.trouble.replace(status) != Some(status) && status != Status::Jukebox;
-        let text = describe(&op.entry.change);
+        let Some(text) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
+            return;
+        };
+        let is_news = !state.trouble(number, status) && status != Status::Jukebox;
         drop(state);
+        // Nobody waits behind who waits for this.
+        self.changed.notify_waiters();
         if is_news {
             (self.options.hear)(&Event::Refused { change: text, status });
         }

@@ -16,6 +16,7 @@
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for; `lengths`: how long a
 //!   file may be.
+//! - `passing`: calls that are for the origin; `turns`: who goes before whom.
 //! - `moving`: names that clients take away, or give another place.
 //! - `notes`: the log hears that a change has come there.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
@@ -51,6 +52,7 @@ mod rights;
 mod seeing;
 mod state;
 mod trail;
+mod turns;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -234,7 +236,16 @@ impl<S: Store> Inner<S> {
 
     /// The same after it has been made.
     async fn made_origin(&self, id: &Handle) -> Result<Handle, Status> {
-        self.settled(&[order::Thing::File(*id)]).await?;
+        // What it never makes is not waited for.
+        let is_made = |node: &nodes::Node| node.origin.is_some() || node.pending == 0;
+        self.until(|state| match state.nodes.find(id).is_none_or(is_made) {
+            true => Some(()),
+            false => {
+                self.hurry(state);
+                None
+            }
+        })
+        .await?;
         self.there(id)
     }
 
@@ -289,18 +300,6 @@ impl<S: Store> Inner<S> {
                 told
             }
         }
-    }
-
-    /// When nothing that uses these is on its way any more, and the log has noted that.
-    async fn settled(&self, things: &[order::Thing]) -> Result<(), Status> {
-        self.until(|state| match state.uses(things) {
-            true => {
-                self.hurry(state);
-                None
-            }
-            false => Some(()),
-        })
-        .await
     }
 
     /// A file of the origin's as clients see it.

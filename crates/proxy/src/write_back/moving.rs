@@ -47,11 +47,12 @@ impl<S: Store> Inner<S> {
         if !self.is_known(caller) || !self.may_change(caller, place.0).await? {
             return Ok(Way::Origin);
         }
+        let mut turn = self.turn();
         loop {
             let epoch = self.epoch();
             let Some(child) = self.leaving(caller, place).await? else { return Ok(Way::Origin) };
             let take = |state: &mut State| self.take_removed(state, caller, place, child, is_dir);
-            let step = self.once_free(&[place], &[child], epoch, take).await?;
+            let step = self.once_free(&mut turn, &[place], &[child], epoch, take).await?;
             if let Some(way) = self.led_to(step).await? {
                 return Ok(way);
             }
@@ -162,6 +163,7 @@ impl<S: Store> Inner<S> {
         if !may {
             return Ok(Way::Origin);
         }
+        let mut turn = self.turn();
         loop {
             let epoch = self.epoch();
             let Some(child) = self.leaving(caller, from).await? else { return Ok(Way::Origin) };
@@ -172,7 +174,7 @@ impl<S: Store> Inner<S> {
             let take =
                 |state: &mut State| self.take_moved(state, caller, [from, to], (child, over));
             let files: Vec<_> = over.into_iter().chain([child]).collect();
-            let step = self.once_free(&[from, to], &files, epoch, take).await?;
+            let step = self.once_free(&mut turn, &[from, to], &files, epoch, take).await?;
             if let Some(way) = self.led_to(step).await? {
                 return Ok(way);
             }

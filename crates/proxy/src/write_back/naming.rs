@@ -10,7 +10,7 @@ use server::types::{
 use super::Inner;
 use super::changing::Way;
 use super::nodes::Node;
-use super::passing::Place;
+use super::passing::{Place, Turn};
 use super::record::{Change, Entry, Made, timed};
 use super::state::{State, Taken};
 
@@ -238,13 +238,16 @@ impl<S: Store> Inner<S> {
     /// the names are as they were at this epoch.
     pub(super) async fn once_free<T>(
         &self,
+        turn: &mut Turn<'_, S>,
         places: &[Place<'_>],
         files: &[Handle],
         epoch: u64,
         mut take: impl FnMut(&mut State) -> Option<Step<T>>,
     ) -> Result<Step<T>, Status> {
+        turn.wants(places, files);
         self.until(|state| {
-            if state.is_busy(places, files) {
+            let is_free = !state.is_busy(places, files);
+            if !turn.has_come(state, is_free) {
                 return None;
             }
             match state.are_moved(places, epoch, self.now()) {
@@ -269,15 +272,19 @@ impl<S: Store> Inner<S> {
         if !is_plain(caller, &wanted.set) {
             return Ok(Way::Origin);
         }
+        let mut turn = self.turn();
         loop {
             let epoch = self.epoch();
             match self.resolve(caller, dir, name).await? {
-                (Some(there), true) => return self.found(caller, dir, &there, wanted).await,
+                (Some(there), true) => {
+                    drop(turn);
+                    return self.found(caller, dir, &there, wanted).await;
+                }
                 (Some(_), false) => return Ok(Way::Origin),
                 (None, _) => {}
             }
             let (wcc, node, (_, hears)) =
-                match self.take_name(caller, (dir, name), wanted, epoch).await? {
+                match self.take_name(&mut turn, caller, (dir, name), wanted, epoch).await? {
                     Step::Taken(taken) => taken,
                     Step::Origin => return Ok(Way::Origin),
                     Step::Again => continue,
@@ -290,6 +297,7 @@ impl<S: Store> Inner<S> {
     /// Takes up what is to be made under a name that nothing had at this epoch.
     async fn take_name(
         &self,
+        turn: &mut Turn<'_, S>,
         caller: &Caller,
         (dir, name): Place<'_>,
         wanted: &Wanted,
@@ -297,7 +305,7 @@ impl<S: Store> Inner<S> {
     ) -> Result<Step<(Wcc, StoreNode, Taken)>, Status> {
         let name = Bytes::copy_from_slice(name);
         let mut waited = false;
-        self.once_free(&[(dir, &name)], &[], epoch, |state| {
+        self.once_free(turn, &[(dir, &name)], &[], epoch, |state| {
             // Somebody may have been faster.
             let is_there = matches!(state.own_name(dir, &name, self.now()), Some(Some(_)));
             if state.journal.is_failed() || is_there {

@@ -29,7 +29,8 @@ pub(crate) enum How {
 }
 
 impl How {
-    fn goes_with(self, other: Self) -> bool {
+    /// Whether their order does not matter.
+    pub(crate) fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Shared, Self::Shared) => true,
             (Self::Bytes { from, to }, Self::Bytes { from: begin, to: end }) => {

@@ -1,12 +1,16 @@
 //! Calls that are for the origin while their callers wait: after what is on its way of the same
 //! files and names, and before what comes of them meanwhile.
+//!
+//! While the origin is away, or does not take a change, such a call may wait for long, and changes
+//! do not wait behind it.
 
 use server::store::Store;
 use server::types::{Caller, Handle, Status};
 
 use super::Inner;
 use super::order::Thing;
-use super::state::named;
+use super::state::{State, named};
+use super::turns::Claim;
 
 /// A name, and the directory it is in.
 pub(super) type Place<'n> = (&'n Handle, &'n [u8]);
@@ -29,7 +33,49 @@ impl<S: Store> Drop for Passing<'_, S> {
     }
 }
 
+/// A caller who may have to wait for others, in the order in which they came. While it lives, the
+/// caller waits for nothing else.
+pub(super) struct Turn<'i, S: Store> {
+    inner: &'i Inner<S>,
+    claim: Claim,
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// These names and files are wanted now.
+    pub(super) fn wants(&mut self, places: &[Place<'_>], files: &[Handle]) {
+        self.inner.state.lock().turns.want(&mut self.claim, places, files);
+    }
+
+    /// Whether it has come, what is wanted being free. Who comes later waits behind it, if not.
+    pub(super) fn has_come(&mut self, state: &mut State, is_free: bool) -> bool {
+        let is_behind = || !state.turns.is_next(&self.claim);
+        let has_come = is_free && (!self.claim.passes && state.is_stuck() || !is_behind());
+        if !has_come {
+            state.turns.wait(&mut self.claim);
+        }
+        has_come
+    }
+}
+
+impl<S: Store> Drop for Turn<'_, S> {
+    fn drop(&mut self) {
+        if self.claim.has_place() {
+            self.inner.state.lock().turns.end(&mut self.claim);
+            self.inner.changed.notify_waiters();
+        }
+    }
+}
+
 impl<S: Store> Inner<S> {
+    /// For a change that is for the log.
+    pub(super) fn turn(&self) -> Turn<'_, S> {
+        Turn { inner: self, claim: Claim::new(false) }
+    }
+
+    fn passing_turn(&self) -> Turn<'_, S> {
+        Turn { inner: self, claim: Claim::new(true) }
+    }
+
     /// Waits until the origin has these directories, with the rights and the group that they have
     /// here, and nothing of these names and files is on its way, nor would be after a crash; they
     /// are the caller's until what this gives is dropped.
@@ -39,7 +85,8 @@ impl<S: Store> Inner<S> {
         places: &[Place<'_>],
         files: &[Handle],
     ) -> Result<Passing<'_, S>, Status> {
-        self.pass_since(places, files, u64::MAX).await?.ok_or(Status::ServerFault)
+        let mut turn = self.passing_turn();
+        self.pass_since(&mut turn, places, files, u64::MAX).await?.ok_or(Status::ServerFault)
     }
 
     /// The same of names and of what has them.
@@ -48,6 +95,7 @@ impl<S: Store> Inner<S> {
         caller: &Caller,
         places: [Place<'_>; N],
     ) -> Result<(Passing<'_, S>, [Option<Handle>; N]), Status> {
+        let mut turn = self.passing_turn();
         loop {
             let epoch = self.epoch();
             let mut found = [None; N];
@@ -55,7 +103,7 @@ impl<S: Store> Inner<S> {
                 *found = self.resolve(caller, dir, name).await.ok().and_then(|(child, _)| child);
             }
             let files: Vec<_> = found.iter().copied().flatten().collect();
-            if let Some(passing) = self.pass_since(&places, &files, epoch).await? {
+            if let Some(passing) = self.pass_since(&mut turn, &places, &files, epoch).await? {
                 return Ok((passing, found));
             }
         }
@@ -64,10 +112,12 @@ impl<S: Store> Inner<S> {
     /// `None`: a name was changed since this epoch.
     async fn pass_since(
         &self,
+        turn: &mut Turn<'_, S>,
         places: &[Place<'_>],
         files: &[Handle],
         epoch: u64,
     ) -> Result<Option<Passing<'_, S>>, Status> {
+        turn.wants(places, files);
         let names: Vec<_> = places.iter().map(|(dir, name)| named(dir, name)).collect();
         let files = files.iter().copied().map(Thing::File);
         let things: Vec<_> = names.iter().cloned().chain(files).collect();
@@ -81,7 +131,7 @@ impl<S: Store> Inner<S> {
             let is_free = places.iter().all(|(dir, _)| is_as_here(dir))
                 && !things.iter().any(|thing| state.busy.contains(thing))
                 && !state.uses(&things);
-            if !is_free {
+            if !turn.has_come(state, is_free) {
                 self.hurry(state);
                 return None;
             }

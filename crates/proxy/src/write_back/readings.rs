@@ -57,7 +57,7 @@ impl<S: Store> Inner<S> {
             (
                 "nfskit_writeback_troubled",
                 "Of these, those that the origin did not take when they were tried last.",
-                state.troubled() as u64,
+                state.troubled as u64,
             ),
             ("nfskit_writeback_under_way", "Changes that are calls now.", state.under_way as u64),
             (

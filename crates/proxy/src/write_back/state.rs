@@ -18,6 +18,7 @@ use super::notes::{Notes, Waiter};
 use super::order::{How, Order, Thing};
 use super::passing::Place;
 use super::record::{Change, Entry};
+use super::turns::Turns;
 
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -62,7 +63,7 @@ pub(crate) struct Op {
     pub(crate) is_in_doubt: bool,
     pub(crate) since: Instant,
     /// Why the origin did not take it when it was tried last.
-    pub(crate) trouble: Option<Status>,
+    trouble: Option<Status>,
     /// It goes to the origin with the one before it, which is under way.
     is_joined: bool,
 }
@@ -98,11 +99,15 @@ pub(crate) struct State {
     /// Names and files that the origin is changing for a caller who waits for that. What is to be
     /// changed of them waits, too.
     pub(crate) busy: HashSet<Thing>,
+    /// Who waits for that, and for what is on its way.
+    pub(crate) turns: Turns,
     recent: LruCache<(Handle, Bytes), (Option<Handle>, Instant)>,
     touched: Touched,
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
     pub(crate) under_way: usize,
+    /// Changes that the origin did not take when they were tried last.
+    pub(crate) troubled: usize,
     /// When a client has changed something last.
     last_taken: Option<Instant>,
     /// What the log is to hear.
@@ -129,10 +134,12 @@ impl State {
             ops: HashMap::new(),
             nodes: Nodes::default(),
             busy: HashSet::new(),
+            turns: Turns::default(),
             recent: LruCache::new(RECENT_MAX),
             touched: Touched { last: LruCache::new(TOUCHED_MAX), others: 0 },
             epoch: 1,
             under_way: 0,
+            troubled: 0,
             last_taken: None,
             notes: Notes::default(),
             is_away: false,
@@ -284,6 +291,7 @@ impl State {
     pub(crate) fn arrived(&mut self, number: u64, now: Instant) -> Option<Op> {
         let mut op = self.ops.remove(&number)?;
         self.under_way -= usize::from(!op.is_joined);
+        self.troubled -= usize::from(op.trouble.is_some());
         self.epoch += 1;
         self.counts.arrived += 1;
         let epoch = self.epoch;
@@ -541,6 +549,11 @@ impl State {
                     .any(|(dir, name)| is_busy(dir) || self.busy.contains(&named(dir, name))))
     }
 
+    /// Whether what waits for the origin may wait for long.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_away || self.is_fenced || self.troubled > 0
+    }
+
     /// Whether something that uses any of these is on its way.
     pub(crate) fn uses(&self, things: &[Thing]) -> bool {
         things.iter().any(|thing| self.order.uses(thing))
@@ -562,8 +575,14 @@ impl State {
         oldest.map_or(Nanos::ZERO, |oldest| now.since(oldest))
     }
 
-    pub(crate) fn troubled(&self) -> usize {
-        self.ops.values().filter(|op| op.trouble.is_some()).count()
+    /// The origin does not take a change; whether that is known already.
+    pub(crate) fn trouble(&mut self, number: u64, status: Status) -> bool {
+        let Some(op) = self.ops.get_mut(&number) else { return true };
+        // It may have been executed.
+        op.is_in_doubt = true;
+        let before = op.trouble.replace(status);
+        self.troubled += usize::from(before.is_none());
+        before == Some(status)
     }
 }
 

@@ -17,3 +17,4 @@ mod seeds;
 mod stage;
 mod steps;
 mod times;
+mod turns;
