@@ -29,8 +29,10 @@ pub(crate) enum Content {
         told: Told,
         instead: Option<u64>,
     },
+    /// It is in this record of the same key already, which is needed until it is stable.
     Change {
         data: Bytes,
+        instead: Option<u64>,
     },
     Done {
         through: u64,
@@ -42,7 +44,9 @@ impl Content {
     /// Of a record with this, which has a key.
     pub(crate) fn record_bytes(&self, key: &Key) -> usize {
         let data = match self {
-            Self::Data { data, .. } | Self::Change { data } | Self::Done { data, .. } => data.len(),
+            Self::Data { data, .. } | Self::Change { data, .. } | Self::Done { data, .. } => {
+                data.len()
+            }
             Self::Attributes { .. } => Attributes::BYTES,
             Self::Past { .. } => 0,
             Self::Reply { told, .. } => told.bytes.len(),
@@ -60,7 +64,7 @@ impl Content {
             }
             &Self::Past { through } => Op::Past { through },
             Self::Reply { told, .. } => Op::Reply { came: told.came, bytes: &told.bytes },
-            Self::Change { data } => Op::Change { data },
+            Self::Change { data, .. } => Op::Change { data },
             &Self::Done { through, ref data } => Op::Done { through, data },
         }
     }

@@ -14,6 +14,10 @@ pub const MAGIC: [u8; 16] = *b"nfskit write log";
 pub const PROXY_MAGIC: [u8; 16] = *b"nfskit writeback";
 pub const VERSION: u32 = 4;
 
+/// Of a proxy's log, where a change may be in several records. Before, each was in one.
+pub const PROXY_VERSION: u32 = 5;
+const PROXY_VERSION_MIN: u32 = 4;
+
 /// Most logs of one export.
 pub const LOGS_MAX: usize = 8;
 
@@ -35,6 +39,14 @@ impl Purpose {
         match self {
             Self::Server => MAGIC,
             Self::Proxy => PROXY_MAGIC,
+        }
+    }
+
+    /// What is written, and the oldest that is understood.
+    fn versions(self) -> (u32, u32) {
+        match self {
+            Self::Server => (VERSION, VERSION),
+            Self::Proxy => (PROXY_VERSION, PROXY_VERSION_MIN),
         }
     }
 
@@ -87,10 +99,10 @@ pub enum IdentityError {
     #[error("its first block is damaged: the checksum is not that of its content")]
     Checksum,
     #[error(
-        "it is of version {found}, and this program knows {VERSION}: bring what it holds to its \
+        "it is of version {found}, and this program knows {known}: bring what it holds to its \
          place with the release that made it (nfskit log drain), and remove it"
     )]
-    Version { found: u32 },
+    Version { found: u32, known: u32 },
     #[error("its first block says what cannot be")]
     Invalid,
 }
@@ -99,7 +111,7 @@ impl Identity {
     pub fn encode(&self) -> Vec<u8> {
         let mut block = Vec::with_capacity(BLOCK);
         block.extend(self.purpose.magic());
-        block.extend(VERSION.to_le_bytes());
+        block.extend(self.purpose.versions().0.to_le_bytes());
         block.extend(self.log.to_le_bytes());
         block.extend(self.logs.to_le_bytes());
         block.extend(self.id);
@@ -124,8 +136,9 @@ impl Identity {
         }
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| content[at + i]));
         let found = u32::from_le_bytes(std::array::from_fn(|i| content[16 + i]));
-        if found != VERSION {
-            return Err(IdentityError::Version { found });
+        let (known, oldest) = purpose.versions();
+        if !(oldest..=known).contains(&found) {
+            return Err(IdentityError::Version { found, known });
         }
         let len = usize::try_from(number(48)).unwrap_or(usize::MAX);
         let bytes = number(40);
@@ -162,6 +175,13 @@ mod tests {
             let mut flipped = block.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Identity::decode(&flipped).is_err(), "bit {bit}");
+        }
+        for (version, is_known) in [(3, false), (4, true), (5, true), (6, false)] {
+            let mut block = block.clone();
+            block[16..20].copy_from_slice(&u32::to_le_bytes(version));
+            let checksum = crc32fast::hash(&block[..BLOCK - 4]);
+            block[BLOCK - 4..].copy_from_slice(&checksum.to_le_bytes());
+            assert_eq!(Identity::decode(&block).is_ok(), is_known, "version {version}");
         }
         assert_eq!(Identity::decode(&block[1..]), Err(IdentityError::Foreign));
         assert_eq!(Identity::decode(&[0; BLOCK]), Err(IdentityError::Foreign));

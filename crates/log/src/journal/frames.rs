@@ -133,7 +133,11 @@ impl<W> Journal<W> {
         for queued in self.queue.drain(..records) {
             let Queued { sequence: record, key, content, waiter } = queued;
             let in_file = match &content {
-                Content::Data { data, .. } | Content::Change { data } => Some(data.len()),
+                Content::Data { data, .. } => Some(data.len()),
+                Content::Change { data, instead } => {
+                    past.extend(instead.map(|before| (key, before)));
+                    Some(data.len())
+                }
                 Content::Attributes { .. } => Some(0),
                 &Content::Past { through } | &Content::Done { through, .. } => {
                     past.push((key, through));

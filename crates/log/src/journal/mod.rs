@@ -246,11 +246,45 @@ impl<W> Journal<W> {
     /// The same of a change that is on its way to another server; admitted as a WRITE of so many
     /// bytes is.
     pub fn submit_change(&mut self, key: Key, data: Bytes, waiter: W) -> u64 {
+        self.push_change(key, data, None, waiter)
+    }
+
+    /// Writes a change again that the log has still, so that the frames before it become free. It
+    /// may take of the room for what must always find some what others do not need.
+    pub fn carry_change(&mut self, key: Key, data: Bytes, waiter: W) {
+        let instead = self.mark(&key);
+        self.push_change(key, data, instead, waiter);
+    }
+
+    fn push_change(&mut self, key: Key, data: Bytes, instead: Option<u64>, waiter: W) -> u64 {
         self.queued_cost += cost(data.len());
         self.needed += 1;
-        let sequence = self.push(key, Content::Change { data }, waiter);
+        let sequence = self.push(key, Content::Change { data, instead }, waiter);
         self.files.entry(key).or_default().last = sequence;
         sequence
+    }
+
+    /// Whether changes that cost so much may be written again: there is room then for what all
+    /// that are needed have to say yet.
+    pub fn admits_again(&self, cost: u64) -> bool {
+        let notes = self.needed as u64 * BLOCK_BYTES;
+        let kept = notes + self.queued_cost + self.limits.frame_bytes_max() as u64;
+        !self.is_failed && self.parts.iter().any(|part| part.ring.free() >= kept + cost)
+    }
+
+    /// The oldest frame that is needed.
+    pub fn oldest_frame(&self) -> Option<u64> {
+        self.parts.iter().filter_map(|part| part.ring.tail()).min()
+    }
+
+    /// The keys that need this frame, but for those of which something waits for its own.
+    pub fn needing(&self, frame: u64) -> impl Iterator<Item = &Key> {
+        let needs = move |file: &File| {
+            let (oldest, newest) = (file.needed.front(), file.needed.back());
+            oldest.is_some_and(|(_, oldest)| *oldest == frame)
+                && newest.is_some_and(|(record, _)| *record == file.last)
+        };
+        self.files.iter().filter(move |(_, file)| needs(file)).map(|(key, _)| key)
     }
 
     /// A change has come where it was to go, and this came of it.
@@ -460,8 +494,8 @@ impl<W> Journal<W> {
     }
 }
 
-/// What a WRITE takes at most, in a frame of its own.
-fn cost(len: usize) -> u64 {
+/// What a record with so many bytes of data takes at most, in a frame of its own.
+pub fn cost(len: usize) -> u64 {
     let bytes = frame::HEADER_BYTES + frame::RECORD_BYTES + Key::BYTES_MAX + len;
     (bytes as u64).next_multiple_of(BLOCK_BYTES)
 }

@@ -18,7 +18,7 @@
 //!   file may be.
 //! - `passing`: calls that are for the origin; `turns`: who goes before whom.
 //! - `moving`: names that clients take away, or give another place.
-//! - `notes`: the log hears that a change has come there.
+//! - `notes`: the log hears that a change has come there; `forward`: what keeps it from being free.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
 //!   while they go; `aside`: the origin does not take them, and `refused`: where they are then.
 //! - `lease`: the origin's export has one such proxy at a time.
@@ -34,6 +34,7 @@ mod conflicts;
 mod describe;
 mod drain;
 mod extents;
+mod forward;
 mod lease;
 mod lengths;
 mod medium;
@@ -96,6 +97,9 @@ pub struct Options {
     pub gather_within: Nanos,
     /// How long it waits at most for that, so that sending takes no time from them.
     pub rest_within: Nanos,
+    /// Bytes of the log in use from which on changes that wait for long are written again; half of
+    /// it, if not given.
+    pub again_above: Option<u64>,
     /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
     pub owner: Option<Owner>,
     /// Hears of what nobody should miss.
@@ -134,6 +138,7 @@ impl Default for Options {
             note_within: Nanos::from_millis(10),
             gather_within: Nanos::from_millis(10),
             rest_within: Nanos::from_secs(1),
+            again_above: None,
             owner: None,
             hear: Arc::new(|_| ()),
             mistake: None,

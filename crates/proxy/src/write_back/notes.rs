@@ -41,6 +41,8 @@ pub(crate) enum Waiter {
     Taken(u64),
     /// What follows this change.
     Noted(u64),
+    /// Nobody: it stands in the log already.
+    Carried,
 }
 
 /// What the log is to hear. Each is of a record that is needed still, and so within its bounds.
@@ -110,7 +112,9 @@ impl State {
             if let Some((file, _)) = outcome.file.zip(outcome.after) {
                 outcome.after = self.nodes.find(&file).and_then(|node| node.base);
             }
-            self.journal.done(key(number), number, outcome.encode(), Waiter::Noted(number));
+            let key = key(number);
+            let through = self.journal.mark(&key).unwrap_or(number);
+            self.journal.done(key, through, outcome.encode(), Waiter::Noted(number));
         }
     }
 
@@ -120,6 +124,7 @@ impl State {
             match waiter {
                 Waiter::Taken(number) => self.taken(number, is_stable),
                 Waiter::Noted(number) => self.order.done(number),
+                Waiter::Carried => {}
             }
         }
         if !is_stable {
@@ -144,6 +149,7 @@ impl<S: Store> Inner<S> {
         loop {
             let (begun, wait) = {
                 let mut state = self.state.lock();
+                state.carry_forward(self.options.again_above);
                 let wait = state.notes_wait(self.options.note_within, self.now());
                 let begun = match wait {
                     Some(_) if state.journal.is_waiting() => Begin::Idle,

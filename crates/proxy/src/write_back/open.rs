@@ -1,6 +1,6 @@
 //! A proxy with a log begins: the lease, and what the log held.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -110,7 +110,7 @@ impl<S: Store> Inner<S> {
             // What it is now may be the doing of a change that is in doubt. Calls that were passed
             // through have changed it between what changes have left and what the next has found.
             let of_file = |held: &&HeldEntry| has_base_of(&held.entry.change) == Some(id);
-            let found = held.entries.iter().filter(of_file).filter_map(|held| held.entry.base);
+            let found = held.entries.values().filter(of_file).filter_map(|held| held.entry.base);
             let known = found.chain(held.left.get(&id).copied());
             let base = known.max_by_key(|base| base.changed);
             let base = base.unwrap_or_else(|| Before::from(&attr));
@@ -118,7 +118,8 @@ impl<S: Store> Inner<S> {
             node.is_unsure = true;
             state.nodes.insert(id, node);
         }
-        for HeldEntry { number, frame, entry } in held.entries {
+        for (number, found) in held.entries {
+            let entry = &found.entry;
             if let Change::Make { dir, name, what, set } = &entry.change {
                 let (id, fileid) = state.identity(number);
                 let parent = state.nodes.find(dir).map_or_else(unknown, |node| node.attr);
@@ -133,7 +134,7 @@ impl<S: Store> Inner<S> {
                 }
                 state.nodes.insert(id, node);
             }
-            state.carry_on(number, frame, entry, (now, time));
+            state.carry_on(number, found, (now, time));
         }
         Ok(())
     }
@@ -141,10 +142,10 @@ impl<S: Store> Inner<S> {
     /// The origin's files that changes are of, as they are now.
     async fn known_of(
         &self,
-        entries: &[HeldEntry],
+        entries: &BTreeMap<u64, HeldEntry>,
     ) -> Result<Vec<(Handle, (Handle, Attr))>, OpenError> {
         let (mut seen, mut asked) = (HashSet::new(), Vec::new());
-        for HeldEntry { number, entry, .. } in entries {
+        for (number, HeldEntry { entry, .. }) in entries {
             if matches!(entry.change, Change::Make { .. }) {
                 // It need not be there.
                 seen.insert(self.state.lock().identity(*number).0);

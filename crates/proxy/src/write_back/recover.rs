@@ -1,7 +1,7 @@
 //! What a log held when it was opened: the changes that are still to come to the origin, in their
 //! order, and what came of those before them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use log::frame::Op;
@@ -11,21 +11,25 @@ use log::{Medium, Set};
 use server::types::{Before, Handle};
 
 use super::record::{Change, Entry, Outcome};
+use super::state::number_of;
 
 /// See the module's head.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub(super) found: Found,
-    pub(super) entries: Vec<HeldEntry>,
+    /// By their numbers, which is their order.
+    pub(super) entries: BTreeMap<u64, HeldEntry>,
     /// How the origin's files were left by changes that came there.
     pub(super) left: HashMap<Handle, Before>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct HeldEntry {
-    pub(super) number: u64,
-    pub(super) frame: u64,
     pub(super) entry: Entry,
+    /// Of its record.
+    pub(super) bytes: usize,
+    /// Each record that has it, and the frame of that.
+    pub(super) records: Vec<(u64, u64)>,
 }
 
 /// Why a log cannot be read.
@@ -47,7 +51,7 @@ impl Held {
     pub fn read<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Self, HeldError> {
         let found = scan(medium, set)?;
         let plan = Plan::of(medium, set, &found)?;
-        let (mut entries, mut left) = (Vec::new(), HashMap::new());
+        let (mut entries, mut left) = (BTreeMap::<_, HeldEntry>::new(), HashMap::new());
         walk(medium, set, &found, |frame| {
             for record in frame.records().flatten() {
                 let number = record.sequence;
@@ -55,7 +59,13 @@ impl Held {
                     Op::Change { data } if plan.needs(&record) => {
                         let entry = Entry::decode(&Bytes::copy_from_slice(data))
                             .map_err(|cause| HeldError::Record { number, cause })?;
-                        entries.push(HeldEntry { number, frame: frame.header.sequence, entry });
+                        let first = number_of(&record.key).ok_or(HeldError::Foreign { number })?;
+                        let mut records: Vec<_> =
+                            entries.remove(&first).map_or_else(Vec::new, |held| held.records);
+                        records.push((number, frame.header.sequence));
+                        // The last record knows best how its file was left.
+                        let bytes = data.len();
+                        entries.insert(first, HeldEntry { entry, bytes, records });
                     }
                     Op::Change { .. } => {}
                     Op::Done { data, .. } => {
@@ -82,18 +92,18 @@ impl Held {
             Change::Write { data, .. } => data.len() as u64,
             _ => 0,
         };
-        self.entries.iter().map(bytes).sum()
+        self.entries.values().map(bytes).sum()
     }
 
     /// When the oldest was made, in seconds since 1970.
     pub fn oldest_seconds(&self) -> Option<i64> {
-        self.entries.first().map(|held| held.entry.at.secs)
+        self.entries.values().next().map(|held| held.entry.at.secs)
     }
 
     /// What each kind of change is called, and how many there are.
     pub fn kinds(&self) -> [(&'static str, usize); 5] {
         let count = |is: fn(&Change) -> bool| {
-            self.entries.iter().filter(|held| is(&held.entry.change)).count()
+            self.entries.values().filter(|held| is(&held.entry.change)).count()
         };
         [
             ("WRITE", count(|change| matches!(change, Change::Write { .. }))),

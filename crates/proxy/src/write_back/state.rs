@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 
 use bytes::Bytes;
+use log::journal::cost;
 use log::{Journal, Key};
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
@@ -18,6 +19,7 @@ use super::notes::{Notes, Waiter};
 use super::order::{How, Order, Thing};
 use super::passing::Place;
 use super::record::{Change, Entry};
+use super::recover::HeldEntry;
 use super::turns::Turns;
 
 /// Names whose state at the origin is known from a moment ago.
@@ -66,13 +68,15 @@ pub(crate) struct Op {
     trouble: Option<Status>,
     /// It goes to the origin with the one before it, which is under way.
     is_joined: bool,
+    /// Bytes that it takes of the log at most.
+    cost: u64,
 }
 
 impl Op {
     /// One that nobody waits for was found in a log.
-    fn new(entry: Entry, told: Option<oneshot::Sender<()>>, since: Instant) -> Self {
-        let is_in_doubt = told.is_none();
-        Self { entry, told, is_in_doubt, since, trouble: None, is_joined: false }
+    fn new(entry: Entry, told: Option<oneshot::Sender<()>>, bytes: usize, since: Instant) -> Self {
+        let (is_in_doubt, cost) = (told.is_none(), cost(bytes));
+        Self { entry, told, is_in_doubt, since, trouble: None, is_joined: false, cost }
     }
 }
 
@@ -105,6 +109,10 @@ pub(crate) struct State {
     touched: Touched,
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
+    /// Bytes that all of them take of the log at most.
+    pub(crate) cost: u64,
+    /// What was needed of the log's frames up to this one was written again.
+    pub(crate) carried: u64,
     pub(crate) under_way: usize,
     /// Changes that the origin did not take when they were tried last.
     pub(crate) troubled: usize,
@@ -138,6 +146,8 @@ impl State {
             recent: LruCache::new(RECENT_MAX),
             touched: Touched { last: LruCache::new(TOUCHED_MAX), others: 0 },
             epoch: 1,
+            cost: 0,
+            carried: 0,
             under_way: 0,
             troubled: 0,
             last_taken: None,
@@ -164,14 +174,15 @@ impl State {
     /// is no room; nothing was done.
     pub(crate) fn take(&mut self, mut entry: Entry, now: Instant) -> Option<Taken> {
         let bytes = entry.encode();
+        let len = bytes.len();
         let number = self.journal.next_record();
         let key = key(number);
-        if self.ops.len() >= self.records_max || !self.journal.admits(&key, bytes.len()) {
+        if self.ops.len() >= self.records_max || !self.journal.admits(&key, len) {
             return None;
         }
         // One copy of the data for the log and for readers.
         if let Change::Write { data, .. } = &mut entry.change {
-            *data = bytes.slice(bytes.len() - data.len()..);
+            *data = bytes.slice(len - data.len()..);
             self.counts.taken_bytes += data.len() as u64;
         }
         let is_known = self.is_known(&entry.change);
@@ -181,7 +192,7 @@ impl State {
         self.last_taken = Some(now);
         let (told, hears) = oneshot::channel();
         self.show(number, &entry, now);
-        let mut op = Op::new(entry, Some(told), now);
+        let mut op = Op::new(entry, Some(told), len, now);
         if let Some(told) = op.told.take_if(|_| is_known) {
             told.send(()).ok();
         }
@@ -203,22 +214,24 @@ impl State {
     pub(crate) fn carry_on(
         &mut self,
         number: u64,
-        frame: u64,
-        entry: Entry,
+        HeldEntry { entry, bytes, records }: HeldEntry,
         (now, time): (Instant, Time),
     ) {
-        self.journal.hold(key(number), number, frame);
+        for (record, frame) in records {
+            self.journal.hold(key(number), record, frame);
+        }
         self.show(number, &entry, now);
         let made = self.identity(number).0;
         let file = file(&entry.change).unwrap_or(made);
         if let Some(node) = self.nodes.find_mut(&file) {
             node.attr.changed = node.attr.changed.max(time);
         }
-        self.add(number, Op::new(entry, None, now));
+        self.add(number, Op::new(entry, None, bytes, now));
         self.order.stable(number);
     }
 
     fn add(&mut self, number: u64, op: Op) {
+        self.cost += op.cost;
         self.order.add(number, uses(&op.entry.change, &self.identity(number).0));
         self.ops.insert(number, op);
     }
@@ -290,6 +303,7 @@ impl State {
     /// A change has come to the origin. What follows it waits until the log has noted that.
     pub(crate) fn arrived(&mut self, number: u64, now: Instant) -> Option<Op> {
         let mut op = self.ops.remove(&number)?;
+        self.cost -= op.cost;
         self.under_way -= usize::from(!op.is_joined);
         self.troubled -= usize::from(op.trouble.is_some());
         self.epoch += 1;
@@ -589,6 +603,11 @@ impl State {
 /// What the journal calls a record: each is alone.
 pub(crate) fn key(number: u64) -> Key {
     Key::new(&number.to_be_bytes()).expect("8 bytes are neither none nor too many")
+}
+
+/// Which change that is.
+pub(crate) fn number_of(key: &Key) -> Option<u64> {
+    key.as_bytes().try_into().ok().map(u64::from_be_bytes)
 }
 
 /// The file whose bytes or attributes a change is of.

@@ -1,6 +1,8 @@
 //! The origin is away, the log is full, or it cannot be written.
 
-use std::sync::atomic::Ordering;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use perf::units::Nanos;
@@ -9,6 +11,7 @@ use server::store::{Entry, ListFrom, Store};
 use server::types::{CreateHow, SetAttr, Stability, Status};
 
 use crate::conflicts::{find, make, make_dir, read, write};
+use crate::origin::Asked;
 use crate::stage::{Life, Proxy, Stage, names, play, root};
 
 #[test]
@@ -210,4 +213,96 @@ fn a_listing_that_nobody_has_gone_on_with_for_long_begins_again() {
         proxy.tend(stage.clock.now()).await;
         page(proxy, second).await.unwrap();
     });
+}
+
+/// A change that the origin does not take for a long time.
+fn refuse_in_full(stage: &Stage, is_full: &Arc<AtomicBool>) {
+    let is_full = Arc::clone(is_full);
+    stage.origin.refuse(move |asked| match asked {
+        Asked::Write(_, 0) if is_full.load(Ordering::Relaxed) => Some(Status::NoSpace),
+        _ => None,
+    });
+}
+
+#[test]
+fn a_change_that_waits_for_long_does_not_keep_the_log_from_others() {
+    play(1, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let [stuck, other] = [make(proxy, &top, "stuck").await, make(proxy, &top, "other").await];
+        proxy.drained(None).await;
+        let is_full = Arc::new(AtomicBool::new(true));
+        refuse_in_full(&stage, &is_full);
+        write(proxy, &stuck, 0, "waits").await;
+        write(proxy, &stuck, 0, "W").await;
+        proxy.rename(&root(), &top, b"stuck", &top, b"moved").await.result.unwrap();
+        // Three times the log.
+        let data = Bytes::from(vec![7; 1 << 20]);
+        for at in 1..48_u64 {
+            let begun = stage.clock.now();
+            let (caller, stable) = (root(), Stability::FileSync);
+            let call = pin!(proxy.write(&caller, &other, at, data.clone(), stable));
+            let told = stage.clock.within(Nanos::from_secs(100), call).await;
+            told.expect("there is room").result.unwrap();
+            let took = stage.clock.now().since(begun);
+            assert!(took < Nanos::from_secs(1), "{at}: {took:?}");
+        }
+        assert_eq!(read(proxy, &top, "moved").await, "Waits");
+        is_full.store(false, Ordering::Relaxed);
+        assert_eq!(proxy.drained(Some(Nanos::from_secs(100))).await, 0);
+        let files = &*stage.origin.files;
+        assert_eq!(read(files, &files.root(), "moved").await, "Waits");
+        assert_eq!(reading(proxy, "nfskit_writeback_pending"), 0.0);
+    });
+}
+
+#[test]
+fn what_was_written_again_is_done_once_and_in_its_order_whenever_the_proxy_is_killed() {
+    for millis in (0..1200).step_by(37) {
+        let content = format!("Waits{}more", "\0".repeat(8192 - 5));
+        play(1, None, async move |stage| {
+            let mut life = stage.begin().await;
+            let top = life.proxy.root();
+            make(&life.proxy, &top, "first").await;
+            let is_full = Arc::new(AtomicBool::new(true));
+            refuse_in_full(&stage, &is_full);
+            let stuck = make(&life.proxy, &top, "stuck").await;
+            write(&life.proxy, &stuck, 0, "waits").await;
+            write(&life.proxy, &stuck, 0, "W").await;
+            // It comes to the origin, and changes the file that the others wait for.
+            write(&life.proxy, &stuck, 8192, "more").await;
+            let other = make(&life.proxy, &top, "other").await;
+            life.proxy.rename(&root(), &top, b"stuck", &top, b"moved").await.result.unwrap();
+            for _ in 0..3 {
+                let writes = async {
+                    let data = Bytes::from(vec![7; 1 << 20]);
+                    for at in 1..40_u64 {
+                        let stable = Stability::FileSync;
+                        life.proxy
+                            .write(&root(), &other, at, data.clone(), stable)
+                            .await
+                            .result
+                            .unwrap();
+                    }
+                };
+                stage.clock.within(Nanos::from_millis(300 + millis), pin!(writes)).await.ok();
+                life.kill();
+                life = stage.begin().await;
+                assert_eq!(read(&life.proxy, &top, "moved").await, content);
+                assert_eq!(
+                    life.proxy.lookup(&root(), &top, b"moved").await.result.unwrap().handle,
+                    stuck
+                );
+            }
+            is_full.store(false, Ordering::Relaxed);
+            assert_eq!(life.proxy.drained(Some(Nanos::from_secs(100))).await, 0);
+            let files = &*stage.origin.files;
+            assert_eq!(read(files, &files.root(), "moved").await, content);
+            assert_eq!(names(files, &files.root()).await, ["first", "moved", "other"]);
+            let told =
+                stage.events.lock().iter().all(|event| matches!(event, Event::Refused { .. }));
+            assert!(told, "{:?}", stage.events.lock());
+        });
+    }
 }

@@ -30,6 +30,7 @@ pub(crate) struct Stage {
     note_within: Nanos,
     gather_within: Nanos,
     rest_within: Nanos,
+    again_above: Option<u64>,
 }
 
 /// A life of the proxy.
@@ -60,6 +61,7 @@ impl Stage {
                 [usize::try_from(seed / 3 % 3).expect("it is small")],
             rest_within: [Nanos::from_secs(5), Nanos::ZERO, Nanos::from_millis(100)]
                 [usize::try_from(seed / 9 % 3).expect("it is small")],
+            again_above: (seed % 5 == 1).then_some(0),
         }
     }
 
@@ -82,6 +84,7 @@ impl Stage {
             note_within: self.note_within,
             gather_within: self.gather_within,
             rest_within: self.rest_within,
+            again_above: self.again_above,
             owner,
             ..Options::default()
         };
