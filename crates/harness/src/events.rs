@@ -173,6 +173,17 @@ impl Log {
         self.emit(Level::Error, "sync_failed", fields);
     }
 
+    /// The state directory cannot be written: a restart would forget handles. `None`: all are in it.
+    pub fn handles_unkept(&self, export: &str, handles: Option<u64>) {
+        match handles {
+            Some(handles) => {
+                let fields = json!({ "export": export, "handles": handles });
+                self.emit(Level::Error, "handles_unkept", fields);
+            }
+            None => self.emit(Level::Info, "handles_kept", json!({ "export": export })),
+        }
+    }
+
     /// A link was read again; it stays as it was where that failed.
     pub fn link_changed(&self, link: Result<&str, &str>) {
         match link {

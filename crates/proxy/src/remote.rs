@@ -333,6 +333,10 @@ impl Store for Remote {
         false
     }
 
+    fn unkept_handles(&self) -> u64 {
+        self.handles.unkept() as u64
+    }
+
     async fn tend(&self, _now: Instant) {
         self.ahead.tend();
     }

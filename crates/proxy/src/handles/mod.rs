@@ -31,6 +31,7 @@ use server::store::state::StateError;
 use server::types::{Handle, Status};
 
 use self::table::Table;
+pub(crate) use self::table::unkept;
 
 const SEALED: u8 = b'O';
 const NUMBERED: u8 = b'T';
@@ -94,6 +95,11 @@ impl Handles {
     /// Handles in the table.
     pub(crate) fn rows(&self) -> usize {
         self.table.len()
+    }
+
+    /// Handles that a restart may forget, after another try to keep them.
+    pub(crate) fn unkept(&self) -> usize {
+        self.table.unkept()
     }
 
     /// Ours of the origin's.

@@ -54,6 +54,11 @@ impl Table {
         self.rows.lock().by_number.len()
     }
 
+    /// Rows that a restart may forget, after another try to write them.
+    pub(super) fn unkept(&self) -> usize {
+        unkept(&mut self.rows.lock().kept)
+    }
+
     pub(super) fn find(&self, number: &Number) -> Option<FileHandle> {
         self.rows.lock().by_number.get(number).copied()
     }
@@ -74,6 +79,13 @@ impl Table {
             }
         }
     }
+}
+
+/// Rows that a restart may forget, after another try to write them.
+pub(crate) fn unkept(kept: &mut Option<StateRows>) -> usize {
+    let Some(kept) = kept else { return 0 };
+    kept.retry();
+    kept.unlogged()
 }
 
 /// What this program wrote; others are passed over.

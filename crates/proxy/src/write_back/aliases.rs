@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use server::store::state::{Row, StateError, StateRows, new_log};
 use server::types::Handle;
 
+use crate::handles::unkept;
+
 /// Some 400 bytes each.
 const ROWS_MAX: usize = 1 << 18;
 
@@ -139,9 +141,14 @@ impl Aliases {
         }
     }
 
+    /// Rows that a restart may forget, after another try to write them.
+    pub(crate) fn unkept(&self) -> usize {
+        unkept(&mut self.rows.lock().kept)
+    }
+
     /// The files that are to be synced so that all that was noted survives power loss, too.
     pub(crate) fn unsynced(&self) -> io::Result<Vec<File>> {
-        match &self.rows.lock().kept {
+        match &mut self.rows.lock().kept {
             Some(kept) => kept.unsynced(),
             None => Ok(Vec::new()),
         }

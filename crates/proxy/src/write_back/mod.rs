@@ -416,6 +416,10 @@ impl<S: Store> Layer for WriteBack<S> {
         (!aliases::is_ours(handle)).then(|| self.inner.store.brief(handle)).flatten()
     }
 
+    fn unkept_handles(&self) -> u64 {
+        self.inner.aliases.unkept() as u64 + self.inner.store.unkept_handles()
+    }
+
     fn readings(&self) -> Vec<Reading> {
         self.inner.all_readings()
     }

@@ -215,6 +215,12 @@ pub trait Store: Send + Sync + 'static {
         0
     }
 
+    /// Handles that were given out and that a restart would forget, since the state directory
+    /// cannot be written: it is tried again about once a second.
+    fn unkept_handles(&self) -> u64 {
+        0
+    }
+
     /// To be called about once a second by whoever serves the store, one call after the other:
     /// closes and gives back what nobody has used lately.
     fn tend(&self, _now: Instant) -> impl Future<Output = ()> + Send {

@@ -19,15 +19,16 @@
 //!   record  length (2) | checksum (8) | key | value, empty when the row is gone
 //! ```
 //!
-//! If the log cannot be written (a full disk), rows are collected for the database all the same;
-//! those noted meanwhile may be forgotten in a restart. If no new log can be begun, what was
-//! collected goes to the database, and the old log grows on.
+//! If the log cannot be written (a full disk), rows are collected for the database all the same,
+//! and written to the log when there is room again ([`StateRows::retry`]); a restart before that may
+//! forget them, so their number is reported. If no new log can be begun, what was collected goes to
+//! the database, and the old log grows on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::mem;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,9 @@ use crate::siphash::siphash;
 
 /// Guess: some 40,000 new files; replaying that many takes 20 ms.
 pub(crate) const LOG_BYTES_MAX: usize = 4 << 20;
+
+/// Rows that wait for room in the log. What is noted beyond that is for the database alone.
+const UNLOGGED_MAX: usize = 1 << 20;
 
 const HEAD_BYTES: usize = 10;
 const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("files");
@@ -84,6 +88,8 @@ pub struct StateRows {
     waiting_bytes: usize,
     /// Changed since the last log was begun.
     changed: Rows,
+    /// Of these, those that could not be written to a log.
+    unlogged: BTreeMap<Vec<u8>, Vec<u8>>,
     /// `None` when the owner has gone: the logs stay then.
     database: Arc<Mutex<Option<Database>>>,
     /// Rows that a failed transaction left; they go with the next.
@@ -145,6 +151,7 @@ impl StateRows {
             log_bytes: 0,
             waiting_bytes: 0,
             changed: Rows::new(),
+            unlogged: BTreeMap::new(),
             database: Arc::new(Mutex::new(Some(database))),
             failed: Arc::default(),
             is_committing: Arc::default(),
@@ -153,19 +160,17 @@ impl StateRows {
         Ok((kept, rows))
     }
 
-    /// The row of `key` is now this, or gone where `value` is empty. In the log when this returns.
+    /// The row of `key` is now this, or gone where `value` is empty. In the log when this returns, or
+    /// among [`Self::unlogged`].
     pub fn note(&mut self, key: &[u8], value: Vec<u8>) {
-        let mut record = vec![0; HEAD_BYTES];
-        record.extend_from_slice(key);
-        record.extend_from_slice(&value);
-        seal(&mut record);
-        // A torn record would hide those behind it.
-        if self.log.write_all(&record).is_err() {
-            let _ = self.log.set_len(self.log_bytes as u64);
-        } else {
-            self.log_bytes += record.len();
+        // An older one of the same key must not come after it.
+        self.unlogged.remove(key);
+        match self.append(key, &value) {
+            true => self.retry(),
+            false if self.unlogged.len() >= UNLOGGED_MAX => {}
+            false => drop(self.unlogged.insert(key.to_vec(), value.clone())),
         }
-        self.waiting_bytes += record.len();
+        self.waiting_bytes += HEAD_BYTES + key.len() + value.len();
         self.changed.insert(key.to_vec(), value);
         let waits = self.waiting_bytes >= LOG_BYTES_MAX || self.changed.len() >= LOG_BYTES_MAX / 64;
         if waits && !self.is_committing.swap(true, Ordering::AcqRel) {
@@ -173,12 +178,46 @@ impl StateRows {
         }
     }
 
+    /// Rows that are in no log, and that a restart may forget.
+    pub fn unlogged(&self) -> usize {
+        self.unlogged.len()
+    }
+
+    /// Writes those to the log, if there is room again. To be called now and then.
+    pub fn retry(&mut self) {
+        while let Some((key, value)) = self.unlogged.pop_first() {
+            if !self.append(&key, &value) {
+                self.unlogged.insert(key, value);
+                return;
+            }
+        }
+    }
+
+    /// Whether the log has it.
+    fn append(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let mut record = vec![0; HEAD_BYTES];
+        record.extend_from_slice(key);
+        record.extend_from_slice(value);
+        seal(&mut record);
+        let is_written = self.log.write_all(&record).is_ok();
+        match is_written {
+            true => self.log_bytes += record.len(),
+            // A torn record would hide those behind it.
+            false => drop(self.log.set_len(self.log_bytes as u64)),
+        }
+        is_written
+    }
+
     /// What to sync (fdatasync) so that all rows that were noted survive power loss. The files are
     /// others than these, so that nobody has to wait meanwhile.
     ///
     /// # Errors
-    /// There is no descriptor for it.
-    pub fn unsynced(&self) -> io::Result<Vec<File>> {
+    /// Some are in no log, or there is no descriptor for it.
+    pub fn unsynced(&mut self) -> io::Result<Vec<File>> {
+        self.retry();
+        if self.unlogged() > 0 {
+            return Err(ErrorKind::StorageFull.into());
+        }
         let logs = self.previous.iter().chain([&self.log]).map(File::try_clone);
         // With the directory, which has the logs' names.
         logs.chain(self.base.parent().map(File::open)).collect()
@@ -396,6 +435,30 @@ mod tests {
         assert!(kept.changed.len() < 20_000, "some 16,000 fill a log");
         drop(kept);
         assert_eq!(opened(dir.path()).1.len(), count as usize);
+    }
+
+    #[test]
+    fn what_finds_no_room_in_the_log_is_counted_and_written_when_there_is_some() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut kept, _) = opened(dir.path());
+        note(&mut kept, 3, b"old");
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let log = mem::replace(&mut kept.log, full);
+        for (key, value) in [(3, &b"a"[..]), (4, b"bc"), (5, b"d"), (5, b"")] {
+            note(&mut kept, key, value);
+        }
+        assert_eq!(kept.unlogged(), 3);
+        assert!(kept.unsynced().is_err(), "not all that was noted would survive");
+        kept.log = log;
+        note(&mut kept, 4, b"newer");
+        assert_eq!(kept.unlogged(), 0, "the next one takes them along");
+        kept.log = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        note(&mut kept, 6, b"last");
+        kept.log = new_log(&log_path(&kept.base, kept.number)).unwrap();
+        kept.retry();
+        assert_eq!((kept.unlogged(), kept.unsynced().is_ok()), (0, true));
+        drop(kept);
+        assert_eq!(opened(dir.path()).1, [(3, 1), (4, 5), (6, 4)]);
     }
 
     #[test]

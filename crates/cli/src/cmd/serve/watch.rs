@@ -1,7 +1,7 @@
 //! What a server reports while it runs: counters on an address of their own, and events in
 //! the log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -81,6 +81,8 @@ struct Rises {
     too_long: Rise,
     /// Failed syncs, by the export.
     sync_failures: HashMap<String, Rise>,
+    /// Exports some of whose handles a restart would forget.
+    unkept: HashSet<String>,
 }
 
 /// Counts that only the log tells of.
@@ -100,6 +102,7 @@ impl<S: Store> Watch<S> {
             let counts = self.host.counts();
             self.connections(&counts);
             self.syncs();
+            self.handles();
             if self.idle.is_due(self.host.take_peak_bytes(), counts.bytes_in_flight) {
                 self.host.release();
                 net::slack::begin_to_give_back();
@@ -120,6 +123,20 @@ impl<S: Store> Watch<S> {
         }
         if let Some(records) = self.rises.too_long.look(counts.records_too_long) {
             log.records_too_long(records, CALL_BYTES_MAX);
+        }
+    }
+
+    fn handles(&mut self) {
+        for exported in self.engine.exports().iter() {
+            let name = &exported.export.name;
+            let unkept = Some(exported.store.unkept_handles()).filter(|unkept| *unkept > 0);
+            let is_news = match unkept {
+                Some(_) => self.rises.unkept.insert(name.clone()),
+                None => self.rises.unkept.remove(name),
+            };
+            if is_news {
+                self.log.handles_unkept(name, unkept);
+            }
         }
     }
 

@@ -437,6 +437,10 @@ impl Store for DirStore {
         self.tree.syncer.failures() + u64::from(failed)
     }
 
+    fn unkept_handles(&self) -> u64 {
+        self.tree.handles.unkept() as u64
+    }
+
     fn readings(&self) -> Vec<Reading> {
         let mut readings = self.tree.objects.readings();
         readings.extend(self.tree.syncer.readings());

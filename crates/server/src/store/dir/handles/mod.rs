@@ -69,6 +69,14 @@ impl Handles {
         matches!(self.in_use(), HandlesInUse::Kernel { survive_restart: true })
     }
 
+    /// Those that were given out and that a restart may forget, after another try to keep them.
+    pub(super) fn unkept(&self) -> usize {
+        match self {
+            Self::Kernel(_) => 0,
+            Self::Table(table) => table.unkept(),
+        }
+    }
+
     pub(super) fn root(&self, root: BorrowedFd<'_>) -> Result<Handle, Status> {
         match self {
             Self::Kernel(kernel) => kernel.name(root),

@@ -46,6 +46,12 @@ impl Persisted {
     pub(super) fn note(&mut self, file: Identity, entry: Option<&Entry>) {
         self.0.note(&file.to_bytes(), entry.map_or_else(Vec::new, encode));
     }
+
+    /// Entries that a restart may forget, after another try to write them.
+    pub(super) fn unkept(&mut self) -> usize {
+        self.0.retry();
+        self.0.unlogged()
+    }
 }
 
 fn encode(entry: &Entry) -> Vec<u8> {

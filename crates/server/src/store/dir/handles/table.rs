@@ -149,6 +149,11 @@ impl Table {
         self.known.read().kept.is_some()
     }
 
+    /// Entries that a restart may forget, after another try to write them.
+    pub(super) fn unkept(&self) -> usize {
+        self.known.write().kept.as_mut().map_or(0, Persisted::unkept)
+    }
+
     pub(super) fn root(&self) -> Handle {
         self.root.handle()
     }
