@@ -14,7 +14,7 @@ use std::path::Path;
 use lru::LruCache;
 use parking_lot::Mutex;
 use server::store::state::{Row, StateError, StateRows, new_log};
-use server::types::Handle;
+use server::types::{Handle, Verifier};
 
 use crate::handles::unkept;
 
@@ -213,6 +213,13 @@ pub(crate) fn identity(log: &[u8; 16], record: u64) -> (Handle, u64) {
     let number = u64::from_be_bytes(std::array::from_fn(|i| hash[i]));
     // Few file systems number their files so high.
     (handle, number >> 2 | 1 << 63)
+}
+
+/// The write verifier: nothing that was answered is ever lost, so that it stays with the log. It
+/// shows nothing of the log's id.
+pub(crate) fn verifier(log: &[u8; 16]) -> Verifier {
+    let hash = siphasher::sip128::SipHasher24::new_with_key(log).hash(b"write verifier");
+    Verifier(std::array::from_fn(|i| hash.as_bytes()[i]))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //!
 //! - `record`: what a record says.
 //! - `order`: which change has to follow which.
-//! - `nodes`, `extents`: what clients see meanwhile; `rights`: and who.
+//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`: and who.
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for; `lengths`: how long a
@@ -39,6 +39,7 @@ mod lease;
 mod lengths;
 mod medium;
 mod moving;
+mod names;
 mod naming;
 mod nodes;
 mod notes;

@@ -6,6 +6,7 @@ use server::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
 use super::Inner;
 use super::changing::Way;
+use super::names::Names;
 use super::naming::Step;
 use super::nodes::Node;
 use super::order::Thing;
@@ -336,7 +337,7 @@ fn removable(state: &State, dir: &Handle, child: &Handle, is_dir: bool, caller: 
     };
     let is_empty = || {
         let names = node.names.as_ref().filter(|names| names.is_complete);
-        names.is_some_and(|names| names.known.values().all(|named| named.child.is_none()))
+        names.is_some_and(Names::are_free)
             // The origin may be making something there.
             && !state.busy.iter().any(|thing| matches!(thing, Thing::Name(dir, _) if dir == child))
     };

@@ -5,13 +5,14 @@
 //! alone. Once they have come, the origin is queried again, and clients see its times as they saw
 //! them here: a client that sees other times takes its cache for old.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
 use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Time};
 
 use super::extents::Extents;
+use super::names::{Named, Names};
 use super::record::{Change, Made};
 use super::rights::{Rights, Who, by_mode};
 use super::trail::Trail;
@@ -27,41 +28,6 @@ const LISTING: Nanos = Nanos::from_secs(60);
 
 /// Names of a directory that are kept when they are at the origin.
 const NAMES_MAX: usize = 1 << 16;
-
-/// A name whose state here is another than at the origin.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Named {
-    /// What has the name; nothing.
-    pub(crate) child: Option<Handle>,
-    /// Of the record that made it so; for cookies.
-    pub(crate) number: u64,
-    pub(crate) is_pending: bool,
-    /// When it became so, here or there.
-    pub(crate) at: Instant,
-    /// It has left the overlay, with which [`Node::names_left`].
-    pub(crate) left: Option<u64>,
-}
-
-impl Named {
-    /// Whether a listing that has begun with this [`Node::names_left`] has it from here.
-    pub(crate) fn is_in(&self, listing: u64) -> bool {
-        self.left.is_none_or(|left| left > listing)
-    }
-
-    /// Its change is on its way, or has come to the origin so lately that a listing of there may
-    /// not have it.
-    pub(crate) fn is_recent(&self, now: Instant) -> bool {
-        self.is_pending || now.since(self.at) <= LINGER
-    }
-}
-
-/// The names of a directory.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
-    /// It was made here, and nobody else has been there: what is not among them is not there.
-    pub(crate) is_complete: bool,
-    pub(crate) known: BTreeMap<Bytes, Named>,
-}
 
 /// Where the bytes of a file are that the origin does not take, and which changes they have.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -172,7 +138,7 @@ impl Node {
         let mut node = Self { is_made_here: true, place: Some(place), ..Self::new(attr, now) };
         match what {
             Made::File(verifier) => node.verifier = *verifier,
-            Made::Directory => node.names = Some(Names { is_complete: true, ..Names::default() }),
+            Made::Directory => node.names = Some(Names::of_new()),
             Made::Symlink(target) => node.target = Some(target.clone()),
         }
         node
@@ -281,7 +247,7 @@ impl Node {
     /// A name in this directory is as this now.
     pub(crate) fn name(&mut self, name: Bytes, child: Option<Handle>, number: u64, at: Instant) {
         let named = Named { child, number, is_pending: true, at, left: None };
-        self.names.get_or_insert_default().known.insert(name, named);
+        self.names.get_or_insert_default().insert(name, named);
     }
 
     /// The modification time that the origin's file is to get after this change, if that is not
@@ -308,9 +274,8 @@ impl Node {
     /// The record of a name has come to the origin. It stays for a while, so that a listing that
     /// is under way does not miss it.
     pub(crate) fn name_is_there(&mut self, name: &Bytes, number: u64, now: Instant) {
-        let Some(names) = &mut self.names else { return };
-        if let Some(named) = names.known.get_mut(name).filter(|named| named.number == number) {
-            (named.is_pending, named.at) = (false, now);
+        if let Some(names) = &mut self.names {
+            names.is_there(name, number, now);
         }
     }
 
@@ -354,7 +319,7 @@ impl Node {
     pub(crate) fn forget_names(&mut self, stays: impl Fn(&Named) -> bool) {
         let Some(names) = &mut self.names else { return };
         let next = self.names_left + 1;
-        names.known.retain(|_, named| {
+        names.retain(|named| {
             let is_kept = stays(named);
             if !is_kept {
                 self.names_forgotten = self.names_forgotten.max(named.left.unwrap_or(next));
@@ -368,10 +333,9 @@ impl Node {
     /// before, and for when the origin is away.
     pub(crate) fn end_names(&mut self, now: Instant) {
         let Some(names) = &mut self.names else { return };
-        let ends = |named: &&mut Named| named.left.is_none() && !named.is_recent(now);
         let next = self.names_left + 1;
-        for named in names.known.values_mut().filter(ends) {
-            named.left = Some(next);
+        for left in names.ending(now) {
+            *left = Some(next);
             self.names_left = next;
         }
     }
@@ -473,9 +437,9 @@ impl Nodes {
         for node in self.nodes.values_mut() {
             let is_quiet = node.pending == 0 && node.origin.is_some();
             let Some(names) = &mut node.names else { continue };
-            names.is_complete &= names.known.len() <= NAMES_MAX || !is_quiet;
+            names.is_complete &= names.len() <= NAMES_MAX || !is_quiet;
             if !names.is_complete {
-                let is_listed = names.known.len() <= NAMES_MAX
+                let is_listed = names.len() <= NAMES_MAX
                     && node.listed_at.is_some_and(|at| now.since(at) <= LISTING);
                 node.forget_names(|named| is_listed || named.is_recent(now));
             }

@@ -9,10 +9,10 @@ use log::{Journal, Limits};
 use net::clock::Clock;
 use parking_lot::Mutex;
 use server::store::Store;
-use server::types::{Attr, Before, Caller, FileKind, Handle, Status, Time, Verifier};
+use server::types::{Attr, Before, Caller, FileKind, Handle, Status, Time};
 use tokio::sync::Notify;
 
-use super::aliases::{Aliases, is_ours};
+use super::aliases::{self, Aliases, is_ours};
 use super::lease::{self, LeaseError};
 use super::medium::Log;
 use super::naming::made_attr;
@@ -65,13 +65,12 @@ impl<S: Store> WriteBack<S> {
         let journal = Journal::new(&set, boot, Some(&held.found), limits);
         let mut state = State::new(journal, set.id, records_max);
         state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
-        let (root, mut verifier) = (store.root(), [0; 8]);
-        verifier.copy_from_slice(&set.id[..8]);
+        let (root, verifier) = (store.root(), aliases::verifier(&set.id));
         let inner = Arc::new(Inner {
             store,
             root,
             clock: clock.clone(),
-            verifier: Verifier(verifier),
+            verifier,
             aliases,
             state: Mutex::new(state),
             device,

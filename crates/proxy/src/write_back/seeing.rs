@@ -1,19 +1,23 @@
 //! What clients ask for: the origin's files, and over them what is on its way there.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use server::store::{Entry, Extent, ListFrom, Listed, Looked, Node, Sink, Store};
 use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
 
 use super::extents::Extents;
-use super::nodes::{Named, Node as DirNode};
+use super::names::Table;
+use super::nodes::Node as DirNode;
 use super::state::{State, named};
 use super::{Inner, lease};
 
-/// Cookies of names that are served from here; the origin's are smaller.
-const OURS: u64 = 1 << 63;
+/// Cookies of names that are served from here; the origin's are smaller, or a listing fails. Those
+/// of most file systems have 63 bits, of some all of 64.
+const OURS: u64 = 0xfffc << 48;
 
 /// In a listing that is from here alone.
-const ALL: u64 = OURS | 1 << 62;
+const ALL: u64 = OURS | 2 << 48;
 
 /// Those of `.` and `..` there.
 const SELF_COOKIE: u64 = ALL | 1;
@@ -67,9 +71,10 @@ impl Over {
     }
 }
 
-/// Names in a listing that are the overlay's.
-struct Own {
-    names: Vec<(Bytes, Named)>,
+/// How a listing goes on.
+struct Listing {
+    /// The overlay's.
+    names: Arc<Table>,
     /// They are all that there are.
     is_all: bool,
     /// As of this many, see [`DirNode::names_left`].
@@ -388,7 +393,7 @@ impl<S: Store> Inner<S> {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         let id = self.id(dir);
-        let Some(Own { names, is_all, names_left }) = self.own_names(&id, from) else {
+        let Some(listing) = self.listing(&id, from) else {
             // What it went on from is not known any more.
             return Looked::failed(Status::BadCookie);
         };
@@ -396,21 +401,22 @@ impl<S: Store> Inner<S> {
             attr: self.told_here(&id).ok().flatten(),
             result: Ok(Listed { verifier: from.verifier, eof: false }),
         };
-        if from.cookie < OURS && !is_all {
-            looked = match self.list_there(caller, &id, from, (&names, names_left), sink).await {
+        if from.cookie < OURS && !listing.is_all {
+            looked = match self.list_there(caller, &id, from, &listing, sink).await {
                 Ok(looked) => looked,
                 Err(status) => return Looked::failed(status),
             };
             let is_over = matches!(looked.result, Ok(Listed { eof: true, .. }));
             self.is_listed(&id, is_over);
-            if !is_over || names.is_empty() {
+            if !is_over {
                 return looked;
             }
         } else if let Err(status) = self.may_list(caller, &id).await {
             return Looked::failed(status);
         }
-        let from = ListFrom { cookie: from.cookie.max(if is_all { ALL } else { OURS }), ..from };
-        let is_taken = self.list_here(&id, names, from, sink);
+        let from =
+            ListFrom { cookie: from.cookie.max(if listing.is_all { ALL } else { OURS }), ..from };
+        let is_taken = self.list_here(&id, &listing, from, sink);
         if let Ok(listed) = &mut looked.result {
             listed.eof = is_taken;
         }
@@ -425,25 +431,27 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// The overlay's part of a listing. None: the listing may not go on from this cookie.
-    fn own_names(&self, id: &Handle, from: ListFrom) -> Option<Own> {
+    /// How a listing goes on from here. None: it may not go on from this cookie.
+    fn listing(&self, id: &Handle, from: ListFrom) -> Option<Listing> {
         let mut state = self.state.lock();
         let (now, is_away) = (self.now(), state.is_away);
         // A cookie of ours is of names that were here.
         let nothing = |names_left| {
-            let own = Own { names: Vec::new(), is_all: false, names_left };
-            (from.cookie < OURS).then_some(own)
+            let nothing = || Listing { names: Arc::default(), is_all: false, names_left };
+            (from.cookie < OURS).then(nothing)
         };
         let Some(node) = state.nodes.find_mut(id) else { return nothing(0) };
-        node.end_names(now);
         let is_first = from.cookie == 0;
+        if is_first {
+            node.end_names(now);
+        }
         let names_left = match is_first || from.cookie >= ALL {
             true => node.names_left,
             false => node.listing(from.verifier)?,
         };
         let is_unmade = node.origin.is_none();
         let Some(names) = &node.names else {
-            let all = Own { names: Vec::new(), is_all: true, names_left };
+            let all = Listing { names: Arc::default(), is_all: true, names_left };
             return if is_unmade { Some(all) } else { nothing(names_left) };
         };
         let can_all = is_unmade || names.is_complete;
@@ -453,10 +461,9 @@ impl<S: Store> Inner<S> {
         if is_all && !can_all {
             return None;
         }
-        let own = names.known.iter().filter(|(_, named)| is_all || named.is_in(names_left));
-        let names = own.map(|(name, named)| (name.clone(), *named)).collect();
+        let names = names.now();
         node.used = now;
-        Some(Own { names, is_all, names_left })
+        Some(Listing { names, is_all, names_left })
     }
 
     /// Where no page of the origin's is in a listing, which would say it.
@@ -475,7 +482,7 @@ impl<S: Store> Inner<S> {
         caller: &Caller,
         id: &Handle,
         from: ListFrom,
-        (names, names_left): (&[(Bytes, Named)], u64),
+        &Listing { ref names, names_left, .. }: &Listing,
         sink: Sink<'_>,
     ) -> Result<Looked<Listed>, Status> {
         let origin = self.there(id)?;
@@ -484,9 +491,14 @@ impl<S: Store> Inner<S> {
             0 => from,
             _ => ListFrom { verifier: DirNode::verifier(names_left, from.verifier), ..from },
         };
-        let own = |name: &[u8]| names.binary_search_by(|(own, _)| own[..].cmp(name)).is_ok();
+        let mut is_ambiguous = false;
         let mut told = |entry: Entry<'_>| {
-            if own(entry.name) || self.is_hidden(id, entry.name) {
+            is_ambiguous |= entry.cookie >= OURS;
+            if is_ambiguous {
+                return false;
+            }
+            let own = names.find(entry.name).filter(|named| named.is_in(names_left));
+            if own.is_some() || self.is_hidden(id, entry.name) {
                 return true;
             }
             let node = entry.node.map(|node| self.tell_node(&node, epoch));
@@ -495,6 +507,10 @@ impl<S: Store> Inner<S> {
             sink(Entry { fileid, node, ..entry })
         };
         let Looked { attr, result } = self.store.list(caller, &origin, from, &mut told).await;
+        if is_ambiguous {
+            // Its names would be passed over.
+            return Err(Status::ServerFault);
+        }
         let attr = attr.map(|attr| self.tell(id, attr, epoch));
         let result = result.map(|listed| {
             if let Some(node) = self.state.lock().nodes.find_mut(id) {
@@ -507,43 +523,34 @@ impl<S: Store> Inner<S> {
     }
 
     /// The names that are served from here, behind this cookie; whether the last was taken.
-    fn list_here(
-        &self,
-        id: &Handle,
-        names: Vec<(Bytes, Named)>,
-        from: ListFrom,
-        sink: Sink<'_>,
-    ) -> bool {
-        let (after, is_all) = (from.cookie, from.cookie >= ALL);
-        let base = if is_all { ALL } else { OURS };
+    fn list_here(&self, id: &Handle, listing: &Listing, from: ListFrom, sink: Sink<'_>) -> bool {
+        let &Listing { ref names, is_all, names_left } = listing;
+        let (after, base) = (from.cookie, if is_all { ALL } else { OURS });
         let state = self.state.lock();
         let node = state.nodes.find(id);
         let own = node.map_or(0, |node| node.attr.fileid);
-        let above = node.and_then(|node| node.place.as_ref()).map(|(above, _)| *above);
-        let above = above.and_then(|above| state.nodes.find(&above)).map(|node| node.attr.fileid);
-        let dots: [(&[u8], u64, u64); 2] =
-            [(b".", own, SELF_COOKIE), (b"..", above.unwrap_or(own), ABOVE_COOKIE)];
+        let above = node.and_then(|node| node.place.as_ref());
+        let above = above.and_then(|(above, _)| state.nodes.find(above));
+        let above = above.map_or(own, |node| node.attr.fileid);
+        let dots: [(&[u8], u64, u64); 2] = [(b".", own, SELF_COOKIE), (b"..", above, ABOVE_COOKIE)];
         for (name, fileid, cookie) in dots.into_iter().filter(|dot| is_all && dot.2 > after) {
             if !sink(Entry { fileid, name, cookie, node: None }) {
                 return false;
             }
         }
-        let mut there: Vec<_> = names
-            .into_iter()
-            .filter_map(|(name, named)| {
-                Some((base | (named.number + COOKIE_BASE), name, named.child?))
-            })
-            .filter(|(cookie, ..)| *cookie > after)
-            .collect();
-        there.sort_unstable_by_key(|(cookie, ..)| *cookie);
-        for (cookie, name, child) in there {
+        let next = (after - base + 1).saturating_sub(COOKIE_BASE);
+        let there = names.from(next).filter(|(_, named)| is_all || named.is_in(names_left));
+        for (name, named) in there {
+            let (cookie, Some(child)) = (base | (named.number + COOKIE_BASE), named.child) else {
+                continue;
+            };
             let known = state.nodes.find(&child);
             let alias = || self.aliases.find(&child).map(|alias| alias.fileid);
             let fileid = known.map(|node| node.attr.fileid).or_else(alias).unwrap_or(cookie);
             let node = known
                 .filter(|_| from.with_nodes)
                 .map(|node| Node { handle: child, attr: node.attr });
-            if !sink(Entry { fileid, name: &name, cookie, node }) {
+            if !sink(Entry { fileid, name, cookie, node }) {
                 return false;
             }
         }

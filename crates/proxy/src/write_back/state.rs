@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 
 use super::Options;
 use super::aliases;
-use super::nodes::{LINGER, Named, Node, Nodes};
+use super::names::Named;
+use super::nodes::{LINGER, Node, Nodes};
 use super::notes::{Notes, Waiter};
 use super::order::{How, Order, Thing};
 use super::passing::Place;
@@ -431,7 +432,7 @@ impl State {
         let node = self.nodes.find(dir)?;
         let names = node.names.as_ref()?;
         let is_fresh = self.is_away || node.is_told_here(now);
-        match names.known.get(name) {
+        match names.find(name) {
             Some(named) => (named.is_recent(now) || is_fresh).then_some(named.child),
             None => (names.is_complete && is_fresh).then_some(None),
         }
@@ -472,7 +473,7 @@ impl State {
         let names = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut());
         if let Some(names) = names {
             let named = Named { child, number, is_pending: false, at: now, left: None };
-            names.known.insert(Bytes::copy_from_slice(name), named);
+            names.insert(Bytes::copy_from_slice(name), named);
         }
     }
 
@@ -482,7 +483,7 @@ impl State {
         use Status::{Exists, Io, Jukebox, NoDevice, NoEntry, ServerFault};
         self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
         let names = self.nodes.find(dir).and_then(|node| node.names.as_ref());
-        let known = names.and_then(|names| match names.known.get(name) {
+        let known = names.and_then(|names| match names.find(name) {
             Some(named) => Some(named.child.is_some()),
             None => names.is_complete.then_some(false),
         });

@@ -12,8 +12,8 @@ use server::durable::Durable;
 use server::store::layer::Layer;
 use server::store::mem::MemStore;
 use server::store::{
-    Changed, Extent, Linked, ListFrom, Listed, Looked, Node, Properties, Renamed, Sink, Store,
-    Written,
+    Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Node, Properties, Renamed, Sink,
+    Store, Written,
 };
 use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time, Wcc,
@@ -46,6 +46,8 @@ pub(crate) struct Origin {
     refuses: Arc<Mutex<Box<Refuses>>>,
     /// The longest that a file may be.
     pub(crate) length_max: Arc<AtomicU64>,
+    /// Bits that all of its cookies have.
+    pub(crate) cookie_bits: Arc<AtomicU64>,
 }
 
 impl Origin {
@@ -59,6 +61,7 @@ impl Origin {
             squashes_root: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
             length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
+            cookie_bits: Arc::default(),
         }
     }
 
@@ -270,6 +273,9 @@ impl Layer for Origin {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        round_trip!(self, caller, self.files.list(caller, dir, from, sink))
+        let bits = self.cookie_bits.load(Ordering::Relaxed);
+        let from = ListFrom { cookie: from.cookie & !bits, ..from };
+        let mut sink = |entry: Entry<'_>| sink(Entry { cookie: entry.cookie | bits, ..entry });
+        round_trip!(self, caller, self.files.list(caller, dir, from, &mut sink))
     }
 }

@@ -215,6 +215,24 @@ fn a_listing_that_nobody_has_gone_on_with_for_long_begins_again() {
     });
 }
 
+#[test]
+fn a_listing_has_all_names_however_large_the_origins_cookies_are() {
+    for (bits, is_listed) in [(1 << 63, true), (0xfffb << 48, true), (0xffff << 48, false)] {
+        play(5, None, async move |stage| {
+            let life = with_a_new_name(&stage).await;
+            let proxy = &life.proxy;
+            make(proxy, &proxy.root(), "newer").await;
+            stage.origin.cookie_bits.store(bits, Ordering::Relaxed);
+            if is_listed {
+                let all = names(proxy, &proxy.root()).await;
+                assert_eq!(all, ["a", "b", "c", "d", "e", "f", "new", "newer"]);
+            } else {
+                assert_eq!(page(proxy, FIRST).await.unwrap_err(), Status::ServerFault);
+            }
+        });
+    }
+}
+
 /// A change that the origin does not take for a long time.
 fn refuse_in_full(stage: &Stage, is_full: &Arc<AtomicBool>) {
     let is_full = Arc::clone(is_full);
