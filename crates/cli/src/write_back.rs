@@ -113,7 +113,8 @@ pub(crate) async fn open(
     let (id, boot, size) = (alone.set().id, alone.boot(), alone.set().all_bytes());
     let log = Log::of_file(alone, path).map_err(unusable)?;
     let changes = log.held().changes();
-    remember_state(path, state.path(), changes)?;
+    let state_path = fs::canonicalize(state.path()).map_err(|cause| no_state(path, &cause))?;
+    check_state(path, &state_path, changes)?;
     let aliases = Aliases::open(state.path()).map_err(|why| {
         Failure::environment(why, "another --state DIR, if nothing is in the log")
     })?;
@@ -127,6 +128,11 @@ pub(crate) async fn open(
     };
     let opened = WriteBack::open(clock, remote, Arc::new(aliases), log, options);
     let store = opened.await.map_err(|error| cannot_open(&error, path, uid))?;
+    // Nothing is answered before: what is in the log is named by that state.
+    if let Err(cause) = remember_state(path, &state_path) {
+        store.end().await;
+        return Err(no_state(path, &cause));
+    }
     let held = match changes {
         0 => "nothing was on its way".to_owned(),
         changes => format!("{changes} changes that it held are on their way again"),
@@ -185,17 +191,9 @@ fn cannot_open(error: &OpenError, log: &Path, uid: u32) -> Failure {
 
 /// Files are named in the log by what lies in the state directory: it is to be the same one each
 /// time, as long as the log holds anything.
-fn remember_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> {
-    let path = beside(log, ".state");
-    let wrong = |cause: std::io::Error| {
-        Failure::environment(format!("{}: {cause}", path.display()), "a directory of its own")
-    };
-    let state = fs::canonicalize(state).map_err(wrong)?;
-    if let Some(before) = state_of(log)?
-        && before != state
-        && changes > 0
-    {
-        return Err(Failure::environment(
+fn check_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> {
+    match state_of(log)? {
+        Some(before) if before != state && changes > 0 => Err(Failure::environment(
             format!(
                 "the log {} holds {changes} changes of files that are named by the state in {}, \
                  not {}",
@@ -204,9 +202,18 @@ fn remember_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failur
                 state.display()
             ),
             "the same --state and port as before",
-        ));
+        )),
+        _ => Ok(()),
     }
-    replace(&path, &beside(log, ".state.new"), state.as_os_str().as_bytes()).map_err(wrong)
+}
+
+fn remember_state(log: &Path, state: &Path) -> std::io::Result<()> {
+    replace(&beside(log, ".state"), &beside(log, ".state.new"), state.as_os_str().as_bytes())
+}
+
+fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
+    let what = format!("{}: {cause}", beside(log, ".state").display());
+    Failure::environment(what, "a directory of its own")
 }
 
 /// Writes a file anew, under another name until it is whole.

@@ -56,6 +56,13 @@ pub enum LeaseError {
     Refused(Status),
 }
 
+impl LeaseError {
+    /// The file is there, and was left as it is.
+    pub(super) fn is_anothers(&self) -> bool {
+        matches!(self, Self::Alive { .. } | Self::Dead { .. } | Self::Foreign)
+    }
+}
+
 /// What a lease says.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Lease {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,6 +52,8 @@ pub struct Log {
     pub(super) boot: [u8; 16],
     pub(super) held: Held,
     pub(super) device: Box<dyn LogDevice>,
+    /// Its file, if that was made just now.
+    new: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Log {
@@ -75,10 +78,16 @@ impl Log {
             what: format!("threads: {cause}"),
         };
         let log = Arc::new(alone);
+        let new = log.is_new().then(|| path.to_owned());
         let frames = Writer::start(Arc::clone(&log)).map_err(threads)?;
         let others = Writer::start(log).map_err(threads)?;
         let refused = Refused::beside(path, set.all_bytes());
-        Ok(Self { set, boot, held, device: Box::new(OnDisk { frames, others, refused }) })
+        Ok(Self { set, boot, held, device: Box::new(OnDisk { frames, others, refused }), new })
+    }
+
+    /// It is not needed: what was made for nothing is removed, while nobody else can have it.
+    pub(super) fn discard(self) {
+        self.new.iter().for_each(|path| drop(std::fs::remove_file(path)));
     }
 
     /// What the log held.
@@ -162,7 +171,7 @@ impl InMemory {
             bytes[at..at + first.len()].copy_from_slice(&first);
         }
         let held = Held::read(&bytes[..], &set).expect("it is not damaged");
-        Log { set, boot: [1; 16], held, device: Box::new(device) }
+        Log { set, boot: [1; 16], held, device: Box::new(device), new: None }
     }
 }
 

@@ -50,10 +50,15 @@ impl<S: Store> WriteBack<S> {
         log: Log,
         options: Options,
     ) -> Result<Self, OpenError> {
-        if let Some(owner) = &options.owner {
-            lease::take(&store, clock, owner).await?;
+        if let Some(owner) = &options.owner
+            && let Err(error) = lease::take(&store, clock, owner).await
+        {
+            if error.is_anothers() {
+                log.discard();
+            }
+            return Err(error.into());
         }
-        let Log { set, boot, held, device } = log;
+        let Log { set, boot, held, device, .. } = log;
         let records_max = set.all_bytes() / BYTES_EACH;
         let records_max = usize::try_from(records_max).unwrap_or(usize::MAX);
         let limits = Limits {

@@ -1,8 +1,11 @@
 //! One proxy with a log at a time.
 
+use std::sync::Arc;
+
 use perf::units::Nanos;
-use proxy::write_back::{Event, LeaseError, OpenError, Owner};
+use proxy::write_back::{Aliases, Event, LeaseError, Log, OpenError, Options, Owner, WriteBack};
 use server::store::Store;
+use server::store::dir::write_log::Alone;
 use server::types::Status;
 
 use crate::conflicts::make;
@@ -112,5 +115,27 @@ fn who_has_lost_the_lease_sends_nothing_until_it_is_his_again() {
         files.remove(&root(), &files.root(), NAME).await.result.unwrap();
         assert_eq!(proxy.drained(Some(Nanos::from_secs(60))).await, 0);
         assert_eq!(names(files, &files.root()).await, [".nfskit-write-back", "file", "first"]);
+    });
+}
+
+#[test]
+fn a_log_that_was_made_for_nothing_is_removed_and_no_other() {
+    play(5, None, async |stage| {
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let refused = async || {
+            let log = Alone::open_or_make(&path, 16 << 20, b"origin").unwrap();
+            let log = Log::of_file(log, &path).unwrap();
+            let options = Options { owner: Some(owner(2, 2)), ..Options::default() };
+            let (store, aliases) = (stage.origin.clone(), Arc::new(Aliases::in_memory()));
+            WriteBack::open(&stage.clock, store, aliases, log, options).await.map(drop)
+        };
+        assert!(matches!(refused().await, Err(OpenError::Lease(LeaseError::Alive { .. }))));
+        assert!(!path.exists(), "it was made just now");
+        drop(Alone::open_or_make(&path, 16 << 20, b"origin").unwrap());
+        refused().await.unwrap_err();
+        assert!(path.exists(), "it was there before");
+        life.kill();
     });
 }

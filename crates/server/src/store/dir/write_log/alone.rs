@@ -21,6 +21,7 @@ use super::file::{self, Aligned, LogFile, Site};
 pub struct Alone {
     file: LogFile,
     boot: [u8; 16],
+    is_new: bool,
 }
 
 impl std::fmt::Debug for Alone {
@@ -59,7 +60,7 @@ impl Alone {
             let identity = Identity { purpose, id, log: 0, logs: 1, bytes, export };
             file::make(path, &site, &identity, &first).map_err(wrong)?;
         }
-        let log = Self::open(path)?;
+        let log = Self { is_new: matches!(site, Site::Free), ..Self::open(path)? };
         match log.file.identity.export == owner {
             true => Ok(log),
             false => Err(log.file.error(
@@ -75,7 +76,7 @@ impl Alone {
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let file = LogFile::open(path, None)?;
         match file.identity.purpose {
-            Purpose::Proxy => Ok(Self { file, boot: boot(path)? }),
+            Purpose::Proxy => Ok(Self { file, boot: boot(path)?, is_new: false }),
             Purpose::Server => Err(file.error(OF_A_SERVER.to_owned())),
         }
     }
@@ -86,6 +87,11 @@ impl Alone {
 
     pub fn owner(&self) -> &[u8] {
         &self.file.identity.export
+    }
+
+    /// Whether its file was made just now.
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// This machine's boot.
