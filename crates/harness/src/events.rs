@@ -173,7 +173,8 @@ impl Log {
         self.emit(Level::Error, "sync_failed", fields);
     }
 
-    /// The state directory cannot be written: a restart would forget handles. `None`: all are in it.
+    /// The state directory cannot be written: a restart would forget handles. `None`: all are in
+    /// it.
     pub fn handles_unkept(&self, export: &str, handles: Option<u64>) {
         match handles {
             Some(handles) => {

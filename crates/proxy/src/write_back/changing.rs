@@ -1,5 +1,7 @@
 //! WRITE, COMMIT and SETATTR: what clients change of files that are there.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use net::clock::Elapsed;
 use server::durable::Durable;
@@ -22,6 +24,9 @@ const ALL: Access = Access(0x3f);
 
 /// Bits of a mode by which programs act as the owner or the group of their file.
 const SET_IDS: u32 = 0o6000;
+
+/// In a directory with this bit, what is made has its group, and directories have the bit, too.
+pub(super) const SET_GID: u32 = 0o2000;
 
 /// What is to become of a call.
 pub(super) enum Way<T> {
@@ -419,20 +424,30 @@ impl<S: Store> Inner<S> {
     /// The same of what the origin has made anew for him.
     pub(super) fn learn_by(&self, caller: &Caller, made: Changed<StoreNode>) -> Changed<StoreNode> {
         if let Ok(node) = &made.result {
-            self.learn(caller, &node.attr);
+            self.learn(caller, &node.attr, made.wcc.after.as_ref());
         }
         made
     }
 
-    /// What is new is his who has made it.
-    pub(super) fn learn(&self, caller: &Caller, made: &Attr) {
+    /// What is new is his who has made it; in a set-group-ID directory its group is the
+    /// directory's, and says nothing.
+    pub(super) fn learn(&self, caller: &Caller, made: &Attr, dir: Option<&Attr>) {
         /// Callers that are remembered; one more begins anew.
         const CALLERS_MAX: usize = 4096;
+        let dir = dir.filter(|dir| dir.mode & SET_GID != 0);
+        if let Some(dir) = dir.filter(|_| made.kind == FileKind::Directory) {
+            let keeps = made.mode & SET_GID != 0 && made.gid == dir.gid;
+            self.dirs_keep_set_gid.store(keeps, Ordering::Relaxed);
+        }
         let mut callers = self.callers.lock();
         if callers.len() >= CALLERS_MAX {
             callers.clear();
         }
-        let is_same = (made.uid, made.gid) == (caller.uid, caller.gid);
+        let is_same = made.uid == caller.uid
+            && match dir.filter(|dir| dir.gid == made.gid) {
+                Some(_) => callers.get(caller) != Some(&false),
+                None => made.gid == caller.gid,
+            };
         callers.insert(caller.clone(), is_same);
     }
 

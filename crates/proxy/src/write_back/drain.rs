@@ -556,7 +556,8 @@ impl<S: Store> Inner<S> {
             && set.gid.is_none()
             && node.attr.uid != op.entry.caller.uid
         {
-            self.learn(&op.entry.caller, &node.attr);
+            let dir = dir.as_ref().and_then(|(_, wcc)| wcc.after.as_ref());
+            self.learn(&op.entry.caller, &node.attr, dir);
         }
         Came { outcome: Outcome { file: Some(id), after }, ..Came::dirs(dir) }
     }

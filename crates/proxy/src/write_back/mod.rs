@@ -59,6 +59,7 @@ mod turns;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use net::clock::Clock;
@@ -185,6 +186,8 @@ struct Inner<S> {
     device: Box<dyn LogDevice>,
     /// Callers who are themselves at the origin; `false`: the origin takes them for somebody else.
     callers: Mutex<HashMap<Caller, bool>>,
+    /// The origin has made a directory with the set-group-ID bit in one that has it.
+    dirs_keep_set_gid: AtomicBool,
     lengths: lengths::Lengths,
     /// Something has come to the origin, or there is room.
     changed: Notify,

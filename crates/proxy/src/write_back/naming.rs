@@ -1,5 +1,7 @@
 //! Names: what clients make, and what has which name.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use server::store::{Changed, Node as StoreNode, Store};
 use server::types::{
@@ -8,7 +10,7 @@ use server::types::{
 };
 
 use super::Inner;
-use super::changing::Way;
+use super::changing::{SET_GID, Way};
 use super::nodes::Node;
 use super::passing::{Place, Turn};
 use super::record::{Change, Entry, Made, timed};
@@ -272,6 +274,8 @@ impl<S: Store> Inner<S> {
         if !is_plain(caller, &wanted.set) {
             return Ok(Way::Origin);
         }
+        let has_mode = wanted.set.mode.is_some()
+            || matches!(wanted.what, Made::File(Some(_)) | Made::Symlink(_));
         let mut turn = self.turn();
         loop {
             let epoch = self.epoch();
@@ -281,6 +285,8 @@ impl<S: Store> Inner<S> {
                     return self.found(caller, dir, &there, wanted).await;
                 }
                 (Some(_), false) => return Ok(Way::Origin),
+                // Which mode a file gets that is given none is the origin's affair.
+                (None, _) if !has_mode => return Ok(Way::Origin),
                 (None, _) => {}
             }
             let (wcc, node, (_, hears)) =
@@ -315,6 +321,12 @@ impl<S: Store> Inner<S> {
             let Some(parent) = parent.filter(|parent| parent.links > 0) else {
                 return Some(Step::Origin);
             };
+            // Whether a new directory has the bit, too, is the origin's affair until it has
+            // shown that.
+            let inherits = parent.mode & SET_GID != 0 && wanted.what == Made::Directory;
+            if inherits && !self.dirs_keep_set_gid.load(Ordering::Relaxed) {
+                return Some(Step::Origin);
+            }
             let taken = self.take_made(state, caller, (dir, &parent), &name, wanted);
             let is_first = taken.is_none() && !std::mem::replace(&mut waited, taken.is_none());
             state.counts.held_back += u64::from(is_first);
@@ -434,7 +446,6 @@ pub(super) fn made_attr(
     fileid: u64,
     at: Time,
 ) -> Attr {
-    const SET_GID: u32 = 0o2000;
     const EXCLUSIVE_MODE: u32 = 0o600;
     let inherits = parent.mode & SET_GID != 0;
     let (kind, mode, links, size) = match what {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -80,6 +81,7 @@ impl<S: Store> WriteBack<S> {
             state: Mutex::new(state),
             device,
             callers: Mutex::new(HashMap::new()),
+            dirs_keep_set_gid: AtomicBool::new(false),
             lengths: Mutex::default(),
             changed: Notify::new(),
             to_write: Notify::new(),

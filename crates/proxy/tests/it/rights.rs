@@ -8,7 +8,7 @@ use server::store::{ListFrom, Store};
 use server::types::{Access, Caller, CreateHow, Handle, SetAttr, Stability, Status};
 
 use crate::conflicts::{find, read};
-use crate::stage::{Life, Proxy, Stage, play, root};
+use crate::stage::{Life, Proxy, Stage, play, root, tree};
 
 fn user(uid: u32) -> Caller {
     Caller { uid, gid: uid, gids: Vec::new() }
@@ -277,6 +277,80 @@ fn who_may_not_pass_through_a_directory_finds_nothing_in_it_that_is_on_its_way()
         for name in [&b"second"[..], b"none"] {
             let found = proxy.lookup(&other, &dir, name).await.result;
             assert_eq!(found.map(|_| ()), Err(Status::Access));
+        }
+    });
+}
+
+#[test]
+fn what_is_made_in_a_set_group_id_directory_is_answered_from_the_log_with_its_group() {
+    play(1, None, async |stage| {
+        let files = &*stage.origin.files;
+        let shared = SetAttr { mode: Some(0o2777), gid: Some(50), ..SetAttr::default() };
+        let made = files.make_dir(&root(), &files.root(), b"shared", shared).await.result.unwrap();
+        files.make_dir(&root(), &files.root(), b"own", of_mode(0o777)).await.result.unwrap();
+        let life = stage.begin().await;
+        let proxy = &life.proxy;
+        let dir = find(proxy, &proxy.root(), "shared").await;
+        // By the first of each the origin shows what it does.
+        for (is_first, name) in [(true, "a"), (false, "b")] {
+            let file = create(proxy, &dir, name.as_bytes(), 0o664).await;
+            assert_eq!(proxy.pending() == 0, is_first, "{name}");
+            assert_eq!(proxy.attr(&user(7), &file).await.unwrap().gid, 50);
+            proxy.drained(None).await;
+            let below = format!("dir {name}");
+            let below = proxy.make_dir(&user(7), &dir, below.as_bytes(), of_mode(0o775)).await;
+            assert_eq!(proxy.pending() == 0, is_first, "directory {name}");
+            let below = below.result.unwrap();
+            assert_eq!((below.attr.mode, below.attr.gid), (0o2775, 50));
+            let inner = create(proxy, &below.handle, b"inner", 0o600).await;
+            assert_eq!(proxy.attr(&user(7), &inner).await.unwrap().gid, 50);
+            proxy.drained(None).await;
+        }
+        let own = find(proxy, &proxy.root(), "own").await;
+        let file = create(proxy, &own, b"file", 0o600).await;
+        assert!(proxy.pending() > 0, "it is known who he is");
+        assert_eq!(proxy.attr(&user(7), &file).await.unwrap().gid, 7);
+        proxy.drained(None).await;
+        stage.clock.sleep(Nanos::from_secs(4)).await;
+        for (path, seen) in tree(proxy).await {
+            assert_eq!(Some(&seen), tree(files).await.get(&path), "{path}");
+        }
+        let there = find(files, &made.handle, "dir b").await;
+        let attr = files.attr(&root(), &there).await.unwrap();
+        assert_eq!((attr.mode, attr.gid), (0o2775, 50));
+    });
+}
+
+#[test]
+fn whom_the_origin_takes_for_another_is_not_known_by_a_set_group_id_directory() {
+    play(1, None, async |stage| {
+        let (life, _) = squashed(&stage).await;
+        let files = &*stage.origin.files;
+        let shared = SetAttr { mode: Some(0o2777), gid: Some(50), ..SetAttr::default() };
+        files.make_dir(&root(), &files.root(), b"shared", shared).await.result.unwrap();
+        let dir = find(&life.proxy, &life.proxy.root(), "shared").await;
+        for name in [&b"a"[..], b"b"] {
+            let how = CreateHow::Guarded(of_mode(0o600));
+            life.proxy.create(&root(), &dir, name, how).await.result.unwrap();
+            assert_eq!(life.proxy.pending(), 0);
+        }
+    });
+}
+
+#[test]
+fn what_is_made_without_a_mode_has_the_origins() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let (proxy, files) = (&life.proxy, &*stage.origin.files);
+        let how = CreateHow::Unchecked(SetAttr::default());
+        proxy.create(&user(7), &dir, b"file", how).await.result.unwrap();
+        proxy.make_dir(&user(7), &dir, b"below", SetAttr::default()).await.result.unwrap();
+        let there = find(files, &files.root(), "dir").await;
+        for name in ["file", "below"] {
+            let seen = proxy.lookup(&user(7), &dir, name.as_bytes()).await.result.unwrap();
+            proxy.drained(None).await;
+            let made = find(files, &there, name).await;
+            assert_eq!(seen.attr.mode, files.attr(&root(), &made).await.unwrap().mode, "{name}");
         }
     });
 }

@@ -20,9 +20,9 @@
 //! ```
 //!
 //! If the log cannot be written (a full disk), rows are collected for the database all the same,
-//! and written to the log when there is room again ([`StateRows::retry`]); a restart before that may
-//! forget them, so their number is reported. If no new log can be begun, what was collected goes to
-//! the database, and the old log grows on.
+//! and written to the log when there is room again ([`StateRows::retry`]); a restart before that
+//! may forget them, so their number is reported. If no new log can be begun, what was collected
+//! goes to the database, and the old log grows on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -160,8 +160,8 @@ impl StateRows {
         Ok((kept, rows))
     }
 
-    /// The row of `key` is now this, or gone where `value` is empty. In the log when this returns, or
-    /// among [`Self::unlogged`].
+    /// The row of `key` is now this, or gone where `value` is empty. In the log when this returns,
+    /// or among [`Self::unlogged`].
     pub fn note(&mut self, key: &[u8], value: Vec<u8>) {
         // An older one of the same key must not come after it.
         self.unlogged.remove(key);
