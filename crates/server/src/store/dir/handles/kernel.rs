@@ -16,6 +16,9 @@
 //! file in the directory of what is kept over a restart. Where there is none, the key is random and
 //! handles end with the process, which [`Kernel::survives_restart`] says.
 //!
+//! A copy of the root that brings its extended attributes along (`cp -a`, a snapshot) has the same
+//! key. So the kernel's handle of the root goes into what seals: handles are good for one root.
+//!
 //! A file that a local process moves out of the export stays open to those who have its handle.
 
 use std::fs::{self, File};
@@ -57,8 +60,8 @@ impl Kernel {
     ) -> Result<Self, Errno> {
         let (handle, mount) = sys::name_to_handle(root.as_fd())?;
         sys::open_by_handle(root.as_fd(), &handle, OFlags::PATH | OFlags::CLOEXEC)?;
-        let (key, survives_restart) = match find_key(root, &handle, key, state_dir) {
-            Ok(key) => (key, true),
+        let (key, survives_restart) = match find_key(root, key, state_dir) {
+            Ok(key) => (key_of_root(&key, &handle), true),
             Err(_) => (random_key()?, false),
         };
         // FUSE has a handle of the form of xfs with a number of its own in it.
@@ -156,7 +159,6 @@ fn inode_in(handle: &KernelHandle) -> Option<u64> {
 /// The caller's key, or that which lies with the files, or that of the state directory.
 fn find_key(
     root: &OwnedFd,
-    handle: &KernelHandle,
     key: Option<[u8; 16]>,
     state_dir: Option<&Path>,
 ) -> Result<[u8; 16], Errno> {
@@ -164,15 +166,26 @@ fn find_key(
         return Ok(key);
     }
     stored_key(root).or_else(|errno| match state_dir {
-        Some(dir) => key_beside(dir, handle)
+        Some(dir) => key_beside(dir)
             .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)),
         None => Err(errno),
     })
 }
 
-/// The key of this root, made from the one in the state directory: each root has its own, so that
-/// a handle of one export is none of another's on the same file system.
-fn key_beside(dir: &Path, root: &KernelHandle) -> io::Result<[u8; 16]> {
+/// What seals the handles of this root. One key may be that of several roots, from the state
+/// directory or by a copy with its extended attributes; a handle of one export is none of another's
+/// on the same file system nevertheless.
+fn key_of_root(key: &[u8; 16], root: &KernelHandle) -> [u8; 16] {
+    let named = [&root.tag.to_le_bytes(), &root.bytes[..usize::from(root.len)]].concat();
+    let half = |which: u8| siphash(key, &[&named[..], &[which]].concat()).to_le_bytes();
+    let mut own = [0; 16];
+    own[..8].copy_from_slice(&half(0));
+    own[8..].copy_from_slice(&half(1));
+    own
+}
+
+/// The key in the state directory; made if there is none.
+fn key_beside(dir: &Path) -> io::Result<[u8; 16]> {
     let path = dir.join(KEY_FILE);
     let kept = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -189,13 +202,7 @@ fn key_beside(dir: &Path, root: &KernelHandle) -> io::Result<[u8; 16]> {
         }
         read => read?,
     };
-    let kept: [u8; 16] = kept.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
-    let named = [&root.tag.to_le_bytes(), &root.bytes[..usize::from(root.len)]].concat();
-    let half = |which: u8| siphash(&kept, &[&named[..], &[which]].concat()).to_le_bytes();
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&half(0));
-    key[8..].copy_from_slice(&half(1));
-    Ok(key)
+    kept.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// The key that lies with the files; made if there is none.
@@ -266,10 +273,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         const LEN: usize = KERNEL_HANDLE_BYTES_MAX as usize;
         let root = |byte| KernelHandle { tag: 1, len: 8, bytes: [byte; LEN] };
-        let key = key_beside(dir.path(), &root(1)).unwrap();
-        assert_eq!(key_beside(dir.path(), &root(1)).unwrap(), key);
-        assert_ne!(key_beside(dir.path(), &root(2)).unwrap(), key);
+        let of = |byte| key_beside(dir.path()).map(|key| key_of_root(&key, &root(byte)));
+        let key = of(1).unwrap();
+        assert_eq!(of(1).unwrap(), key);
+        assert_ne!(of(2).unwrap(), key);
         fs::write(dir.path().join(KEY_FILE), b"cut off").unwrap();
-        assert!(key_beside(dir.path(), &root(1)).is_err());
+        assert!(of(1).is_err());
     }
 }

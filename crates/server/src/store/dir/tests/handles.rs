@@ -132,6 +132,28 @@ fn a_key_from_outside_makes_handles_survive_without_an_attribute() {
     assert!(!names[..len].windows(6).any(|part| part == b"nfskit"));
 }
 
+/// `cp -a` and snapshots bring extended attributes along.
+#[test]
+fn a_handle_of_one_root_is_stale_in_a_copy_that_has_its_key() {
+    const KEY: &str = "trusted.nfskit.handle_key";
+    let options = DirOptions { handles: HandleChoice::Best, ..DirOptions::default() };
+    let at = Fixture::new(options.clone());
+    let (mut key, copy) = ([0; 16], at.outside("copy"));
+    fs::create_dir(&copy).unwrap();
+    let copied = rustix::fs::getxattr(at.path(""), KEY, &mut key)
+        .and_then(|_| rustix::fs::setxattr(&copy, KEY, &key, rustix::fs::XattrFlags::empty()));
+    if copied.is_err() {
+        not_tested("a copied key: none can be kept with the files here");
+        return;
+    }
+    let file = at.create(&at.root(), "file");
+    let copy = DirStore::open(&copy, &options).unwrap();
+    for handle in [file.handle, at.root()] {
+        assert_eq!(block_on(copy.attr(&ME, &handle)).unwrap_err(), Status::Stale);
+    }
+    assert!(at.restart().attr(&file.handle).is_ok());
+}
+
 #[test]
 fn forged_and_foreign_handles_are_refused() {
     each_kind(|at| {
