@@ -115,7 +115,7 @@ impl Tree {
             is_unique: is_due
                 && is_file
                 && object.opened().is_some()
-                && !self.proc.may(object.path(), May::READ_OK | May::WRITE_OK),
+                && self.proc.may(object.path(), May::READ_OK | May::WRITE_OK).is_err(),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Tree {
     ) -> Result<Option<Arc<Listing>>, Status> {
         let state = State::of(stat);
         if let Some(kept) = self.listings.find(&dir.handle, state) {
-            let may = self.may(caller, dir, stat, May::READ_OK);
+            let may = self.may(caller, dir, stat, May::READ_OK)?;
             return if may {
                 Ok(Some(kept).filter(|kept| !kept.is_too_long()))
             } else {

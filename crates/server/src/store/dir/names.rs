@@ -48,7 +48,7 @@ impl Tree {
             self.acting.act_as(caller)?;
             let child = match name {
                 b"." => {
-                    let may = self.may(caller, dir, stat, May::EXEC_OK);
+                    let may = self.may(caller, dir, stat, May::EXEC_OK)?;
                     let node = Node { handle: dir.handle, attr: stat.attr() };
                     return may.then_some(node).ok_or(Status::Access);
                 }

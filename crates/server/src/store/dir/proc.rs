@@ -48,8 +48,8 @@ impl ProcFds {
     }
 
     /// Whether this thread's ids may; for kernels without [`super::sys::may_access`].
-    pub(super) fn may(&self, fd: BorrowedFd<'_>, access: Access) -> bool {
-        rustix::fs::accessat(&self.dir, name(fd), access, AtFlags::EACCESS).is_ok()
+    pub(super) fn may(&self, fd: BorrowedFd<'_>, access: Access) -> Result<(), Errno> {
+        rustix::fs::accessat(&self.dir, name(fd), access, AtFlags::EACCESS)
     }
 
     /// Whether a directory says which rights what is made in it has.

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::time::ClockId;
 
 use super::acting::{Acting, is_same};
+use super::errno::status;
 use super::objects::Object;
 use super::stat::Stat;
 use super::sys;
@@ -82,22 +83,36 @@ impl Rights {
 impl Tree {
     /// Whether `caller` has all of `wanted`. This thread acts as the caller already; `stat` was
     /// taken before.
-    pub(super) fn may(&self, caller: &Caller, object: &Object, stat: &Stat, wanted: May) -> bool {
+    ///
+    /// # Errors
+    /// The kernel's answer does not depend on the caller (a file system that is read-only, no
+    /// memory, a disk that fails), and may be another one soon, whatever the change time.
+    pub(super) fn may(
+        &self,
+        caller: &Caller,
+        object: &Object,
+        stat: &Stat,
+        wanted: May,
+    ) -> Result<bool, Status> {
         let changed = stat.attr().changed;
         if let Some(known) = object.rights.lock().known(caller, changed, wanted) {
-            return known;
+            return Ok(known);
         }
-        let granted = match sys::may_access(object.path(), wanted) {
-            Ok(()) => true,
+        let answer = match sys::may_access(object.path(), wanted) {
             Err(Errno::NOSYS | Errno::INVAL) => self.proc.may(object.path(), wanted),
-            Err(_) => false,
+            answer => answer,
+        };
+        let granted = match answer {
+            Ok(()) => true,
+            Err(Errno::ACCESS | Errno::PERM) => false,
+            Err(errno) => return Err(status(errno)),
         };
         // That several are not granted says nothing of each.
         let single = wanted.bits().count_ones() == 1;
         if (granted || single) && self.file_system.is_local() && is_settled(changed) {
             object.rights.lock().learn(caller, changed, wanted, granted);
         }
-        granted
+        Ok(granted)
     }
 
     /// For READ.
@@ -137,7 +152,7 @@ impl Tree {
             return Ok(known);
         }
         self.acting.act_as(caller)?;
-        Ok(self.may(caller, object, stat, wanted))
+        self.may(caller, object, stat, wanted)
     }
 
     /// Root and the owner read and write without a check. A process that cannot be others

@@ -189,6 +189,38 @@ fn an_answer_that_is_remembered_is_dropped_when_the_file_changes() {
     });
 }
 
+/// A file's change time does not tell whether its file system is read-only.
+#[test]
+fn a_file_system_that_was_read_only_for_a_while_leaves_nobody_locked_out() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("export");
+    fs::create_dir(&root).unwrap();
+    let Some(_mount) = Mount::tmpfs(root.clone(), "size=1m") else { return };
+    let options = DirOptions { identity: Identity::Callers, ..DirOptions::default() };
+    let Ok(store) = DirStore::open(&root, &options) else { return };
+    let at = Fixture { store, options, place };
+    act_as_server();
+    fs::write(at.path("file"), "").unwrap();
+    fs::set_permissions(at.path("file"), fs::Permissions::from_mode(0o664)).unwrap();
+    std::os::unix::fs::chown(at.path("file"), Some(OWNER), Some(TEAM)).unwrap();
+    let remount = |how: &str| {
+        act_as_server();
+        let mut mount = std::process::Command::new("mount");
+        assert!(mount.args(["-o", how]).arg(&root).status().unwrap().success());
+    };
+    let file = at.lookup(&at.root(), "file").unwrap();
+    let changed = file.attr.changed;
+    while !rights::is_settled(changed) {
+        thread::yield_now();
+    }
+    remount("remount,ro");
+    assert_eq!(at.access_as(friend(), &file), Access::READ);
+    assert_eq!(at.write_as(friend(), &file), Err(Status::ReadOnly));
+    remount("remount,rw");
+    assert_eq!(at.write_as(friend(), &file), Ok(4));
+    assert_eq!(at.access_as(friend(), &file), Access::READ | Access::MODIFY | Access::EXTEND);
+}
+
 #[test]
 fn its_owner_may_write_and_read_a_file_whatever_its_mode() {
     each(|at| {
