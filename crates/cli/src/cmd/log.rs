@@ -84,7 +84,8 @@ const ADVICE: [(&[&str], &str); 17] = [
     (
         &["had the write log", "another directory", "another server or directory"],
         "--write-log with the log that this directory had; nfskit log drain LOG DIR brings what a \
-         log holds to its place, after which the directory needs none",
+         log holds to its place, after which the directory needs none; if it is lost for good, \
+         setfattr -x user.nfskit.write_log DIR",
     ),
     (
         &["damaged", "checksum", "was made with"],

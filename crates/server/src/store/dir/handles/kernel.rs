@@ -39,7 +39,7 @@ use crate::types::{Handle, Status};
 
 pub(super) const MARKER: u8 = b'K';
 const SEAL_BYTES: usize = 8;
-const KEY_ATTRIBUTE: &str = "trusted.nfskit.handle_key";
+pub(in crate::store::dir) const KEY_ATTRIBUTE: &str = "trusted.nfskit.handle_key";
 /// In the state directory, where the attribute cannot be had.
 const KEY_FILE: &str = "handle_key";
 

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use self::kernel::Kernel;
-pub(super) use self::kernel::{kernel_handle, unsealed};
+pub(super) use self::kernel::{KEY_ATTRIBUTE, kernel_handle, unsealed};
 use self::table::{Moving, Table};
 use super::acting::Acting;
 use super::beneath::{Beneath, Component};

@@ -331,6 +331,51 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     assert_eq!(fs::read(place.path().join("export/file")).unwrap(), b"new");
 }
 
+/// The owner of one exported directory would keep the server from serving all others, and a copy
+/// (`cp -a`) names the log of the directory that it was made of.
+#[test]
+fn a_mark_of_a_log_counts_where_a_server_has_set_it_for_this_directory() {
+    use std::os::unix::fs::PermissionsExt;
+
+    const MARK: &str = "user.nfskit.write_log";
+    const PROOF: &str = "trusted.nfskit.write_log";
+    let Some(at) = logged() else { return };
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let [export, copy, foreign] = ["export", "copy", "foreign"].map(|name| place.path().join(name));
+    let open = |dir: &Path| {
+        DirStore::open(dir, &DirOptions::default()).map(drop).map_err(|error| error.to_string())
+    };
+    let set = |dir: &Path, name: &str, value: &[u8]| {
+        rustix::fs::setxattr(dir, name, value, rustix::fs::XattrFlags::empty())
+    };
+    for dir in [&copy, &foreign] {
+        fs::create_dir(dir).unwrap();
+    }
+    for name in [MARK, PROOF] {
+        let mut value = [0; 4096];
+        let len = rustix::fs::getxattr(&export, name, &mut value).unwrap_or(0);
+        if len > 0 {
+            set(&copy, name, &value[..len]).unwrap();
+        }
+    }
+    assert_eq!(open(&copy), Ok(()));
+    assert_eq!(write_log::named_in_vain(&copy), Some(vec![place.path().join("outside/log")]));
+    assert!(open(&export).unwrap_err().contains("--write-log"));
+    if rustix::fs::getxattr(&export, PROOF, &mut [0; 4096]).is_err() {
+        not_tested("the proof of a mark: this process or file system has no trusted attributes");
+        return;
+    }
+    for dir in [&export, &foreign] {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let forged = [&[7; 16][..], b"/var/lib/nfskit/log"].concat();
+    set(&foreign, MARK, &forged).unwrap();
+    assert_eq!(open(&foreign), Ok(()));
+    fs::rename(place.path().join("outside/log"), place.path().join("outside/away")).unwrap();
+    assert!(open(&export).unwrap_err().contains("--write-log"), "its log is not to be found");
+}
+
 #[test]
 fn a_write_that_takes_set_id_bits_is_stable_in_its_file() {
     let Some(at) = logged() else { return };

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -363,6 +363,30 @@ pub(super) fn export_name(root: &OwnedFd) -> io::Result<Vec<u8>> {
     name.extend_from_slice(&handle.bytes[..usize::from(handle.len)]);
     debug_assert!(name.len() <= EXPORT_BYTES_MAX, "a handle of ours is short");
     Ok(name)
+}
+
+/// What the name of an export begins with.
+const UUID_BYTES: usize = 16;
+
+/// Whether both name the same root, also if its file system has got another UUID since.
+pub(super) fn is_same_root(one: &[u8], other: &[u8]) -> bool {
+    one.get(UUID_BYTES..) == other.get(UUID_BYTES..)
+}
+
+/// Whose log lies there, if there is one that only this user could have made. Somebody may have it.
+pub(super) fn identity_at(path: &Path) -> Option<Identity> {
+    // Others may have named it, and to open a device can be enough to set it going.
+    let there = File::options().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
+    let kind = there.metadata().ok()?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return None;
+    }
+    let there = format!("/proc/self/fd/{}", there.as_raw_fd());
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(there).ok()?;
+    check_kind(&file).ok()?;
+    let mut block = vec![0; BLOCK];
+    file.read_exact_at(&mut block, 0).ok()?;
+    Identity::decode(&block).ok()
 }
 
 /// The kernel's id of this boot.

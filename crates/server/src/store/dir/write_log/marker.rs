@@ -3,7 +3,10 @@
 //! replays, and no log is replayed over what came after it.
 //!
 //! It is an extended attribute that everybody sees who may read the directory: also a server
-//! without privilege must not serve it then.
+//! without privilege must not serve it then. Whoever may write to the directory can set it, too, and
+//! a copy may have it. So it counts if it stands a second time where only privileged processes write
+//! (`trusted.*`), or if a log that it names says so; else only where nobody but root and the
+//! server's user could have set it, or where this process does not see the second.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -14,7 +17,13 @@ use log::Stamp;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
+use super::file;
+use crate::store::dir::handles::KEY_ATTRIBUTE;
+
 const ATTRIBUTE: &str = "user.nfskit.write_log";
+
+/// The same again, which shows that a server has set it.
+const PROOF: &str = "trusted.nfskit.write_log";
 
 /// Set when a file could not be synced and no frame could say so any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
@@ -31,14 +40,41 @@ pub(super) struct Marker {
 }
 
 impl Marker {
+    /// Not one that others have set.
     pub(super) fn of(root: &OwnedFd) -> Option<Self> {
-        let mut value = vec![0; 16 + 4096];
-        let len = rustix::fs::fgetxattr(root, ATTRIBUTE, &mut value[..]).ok()?;
-        value.truncate(len);
+        Self::standing(root).filter(|marker| marker.is_believed(root))
+    }
+
+    /// One that others have set, or that was copied from another directory.
+    pub(super) fn strange(root: &OwnedFd) -> Option<Self> {
+        Self::standing(root).filter(|marker| !marker.is_believed(root))
+    }
+
+    fn standing(root: &OwnedFd) -> Option<Self> {
+        let value = read(root, ATTRIBUTE)?;
         let id: [u8; 16] = value.get(..16).unwrap_or_default().try_into().unwrap_or_default();
         let files = value.get(16..).unwrap_or_default().split(|&byte| byte == 0);
         let files = files.map(|file| PathBuf::from(OsString::from_vec(file.to_vec()))).collect();
         Some(Self { id, files })
+    }
+
+    fn is_believed(&self, root: &OwnedFd) -> bool {
+        let is_proven = || read(root, PROOF).is_some_and(|proof| proof == self.value());
+        let said_by_log = self.is_of(root);
+        said_by_log.unwrap_or_else(|| is_proven() || !sees_proofs(root) || is_private(root))
+    }
+
+    /// Whether its logs are of this directory; `None` where they are not to be found.
+    fn is_of(&self, root: &OwnedFd) -> Option<bool> {
+        let found = self.files.iter().filter_map(|path| file::identity_at(path));
+        let named = found.filter(|identity| identity.id == self.id).map(|own| own.export).next()?;
+        Some(file::is_same_root(&named, &file::export_name(root).ok()?))
+    }
+
+    fn value(&self) -> Vec<u8> {
+        let files: Vec<_> = self.files.iter().map(|file| file.as_os_str().as_bytes()).collect();
+        // No path has a zero in it.
+        [&self.id[..], &files.join(&0)].concat()
     }
 
     /// Which of the logs lies at this path, as far as it is known.
@@ -49,9 +85,9 @@ impl Marker {
 
     /// Sets it, and makes it stable.
     pub(super) fn set(&self, root: &OwnedFd) -> Result<(), Errno> {
-        let files: Vec<_> = self.files.iter().map(|file| file.as_os_str().as_bytes()).collect();
-        // No path has a zero in it.
-        let value = [&self.id[..], &files.join(&0)].concat();
+        let value = self.value();
+        // Not everybody may, and not every file system can.
+        rustix::fs::fsetxattr(root, PROOF, &value, XattrFlags::empty()).ok();
         rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
         for done in [DOUBT, REPLAY] {
             match rustix::fs::fremovexattr(root, done) {
@@ -90,9 +126,31 @@ impl Marker {
     }
 
     pub(super) fn remove(root: &OwnedFd) -> Result<(), Errno> {
+        // Alone it says nothing.
+        rustix::fs::fremovexattr(root, PROOF).ok();
         match rustix::fs::fremovexattr(root, ATTRIBUTE) {
             Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),
             Err(errno) => Err(errno),
         }
     }
+}
+
+fn read(root: &OwnedFd, attribute: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; 16 + 4096];
+    let len = rustix::fs::fgetxattr(root, attribute, &mut value[..]).ok()?;
+    value.truncate(len);
+    Some(value)
+}
+
+/// Whether this process would see a proof: a server with a log leaves the key of its handles where
+/// proofs are.
+fn sees_proofs(root: &OwnedFd) -> bool {
+    rustix::fs::fgetxattr(root, KEY_ATTRIBUTE, &mut [0; 16][..]).is_ok()
+}
+
+/// Whether only root and the server's user can write to the directory.
+fn is_private(root: &OwnedFd) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    rustix::fs::fstat(root)
+        .is_ok_and(|stat| [0, own].contains(&stat.st_uid) && stat.st_mode & 0o022 == 0)
 }

@@ -43,7 +43,7 @@ mod set;
 mod threads;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -53,6 +53,7 @@ use log::journal::Begin;
 pub use log::scan::Lost;
 use log::{Journal, Key, Limits, Stamp, Told};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::fs::{Mode, OFlags};
 use tokio::sync::oneshot;
 
 pub use self::alone::{Alone, Peek, Writer};
@@ -143,6 +144,14 @@ pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
         Some(marker) => Err(LogError::Missing { files: marker.files }),
         None => Ok(()),
     }
+}
+
+/// The logs that a directory names without being believed, if it does: another user may have set
+/// that, or it is a copy of a directory that has logs.
+pub fn named_in_vain(dir: &Path) -> Option<Vec<PathBuf>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(dir, flags, Mode::empty()).ok()?;
+    Marker::strange(&root).map(|marker| marker.files)
 }
 
 /// Looks at the logs of a directory, which no server may have: all that a recovery needs is read.
