@@ -40,16 +40,6 @@ impl State {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Whether it lies in a directory, however that is written.
-    pub fn is_below(&self, dir: &Path) -> bool {
-        let real = |path: &Path| std::fs::canonicalize(path);
-        match (real(&self.path), real(dir)) {
-            (Ok(own), Ok(dir)) => own.starts_with(dir),
-            // A directory that is not there cannot be served either.
-            _ => false,
-        }
-    }
-
     pub fn path(&self) -> &Path {
         &self.path
     }

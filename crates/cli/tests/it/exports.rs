@@ -155,6 +155,57 @@ fn an_export_inside_another_has_the_same_rules_or_is_refused() {
     assert_eq!(served.program.finish().code, Some(0));
 }
 
+/// Clients could change what the next server believes.
+#[test]
+fn a_reload_does_not_export_what_the_server_keeps_for_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let [data, other] = ["data", "other"].map(|name| folder.path().join(name));
+    fs::create_dir_all(data.join("state")).unwrap();
+    fs::create_dir(&other).unwrap();
+    let file = folder.path().join("exports.toml");
+    let export = |dir: &Path| {
+        write(&file, &format!("[[export]]\npath = {dir:?}\nname = \"/\"\nsquash = \"none\"\n"));
+    };
+    export(&other);
+    let mut command = nfskit(["serve", "--exports"]);
+    command.arg(&file).arg("--state").arg(data.join("state"));
+    let served = Served::start(command, "127.0.0.1:0");
+    export(&data);
+    served.program.signal(Signal::HUP);
+    let lies = |text: &str| text.contains("lies in the export /, where clients").then_some(());
+    served.program.wait_for_error(lies);
+    Connection::to(&served).creates(b"x");
+    assert!(other.join("x").exists(), "the exports are what they were");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+}
+
+#[test]
+fn an_export_that_a_reload_takes_away_is_let_go_and_can_come_back() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+    let file = folder.path().join("exports.toml");
+    let export = |dir: &Path| write(&file, &format!("[[export]]\npath = {dir:?}\n"));
+    for dir in [&a, &b] {
+        fs::create_dir(dir).unwrap();
+    }
+    export(&a);
+    let mut command = nfskit(["serve", "--exports"]);
+    command.arg(&file).arg("--state").arg(state.path());
+    let served = Served::start(command, "127.0.0.1:0");
+    for (dir, left, times) in [(&b, &a, 1), (&a, &b, 2)] {
+        export(dir);
+        served.program.signal(Signal::HUP);
+        let reloaded = |text: &str| text.matches("reload exports=").count() == times;
+        served.program.wait_for_error(|text| reloaded(text).then_some(()));
+        let fds = fs::read_dir(format!("/proc/{}/fd", served.program.pid())).unwrap();
+        let mut open = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        assert!(!open.any(|path| path == *left), "{} is still open", left.display());
+    }
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+}
+
 #[test]
 fn a_state_directory_belongs_to_one_server() {
     let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

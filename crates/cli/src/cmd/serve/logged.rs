@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use harness::exit::Failure;
+use harness::exports::Spec;
 use harness::{output, served};
-use server::store::dir::DirStore;
-use server::store::dir::write_log::GivenUp;
+use server::store::dir::write_log::{self, GivenUp};
+use server::store::dir::{DirStore, leads_to};
 use server::store::sim::LogSpec;
 
 use super::stores::{EMULATED, Kind};
@@ -32,20 +33,29 @@ fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
         let what = "--write-log promises what --metadata-sync never gives up";
         return Err(Failure::usage(what, "one of the two"));
     }
-    let Some(log) = args.write_log.iter().find(|log| is_inside(log, store)) else { return Ok(()) };
-    let log = log.display();
-    let what = format!("the write log {log} lies in {store}, where clients could change it");
-    Err(Failure::environment(what, "a place outside of it, such as /var/lib/nfskit"))
+    log_in_export(args, Path::new(store)).map_or(Ok(()), |what| {
+        Err(Failure::environment(what, "a place outside of it, such as /var/lib/nfskit"))
+    })
 }
 
-fn is_inside(log: &Path, store: &str) -> bool {
-    let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    // What is not there cannot be served, or no log be made there.
-    let Some(dir) = real(Path::new(store)) else { return false };
-    // Where the log is, and where a link of its name leads.
-    let places = [real(parent.unwrap_or_else(|| Path::new("."))), real(log)];
-    places.into_iter().flatten().any(|place| place.starts_with(&dir))
+/// Why a directory cannot be exported, if a log can be reached through it.
+pub(super) fn log_in_export(args: &args::Serve, dir: &Path) -> Option<String> {
+    let log = args.write_log.iter().find(|log| leads_to(dir, log))?;
+    let (log, dir) = (log.display(), dir.display());
+    Some(format!("the write log {log} lies in {dir}, where clients could change it"))
+}
+
+/// Warns of a directory that names a log and is served without, because it is not believed.
+pub(super) fn named_in_vain(Spec { path, .. }: &Spec) -> Option<String> {
+    let logs = write_log::named_in_vain(path)?;
+    let logs: Vec<_> = logs.iter().map(|log| log.display().to_string()).collect();
+    Some(format!(
+        "{} names a write log ({}) that is not known to be its own, and is served without: another \
+         user may have set that, or the directory is a copy; setfattr -x user.nfskit.write_log ends \
+         this warning",
+        path.display(),
+        logs.join(" and ")
+    ))
 }
 
 fn is_emulated(log: &Path) -> bool {
@@ -79,8 +89,9 @@ pub(super) fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failur
     Ok(Some(LogSpec { disk, bytes: args.write_log_size }))
 }
 
-/// Waits for a write log that cannot be written, if that is to end the server.
-pub(super) async fn stopped(log_failure: LogFailure, store: &DirStore) -> Failure {
+/// Waits for a write log that cannot be written, if there is one and that is to end the server.
+pub(super) async fn stopped(log_failure: LogFailure, logged: Option<&DirStore>) -> Failure {
+    let Some(store) = logged else { return std::future::pending().await };
     let given_up = store.log_given_up().await;
     if log_failure == LogFailure::Degrade {
         output::say(format_args!("{}{}", lost(given_up), goes_on(given_up)));

@@ -40,8 +40,8 @@ use world::machine::times;
 
 use self::banner::Banner;
 use self::exported::{bad_exports, export, named, specs, specs_again};
-use self::logged::{check_write_log, emulated_log, stopped};
-use self::persistent::{REPLIES_MAX, outside, replies, state_or_warning};
+use self::logged::{check_write_log, emulated_log, log_in_export, named_in_vain, stopped};
+use self::persistent::{REPLIES_MAX, outside, replies, state_in_export, state_or_warning};
 use self::stores::Kind;
 use crate::args::{self, LogReplies};
 use crate::recovery;
@@ -118,20 +118,33 @@ async fn serve_directories(
         stores.exports(clock, specs, open, is_at, leads_into, &acts_as).await
     };
     let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
-    let store = Arc::clone(&exports.first().store);
-    let everyone = acts_as(&store);
-    banner.serves(&specs, everyone.as_ref());
-    banner.recovers(&store);
+    let first = &exports.first().store;
+    banner.serves(&specs, acts_as(first).as_ref());
+    banner.recovers(first);
+    specs.iter().filter_map(named_in_vain).for_each(|warning| banner.warns(warning));
+    // Only a log has to be ended: another store goes when no export has it any more.
+    let logged = (!args.write_log.is_empty()).then(|| Arc::clone(first));
     let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
     let reload = async || {
         let specs = specs_again(args)?;
+        keep_apart(args, state.as_ref(), &specs)?;
         exported(&specs, &clock).await
     };
-    let stopped = stopped(args.log_failure, &store);
+    let stopped = stopped(args.log_failure, logged.as_deref());
     server.run(exports, banner, reload, stopped).await?;
+    let Some(store) = logged else { return Ok(()) };
     store.end_log().await.map_err(|why| {
         Failure::environment(why, "start it again with the same --write-log, which tries again")
     })
+}
+
+/// What the server keeps for itself is never exported, whatever the exports have become.
+fn keep_apart(args: &args::Serve, state: Option<&State>, specs: &[Spec]) -> Result<(), String> {
+    let reached = |spec: &Spec| {
+        let state = state.and_then(|state| state_in_export(state, spec));
+        state.or_else(|| log_in_export(args, &spec.path))
+    };
+    specs.iter().find_map(reached).map_or(Ok(()), Err)
 }
 
 /// How directories are served.

@@ -6,6 +6,7 @@ use harness::sockets::Sockets;
 use harness::state::{self, State};
 use net::clock::Clock;
 use server::Replies;
+use server::store::dir::leads_to;
 use world::machine::times;
 
 use super::banner::Banner;
@@ -69,16 +70,18 @@ pub(super) fn outside(
     banner: &mut Banner<'_>,
 ) -> Option<State> {
     let state = state?;
-    let Some(spec) = specs.iter().find(|spec| state.is_below(&spec.path)) else {
+    let Some(why) = specs.iter().find_map(|spec| state_in_export(&state, spec)) else {
         return Some(state);
     };
-    banner.warns(format!(
-        "{WITHOUT_STATE}: {} lies in the export {}, where clients could change it; --state DIR \
-         names another",
-        state.path().display(),
-        spec.name
-    ));
+    banner.warns(format!("{WITHOUT_STATE}: {why}; --state DIR names another"));
     None
+}
+
+/// Why a directory cannot be exported, if the state directory can be reached through it.
+pub(super) fn state_in_export(state: &State, Spec { path, name, .. }: &Spec) -> Option<String> {
+    let state = state.path();
+    let lies = leads_to(path, state).then(|| state.display());
+    lies.map(|state| format!("{state} lies in the export {name}, where clients could change it"))
 }
 
 pub(super) fn replies(

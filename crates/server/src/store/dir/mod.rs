@@ -97,6 +97,7 @@ use self::beneath::Beneath;
 use self::data::FileSystem;
 use self::handles::Handles;
 use self::objects::{Object, Objects};
+pub use self::overlap::leads_to;
 use self::proc::ProcFds;
 use self::stat::Stat;
 pub(in crate::store) use self::sync::pool;

@@ -1,5 +1,5 @@
-//! Whether one served directory lies in another, so that what is exported there can be reached by
-//! two ways.
+//! Whether clients of a served directory come to another place of this host through it: to another
+//! export, which can then be reached by two ways, or to what the server keeps for itself.
 //!
 //! Paths do not tell: a bind mount shows a directory somewhere else, and hides what is below it.
 //! So each directory is named by its file system and its place in that (`/proc/self/mountinfo`),
@@ -8,11 +8,15 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use super::DirStore;
+use rustix::fs::{Mode, OFlags};
+
+use super::beneath::Beneath;
 use super::stat::Stat;
+use super::{DirStore, act_as_server};
 
 /// Where a directory lies, whatever is mounted where.
 #[derive(Debug, Eq, PartialEq)]
@@ -27,31 +31,50 @@ impl DirStore {
     /// Whether clients of this store can reach the directory that `other` serves, below their own
     /// root. `false` where the system does not tell.
     pub fn leads_into(&self, other: &Self) -> bool {
-        let (root, inner) = (&self.tree.root, &other.tree.root);
-        let places = Place::of(root.path()).zip(Place::of(inner.path()));
-        let Some((outer, place)) = places.filter(|(outer, place)| outer.device == place.device)
-        else {
-            return false;
-        };
-        let Some(names @ [_, ..]) = place.names.strip_prefix(&outer.names[..]) else {
-            return false;
-        };
-        let found = self.tree.acting.as_server(|| {
-            let found = self.tree.beneath.path(root.path(), names)?;
-            Stat::of(&found)
-        });
-        found.is_ok_and(|found| found.identity() == other.tree.root_identity)
+        let (root, inner) = (self.tree.root.path(), other.tree.root.path());
+        let look = || Ok(reaches(root, self.tree.beneath, inner));
+        self.tree.root_identity != other.tree.root_identity
+            && self.tree.acting.as_server(look).unwrap_or(false)
     }
 }
 
+/// Whether clients of an export of `dir` can reach what lies at `path`, or change what that name
+/// leads to. `false` where there is nothing at one of the two.
+pub fn leads_to(dir: &Path, path: &Path) -> bool {
+    act_as_server();
+    let open = |path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()
+    };
+    let Some(root) = open(dir) else { return false };
+    let beneath = Beneath::probe(root.as_fd());
+    let mut places = [Some(path), path.parent()].into_iter().flatten().filter_map(open);
+    places.any(|place| reaches(root.as_fd(), beneath, place.as_fd()))
+}
+
+/// Whether `inner` can be opened by names below `root`, or is `root`.
+fn reaches(root: BorrowedFd<'_>, beneath: Beneath, inner: BorrowedFd<'_>) -> bool {
+    let places = Place::of(root).zip(Place::of(inner));
+    let Some((outer, place)) = places.filter(|(outer, place)| outer.device == place.device) else {
+        return false;
+    };
+    let Some(names) = place.names.strip_prefix(&outer.names[..]) else { return false };
+    let found = beneath.path(root, names).and_then(|found| Stat::of(&found));
+    let identities = found.ok().zip(Stat::of(inner).ok());
+    identities.is_some_and(|(found, inner)| found.identity() == inner.identity())
+}
+
 impl Place {
-    fn of(dir: BorrowedFd<'_>) -> Option<Self> {
-        let fd = dir.as_raw_fd();
+    /// By its path where the mounts that this process sees do not say more.
+    fn of(fd: BorrowedFd<'_>) -> Option<Self> {
+        let fd = fd.as_raw_fd();
         let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
         let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
         let path = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-        let mounts = fs::read("/proc/self/mountinfo").ok()?;
-        Self::in_mounts(&mounts, mount, path.as_os_str())
+        let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let by_path =
+            || Self { device: Vec::new(), names: components(path.as_os_str().as_bytes()) };
+        Some(Self::in_mounts(&mounts, mount, path.as_os_str()).unwrap_or_else(by_path))
     }
 
     /// `path` of the mount with this id: proc(5) has the form of the lines.

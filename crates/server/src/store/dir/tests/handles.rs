@@ -257,6 +257,28 @@ fn a_store_tells_whether_it_leads_into_another() {
     assert_eq!(at.walk("a/b").unwrap_err(), Status::Access);
 }
 
+#[test]
+fn a_place_of_this_host_is_found_in_an_export_by_any_name_that_leads_there() {
+    let at = Fixture::new(DirOptions::default());
+    fs::create_dir_all(at.path("var/state")).unwrap();
+    fs::write(at.path("var/log"), "").unwrap();
+    fs::create_dir(at.outside("bound")).unwrap();
+    symlink(at.path("var/log"), at.outside("link")).unwrap();
+    let (export, elsewhere) = (at.path(""), at.outside(""));
+    for inside in ["var/state", "var/log", "var/not there", ""] {
+        assert!(leads_to(&export, &at.path(inside)), "{inside}");
+        assert!(!leads_to(&elsewhere, &at.path(inside)), "{inside}");
+    }
+    assert!(leads_to(&export, &at.outside("link")), "where a link leads");
+    assert!(leads_to(&elsewhere, &at.outside("link")), "clients could let it lead elsewhere");
+    assert!(!leads_to(&at.path("var/state"), &at.path("var/log")), "beside it");
+    let Some(_bound) = Mount::bind(&at.path("var"), at.outside("bound")) else { return };
+    let bound = at.outside("bound");
+    assert!(leads_to(&bound, &at.path("var/state")) && leads_to(&bound, &at.path("var/log")));
+    assert!(leads_to(&export, &bound.join("state")));
+    assert!(!leads_to(&elsewhere, &at.path("var/state")), "behind a mount point");
+}
+
 /// A store with the table, which is kept; with a cache of one object, so that handles are opened.
 fn kept(place: &tempfile::TempDir) -> Fixture {
     Fixture::new(DirOptions {
