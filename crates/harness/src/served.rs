@@ -17,8 +17,8 @@ use net::serve::{Carrier, Host, Limits, Reply, Service};
 use net::shape::Shape;
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
-use net::transport::RECORD_BYTES_MAX;
 use net::transport::private::{self, Dialer};
+use net::transport::{RECORD_BYTES_MAX, is_everybodys_port};
 use perf::model::disk::Profile as Disk;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
@@ -68,7 +68,7 @@ pub struct Options {
 
 impl Options {
     /// As embedded servers have it.
-    fn embedded(commit_mode: CommitMode, threads: u32) -> Self {
+    pub(crate) fn embedded(commit_mode: CommitMode, threads: u32) -> Self {
         Self {
             commit_mode,
             threads,
@@ -97,7 +97,11 @@ pub fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, String> {
 
 /// A directory that cannot be served.
 pub fn cannot_open(why: String) -> Failure {
-    Failure::environment(why, "a directory that exists and that this user may read and search")
+    let advice = match why.contains("state of handles") {
+        true => "remove that file, whose handles clients then lose, or another --state DIR",
+        false => "a directory that exists and that this user may read and search",
+    };
+    Failure::environment(why, advice)
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
@@ -197,7 +201,10 @@ impl<S: Store> Service for Served<S> {
             Carrier::Stream => Transport::Stream,
         };
         // A privileged port is what root of another host shows; of this host more is known.
-        let is_trusted = peer.owner.map(|uid| uid == 0 || uid == self.1);
+        let is_trusted = match peer.owner {
+            Some(uid) => Some(uid == 0 || uid == self.1),
+            None => is_everybodys_port(peer.address).then_some(false),
+        };
         let net::serve::Peer { address, is_proven, local, .. } = peer;
         let peer = Peer { address, transport, is_proven, local, is_trusted };
         async move {

@@ -12,7 +12,7 @@ pub struct Peer {
     /// Our address that the call was sent to, where that is known.
     pub local: Option<SocketAddr>,
     /// Whether it is a program of root's or of the server's user on this host; `None` where that
-    /// is not known, and its port has to tell.
+    /// is not known, and its port has to tell. `false` also of a port that tells nothing.
     pub is_trusted: Option<bool>,
 }
 

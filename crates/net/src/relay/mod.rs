@@ -42,10 +42,10 @@ use crate::serve::seats::{Seated, Seats};
 use crate::shape::Shape;
 use crate::shape::conditions::HELD_BYTES_MAX;
 use crate::slack::Slack;
-use crate::transport::Transport;
 use crate::transport::buffer::Pool;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::{self, Listener, Tcp};
+use crate::transport::{Transport, is_everybodys_port};
 
 use self::ledger::Ledger;
 pub use self::ledger::{Carried, Loss};
@@ -158,9 +158,10 @@ impl Callers {
     /// Whether what comes from `client` may pass for ours; `owner` as the connection has it.
     pub fn vouch(self, client: SocketAddr, owner: Option<u32>) -> bool {
         let own = || rustix::process::geteuid().as_raw();
-        let has_privileged_port = client.port() < tcp::PRIVILEGED_PORTS_END;
+        let shows_root =
+            || client.port() < tcp::PRIVILEGED_PORTS_END && !is_everybodys_port(client);
         let is_ours = owner.map(|uid| uid == 0 || uid == own());
-        self == Self::Everybody || is_ours.unwrap_or(has_privileged_port)
+        self == Self::Everybody || is_ours.unwrap_or_else(shows_root)
     }
 }
 

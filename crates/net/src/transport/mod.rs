@@ -24,6 +24,7 @@ use bytes::Bytes;
 use perf::units::Instant;
 use wire::record::Message;
 
+pub use self::owner::is_everybodys_port;
 use crate::error::TransportError;
 
 /// Largest record by default: a call or reply with 1 MiB of data and its headers.

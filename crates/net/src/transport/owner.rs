@@ -6,15 +6,18 @@
 //! listed as root's.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::LazyLock;
 
 use nix::libc;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 use parking_lot::Mutex;
+
+use super::tcp::PRIVILEGED_PORTS_END;
 
 const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: usize = HEADER_BYTES + 56;
@@ -64,11 +67,9 @@ impl Owners {
     }
 
     /// The user id of who owns the socket of `peer`, which is connected to ours at `local` over
-    /// TCP. None where the peer is on another host, has closed already, or cannot be decided.
+    /// TCP. None where the peer is on another host, has closed already, or cannot be decided. The
+    /// addresses do not tell which: a program calls from any address of its host.
     pub(super) fn of_peer(&self, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
-        if !is_local(peer, local) {
-            return None;
-        }
         let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
         let request = request((peer_ip, peer.port()), (local_ip, local.port()))?;
         let answer = self.netlink.as_ref()?.lock().ask(request).ok()?;
@@ -80,6 +81,28 @@ impl Owners {
 /// above do, too, can have it (user_namespaces(7)). The last of 2^32 numbers is none.
 fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// Whether a port below 1024 says nothing of who calls: every user of this host may have it where
+/// such ports are given to all (net.ipv4.ip_unprivileged_port_start, as for containers).
+pub fn is_everybodys_port(peer: SocketAddr) -> bool {
+    static FIRST: LazyLock<u16> = LazyLock::new(|| {
+        let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+        let first = first.ok().and_then(|first| first.trim().parse().ok());
+        first.unwrap_or(PRIVILEGED_PORTS_END)
+    });
+    is_among(peer.port(), *FIRST) && is_of_this_host(peer)
+}
+
+fn is_among(port: u16, first: u16) -> bool {
+    (first..PRIVILEGED_PORTS_END).contains(&port)
+}
+
+/// An address that can be bound is ours.
+fn is_of_this_host(mut peer: SocketAddr) -> bool {
+    peer.set_port(0);
+    peer.set_ip(peer.ip().to_canonical());
+    peer.ip().is_loopback() || UdpSocket::bind(peer).is_ok()
 }
 
 /// Whether both ends are on this host, as far as their addresses say.
@@ -234,8 +257,39 @@ mod tests {
         assert_eq!(owners.of_peer(peer, local), None, "not {owner}");
     }
 
+    /// From another address than the one that is called.
     #[test]
-    fn other_hosts_are_not_requested() {
+    fn a_connection_from_any_address_of_this_host_has_an_owner() {
+        // No packet is sent; the system says from which address one would be.
+        let outwards = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let ours = outwards.connect("192.0.2.1:9").and_then(|()| outwards.local_addr());
+        let Some(ours) = ours.ok().filter(|ours| !ours.ip().is_loopback()) else {
+            println!("NOT TESTED: this host has no address but 127.0.0.1");
+            return;
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let client = client.unwrap();
+        client.bind(&SocketAddr::new(ours.ip(), 0).into()).unwrap();
+        client.connect(&listener.local_addr().unwrap().into()).unwrap();
+        let (served, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip(), ours.ip());
+        assert!(is_of_this_host(peer));
+        let (_other, known) = pair("127.0.0.1:0").unwrap();
+        assert_eq!(owner(&served), owner(&known));
+    }
+
+    #[test]
+    fn a_port_that_every_user_may_have_says_nothing() {
+        assert!(!is_among(1023, 1024) && !is_among(80, 1024), "the system's default");
+        assert!(is_among(80, 80) && is_among(1023, 80) && !is_among(79, 80) && !is_among(1024, 80));
+        let at = |address: &str| SocketAddr::new(address.parse().unwrap(), 700);
+        assert!(is_of_this_host(at("127.0.0.9")) && is_of_this_host(at("::ffff:127.0.0.1")));
+        assert!(!is_of_this_host(at("192.0.2.1")));
+    }
+
+    #[test]
+    fn a_peer_on_another_host_has_no_owner() {
         let (_client, served) = pair("127.0.0.1:0").unwrap();
         let (peer, local) = (served.peer_addr().unwrap(), served.local_addr().unwrap());
         let elsewhere = SocketAddr::new("192.0.2.1".parse().unwrap(), peer.port());
