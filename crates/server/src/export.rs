@@ -220,6 +220,11 @@ impl FromStr for Network {
         if prefix > bits(address) {
             return Err(NetworkError::Prefix);
         }
+        // Clients of ::ffff:0:0/96 are known by the address of the older family.
+        let (address, prefix) = match (address.to_canonical(), prefix.checked_sub(96)) {
+            (canonical @ IpAddr::V4(_), Some(prefix)) if address.is_ipv6() => (canonical, prefix),
+            _ => (address, prefix),
+        };
         Self::new(address, prefix).ok_or(NetworkError::HostBits)
     }
 }
@@ -239,6 +244,8 @@ mod tests {
         assert!(!inside("10.0.0.0/8", "11.0.0.1"));
         assert!(inside("10.0.0.0/8", "::ffff:10.1.1.1"), "the same host through another socket");
         assert!(inside("0.0.0.0/0", "1.2.3.4"));
+        assert!(inside("::ffff:10.0.0.0/104", "10.1.1.1"), "the same network");
+        assert!(inside("::ffff:0.0.0.0/96", "1.2.3.4"));
         assert!(!inside("0.0.0.0/0", "::1"));
         assert!(inside("::/0", "::1"));
         assert!(inside("fd00::/8", "fdff::1"));

@@ -27,10 +27,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::mem;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,6 +104,15 @@ impl fmt::Debug for StateRows {
     }
 }
 
+/// The database's file, which is its owner's alone, whatever the umask: a server has none.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
 impl StateRows {
     /// Opens or makes the rows of this name in `dir`, and gives what was known. Keys have
     /// `key_bytes` each. One process at a time: the database is locked.
@@ -127,7 +136,9 @@ impl StateRows {
             let path = path.clone();
             StateError::Database { path, error }
         };
-        let database = Database::create(&path).map_err(|error| unusable(error.into()))?;
+        let file = private(&path).map_err(broken(&path))?;
+        let database = Database::builder().create_file(file);
+        let database = database.map_err(|error| unusable(error.into()))?;
         let logs = logs(dir, &base).map_err(broken(dir))?;
         let mut replayed = Rows::new();
         for (_, log) in &logs {
@@ -365,6 +376,20 @@ mod tests {
 
     fn note(kept: &mut StateRows, key: u32, value: &[u8]) {
         kept.note(&key.to_be_bytes(), value.to_vec());
+    }
+
+    /// A server has no umask.
+    #[test]
+    fn what_is_kept_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.redb");
+        fs::write(&path, "").unwrap();
+        // As an earlier version made it.
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        let (_kept, _) = opened(dir.path());
+        for file in fs::read_dir(dir.path()).unwrap().flatten() {
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+        }
     }
 
     #[test]
