@@ -1,7 +1,7 @@
 //! Registration with the host's rpcbind, which clients ask for our ports (RFC 1833).
 //!
 //! IPv4 is registered by version 2 of its protocol, which every rpcbind and portmap has; IPv6 by
-//! version 4. What a dead server left there is replaced.
+//! version 4. What a dead server left there is replaced; one that still answers keeps it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,7 +12,7 @@ use net::transport::buffer::Pool;
 use net::transport::{RECORD_BYTES_MAX, tcp};
 use perf::units::Nanos;
 use server::{Endpoint, Versions};
-use wire::portmap::{self, Done, Mapping, PROTOCOL_TCP, PROTOCOL_UDP};
+use wire::portmap::{self, Done, DumpReply, Mapping, PROTOCOL_TCP, PROTOCOL_UDP};
 use wire::rpc::OpaqueAuth;
 use wire::rpcbind::{self, Rpcb, uaddr};
 use wire::xdr::{Encode, from_bytes};
@@ -22,6 +22,12 @@ use crate::exit::Failure;
 
 /// How long rpcbind may take.
 const LIMIT: Nanos = Nanos::from_secs(5);
+
+/// How long another server may take to show that it is there.
+const ANSWER_LIMIT: Nanos = Nanos::from_secs(1);
+
+/// Registrations of others that are looked at.
+const LOOKED_AT_MAX: usize = 16;
 
 /// Something that is registered, to be taken back.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -38,7 +44,7 @@ impl Registration {
     /// Registers NFS and MOUNT at `endpoints`.
     ///
     /// # Errors
-    /// There is no rpcbind, or it refuses.
+    /// There is no rpcbind, or it refuses; or another server is registered and answers.
     pub async fn make(
         clock: &Clock,
         endpoints: &[Endpoint],
@@ -51,6 +57,10 @@ impl Registration {
             if !all.contains(&entry) {
                 all.push(entry);
             }
+        }
+        let other = other_server(clock, &rpcbind, &all).await.map_err(without_rpcbind)?;
+        if let Some(other) = other {
+            return Err(taken(&other));
         }
         // All before the first SET: in version 2 it takes every protocol of a program away.
         for entry in &all {
@@ -83,6 +93,57 @@ impl Registration {
 
 fn without_rpcbind(why: String) -> Failure {
     Failure::environment(why, "start rpcbind, or be the portmapper yourself: --portmap")
+}
+
+fn taken(Mapping { program, version, port, .. }: &Mapping) -> Failure {
+    Failure::environment(
+        format!(
+            "another server is registered with rpcbind for program {program}, version {version}, \
+             and answers at port {port}: --register would take that away"
+        ),
+        "end that server first; or no --register, and ports in the clients' URLs",
+    )
+}
+
+/// The registration of another server that answers, of a program and version of ours: clients could
+/// not find it any more.
+async fn other_server(
+    clock: &Clock,
+    rpcbind: &Rpc,
+    own: &[Entry],
+) -> Result<Option<Mapping>, String> {
+    let DumpReply { mappings } = dump(rpcbind).await?;
+    let is_other = |mapping: &Mapping| {
+        let mut same = own.iter().filter(|entry| entry.is_of(mapping)).peekable();
+        same.peek().is_some() && same.all(|entry| entry.port() != Some(mapping.port))
+    };
+    let over_tcp = mappings.0.into_iter().filter(|mapping| mapping.protocol == PROTOCOL_TCP);
+    for mapping in over_tcp.filter(is_other).take(LOOKED_AT_MAX) {
+        if answers(clock, &mapping).await {
+            return Ok(Some(mapping));
+        }
+    }
+    Ok(None)
+}
+
+async fn dump(rpcbind: &Rpc) -> Result<DumpReply, String> {
+    let procedure = portmap::Procedure::Dump.code();
+    let target = Target { program: portmap::PROGRAM, version: portmap::VERSION, procedure };
+    let answer = rpcbind.call(target, OpaqueAuth::NONE, |_| (), Bytes::new()).await;
+    let answer = answer.map_err(|error| format!("rpcbind: {error}"))?;
+    from_bytes(&answer.results()).map_err(|error| format!("rpcbind: {error}"))
+}
+
+/// Whether a program of this host answers there.
+async fn answers(clock: &Clock, &Mapping { program, version, port, .. }: &Mapping) -> bool {
+    let Ok(port) = u16::try_from(port) else { return false };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let pool = Pool::new(RECORD_BYTES_MAX);
+    let connected = tcp::connect(clock, address, ANSWER_LIMIT, &pool, RECORD_BYTES_MAX).await;
+    let Ok(tcp) = connected else { return false };
+    let null = Target { program, version, procedure: 0 };
+    let rpc = Rpc::start(tcp, clock, ANSWER_LIMIT, 1);
+    rpc.call(null, OpaqueAuth::NONE, |_| (), Bytes::new()).await.is_ok()
 }
 
 fn refused(entry: &Entry) -> Failure {
@@ -133,6 +194,20 @@ fn entries(endpoint: Endpoint, versions: Versions) -> Vec<Entry> {
 }
 
 impl Entry {
+    /// Whether another registration is of the same program and version.
+    fn is_of(&self, other: &Mapping) -> bool {
+        let (Self::Ipv4(Mapping { program, version, .. }) | Self::Ipv6 { program, version, .. }) =
+            self;
+        (*program, *version) == (other.program, other.version)
+    }
+
+    fn port(&self) -> Option<u32> {
+        match self {
+            Self::Ipv4(mapping) => Some(mapping.port),
+            Self::Ipv6 { .. } => None,
+        }
+    }
+
     async fn change(&self, rpcbind: &Rpc, change: Change) -> Result<bool, String> {
         let mut args = Vec::new();
         let (version, procedure) = match self {
@@ -168,6 +243,8 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::served;
+    use crate::sockets::Sockets;
 
     /// Another portmapper does not help where this one only wants root.
     #[test]
@@ -176,6 +253,39 @@ mod tests {
         let entry = &entries(Endpoint::Tcp(address), Versions::default())[0];
         assert!(refused(entry).advice().starts_with("run it as root"));
         assert!(without_rpcbind("no rpcbind".to_owned()).advice().starts_with("start rpcbind"));
+    }
+
+    /// Our own servers tell of themselves as an rpcbind does.
+    #[test]
+    fn a_server_that_answers_keeps_its_registration_and_one_that_is_gone_does_not() {
+        let serve = || {
+            let sockets = Sockets::bind(([127, 0, 0, 1], 0).into(), false).unwrap();
+            let address = sockets.address;
+            let store = served::memory(&Clock::real(), 1 << 20);
+            let exports = server::Exports::one(server::Export::default(), store);
+            let memory = served::Memory { replies: None, metrics: None };
+            let options = served::Options::embedded(served::CommitMode::Concurrent, 2);
+            (served::start(sockets, exports, memory, options, &Clock::real()), address)
+        };
+        net::runtime::block_on(async {
+            let clock = Clock::real();
+            let (_running, other) = serve();
+            let pool = Pool::new(RECORD_BYTES_MAX);
+            let tcp = tcp::connect(&clock, other, LIMIT, &pool, RECORD_BYTES_MAX).await.unwrap();
+            let rpcbind = Rpc::start(tcp, &clock, LIMIT, 1);
+            let at = |port| {
+                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+                entries(Endpoint::Tcp(address), Versions::default())
+            };
+            let found = other_server(&clock, &rpcbind, &at(1)).await.unwrap().unwrap();
+            assert_eq!(found.port, u32::from(other.port()));
+            assert!(taken(&found).advice().starts_with("end that server"));
+            let own = other_server(&clock, &rpcbind, &at(other.port())).await.unwrap();
+            assert_eq!(own, None, "left by a server that had the port before");
+            let gone = Mapping { port: 1, ..found };
+            assert!(!answers(&clock, &gone).await);
+        })
+        .unwrap();
     }
 
     #[test]
