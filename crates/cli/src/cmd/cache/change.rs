@@ -1,6 +1,6 @@
 //! What changes a cache: in place if nobody has it, else by an order to the mount that has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cache::offline::carry_out;
@@ -15,7 +15,7 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use perf::words::counted;
 
-use super::{mib, name, origins, seen, unreadable};
+use super::{mib, name, origin, origins, seen, unreadable};
 use crate::args::cache::{Clean, Files, Invalidate};
 
 /// How long a mount is waited for that has an order: it looks each second, and may be storing.
@@ -24,21 +24,27 @@ const LOOK: Nanos = Nanos::from_millis(100);
 
 pub(super) fn invalidate(args: &Invalidate) -> Result<(), Failure> {
     let mut text = String::new();
-    for found in origins(&args.dir)? {
-        let orders = forget(&found, &args.paths)?.into_iter();
+    let all = origins(&args.dir)?;
+    for (found, orders) in forget(&all, &args.paths)? {
+        let orders = orders.into_iter();
         text +=
-            &orders.map(|order| done(&args.dir, &found, order)).collect::<Result<String, _>>()?;
+            &orders.map(|order| done(&args.dir, found, order)).collect::<Result<String, _>>()?;
     }
     output::print(if text.is_empty() { "nothing of it is stored\n" } else { &text })
 }
 
-/// All that is stored of an export, or of these files.
-fn forget(found: &Found, paths: &[PathBuf]) -> Result<Vec<Order>, Failure> {
+/// All that is stored of the exports, or of these files.
+fn forget<'f>(
+    all: &'f [Found],
+    paths: &[PathBuf],
+) -> Result<Vec<(&'f Found, Vec<Order>)>, Failure> {
     if paths.is_empty() {
-        return Ok(vec![Order::Forget(None)]);
+        return Ok(all.iter().map(|found| (found, vec![Order::Forget(None)])).collect());
     }
-    let files = files(found, paths)?.into_iter();
-    Ok(files.map(|file| Order::Forget(Some(file))).collect())
+    let each = files(all, paths)?.into_iter().map(|(found, files)| {
+        (found, files.into_iter().map(|file| Order::Forget(Some(file))).collect())
+    });
+    Ok(each.collect())
 }
 
 pub(super) fn clean(args: &Clean) -> Result<(), Failure> {
@@ -95,10 +101,10 @@ fn distinct(found: &Found, order: Order) -> u64 {
 
 pub(super) fn pin(args: &Files, is_pinned: bool) -> Result<(), Failure> {
     let mut count = 0;
-    for found in origins(&args.dir)? {
-        let files = files(&found, &args.paths)?;
+    let all = origins(&args.dir)?;
+    for (found, files) in files(&all, &args.paths)? {
         count += files.len();
-        set_pins(&found, files, is_pinned).map_err(|errno| not_pinned(&found, errno))?;
+        set_pins(found, files, is_pinned).map_err(|errno| not_pinned(found, errno))?;
     }
     if count == 0 {
         return Err(Failure::environment(
@@ -134,10 +140,22 @@ fn not_pinned(found: &Found, errno: rustix::io::Errno) -> Failure {
     Failure::environment(what, "unpin others")
 }
 
-/// The files of an export that these paths name, as far as anything is stored of them.
-fn files(found: &Found, paths: &[PathBuf]) -> Result<BTreeSet<FileHash>, Failure> {
-    let wanted = paths.iter().map(|path| Ok(seen(path)?.fileid));
-    let wanted = wanted.collect::<Result<BTreeSet<u64>, Failure>>()?;
+/// The files that these paths name, with their exports, as far as anything is stored of them.
+fn files<'f>(
+    all: &'f [Found],
+    paths: &[PathBuf],
+) -> Result<Vec<(&'f Found, BTreeSet<FileHash>)>, Failure> {
+    let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for path in paths {
+        for found in origin::of_path(all, path)? {
+            wanted.entry(&found.folder).or_default().insert(seen(path)?.fileid);
+        }
+    }
+    let of_each = all.iter().filter_map(|found| Some((found, wanted.get(&*found.folder)?)));
+    of_each.map(|(found, wanted)| Ok((found, stored_of(found, wanted)?))).collect()
+}
+
+fn stored_of(found: &Found, wanted: &BTreeSet<u64>) -> Result<BTreeSet<FileHash>, Failure> {
     let mut files = BTreeSet::new();
     let walked = found.walk(false, &mut |looked| {
         let is_wanted = looked.token().is_some_and(|token| wanted.contains(&token.fileid));

@@ -3,6 +3,7 @@
 //! to that mount as an order.
 
 mod change;
+mod origin;
 mod warm;
 
 use std::collections::BTreeMap;
@@ -209,14 +210,15 @@ fn seen(path: &Path) -> Result<Seen, Failure> {
 fn why(args: &Why) -> Result<(), Failure> {
     let seen = seen(&args.path)?;
     let mut text = String::new();
-    for found in origins(&args.dir)? {
-        let mut lines = lines_of(&found, &seen)?;
+    let all = origins(&args.dir)?;
+    for found in origin::of_path(&all, &args.path)? {
+        let mut lines = lines_of(found, &seen)?;
         lines.sort();
         let missed = found.missed();
         let missed = missed.values().filter(|misses| misses.fileid == seen.fileid);
         lines.extend(missed.map(|misses| (u32::MAX, missed_line(misses))));
         if !lines.is_empty() {
-            text += &format!("{}\n", name(&found));
+            text += &format!("{}\n", name(found));
         }
         text.extend(lines.into_iter().map(|(_, line)| line));
     }

@@ -145,6 +145,12 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     let by_file = run(["cache", "status", dir, "--files", "5"]).stdout;
     assert!(by_file.contains("misses") && by_file.contains(" cold"), "{by_file}");
     run(["cache", "why", dir, "/nowhere/f"]).complains(3, &["/nowhere/f"]);
+    // Numbers of files are those of one file system: elsewhere they are of other files.
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    let other = elsewhere.path().to_str().unwrap();
+    for command in ["why", "pin", "unpin", "invalidate"] {
+        run(["cache", command, dir, other]).complains(3, &[other, "on no NFS mount"]);
+    }
     run(["cache", "status", "/nowhere"]).complains(3, &["/nowhere"]);
     served.stop();
 }

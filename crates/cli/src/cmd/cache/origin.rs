@@ -1,0 +1,82 @@
+//! Which of the exports in a cache a path is of. A file's number alone does not tell: it is one of
+//! its file system's, and every file system begins to count anew.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use cache::survey::Found;
+use client::url::Target;
+use harness::exit::Failure;
+use harness::values;
+
+/// Those of `all` that a path may be of: of one name there can be several, which had other roots.
+///
+/// # Errors
+/// It is on no NFS mount, or on one of an export that the cache has nothing of.
+pub(super) fn of_path<'f>(all: &'f [Found], path: &Path) -> Result<Vec<&'f Found>, Failure> {
+    let refused = |what: String| {
+        let what = format!("{}: {what}", path.display());
+        Failure::environment(what, "a file of a mount with this cache")
+    };
+    let file = fs::symlink_metadata(path).map_err(|cause| refused(cause.to_string()))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+    let source = nfs_source(&mounts, &format!("{major}:{minor}"))
+        .ok_or_else(|| refused("it is on no NFS mount".to_owned()))?;
+    let named: Vec<_> = all.iter().filter(|found| is_of(found, source.as_ref())).collect();
+    match all {
+        _ if !named.is_empty() => Ok(named),
+        // What a proxy has is named after its origin.
+        [only] if source.as_ref().is_none_or(is_here) => Ok(vec![only]),
+        [] => Ok(Vec::new()),
+        _ => Err(refused("the cache has nothing of the export that is mounted there".to_owned())),
+    }
+}
+
+/// What is mounted from this device, if that is NFS; `None` inside where it is not understood.
+fn nfs_source(mounts: &str, device: &str) -> Option<Option<Target>> {
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        words.nth(2).filter(|word| *word == device)?;
+        let mut words = words.skip_while(|word| *word != "-").skip(1);
+        let (kind, source) = (words.next()?, words.next()?);
+        let is_nfs = matches!(kind, "fuse.nfskit" | "nfs" | "nfs4");
+        is_nfs.then(|| values::target(&source.replace("\\040", " ")).ok())
+    })
+}
+
+/// Options may have given a port that the source does not have.
+fn is_of(found: &Found, source: Option<&Target>) -> bool {
+    let own = found.identity.as_ref().and_then(|own| values::target(&own.origin.name).ok());
+    own.zip(source).is_some_and(|(own, source)| {
+        let is_same_port = source.nfs_port.is_none() || source.nfs_port == own.nfs_port;
+        own.host == source.host && own.path == source.path && is_same_port
+    })
+}
+
+/// Whether the server is on this host, as far as its name tells.
+fn is_here(source: &Target) -> bool {
+    let ip = source.host.parse::<std::net::IpAddr>();
+    source.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_nfs_where_the_mount_table_says_so() {
+        let mounts = "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                      35 21 0:52 / /mnt rw,nosuid shared:9 - fuse.nfskit nfs://h:3049/a rw\n\
+                      36 21 0:53 / /net rw - nfs4 h:/a\\040b rw\n";
+        let path = |device| {
+            let source = nfs_source(mounts, device)?.unwrap();
+            Some((source.host.clone(), source.path_text(), source.nfs_port))
+        };
+        assert_eq!(path("8:1"), None);
+        assert_eq!(path("0:5"), None);
+        assert_eq!(path("0:52"), Some(("h".to_owned(), "/a".to_owned(), Some(3049))));
+        assert_eq!(path("0:53"), Some(("h".to_owned(), "/a b".to_owned(), None)));
+    }
+}
