@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness::records;
-use load::crash::{Kind, Lost, Retransmitted, Round};
+use load::crash::{Kind, Lost, Retransmitted, Round, add};
 use perf::record::Run as Record;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const SHOWN_MAX: usize = 20;
 /// A round, while it runs.
 pub(super) fn line(number: u32, round: &Round) -> String {
     let Round { load, outage, files, .. } = round;
-    let lost = match round.lost.len() as u64 + round.more {
+    let lost = match round.losses().values().map(|(count, _)| count).sum::<u64>() {
         0 => "nothing lost".to_owned(),
         lost => format!("{lost} LOST"),
     };
@@ -31,10 +31,8 @@ pub(super) fn line(number: u32, round: &Round) -> String {
 /// How often each kind was lost, and how many bytes.
 fn lost(shown: &Shown) -> BTreeMap<Kind, (u64, u64)> {
     let mut kinds = BTreeMap::new();
-    for lost in shown.rounds.iter().flat_map(|round| &round.lost) {
-        let (count, bytes) = kinds.entry(lost.kind).or_insert((0, 0));
-        *count += 1;
-        *bytes += lost.bytes;
+    for (kind, lost) in shown.rounds.iter().flat_map(Round::losses) {
+        add(&mut kinds, kind, lost);
     }
     kinds
 }

@@ -61,6 +61,13 @@ impl Site for Killed {
             format!("the server does not answer {} after --restart: {why}", self.answer_limit);
         Failure::environment(what, "see whether --restart starts it; a longer --back-within")
     }
+
+    fn alive(&self) -> Failure {
+        Failure::environment(
+            "the server still answers over the connections from before --kill: it was not killed",
+            "a command that ends the process that serves: kill -KILL of its PID",
+        )
+    }
 }
 
 impl Killed {

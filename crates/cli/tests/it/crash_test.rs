@@ -105,6 +105,15 @@ fn a_server_in_memory_has_lost_everything_and_need_not_hold_it() {
 }
 
 #[test]
+fn a_kill_that_kills_nothing_is_an_error() {
+    let server = Served::memory(&[]);
+    let (url, rounds) = (server.url(), ["--rounds", "1", "--load", "9ms"]);
+    let finished =
+        run(["crash-test", &url, "--kill", "true", "--restart", "true"].into_iter().chain(rounds));
+    finished.complains(3, &["it was not killed"]);
+}
+
+#[test]
 fn a_command_that_fails_is_named() {
     let server = Served::memory(&[]);
     let finished = run([

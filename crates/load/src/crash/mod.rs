@@ -134,6 +134,9 @@ pub trait Site {
 
     /// It has not answered in time.
     fn gone(&self, last: Option<ClientError>) -> Self::Trouble;
+
+    /// It has gone on as if nobody had killed it.
+    fn alive(&self) -> Self::Trouble;
 }
 
 /// What one kill has shown.
@@ -158,8 +161,8 @@ pub struct Round {
     pub files: u64,
     pub bytes: u64,
     pub lost: Vec<Lost>,
-    /// Found beyond [`LOST_MAX`].
-    pub more: u64,
+    /// Found beyond [`LOST_MAX`]: how many, and with how many bytes.
+    pub more: BTreeMap<Kind, (u64, u64)>,
 }
 
 /// Calls that were retransmitted after a restart.
@@ -183,12 +186,25 @@ impl Round {
         self.answered.values().sum()
     }
 
+    /// How often each kind was lost, and how many bytes.
+    pub fn losses(&self) -> BTreeMap<Kind, (u64, u64)> {
+        let mut all = self.more.clone();
+        self.lost.iter().for_each(|lost| add(&mut all, lost.kind, (1, lost.bytes)));
+        all
+    }
+
     fn lose(&mut self, lost: Lost) {
         match self.lost.len() < LOST_MAX {
             true => self.lost.push(lost),
-            false => self.more += 1,
+            false => add(&mut self.more, lost.kind, (1, lost.bytes)),
         }
     }
+}
+
+/// Counts more losses of a kind.
+pub fn add(kinds: &mut BTreeMap<Kind, (u64, u64)>, kind: Kind, (count, bytes): (u64, u64)) {
+    let all = kinds.entry(kind).or_default();
+    *all = (all.0 + count, all.1 + bytes);
 }
 
 /// Kills a server again and again, in a directory of its own.
@@ -204,6 +220,9 @@ pub struct Trial<S> {
 
 /// How often a server that does not answer is tried.
 const TRY_AGAIN: Nanos = Nanos::from_millis(50);
+/// How often a server that was killed is looked for, and how long each time.
+const KILL_TRIES: u32 = 20;
+const ALIVE_LIMIT: Nanos = Nanos::from_secs(1);
 /// How often a server behind is looked at again.
 const LOOK_AGAIN: Nanos = Nanos::from_millis(200);
 /// How long a call may wait while it is looked whether the server is there.
@@ -235,7 +254,7 @@ impl<S: Site> Trial<S> {
     /// Load, a kill, a restart, and a look at everything.
     ///
     /// # Errors
-    /// The server was not killed, or did not come back.
+    /// The server was not killed, also where the command says so, or did not come back.
     pub async fn round(&mut self) -> Result<Round, S::Trouble> {
         let mut round = Round::default();
         let dir = self.scratch.dir();
@@ -268,8 +287,11 @@ impl<S: Site> Trial<S> {
             () = working => {}
             killed = killing => killed?,
         }
-        drop(sessions);
         let killed = self.clock.now();
+        if self.answers(&sessions).await {
+            return Err(self.site.alive());
+        }
+        drop(sessions);
         self.site.restart().await?;
         let (session, is_there) = self.back().await?;
         round.outage = self.clock.now().since(killed);
@@ -283,6 +305,24 @@ impl<S: Site> Trial<S> {
             self.begin_anew(&session, &mut round).await?;
         }
         Ok(round)
+    }
+
+    /// Whether a connection from before the kill still has answers, which it has of a server that
+    /// lives, and of no other; also after a while, since a command may be ahead of what it does.
+    /// What is asked for is what a proxy has to ask its origin for, which may be what was killed.
+    async fn answers(&self, sessions: &[Session]) -> bool {
+        let (clock, dir) = (&self.clock, self.scratch.dir());
+        for _ in 0..KILL_TRIES {
+            let calls = sessions.iter().map(|session| async move {
+                let answered = clock.within(ALIVE_LIMIT, session.fsstat(dir)).await;
+                answered.is_ok_and(|answered| answered.is_ok())
+            });
+            if !join_all(calls).await.contains(&true) {
+                return false;
+            }
+            clock.sleep(TRY_AGAIN).await;
+        }
+        true
     }
 
     /// The directory is gone, and with it everything.
@@ -409,7 +449,7 @@ impl Round {
         self.refusal = self.refusal.take().or(part.refusal);
         self.files += part.files;
         self.bytes += part.bytes;
-        self.more += part.more;
+        part.more.into_iter().for_each(|(kind, more)| add(&mut self.more, kind, more));
         part.lost.into_iter().for_each(|lost| self.lose(lost));
     }
 }

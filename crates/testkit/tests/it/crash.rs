@@ -36,6 +36,10 @@ impl Site for Machine {
     fn gone(&self, last: Option<Error>) -> Error {
         last.unwrap()
     }
+
+    fn alive(&self) -> Error {
+        unreachable!("a machine without power")
+    }
 }
 
 const ROUNDS: usize = 3;
