@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::Key;
 use crate::frame::{Attributes, Builder, Header, Op, RECORD_BYTES, Record, Stamp};
-use crate::kept::Told;
+use crate::replies::EncodedReply;
 
 /// What a record has; the data are shared with whoever wrote them.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Content {
     },
     /// Until it is stable, the frame `instead` is needed.
     Reply {
-        told: Told,
+        reply: EncodedReply,
         instead: Option<u64>,
     },
     /// It is in this record of the same key already, which is needed until it is stable.
@@ -49,7 +49,7 @@ impl Content {
             }
             Self::Attributes { .. } => Attributes::BYTES,
             Self::Past { .. } => 0,
-            Self::Reply { told, .. } => told.bytes.len(),
+            Self::Reply { reply, .. } => reply.bytes.len(),
         };
         RECORD_BYTES + key.as_bytes().len() + data
     }
@@ -63,7 +63,7 @@ impl Content {
                 Op::Attributes { modified, changed, set }
             }
             &Self::Past { through } => Op::Past { through },
-            Self::Reply { told, .. } => Op::Reply { came: told.came, bytes: &told.bytes },
+            Self::Reply { reply, .. } => Op::Reply { came: reply.came, bytes: &reply.bytes },
             Self::Change { data, .. } => Op::Change { data },
             &Self::Done { through, ref data } => Op::Done { through, data },
         }

@@ -18,7 +18,7 @@
 //! - [`scan`]: what a log holds after a crash; a torn end is not damage in the middle.
 //! - [`replay`]: what of it is to be done again.
 //! - [`unstable`]: what a COMMIT of a little can be answered with.
-//! - [`reply`]: what a call was answered, for when it comes again; [`kept`]: which of them stay.
+//! - [`reply`]: the answer to a call, for when it comes again; [`replies`]: which stay.
 //!
 //! **The rules** that whoever uses it keeps, and that `tests/it/power_cuts.rs` tries:
 //!
@@ -37,10 +37,10 @@ pub mod frame;
 pub mod fuzzing;
 pub mod identity;
 pub mod journal;
-pub mod kept;
 pub mod key;
 pub mod medium;
 pub mod replay;
+pub mod replies;
 pub mod reply;
 pub mod ring;
 pub mod scan;
@@ -49,9 +49,9 @@ pub mod unstable;
 pub use self::frame::{Attributes, Op, Record, Stamp};
 pub use self::identity::{Identity, Purpose, Set};
 pub use self::journal::{Journal, Limits};
-pub use self::kept::Told;
 pub use self::key::Key;
 pub use self::medium::Medium;
+pub use self::replies::EncodedReply;
 pub use self::reply::Reply;
 
 /// Everything begins at a multiple of this: what O_DIRECT wants, and a sector of any disk fits in.

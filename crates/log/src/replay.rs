@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::frame::{Header, Op, Record, Stamp};
-use crate::kept::{OTHERS_MAX, Told, WRITES_MAX};
+use crate::replies::{EncodedReply, OTHERS_MAX, WRITES_MAX};
 use crate::reply::Effect;
 use crate::scan::{Found, ScanError, walk};
 use crate::{Key, Medium, Reply, Set};
@@ -46,20 +46,20 @@ impl Needed {
 pub fn executed(
     replies: Vec<Answered>,
     mut shows: impl FnMut(&Key, &Effect<'_>) -> bool,
-) -> Vec<Told> {
-    let mut later: Vec<Told> = Vec::new();
-    for Answered { told, is_decided } in replies.into_iter().rev() {
-        let bytes = told.bytes.clone();
+) -> Vec<EncodedReply> {
+    let mut later: Vec<EncodedReply> = Vec::new();
+    for Answered { reply, is_decided } in replies.into_iter().rev() {
+        let bytes = reply.bytes.clone();
         let Some(Reply { effect, .. }) = Reply::decode(&bytes) else { continue };
-        let is_proof = |other: &Told| {
+        let is_proof = |other: &EncodedReply| {
             Reply::decode(&other.bytes)
-                .is_some_and(|reply| has_replaced(&reply.effect, &other.key, &effect, &told.key))
+                .is_some_and(|proof| has_replaced(&proof.effect, &other.key, &effect, &reply.key))
         };
-        if is_decided || shows(&told.key, &effect) || later.iter().any(is_proof) {
-            later.push(told);
+        if is_decided || shows(&reply.key, &effect) || later.iter().any(is_proof) {
+            later.push(reply);
         }
     }
-    later.into_iter().rev().map(Told::decided).collect()
+    later.into_iter().rev().map(EncodedReply::decided).collect()
 }
 
 /// Whether what was done later needs the name that was made before, in its directory.
@@ -88,7 +88,7 @@ pub struct Plan {
 /// A call that was answered, or would have been next.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answered {
-    pub told: Told,
+    pub reply: EncodedReply,
     /// It was executed, as far as the log is concerned. Else the file system shows it.
     pub is_decided: bool,
 }
@@ -143,8 +143,8 @@ impl Plan {
     }
 }
 
-/// The newest replies of a log, which may hold many more than are kept. Twice as many are taken:
-/// some were written again.
+/// The newest replies of a log, which may hold many more than are retained. Twice as many are
+/// taken: some were written again.
 struct Newest {
     /// Records from here on are open.
     open_from: u64,
@@ -163,7 +163,7 @@ impl Newest {
         let is_decided =
             record.sequence < self.open_from || reply.is_decided || reply.effect == Effect::Logged;
         let is_write = reply.is_write;
-        let told = Told { key: record.key, came, bytes: bytes.to_vec().into(), is_write };
+        let reply = EncodedReply { key: record.key, came, bytes: bytes.to_vec().into(), is_write };
         let (queue, max) = match is_write {
             true => (&mut self.writes, WRITES_MAX),
             false => (&mut self.others, OTHERS_MAX),
@@ -171,19 +171,19 @@ impl Newest {
         if queue.len() >= 2 * max {
             queue.pop_front();
         }
-        queue.push_back((record.sequence, Answered { told, is_decided }));
+        queue.push_back((record.sequence, Answered { reply, is_decided }));
     }
 
     /// Of several records of a call the last one counts.
     fn each_once(self) -> Vec<Answered> {
         let mut all: Vec<_> = self.others.into_iter().chain(self.writes).collect();
         all.sort_by_key(|(sequence, _)| *sequence);
-        let call = |answered: &Answered| Reply::decode(&answered.told.bytes).map(|of| of.call);
+        let call = |answered: &Answered| Reply::decode(&answered.reply.bytes).map(|of| of.call);
         let last: BTreeMap<_, _> =
             all.iter().map(|(sequence, answered)| (call(answered), *sequence)).collect();
         all.retain(|(sequence, answered)| last.get(&call(answered)) == Some(sequence));
         // Those that were written again have newer records than others that came after them.
-        all.sort_by_key(|(_, answered)| answered.told.came);
+        all.sort_by_key(|(_, answered)| answered.reply.came);
         all.into_iter().map(|(_, answered)| answered).collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::Stamp;
 /// Before the name and the reply.
 const FIXED_BYTES: usize = 64;
 
-/// Longest reply that is kept: those of all procedures that must not be executed twice are
+/// Longest reply that is stored: those of all procedures that must not be executed twice are
 /// shorter.
 pub const REPLY_BYTES_MAX: usize = 448;
 

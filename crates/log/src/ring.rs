@@ -122,7 +122,7 @@ impl Ring {
     }
 
     /// Bytes that would be free if a frame recorded it.
-    pub fn unsaid(&self) -> u64 {
+    pub fn unrecorded(&self) -> u64 {
         self.slots.iter().take(self.passed).map(|slot| slot.place.bytes).sum()
     }
 
@@ -130,8 +130,8 @@ impl Ring {
     /// quarter of the log for records of what is past, without which nothing becomes free. A frame
     /// that does not fit at the end of the log leaves at most `frame_bytes_max` there.
     pub fn admits(&self, cost: u64, frame_bytes_max: usize) -> bool {
-        let kept = self.end / 4 + frame_bytes_max as u64;
-        self.free() >= kept.saturating_add(cost)
+        let reserved = self.end / 4 + frame_bytes_max as u64;
+        self.free() >= reserved.saturating_add(cost)
     }
 
     pub fn capacity(&self) -> u64 {
@@ -156,7 +156,7 @@ mod tests {
             let mut next = 1;
             let mut needed: Vec<Place> = Vec::new();
             // As the newest written frame has it.
-            let mut kept: Vec<Place> = Vec::new();
+            let mut protected: Vec<Place> = Vec::new();
             for (blocks, released) in steps {
                 let bytes = blocks * BLOCK_BYTES;
                 if let Some(at) = ring.place(bytes) {
@@ -167,20 +167,20 @@ mod tests {
                         at < other.at + other.bytes && other.at < at + bytes
                     };
                     prop_assert!(at >= START && at + bytes <= ring.end);
-                    prop_assert!(!kept.iter().any(overlaps), "{:?} over {:?}", place, kept);
+                    prop_assert!(!protected.iter().any(overlaps), "{:?} over {:?}", place, protected);
                     let tail = ring.tail().unwrap_or(next);
                     ring.write(place, 1);
                     needed.push(place);
-                    kept.push(place);
+                    protected.push(place);
                     prop_assert!(needed[0].sequence >= tail);
                     ring.written(tail);
-                    kept.retain(|place| place.sequence >= tail);
+                    protected.retain(|place| place.sequence >= tail);
                 }
                 for _ in 0..released.min(needed.len()) {
                     let gone = needed.remove(released % needed.len());
                     ring.release(gone.sequence);
                 }
-                let used: u64 = kept.iter().map(|place| place.bytes).sum();
+                let used: u64 = protected.iter().map(|place| place.bytes).sum();
                 prop_assert!(ring.free() <= ring.capacity() - used);
             }
         }

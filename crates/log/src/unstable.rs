@@ -1,11 +1,12 @@
 //! What UNSTABLE WRITEs gave a file since it was stable, as long as that is little: a COMMIT of it
 //! can be answered from the log, which is then one write for all files instead of a sync of each.
 //!
-//! The bytes are kept, and not read from the page cache again: where a disk has failed to write a
-//! page, what is read may be older than what was written, and nobody says so.
+//! The bytes are retained, and not read from the page cache again: where a disk has failed to write
+//! a page, a read may return older data than were written, without an error.
 //!
 //! It is not known what is unstable in a file that was met just now, was changed by others, or had
-//! more written to it than is kept. From the beginning of a sync that succeeds it is known again.
+//! more written to it than is retained. From the beginning of a sync that succeeds it is known
+//! again.
 //!
 //! Nor is a COMMIT answered from here while a recovery would do WRITEs again that are older than
 //! that sync: they would come over what the sync has made stable, and the COMMIT speaks for it.
@@ -17,7 +18,7 @@ use bytes::Bytes;
 
 use crate::Stamp;
 
-/// What is kept of all files together.
+/// What is retained of all files together.
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: Arc<AtomicUsize>,
@@ -41,7 +42,7 @@ impl Budget {
 /// The WRITEs of one file, in their order.
 #[derive(Debug, Default)]
 pub struct Unstable {
-    /// None: nothing is ever kept.
+    /// None: nothing is ever retained.
     budget: Option<Budget>,
     /// None: it is not known.
     writes: Option<Vec<(u64, Bytes)>>,
@@ -57,8 +58,8 @@ pub struct Unstable {
 }
 
 impl Unstable {
-    /// More of a file is not kept: a sync of it costs little more than the log then, and does not
-    /// write it twice (guess).
+    /// More of a file is not retained: a sync of it costs little more than the log then, and does
+    /// not write it twice (guess).
     pub const BYTES_MAX: usize = 64 << 10;
 
     /// Nor are more WRITEs; each takes a record.
@@ -92,7 +93,7 @@ impl Unstable {
         }
     }
 
-    /// These bytes became stable by themselves: what is kept of the same place is older.
+    /// These bytes became stable by themselves: what is retained of the same place is older.
     pub fn overwrote(&mut self, offset: u64, len: u64, changed: Stamp) {
         self.changed = changed;
         let end = offset.saturating_add(len);
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn only_little_is_kept_of_each_file_and_of_all() {
+    fn only_little_is_retained_of_each_file_and_of_all() {
         let mut unstable = known();
         unstable.wrote(0, &[1; Unstable::BYTES_MAX], at(1));
         assert!(unstable.committable(at(1), None).is_some());
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_nothing_is_kept() {
+    fn without_a_budget_nothing_is_retained() {
         let mut unstable = Unstable::default();
         unstable.is_clean();
         unstable.wrote(0, b"x", at(1));

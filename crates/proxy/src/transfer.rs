@@ -129,7 +129,7 @@ impl Remote {
             self.changed(&file, reply.file_wcc.after.as_ref());
             let told = neutral::wcc(&reply.file_wcc);
             wcc = Some(wcc.map_or(told, |before| around(before, told)));
-            let where_ = Committed::told(&reply);
+            let where_ = Committed::of_reply(&reply);
             committed = Some(committed.map_or(where_, |before| before.and(where_)));
             done += (reply.count as usize).min(data.len() - done);
             if done >= data.len() {
@@ -158,7 +158,7 @@ impl Remote {
                 if let Some(told) = &wcc.after {
                     self.told(&file, told, None);
                 }
-                Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::told(&timed.reply)) }
+                Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::of_reply(&timed.reply)) }
             }
             Err(error) => self.changed_in_vain(&error, Kind::Repeatable),
         }

@@ -56,8 +56,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Box::pin(async move { at.store.lookup(&ME, &at.root, b"file-3").await.result.map(drop) })
     });
     run("access x16", 100_000, |at, caller, _| {
-        let asked = Access(0x3f);
-        Box::pin(async move { at.store.access(&ME, at.file(caller), asked).await.result.map(drop) })
+        let wanted = Access(0x3f);
+        Box::pin(
+            async move { at.store.access(&ME, at.file(caller), wanted).await.result.map(drop) },
+        )
     });
     run("read 64 KiB x16", 20_000, |at, caller, _| {
         let count = 64 << 10;

@@ -3,8 +3,8 @@
 //! A FILE_SYNC or COMMIT reply can only be built from a [`Durable`], and a `Durable` can only be
 //! made by `Durable::after_sync`, which stores call with the outcome of a sync, by
 //! `Durable::after_log`, with that of a frame of the write log, or where the files are another
-//! server's, from that server's own reply ([`Durable::told`], [`Committed::told`]). Forgetting them
-//! does not compile; lying takes a line that a reviewer sees.
+//! server's, from that server's own reply ([`Durable::of_reply`], [`Committed::of_reply`]).
+//! Forgetting them does not compile; lying takes a line that a reviewer sees.
 
 use wire::nfs3::{StableHow, commit, write};
 
@@ -28,17 +28,17 @@ impl Durable {
         outcome.map(|()| Self { verifier })
     }
 
-    /// The same for data in a write log. `told` is what became of the frame that has them: an error
+    /// The same for data in a write log. `outcome` is that of the frame that has them: an error
     /// if it is not known. Also for stores with a log of their own.
     ///
     /// # Errors
     /// The outcome.
-    pub fn after_log<E>(told: Result<(), E>, verifier: Verifier) -> Result<Self, E> {
-        told.map(|()| Self { verifier })
+    pub fn after_log<E>(outcome: Result<(), E>, verifier: Verifier) -> Result<Self, E> {
+        outcome.map(|()| Self { verifier })
     }
 
     /// The same of another server, whose files these are: it has answered a COMMIT.
-    pub fn told(reply: &commit::ReplyOk) -> Self {
+    pub fn of_reply(reply: &commit::ReplyOk) -> Self {
         Self { verifier: Verifier(reply.verf) }
     }
 
@@ -58,7 +58,7 @@ pub enum Committed {
 
 impl Committed {
     /// What another server, whose files these are, has answered to a WRITE.
-    pub fn told(reply: &write::ReplyOk) -> Self {
+    pub fn of_reply(reply: &write::ReplyOk) -> Self {
         let verifier = Verifier(reply.verf);
         match reply.committed {
             StableHow::Unstable => Self::Unstable(verifier),

@@ -102,7 +102,7 @@ impl Rule {
 /// Whose ids are replaced by the anonymous caller's.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Squash {
-    /// Nobody's: AUTH_SYS ids are taken as they are.
+    /// AUTH_SYS ids are taken as they are.
     #[default]
     None,
     /// Those of uid 0.

@@ -141,7 +141,7 @@ mod tests {
         bad(long, |bytes| bytes[1] = 49);
         bad(long, |bytes| bytes[1] = 255);
         bad(long, |bytes| bytes[10] = 0x80); // a mark behind the end
-        bad(long, |bytes| bytes[11] = 0); // a zero that is said to be none
+        bad(long, |bytes| bytes[11] = 0); // a zero that claims to be none
         bad(long, |bytes| bytes[31] = 1);
         assert_eq!(unwrap2(&FHandle([0; HANDLE_LEN])), Err(Status::BadHandle));
     }

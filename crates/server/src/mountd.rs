@@ -29,7 +29,7 @@ use crate::types::{Caller, FileKind, Handle, Status};
 /// Mounts that are remembered, a few hundred bytes each.
 const MOUNTS_MAX: usize = 1024;
 
-/// A client that has mounted something and not said otherwise.
+/// A client that has mounted something and sent no UMNT.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mount {
     pub client: IpAddr,
@@ -250,9 +250,9 @@ fn mountstat3(status: Status) -> MountStat3 {
 fn dump(mounts: &Mounts, bytes_max: usize, head: &mut Vec<u8>) {
     let mut fits = fits(bytes_max);
     let mut mounts = mounts.to_vec();
-    // The latest, where not all can be told.
-    let told = mounts.iter().rev().take_while(|mount| fits(mount.directory.len() + 46)).count();
-    mounts.drain(..mounts.len() - told);
+    // The latest, where not all have room.
+    let listed = mounts.iter().rev().take_while(|mount| fits(mount.directory.len() + 46)).count();
+    mounts.drain(..mounts.len() - listed);
     let hosts: Vec<String> = mounts.iter().map(|mount| mount.client.to_string()).collect();
     let entry = |(mount, host)| {
         let (mount, host): (&Mount, &String) = (mount, host);

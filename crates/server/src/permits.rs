@@ -2,7 +2,7 @@
 //!
 //! While more than half are free, a permit is a subtraction. From there on they are counted by
 //! host, and who waits for one waits by host: one that is given back goes to the host with the
-//! fewest, and to the call of it that came first. Of 32 and more permits, one in 32 is kept for
+//! fewest, and to the call of it that came first. Of 32 and more permits, one in 32 is reserved for
 //! hosts that hold none.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// One permit in so many is kept for hosts that hold none.
+/// One permit in so many is reserved for hosts that hold none.
 const RESERVED_PART: usize = 32;
 
 #[derive(Debug)]
@@ -79,10 +79,10 @@ impl Permits {
         }
         let granted = {
             let mut hosts = self.hosts.lock();
-            let (granted, told) = oneshot::channel();
+            let (granted, receiver) = oneshot::channel();
             hosts.join(host, granted);
             self.grant(&mut hosts);
-            told
+            receiver
         };
         Waiting { permits: self, host, granted }.permit().await
     }
@@ -206,10 +206,10 @@ mod tests {
     fn ask(permits: &Permits, number: u8, count: usize) -> (Vec<Permit<'_>>, Vec<Waiting<'_>>) {
         let (mut got, mut waiting): (Vec<_>, Vec<Waiting<'_>>) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            let mut asked: Waiting<'_> = Box::pin(permits.acquire(host(number)));
-            match asked.as_mut().now_or_never() {
+            let mut waiter: Waiting<'_> = Box::pin(permits.acquire(host(number)));
+            match waiter.as_mut().now_or_never() {
                 Some(permit) => got.push(permit),
-                None => waiting.push(asked),
+                None => waiting.push(waiter),
             }
         }
         (got, waiting)
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_has_all_that_is_not_kept_and_a_new_one_is_served_at_once() {
+    fn one_host_has_all_that_is_not_reserved_and_a_new_one_is_served_at_once() {
         let permits = Permits::new(256);
         let (held, waiting) = ask(&permits, 1, 1000);
         assert_eq!((held.len(), waiting.len(), free(&permits)), (248, 752, 8));
@@ -249,7 +249,7 @@ mod tests {
         let (_, mut second) = ask(&permits, 2, 3);
         let (_, mut third) = ask(&permits, 3, 1);
         let mut served = Vec::new();
-        let mut kept = Vec::new();
+        let mut taken = Vec::new();
         for _ in 0..4 {
             held.pop();
             for (number, line) in [(1, &mut greedy), (2, &mut second), (3, &mut third)] {
@@ -258,7 +258,7 @@ mod tests {
                 {
                     drop(line.remove(0));
                     served.push(number);
-                    kept.push(permit);
+                    taken.push(permit);
                 }
             }
         }

@@ -80,8 +80,8 @@ pub(crate) fn serve(
             Done { done: false }.encode(head);
         }
         Procedure::Getport => {
-            let asked: Mapping = xdr::from_bytes(args)?;
-            let port = port(cx, &asked);
+            let mapping: Mapping = xdr::from_bytes(args)?;
+            let port = port(cx, &mapping);
             Port { port }.encode(head);
         }
         Procedure::Dump => {
@@ -112,11 +112,11 @@ fn mappings(cx: &Context<'_>) -> Vec<Mapping> {
 
 /// The port of a program; of another version when that is all there is, so that the client hears
 /// from the program itself which versions there are. 0 when it is not served over the protocol.
-fn port(cx: &Context<'_>, asked: &Mapping) -> u32 {
+fn port(cx: &Context<'_>, mapping: &Mapping) -> u32 {
     let found =
-        |found: &&Mapping| found.program == asked.program && found.protocol == asked.protocol;
+        |found: &&Mapping| found.program == mapping.program && found.protocol == mapping.protocol;
     let mappings = mappings(cx);
-    let exact = mappings.iter().filter(found).find(|found| found.version == asked.version);
+    let exact = mappings.iter().filter(found).find(|found| found.version == mapping.version);
     exact.or_else(|| mappings.iter().find(found)).map_or(0, |found| found.port)
 }
 
@@ -153,9 +153,9 @@ pub(crate) mod tests {
     }
 
     fn getport(cx: &Context<'_>, program: u32, version: u32, protocol: u32) -> u32 {
-        let asked = Mapping { program, version, protocol, port: 0 };
+        let wanted = Mapping { program, version, protocol, port: 0 };
         let mut head = Vec::new();
-        assert_eq!(serve(cx, Procedure::Getport, &asked.to_bytes(), &mut head), Ok(true));
+        assert_eq!(serve(cx, Procedure::Getport, &wanted.to_bytes(), &mut head), Ok(true));
         xdr::from_bytes::<Port>(&head).unwrap().port
     }
 
@@ -179,10 +179,10 @@ pub(crate) mod tests {
         let mut head = Vec::new();
         serve(&context(&endpoints, &portmap), Procedure::Dump, &[], &mut head).unwrap();
         let DumpReply { mappings } = xdr::from_bytes(&head).unwrap();
-        let said = |mapping: &Mapping| (mapping.version, mapping.protocol, mapping.port);
+        let parts = |mapping: &Mapping| (mapping.version, mapping.protocol, mapping.port);
         let of = |program| {
             let found = mappings.iter().filter(move |mapping| mapping.program == program);
-            found.map(said).collect::<Vec<_>>()
+            found.map(parts).collect::<Vec<_>>()
         };
         assert_eq!(of(100_000), [(2, 6, 111), (3, 6, 111), (4, 6, 111)]);
         let nfs = [(2, 6, 2049), (2, 17, 2050), (3, 6, 2049), (3, 17, 2050)];

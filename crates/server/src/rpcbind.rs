@@ -17,7 +17,7 @@ use wire::xdr::{self, DecodeError, Encode, Void};
 use crate::peer::Transport;
 use crate::portmap::{Context, Endpoint};
 
-/// Who is said to have registered everything: whoever runs the server.
+/// The owner of all registrations: whoever runs the server.
 const OWNER: &[u8] = b"superuser";
 
 /// Appends the results of a procedure; `false` when it is not served.
@@ -34,8 +34,8 @@ pub(crate) fn serve(
             Done { done: false }.encode(head);
         }
         Procedure::Getaddr | Procedure::Getversaddr => {
-            let asked: Rpcb<'_> = xdr::from_bytes(args)?;
-            let found = address(cx, &asked, procedure == Procedure::Getversaddr);
+            let args: Rpcb<'_> = xdr::from_bytes(args)?;
+            let found = address(cx, &args, procedure == Procedure::Getversaddr);
             let uaddr = found.map(uaddr).unwrap_or_default();
             Uaddr { uaddr: uaddr.as_bytes() }.encode(head);
         }
@@ -49,15 +49,15 @@ pub(crate) fn serve(
             Seconds { seconds }.encode(head);
         }
         Procedure::Uaddr2taddr => {
-            let asked: Uaddr<'_> = xdr::from_bytes(args)?;
-            let buf = parse_uaddr(asked.uaddr).map(sockaddr).unwrap_or_default();
+            let args: Uaddr<'_> = xdr::from_bytes(args)?;
+            let buf = parse_uaddr(args.uaddr).map(sockaddr).unwrap_or_default();
             // At most the 28 bytes of a sockaddr_in6.
             let maxlen = u32::try_from(buf.len()).unwrap_or(0);
             Netbuf { maxlen, buf: &buf }.encode(head);
         }
         Procedure::Taddr2uaddr => {
-            let asked: Netbuf<'_> = xdr::from_bytes(args)?;
-            let uaddr = parse_sockaddr(asked.buf).map(uaddr).unwrap_or_default();
+            let args: Netbuf<'_> = xdr::from_bytes(args)?;
+            let uaddr = parse_sockaddr(args.buf).map(uaddr).unwrap_or_default();
             Uaddr { uaddr: uaddr.as_bytes() }.encode(head);
         }
         Procedure::Bcast | Procedure::Indirect | Procedure::Getaddrlist | Procedure::Getstat => {
@@ -83,18 +83,18 @@ fn dump(cx: &Context<'_>, head: &mut Vec<u8>) {
 
 /// Where a program is; another version of it when that is all there is and it need not be
 /// `exactly` this one.
-fn address(cx: &Context<'_>, asked: &Rpcb<'_>, exactly: bool) -> Option<SocketAddr> {
-    let wanted = match KNOWN.contains(&asked.netid) {
-        true => asked.netid,
+fn address(cx: &Context<'_>, wanted: &Rpcb<'_>, exactly: bool) -> Option<SocketAddr> {
+    let network = match KNOWN.contains(&wanted.netid) {
+        true => wanted.netid,
         false => came_through(cx),
     };
     let found = |&((program, _), endpoint): &((u32, u32), Endpoint)| {
-        program == asked.program && netid(endpoint) == wanted
+        program == wanted.program && netid(endpoint) == network
     };
-    let of_version = |&((_, version), _): &((u32, u32), Endpoint)| version == asked.version;
+    let of_version = |&((_, version), _): &((u32, u32), Endpoint)| version == wanted.version;
     let exact = cx.served().filter(found).find(of_version);
     let any = || cx.served().find(found).filter(|_| !exactly);
-    exact.or_else(any).map(|(_, endpoint)| seen(cx, endpoint, asked.addr))
+    exact.or_else(any).map(|(_, endpoint)| seen(cx, endpoint, wanted.addr))
 }
 
 const KNOWN: [&[u8]; 4] = [b"tcp", b"tcp6", b"udp", b"udp6"];
@@ -167,7 +167,7 @@ mod tests {
 
     const NFS: u32 = 100_003;
 
-    fn asked<'a>(version: u32, netid: &'a [u8], addr: &'a [u8]) -> Rpcb<'a> {
+    fn query<'a>(version: u32, netid: &'a [u8], addr: &'a [u8]) -> Rpcb<'a> {
         Rpcb { program: NFS, version, netid, addr, owner: b"" }
     }
 
@@ -175,9 +175,9 @@ mod tests {
         [tcp("0.0.0.0:2049"), tcp("[::]:2049"), udp("10.0.0.7:2050"), udp("[fd00::7]:2051")]
     }
 
-    fn getaddr(cx: &Context<'_>, procedure: Procedure, asked: &Rpcb<'_>) -> String {
+    fn getaddr(cx: &Context<'_>, procedure: Procedure, query: &Rpcb<'_>) -> String {
         let mut head = Vec::new();
-        assert_eq!(serve(cx, procedure, &asked.to_bytes(), &mut head), Ok(true));
+        assert_eq!(serve(cx, procedure, &query.to_bytes(), &mut head), Ok(true));
         let Uaddr { uaddr } = xdr::from_bytes(&head).unwrap();
         String::from_utf8(uaddr.to_vec()).unwrap()
     }
@@ -186,16 +186,16 @@ mod tests {
     fn each_netid_has_its_address() {
         let endpoints = endpoints();
         let cx = context(&endpoints, &[]);
-        let said = |netid: &[u8]| getaddr(&cx, Procedure::Getaddr, &asked(3, netid, b""));
-        assert_eq!(said(b"tcp"), "0.0.0.0.8.1");
-        assert_eq!(said(b"tcp6"), "::.8.1");
-        assert_eq!(said(b"udp"), "10.0.0.7.8.2");
-        assert_eq!(said(b"udp6"), "fd00::7.8.3");
-        assert_eq!(said(b"local"), "0.0.0.0.8.1", "the transport of the call");
+        let found = |netid: &[u8]| getaddr(&cx, Procedure::Getaddr, &query(3, netid, b""));
+        assert_eq!(found(b"tcp"), "0.0.0.0.8.1");
+        assert_eq!(found(b"tcp6"), "::.8.1");
+        assert_eq!(found(b"udp"), "10.0.0.7.8.2");
+        assert_eq!(found(b"udp6"), "fd00::7.8.3");
+        assert_eq!(found(b"local"), "0.0.0.0.8.1", "the transport of the call");
         let (transport, client) = (Transport::Datagram, "[fd00::9]:700".parse().unwrap());
         let cx = Context { transport, client, ..cx };
-        assert_eq!(getaddr(&cx, Procedure::Getaddr, &asked(3, b"", b"")), "fd00::7.8.3");
-        let none = Rpcb { program: 100_021, ..asked(3, b"tcp", b"") };
+        assert_eq!(getaddr(&cx, Procedure::Getaddr, &query(3, b"", b"")), "fd00::7.8.3");
+        let none = Rpcb { program: 100_021, ..query(3, b"tcp", b"") };
         assert_eq!(getaddr(&cx, Procedure::Getaddr, &none), "");
     }
 
@@ -203,25 +203,25 @@ mod tests {
     fn a_socket_on_every_address_is_where_the_client_called() {
         let endpoints = endpoints();
         let cx = context(&endpoints, &[]);
-        let said = |cx: &Context<'_>, netid: &[u8], hint: &[u8]| {
-            getaddr(cx, Procedure::Getaddr, &asked(2, netid, hint))
+        let found = |cx: &Context<'_>, netid: &[u8], hint: &[u8]| {
+            getaddr(cx, Procedure::Getaddr, &query(2, netid, hint))
         };
-        assert_eq!(said(&cx, b"tcp", b"192.168.1.1.0.111"), "192.168.1.1.8.1");
-        assert_eq!(said(&cx, b"tcp6", b"192.168.1.1.0.111"), "::.8.1", "of the other family");
-        assert_eq!(said(&cx, b"tcp", b"nonsense"), "0.0.0.0.8.1");
-        assert_eq!(said(&cx, b"udp", b"192.168.1.1.0.111"), "10.0.0.7.8.2", "it is bound");
+        assert_eq!(found(&cx, b"tcp", b"192.168.1.1.0.111"), "192.168.1.1.8.1");
+        assert_eq!(found(&cx, b"tcp6", b"192.168.1.1.0.111"), "::.8.1", "of the other family");
+        assert_eq!(found(&cx, b"tcp", b"nonsense"), "0.0.0.0.8.1");
+        assert_eq!(found(&cx, b"udp", b"192.168.1.1.0.111"), "10.0.0.7.8.2", "it is bound");
         let local = Some("::ffff:192.168.1.2".parse().unwrap());
         let cx = Context { local, ..cx };
-        assert_eq!(said(&cx, b"tcp", b"192.168.1.1.0.111"), "192.168.1.2.8.1");
+        assert_eq!(found(&cx, b"tcp", b"192.168.1.1.0.111"), "192.168.1.2.8.1");
     }
 
     #[test]
     fn another_version_will_do_unless_it_will_not() {
         let endpoints = endpoints();
         let cx = context(&endpoints, &[]);
-        let asked = asked(4, b"tcp", b"");
-        assert_eq!(getaddr(&cx, Procedure::Getaddr, &asked), "0.0.0.0.8.1");
-        assert_eq!(getaddr(&cx, Procedure::Getversaddr, &asked), "");
+        let args = query(4, b"tcp", b"");
+        assert_eq!(getaddr(&cx, Procedure::Getaddr, &args), "0.0.0.0.8.1");
+        assert_eq!(getaddr(&cx, Procedure::Getversaddr, &args), "");
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(serve(&cx, Procedure::Gettime, &[], &mut head), Ok(true));
         assert_eq!(xdr::from_bytes(&head), Ok(Seconds { seconds: 7 }));
         head.clear();
-        let args = asked(3, b"tcp", b"").to_bytes();
+        let args = query(3, b"tcp", b"").to_bytes();
         assert_eq!(serve(&cx, Procedure::Set, &args, &mut head), Ok(true));
         assert_eq!(xdr::from_bytes(&head), Ok(Done { done: false }));
         for procedure in [Procedure::Bcast, Procedure::Indirect, Procedure::Getstat] {

@@ -59,7 +59,7 @@ impl Service {
         }
     }
 
-    /// Waits for a turn of a call from `host`. `commits` is asked only when it matters.
+    /// Waits for a turn of a call from `host`. `commits` is called only when it matters.
     pub(crate) async fn enter(&self, host: IpAddr, commits: impl FnOnce() -> bool) -> Pass<'_> {
         let _permit = self.permits.acquire(host).await;
         let _gate = match &self.gate {

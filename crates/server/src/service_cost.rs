@@ -1,8 +1,8 @@
 //! What serving a call costs besides what it does: processor time, where code itself takes none.
 //!
-//! In a world a server's work has to be said, or it would be free. It is spent inside the call's
-//! turn in service, so that a server that stalls for its disk, or has few threads, does not compute
-//! for others meanwhile.
+//! In a world a server's work has to be declared, or it would be free. It is spent inside the
+//! call's turn in service, so that a server that stalls for its disk, or has few threads, does not
+//! compute for others meanwhile.
 
 use std::fmt::Debug;
 use std::future::Future;

@@ -1,5 +1,5 @@
 //! SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash, which seals handles and tells
-//! calls apart. What it gives is kept on disks: it must stay what it is.
+//! calls apart. What it gives is stored on disks: it must stay what it is.
 
 use siphasher::sip::SipHasher24;
 

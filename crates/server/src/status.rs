@@ -26,7 +26,7 @@ pub(crate) fn nfsstat3(procedure: Procedure, status: Status) -> NfsStat3 {
         | (Status::NoEntry, P::Readdir | P::Readdirplus | P::Fsstat | P::Fsinfo | P::Pathconf) => {
             NfsStat3::Stale
         }
-        // Answers to a question that was not asked.
+        // Answers to a question that was not put.
         (Status::NotSync, procedure) if procedure != P::Setattr => NfsStat3::ServerFault,
         (Status::BadCookie | Status::TooSmall, procedure)
             if !matches!(procedure, P::Readdir | P::Readdirplus) =>
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn version_2_has_fewer_numbers_and_all_of_them_listed() {
         for status in ALL {
-            let said = plain2(status);
-            assert!(NfsStat2::LISTED.contains(&said), "{status:?}");
-            let same = said.code() == plain(status).code();
+            let sent = plain2(status);
+            assert!(NfsStat2::LISTED.contains(&sent), "{status:?}");
+            let same = sent.code() == plain(status).code();
             let nearest = matches!(
                 status,
                 Status::BadCookie

@@ -162,7 +162,7 @@ pub struct SetAttr {
 /// How a regular file is to be created (RFC 1813 section 3.3.8).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CreateHow {
-    /// An existing file is opened, its size set when asked.
+    /// An existing file is opened, its size set when requested.
     Unchecked(SetAttr),
     /// An existing name is an error.
     Guarded(SetAttr),

@@ -95,7 +95,7 @@ impl<W> Journal<W> {
         if self.parts.len() > 1 && !self.takes(log, bytes) {
             return Drafted::Idle;
         }
-        let has_unsaid = self.parts.iter().any(|part| part.ring.unsaid() > 0);
+        let has_unrecorded = self.parts.iter().any(|part| part.ring.unrecorded() > 0);
         let (records, bytes, at) = match part.ring.place(bytes) {
             Some(at) => (records, bytes, at),
             // What is on its way may say what has become free.
@@ -103,7 +103,7 @@ impl<W> Journal<W> {
             // Another log has a place for it.
             None if self.emptiest().is_some() => return Drafted::Idle,
             // A frame without records says it.
-            None if has_unsaid => match part.ring.place(BLOCK_BYTES) {
+            None if has_unrecorded => match part.ring.place(BLOCK_BYTES) {
                 Some(at) => (0, BLOCK_BYTES, at),
                 None => return Drafted::Stuck,
             },
@@ -143,9 +143,9 @@ impl<W> Journal<W> {
                     past.push((key, through));
                     None
                 }
-                Content::Reply { told, instead: until } => {
-                    self.queued_cost -= cost(told.bytes.len());
-                    needed += u32::from(self.replies.begun(record, told.is_write, sequence));
+                Content::Reply { reply, instead: until } => {
+                    self.queued_cost -= cost(reply.bytes.len());
+                    needed += u32::from(self.replies.begun(record, reply.is_write, sequence));
                     instead.extend(*until);
                     None
                 }
@@ -231,6 +231,6 @@ impl Part {
     }
 
     pub(super) fn is_lagging(&self) -> bool {
-        self.ring.unsaid() > self.ring.capacity() / 8
+        self.ring.unrecorded() > self.ring.capacity() / 8
     }
 }

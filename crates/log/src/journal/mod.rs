@@ -23,7 +23,7 @@ use self::frames::Writing;
 pub use self::frames::{Begin, Drafted};
 use crate::draft::Content;
 use crate::frame::{self, Attributes, Stamp};
-use crate::kept::{self, Carried, Replies, Told};
+use crate::replies::{self, Carried, EncodedReply, Replies};
 use crate::ring::Ring;
 use crate::scan::Found;
 use crate::{BLOCK, BLOCK_BYTES, Key, Set};
@@ -41,7 +41,7 @@ pub struct Limits {
     pub frame_bytes_due: usize,
     /// Frames on their way at the same time, in each log.
     pub in_flight_max: usize,
-    /// Replies that are kept: to WRITEs, and to others.
+    /// Replies that are retained: to WRITEs, and to others.
     pub write_replies_max: usize,
     pub other_replies_max: usize,
 }
@@ -53,8 +53,8 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Files: guess; each is kept open, and its record of being past takes at most a block of the
-    /// quarter of the smallest log that is kept for those.
+    /// Files: guess; each stays open, and its record of being past takes at most a block of the
+    /// quarter of the smallest log that is reserved for those.
     fn default() -> Self {
         Self {
             files_max: 1024,
@@ -62,8 +62,8 @@ impl Default for Limits {
             data_bytes_max: frame::DATA_BYTES_MAX,
             frame_bytes_due: frame::FRAME_BYTES_DUE,
             in_flight_max: 1,
-            write_replies_max: kept::WRITES_MAX,
-            other_replies_max: kept::OTHERS_MAX,
+            write_replies_max: replies::WRITES_MAX,
+            other_replies_max: replies::OTHERS_MAX,
         }
     }
 }
@@ -338,18 +338,18 @@ impl<W> Journal<W> {
         self.files.get(key).is_some_and(|file| file.is_doubtful)
     }
 
-    /// A sync that began after [`Self::mark`] said `through` has succeeded. The waiter hears when
-    /// a replay would know.
+    /// A sync that began after [`Self::mark`] returned `through` has succeeded. The waiter hears
+    /// when a replay would know.
     pub fn past(&mut self, key: Key, through: u64, waiter: W) {
         self.push(key, Content::Past { through }, waiter);
     }
 
     /// Whether a reply may be submitted, with data of so many bytes before it.
-    pub fn admits_reply(&mut self, told: &Told, data_len: usize) -> bool {
-        let cost = self.queued_cost + cost(told.bytes.len()) + cost(data_len);
+    pub fn admits_reply(&mut self, reply: &EncodedReply, data_len: usize) -> bool {
+        let cost = self.queued_cost + cost(reply.bytes.len()) + cost(data_len);
         let admits = !self.is_failed
             && !self.is_ended
-            && self.replies.admits(told.is_write)
+            && self.replies.admits(reply.is_write)
             && self.parts.iter().any(|part| part.admits(cost, &self.limits));
         self.counts.replies_refused += u64::from(!admits);
         admits
@@ -357,17 +357,17 @@ impl<W> Journal<W> {
 
     /// Takes up what a call will be answered. What it did stands in the log already, or is open:
     /// then [`Self::decide`] has to follow. Only what is admitted.
-    pub fn submit_reply(&mut self, told: Told, is_open: bool, waiter: W) -> u64 {
-        let sequence = self.push_reply(told.clone(), None, waiter);
-        if let Some(frame) = self.replies.add(sequence, told, is_open) {
+    pub fn submit_reply(&mut self, reply: EncodedReply, is_open: bool, waiter: W) -> u64 {
+        let sequence = self.push_reply(reply.clone(), None, waiter);
+        if let Some(frame) = self.replies.add(sequence, reply, is_open) {
             self.release(frame);
         }
         sequence
     }
 
-    fn push_reply(&mut self, told: Told, instead: Option<u64>, waiter: W) -> u64 {
-        self.queued_cost += cost(told.bytes.len());
-        self.push(told.key, Content::Reply { told, instead }, waiter)
+    fn push_reply(&mut self, reply: EncodedReply, instead: Option<u64>, waiter: W) -> u64 {
+        self.queued_cost += cost(reply.bytes.len());
+        self.push(reply.key, Content::Reply { reply, instead }, waiter)
     }
 
     /// What the call of an open reply did is stable now, or could not be made so.
@@ -375,7 +375,7 @@ impl<W> Journal<W> {
         self.replies.decide(reply, is_stable);
     }
 
-    /// Writes the replies again that are to be kept, those of calls since `oldest`: with a sweep,
+    /// Writes the replies again that stay, those of calls since `oldest`: with a sweep,
     /// so that the frames before it become free.
     pub fn carry(&mut self, oldest: Stamp, mut waiter: impl FnMut() -> W) {
         if self.is_failed {
@@ -383,9 +383,9 @@ impl<W> Journal<W> {
         }
         let Carried { again, released } = self.replies.carry(oldest);
         released.into_iter().for_each(|frame| self.release(frame));
-        for (age, told, frame) in again {
-            let is_write = told.is_write;
-            let sequence = self.push_reply(told, Some(frame), waiter());
+        for (age, reply, frame) in again {
+            let is_write = reply.is_write;
+            let sequence = self.push_reply(reply, Some(frame), waiter());
             self.replies.written_again(age, is_write, sequence);
         }
     }
@@ -446,7 +446,7 @@ impl<W> Journal<W> {
         !self.queue.is_empty()
     }
 
-    /// How many replies are kept.
+    /// How many replies are retained.
     pub fn replies(&self) -> usize {
         self.replies.len()
     }

@@ -8,7 +8,7 @@ use log::journal::Begin;
 use log::replay::{Plan, executed};
 use log::reply::{Call, Effect, FileId};
 use log::scan::{ScanError, scan};
-use log::{Journal, Key, Limits, Reply, Set, Stamp, Told};
+use log::{EncodedReply, Journal, Key, Limits, Reply, Set, Stamp};
 
 use crate::seeds::{are_found, seeds};
 
@@ -17,7 +17,7 @@ const SEEDS: u64 = 100;
 
 const NAMES: usize = 5;
 const IN_PROGRESS_MAX: usize = 3;
-const KEPT_MAX: usize = 8;
+const RETAINED_MAX: usize = 8;
 const SECTOR: usize = 512;
 
 /// What a server may get wrong.
@@ -92,7 +92,7 @@ fn limits() -> Limits {
         data_bytes_max: 4096,
         frame_bytes_due: 4096,
         in_flight_max: 2,
-        other_replies_max: KEPT_MAX,
+        other_replies_max: RETAINED_MAX,
         ..Limits::default()
     }
 }
@@ -159,9 +159,10 @@ impl Machine {
         let bytes = xid.to_le_bytes();
         let (is_decided, is_write, call) = (false, false, Call { xid, ..Call::default() });
         let reply = Reply { call, effect, is_decided, is_write, bytes: &bytes };
-        let told =
-            Told::new(key(index), Stamp { seconds: i64::from(xid), nanos: 0 }, &reply).unwrap();
-        if !self.journal.admits_reply(&told, 0) {
+        let encoded =
+            EncodedReply::new(key(index), Stamp { seconds: i64::from(xid), nanos: 0 }, &reply)
+                .unwrap();
+        if !self.journal.admits_reply(&encoded, 0) {
             return;
         }
         name.cache = makes.then_some(file);
@@ -169,7 +170,7 @@ impl Machine {
         let change = name.changes;
         let done = Done { name: index, file, makes, change, is_answered: false, is_lost: false };
         self.done.insert(xid, done);
-        let record = self.journal.submit_reply(told, true, xid);
+        let record = self.journal.submit_reply(encoded, true, xid);
         self.submitted.push(xid);
         if self.mistake == Mistake::DecidesEarly {
             self.journal.decide(record, true);
@@ -279,9 +280,9 @@ impl Machine {
     }
 
     fn recover(&mut self) -> Result<(), String> {
-        let told = |error: ScanError| error.to_string();
-        let found = scan(&self.log[..], &self.set).map_err(told)?;
-        let plan = Plan::of(&self.log[..], &self.set, &found).map_err(told)?;
+        let text = |error: ScanError| error.to_string();
+        let found = scan(&self.log[..], &self.set).map_err(text)?;
+        let plan = Plan::of(&self.log[..], &self.set, &found).map_err(text)?;
         self.journal = Journal::new(&self.set, [0; 16], Some(&found), limits());
         let mut looked_at = 0;
         let replies = executed(plan.replies, |key, effect| {
@@ -296,10 +297,10 @@ impl Machine {
         });
         self.looked_at += looked_at;
         let mut known = BTreeSet::new();
-        for told in replies {
-            known.insert(Reply::decode(&told.bytes).unwrap().call.xid);
+        for encoded in replies {
+            known.insert(Reply::decode(&encoded.bytes).unwrap().call.xid);
             if self.mistake != Mistake::RestoresNothing {
-                self.journal.submit_reply(told, false, 0);
+                self.journal.submit_reply(encoded, false, 0);
             }
         }
         for name in &mut self.names {
@@ -336,8 +337,8 @@ impl Machine {
         if let Some(xid) = known.iter().find(|xid| is_wrong(&self.done[xid])) {
             return Err(format!("call {xid} is taken for done, and its change is lost"));
         }
-        // Those in progress may have kept their places from the newest.
-        let newest = self.submitted.iter().rev().take(KEPT_MAX - IN_PROGRESS_MAX);
+        // Those in progress may have taken the places of the newest.
+        let newest = self.submitted.iter().rev().take(RETAINED_MAX - IN_PROGRESS_MAX);
         let is_missing = |xid: &u32| {
             let done = &self.done[xid];
             done.is_answered && !known.contains(xid) && !self.is_undone_unseen(done)

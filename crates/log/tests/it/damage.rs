@@ -1,4 +1,4 @@
-//! What is told of a log that is not as it was written.
+//! What a scan reports of a log that is not as it was written.
 
 use bytes::Bytes;
 use log::journal::Begin;
@@ -49,7 +49,7 @@ fn what_was_written_is_found_and_planned() {
 }
 
 #[test]
-fn a_torn_end_is_told_from_damage_in_the_middle() {
+fn a_torn_end_is_distinguished_from_damage_in_the_middle() {
     let (whole, places) = written(4);
     for (index, at) in places.iter().enumerate() {
         let mut log = whole.clone();
@@ -61,7 +61,7 @@ fn a_torn_end_is_told_from_damage_in_the_middle() {
             (_, Err(ScanError::Damaged { missing, tail: 2, last: 5 })) => {
                 assert_eq!(missing, index as u64 + 1);
             }
-            (_, told) => panic!("frame {index}: {told:?}"),
+            (_, found) => panic!("frame {index}: {found:?}"),
         }
     }
 }
@@ -143,8 +143,11 @@ fn every_flipped_bit_of_a_frame_in_the_middle_is_damage() {
     let small = Set { bytes: vec![log.len() as u64], ..set() };
     for bit in 0..8192 * 8 {
         log[places[1] + bit / 8] ^= 1 << (bit % 8);
-        let told = scan(&log[..], &small);
-        assert!(matches!(told, Err(ScanError::Damaged { missing: 2, .. })), "bit {bit}: {told:?}");
+        let result = scan(&log[..], &small);
+        assert!(
+            matches!(result, Err(ScanError::Damaged { missing: 2, .. })),
+            "bit {bit}: {result:?}"
+        );
         log[places[1] + bit / 8] ^= 1 << (bit % 8);
     }
     assert!(scan(&log[..], &small).is_ok());

@@ -12,7 +12,7 @@ fn live(seed: u64, mistake: Mistake) -> Result<Machine, String> {
     let mut rng = fastrand::Rng::with_seed(!seed);
     for _ in 0..rng.u32(2..6) {
         (0..rng.u32(1..600)).for_each(|_| machine.step());
-        let has_power = rng.u32(0..4) == 0 && !machine.has_unsaid_doubt();
+        let has_power = rng.u32(0..4) == 0 && !machine.has_unrecorded_doubt();
         machine.restart(has_power).map_err(|error| error.to_string())?;
         // What is read is there; a second cut shows whether it is also stable.
         machine.check()?;

@@ -1,8 +1,8 @@
 //! A machine with a log or several, some files and a page cache, whose power can be cut between any
 //! two steps and in the middle of any write. The steps of calls in progress are mixed at random.
 //!
-//! What is true is kept beside it: of each cell of each file all that was ever written to it, and
-//! from which of these on a client was told that it is stable.
+//! What is true stands beside it: of each cell of each file all that was ever written to it, and
+//! from which of these on a client has a reply that it is stable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -231,7 +231,7 @@ impl Machine {
             return;
         }
         let writes = file.unstable.take();
-        // What a stable WRITE gave that waits for a sync of the file is nobody's yet.
+        // The data of a stable WRITE that waits for a sync of the file have no owner yet.
         let is_pending = |one: &(usize, usize)| {
             let syncs = |call: &Call| call.kind == Kind::Write && !call.waits();
             let mut own = self.calls.values().filter(|call| call.file == index);
@@ -484,7 +484,7 @@ impl Machine {
     fn give_up(&mut self) {
         let files = self.with_records();
         if files.iter().any(|key| self.journal.is_doubtful(key)) {
-            // These are errors then, and the log is kept.
+            // These are errors then, and the log stays.
             self.unanswered.clear();
             return;
         }
@@ -646,7 +646,7 @@ impl Machine {
     }
 
     /// Whether a doubt waits to be written: a kill at this very moment is not survived.
-    pub(crate) fn has_unsaid_doubt(&self) -> bool {
+    pub(crate) fn has_unrecorded_doubt(&self) -> bool {
         (0..FILES).any(|file| self.journal.is_doubtful(&key(file)))
     }
 

@@ -287,7 +287,7 @@ impl<S: Store> Engine<S> {
         let mut args = Reader::new(record);
         let Ok(Call::Version2(header)) = Call::decode(&mut args) else { return 0 };
         let args = args.rest();
-        let asked = match header.procedure() {
+        let requested = match header.procedure() {
             Procedure::Nfs2(nfs2::Procedure::Read | nfs2::Procedure::Readdir) => nfs2::MAXDATA,
             Procedure::Nfs3(nfs3::Procedure::Read) => {
                 xdr::from_bytes(args).map_or(0, |args: nfs3::read::Args| args.count)
@@ -300,7 +300,7 @@ impl<S: Store> Engine<S> {
             }
             _ => 0,
         };
-        asked.min(self.config.transfer_bytes_max) as usize
+        requested.min(self.config.transfer_bytes_max) as usize
     }
 
     async fn accept(
@@ -437,7 +437,7 @@ fn read_header(record: &[u8]) -> Result<(CallHeader<'_>, Reader<'_>), Answer> {
     }
 }
 
-/// What is to be said to a header that cannot be decoded: nothing, unless it is the size of its
+/// The answer to a header that cannot be decoded: nothing, unless it is the size of its
 /// credential or verifier (RFC 5531 section 8.2) that is wrong.
 fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'static>> {
     /// xid, direction, RPC version, program, version, procedure, flavor.

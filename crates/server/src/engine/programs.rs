@@ -93,12 +93,12 @@ macro_rules! serve_nfs {
                 }
             }
             let results_at = head.len();
-            let kept = claim.filter(|_| cx.store.keeps_replies());
+            let claim = claim.filter(|_| cx.store.keeps_replies());
             let procedure_of_all = wire::Procedure::$of_all(procedure);
-            let kept = kept.map(|claim| claim.recording(procedure_of_all, cx.export));
+            let recording = claim.map(|claim| claim.recording(procedure_of_all, cx.export));
             let payload = {
                 let serving = pin!($version::serve(&cx, procedure, args, head));
-                let serving = pin!(Recording::during(kept, serving));
+                let serving = pin!(Recording::during(recording, serving));
                 metrics::procedure(call.watch, serving).await?
             };
             if let Some(doubt) = doubt

@@ -80,7 +80,7 @@ impl Metrics {
         (Self::with(clock, Some(slow)), records)
     }
 
-    /// And counts by file, with their names ([`Self::write_files`]); said before it is shared.
+    /// And counts by file, with their names ([`Self::write_files`]); before it is shared.
     #[must_use]
     pub fn with_files(mut self) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {

@@ -1,6 +1,6 @@
 //! What became of a call, as its reply's bytes say it.
 //!
-//! The reply is asked, not the code that made it: so every program, every version and a replayed
+//! The reply is read, and not the code that made it: so every program, every version and a replayed
 //! reply are counted in the same way.
 
 use std::borrow::Cow;

@@ -75,7 +75,7 @@ impl Metrics {
     fn write_clients(&self, page: &mut Page) {
         let shards = self.shards().map(|shard: &Shard| &shard.clients);
         let (clients, others) = self.clients().tallies(shards, self.now());
-        let help = "Clients that are told apart.";
+        let help = "Clients with counts of their own.";
         page.family("nfskit_clients", Kind::Gauge, help).sample(&[], clients.len());
         let named = clients.iter().map(|(client, totals)| (client.to_string(), *totals));
         let rows: Vec<_> = named.chain([("other".to_owned(), others)]).collect();

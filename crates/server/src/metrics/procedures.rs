@@ -1,6 +1,6 @@
 //! What is counted of each procedure.
 //!
-//! A procedure has a slot by its numbers: which ones there are is asked of `wire`, so that one
+//! A procedure has a slot by its numbers: `wire` lists which ones there are, so that one
 //! that is taught a new program or version is counted here without a change.
 
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! Attributes between the store's neutral form and the protocol's 32 bits.
 //!
-//! | what | larger than it can be said | why |
+//! | what | larger than it can be sent | why |
 //! |---|---|---|
 //! | size, blocks | 2^32 - 1 | a file that looks too small would be copied as if it were |
 //! | fileid, fsid | both halves, one XOR the other | as Linux does; they only have to differ |
@@ -13,7 +13,7 @@ use wire::nfs2::{
 
 use crate::types::{Attr, FileKind, SetAttr, SetTime, Status, Time};
 
-/// Said to be a block of the disk; what the blocks are counted in has 512 bytes, as in stat(2).
+/// Sent as the block size of the disk; blocks are counted in 512 bytes, as in stat(2).
 const BLOCK_BYTES: u32 = 4096;
 const COUNTED_BLOCK_BYTES: u64 = 512;
 
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn times_outside_the_protocols_are_moved_to_its_ends() {
-        let said = |secs, nanos| {
+        let sent = |secs, nanos| {
             let Timeval { seconds, useconds } = timeval(Time { secs, nanos });
             (seconds, useconds)
         };
-        assert_eq!(said(1, 2999), (1, 2));
-        assert_eq!(said(-1, 2), (0, 0));
-        assert_eq!(said(i64::MAX, 2), (u32::MAX, MICROS_MAX));
-        assert_eq!(said(5, u32::MAX), (5, MICROS_MAX));
+        assert_eq!(sent(1, 2999), (1, 2));
+        assert_eq!(sent(-1, 2), (0, 0));
+        assert_eq!(sent(i64::MAX, 2), (u32::MAX, MICROS_MAX));
+        assert_eq!(sent(5, u32::MAX), (5, MICROS_MAX));
     }
 
     #[test]

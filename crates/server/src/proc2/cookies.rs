@@ -6,7 +6,7 @@
 //! | `10` and 30 bits | one whose upper bits these are | exactly while it is remembered |
 //! | `11` and 30 bits | any | while it is remembered, else the call fails |
 //!
-//! Small cookies, those of memory and of most file systems, are said as they are. ext4's are hashes
+//! Small cookies, those of memory and of most file systems, are sent as they are. ext4's are hashes
 //! of names in their upper half: they get the second form. Forgotten, the upper bits alone still
 //! lead to the right place or a little before it, so that a name may come twice, but none is left
 //! out. That holds over a restart of the server, too. Where two cookies of a directory share their
@@ -87,7 +87,7 @@ impl Cookies {
     ///
     /// # Errors
     /// `BadCookie` when it was never given out, or so long ago that it is forgotten and nothing can
-    /// be told from the number itself.
+    /// be read from the number itself.
     pub(super) fn cookie(&self, dir: Dir, number: u32) -> Result<u64, Status> {
         if number < LARGE {
             return Ok(u64::from(number));

@@ -1,7 +1,7 @@
 //! The procedures of NFS version 2, one file each, in the form of those of version 3.
 //!
-//! A failure is a status and nothing else. What the protocol cannot say is said as well as it can
-//! be: the table is in `docs/semantics.md`, the numbers in `attributes.rs`, cookies in
+//! A failure is a status and nothing else. What the protocol cannot express is sent as well as it
+//! can be: the table is in `docs/semantics.md`, the numbers in `attributes.rs`, cookies in
 //! `cookies.rs`.
 
 mod attributes;

@@ -53,9 +53,9 @@ mod tests {
             files_free,
             files_available,
         };
-        let said = blocks_of(&space, 8192);
-        assert_eq!((said.blocks, said.blocks), (said.bfree, said.bavail));
-        (said.bsize, said.blocks)
+        let reply = blocks_of(&space, 8192);
+        assert_eq!((reply.blocks, reply.blocks), (reply.bfree, reply.bavail));
+        (reply.bsize, reply.blocks)
     }
 
     #[test]

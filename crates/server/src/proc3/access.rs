@@ -13,11 +13,11 @@ const CHANGES: u32 = MODIFY | EXTEND | DELETE;
 
 pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
     let object = cx.handle(&args.object)?;
-    let asked = Access(match cx.read_only {
+    let requested = Access(match cx.read_only {
         true => args.access & !CHANGES,
         false => args.access,
     });
-    let found = cx.store.access(cx.caller, &object, asked).await;
+    let found = cx.store.access(cx.caller, &object, requested).await;
     let (obj_attributes, given) = looked(Procedure::Access, found)?;
-    Ok(ReplyOk { obj_attributes, access: given.0 & asked.0 })
+    Ok(ReplyOk { obj_attributes, access: given.0 & requested.0 })
 }

@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn times_outside_the_protocols_are_moved_to_its_ends() {
-        let said = |secs, nanos| {
+        let sent = |secs, nanos| {
             let NfsTime { seconds, nseconds } = nfstime(Time { secs, nanos });
             (seconds, nseconds)
         };
-        assert_eq!(said(1, 2), (1, 2));
-        assert_eq!(said(-1, 2), (0, 0));
-        assert_eq!(said(i64::MAX, 2), (u32::MAX, NANOS_MAX));
-        assert_eq!(said(5, u32::MAX), (5, NANOS_MAX));
+        assert_eq!(sent(1, 2), (1, 2));
+        assert_eq!(sent(-1, 2), (0, 0));
+        assert_eq!(sent(i64::MAX, 2), (u32::MAX, NANOS_MAX));
+        assert_eq!(sent(5, u32::MAX), (5, NANOS_MAX));
     }
 
     #[test]

@@ -49,13 +49,13 @@ pub(crate) async fn success<S: Store>(
         Procedure::Remove => {
             let DirOp { dir, name } = xdr::from_bytes::<nfs3::remove::Args<'_>>(args).ok()?.object;
             traces.removed(&cx.handle(&dir).ok()?, name).await?;
-            let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc: UNTOLD });
+            let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc: UNKNOWN });
             reply.encode(&mut results);
         }
         Procedure::Rmdir => {
             let DirOp { dir, name } = xdr::from_bytes::<nfs3::rmdir::Args<'_>>(args).ok()?.object;
             traces.removed(&cx.handle(&dir).ok()?, name).await?;
-            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc: UNTOLD });
+            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc: UNKNOWN });
             reply.encode(&mut results);
         }
         Procedure::Rename => {
@@ -66,7 +66,7 @@ pub(crate) async fn success<S: Store>(
             if !traces.doubt.may_have_changed(&node.attr) {
                 return None;
             }
-            let done = nfs3::rename::ReplyOk { fromdir_wcc: UNTOLD, todir_wcc: UNTOLD };
+            let done = nfs3::rename::ReplyOk { fromdir_wcc: UNKNOWN, todir_wcc: UNKNOWN };
             let reply: nfs3::rename::Reply = Ok(done);
             reply.encode(&mut results);
         }
@@ -77,7 +77,7 @@ pub(crate) async fn success<S: Store>(
             let node = traces.named(&dir, args.link.name).await?;
             let file_attributes = Some(fattr3(&node.attr));
             let reply: nfs3::link::Reply = (node.handle == file)
-                .then_some(Ok(nfs3::link::ReplyOk { file_attributes, linkdir_wcc: UNTOLD }))?;
+                .then_some(Ok(nfs3::link::ReplyOk { file_attributes, linkdir_wcc: UNKNOWN }))?;
             reply.encode(&mut results);
         }
         Procedure::Setattr => {
@@ -86,7 +86,7 @@ pub(crate) async fn success<S: Store>(
             let reply: nfs3::setattr::Reply = traces
                 .doubt
                 .may_have_changed_last(&attr)
-                .then_some(Ok(nfs3::setattr::ReplyOk { obj_wcc: UNTOLD }))?;
+                .then_some(Ok(nfs3::setattr::ReplyOk { obj_wcc: UNKNOWN }))?;
             reply.encode(&mut results);
         }
         Procedure::Create | Procedure::Mkdir | Procedure::Symlink | Procedure::Mknod => {
@@ -120,8 +120,8 @@ pub(crate) async fn success_of_create<S: Store>(
 }
 
 /// Of what was changed before, others may have made since what it is now, and nobody knows what it
-/// was: a client that is told the one without the other takes it for its own doing.
-const UNTOLD: WccData = WccData { before: None, after: None };
+/// was: a client that gets the one without the other takes it for its own doing.
+const UNKNOWN: WccData = WccData { before: None, after: None };
 
 struct Traces<'t, 'c, S> {
     cx: &'t Context<'c, S>,
@@ -174,7 +174,7 @@ impl<S: Store> Traces<'_, '_, S> {
         Some(NewObject {
             obj: Some(self.cx.file_handle(&node.handle)),
             obj_attributes: Some(fattr3(&attr)),
-            dir_wcc: UNTOLD,
+            dir_wcc: UNKNOWN,
         })
     }
 }

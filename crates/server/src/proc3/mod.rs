@@ -206,7 +206,7 @@ impl<S: Store> Context<'_, S> {
     }
 
     /// [`Self::untouched`], for procedures that would have changed it. Their clients take what they
-    /// are told to be after a change, and not to be before it, for their own doing.
+    /// see after a change, and not before it, for their own doing.
     async fn unchanged<T>(&self, handle: &Handle, status: Status) -> Changed<T> {
         let Looked { attr, result } = self.untouched(handle, status).await;
         let wcc = attr.map(Wcc::unchanged).unwrap_or_default();

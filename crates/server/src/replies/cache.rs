@@ -18,7 +18,7 @@ use super::doubt::Doubt;
 /// A call that comes again after so long is another one: clients count XIDs on from somewhere, and
 /// may come back to the same numbers. Time that passes, and not the time of day, which somebody may
 /// set.
-pub(super) const KEPT_MAX: Nanos = Nanos::from_secs(15 * 60);
+pub(super) const RETENTION: Nanos = Nanos::from_secs(15 * 60);
 
 /// What makes two calls the same: everything but the client's port, which changes when it
 /// reconnects.
@@ -232,7 +232,7 @@ mod tests {
     use crate::types::Time;
 
     const NOW: Instant = Instant::EPOCH;
-    const GOOD_UNTIL: Instant = Instant::from_nanos(KEPT_MAX.as_nanos());
+    const GOOD_UNTIL: Instant = Instant::from_nanos(RETENTION.as_nanos());
     const DAY: Time = Time { secs: 10_000, nanos: 0 };
     const DOUBT: Doubt = Doubt { since: DAY, until: DAY };
 
@@ -286,7 +286,7 @@ mod tests {
         for xid in [1, 2] {
             assert_eq!(cache.claim(key(1, xid), later), Known::New);
             // What is in progress is so however long it takes.
-            assert_eq!(cache.claim(key(1, xid), later + KEPT_MAX), Known::InProgress);
+            assert_eq!(cache.claim(key(1, xid), later + RETENTION), Known::InProgress);
         }
         assert_eq!((cache.len(), cache.settled_count), (2, 0));
     }

@@ -38,7 +38,7 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::{nfs2, nfs3};
 
-use self::cache::{Cache, Counts, KEPT_MAX, Key, Known};
+use self::cache::{Cache, Counts, Key, Known, RETENTION};
 pub(crate) use self::doubt::Doubt;
 pub use self::recorded::Recorded;
 pub(crate) use self::recorded::{Outcome, Recording};
@@ -143,16 +143,16 @@ impl Replies {
         replies_max: usize,
         times: Times,
     ) -> io::Result<Self> {
-        let (slots, kept) = Slots::open(path, slots.max(1))?;
+        let (slots, records) = Slots::open(path, slots.max(1))?;
         let mut cache = Cache::new(replies_max);
         let until = (times.of_day)();
-        for kept in kept {
-            let Some(good_until) = times.good_until(kept.claimed_at) else { continue };
-            match kept.reply {
-                Some(reply) => cache.answered(kept.key, good_until, reply),
+        for record in records {
+            let Some(good_until) = times.good_until(record.claimed_at) else { continue };
+            match record.reply {
+                Some(reply) => cache.answered(record.key, good_until, reply),
                 None => {
-                    let doubt = Doubt { since: kept.claimed_at, until };
-                    cache.in_doubt(kept.key, good_until, doubt);
+                    let doubt = Doubt { since: record.claimed_at, until };
+                    cache.in_doubt(record.key, good_until, doubt);
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Replies {
         Ok(Self { cache: Mutex::new(cache), writes, slots: Some(slots), times })
     }
 
-    /// What a store has kept of calls that were answered before this process began.
+    /// What a store has recorded of calls that were answered before this process began.
     pub(crate) fn restore(&self, recorded: impl IntoIterator<Item = Recorded>) {
         for recorded in recorded {
             let Some(good_until) = self.times.good_until(recorded.came) else { continue };
@@ -248,7 +248,7 @@ impl Times {
     fn good_until(&self, came: Time) -> Option<Instant> {
         let age_secs = (self.of_day)().secs.saturating_sub(came.secs);
         let age = u64::try_from(age_secs).unwrap_or(0).saturating_mul(1_000_000_000);
-        let left = KEPT_MAX.as_nanos().checked_sub(age)?;
+        let left = RETENTION.as_nanos().checked_sub(age)?;
         Some((self.passing)() + Nanos::from_nanos(left))
     }
 }
@@ -302,7 +302,7 @@ impl Claim<'_> {
         if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
             slots.answer(slot, &bytes);
         }
-        self.cache.lock().answered(self.key, self.came + KEPT_MAX, Bytes::from(bytes));
+        self.cache.lock().answered(self.key, self.came + RETENTION, Bytes::from(bytes));
     }
 
     /// Nothing was executed, the arguments made no sense say.
@@ -325,7 +325,7 @@ impl Drop for Claim<'_> {
         }
         let times = &self.replies.times;
         let doubt = Doubt { since: self.since, until: (times.of_day)() };
-        self.cache.lock().in_doubt(self.key, (times.passing)() + KEPT_MAX, doubt);
+        self.cache.lock().in_doubt(self.key, (times.passing)() + RETENTION, doubt);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::store::Node;
 use crate::types::{Attr, Stability, Time, Verifier, Wcc};
 
 tokio::task_local! {
-    /// The call that is being served, if its reply is to be kept.
+    /// The call that is being served, if its reply is to be recorded.
     static SERVED: Option<Recording>;
 }
 
@@ -76,7 +76,7 @@ impl Recording {
         SERVED.scope(recording, serving)
     }
 
-    /// The call that is being served, if its reply is to be kept.
+    /// The call that is being served, if its reply is to be recorded.
     pub(crate) fn current() -> Option<Self> {
         SERVED.try_with(|served| *served).ok().flatten()
     }

@@ -38,7 +38,7 @@ const CLAIM_BYTES: usize = 68;
 const REPLY_AT: usize = 72;
 const REPLY_HEAD_BYTES: usize = SEAL_BYTES + 8 + 2;
 
-/// The longest reply that is kept.
+/// The longest reply that is recorded.
 const REPLY_BYTES_MAX: usize = SLOT_BYTES - REPLY_AT - REPLY_HEAD_BYTES;
 
 /// Not a secret: it tells this layout's slots from other bytes.
@@ -79,16 +79,16 @@ impl Slots {
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         let len = count * SLOT_BYTES;
         file.set_len(len as u64)?;
-        let mut kept = Vec::new();
+        let mut records = Vec::new();
         for at in 0..count {
             let mut slot = [0; SLOT_BYTES];
             file.read_exact_at(&mut slot, (at * SLOT_BYTES) as u64)?;
-            kept.extend(SlotRecord::read(&slot, at));
+            records.extend(SlotRecord::read(&slot, at));
         }
-        kept.sort_unstable_by_key(|kept| kept.sequence);
-        let sequence = kept.last().map_or(0, |last| last.sequence + 1);
+        records.sort_unstable_by_key(|record| record.sequence);
+        let sequence = records.last().map_or(0, |last| last.sequence + 1);
         // The turn goes on where it ended, so that the oldest is overwritten first.
-        let next = kept.last().map_or(0, |last| last.slot + 1);
+        let next = records.last().map_or(0, |last| last.slot + 1);
         let slots = Self {
             bytes: FileBytes::of(file, len),
             busy: (0..count).map(|_| AtomicBool::new(false)).collect(),
@@ -96,7 +96,7 @@ impl Slots {
             sequence: AtomicU64::new(sequence),
             failures: AtomicU64::new(0),
         };
-        Ok((slots, kept))
+        Ok((slots, records))
     }
 
     /// None when all are held, or the file cannot be written: then the call is not remembered.
@@ -253,17 +253,18 @@ mod tests {
     fn what_was_written_is_there_again() {
         let place = place();
         let path = place.path().join("replies");
-        let (slots, kept) = Slots::open(&path, 4).unwrap();
-        assert_eq!(kept, []);
+        let (slots, records) = Slots::open(&path, 4).unwrap();
+        assert_eq!(records, []);
         let answered = slots.claim(&key(1), AT).unwrap();
         slots.answer(answered, b"the reply");
         let _held = slots.claim(&key(2), AT).unwrap();
         let cleared = slots.claim(&key(3), AT).unwrap();
         slots.clear(cleared);
-        let (_, kept) = Slots::open(&path, 4).unwrap();
-        let found: Vec<_> = kept.iter().map(|kept| (kept.key, kept.reply.as_deref())).collect();
+        let (_, records) = Slots::open(&path, 4).unwrap();
+        let found: Vec<_> =
+            records.iter().map(|record| (record.key, record.reply.as_deref())).collect();
         assert_eq!(found, [(key(1), Some(&b"the reply"[..])), (key(2), None)]);
-        assert!(kept.iter().all(|kept| kept.claimed_at == AT));
+        assert!(records.iter().all(|record| record.claimed_at == AT));
     }
 
     #[test]
@@ -276,8 +277,8 @@ mod tests {
             let slot = slots.claim(&key(xid), AT).unwrap();
             slots.answer(slot, &xid.to_be_bytes());
         }
-        let (_, kept) = Slots::open(&path, 3).unwrap();
-        let xids: Vec<u32> = kept.iter().map(|kept| kept.key.xid).collect();
+        let (_, records) = Slots::open(&path, 3).unwrap();
+        let xids: Vec<u32> = records.iter().map(|record| record.key.xid).collect();
         assert_eq!(xids, [0, 4, 5]);
         slots.release(held);
     }
@@ -291,8 +292,8 @@ mod tests {
             let slot = slots.claim(&key(start), AT).unwrap();
             slots.answer(slot, b"");
         }
-        let (_, kept) = Slots::open(&path, 4).unwrap();
-        let xids: Vec<u32> = kept.iter().map(|kept| kept.key.xid).collect();
+        let (_, records) = Slots::open(&path, 4).unwrap();
+        let xids: Vec<u32> = records.iter().map(|record| record.key.xid).collect();
         assert_eq!(xids, [1, 2, 3, 4]);
     }
 
@@ -328,8 +329,8 @@ mod tests {
         for at in reply..8 * SLOT_BYTES {
             bytes[at] ^= 0x80;
             std::fs::write(&path, &bytes).unwrap();
-            let kept = Slots::open(&path, 8).unwrap().1;
-            assert!(matches!(&kept[..], [SlotRecord { reply: None, .. }]), "{at}: {kept:?}");
+            let records = Slots::open(&path, 8).unwrap().1;
+            assert!(matches!(&records[..], [SlotRecord { reply: None, .. }]), "{at}: {records:?}");
             bytes[at] ^= 0x80;
         }
     }
@@ -343,19 +344,19 @@ mod tests {
         let slot = slots.claim(&key(1), AT).unwrap();
         slots.answer(slot, b"the first");
         let _held = slots.claim(&key(2), AT).unwrap();
-        let (_, kept) = Slots::open(&path, 1).unwrap();
-        let found: Vec<_> = kept.iter().map(|kept| (kept.key, &kept.reply)).collect();
+        let (_, records) = Slots::open(&path, 1).unwrap();
+        let found: Vec<_> = records.iter().map(|record| (record.key, &record.reply)).collect();
         assert_eq!(found, [(key(2), &None)], "in doubt");
     }
 
     #[test]
-    fn a_reply_that_is_too_long_is_not_kept() {
+    fn a_reply_that_is_too_long_is_not_recorded() {
         let place = place();
         let path = place.path().join("replies");
         let (slots, _) = Slots::open(&path, 2).unwrap();
         let slot = slots.claim(&key(1), AT).unwrap();
         slots.answer(slot, &[0; REPLY_BYTES_MAX + 1]);
-        let (_, kept) = Slots::open(&path, 2).unwrap();
-        assert_eq!(kept[0].reply, None, "in doubt");
+        let (_, records) = Slots::open(&path, 2).unwrap();
+        assert_eq!(records[0].reply, None, "in doubt");
     }
 }

@@ -1,4 +1,4 @@
-//! Where files are kept. One trait; the stores are siblings: [`dir`] (a directory of this
+//! Where files are stored. One trait; the stores are siblings: [`dir`] (a directory of this
 //! machine), [`mem`] (memory), [`sim`] (memory behind an emulated disk, for worlds). One that
 //! stands on another is a [`layer`]. Another is built on this crate: the files of another server
 //! (`proxy`).
@@ -227,7 +227,7 @@ pub trait Store: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// What the store has to tell of itself, for metrics: cheap, and asked a few times a minute.
+    /// What the store reports of itself, for metrics: cheap, and read a few times a minute.
     fn readings(&self) -> Vec<Reading> {
         Vec::new()
     }
@@ -237,7 +237,7 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
-    /// The replies that it has kept of calls before this process began; once.
+    /// The replies that it has recorded of calls before this process began; once.
     fn recorded(&self) -> Vec<Recorded> {
         Vec::new()
     }
@@ -264,12 +264,12 @@ pub trait Store: Send + Sync + 'static {
         name: &[u8],
     ) -> impl Future<Output = Looked<Node>> + Send;
 
-    /// The subset of `asked` that the caller has.
+    /// The subset of `wanted` that the caller has.
     fn access(
         &self,
         caller: &Caller,
         handle: &Handle,
-        asked: Access,
+        wanted: Access,
     ) -> impl Future<Output = Looked<Access>> + Send;
 
     fn read_link(
@@ -378,8 +378,8 @@ pub trait Store: Send + Sync + 'static {
         sink: Sink<'_>,
     ) -> impl Future<Output = Looked<Listed>> + Send;
 
-    /// Makes stable what operations on names and attributes did to an object before a crash kept
-    /// them from doing so.
+    /// Makes stable what operations on names and attributes did to an object before a crash
+    /// prevented it.
     fn settle(&self, _handle: &Handle) -> impl Future<Output = Result<(), Status>> + Send {
         std::future::ready(Ok(()))
     }

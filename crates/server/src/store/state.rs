@@ -66,7 +66,7 @@ pub type NewLog = Box<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
 /// What the database says, whose errors are large and of many types.
 type Unusable = Box<dyn Error + Send + Sync>;
 
-/// Why rows that were kept cannot be used.
+/// Why stored rows cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     #[error("{}: {error}", path.display())]
@@ -153,7 +153,7 @@ impl StateRows {
         let path = log_path(&base, number);
         let log = new_log(&path).map_err(broken(&path))?;
         let thread = Pool::start("nfskit-handles", 1, 1).map_err(broken(dir))?;
-        let kept = Self {
+        let stored = Self {
             base,
             new_log,
             log,
@@ -168,7 +168,7 @@ impl StateRows {
             is_committing: Arc::default(),
             thread,
         };
-        Ok((kept, rows))
+        Ok((stored, rows))
     }
 
     /// The row of `key` is now this, or gone where `value` is empty. In the log when this returns,
@@ -367,15 +367,15 @@ mod tests {
     const VALUE: [u8; 250] = [7; 250];
 
     fn opened(dir: &Path) -> (StateRows, Vec<(u32, usize)>) {
-        let (kept, rows) = StateRows::open(dir, "rows", KEY_BYTES, Box::new(new_log)).unwrap();
-        let said = |(key, value): Row| (u32::from_be_bytes(key.try_into().unwrap()), value.len());
-        let mut known: Vec<_> = rows.into_iter().map(said).collect();
+        let (stored, rows) = StateRows::open(dir, "rows", KEY_BYTES, Box::new(new_log)).unwrap();
+        let parts = |(key, value): Row| (u32::from_be_bytes(key.try_into().unwrap()), value.len());
+        let mut known: Vec<_> = rows.into_iter().map(parts).collect();
         known.sort_unstable();
-        (kept, known)
+        (stored, known)
     }
 
-    fn note(kept: &mut StateRows, key: u32, value: &[u8]) {
-        kept.note(&key.to_be_bytes(), value.to_vec());
+    fn note(stored: &mut StateRows, key: u32, value: &[u8]) {
+        stored.note(&key.to_be_bytes(), value.to_vec());
     }
 
     /// A server has no umask.
@@ -395,17 +395,17 @@ mod tests {
     #[test]
     fn what_was_noted_is_known_when_the_process_was_killed() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, known) = opened(dir.path());
+        let (mut stored, known) = opened(dir.path());
         assert_eq!(known, []);
-        note(&mut kept, 3, b"a");
-        note(&mut kept, 4, b"bc");
-        note(&mut kept, 3, b"");
+        note(&mut stored, 3, b"a");
+        note(&mut stored, 4, b"bc");
+        note(&mut stored, 3, b"");
         // Nothing is written at the end.
-        drop(kept);
-        let (mut kept, known) = opened(dir.path());
+        drop(stored);
+        let (mut stored, known) = opened(dir.path());
         assert_eq!(known, [(4, 2)]);
-        note(&mut kept, 5, b"d");
-        drop(kept);
+        note(&mut stored, 5, b"d");
+        drop(stored);
         assert_eq!(opened(dir.path()).1, [(4, 2), (5, 1)]);
     }
 
@@ -433,11 +433,11 @@ mod tests {
     #[test]
     fn logs_are_taken_over_and_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, _) = opened(dir.path());
+        let (mut stored, _) = opened(dir.path());
         let count = u32::try_from(LOG_BYTES_MAX / VALUE.len()).unwrap();
-        (0..count).for_each(|key| note(&mut kept, key, &VALUE));
-        assert!(kept.number > 0);
-        drop(kept);
+        (0..count).for_each(|key| note(&mut stored, key, &VALUE));
+        assert!(stored.number > 0);
+        drop(stored);
         assert_eq!(opened(dir.path()).1.len(), count as usize);
         assert_eq!(logs(dir.path(), &dir.path().join("rows")).unwrap().len(), 1);
     }
@@ -446,19 +446,19 @@ mod tests {
     #[test]
     fn where_no_log_can_be_begun_rows_go_to_the_database_all_the_same() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, _) = opened(dir.path());
+        let (mut stored, _) = opened(dir.path());
         // No file can be made in what is none.
-        kept.base = PathBuf::from("/dev/null/rows");
+        stored.base = PathBuf::from("/dev/null/rows");
         let count = u32::try_from(LOG_BYTES_MAX / VALUE.len()).unwrap();
         for key in 0..count {
-            note(&mut kept, key, &VALUE);
-            while kept.is_committing.load(Ordering::Acquire) {
+            note(&mut stored, key, &VALUE);
+            while stored.is_committing.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         }
-        assert_eq!(kept.number, 0);
-        assert!(kept.changed.len() < 20_000, "some 16,000 fill a log");
-        drop(kept);
+        assert_eq!(stored.number, 0);
+        assert!(stored.changed.len() < 20_000, "some 16,000 fill a log");
+        drop(stored);
         assert_eq!(opened(dir.path()).1.len(), count as usize);
     }
 
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn two_processes_do_not_share_the_rows() {
         let dir = tempfile::tempdir().unwrap();
-        let (_kept, _) = opened(dir.path());
+        let (_stored, _) = opened(dir.path());
         let open = |name| StateRows::open(dir.path(), name, KEY_BYTES, Box::new(new_log));
         assert!(matches!(open("rows"), Err(StateError::Database { .. })));
         assert!(open("others").is_ok(), "those of another name are others");

@@ -192,7 +192,7 @@ fn a_full_store_takes_no_more_bytes_and_gives_back_what_it_had() {
 }
 
 #[test]
-fn attributes_change_as_asked() {
+fn attributes_change_as_requested() {
     let world = World::new();
     let file = file(&world);
     let time = NfsTime { seconds: 5, nseconds: 6 };

@@ -46,7 +46,7 @@ fn engine() -> Engine<MemStore> {
 #[test]
 fn on_this_host_whose_program_it_is_counts_and_not_its_port() {
     let engine = engine();
-    let asked = |port: u16, is_trusted: Option<bool>| {
+    let served = |port: u16, is_trusted: Option<bool>| {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer { is_trusted, ..Peer::at(address, Transport::Stream) };
         let args = DirPath { dirpath: b"/root" };
@@ -55,10 +55,10 @@ fn on_this_host_whose_program_it_is_counts_and_not_its_port() {
         reply.map(drop)
     };
     let refused = Err(MountStat3::Acces);
-    assert_eq!(asked(50_000, Some(true)), Ok(()), "root's, from any port");
+    assert_eq!(served(50_000, Some(true)), Ok(()), "root's, from any port");
     // Where a system lets everybody have them, a privileged port proves nothing.
-    assert_eq!(asked(700, Some(false)), refused);
-    assert_eq!((asked(700, None), asked(50_000, None)), (Ok(()), refused));
+    assert_eq!(served(700, Some(false)), refused);
+    assert_eq!((served(700, None), served(50_000, None)), (Ok(()), refused));
 }
 
 fn call<R>(engine: &Engine<MemStore>, client: &str, procedure: Procedure, args: &impl Encode) -> R
@@ -126,7 +126,7 @@ fn each_client_has_what_its_first_rule_says() {
 }
 
 #[test]
-fn ports_that_everyone_may_take_are_refused_where_that_was_asked() {
+fn ports_that_everyone_may_take_are_refused_where_that_was_configured() {
     let engine = engine();
     let root = mnt(&engine, "10.0.0.7:1023", "/root").unwrap();
     assert_eq!(mnt(&engine, "10.0.0.7:1024", "/root"), Err(MountStat3::Acces));

@@ -76,7 +76,7 @@ fn failures_say_what_is_known() {
 
 /// Lists with ever larger counts: a reply never exceeds its count, and the next entry would have.
 #[test]
-fn counts_are_kept_and_used() {
+fn counts_are_respected_and_used() {
     let world = World::new();
     let root = world.root();
     for len in [1, 2, 3, 4, 5, 50, 255] {
@@ -108,7 +108,7 @@ fn counts_are_kept_and_used() {
 }
 
 #[test]
-fn both_counts_of_readdirplus_are_kept_and_used() {
+fn both_counts_of_readdirplus_are_respected_and_used() {
     let world = World::new();
     let root = world.root();
     for len in [1, 2, 3, 4, 5, 50] {

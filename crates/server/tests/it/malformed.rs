@@ -100,7 +100,7 @@ fn other_args() -> Vec<(Procedure, Vec<u8>)> {
 /// Arguments of what rpcbind serves where there is no clock.
 fn rpcbind_args() -> Vec<(Procedure, Vec<u8>)> {
     use rpcbind::Procedure as R;
-    let asked =
+    let calls =
         Rpcb { program: 100_003, version: 2, netid: b"tcp", addr: b"::1.0.111", owner: b"" };
     let uaddr = rpcbind::Uaddr { uaddr: b"10.0.0.7.8.1" };
     let netbuf = rpcbind::Netbuf { maxlen: 16, buf: &[2, 0, 8, 1, 10, 0, 0, 7] };
@@ -108,7 +108,7 @@ fn rpcbind_args() -> Vec<(Procedure, Vec<u8>)> {
     for &procedure in rpcbind::Procedure::ALL {
         let args = match procedure {
             R::Null | R::Dump => Void::to_bytes(&()),
-            R::Set | R::Unset | R::Getaddr | R::Getversaddr => asked.to_bytes(),
+            R::Set | R::Unset | R::Getaddr | R::Getversaddr => calls.to_bytes(),
             R::Uaddr2taddr => uaddr.to_bytes(),
             R::Taddr2uaddr => netbuf.to_bytes(),
             _ => continue,
@@ -133,7 +133,7 @@ fn golden_records(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
         .collect()
 }
 
-fn said(world: &World, record: &[u8]) -> ReplyHeader<'static> {
+fn header_of(world: &World, record: &[u8]) -> ReplyHeader<'static> {
     let reply = world.send(Bytes::copy_from_slice(record));
     split(&reply.expect("the header is whole")).0
 }
@@ -145,7 +145,7 @@ fn every_procedure_is_in_the_table() {
     let procedures = nfs3::Procedure::ALL.len() + 2 * mount::Procedure::ALL.len() + 5 + 7 + 8;
     assert_eq!(records.len(), procedures);
     for (procedure, record) in records {
-        let header = said(&world, &record);
+        let header = header_of(&world, &record);
         assert_eq!(header, ReplyHeader::success(XID), "{procedure}");
     }
 }
@@ -159,7 +159,7 @@ fn arguments_cut_off_anywhere_or_too_long_are_garbage() {
         let cut = (0..args.len()).map(|len| [&record[..], &args[..len]].concat());
         let long = [&record[..], &args, &[0; 4]].concat();
         for wrong in cut.chain([long]) {
-            assert_eq!(said(&world, &wrong), garbage, "{procedure}");
+            assert_eq!(header_of(&world, &wrong), garbage, "{procedure}");
         }
     }
     assert_eq!(crate::listing::names(&world, world.root()).unwrap().len(), 0);
@@ -191,7 +191,7 @@ fn a_write_that_announces_more_than_it_brings_is_garbage() {
         let at = wrong.len() - 12; // the length word before 5 bytes and their padding
         wrong[at..at + 4].copy_from_slice(&len.to_be_bytes());
         let garbage = ReplyHeader::accepted(XID, AcceptStatus::GarbageArgs);
-        assert_eq!(said(&world, &wrong), garbage);
+        assert_eq!(header_of(&world, &wrong), garbage);
     }
     assert_eq!(world.getattr(file).size, 0);
 }

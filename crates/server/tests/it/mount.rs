@@ -96,7 +96,7 @@ fn the_export_is_listed_for_everyone() {
 #[test]
 fn the_portmapper_tells_where_the_programs_are() {
     let world = exporting("/");
-    let asked = Mapping { program: mount::PROGRAM, version: 3, protocol: PROTOCOL_TCP, port: 0 };
+    let mapping = Mapping { program: mount::PROGRAM, version: 3, protocol: PROTOCOL_TCP, port: 0 };
     let getport = Procedure::Portmap(portmap::Procedure::Getport);
-    assert_eq!(world.call::<Port>(getport, &asked), Port { port: 2049 });
+    assert_eq!(world.call::<Port>(getport, &mapping), Port { port: 2049 });
 }

@@ -83,7 +83,7 @@ pub(crate) fn status(reply: &Message) -> u32 {
 }
 
 /// Calls that a second execution answers otherwise, in an order in which each can be done, with
-/// what it would be told.
+/// its reply.
 pub(crate) fn calls(root: FileHandle, file: FileHandle) -> Vec<(Bytes, NfsStat3)> {
     let at = |name| DirOp { dir: root, name };
     let mkdir = nfs3::mkdir::Args { where_: at(b"d"), attributes: mode(0o755) };
@@ -250,8 +250,8 @@ fn what_was_executed_and_not_answered_is_found_by_its_traces() {
         let again = host.boot(Some(&path));
         let found = send(&again, RECONNECTED, &call);
         assert_eq!(status(&found), 0);
-        let untold = [0; 8];
-        assert!(split(&found).1.ends_with(&untold), "others may have changed the directory since");
+        let unknown = [0; 8];
+        assert!(split(&found).1.ends_with(&unknown), "others may have changed the directory since");
         assert_eq!(send(&again, CLIENT, &call), found);
     }
 }
@@ -303,10 +303,10 @@ fn a_create_of_what_may_be_there_that_was_half_done_is_finished() {
         let again = host.boot(Some(&path));
         let reply = send(&again, RECONNECTED, &call);
         let attr = made(&reply);
-        let told = (attr.mode, attr.uid, attr.gid, attr.mtime == long_ago);
+        let attributes = (attr.mode, attr.uid, attr.gid, attr.mtime == long_ago);
         match is_ours {
-            true => assert_eq!(told, (0o640, 7, 8, true)),
-            false => assert_eq!(told, (old.mode, old.uid, old.gid, false)),
+            true => assert_eq!(attributes, (0o640, 7, 8, true)),
+            false => assert_eq!(attributes, (old.mode, old.uid, old.gid, false)),
         }
         assert_eq!(send(&again, CLIENT, &call), reply);
     }

@@ -60,26 +60,27 @@ fn null_works_for_every_program_with_any_credential_that_can_be_read() {
 #[test]
 fn what_is_not_served_is_named() {
     let world = World::new();
-    let said = |program, version, procedure| answer(&world, numbered(program, version, procedure));
+    let outcome =
+        |program, version, procedure| answer(&world, numbered(program, version, procedure));
     let from_to = |low, high| accepted(AcceptStatus::ProgMismatch { low, high });
-    assert_eq!(said(100_021, 4, 0), accepted(AcceptStatus::ProgUnavail));
-    assert_eq!(said(0, 0, 0), accepted(AcceptStatus::ProgUnavail));
+    assert_eq!(outcome(100_021, 4, 0), accepted(AcceptStatus::ProgUnavail));
+    assert_eq!(outcome(0, 0, 0), accepted(AcceptStatus::ProgUnavail));
     for version in [0, 1, 4, u32::MAX] {
-        assert_eq!(said(nfs3::PROGRAM, version, 0), from_to(2, 3));
+        assert_eq!(outcome(nfs3::PROGRAM, version, 0), from_to(2, 3));
     }
-    assert_eq!(said(mount::PROGRAM, 2, 0), from_to(1, 3));
-    assert_eq!(said(portmap::PROGRAM, 5, 0), from_to(2, 4));
+    assert_eq!(outcome(mount::PROGRAM, 2, 0), from_to(1, 3));
+    assert_eq!(outcome(portmap::PROGRAM, 5, 0), from_to(2, 4));
     let unavailable = accepted(AcceptStatus::ProcUnavail);
-    assert_eq!(said(nfs3::PROGRAM, 3, 22), unavailable);
-    assert_eq!(said(mount::PROGRAM, 3, 6), unavailable);
-    assert_eq!(said(nfs2::PROGRAM, 2, 18), unavailable);
-    assert_eq!(said(mount::PROGRAM, 1, 6), unavailable);
-    assert_eq!(said(portmap::PROGRAM, 2, 5), unavailable); // CALLIT
+    assert_eq!(outcome(nfs3::PROGRAM, 3, 22), unavailable);
+    assert_eq!(outcome(mount::PROGRAM, 3, 6), unavailable);
+    assert_eq!(outcome(nfs2::PROGRAM, 2, 18), unavailable);
+    assert_eq!(outcome(mount::PROGRAM, 1, 6), unavailable);
+    assert_eq!(outcome(portmap::PROGRAM, 2, 5), unavailable); // CALLIT
     for procedure in [5, 10, 11, 12, 13] {
-        assert_eq!(said(portmap::PROGRAM, 4, procedure), unavailable);
+        assert_eq!(outcome(portmap::PROGRAM, 4, procedure), unavailable);
     }
-    assert_eq!(said(portmap::PROGRAM, 3, 9), unavailable);
-    assert_eq!(said(portmap::PROGRAM, 2, u32::MAX), unavailable);
+    assert_eq!(outcome(portmap::PROGRAM, 3, 9), unavailable);
+    assert_eq!(outcome(portmap::PROGRAM, 2, u32::MAX), unavailable);
 }
 
 #[test]
@@ -87,11 +88,11 @@ fn versions_that_are_switched_off_are_not_served() {
     let versions = Versions { nfs2: false, nfs3: true };
     let config = EngineConfig { versions, ..EngineConfig::default() };
     let world = World::with(MemOptions::default(), config);
-    let said = |program, version| answer(&world, numbered(program, version, 0));
+    let outcome = |program, version| answer(&world, numbered(program, version, 0));
     let only_3 = accepted(AcceptStatus::ProgMismatch { low: 3, high: 3 });
-    assert_eq!(said(nfs3::PROGRAM, 2), only_3);
-    assert_eq!(said(mount::PROGRAM, 1), only_3);
-    assert_eq!(said(nfs3::PROGRAM, 3), ReplyHeader::success(XID));
+    assert_eq!(outcome(nfs3::PROGRAM, 2), only_3);
+    assert_eq!(outcome(mount::PROGRAM, 1), only_3);
+    assert_eq!(outcome(nfs3::PROGRAM, 3), ReplyHeader::success(XID));
 }
 
 #[test]
@@ -127,12 +128,12 @@ fn credentials_are_refused_for_the_right_reason() {
     let body = credential((5, 5), &[]);
     let cut = OpaqueAuth::sys(&body[..body.len() - 4]);
     for procedure in [NULL, GETATTR] {
-        let said = |credential| answer(&world, with(procedure, credential));
-        assert_eq!(said(cut), refused(AuthStat::BadCred));
+        let outcome = |credential| answer(&world, with(procedure, credential));
+        assert_eq!(outcome(cut), refused(AuthStat::BadCred));
         let flavor = |flavor| OpaqueAuth { flavor, body: &body };
-        assert_eq!(said(flavor(AUTH_SHORT)), refused(AuthStat::RejectedCred));
-        assert_eq!(said(flavor(RPCSEC_GSS)), refused(AuthStat::BadCred));
-        assert_eq!(said(flavor(390_003)), refused(AuthStat::BadCred));
+        assert_eq!(outcome(flavor(AUTH_SHORT)), refused(AuthStat::RejectedCred));
+        assert_eq!(outcome(flavor(RPCSEC_GSS)), refused(AuthStat::BadCred));
+        assert_eq!(outcome(flavor(390_003)), refused(AuthStat::BadCred));
     }
 }
 

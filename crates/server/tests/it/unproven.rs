@@ -102,8 +102,8 @@ impl Scene {
         let (dir, file) = (self.dir, self.file);
         let cookieverf = [0; 8];
         let mut seen = Vec::new();
-        let mut see = |procedure, (asked, reply): (usize, wire::record::Message)| {
-            seen.push((procedure, asked, reply.wire_len()));
+        let mut see = |procedure, (sent, reply): (usize, wire::record::Message)| {
+            seen.push((procedure, sent, reply.wire_len()));
         };
         let nfs = Procedure::Nfs3;
         let read = nfs3::read::Args { file, offset: 0, count: 32 << 10 };
@@ -142,13 +142,13 @@ fn stream() -> Peer {
 fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent() {
     let network: Network = "0.0.0.0/0".parse().unwrap();
     for clients in [Clients::Everyone, Clients::Of(vec![network])] {
-        for (procedure, asked, got) in Scene::new(clients).amplified(CLIENT, false) {
-            assert!(got <= 3 * asked, "{procedure}: {got} bytes for {asked}");
+        for (procedure, sent, got) in Scene::new(clients).amplified(CLIENT, false) {
+            assert!(got <= 3 * sent, "{procedure}: {got} bytes for {sent}");
         }
     }
     let scene = Scene::new(Clients::Everyone);
     let seen = scene.amplified(CLIENT, true);
-    let large = seen.iter().filter(|(_, asked, got)| *got > 3 * asked).count();
+    let large = seen.iter().filter(|(_, sent, got)| *got > 3 * sent).count();
     assert!(large >= 6, "they are answered in full otherwise: {seen:?}");
 }
 
@@ -174,9 +174,9 @@ fn is_served_in_full_by_its_handles(seen: &[(Procedure, usize, usize)]) {
         matches!(procedure, Procedure::Nfs3(P::Read | P::Readdir | P::Readdirplus | P::Readlink))
     };
     let (full, bounded): (Vec<_>, Vec<_>) = seen.iter().partition(|seen| of_handles(seen));
-    assert!(full.iter().all(|(_, asked, got)| *got > 3 * asked), "{full:?}");
+    assert!(full.iter().all(|(_, sent, got)| *got > 3 * sent), "{full:?}");
     // Lists are for whoever asks: they are bounded all the same.
-    assert!(bounded.iter().all(|(_, asked, got)| *got <= 3 * asked), "{bounded:?}");
+    assert!(bounded.iter().all(|(_, sent, got)| *got <= 3 * sent), "{bounded:?}");
 }
 
 #[test]

@@ -114,18 +114,18 @@ impl Acting {
 
 impl Current {
     fn become_caller(&mut self, caller: &Caller) -> Result<(), Status> {
-        let told = |errno| match errno {
+        let refusal = |errno| match errno {
             Errno::NOMEM => Status::Jukebox,
             _ => Status::Access,
         };
         if !self.gids.as_deref().is_some_and(|gids| are_same(gids, &caller.gids)) {
-            self.set_groups(&caller.gids).map_err(told)?;
+            self.set_groups(&caller.gids).map_err(refusal)?;
         }
         if self.gid != Some(caller.gid) {
-            self.set_gid(caller.gid).map_err(told)?;
+            self.set_gid(caller.gid).map_err(refusal)?;
         }
         if self.uid != Some(caller.uid) {
-            self.set_uid(caller.uid).map_err(told)?;
+            self.set_uid(caller.uid).map_err(refusal)?;
         }
         Ok(())
     }

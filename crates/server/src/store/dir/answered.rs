@@ -62,10 +62,10 @@ impl Tree {
 
     fn note(&self, of: &Handle, effect: Effect<'_>, outcome: &Outcome<'_>) -> Option<Noted> {
         let log = self.log.as_ref()?;
-        log.note(log.told(of, effect, outcome)?)
+        log.note(log.encode_reply(of, effect, outcome)?)
     }
 
-    /// Waits until what was touched is stable, and its reply kept, if it is to be.
+    /// Waits until what was touched is stable, and its reply recorded, if it is to be.
     pub(super) async fn settle_touched(
         &self,
         touched: Touched,

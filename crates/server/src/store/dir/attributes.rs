@@ -50,15 +50,15 @@ impl Tree {
         caller: &Caller,
         object: &Object,
         stat: &Stat,
-        asked: Access,
+        wanted: Access,
     ) -> Result<Access, Status> {
         self.acting.act_as(caller)?;
         let rights = match object.kind {
             FileKind::Directory => DIRECTORY_RIGHTS,
             _ => FILE_RIGHTS,
         };
-        let asked: Vec<_> = rights.iter().filter(|(bit, _)| asked.0 & bit != 0).collect();
-        let all = asked.iter().fold(May::EXISTS, |all, (_, may)| all | *may);
+        let requested: Vec<_> = rights.iter().filter(|(bit, _)| wanted.0 & bit != 0).collect();
+        let all = requested.iter().fold(May::EXISTS, |all, (_, may)| all | *may);
         let granted = |needed| match self.may(caller, object, stat, needed) {
             Err(Status::ReadOnly) => Ok(false),
             answer => answer,
@@ -66,7 +66,7 @@ impl Tree {
         // Mostly everything is allowed, and one question answers all.
         let everything = granted(all)?;
         let mut bits = 0;
-        for (bit, may) in asked {
+        for (bit, may) in requested {
             if everything || granted(*may)? {
                 bits |= bit;
             }
@@ -98,8 +98,8 @@ impl Tree {
         let wcc = wcc(&before, &object);
         let ticket = match (&self.log, &wcc.after, &result) {
             (Some(log), Some(after), Ok(())) => {
-                let told = log.told(handle, Effect::Logged, &Outcome::Changed(&wcc));
-                log.submit_attributes(&object, changes, (&before, after), told)
+                let reply = log.encode_reply(handle, Effect::Logged, &Outcome::Changed(&wcc));
+                log.submit_attributes(&object, changes, (&before, after), reply)
             }
             _ => None,
         };
@@ -125,7 +125,7 @@ impl Tree {
         }
         match (changes.accessed, changes.modified) {
             (SetTime::Keep, SetTime::Keep) => Ok(()),
-            // ftruncate(2) has done it. Asked alone for one of the two times, only the owner may;
+            // ftruncate(2) has done it. For one of the two times, only the owner may;
             // Linux asks so for open(2) with O_TRUNC, which a group may.
             (SetTime::Keep, SetTime::ToServer) if changes.size.is_some() => Ok(()),
             (accessed, modified) => self.set_times(object, accessed, modified),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// Sizes are powers of two from here...
 const CLASS_BYTES_MIN: usize = 4 << 10;
-/// ...in this many classes: to 4 MiB, the longest message. Larger ones are not kept.
+/// ...in this many classes: to 4 MiB, the longest message. Larger ones are not pooled.
 const CLASSES: usize = 11;
 /// Most memory that waits to be used again. More than that is given back to the allocator.
 const IDLE_BYTES_MAX: usize = 64 << 20;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_memory_is_bounded_and_huge_buffers_are_not_kept() {
+    fn idle_memory_is_bounded_and_huge_buffers_are_not_pooled() {
         let buffers = Buffers::default();
         drop((0..40).map(|_| buffers.take(4 << 20)).collect::<Vec<_>>());
         assert_eq!(buffers.idle.lock().bytes, IDLE_BYTES_MAX);

@@ -207,8 +207,8 @@ impl Tree {
         let logged = match (&self.log, &wcc.after, &count) {
             (Some(log), Some(after), &Ok(count)) if stability != Stability::Unstable => {
                 let outcome = Outcome::Written { file: &wcc, count, stability, verifier };
-                let told = log.told(&object.handle, Effect::Logged, &outcome);
-                let ticket = log.submit(object, offset, data, (&before, after), told);
+                let reply = log.encode_reply(&object.handle, Effect::Logged, &outcome);
+                let ticket = log.submit(object, offset, data, (&before, after), reply);
                 ticket.map(|ticket| Logged { log, ticket })
             }
             _ => None,

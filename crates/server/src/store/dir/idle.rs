@@ -1,6 +1,6 @@
 //! Giving back what nobody asks for: descriptors, and the memory of caches.
 //!
-//! A descriptor that is kept open has effects that others see: a program that is open for writing
+//! A descriptor that stays open has effects that others see: a program that is open for writing
 //! cannot be run (ETXTBSY), a deleted file keeps its space, a file system cannot be made read-only.
 //! So a file that nobody has used is closed:
 //!
@@ -19,7 +19,7 @@
 //! descriptor of its CREATE and by no other.
 //!
 //! An operation notes the second in which it used a file, in memory. A thread looks through
-//! what is kept once a second ([`Tree::close_idle`]): at most one statx for each file that is idle
+//! the caches once a second ([`Tree::close_idle`]): at most one statx for each file that is idle
 //! and not yet closed.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ const CLOSE_AFTER: u32 = 4;
 /// Longer than a client holds data back that it has to write (30 s on Linux).
 const HOLD: u32 = 60;
 
-/// Listings that nobody asks for are kept for so long, and buffers for once or twice that.
+/// Listings that nobody asks for stay for so long, and buffers for once or twice that.
 const CACHES_AFTER: u32 = 30;
 
 /// What is closed under one lock.

@@ -6,11 +6,12 @@
 //! listing appear exactly once, whatever is made or removed meanwhile. Because they keep their
 //! meaning, there is no cookie verifier: it is always zero.
 //!
-//! A directory that has not changed for a moment is read as a whole and kept ([`super::listing`]):
-//! then an entry costs nothing, and with its node a statx. Others are opened anew for each reply,
-//! since the position belongs to the open file: openat, lseek and close beside one getdents64 per
-//! 8 KiB of names. A node that was not met before costs a handle and statx; where handles are not
-//! the kernel's, or do not tell the inode, openat2, statx, a handle and close.
+//! A directory that has not changed for a moment is read as a whole and cached
+//! ([`super::listing`]): then an entry costs nothing, and with its node a statx. Others are opened
+//! anew for each reply, since the position belongs to the open file: openat, lseek and close beside
+//! one getdents64 per 8 KiB of names. A node that was not met before costs a handle and statx;
+//! where handles are not the kernel's, or do not tell the inode, openat2, statx, a handle and
+//! close.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -57,15 +58,15 @@ impl Tree {
             return Err(Status::NotDirectory);
         }
         self.acting.act_as(caller)?;
-        let kept = self.listing(caller, dir, stat, from.cookie)?;
-        match kept.as_ref().and_then(|kept| kept.after(from.cookie)) {
+        let cached = self.listing(caller, dir, stat, from.cookie)?;
+        match cached.as_ref().and_then(|cached| cached.after(from.cookie)) {
             Some(lines) => Ok(self.list_lines(dir, lines, from.with_nodes, sink)),
             None if self.file_system.has_lasting_cookies() => self.list_read(dir, from, sink),
             None => self.list_sorted(dir, from, sink),
         }
     }
 
-    /// The directory's listing, if it is kept or can be.
+    /// The directory's listing, if it is cached or can be.
     fn listing(
         &self,
         caller: &Caller,
@@ -74,10 +75,10 @@ impl Tree {
         cookie: u64,
     ) -> Result<Option<Arc<Listing>>, Status> {
         let state = State::of(stat);
-        if let Some(kept) = self.listings.find(&dir.handle, state) {
+        if let Some(cached) = self.listings.find(&dir.handle, state) {
             let may = self.may(caller, dir, stat, May::READ_OK)?;
             return if may {
-                Ok(Some(kept).filter(|kept| !kept.is_too_long()))
+                Ok(Some(cached).filter(|cached| !cached.is_too_long()))
             } else {
                 Err(Status::Access)
             };
@@ -92,8 +93,8 @@ impl Tree {
         let Ok(listing) = self.read_whole(dir, fd, state) else { return Ok(None) };
         // Read while it was changed, it is neither the old nor the new one.
         let same = dir.stat().is_ok_and(|stat| State::of(&stat) == state);
-        let kept = same.then(|| self.listings.keep(dir.handle, listing));
-        Ok(kept.filter(|kept| !kept.is_too_long()))
+        let cached = same.then(|| self.listings.keep(dir.handle, listing));
+        Ok(cached.filter(|cached| !cached.is_too_long()))
     }
 
     /// Its entries in the order of their cookies, or as they come.
@@ -105,7 +106,7 @@ impl Tree {
     ) -> Result<Listing, Errno> {
         let lasting = self.file_system.has_lasting_cookies();
         let mut listing = if lasting { Listing::new(state) } else { Listing::by_name(state) };
-        // One more than are kept shows that there are too many.
+        // One more than are cached shows that there are too many.
         let mut sorted = Sorted::at_most(listing::ENTRIES_MAX + 1, 0);
         let mut names = Vec::with_capacity(WHOLE_NAMES_BYTES);
         let mut entries = RawDir::new(fd, names.spare_capacity_mut());

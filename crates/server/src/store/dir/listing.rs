@@ -1,12 +1,12 @@
-//! Listings kept in memory, so that a directory that is listed again, or in several replies, is
+//! Listings cached in memory, so that a directory that is listed again, or in several replies, is
 //! not read again: names, numbers, cookies, and the handles met.
 //!
 //! A listing holds as long as the directory's change and modification times are those from when
-//! it was read, and it is only kept if they were old then: with a change of this moment a second
+//! it was read, and it is only cached if they were old then: with a change of this moment a second
 //! one could come within the same tick of the file system's clock and not show. It holds no
 //! attributes: each entry of a reply is looked at anew, so that they are never older than the
 //! reply. A name means the same file as long as the directory has not changed, so its handle can
-//! be kept.
+//! be cached.
 //!
 //! At most [`LISTINGS_MAX`] directories of [`ENTRIES_MAX`] entries, some 70 MiB if all are full;
 //! those not listed lately go for others, and after half a minute for nothing
@@ -51,7 +51,7 @@ pub(super) struct Listing {
     lines: Vec<Line>,
     /// All names behind one another.
     names: Vec<u8>,
-    /// There are more entries than are kept, and none here.
+    /// There are more entries than are cached, and none here.
     is_too_long: bool,
     /// Each cookie is above the one before, so that one is found without a look at all.
     is_ascending: bool,
@@ -59,7 +59,7 @@ pub(super) struct Listing {
     /// gone, has its place.
     is_by_name: bool,
     /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
-    asked: AtomicU32,
+    used: AtomicU32,
 }
 
 /// One entry.
@@ -81,7 +81,7 @@ impl Listing {
             is_too_long: false,
             is_ascending: true,
             is_by_name: false,
-            asked: AtomicU32::new(0),
+            used: AtomicU32::new(0),
         }
     }
 
@@ -128,38 +128,38 @@ impl Listing {
     }
 }
 
-/// The listings that are kept.
+/// The listings that are cached.
 pub(super) struct Listings {
-    /// Guards which are kept.
-    kept: RwLock<Bounded<Handle, Arc<Listing>>>,
+    /// Guards which are cached.
+    cached: RwLock<Bounded<Handle, Arc<Listing>>>,
     /// The second it is, as far as anybody has noted; 0 until then.
     now: AtomicU32,
 }
 
 impl Default for Listings {
     fn default() -> Self {
-        Self { kept: RwLock::new(Bounded::new(LISTINGS_MAX)), now: AtomicU32::new(0) }
+        Self { cached: RwLock::new(Bounded::new(LISTINGS_MAX)), now: AtomicU32::new(0) }
     }
 }
 
 impl Listings {
     /// What is known of a directory in this state.
     pub(super) fn find(&self, dir: &Handle, state: State) -> Option<Arc<Listing>> {
-        let kept = self.kept.read();
-        let listing = kept.find(dir).filter(|listing| listing.state == state)?;
-        listing.asked.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
+        let cached = self.cached.read();
+        let listing = cached.find(dir).filter(|listing| listing.state == state)?;
+        listing.used.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
         Some(Arc::clone(listing))
     }
 
-    /// Whether any is kept of a directory, maybe of an older state.
+    /// Whether any is cached of a directory, maybe of an older state.
     pub(super) fn has(&self, dir: &Handle) -> bool {
-        self.kept.read().peek(dir).is_some()
+        self.cached.read().peek(dir).is_some()
     }
 
     pub(super) fn keep(&self, dir: Handle, listing: Listing) -> Arc<Listing> {
-        listing.asked.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
+        listing.used.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
         let listing = Arc::new(listing);
-        let gone = self.kept.write().insert(dir, Arc::clone(&listing), |_| true);
+        let gone = self.cached.write().insert(dir, Arc::clone(&listing), |_| true);
         // Freed outside of the lock.
         drop(gone);
         listing
@@ -169,13 +169,13 @@ impl Listings {
     pub(super) fn forget_idle(&self, now: u32, seconds: u32) {
         self.now.store(now, Ordering::Relaxed);
         let is_idle = |listing: &Arc<Listing>| {
-            let asked = listing.asked.load(Ordering::Relaxed);
-            now.saturating_sub(asked) >= seconds
+            let used = listing.used.load(Ordering::Relaxed);
+            now.saturating_sub(used) >= seconds
         };
-        if self.kept.read().values().any(is_idle) {
-            let mut kept = self.kept.write();
-            let idle = kept.take_if(is_idle);
-            drop(kept);
+        if self.cached.read().values().any(is_idle) {
+            let mut cached = self.cached.write();
+            let idle = cached.take_if(is_idle);
+            drop(cached);
             drop(idle);
         }
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_one_entry_too_many_is_not_kept() {
+    fn a_directory_with_one_entry_too_many_is_not_cached() {
         let max = ENTRIES_MAX as u64;
         assert!(!listing(max).is_too_long());
         let longer = listing(max + 1);

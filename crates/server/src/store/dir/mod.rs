@@ -1,10 +1,10 @@
 //! A directory of this machine as a store.
 //!
-//! Every operation is a few system calls on descriptors that are kept open, made inline where
+//! Every operation is a few system calls on descriptors that stay open, made inline where
 //! they meet memory only:
 //!
 //! ```text
-//!   handle --handles--> O_PATH fd --objects--> kept, with fds for reading and writing
+//!   handle --handles--> O_PATH fd --objects--> cached, with fds for reading and writing
 //!                                                 |
 //!     statx, preadv2(NOWAIT), pwrite, openat2 ... inline
 //!     cold reads ........................ threads "nfskit-read-N"
@@ -28,11 +28,11 @@
 //! concerns and changes the write verifier.
 //!
 //! **Who acts.** With privilege (CAP_SETUID, CAP_SETGID and the file capabilities) each operation
-//! runs as its caller and the kernel decides (`acting`); kept descriptors are used only by those
+//! runs as its caller and the kernel decides (`acting`); cached descriptors are used only by those
 //! who may (`rights`). Without, all operations run with the process's own ids, whoever calls, and
 //! new files belong to its user; [`DirStore::acts_as_callers`] tells which.
 //!
-//! **What is kept goes again** (`idle`): files that nobody asks for are closed after some seconds
+//! **What is cached goes again** (`idle`): files that nobody asks for are closed after some seconds
 //! if whoever serves the store calls [`Store::tend`].
 //!
 //! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
@@ -43,9 +43,9 @@
 //! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
 //! A local process's changes between our "attributes before" and "after" are not noticed. A file
 //! that a local process moves out of the directory can still be used by its handle: as long as it
-//! exists with kernel handles, as long as it is kept open with the table. Without privilege, a
+//! exists with kernel handles, as long as it stays open with the table. Without privilege, a
 //! file that its owner may not open by its mode (a new file of mode 0444, say) is writable only as
-//! long as the descriptor of its CREATE is kept.
+//! long as the descriptor of its CREATE stays open.
 
 mod acting;
 mod answered;
@@ -131,17 +131,17 @@ const SEARCHES_MAX: usize = 256;
 pub struct DirOptions {
     pub identity: Identity,
     pub handles: HandleChoice,
-    /// Seals kernel handles. `None`: a key that is kept in an extended attribute of the root
+    /// Seals kernel handles. `None`: a key that is stored in an extended attribute of the root
     /// (`trusted.nfskit.handle_key`), or else in `state_dir`, so that handles survive a restart.
     pub handle_key: Option<[u8; 16]>,
     /// Most files that handles of the table kind are known for; those longest not used
     /// are forgotten, their handles become stale. Some 200 bytes each.
     pub table_handles_max: usize,
-    /// Where handles of the table kind are kept over a restart: a database and its log for each
+    /// Where handles of the table kind are stored over a restart: a database and its log for each
     /// export, private to the process, best not below the directory that is served. `None`: they
     /// end with the process.
     pub state_dir: Option<PathBuf>,
-    /// Most descriptors kept open; the least recently used are closed. `None`: half of
+    /// Most open descriptors; the least recently used are closed. `None`: half of
     /// RLIMIT_NOFILE, at most 16,384.
     pub open_files_max: Option<usize>,
     /// Starts writing a file's dirty pages each 2 MiB of a stream, so that its COMMIT finds
@@ -204,9 +204,9 @@ pub enum HandleChoice {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HandlesInUse {
     /// The kernel's: they survive renames by anyone, and a restart unless the key could not be
-    /// kept.
+    /// stored.
     Kernel { survive_restart: bool },
-    /// A table: they survive renames by this store, and a restart if the table is kept.
+    /// A table: they survive renames by this store, and a restart if the table is stored.
     Table { survive_restart: bool },
 }
 
@@ -493,9 +493,9 @@ impl Store for DirStore {
         }
     }
 
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+    async fn access(&self, caller: &Caller, handle: &Handle, wanted: Access) -> Looked<Access> {
         let _met = self.tree.meet(handle).await;
-        self.tree.look(handle, |object, stat| self.tree.access(caller, object, stat, asked))
+        self.tree.look(handle, |object, stat| self.tree.access(caller, object, stat, wanted))
     }
 
     async fn read_link(&self, _: &Caller, handle: &Handle) -> Looked<Bytes> {
@@ -540,7 +540,7 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         if let CreateHow::Unchecked(SetAttr { size: Some(_), .. }) = how {
-            self.tree.settle_log(self.tree.kept_child(dir, name)).await;
+            self.tree.settle_log(self.tree.cached_child(dir, name)).await;
         }
         let change = self.tree.create(caller, dir, name, &how);
         let noted = self.tree.note_made(&change, dir, name);

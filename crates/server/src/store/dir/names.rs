@@ -367,9 +367,9 @@ impl Tree {
     fn forget_unlinked(&self, stat: &Stat) {
         let last = stat.kind() == FileKind::Directory || stat.links() <= 1;
         if let Some(object) = self.objects.recognise(stat).filter(|_| last) {
-            let kept = self.objects.forget(&object.handle);
+            let descriptors = self.objects.forget(&object.handle);
             if stat.size() >= LARGE_FILE_BYTES {
-                self.syncer.drop_aside((object, kept));
+                self.syncer.drop_aside((object, descriptors));
             }
         }
     }

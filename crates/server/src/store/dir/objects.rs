@@ -1,11 +1,11 @@
-//! Open descriptors, kept so that a hot READ or WRITE opens nothing.
+//! Open descriptors, cached so that a hot READ or WRITE opens nothing.
 //!
 //! Each object in use has one O_PATH descriptor, and on demand one for reading and one for
 //! writing. The cache is bounded: at most a third of its descriptor budget in objects
 //! ([`Objects::new`]); those not used lately are closed, those in the middle of an operation
 //! never are.
 //!
-//! A descriptor kept open keeps a deleted file alive. Two things prevent that this shows: what
+//! A cached descriptor keeps a deleted file alive. Two things prevent that this shows: what
 //! this store removes leaves the cache at once, and every use looks at the link count first, so
 //! that a file deleted by others is `Stale`. Its space comes back when its descriptor is closed,
 //! which is soon after the last use ([`super::idle`]).
@@ -66,7 +66,7 @@ pub(super) struct Object {
     /// What callers may, as the kernel reported.
     pub(super) rights: Mutex<Rights>,
     /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
-    asked: AtomicU32,
+    used: AtomicU32,
 }
 
 /// A descriptor open for writing.
@@ -95,7 +95,7 @@ impl Object {
             is_rooted: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             rights: Mutex::default(),
-            asked: AtomicU32::new(0),
+            used: AtomicU32::new(0),
         }
     }
 
@@ -114,7 +114,7 @@ impl Object {
         let stat = Stat::of(&self.path).map_err(status)?;
         if stat.is_deleted() {
             // However often it is requested, nobody has a use for it.
-            self.asked.store(LONG_AGO, Ordering::Relaxed);
+            self.used.store(LONG_AGO, Ordering::Relaxed);
             return Err(Status::Stale);
         }
         Ok(stat)
@@ -191,19 +191,19 @@ const LONG_AGO: u32 = 1;
 
 /// The objects in use.
 pub(super) struct Objects {
-    /// Guards which objects are kept; their descriptors are opened and closed outside of it.
-    kept: RwLock<Kept>,
+    /// Guards which objects are cached; their descriptors are opened and closed outside of it.
+    cached: RwLock<Cached>,
     /// The second it is, as far as anybody has noted; 0 until then.
     now: AtomicU32,
 }
 
-struct Kept {
+struct Cached {
     objects: Bounded<Handle, Arc<Object>>,
     /// Those that had to leave with data that were not synced, as long as their sync holds them.
     /// Opened a second time beside it, the file would not get the error of the first sync: the
     /// kernel reports an error of writing once for each open file, and not to those opened after.
     leaving: HashMap<Handle, Weak<Object>>,
-    /// The handles of exactly these objects: one that is kept is recognised by a mere stat.
+    /// The handles of exactly these objects: one that is cached is recognised by a mere stat.
     handles: HashMap<(u64, u64), Handle>,
 }
 
@@ -218,81 +218,81 @@ impl Objects {
         let half = limit.map_or(FDS_MAX, |fds| usize::try_from(fds / 2).unwrap_or(FDS_MAX));
         let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
         let objects = Bounded::new(fds / FDS_PER_OBJECT);
-        let kept = Kept { objects, leaving: HashMap::new(), handles: HashMap::new() };
-        Self { kept: RwLock::new(kept), now: AtomicU32::new(0) }
+        let cached = Cached { objects, leaving: HashMap::new(), handles: HashMap::new() };
+        Self { cached: RwLock::new(cached), now: AtomicU32::new(0) }
     }
 
     pub(super) fn readings(&self) -> Vec<Reading> {
-        let count = self.kept.read().objects.len();
-        let help = "Files and directories kept open between calls.";
+        let count = self.cached.read().objects.len();
+        let help = "Files and directories that stay open between calls.";
         vec![Reading::new("nfskit_store_objects", help, count as f64)]
     }
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {
-        let kept = self.kept.read();
-        kept.objects.find(handle).map(|object| self.touched(object))
+        let cached = self.cached.read();
+        cached.objects.find(handle).map(|object| self.touched(object))
     }
 
-    pub(super) fn is_kept(&self, handle: &Handle) -> bool {
-        let kept = self.kept.read();
+    pub(super) fn is_cached(&self, handle: &Handle) -> bool {
+        let cached = self.cached.read();
         let is_leaving = |left: &Weak<Object>| left.strong_count() > 0;
-        kept.objects.peek(handle).is_some() || kept.leaving.get(handle).is_some_and(is_leaving)
+        cached.objects.peek(handle).is_some() || cached.leaving.get(handle).is_some_and(is_leaving)
     }
 
     /// Notes that the object is in use, in memory that is mostly left as it is.
     fn touched(&self, object: &Arc<Object>) -> Arc<Object> {
         let now = self.now.load(Ordering::Relaxed);
-        if object.asked.load(Ordering::Relaxed) != now {
-            object.asked.store(now, Ordering::Relaxed);
+        if object.used.load(Ordering::Relaxed) != now {
+            object.used.store(now, Ordering::Relaxed);
         }
         Arc::clone(object)
     }
 
-    /// A file that is kept. While it is, nothing else has its number.
+    /// A file that is cached. While it is, nothing else has its number.
     pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
-        let kept = self.kept.read();
-        let handle = kept.handles.get(&stat.identity().number())?;
+        let cached = self.cached.read();
+        let handle = cached.handles.get(&stat.identity().number())?;
         // It counts as used.
-        kept.objects.find(handle).map(|object| self.touched(object))
+        cached.objects.find(handle).map(|object| self.touched(object))
     }
 
-    /// The object that is kept for this handle: `new`, if there was none. Beside it those that
+    /// The object that is cached for this handle: `new`, if there was none. Beside it those that
     /// had to leave, for the caller to close.
     pub(super) fn keep(&self, new: Object) -> (Arc<Object>, Vec<Arc<Object>>) {
-        let mut kept = self.kept.write();
-        if let Some(old) = kept.objects.find(&new.handle) {
+        let mut cached = self.cached.write();
+        if let Some(old) = cached.objects.find(&new.handle) {
             return (self.touched(old), Vec::new());
         }
-        let left = kept.leaving.remove(&new.handle).and_then(|left| left.upgrade());
+        let left = cached.leaving.remove(&new.handle).and_then(|left| left.upgrade());
         let object = left.unwrap_or_else(|| Arc::new(new));
-        kept.insert(self.touched(&object))
+        cached.insert(self.touched(&object))
     }
 
     /// Takes back one that is leaving, with those that have to go for it.
     pub(super) fn take_back(&self, handle: &Handle) -> Option<(Arc<Object>, Vec<Arc<Object>>)> {
-        if self.kept.read().leaving.is_empty() {
+        if self.cached.read().leaving.is_empty() {
             return None;
         }
-        let mut kept = self.kept.write();
-        let left = kept.leaving.remove(handle)?.upgrade()?;
-        Some(kept.insert(self.touched(&left)))
+        let mut cached = self.cached.write();
+        let left = cached.leaving.remove(handle)?.upgrade()?;
+        Some(cached.insert(self.touched(&left)))
     }
 
     pub(super) fn forget(&self, handle: &Handle) -> Option<Arc<Object>> {
-        let mut kept = self.kept.write();
-        let gone = kept.objects.remove(handle)?;
-        kept.forget_number(&gone);
+        let mut cached = self.cached.write();
+        let gone = cached.objects.remove(handle)?;
+        cached.forget_number(&gone);
         Some(gone)
     }
 
     /// Those that nobody has used in the last `seconds`, and for how long.
     pub(super) fn idle(&self, now: u32, seconds: u32) -> Vec<(Arc<Object>, u32)> {
         self.now.store(now, Ordering::Relaxed);
-        let kept = self.kept.read();
-        let idle = kept.objects.values().filter_map(|object| {
-            // Asked for before there was a time.
-            let asked = object.asked.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-            let idle = now.saturating_sub(asked.err().unwrap_or(now));
+        let cached = self.cached.read();
+        let idle = cached.objects.values().filter_map(|object| {
+            // Used before there was a time.
+            let used = object.used.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            let idle = now.saturating_sub(used.err().unwrap_or(now));
             (idle >= seconds).then(|| (Arc::clone(object), idle))
         });
         idle.collect()
@@ -300,40 +300,40 @@ impl Objects {
 
     /// Lets those go that are still idle.
     pub(super) fn release(&self, handles: &[Handle], now: u32, seconds: u32) -> Vec<Arc<Object>> {
-        let mut kept = self.kept.write();
+        let mut cached = self.cached.write();
         let mut gone = Vec::new();
         for handle in handles {
-            let still = kept.objects.peek(handle).is_some_and(|object| {
-                let asked = object.asked.load(Ordering::Relaxed);
-                is_idle(object) && now.saturating_sub(asked) >= seconds
+            let still = cached.objects.peek(handle).is_some_and(|object| {
+                let used = object.used.load(Ordering::Relaxed);
+                is_idle(object) && now.saturating_sub(used) >= seconds
             });
-            if still && let Some(object) = kept.objects.remove(handle) {
+            if still && let Some(object) = cached.objects.remove(handle) {
                 gone.push((*handle, object));
             }
         }
-        kept.let_go(gone)
+        cached.let_go(gone)
     }
 
     /// Gives memory back that was needed for more objects than there are now.
     pub(super) fn shrink_to_fit(&self) {
-        if self.kept.read().objects.is_roomy() {
-            let mut kept = self.kept.write();
-            kept.objects.shrink_to_fit();
-            kept.handles.shrink_to_fit();
-            kept.leaving.shrink_to_fit();
+        if self.cached.read().objects.is_roomy() {
+            let mut cached = self.cached.write();
+            cached.objects.shrink_to_fit();
+            cached.handles.shrink_to_fit();
+            cached.leaving.shrink_to_fit();
         }
     }
 
-    /// Gives up a quarter of what is kept: the process has run out of descriptors.
+    /// Gives up a quarter of what is cached: the process has run out of descriptors.
     pub(super) fn make_room(&self) -> Vec<Arc<Object>> {
-        let mut kept = self.kept.write();
-        let len = kept.objects.len() / 4 * 3;
-        let gone = kept.objects.shrink(len, is_idle);
-        kept.let_go(gone)
+        let mut cached = self.cached.write();
+        let len = cached.objects.len() / 4 * 3;
+        let gone = cached.objects.shrink(len, is_idle);
+        cached.let_go(gone)
     }
 }
 
-impl Kept {
+impl Cached {
     fn insert(&mut self, new: Arc<Object>) -> (Arc<Object>, Vec<Arc<Object>>) {
         let gone = self.objects.insert(new.handle, Arc::clone(&new), is_idle);
         self.handles.insert(new.number, new.handle);

@@ -56,7 +56,7 @@ impl Tree {
         mut from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        // Where cookies do not last, each portion reads the whole directory, unless it is kept.
+        // Where cookies do not last, each portion reads the whole directory, unless it is cached.
         let is_cheap = self.file_system.has_lasting_cookies() || self.listings.has(dir);
         let (served, most) = match from.with_nodes && is_cheap {
             true => (SERVED_NODES, NODES),

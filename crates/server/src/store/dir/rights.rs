@@ -1,6 +1,6 @@
 //! Who may read, write and run an object, from the kernel and remembered for a while.
 //!
-//! Descriptors are kept open and serve all callers, so that one may read or write is decided
+//! Descriptors stay open and serve all callers, so that one may read or write is decided
 //! apart from them: by faccessat2 with the caller's ids, which knows ACLs and what else the file
 //! system has. Answers are remembered beside the object, by caller and change time: what changes
 //! permissions changes that time. An object that was changed a moment ago is checked again each
@@ -27,7 +27,7 @@ use crate::types::{Caller, Status, Time};
 /// Callers remembered of one object; one more takes the place of the oldest.
 const ANSWERS_MAX: usize = 4;
 
-/// How long after a change answers are not kept: ten ticks of the slowest kernel clock (100 Hz).
+/// How long after a change answers are not cached: ten ticks of the slowest kernel clock (100 Hz).
 const SETTLED_NANOS: i128 = 100_000_000;
 
 /// The same where times may be of whole seconds: ext4 with small inodes has one second, FAT two.
@@ -45,7 +45,7 @@ pub(super) struct Rights {
 struct Answer {
     caller: Caller,
     changed: Time,
-    asked: May,
+    checked: May,
     granted: May,
 }
 
@@ -53,7 +53,7 @@ impl Rights {
     /// `None`: not known for this caller and this state of the object.
     fn known(&self, caller: &Caller, changed: Time, wanted: May) -> Option<bool> {
         let answer = self.answers.iter().find(|answer| is_same(&answer.caller, caller))?;
-        let fits = answer.changed == changed && answer.asked.contains(wanted);
+        let fits = answer.changed == changed && answer.checked.contains(wanted);
         fits.then_some(answer.granted.contains(wanted))
     }
 
@@ -63,14 +63,14 @@ impl Rights {
         if let Some(answer) = self.answers.iter_mut().find(|answer| is_same(&answer.caller, caller))
         {
             if answer.changed != changed {
-                (answer.changed, answer.asked, answer.granted) =
+                (answer.changed, answer.checked, answer.granted) =
                     (changed, May::empty(), May::empty());
             }
-            answer.asked |= wanted;
+            answer.checked |= wanted;
             answer.granted |= granted;
             return;
         }
-        let answer = Answer { caller: caller.clone(), changed, asked: wanted, granted };
+        let answer = Answer { caller: caller.clone(), changed, checked: wanted, granted };
         if self.answers.len() < ANSWERS_MAX {
             self.answers.push(answer);
         } else {

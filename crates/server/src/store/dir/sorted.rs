@@ -3,7 +3,7 @@
 //!
 //! There an entry's cookie is a hash of its name, and entries come in the order of their cookies.
 //! What is removed or made meanwhile changes nothing for the others. The price is that the
-//! directory is read as a whole for each reply; what is kept of it is bounded by [`ENTRIES_MAX`].
+//! directory is read as a whole for each reply; what is held of it is bounded by [`ENTRIES_MAX`].
 //! Two names of one hash in one directory are not to be met: it has 63 bits.
 
 use std::collections::BinaryHeap;

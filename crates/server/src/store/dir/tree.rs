@@ -103,7 +103,7 @@ impl Tree {
     pub(super) async fn meet(self: &Arc<Self>, handle: &Handle) -> Option<Arc<Object>> {
         let is_open = !self.handles.follow_names()
             || *handle == self.root.handle
-            || self.objects.is_kept(handle);
+            || self.objects.is_cached(handle);
         if is_open {
             return None;
         }
@@ -216,7 +216,7 @@ impl Tree {
         object
     }
 
-    /// Tries again when descriptors are short, after closing some that are only kept.
+    /// Tries again when descriptors are short, after closing some that are only cached.
     pub(super) fn with_room<T>(&self, open: impl Fn() -> Result<T, Status>) -> Result<T, Status> {
         match open() {
             Err(Status::Jukebox) => {
@@ -287,7 +287,7 @@ impl Tree {
     }
 
     /// A file in the cache, by its name; without a log nobody needs it.
-    pub(super) fn kept_child(&self, dir: &Handle, name: &[u8]) -> Option<Arc<Object>> {
+    pub(super) fn cached_child(&self, dir: &Handle, name: &[u8]) -> Option<Arc<Object>> {
         self.log.as_ref()?;
         let dir = self.directory(dir).ok()?;
         let stat = Stat::named(dir.path(), Component::new(name).ok()?).ok()?;

@@ -160,13 +160,13 @@ impl Chunks {
         let index = size / CHUNK_LEN as u64;
         let dropped = self.chunks.split_off(&index);
         self.used -= total_len(&dropped);
-        let kept = offset_in_chunk(size);
+        let left = offset_in_chunk(size);
         let last = dropped.into_iter().next().filter(|(at, _)| *at == index);
-        if let Some((_, mut chunk)) = last.filter(|_| kept > 0) {
-            chunk.truncate(storage_len(kept));
+        if let Some((_, mut chunk)) = last.filter(|_| left > 0) {
+            chunk.truncate(storage_len(left));
             let len = chunk.len();
             let mut own = make_own(&mut chunk, len);
-            let tail = kept.min(len);
+            let tail = left.min(len);
             own[tail..].fill(0);
             self.used += len as u64;
             self.chunks.insert(index, own.freeze());
@@ -304,7 +304,7 @@ mod tests {
     enum Step {
         Write(u64, Vec<u8>),
         SetSize(u64),
-        /// Kept until the end, so that later writes meet shared chunks.
+        /// Held until the end, so that later writes meet shared chunks.
         Read(u64, usize),
     }
 

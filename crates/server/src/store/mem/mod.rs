@@ -224,12 +224,12 @@ impl Store for MemStore {
         vec![
             Reading::new(
                 "nfskit_store_memory_bytes",
-                "Bytes of files kept in memory.",
+                "Bytes of files in memory.",
                 used(bytes_max, tree.bytes_free()),
             ),
             Reading::new(
                 "nfskit_store_memory_files",
-                "Files, directories and links kept in memory.",
+                "Files, directories and links in memory.",
                 used(files_max, tree.files_free()),
             ),
         ]
@@ -264,8 +264,8 @@ impl Store for MemStore {
         })
     }
 
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.look(handle, |tree, id| Ok(permission::access(tree.inode(id)?, caller, asked)))
+    async fn access(&self, caller: &Caller, handle: &Handle, wanted: Access) -> Looked<Access> {
+        self.look(handle, |tree, id| Ok(permission::access(tree.inode(id)?, caller, wanted)))
     }
 
     async fn read_link(&self, _caller: &Caller, handle: &Handle) -> Looked<Bytes> {

@@ -25,7 +25,7 @@ pub(super) fn is_owner(inode: &Inode, caller: &Caller) -> bool {
     is_root(caller) || caller.uid == inode.uid
 }
 
-/// Whether the mode bits give the caller all of `wanted`.
+/// Whether the mode bits give the caller all of `requested`.
 pub(super) fn allows(inode: &Inode, caller: &Caller, wanted: u32) -> bool {
     caller.mode_bits(inode.kind(), inode.mode, (inode.uid, inode.gid)) & wanted == wanted
 }
@@ -55,9 +55,9 @@ pub(super) fn check_remove(dir: &Inode, target: &Inode, caller: &Caller) -> Resu
     }
 }
 
-/// The bits of `asked` that the caller has. Bits without a meaning for the kind of file are not
+/// The bits of `requested` that the caller has. Bits without a meaning for the kind of file are not
 /// given (RFC 1813 section 3.3.4).
-pub(super) fn access(inode: &Inode, caller: &Caller, asked: Access) -> Access {
+pub(super) fn access(inode: &Inode, caller: &Caller, requested: Access) -> Access {
     let wanted: &[(u32, u32)] = match inode.kind() {
         FileKind::Directory => &[
             (Access::READ, READ),
@@ -77,7 +77,7 @@ pub(super) fn access(inode: &Inode, caller: &Caller, asked: Access) -> Access {
         .iter()
         .filter(|(_, bits)| allows(inode, caller, *bits))
         .fold(0, |allowed, (right, _)| allowed | right);
-    Access(allowed & asked.0)
+    Access(allowed & requested.0)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) enum Entry {
     /// A change of names or attributes, which the journal itself carries.
     Names { op: Op, time: Time },
     /// Data of a file, which go to their place before the journal is written. Without a stable
-    /// image only their number is kept.
+    /// image only their number is recorded.
     Data { handle: Handle, file: u64, offset: u64, len: u64, data: Bytes, attr: Attr },
 }
 

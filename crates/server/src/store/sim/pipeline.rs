@@ -12,7 +12,7 @@
 //!
 //! Whoever wants something stable joins the batch that gathers. While a flight with a sync is
 //! under way the batch waits, and all who come meanwhile share its sync; without (the disk's sync
-//! takes no time, or nobody asked for one) it starts at once. Flights end in the order in which
+//! takes no time, or nobody requested one) it starts at once. Flights end in the order in which
 //! they started, so what is stable is always a beginning of what happened.
 
 use std::collections::VecDeque;
@@ -197,8 +197,8 @@ impl Pipeline {
             self.in_drive_bytes += entry.data_bytes() + entry.journal_bytes();
             self.in_drive.push_back(entry);
         }
-        let kept = if lying { DRIVE_CACHE_BYTES } else { 0 };
-        while self.in_drive_bytes > kept || !lying {
+        let held = if lying { DRIVE_CACHE_BYTES } else { 0 };
+        while self.in_drive_bytes > held || !lying {
             let Some(entry) = self.in_drive.pop_front() else {
                 break;
             };

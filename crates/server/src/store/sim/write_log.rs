@@ -77,7 +77,7 @@ struct Leaving {
     through: u64,
 }
 
-/// A file that is past its records when the ticket is told so.
+/// A file that is past its records when the ticket says so.
 #[derive(Debug)]
 struct Passing {
     ticket: LogTicket,
@@ -110,9 +110,9 @@ pub(super) struct WriteLog {
     flights: VecDeque<Flight>,
     buffer: Vec<u8>,
     /// Only where crashes are requested; at most what fits in the log.
-    kept: Option<VecDeque<LogRecord>>,
+    records: Option<VecDeque<LogRecord>>,
     leaving: Vec<Leaving>,
-    /// Records that files are past as soon as a frame says so; only where some are kept.
+    /// Records that files are past as soon as a frame says so; only where some are recorded.
     passing: Vec<Passing>,
     swept_at: Instant,
     /// Files whose creation may not be stable yet, with the batch of the pipeline that has it.
@@ -130,7 +130,7 @@ impl WriteLog {
             disk: Disk::new(spec.disk),
             flights: VecDeque::new(),
             buffer: Vec::new(),
-            kept: crashes.then(VecDeque::new),
+            records: crashes.then(VecDeque::new),
             leaving: Vec::new(),
             passing: Vec::new(),
             swept_at: Instant::EPOCH,
@@ -177,8 +177,8 @@ impl WriteLog {
         let ticket = LogTicket::default();
         let (key, stamps) = (key(file), (stamp(attr.modified), stamp(attr.changed)));
         let sequence = self.journal.submit(key, offset, stamps, data, ticket.clone());
-        if let Some(kept) = &mut self.kept {
-            kept.push_back(LogRecord { sequence, key, entry: entry(), ticket: ticket.clone() });
+        if let Some(records) = &mut self.records {
+            records.push_back(LogRecord { sequence, key, entry: entry(), ticket: ticket.clone() });
         }
         self.begin(now);
         ticket
@@ -211,7 +211,7 @@ impl WriteLog {
     fn past(&mut self, key: Key, through: u64, is_ok: bool, ticket: LogTicket) {
         match is_ok {
             true => {
-                if self.kept.is_some() {
+                if self.records.is_some() {
                     self.passing.push(Passing { ticket: ticket.clone(), key, through });
                 }
                 self.journal.past(key, through, ticket);
@@ -293,13 +293,13 @@ impl WriteLog {
         }
     }
 
-    /// What files are past is not kept for a crash.
+    /// What files are past is not replayed after a crash.
     fn forget(&mut self) {
-        let Self { kept: Some(kept), passing, .. } = self else { return };
-        let told = |passing: &mut Passing| passing.ticket.outcome().is_some();
-        for Passing { ticket, key, through } in passing.extract_if(.., told) {
+        let Self { records: Some(records), passing, .. } = self else { return };
+        let answered = |passing: &mut Passing| passing.ticket.outcome().is_some();
+        for Passing { ticket, key, through } in passing.extract_if(.., answered) {
             if matches!(ticket.outcome(), Some(Ok(()))) {
-                kept.retain(|kept| kept.key != key || kept.sequence > through);
+                records.retain(|record| record.key != key || record.sequence > through);
             }
         }
     }
@@ -307,9 +307,12 @@ impl WriteLog {
     /// What a crash does again, oldest first: what was answered, and of what was not, what
     /// `is_there` says of one after the other, up to the first that is not.
     pub(super) fn replayed(&self, mut is_there: impl FnMut() -> bool) -> Vec<&Entry> {
-        let kept = self.kept.iter().flatten();
-        let answered = |kept: &&LogRecord| matches!(kept.ticket.outcome(), Some(Ok(())));
-        kept.take_while(|kept| answered(kept) || is_there()).map(|kept| &kept.entry).collect()
+        let records = self.records.iter().flatten();
+        let answered = |record: &&LogRecord| matches!(record.ticket.outcome(), Some(Ok(())));
+        records
+            .take_while(|record| answered(record) || is_there())
+            .map(|record| &record.entry)
+            .collect()
     }
 }
 

@@ -47,7 +47,7 @@ fn a_listing_has_dots_names_and_fileids() {
 
 /// Lists with ever larger counts: a reply never exceeds its count, and the next entry would have.
 #[test]
-fn counts_are_kept_and_used() {
+fn counts_are_respected_and_used() {
     over_both(|world| {
         let root = world.root();
         for len in [1, 2, 3, 4, 5, 50, 255] {

@@ -104,11 +104,11 @@ fn names_that_cannot_be_are_refused() {
         }
         let (exist, inval) = (Some(NfsStat2::Exist), Some(NfsStat2::Inval));
         let acces = Some(NfsStat2::Acces);
-        let said = |name| with_name(world, name).map(Result::err);
+        let status = |name| with_name(world, name).map(Result::err);
         let made = [exist; 4];
         let front = [&[None][..], &made, &[acces]].concat();
-        assert_eq!(said(b"."), [&front[..], &[inval, inval, inval]].concat()[..]);
-        assert_eq!(said(b".."), [&front[..], &[exist, inval, inval]].concat()[..]);
+        assert_eq!(status(b"."), [&front[..], &[inval, inval, inval]].concat()[..]);
+        assert_eq!(status(b".."), [&front[..], &[exist, inval, inval]].concat()[..]);
         let longest = [b'n'; 255];
         world.create(world.root(), &longest);
         assert_eq!(world.remove(world.root(), &longest), Ok(()));

@@ -44,7 +44,7 @@ fn by(engine: &Engine<Held<MemStore>>) -> impl Fn(&Bytes) -> Message {
 }
 
 /// Calls that a second execution answers otherwise, in an order in which each can be done, with
-/// what it would be told.
+/// its reply.
 pub(crate) fn calls(root: FHandle, file: FHandle) -> Vec<(Bytes, NfsStat2)> {
     let at = |name| DirOp { dir: root, name };
     let attributes = Sattr2::default();

@@ -1,4 +1,4 @@
-//! What goes wrong is told to those whom it concerns.
+//! Failures are reported to those whom they concern.
 
 use std::sync::Arc;
 
@@ -79,11 +79,11 @@ fn a_commit_that_is_early_may_be_lost_until_the_disk_has_it() {
         let file = make(&store, b"a").await.unwrap();
         write(&store, &file, 0, b"data", Stability::Unstable).await.unwrap();
         commit(&store, &file).await.unwrap();
-        let mut kept = 0;
+        let mut survived = 0;
         for seed in 0..20 {
-            kept += u32::from(contents(&store.crash(seed), b"a").await == b"data");
+            survived += u32::from(contents(&store.crash(seed), b"a").await == b"data");
         }
-        assert!((1..20).contains(&kept), "{kept}");
+        assert!((1..20).contains(&survived), "{survived}");
         // It is on its way, and comes there.
         store.settle(&file.handle).await.unwrap();
         assert_eq!(contents(&store.crash(1), b"a").await, b"data");
@@ -156,7 +156,7 @@ fn a_slow_disk_takes_longer() {
 }
 
 #[test]
-fn a_drive_that_lies_loses_what_was_said_to_be_stable() {
+fn a_drive_that_lies_loses_what_was_answered_as_stable() {
     let lost = |lying| {
         let timeline = Timeline::default();
         let store = timeline.store(options("hdd"));

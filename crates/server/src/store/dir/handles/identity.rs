@@ -8,7 +8,7 @@
 //!   the layer, and another one once the file was copied up. There the kernel's handle of the file
 //!   stands in its place, which has the inode's generation; nobody needs privilege to ask for it.
 //! - The device of btrfs, overlayfs and device mapper is a number that is given anew at each mount.
-//!   That of the root's file system is left out, and what is kept over a restart is kept under the
+//!   That of the root's file system is left out, and what survives a restart is stored under the
 //!   file system's own id. A subvolume of btrfs inside has a device of its own: there what statfs
 //!   calls it stands in its place, which is made of the file system's UUID and its number.
 //!

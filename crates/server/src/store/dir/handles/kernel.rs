@@ -9,11 +9,11 @@
 //! Hence the seal, a keyed hash: only handles that this store gave out, for files it met below
 //! the root, are ever shown to the kernel.
 //!
-//! The key must outlive the process as the handles do. Unless the caller brings one, it is kept
+//! The key must outlive the process as the handles do. Unless the caller brings one, it is stored
 //! with the files, in an extended attribute of the root that only privileged processes can see
 //! (`trusted.nfskit.handle_key`), and made by the first start. Where that cannot be (a read-only
 //! root, a file system without such attributes, a process without CAP_SYS_ADMIN), it comes from a
-//! file in the directory of what is kept over a restart. Where there is none, the key is random and
+//! file in the directory of what survives a restart. Where there is none, the key is random and
 //! handles end with the process, which [`Kernel::survives_restart`] says.
 //!
 //! A copy of the root that brings its extended attributes along (`cp -a`, a snapshot) has the same
@@ -187,7 +187,7 @@ fn key_of_root(key: &[u8; 16], root: &KernelHandle) -> [u8; 16] {
 /// The key in the state directory; made if there is none.
 fn key_beside(dir: &Path) -> io::Result<[u8; 16]> {
     let path = dir.join(KEY_FILE);
-    let kept = match fs::read(&path) {
+    let stored = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Whole or not at all, whenever the process may die.
             let new = dir.join(format!("{KEY_FILE}.new"));
@@ -202,7 +202,7 @@ fn key_beside(dir: &Path) -> io::Result<[u8; 16]> {
         }
         read => read?,
     };
-    kept.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
+    stored.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// The key that lies with the files; made if there is none.
@@ -241,15 +241,18 @@ mod tests {
     #[test]
     fn a_kernels_handle_tells_the_inode_where_that_of_its_directory_does() {
         let dir = tempfile::tempdir().unwrap();
-        let told = |file: File| {
+        let inodes = |file: File| {
             let inode = rustix::fs::fstat(&file).unwrap().st_ino;
             let handle = sys::name_to_handle(file.as_fd()).ok()?.0;
             Some((inode_in(&handle), inode))
         };
-        let of_dir = told(File::open(dir.path()).unwrap());
-        let of_file = told(File::create(dir.path().join("file")).unwrap());
-        if of_dir.is_some_and(|(told, inode)| told == Some(inode)) {
-            assert!(of_file.is_some_and(|(told, inode)| told == Some(inode)), "{of_file:?}");
+        let of_dir = inodes(File::open(dir.path()).unwrap());
+        let of_file = inodes(File::create(dir.path().join("file")).unwrap());
+        if of_dir.is_some_and(|(of_handle, inode)| of_handle == Some(inode)) {
+            assert!(
+                of_file.is_some_and(|(of_handle, inode)| of_handle == Some(inode)),
+                "{of_file:?}"
+            );
         }
         let of = |tag, words: &[u32]| {
             let mut bytes = [0; KERNEL_HANDLE_BYTES_MAX as usize];

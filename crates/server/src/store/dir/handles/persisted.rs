@@ -37,9 +37,9 @@ impl Persisted {
             });
             Ok(begun?)
         };
-        let (kept, rows) = StateRows::open(dir, &name, IDENTITY_BYTES, Box::new(new_log))?;
+        let (stored, rows) = StateRows::open(dir, &name, IDENTITY_BYTES, Box::new(new_log))?;
         let entry = |(key, value): state::Row| Identity::from_bytes(&key).zip(decode(&value));
-        Ok((Self(kept), rows.into_iter().filter_map(entry).collect()))
+        Ok((Self(stored), rows.into_iter().filter_map(entry).collect()))
     }
 
     /// The entry of `file` is now this, or gone. In the log when this returns.
@@ -103,23 +103,23 @@ mod tests {
     }
 
     fn opened(dir: &Path) -> (Persisted, Vec<(u64, u32, usize)>) {
-        let (kept, entries) = Persisted::open(dir, (1, 2), Acting::Process).unwrap();
-        let said =
+        let (stored, entries) = Persisted::open(dir, (1, 2), Acting::Process).unwrap();
+        let parts =
             |(file, entry): (Identity, Entry)| (file.inode, entry.serial, entry.places.len());
-        let mut known: Vec<_> = entries.into_iter().map(said).collect();
+        let mut known: Vec<_> = entries.into_iter().map(parts).collect();
         known.sort_unstable();
-        (kept, known)
+        (stored, known)
     }
 
     #[test]
     fn entries_are_known_when_the_process_was_killed() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, known) = opened(dir.path());
+        let (mut stored, known) = opened(dir.path());
         assert_eq!(known, []);
-        kept.note(file(3), Some(&entry(1, &["a"])));
-        kept.note(file(4), Some(&entry(2, &["b", "c"])));
-        kept.note(file(3), None);
-        drop(kept);
+        stored.note(file(3), Some(&entry(1, &["a"])));
+        stored.note(file(4), Some(&entry(2, &["b", "c"])));
+        stored.note(file(3), None);
+        drop(stored);
         assert_eq!(opened(dir.path()).1, [(4, 2, 2)]);
     }
 
@@ -132,15 +132,15 @@ mod tests {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, _) = Persisted::open(dir.path(), (1, 2), acting).unwrap();
+        let (mut stored, _) = Persisted::open(dir.path(), (1, 2), acting).unwrap();
         let caller = Caller { uid: 4711, gid: 4711, gids: Vec::new() };
         acting.act_as(&caller).unwrap();
         let name = "n".repeat(250);
         for inode in 0..LOG_BYTES_MAX as u64 / 250 {
-            kept.note(file(10 + inode), Some(&entry(1, &[&name])));
+            stored.note(file(10 + inode), Some(&entry(1, &[&name])));
         }
         act_as_server();
-        drop(kept);
+        drop(stored);
         let second = dir.path().join("handles-1-2.log.00000001");
         assert!(second.exists(), "the first log was full");
     }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn another_export_has_its_own() {
         let dir = tempfile::tempdir().unwrap();
-        let (_kept, _) = opened(dir.path());
+        let (_stored, _) = opened(dir.path());
         assert!(matches!(
             Persisted::open(dir.path(), (1, 2), Acting::Process),
             Err(StateError::Database { .. })

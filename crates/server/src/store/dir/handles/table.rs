@@ -20,7 +20,7 @@
 //!
 //! The table has a maximum. When it is full, files not used lately are forgotten, and their
 //! handles are `Stale` until they are looked up again; directories with known files stay. It lasts
-//! as long as the process, unless it is kept ([`super::persisted`]).
+//! as long as the process, unless it is stored ([`super::persisted`]).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -93,15 +93,15 @@ struct Known {
     entries: Bounded<Identity, Entry>,
     serials: u32,
     /// What keeps it over a restart.
-    kept: Option<Persisted>,
+    stored: Option<Persisted>,
 }
 
 /// Serials left out at each start: those given to entries that a power failure made forgotten.
 const SERIALS_SKIPPED: u32 = 1 << 20;
 
 impl Table {
-    /// A table of at most `entries_max` files. What it knows is kept in the directory, if there is
-    /// one, and it begins with what was kept.
+    /// A table of at most `entries_max` files. What it knows is stored in the directory, if there
+    /// is one, and it begins with what was stored.
     pub(super) fn open(
         root: &OwnedFd,
         beneath: Beneath,
@@ -120,16 +120,16 @@ impl Table {
     }
 
     fn keep_in(&self, dir: &Path, acting: Acting, entries_max: usize) -> Result<(), StateError> {
-        let (kept, entries) =
+        let (stored, entries) =
             Persisted::open(dir, (self.identities.file_system, self.root.identity.inode), acting)?;
-        self.known.write().restore(kept, entries, entries_max);
+        self.known.write().restore(stored, entries, entries_max);
         Ok(())
     }
 
     /// One that knows only the root.
     fn new(root: Identity, identities: Identities, beneath: Beneath, entries_max: usize) -> Self {
         let entries = Bounded::new(entries_max);
-        let mut known = Known { entries, serials: ROOT_SERIAL, kept: None };
+        let mut known = Known { entries, serials: ROOT_SERIAL, stored: None };
         let entry = Entry { serial: ROOT_SERIAL, places: Vec::new(), children: 0 };
         known.entries.insert(root, entry, Entry::may_go);
         Self {
@@ -146,7 +146,7 @@ impl Table {
     }
 
     pub(super) fn survives_restart(&self) -> bool {
-        self.known.read().kept.is_some()
+        self.known.read().stored.is_some()
     }
 
     /// Entries that a restart may forget, after another try to write them.
@@ -360,13 +360,13 @@ impl Known {
 
     /// The entry of `file` has changed, or gone.
     fn note(&mut self, file: Identity) {
-        if let Some(kept) = &mut self.kept {
-            kept.note(file, self.entries.find(&file));
+        if let Some(stored) = &mut self.stored {
+            stored.note(file, self.entries.find(&file));
         }
     }
 
     /// Takes over what an earlier process knew.
-    fn restore(&mut self, kept: Persisted, entries: Vec<(Identity, Entry)>, entries_max: usize) {
+    fn restore(&mut self, stored: Persisted, entries: Vec<(Identity, Entry)>, entries_max: usize) {
         let mut places = Vec::new();
         let mut too_many = Vec::new();
         for (file, entry) in entries {
@@ -385,7 +385,7 @@ impl Known {
         }
         places.iter().for_each(|place| self.count_child(place, 1));
         self.serials = self.serials.saturating_add(SERIALS_SKIPPED);
-        self.kept = Some(kept);
+        self.stored = Some(stored);
         too_many.into_iter().for_each(|file| self.note(file));
     }
 
@@ -565,7 +565,7 @@ mod tests {
         let deep = table.name(&dir, name("deep"), file(99)).unwrap();
         for index in 0..100 {
             table.name(&table.root(), name(&index.to_string()), file(1000 + index)).unwrap();
-            assert!(path(&table, &deep, 0).is_some(), "asked for again and again");
+            assert!(path(&table, &deep, 0).is_some(), "requested again and again");
         }
         assert_eq!(table.known.read().entries.len(), 10);
     }

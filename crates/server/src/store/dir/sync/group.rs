@@ -140,13 +140,13 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: everyone is told once, by a sync that began after they came
+        /// Against the definition: everyone is answered once, by a sync that began after they came
         /// and was strong enough; and a thread holds the group exactly while someone waits.
         #[test]
         fn everyone_is_covered_once_by_a_sync_that_began_after_them(steps in steps()) {
             let mut group = Group::default();
             let mut arrived: Vec<(usize, Need)> = Vec::new();
-            let mut told = Vec::new();
+            let mut answered = Vec::new();
             let mut handed = false;
             let mut run: Option<(usize, Need)> = None;
             for (moment, step) in steps.into_iter().enumerate() {
@@ -164,7 +164,7 @@ mod tests {
                             for &(came, need) in &finished.waiters {
                                 prop_assert!(came < began && need <= strength);
                             }
-                            told.extend(finished.waiters);
+                            answered.extend(finished.waiters);
                             handed = finished.again;
                         }
                     }
@@ -176,10 +176,10 @@ mod tests {
                     group.begin();
                 }
                 let finished = group.finish();
-                told.extend(finished.waiters);
+                answered.extend(finished.waiters);
                 handed = finished.again;
             }
-            prop_assert_eq!(told, arrived);
+            prop_assert_eq!(answered, arrived);
         }
     }
 }

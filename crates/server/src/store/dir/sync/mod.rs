@@ -54,7 +54,7 @@ struct Inner {
     /// For syncfs.
     root: OwnedFd,
     /// Callers who requested a sync, syncs that were done for them, and those that failed.
-    asked: AtomicU64,
+    requested: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
 }
@@ -69,8 +69,8 @@ impl Syncer {
         pool: Pool,
     ) -> Self {
         let verifier = AtomicU64::new(verifier);
-        let (asked, done, failed) = <(AtomicU64, AtomicU64, AtomicU64)>::default();
-        let inner = Arc::new(Inner { verifier, call, proc, root, asked, done, failed });
+        let (requested, done, failed) = <(AtomicU64, AtomicU64, AtomicU64)>::default();
+        let inner = Arc::new(Inner { verifier, call, proc, root, requested, done, failed });
         Self { inner, pool }
     }
 
@@ -86,13 +86,13 @@ impl Syncer {
 
     /// Joins are requests less syncs.
     pub(super) fn readings(&self) -> Vec<Reading> {
-        let Inner { asked, done, failed, .. } = &*self.inner;
+        let Inner { requested, done, failed, .. } = &*self.inner;
         let row = |name, help, counter: &AtomicU64| {
             Reading::new(name, help, counter.load(Ordering::Relaxed) as f64)
         };
         vec![
-            row("nfskit_store_sync_requests_total", "Times that a sync was asked for.", asked),
-            row("nfskit_store_syncs_total", "Syncs done, each for all who had asked.", done),
+            row("nfskit_store_sync_requests_total", "Times that a sync was requested.", requested),
+            row("nfskit_store_syncs_total", "Syncs done, each for all who had requested it.", done),
             row("nfskit_store_sync_failures_total", "Syncs that failed.", failed),
         ]
     }
@@ -102,14 +102,14 @@ impl Syncer {
     /// The first to ask lets all go first who are ready to run, and only then gives the group to a
     /// thread: those who have writes for the same file at hand come into the same sync.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
-        let (waiter, told) = oneshot::channel();
-        self.inner.asked.fetch_add(1, Ordering::Relaxed);
+        let (waiter, outcome) = oneshot::channel();
+        self.inner.requested.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             // Handed over when dropped, also if this caller is given up: others have joined.
             let _first = HandOver { syncer: self, object };
-            others_first(&self.inner.asked).await;
+            others_first(&self.inner.requested).await;
         }
-        told.await.unwrap_or(Err(Status::ServerFault))
+        outcome.await.unwrap_or(Err(Status::ServerFault))
     }
 
     /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
@@ -123,12 +123,12 @@ impl Syncer {
         object: &Arc<Object>,
         need: Need,
     ) -> oneshot::Receiver<Result<Durable, Status>> {
-        let (waiter, told) = oneshot::channel();
-        self.inner.asked.fetch_add(1, Ordering::Relaxed);
+        let (waiter, outcome) = oneshot::channel();
+        self.inner.requested.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             self.hand_over(object);
         }
-        told
+        outcome
     }
 
     fn hand_over(&self, object: &Arc<Object>) {

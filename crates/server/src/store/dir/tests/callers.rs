@@ -127,7 +127,7 @@ fn what_is_made_belongs_to_who_made_it() {
 fn owner_group_and_others_have_what_the_mode_says_whoever_opened_the_file_before() {
     each(|at| {
         let file = at.make_as(owner(), "file", 0o640);
-        // The descriptor of the CREATE, open for reading and writing, is kept.
+        // The descriptor of the CREATE, open for reading and writing, stays open.
         assert_eq!(at.write_as(owner(), &file), Ok(4));
         assert_eq!(at.read_as(friend(), &file).unwrap(), b"text");
         assert_eq!(at.write_as(friend(), &file), DENIED);
@@ -166,7 +166,7 @@ fn a_change_of_mode_counts_at_once() {
 fn an_answer_that_is_remembered_is_dropped_when_the_file_changes() {
     each(|at| {
         let file = at.make_as(owner(), "file", 0o644);
-        // Long ago, so that answers are kept.
+        // Long ago, so that answers are cached.
         let object = at.store.tree.object(&file.handle).unwrap();
         if object.stat().unwrap().attr().changed.nanos == 0 {
             // Whole seconds: the next change may have the same time, and nothing is learnt so soon.
@@ -285,7 +285,7 @@ fn a_handle_is_enough_for_a_file_below_a_closed_directory() {
         let file = made.result.unwrap();
         at.set_as(owner(), &dir, mode(0o700)).unwrap();
         at.make_as(owner(), "another", 0o600);
-        // As with a descriptor that a local process has kept open.
+        // As with a descriptor that a local process holds open.
         assert!(at.read_as(stranger(), &file).is_ok());
         assert_eq!(at.write_as(stranger(), &file), DENIED);
     });
@@ -406,7 +406,7 @@ fn an_id_that_nobody_has_is_refused() {
 }
 
 #[test]
-fn a_store_told_to_be_the_process_takes_nobody_on() {
+fn a_store_that_acts_as_the_process_takes_nobody_on() {
     let options = DirOptions { identity: Identity::Process, ..DirOptions::default() };
     let at = Fixture::new(options);
     assert!(!at.store.acts_as_callers());

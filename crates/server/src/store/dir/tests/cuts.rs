@@ -1,5 +1,5 @@
-//! Power cuts of a real file system: what its disk holds is copied while nothing was asked to write
-//! to it, the copy is mounted, and the log of the same moment is replayed into it.
+//! Power cuts of a real file system: what its disk holds is copied while nothing is requested to
+//! write to it, the copy is mounted, and the log of the same moment is replayed into it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -121,7 +121,7 @@ impl Machine {
         block_on(self.at.lookup(&ME, &self.at.root(), name.as_bytes())).result
     }
 
-    /// One call of a client, and what it was told.
+    /// One call of a client, and its reply.
     fn call(&self, random: &mut impl FnMut(usize) -> usize, known: &mut BTreeMap<String, Known>) {
         let name = format!("file-{}", random(12));
         let Some(file) = known.get_mut(&name) else {

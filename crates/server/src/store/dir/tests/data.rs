@@ -180,7 +180,7 @@ fn space_and_properties_are_those_of_the_file_system() {
     });
 }
 
-/// CREATE of a file that is there truncates it; no WRITE that goes on at the same time may be told
+/// CREATE of a file that is there truncates it; no WRITE that goes on at the same time may report
 /// that the file was longer before it than after.
 #[test]
 fn a_truncation_by_create_does_not_fall_between_the_attributes_of_a_write() {

@@ -103,7 +103,7 @@ fn the_roots_handle_survives_a_restart_and_kernel_handles_do_too() {
                 assert!(at.attr(&file.handle).is_ok())
             }
             HandlesInUse::Kernel { survive_restart: false } => {
-                not_tested("a restart: the key cannot be kept here")
+                not_tested("a restart: the key cannot be stored here")
             }
             HandlesInUse::Table { .. } => {
                 assert_eq!(at.attr(&file.handle).unwrap_err(), Status::Stale);
@@ -279,8 +279,8 @@ fn a_place_of_this_host_is_found_in_an_export_by_any_name_that_leads_there() {
     assert!(!leads_to(&elsewhere, &at.path("var/state")), "behind a mount point");
 }
 
-/// A store with the table, which is kept; with a cache of one object, so that handles are opened.
-fn kept(place: &tempfile::TempDir) -> Fixture {
+/// A store with the table, which is stored; with a cache of one object, so that handles are opened.
+fn stored(place: &tempfile::TempDir) -> Fixture {
     Fixture::new(DirOptions {
         handles: HandleChoice::Table,
         state_dir: Some(place.path().join("state")),
@@ -291,9 +291,9 @@ fn kept(place: &tempfile::TempDir) -> Fixture {
 }
 
 #[test]
-fn a_table_that_is_kept_knows_its_handles_after_a_restart() {
+fn a_table_that_is_stored_knows_its_handles_after_a_restart() {
     let state = tempfile::tempdir().unwrap();
-    let at = kept(&state);
+    let at = stored(&state);
     assert_eq!(at.store.handles_in_use(), HandlesInUse::Table { survive_restart: true });
     let dir = at.make_dir(&at.root(), "dir");
     let file = at.create(&dir.handle, "file");
@@ -319,7 +319,7 @@ fn a_table_that_is_kept_knows_its_handles_after_a_restart() {
 #[test]
 fn what_others_did_while_the_server_was_away_is_found_or_stale() {
     let state = tempfile::tempdir().unwrap();
-    let at = kept(&state);
+    let at = stored(&state);
     let (a, b) = (at.make_dir(&at.root(), "a"), at.make_dir(&at.root(), "b"));
     let inner = at.make_dir(&a.handle, "inner");
     let file = at.create(&inner.handle, "file");

@@ -1,4 +1,4 @@
-//! What is kept open is closed when nobody asks for it, in time that the tests make.
+//! Idle files are closed when nobody uses them, in time that the tests make.
 
 use std::process::Command;
 
@@ -123,7 +123,7 @@ fn a_file_system_can_be_made_read_only_when_nobody_writes() {
 
 /// An unprivileged server writes it by the descriptor of its CREATE, and by no other.
 #[test]
-fn a_file_that_could_not_be_opened_again_is_kept_for_as_long_as_a_client_holds_data_back() {
+fn a_file_that_could_not_be_opened_again_stays_open_for_as_long_as_a_client_holds_data_back() {
     if is_privileged() {
         not_tested("a file that its owner may not open: root may open it");
         return;

@@ -120,15 +120,15 @@ fn entries_that_exist_throughout_come_exactly_once() {
             fs::write(at.path(&format!("new-{round}")), "").unwrap();
             round += 1;
         }
-        let kept = seen.iter().filter(|name| name.starts_with("keep-"));
-        assert_eq!(kept.count(), 3_000);
+        let listed = seen.iter().filter(|name| name.starts_with("keep-"));
+        assert_eq!(listed.count(), 3_000);
         assert!(round >= 30, "in pieces");
     });
 }
 
-/// A tmpfs before Linux 6.6: its listing is made from names, and one that is kept is the same.
+/// A tmpfs before Linux 6.6: its listing is made from names, and one that is cached is the same.
 #[test]
-fn what_is_kept_where_cookies_do_not_last_is_what_is_read() {
+fn what_is_cached_where_cookies_do_not_last_is_what_is_read() {
     each_kind(|mut at| {
         Arc::get_mut(&mut at.store.tree).unwrap().file_system.be_an_older_tmpfs();
         for index in 0..100 {
@@ -148,14 +148,14 @@ fn what_is_kept_where_cookies_do_not_last_is_what_is_read() {
         let (tree, state) = (&at.store.tree, State::of(&dir.stat().unwrap()));
         let whole = tree.read_whole(&dir, tree.open_at(&dir, 0).unwrap(), state).unwrap();
         tree.listings.keep(root, whole);
-        let (mut kept, mut cookie, mut eof) = (Vec::new(), 0, false);
+        let (mut seen, mut cookie, mut eof) = (Vec::new(), 0, false);
         while !eof {
             let some;
             (some, eof) = listed(cookie, 7);
             cookie = some.last().map_or(cookie, |&(_, _, cookie, _)| cookie);
-            kept.extend(some);
+            seen.extend(some);
         }
-        assert_eq!(kept, read);
+        assert_eq!(seen, read);
         // Its entry is gone.
         let between = read[50].2 - 1;
         assert_eq!(listed(between, 200).0, read[50..]);

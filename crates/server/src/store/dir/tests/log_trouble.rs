@@ -82,7 +82,7 @@ fn a_commit_behind_a_failed_log_is_answered_when_no_replay_can_undo_it() {
 }
 
 #[test]
-fn a_log_that_fails_with_files_that_cannot_be_synced_is_kept_for_the_next_start() {
+fn a_log_that_fails_with_files_that_cannot_be_synced_stays_for_the_next_start() {
     let Some((at, file)) = with_record(OnFailure::Degrade) else { return };
     at.fails.store(true, Ordering::SeqCst);
     break_log(&at);
@@ -156,7 +156,7 @@ fn every_flipped_bit_of_a_first_block_is_reported_and_nothing_is_overwritten() {
     let log = place.path().join("outside/log");
     let whole = fs::read(&log).unwrap();
     let file = fs::File::options().read(true).write(true).open(&log).unwrap();
-    let mut told = [0; 2];
+    let mut counts = [0; 2];
     for bit in 0..4096 * 8 {
         let byte = whole[bit / 8] ^ 1 << (bit % 8);
         file.write_all_at(&[byte], bit as u64 / 8).unwrap();
@@ -165,19 +165,20 @@ fn every_flipped_bit_of_a_first_block_is_reported_and_nothing_is_overwritten() {
             refused.to_string()
         };
         // A program that another test is about to start has it for a moment longer.
-        let sentence = (0..1_000_000).map(|_| look()).find(|told| !told.contains("another server"));
+        let sentence =
+            (0..1_000_000).map(|_| look()).find(|sentence| !sentence.contains("another server"));
         let sentence = sentence.unwrap();
         let is_magic = sentence.contains("it is not a write log of nfskit");
         assert!(
             is_magic || sentence.contains("its first block is damaged"),
             "bit {bit}: {sentence}"
         );
-        told[usize::from(is_magic)] += 1;
+        counts[usize::from(is_magic)] += 1;
         let mut found = [0];
         file.read_exact_at(&mut found, bit as u64 / 8).unwrap();
         assert_eq!(found, [byte], "bit {bit} is as it was");
         file.write_all_at(&whole[bit / 8..=bit / 8], bit as u64 / 8).unwrap();
     }
-    assert_eq!(told, [4080 * 8, 16 * 8]);
+    assert_eq!(counts, [4080 * 8, 16 * 8]);
     assert!(fs::read(&log).unwrap() == whole, "nothing was overwritten");
 }

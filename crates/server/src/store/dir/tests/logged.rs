@@ -1,7 +1,7 @@
 //! The write log in a store: what is logged, what a crash leaves, and what is refused.
 //!
 //! A loss of power is played: the store is dropped without an end, what it had written to a file is
-//! taken back, and the next one is told of another boot.
+//! taken back, and the next one sees another boot.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -216,7 +216,7 @@ fn a_file_whose_sync_has_failed_is_replayed_also_without_a_reboot() {
     at.fails.store(true, Ordering::SeqCst);
     assert_eq!(at.commit(&file), Err(Status::Io));
     at.fails.store(false, Ordering::SeqCst);
-    // The kernel has told its error, and would say now that all is well.
+    // The kernel has reported its error, and would report now that all is well.
     assert_eq!(at.commit(&file), Err(Status::Io));
     assert!(at.write(&file, 0, b"xxx", Stability::FileSync).is_err());
     // Other files are as they were; the frame says that one is not.
@@ -316,12 +316,12 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
         ("made with", |log| log.truncate(log.len() - 4096)),
         ("not a write log", Vec::clear),
     ];
-    for (told, damage) in damages {
+    for (reason, damage) in damages {
         let mut bytes = whole.clone();
         damage(&mut bytes);
         fs::write(&log, &bytes).unwrap();
         let why = refused("export", 2);
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(reason), "{why}");
         assert!(fs::read(&log).unwrap() == bytes, "nothing was overwritten");
     }
     fs::write(&log, &whole).unwrap();
@@ -444,8 +444,8 @@ fn a_log_that_finds_no_room_leaves_nothing_behind() {
     let mut options = options(disk.0.join("log"), 1);
     options.write_log.as_mut().unwrap().bytes = IMAGE_BYTES;
     let refused = DirStore::open(at.at.outside("export"), &options).map(drop).unwrap_err();
-    let told = refused.to_string();
-    assert!(told.contains("cannot be made") && told.contains("No space"), "{told}");
+    let text = refused.to_string();
+    assert!(text.contains("cannot be made") && text.contains("No space"), "{text}");
     let left: Vec<_> =
         fs::read_dir(&disk.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["lost+found"]);

@@ -80,17 +80,17 @@ fn devices_are_made_only_with_privilege() {
 }
 
 #[test]
-fn modes_are_as_asked_whatever_the_umask() {
+fn modes_are_as_requested_whatever_the_umask() {
     each_kind(|at| {
         let root = at.root();
-        for (index, asked) in [0o666, 0o777, 0o602, 0o4755].into_iter().enumerate() {
-            let how = CreateHow::Guarded(mode(asked));
+        for (index, wanted) in [0o666, 0o777, 0o602, 0o4755].into_iter().enumerate() {
+            let how = CreateHow::Guarded(mode(wanted));
             let name = format!("file{index}");
             let created = block_on(at.store.create(&ME, &at.root(), name.as_bytes(), how));
-            assert_eq!(created.result.unwrap().attr.mode, asked);
+            assert_eq!(created.result.unwrap().attr.mode, wanted);
             let name = format!("dir{index}");
-            let made = at.store.make_dir(&ME, &root, name.as_bytes(), mode(asked));
-            assert_eq!(block_on(made).result.unwrap().attr.mode, asked);
+            let made = at.store.make_dir(&ME, &root, name.as_bytes(), mode(wanted));
+            assert_eq!(block_on(made).result.unwrap().attr.mode, wanted);
         }
     });
 }
@@ -321,10 +321,10 @@ fn attributes_are_set_and_guarded() {
         let attr = at.attr(&file.handle).unwrap();
         assert_eq!((attr.size, attr.mode), (10_000, 0o600));
         // Some file systems keep whole seconds.
-        let kept =
+        let stored =
             |secs| if attr.changed.nanos == 0 { Time { secs, nanos: 0 } } else { time(secs) };
-        assert_eq!(attr.accessed, kept(1_000_000_000));
-        assert_eq!(attr.modified, kept(2_000_000_000));
+        assert_eq!(attr.accessed, stored(1_000_000_000));
+        assert_eq!(attr.modified, stored(2_000_000_000));
         let seen = fs::metadata(at.path("file")).unwrap();
         assert_eq!((seen.mtime(), seen.size()), (2_000_000_000, 10_000));
         let guarded = |guard| {
@@ -384,8 +384,8 @@ fn access_is_what_this_process_may() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
         at.set_attr(&file.handle, mode(0o400)).unwrap();
-        let access = |handle: &Handle, asked| {
-            let looked = block_on(at.store.access(&ME, handle, Access(asked)));
+        let access = |handle: &Handle, wanted| {
+            let looked = block_on(at.store.access(&ME, handle, Access(wanted)));
             looked.result.unwrap().0
         };
         let writes = if is_privileged() { Access::MODIFY | Access::EXTEND } else { 0 };

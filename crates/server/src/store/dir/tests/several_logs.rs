@@ -119,21 +119,21 @@ fn one_that_others_own_or_may_write_to_is_refused_and_no_other_file_goes_for_one
     block_on(at.at.store.end_log()).unwrap();
     let mut refused = |file: &Path| at.refused(with(&at, &[file], 1));
     fs::set_permissions(&one, fs::Permissions::from_mode(0o620)).unwrap();
-    let told = refused(&one);
-    assert!(told.contains("may be written to by others (mode 620"), "{told}");
+    let why = refused(&one);
+    assert!(why.contains("may be written to by others (mode 620"), "{why}");
     fs::set_permissions(&one, fs::Permissions::from_mode(0o600)).unwrap();
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&one, Some(65534), None).unwrap();
-        let told = refused(&one);
-        assert!(told.contains("belongs to another user (uid 65534)"), "{told}");
+        let why = refused(&one);
+        assert!(why.contains("belongs to another user (uid 65534)"), "{why}");
     }
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
     assert!(refused(&link).contains("a symbolic link that leads nowhere"));
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("nowhere"));
     let beside = two.with_extension("new");
     fs::write(&beside, "somebody's").unwrap();
-    let told = refused(&two);
-    assert!(told.contains("two.new is a file that is no log"), "{told}");
+    let why = refused(&two);
+    assert!(why.contains("two.new is a file that is no log"), "{why}");
     assert_eq!(fs::read(&beside).unwrap(), b"somebody's");
     // As an interrupted start leaves it.
     fs::copy(&one, &beside).unwrap();
@@ -151,9 +151,9 @@ fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwrit
     let both = [one.clone(), two.clone()];
     let mut refused = |files: &[&Path]| {
         let options = with(&at, files, 2);
-        let told = at.refused(options);
+        let why = at.refused(options);
         let inspected = files.iter().map(|&file| file.to_owned()).collect::<Vec<_>>();
-        (told, write_log::inspect(&inspected).map(drop))
+        (why, write_log::inspect(&inspected).map(drop))
     };
     let content = both.clone().map(|file| {
         // The server is gone with the first look.
@@ -165,19 +165,19 @@ fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwrit
     assert!(refused(&[&one, &one]).0.contains("it is given twice"));
     fs::copy(&one, &other).unwrap();
     assert!(refused(&[&one, &other]).0.contains("it is log 1 of 2, and so is"));
-    let (told, inspected) = refused(&[&one, &two, &other]);
-    assert!(told.contains("log 1 of 2, and 3 were given") && inspected.is_err(), "{told}");
+    let (why, inspected) = refused(&[&one, &two, &other]);
+    assert!(why.contains("log 1 of 2, and 3 were given") && inspected.is_err(), "{why}");
     fs::remove_file(&other).unwrap();
-    let (told, _) = refused(&[&one, &other]);
-    assert!(told.contains("which may hold stable writes"), "{told}");
+    let (why, _) = refused(&[&one, &other]);
+    assert!(why.contains("which may hold stable writes"), "{why}");
     assert!(!other.exists(), "nothing was made");
     // Of another directory's logs.
     fs::create_dir(at.at.outside("export")).unwrap();
     let [third, fourth] = ["third", "fourth"].map(|name| at.at.outside(name));
     let theirs = with(&at, &[&third, &fourth], 1);
     drop(DirStore::open(at.at.outside("export"), &theirs).unwrap());
-    let told = at.refused(with(&at, &[&one, &fourth], 2));
-    assert!(told.contains("of another server or directory than"), "{told}");
+    let why = at.refused(with(&at, &[&one, &fourth], 2));
+    assert!(why.contains("of another server or directory than"), "{why}");
     assert_eq!(both.map(|file| fs::read(file).unwrap()), content);
 
     lose(&at.at, "file", b"old");
@@ -189,16 +189,16 @@ fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwrit
 fn logs_are_made_together_or_not_at_all() {
     let Some(mut at) = without_log() else { return };
     let [one, nowhere] = ["one", "nowhere/two"].map(|name| at.at.outside(name));
-    let told = at.refused(with(&at, &[&one, &nowhere], 1));
-    assert!(told.contains("nowhere/two: it cannot be made"), "{told}");
+    let why = at.refused(with(&at, &[&one, &nowhere], 1));
+    assert!(why.contains("nowhere/two: it cannot be made"), "{why}");
     assert!(!one.exists());
     // What an interrupted start left.
     fs::create_dir(at.at.outside("nowhere")).unwrap();
     at.reopen(with(&at, &[&one, &nowhere], 1)).unwrap();
     block_on(at.at.store.end_log()).unwrap();
     fs::remove_file(&nowhere).unwrap();
-    let told = at.refused(with(&at, &[&one, &nowhere], 1));
-    assert!(told.contains("logs are made together"), "{told}");
+    let why = at.refused(with(&at, &[&one, &nowhere], 1));
+    assert!(why.contains("logs are made together"), "{why}");
     assert!(!nowhere.exists());
 }
 
@@ -219,8 +219,8 @@ fn a_blank_device_becomes_a_log_and_what_it_held_survives() {
     let busy = write_log::inspect(&[one.0.clone(), two.0.clone()]).unwrap_err().to_string();
     assert!(busy.contains("in use"), "{busy}");
     let (again, only) = (with(&at, &[&one.0, &two.0], 2), with(&at, &[&one.0], 2));
-    let told = at.refused(only);
-    assert!(told.contains("it is log 1 of 2"), "{told}");
+    let why = at.refused(only);
+    assert!(why.contains("it is log 1 of 2"), "{why}");
     lose(&at.at, "file", b"old");
     at.reopen(again).unwrap();
     assert_eq!(at.at.store.recovered().unwrap().records, 3);
@@ -254,13 +254,13 @@ fn a_device_that_is_mounted_or_holds_anything_is_refused_and_left_as_it_is() {
             _ => "something",
         };
         let before = beginning(&image);
-        let told = at.refused(with(&at, &[&device.0], 1));
-        assert!(told.contains(what) && told.contains("not overwritten"), "{told}");
+        let why = at.refused(with(&at, &[&device.0], 1));
+        assert!(why.contains(what) && why.contains("not overwritten"), "{why}");
         if maker[0] == "mkfs.ext4" {
             fs::create_dir(place.join("mounted")).unwrap();
             let mount = Mount::at(place.join("mounted"), &[device.0.to_str().unwrap()]).unwrap();
-            let told = at.refused(with(&at, &[&device.0], 1));
-            assert!(told.contains("mounted"), "{told}");
+            let why = at.refused(with(&at, &[&device.0], 1));
+            assert!(why.contains("mounted"), "{why}");
             drop(mount);
             continue;
         }
@@ -269,11 +269,11 @@ fn a_device_that_is_mounted_or_holds_anything_is_refused_and_left_as_it_is() {
     // Too small; and one that lies in memory.
     fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
     let Some(device) = Loop::of(&image) else { return };
-    let told = at.refused(with(&at, &[&device.0], 1));
-    assert!(told.contains("16 MiB at least"), "{told}");
+    let why = at.refused(with(&at, &[&device.0], 1));
+    assert!(why.contains("16 MiB at least"), "{why}");
     fs::create_dir(place.join("memory")).unwrap();
     let Some(memory) = Mount::tmpfs(place.join("memory"), "size=64m") else { return };
     let Some(device) = Loop::blank(&memory.0, "disk") else { return };
-    let told = at.refused(with(&at, &[&device.0], 1));
-    assert!(told.contains("lies in memory"), "{told}");
+    let why = at.refused(with(&at, &[&device.0], 1));
+    assert!(why.contains("lies in memory"), "{why}");
 }

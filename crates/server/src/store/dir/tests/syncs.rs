@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::store::dir::sync::group::Need;
 
-/// The disk's side: says that a sync began and with which need, and waits to be told its outcome.
+/// The disk's side: says that a sync began and with which need, and waits for its outcome.
 struct Disk {
     began: Receiver<Need>,
     outcome: Sender<Result<(), Errno>>,
@@ -154,7 +154,7 @@ fn a_failed_sync_reaches_all_it_covers_and_changes_the_verifier() {
     let new = at.store.verifier();
     assert_ne!(new, old);
 
-    // Whoever came during the failing sync is told that data were lost before its own.
+    // Whoever came during the failing sync is reported that data were lost before its own.
     disk.outcome.send(Ok(())).unwrap();
     assert_eq!(block_on(late).result.unwrap().verifier(), new);
 }
@@ -282,7 +282,7 @@ fn a_commit_that_comes_while_a_descriptor_is_closed_hears_of_its_error() {
 #[test]
 fn data_that_nobody_commits_are_synced_before_their_idle_file_is_closed() {
     let (at, disk) = fixture(&no_metadata_sync());
-    let kept = || at.store.tree.objects.readings()[0].value;
+    let cached = || at.store.tree.objects.readings()[0].value;
     at.tend(1);
     let old = at.store.verifier();
     let file = at.create(&at.root(), "file").handle;
@@ -292,16 +292,16 @@ fn data_that_nobody_commits_are_synced_before_their_idle_file_is_closed() {
     at.tend(5);
     assert_eq!(disk.began.recv().unwrap(), Need::Data);
     at.tend(6);
-    assert_eq!(kept(), 1.0, "its sync is under way");
+    assert_eq!(cached(), 1.0, "its sync is under way");
     disk.outcome.send(Err(Errno::IO)).unwrap();
     disk.outcome.send(Ok(())).unwrap();
     // Joins the next sync, which begins when that one is over.
     let commit = block_on(at.store.commit(&ME, &file, 0, 0));
     assert_ne!(commit.result.unwrap().verifier(), old);
     at.tend(9);
-    assert_eq!(kept(), 1.0);
+    assert_eq!(cached(), 1.0);
     // The thread that has synced it may hold it for a moment more.
-    while kept() > 0.0 {
+    while cached() > 0.0 {
         at.tend(10);
     }
     assert_eq!(disk.began.try_iter().count(), 1, "there was nothing left to sync");

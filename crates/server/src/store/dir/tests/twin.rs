@@ -182,8 +182,8 @@ fn do_locally(root: &Path, who: &Caller, op: &Op) -> io::Result<()> {
         }
         Op::MakeDir(spot, bits) => {
             fs::DirBuilder::new().mode(bits).create(at(spot))?;
-            let kept = fs::metadata(at(spot))?.mode() & 0o2000;
-            fs::set_permissions(at(spot), fs::Permissions::from_mode(bits | kept))
+            let setgid = fs::metadata(at(spot))?.mode() & 0o2000;
+            fs::set_permissions(at(spot), fs::Permissions::from_mode(bits | setgid))
         }
         Op::Symlink(spot) => std::os::unix::fs::symlink("x", at(spot)),
         Op::Remove(spot) => rustix::fs::unlink(at(spot)).map_err(io::Error::from),
@@ -265,8 +265,8 @@ fn tree(root: &Path) -> BTreeMap<String, (u32, u32, u32, u64, u64)> {
             let path = entry.unwrap().path();
             let file = fs::symlink_metadata(&path).unwrap();
             let size = if file.is_file() { file.len() } else { 0 };
-            let said = (file.mode(), file.uid(), file.gid(), file.nlink(), size);
-            found.insert(path.strip_prefix(root).unwrap().display().to_string(), said);
+            let seen = (file.mode(), file.uid(), file.gid(), file.nlink(), size);
+            found.insert(path.strip_prefix(root).unwrap().display().to_string(), seen);
         }
     }
     found

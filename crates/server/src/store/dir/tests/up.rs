@@ -105,7 +105,7 @@ fn a_deep_directory_has_the_one_above_and_the_serving_thread_does_not_climb() {
     remove_deep(&at, &way);
 }
 
-/// Another process moves a directory out and in again all the time. Whenever it is asked, `..`
+/// Another process moves a directory out and in again all the time. Whenever it is resolved, `..`
 /// never leads to a directory that was never inside.
 #[test]
 fn while_a_directory_is_moved_out_and_in_nothing_outside_is_met() {

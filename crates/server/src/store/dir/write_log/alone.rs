@@ -124,18 +124,18 @@ impl Peek {
     /// It is no log of a proxy, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let wrong = |what: String| LogError::File { file: path.to_owned(), what };
-        let told = |cause: io::Error| wrong(cause.to_string());
+        let failed = |cause: io::Error| wrong(cause.to_string());
         // A pipe that somebody has put here is not waited for.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let file = file.map_err(told)?;
-        let found = file.metadata().map_err(told)?;
+        let file = file.map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
         if !found.is_file() {
             return Err(wrong("it is no file".to_owned()));
         }
         let mut block = vec![0; BLOCK];
         file.read_exact_at(&mut block, 0).map_err(|cause| match cause.kind() {
             io::ErrorKind::UnexpectedEof => wrong("it is not a write log of nfskit".to_owned()),
-            _ => told(cause),
+            _ => failed(cause),
         })?;
         let identity = Identity::decode(&block).map_err(|error| wrong(error.to_string()))?;
         if identity.purpose != Purpose::Proxy {
@@ -168,13 +168,13 @@ const OF_A_SERVER: &str = "it is the log of a server with a directory (--write-l
 fn boot(path: &Path) -> Result<[u8; 16], LogError> {
     file::boot().map_err(|cause| LogError::File {
         file: path.to_owned(),
-        what: format!("the boot of this machine is not told: {cause}"),
+        what: format!("the boot of this machine is not known: {cause}"),
     })
 }
 
 /// A frame to be written, or other work that may block on a disk.
 enum Job {
-    Write { at: u64, frame: Vec<u8>, told: oneshot::Sender<(Vec<u8>, bool)> },
+    Write { at: u64, frame: Vec<u8>, done: oneshot::Sender<(Vec<u8>, bool)> },
     Other(Box<dyn FnOnce() + Send>),
 }
 
@@ -193,11 +193,11 @@ impl Writer {
         Ok(Self { jobs })
     }
 
-    /// Gives back the frame, and whether it is stable. Nothing is told if the thread is gone.
+    /// Gives back the frame, and whether it is stable. Nothing is sent if the thread is gone.
     pub fn write(&self, at: u64, frame: Vec<u8>) -> oneshot::Receiver<(Vec<u8>, bool)> {
         debug_assert!(at.is_multiple_of(BLOCK_BYTES), "frames begin at blocks");
-        let (told, hears) = oneshot::channel();
-        self.jobs.send(Job::Write { at, frame, told }).ok();
+        let (done, hears) = oneshot::channel();
+        self.jobs.send(Job::Write { at, frame, done }).ok();
         hears
     }
 
@@ -206,8 +206,8 @@ impl Writer {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
-        let (told, hears) = oneshot::channel();
-        let job = Box::new(move || drop(told.send(work())));
+        let (done, hears) = oneshot::channel();
+        let job = Box::new(move || drop(done.send(work())));
         self.jobs.send(Job::Other(job)).ok();
         hears
     }
@@ -217,9 +217,9 @@ fn work(log: &Alone, given: &Receiver<Job>) {
     let mut aligned = Aligned::default();
     while let Ok(job) = given.recv() {
         match job {
-            Job::Write { at, frame, told } => {
+            Job::Write { at, frame, done } => {
                 let is_stable = log.file.write(at, aligned.copy(&frame)).is_ok();
-                told.send((frame, is_stable)).ok();
+                done.send((frame, is_stable)).ok();
             }
             Job::Other(work) => work(),
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use log::unstable::{Budget, Unstable};
-use log::{Attributes, BLOCK, Stamp, Told};
+use log::{Attributes, BLOCK, EncodedReply, Stamp};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -17,7 +17,7 @@ use crate::store::dir::objects::Object;
 use crate::store::dir::stat::Stat;
 use crate::types::{Attr, FileKind, SetAttr, SetTime};
 
-/// What is kept of UNSTABLE WRITEs of all files together.
+/// What is retained of UNSTABLE WRITEs of all files together.
 const UNSTABLE_BYTES_MAX: usize = 16 << 20;
 
 /// More than is cut off of a time that has fractions of a second.
@@ -101,7 +101,7 @@ impl Log {
         object: &Arc<Object>,
         changes: &SetAttr,
         (before, after): (&Stat, &Attr),
-        reply: Option<Told>,
+        reply: Option<EncodedReply>,
     ) -> Option<Ticket> {
         object.unstable.lock().touched(stamp(after.changed));
         // Others cannot be opened at a replay.
@@ -119,16 +119,16 @@ impl Log {
         if is_cut || !state.journal.admits(&key, 0) {
             return None;
         }
-        let (waiter, told) = oneshot::channel();
+        let (waiter, outcome) = oneshot::channel();
         let stamps = (stamp(after.modified), stamp(after.changed));
-        let reply = reply.filter(|told| state.journal.admits_reply(told, 0));
+        let reply = reply.filter(|reply| state.journal.admits_reply(reply, 0));
         let (own, behind) = waits_for_last(waiter, reply);
         let set = attributes(changes, after);
         unstable.logged(state.journal.submit_attributes(key, set, stamps, own));
-        if let Some((told, waiter)) = behind {
-            state.journal.submit_reply(told, false, waiter);
+        if let Some((reply, waiter)) = behind {
+            state.journal.submit_reply(reply, false, waiter);
         }
-        Some(self.submitted(state, key, object, told))
+        Some(self.submitted(state, key, object, outcome))
     }
 
     /// Takes up what of a file is unstable, if that is known and little.
@@ -145,7 +145,7 @@ impl Log {
         if !state.journal.admits(&key, bytes + writes * BLOCK) {
             return None;
         }
-        let (waiter, told) = oneshot::channel();
+        let (waiter, outcome) = oneshot::channel();
         let stamps = (stamp(attr.modified), stamp(attr.changed));
         let mut waiter = Some(waiter);
         let all: Vec<(u64, Bytes)> = unstable.take();
@@ -156,11 +156,11 @@ impl Log {
             let record = state.journal.submit(key, offset, stamps, data, waiter);
             unstable.logged(record);
         }
-        Some(self.submitted(state, key, object, told))
+        Some(self.submitted(state, key, object, outcome))
     }
 }
 
-/// What a replay is to set: what was asked for, and the mode, from which a change of owner or size
+/// What a replay is to set: what was requested, and the mode, from which a change of owner or size
 /// may have taken bits.
 fn attributes(changes: &SetAttr, after: &Attr) -> Attributes {
     let has_owner = changes.uid.is_some() || changes.gid.is_some();

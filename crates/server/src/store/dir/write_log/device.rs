@@ -77,12 +77,12 @@ pub(super) fn check(file: &File) -> Result<(), String> {
 /// # Errors
 /// What it seems to hold.
 pub(super) fn check_blank(file: &File, bytes: u64) -> Result<(), String> {
-    let told = |cause: io::Error| cause.to_string();
+    let text = |cause: io::Error| cause.to_string();
     let mut start = vec![0; BLANK_BYTES.min(usize::try_from(bytes).unwrap_or(BLANK_BYTES))];
-    file.read_exact_at(&mut start, 0).map_err(told)?;
+    file.read_exact_at(&mut start, 0).map_err(text)?;
     let end_bytes = END_BYTES.min(bytes);
     let mut end = vec![0; usize::try_from(end_bytes).unwrap_or(0)];
-    file.read_exact_at(&mut end, bytes - end_bytes).map_err(told)?;
+    file.read_exact_at(&mut end, bytes - end_bytes).map_err(text)?;
     let what = known(&start).or_else(|| known_at_end(&end, bytes));
     let what = match what {
         Some(what) => what,
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn a_device_is_blank_only_without_any_signature() {
         for (at, bytes, what) in SIGNATURES {
-            let told = refused(*at, bytes).unwrap();
-            assert!(told.contains("the device holds a") || told.contains("swap"), "{what}: {told}");
+            let text = refused(*at, bytes).unwrap();
+            assert!(text.contains("the device holds a") || text.contains("swap"), "{what}: {text}");
         }
         for (from_end, bytes, what) in SIGNATURES_AT_END {
             let at = (2 << 20) - usize::try_from(*from_end).unwrap();

@@ -64,13 +64,13 @@ impl LogFile {
     /// salvaged, where its first block is damaged; its length is found here.
     pub(super) fn open(path: &Path, rebuilt: Option<Identity>) -> Result<Self, LogError> {
         let wrong = |what: String| LogError::File { file: path.to_owned(), what };
-        let told = |cause: io::Error| wrong(cause.to_string());
+        let failed = |cause: io::Error| wrong(cause.to_string());
         let (file, len) = open_locked(path).map_err(&wrong)?;
         let mut block = vec![0; BLOCK];
         if len >= BLOCK_BYTES {
-            file.read_exact_at(&mut block, 0).map_err(told)?;
+            file.read_exact_at(&mut block, 0).map_err(failed)?;
         }
-        let is_device = device::is_device(&file).map_err(told)?;
+        let is_device = device::is_device(&file).map_err(failed)?;
         let own = rebuilt.as_ref().map(|rebuilt| rebuilt.id);
         let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
             (Ok(identity), _) => (identity, false),
@@ -89,9 +89,9 @@ impl LogFile {
                 return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
             }
             // What was cut off is zeros from now on, and read as damage.
-            make_as_long(&file, len, bytes).map_err(told)?;
+            make_as_long(&file, len, bytes).map_err(failed)?;
         }
-        let direct = open_direct(path, &file).map_err(told)?;
+        let direct = open_direct(path, &file).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
             file,

@@ -187,12 +187,12 @@ mod tests {
         let of = |took: &[u64]| {
             let mut times =
                 took.iter().cycle().map(|ms| Ok::<_, Errno>(Duration::from_millis(*ms)));
-            let mut asked = 0;
+            let mut measured = 0;
             let found = middle(|before| {
-                asked = before + 1;
+                measured = before + 1;
                 times.next().unwrap()
             });
-            (found.unwrap(), asked)
+            (found.unwrap(), measured)
         };
         assert_eq!(of(&[9, 1, 5]), (Duration::from_millis(5), 7));
         assert_eq!(of(&[1]), (Duration::from_millis(1), 20));

@@ -27,7 +27,7 @@
 //!
 //! **Memory**: 32 bytes for each frame in the log and 16 for each record (16 MiB at most), two
 //! buffers of 1.3 MiB for each log, 16 MiB of UNSTABLE WRITEs, 0.7 MiB of replies, and at most
-//! 1,024 files that are kept open.
+//! 1,024 open files.
 
 mod alone;
 mod covers;
@@ -51,7 +51,7 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use log::journal::Begin;
 pub use log::scan::Lost;
-use log::{Journal, Key, Limits, Stamp, Told};
+use log::{EncodedReply, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{Mode, OFlags};
 use tokio::sync::oneshot;
@@ -94,8 +94,8 @@ pub struct WriteLog {
     /// Whether it is faster than the directory's disk, so that SETATTRs and COMMITs go through it,
     /// too. `None`: as measured at the start.
     pub is_faster: Option<bool>,
-    /// Replies to calls that must not be executed twice are kept in it, so that they survive a loss
-    /// of power.
+    /// Replies to calls that must not be executed twice are recorded in it, so that they survive a
+    /// loss of power.
     pub keeps_replies: bool,
 }
 
@@ -159,7 +159,7 @@ pub fn inspect(paths: &[PathBuf]) -> Result<Inspection, LogError> {
     set::inspect(paths)
 }
 
-/// Told when a frame is stable, or cannot be.
+/// Notified when a frame is stable, or cannot be.
 type Waiter = Option<oneshot::Sender<Result<(), Failed>>>;
 
 /// The log does not answer this caller, or nobody any more.
@@ -169,7 +169,7 @@ pub(super) struct Failed;
 /// A WRITE that waits for its frame.
 #[must_use]
 pub(super) struct Ticket {
-    told: oneshot::Receiver<Result<(), Failed>>,
+    outcome: oneshot::Receiver<Result<(), Failed>>,
     call: Option<Call>,
 }
 
@@ -186,12 +186,12 @@ impl Drop for Call {
 impl Ticket {
     /// Waits until the frame is stable. Who is the first to need the log's thread lets all go first
     /// who are ready to run, so that their WRITEs come into the same frame.
-    async fn told(self) -> Result<(), Failed> {
+    async fn outcome(self) -> Result<(), Failed> {
         if let Some(call) = self.call {
             others_first(&call.0.submissions).await;
             drop(call);
         }
-        self.told.await.unwrap_or(Err(Failed))
+        self.outcome.await.unwrap_or(Err(Failed))
     }
 }
 
@@ -209,7 +209,7 @@ pub(super) struct Log {
     covers: Covers,
     keeps_replies: bool,
     /// Replies that were found at the start.
-    found: Mutex<Vec<Told>>,
+    found: Mutex<Vec<EncodedReply>>,
 }
 
 /// Files do not have records for longer.
@@ -225,16 +225,16 @@ impl Log {
     ) -> Result<Self, LogError> {
         let boot = options.boot.map_or_else(file::boot, Ok).map_err(|cause| LogError::File {
             file: options.files.first().cloned().unwrap_or_default(),
-            what: format!("the boot of this machine is not told: {cause}"),
+            what: format!("the boot of this machine is not known: {cause}"),
         })?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot)?;
         let limits = limits(open_files_max);
         let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
-        for told in &replies {
+        for reply in &replies {
             // In the frame by which those that have them now are needed no more.
-            if journal.admits_reply(told, 0) {
-                journal.submit_reply(told.clone(), false, None);
+            if journal.admits_reply(reply, 0) {
+                journal.submit_reply(reply.clone(), false, None);
             }
         }
         logs.marker().set(root).map_err(|errno| {
@@ -303,7 +303,7 @@ impl Log {
         offset: u64,
         data: &Bytes,
         (before, after): (&Stat, &Attr),
-        reply: Option<Told>,
+        reply: Option<EncodedReply>,
     ) -> Option<Ticket> {
         let key = key(object)?;
         if before.attr().mode != after.mode || !covers::may(object, before, after) {
@@ -315,15 +315,15 @@ impl Log {
         if !state.journal.admits(&key, data.len()) {
             return None;
         }
-        let (waiter, told) = oneshot::channel();
+        let (waiter, outcome) = oneshot::channel();
         let stamps = (stamp(after.modified), stamp(after.changed));
-        let reply = reply.filter(|told| state.journal.admits_reply(told, data.len()));
+        let reply = reply.filter(|reply| state.journal.admits_reply(reply, data.len()));
         let (own, behind) = waits_for_last(waiter, reply);
         unstable.logged(state.journal.submit(key, offset, stamps, data.clone(), own));
-        if let Some((told, waiter)) = behind {
-            state.journal.submit_reply(told, false, waiter);
+        if let Some((reply, waiter)) = behind {
+            state.journal.submit_reply(reply, false, waiter);
         }
-        Some(self.submitted(state, key, object, told))
+        Some(self.submitted(state, key, object, outcome))
     }
 
     /// What is left to do when records of an object were submitted.
@@ -332,17 +332,17 @@ impl Log {
         mut state: MutexGuard<'_, State>,
         key: Key,
         object: &Arc<Object>,
-        told: oneshot::Receiver<Result<(), Failed>>,
+        outcome: oneshot::Receiver<Result<(), Failed>>,
     ) -> Ticket {
         state.objects.entry(key).or_insert_with(|| Arc::clone(object));
-        self.waking(state, told)
+        self.waking(state, outcome)
     }
 
     /// Has what was submitted written.
     fn waking(
         &self,
         mut state: MutexGuard<'_, State>,
-        told: oneshot::Receiver<Result<(), Failed>>,
+        outcome: oneshot::Receiver<Result<(), Failed>>,
     ) -> Ticket {
         if state.journal.is_filling() && !state.is_sweep_due {
             state.is_sweep_due = true;
@@ -351,7 +351,7 @@ impl Log {
         self.shared.submissions.fetch_add(1, Ordering::Relaxed);
         let calls = state.next_call();
         drop(state);
-        Ticket { told, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) }
+        Ticket { outcome, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) }
     }
 
     /// Waits until the log has a WRITE, or else its file.
@@ -361,7 +361,7 @@ impl Log {
         object: &Arc<Object>,
         verifier: Verifier,
     ) -> Result<Durable, Status> {
-        match Durable::after_log(ticket.told().await, verifier) {
+        match Durable::after_log(ticket.outcome().await, verifier) {
             Ok(durable) => Ok(durable),
             Err(failed) => {
                 self.without_log(failed).await?;
@@ -378,9 +378,9 @@ impl Log {
         let need = if mark.is_some() { need.max(Need::File) } else { need };
         let outcome = self.shared.syncer.sync(object, need).await;
         if let (Some(key), Some(through)) = (key, mark) {
-            let (told, ticket) = oneshot::channel();
-            self.shared.synced(object, key, through, outcome.is_ok(), Some(told));
-            // Not told: it is not past them.
+            let (waiter, ticket) = oneshot::channel();
+            self.shared.synced(object, key, through, outcome.is_ok(), Some(waiter));
+            // No reply: it is not past them.
             if let Err(failed) = ticket.await.unwrap_or(Err(Failed)) {
                 self.without_log(failed).await?;
             }
@@ -417,8 +417,8 @@ impl Log {
     /// # Errors
     /// Some file could not be synced, or the log not be written: it is to be given again.
     pub(super) async fn end(&self) -> Result<(), String> {
-        let (told, ended) = oneshot::channel();
-        self.shared.state.lock().ending = Some(told);
+        let (waiter, ended) = oneshot::channel();
+        self.shared.state.lock().ending = Some(waiter);
         self.shared.to_sync.notify_one();
         ended.await.unwrap_or_else(|_| Err("its thread has ended".to_owned()))
     }
@@ -485,9 +485,12 @@ fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64),
 }
 
 /// Frames are answered in order: a record and the reply behind it are there when the last one is.
-fn waits_for_last<W>(waiter: W, reply: Option<Told>) -> (Option<W>, Option<(Told, Option<W>)>) {
+fn waits_for_last<W>(
+    waiter: W,
+    reply: Option<EncodedReply>,
+) -> (Option<W>, Option<(EncodedReply, Option<W>)>) {
     match reply {
-        Some(told) => (None, Some((told, Some(waiter)))),
+        Some(reply) => (None, Some((reply, Some(waiter)))),
         None => (Some(waiter), None),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The times of such a file do not say whether it was a program on this machine that changed it, or
 //! whether its inode came to the disk and the bytes of a WRITE did not. So the WRITEs are done
-//! again, because they were answered, and which files had other bytes in their place is told.
+//! again, because they were answered, and the files that had other bytes in their place are
+//! reported.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::store::dir::stat::Stat;
 
-/// So many files are told of by name.
+/// So many files are reported by name.
 pub const NAMED_MAX: usize = 16;
 
 /// Bytes that are read at once.

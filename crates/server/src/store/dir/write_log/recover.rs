@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use log::frame::DOUBT;
 use log::replay::{Needed, Plan, executed};
 use log::scan::{Found, Lost, ScanError};
-use log::{Attributes, Key, Medium, Op, Stamp, Told};
+use log::{Attributes, EncodedReply, Key, Medium, Op, Stamp};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -135,7 +135,7 @@ pub(super) fn recover(
     options: &WriteLog,
     root: &OwnedFd,
     boot: [u8; 16],
-) -> Result<(Found, Recovered, Vec<Told>), LogError> {
+) -> Result<(Found, Recovered, Vec<EncodedReply>), LogError> {
     let observer = |stage, all_bytes| {
         let (tell, done_bytes) = (options.progress, Cell::new(0));
         Observer { tell, stage, all_bytes, done_bytes }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use log::reply::{Effect, FileId};
-use log::{Key, Told};
+use log::{EncodedReply, Key};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
@@ -36,7 +36,7 @@ impl Noted {
     /// what the call did is stable without it.
     pub(in crate::store::dir) async fn written(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            let _: Result<(), Failed> = ticket.told().await;
+            let _: Result<(), Failed> = ticket.outcome().await;
         }
     }
 
@@ -53,29 +53,29 @@ impl Drop for Noted {
 }
 
 impl Log {
-    /// The reply to the call that is served, if it is to be kept: it has done something to what
+    /// The reply to the call that is served, if it is to be recorded: it has done something to what
     /// `of` names.
-    pub(in crate::store::dir) fn told(
+    pub(in crate::store::dir) fn encode_reply(
         &self,
         of: &Handle,
         effect: Effect<'_>,
         outcome: &Outcome<'_>,
-    ) -> Option<Told> {
+    ) -> Option<EncodedReply> {
         let recording = Recording::current().filter(|_| self.keeps_replies)?;
         let (bytes, call) = (recording.reply(outcome)?, recording.call);
         let is_write = matches!(outcome, Outcome::Written { .. });
         let reply = log::Reply { call, effect, is_decided: false, is_write, bytes: &bytes };
-        Told::new(key_of(of.as_bytes())?, stamp(recording.came), &reply)
+        EncodedReply::new(key_of(of.as_bytes())?, stamp(recording.came), &reply)
     }
 
     /// Takes up a reply whose call has done something that is not in the log.
-    pub(in crate::store::dir) fn note(&self, told: Told) -> Option<Noted> {
+    pub(in crate::store::dir) fn note(&self, reply: EncodedReply) -> Option<Noted> {
         let mut state = self.shared.state.lock();
-        if !state.journal.admits_reply(&told, 0) {
+        if !state.journal.admits_reply(&reply, 0) {
             return None;
         }
         let (waiter, heard) = oneshot::channel();
-        let reply = state.journal.submit_reply(told, true, Some(waiter));
+        let reply = state.journal.submit_reply(reply, true, Some(waiter));
         let ticket = Some(self.waking(state, heard));
         Some(Noted { shared: Arc::clone(&self.shared), reply, ticket, is_stable: false })
     }
@@ -87,15 +87,15 @@ impl Log {
     /// Those that were found at the start; once.
     pub(in crate::store::dir) fn recorded(&self) -> Vec<Recorded> {
         let found = std::mem::take(&mut *self.found.lock());
-        let recorded = found.iter().filter_map(|told| {
-            let came = Time { secs: told.came.seconds, nanos: told.came.nanos };
-            Some(Recorded::new(&log::Reply::decode(&told.bytes)?, came))
+        let recorded = found.iter().filter_map(|reply| {
+            let came = Time { secs: reply.came.seconds, nanos: reply.came.nanos };
+            Some(Recorded::new(&log::Reply::decode(&reply.bytes)?, came))
         });
         recorded.collect()
     }
 }
 
-/// How files are told apart in what a recovery looks for.
+/// How files are distinguished in what a recovery looks for.
 pub(in crate::store::dir) fn file_id(attr: &Attr) -> FileId {
     FileId { inode: attr.fileid, born: attr.made.map(stamp) }
 }

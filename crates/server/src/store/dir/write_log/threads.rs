@@ -23,7 +23,7 @@ use crate::store::dir::sync::group::Need;
 /// Half of the threads that sync, so that calls find some.
 const SYNCS_AT_ONCE: usize = 8;
 
-/// Replies are kept for so long, as in the reply cache.
+/// Replies are retained for so long, as in the reply cache.
 const REPLY_SECONDS: i64 = 15 * 60;
 
 pub(super) struct Shared {
@@ -43,7 +43,7 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) journal: Journal<Waiter>,
-    /// Kept open as long as they have records: a file opened anew is not told of errors.
+    /// Open as long as they have records: a file opened anew does not get their errors.
     pub(super) objects: HashMap<Key, Arc<Object>>,
     /// Of each log, threads that write frames and sleep, and whether one is about to be woken.
     /// Those that are awake look for more before they sleep.
@@ -133,8 +133,8 @@ impl Shared {
             if must_give_up {
                 self.give_up(is_all_stable);
             }
-            if let Some(told) = ending {
-                let _ = told.send(self.end());
+            if let Some(done) = ending {
+                let _ = done.send(self.end());
             }
             self.state.lock().is_sweep_due = false;
         }
@@ -142,13 +142,13 @@ impl Shared {
 
     /// After a sweep: a last frame, and the directory forgets its log.
     fn end(&self) -> Result<(), String> {
-        let (told, written) = oneshot::channel();
+        let (waiter, written) = oneshot::channel();
         let mut state = self.state.lock();
         match state.given_up {
             Some(GivenUp::InPlace) => return Ok(()),
             // No frame can say that this is the end.
-            Some(GivenUp::Needed) => drop(told),
-            None => state.journal.end(Some(told)),
+            Some(GivenUp::Needed) => drop(waiter),
+            None => state.journal.end(Some(waiter)),
         }
         self.wake(&mut state);
         drop(state);
@@ -169,11 +169,11 @@ impl Shared {
             state.objects.iter().map(|(key, object)| (*key, Arc::clone(object))).collect();
         drop(state);
         for some in files.chunks(SYNCS_AT_ONCE) {
-            let asked = some.iter().filter_map(|(key, object)| {
+            let syncs = some.iter().filter_map(|(key, object)| {
                 let mark = self.state.lock().journal.mark(key)?;
                 Some((*key, object, mark, self.syncer.ask(object, Need::File)))
             });
-            for (key, object, mark, outcome) in asked.collect::<Vec<_>>() {
+            for (key, object, mark, outcome) in syncs.collect::<Vec<_>>() {
                 let is_ok = matches!(outcome.blocking_recv(), Ok(Ok(_)));
                 is_all_stable &= is_ok;
                 self.synced(object, key, mark, is_ok, None);

@@ -2,7 +2,7 @@
 //! answered, if the disk has what it did, and is executed if not.
 //!
 //! The loss of power is played: the server is killed, what the disk is not to have is taken back,
-//! and the next one is told of another boot of the machine.
+//! and the next one sees another boot of the machine.
 
 use std::fs;
 use std::path::PathBuf;

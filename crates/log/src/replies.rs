@@ -1,7 +1,7 @@
-//! Which replies a log keeps, and of which of their calls it is known that they were executed.
+//! Which replies a log retains, and which of their calls are known to have been executed.
 //! Decisions only: the journal asks.
 //!
-//! The newest are kept, those of WRITEs apart from all others. They keep their frame from being
+//! The newest stay, those of WRITEs apart from all others. They prevent their frame from being
 //! overwritten; so that they do not keep all that comes behind it, each sweep writes them once
 //! more.
 //!
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::reply::Reply;
 use crate::{Key, Stamp};
 
-/// Most replies to WRITEs that are kept: as many calls are in service at once.
+/// Most replies to WRITEs that are retained: as many calls are in service at once.
 pub const WRITES_MAX: usize = 256;
 
 /// Most others: some 500 bytes each, in the log and in memory.
@@ -23,7 +23,7 @@ pub const OTHERS_MAX: usize = 1024;
 
 /// What a record of a reply has.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Told {
+pub struct EncodedReply {
     pub key: Key,
     /// When the call came.
     pub came: Stamp,
@@ -32,7 +32,7 @@ pub struct Told {
     pub is_write: bool,
 }
 
-impl Told {
+impl EncodedReply {
     /// None if it is too long for a record.
     pub fn new(key: Key, came: Stamp, reply: &Reply<'_>) -> Option<Self> {
         Some(Self { key, came, bytes: reply.encode()?.into(), is_write: reply.is_write })
@@ -60,21 +60,21 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Retained {
     /// Its first record: less is older.
     age: u64,
     /// Its last record.
     sequence: u64,
     /// None while the record waits for one.
     frame: Option<u64>,
-    told: Told,
+    reply: EncodedReply,
     state: State,
 }
 
 /// Those of one kind, the oldest first.
 #[derive(Debug)]
 struct Shelf {
-    kept: VecDeque<Kept>,
+    replies: VecDeque<Retained>,
     max: usize,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Replies {
     writes: Shelf,
     /// The age of each that has been written again, by its last record.
     again: HashMap<u64, u64>,
-    /// Records of open replies; with the frame, if it is kept no more.
+    /// Records of open replies; with the frame, if it was dropped.
     open: BTreeMap<u64, Option<u64>>,
 }
 
@@ -92,14 +92,14 @@ pub(crate) struct Replies {
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     /// To be written again: its age, and the frame that is needed until then.
-    pub(crate) again: Vec<(u64, Told, u64)>,
+    pub(crate) again: Vec<(u64, EncodedReply, u64)>,
     /// Frames that are not needed any more, once for each reply.
     pub(crate) released: Vec<u64>,
 }
 
 impl Replies {
     pub(crate) fn new(others_max: usize, writes_max: usize) -> Self {
-        let shelf = |max: usize| Shelf { kept: VecDeque::new(), max: max.max(1) };
+        let shelf = |max: usize| Shelf { replies: VecDeque::new(), max: max.max(1) };
         Self {
             others: shelf(others_max),
             writes: shelf(writes_max),
@@ -109,7 +109,7 @@ impl Replies {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.others.kept.len() + self.writes.kept.len()
+        self.others.replies.len() + self.writes.replies.len()
     }
 
     fn shelf(&mut self, is_write: bool) -> &mut Shelf {
@@ -119,22 +119,22 @@ impl Replies {
     /// Whether there is room for one, or one that can go.
     pub(crate) fn admits(&self, is_write: bool) -> bool {
         let shelf = if is_write { &self.writes } else { &self.others };
-        shelf.kept.len() < shelf.max || shelf.oldest_settled().is_some()
+        shelf.replies.len() < shelf.max || shelf.oldest_settled().is_some()
     }
 
-    /// Keeps one whose record was queued. Gives the frame of one that had to go for it.
-    pub(crate) fn add(&mut self, sequence: u64, told: Told, is_open: bool) -> Option<u64> {
+    /// Retains one whose record was queued. Gives the frame of one that had to go for it.
+    pub(crate) fn add(&mut self, sequence: u64, reply: EncodedReply, is_open: bool) -> Option<u64> {
         let state = if is_open { State::Open } else { State::Stable };
         if is_open {
             self.open.insert(sequence, None);
         }
-        let shelf = self.shelf(told.is_write);
-        let gone = match shelf.kept.len() < shelf.max {
+        let shelf = self.shelf(reply.is_write);
+        let gone = match shelf.replies.len() < shelf.max {
             true => None,
-            false => shelf.oldest_settled().and_then(|oldest| shelf.kept.remove(oldest)),
+            false => shelf.oldest_settled().and_then(|oldest| shelf.replies.remove(oldest)),
         };
-        shelf.kept.push_back(Kept { age: sequence, sequence, frame: None, told, state });
-        let Kept { sequence, frame, state, .. } = gone?;
+        shelf.replies.push_back(Retained { age: sequence, sequence, frame: None, reply, state });
+        let Retained { sequence, frame, state, .. } = gone?;
         self.again.remove(&sequence);
         if state == State::Void {
             self.open.insert(sequence, frame);
@@ -142,25 +142,26 @@ impl Replies {
         frame
     }
 
-    /// A record goes into this frame; whether its reply is still kept.
+    /// A record goes into this frame; whether its reply is still retained.
     pub(crate) fn begun(&mut self, sequence: u64, is_write: bool, frame: u64) -> bool {
         let age = self.again.get(&sequence).copied().unwrap_or(sequence);
-        let kept = self.shelf(is_write).of(age).filter(|kept| kept.sequence == sequence);
-        kept.map(|kept| kept.frame = Some(frame)).is_some()
+        let retained =
+            self.shelf(is_write).of(age).filter(|retained| retained.sequence == sequence);
+        retained.map(|retained| retained.frame = Some(frame)).is_some()
     }
 
     /// One that is carried has this record now, which waits for its frame.
     pub(crate) fn written_again(&mut self, age: u64, is_write: bool, sequence: u64) {
-        let Some(kept) = self.shelf(is_write).of(age) else { return };
-        let before = std::mem::replace(&mut kept.sequence, sequence);
+        let Some(retained) = self.shelf(is_write).of(age) else { return };
+        let before = std::mem::replace(&mut retained.sequence, sequence);
         self.again.remove(&before);
         self.again.insert(sequence, age);
     }
 
     /// What the call did was made stable, or could not be.
     pub(crate) fn decide(&mut self, sequence: u64, is_stable: bool) {
-        let Some(kept) = self.others.of(sequence) else { return };
-        kept.state = if is_stable { State::Stable } else { State::Void };
+        let Some(retained) = self.others.of(sequence) else { return };
+        retained.state = if is_stable { State::Stable } else { State::Void };
         if is_stable {
             self.open.remove(&sequence);
         }
@@ -179,26 +180,26 @@ impl Replies {
     }
 
     /// What is to be done with all that stand in a frame and are not open: those of calls that
-    /// came since `oldest` are written again, the others are kept no more.
+    /// came since `oldest` are written again, the others are dropped.
     pub(crate) fn carry(&mut self, oldest: Stamp) -> Carried {
         let mut carried = Carried::default();
         let Self { others, writes, again, open } = self;
         for shelf in [others, writes] {
-            shelf.kept.retain_mut(|kept| {
-                let Some(frame) = kept.frame.filter(|_| kept.state != State::Open) else {
+            shelf.replies.retain_mut(|retained| {
+                let Some(frame) = retained.frame.filter(|_| retained.state != State::Open) else {
                     return true;
                 };
-                let stays = kept.state == State::Stable && kept.told.came >= oldest;
+                let stays = retained.state == State::Stable && retained.reply.came >= oldest;
                 if stays {
-                    kept.frame = None;
-                    kept.told = kept.told.clone().decided();
-                    carried.again.push((kept.age, kept.told.clone(), frame));
+                    retained.frame = None;
+                    retained.reply = retained.reply.clone().decided();
+                    carried.again.push((retained.age, retained.reply.clone(), frame));
                     return true;
                 }
-                if kept.state == State::Void {
-                    open.insert(kept.sequence, Some(frame));
+                if retained.state == State::Void {
+                    open.insert(retained.sequence, Some(frame));
                 }
-                again.remove(&kept.sequence);
+                again.remove(&retained.sequence);
                 carried.released.push(frame);
                 false
             });
@@ -208,17 +209,17 @@ impl Replies {
 }
 
 impl Shelf {
-    fn of(&mut self, age: u64) -> Option<&mut Kept> {
-        let index = self.kept.binary_search_by_key(&age, |kept| kept.age).ok()?;
-        self.kept.get_mut(index)
+    fn of(&mut self, age: u64) -> Option<&mut Retained> {
+        let index = self.replies.binary_search_by_key(&age, |one| one.age).ok()?;
+        self.replies.get_mut(index)
     }
 
     /// Not of an open one: its record would be believed.
     fn oldest_settled(&self) -> Option<usize> {
-        self.kept.iter().position(|kept| match kept.state {
+        self.replies.iter().position(|one| match one.state {
             State::Open => false,
             State::Stable => true,
-            State::Void => kept.frame.is_some(),
+            State::Void => one.frame.is_some(),
         })
     }
 }
@@ -228,28 +229,28 @@ mod tests {
     use super::*;
     use crate::reply::{Call, Effect, FileId};
 
-    fn told(xid: u32, is_write: bool) -> Told {
+    fn encoded(xid: u32, is_write: bool) -> EncodedReply {
         let file = FileId { inode: 1, born: None };
         let effect = if is_write { Effect::Logged } else { Effect::Named { name: b"n", file } };
         let call = Call { xid, ..Call::default() };
         let reply = Reply { call, effect, is_decided: false, is_write, bytes: b"done" };
         let came = Stamp { seconds: i64::from(xid), nanos: 0 };
-        Told::new(Key::new(b"dir").unwrap(), came, &reply).unwrap()
+        EncodedReply::new(Key::new(b"dir").unwrap(), came, &reply).unwrap()
     }
 
     #[test]
     fn the_newest_stay_and_what_is_open_does_not_go() {
         let mut replies = Replies::new(3, 1);
         for sequence in 1..=3 {
-            assert_eq!(replies.add(sequence, told(1, false), true), None);
+            assert_eq!(replies.add(sequence, encoded(1, false), true), None);
             assert!(replies.begun(sequence, false, 10 + sequence));
         }
         assert!(!replies.admits(false) && replies.admits(true));
         replies.decide(2, true);
         assert!(replies.admits(false));
-        assert_eq!(replies.add(4, told(4, false), false), Some(12));
+        assert_eq!(replies.add(4, encoded(4, false), false), Some(12));
         assert_eq!(replies.len(), 3);
-        assert!(!replies.begun(2, false, 20), "it is kept no more");
+        assert!(!replies.begun(2, false, 20), "it was dropped");
         assert_eq!(replies.oldest_open(0), Some(1));
     }
 
@@ -258,18 +259,18 @@ mod tests {
         let mut replies = Replies::new(9, 9);
         for sequence in 1..=4 {
             let xid = u32::try_from(sequence).unwrap();
-            replies.add(sequence, told(xid, false), true);
+            replies.add(sequence, encoded(xid, false), true);
             replies.begun(sequence, false, 10 + sequence);
         }
-        replies.add(5, told(5, true), false);
+        replies.add(5, encoded(5, true), false);
         replies.decide(1, true);
         replies.decide(2, true);
         replies.decide(3, false);
         let Carried { again, released } = replies.carry(Stamp { seconds: 2, nanos: 0 });
         // The first is too old, the third was not executed for certain.
         assert_eq!(released, [11, 13]);
-        let [(2, told, 12)] = &again[..] else { panic!("{again:?}") };
-        assert!(Reply::decode(&told.bytes).unwrap().is_decided);
+        let [(2, encoded, 12)] = &again[..] else { panic!("{again:?}") };
+        assert!(Reply::decode(&encoded.bytes).unwrap().is_decided);
         // As long as a recovery would read the third, it has to look; of the fourth in any case.
         assert_eq!(replies.oldest_open(13), Some(3));
         assert_eq!(replies.oldest_open(14), Some(4));
@@ -277,7 +278,7 @@ mod tests {
         replies.written_again(2, false, 6);
         assert!(!replies.begun(2, false, 20) && replies.begun(6, false, 20));
         // It is still the oldest of them.
-        let mut all = replies.others.kept.iter().map(|kept| (kept.age, kept.frame));
+        let mut all = replies.others.replies.iter().map(|one| (one.age, one.frame));
         assert_eq!((all.next(), all.next()), (Some((2, Some(20))), Some((4, Some(14)))));
     }
 }
