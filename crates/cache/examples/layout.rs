@@ -113,21 +113,21 @@ fn sparse(dir: &Path, gib: u64) {
     for file in 0..gib * (1 << 30) / SPARSE_BYTES {
         for at in (0..SPARSE_BYTES).step_by(usize::try_from(STRIDE).unwrap_or(1)) {
             cache.store(&key(file), &token, at, stripe(file, at).into());
-            // What comes faster than the disk takes it is not kept.
+            // What comes faster than the disk takes it is not stored.
             if at % (16 * STRIDE) == 0 {
                 cache.settle();
             }
         }
     }
     cache.settle();
-    let told = cache.statistics();
+    let statistics = cache.statistics();
     println!(
         "{} GiB with holes stored in {:.2?}, {} MiB not; {} MiB in {} files, {} MiB resident",
-        told.stored_bytes >> 30,
+        statistics.stored_bytes >> 30,
         now() - began,
-        told.unstored_bytes >> 20,
-        told.filled.bytes >> 20,
-        told.filled.files,
+        statistics.unstored_bytes >> 20,
+        statistics.filled.bytes >> 20,
+        statistics.filled.files,
         rss_mib()
     );
     drop(cache);
@@ -145,13 +145,13 @@ fn sparse(dir: &Path, gib: u64) {
     while !cache.is_counted() {
         std::thread::yield_now();
     }
-    let told = cache.statistics();
+    let statistics = cache.statistics();
     println!(
         "opened in {opened:.2?}, first read (right: {is_hit}) after {first:.2?}, counted after \
          {:.2?}: {} MiB in {} files, {} MiB resident",
         now() - began,
-        told.filled.bytes >> 20,
-        told.filled.files,
+        statistics.filled.bytes >> 20,
+        statistics.filled.files,
         rss_mib()
     );
     let began = now();

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_and_what_cannot_be_are_told() {
+    fn another_version_and_what_cannot_be_are_reported() {
         assert_eq!(sealed(|_| ()), Ok(catalog()));
         assert_eq!(sealed(|bytes| bytes[8] = 2), Err(CatalogError::Version { found: 2 }));
         let invalid: [fn(&mut Vec<u8>); 9] = [

@@ -72,14 +72,14 @@ impl Keeper {
         };
         let is_empty = {
             let header = &mut found.head.lock().header;
-            let is_kept = |index: usize| {
+            let stays = |index: usize| {
                 let range = change.range(shared.geometry, segment, index);
                 range.end - range.start == header.len(index) && !change.touches(&range)
             };
-            let mut kept = header.clone();
-            header.blocks().filter(|index| !is_kept(*index)).for_each(|index| kept.take(index));
-            kept.token = *change.to;
-            *header = kept;
+            let mut left = header.clone();
+            header.blocks().filter(|index| !stays(*index)).for_each(|index| left.take(index));
+            left.token = *change.to;
+            *header = left;
             header.is_empty()
         };
         if !blocks.is_empty() && self.store_in(shared, (key, change.to), segment, blocks) {

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use crate::key::{FileHash, Name};
 use crate::limits::Filled;
 
-/// Ghosts are kept of so many at least.
+/// Ghosts are remembered of so many at least.
 pub const GHOSTS_MIN: usize = 1024;
 
 /// Uses that count.
@@ -210,7 +210,7 @@ impl Evictor {
     }
 }
 
-/// Names of ghosts may be taken for each other: then something is kept a little longer.
+/// Names of ghosts may be taken for each other: then something stays a little longer.
 fn short(name: &Name) -> u64 {
     let head = u64::from_le_bytes(std::array::from_fn(|i| name.file.as_bytes()[i]));
     head ^ u64::from(name.segment).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_files_stay_and_all_pinned_is_told() {
+    fn pinned_files_stay_and_all_pinned_is_reported() {
         let mut evictor = Evictor::default();
         for number in 0..10 {
             evictor.stored(name(number), 1);

@@ -306,7 +306,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_version_and_what_cannot_be_are_told() {
+    fn another_version_and_what_cannot_be_are_reported() {
         let sealed = |change: &dyn Fn(&mut [u8; HEADER_BYTES])| {
             let mut bytes = header().encode();
             change(&mut bytes);

@@ -221,7 +221,7 @@ impl Cache {
     }
 
     /// Keeps what is known of a directory, in place of what was. Returns at once; what is too much
-    /// is not kept.
+    /// is not stored.
     ///
     /// The caller holds to rule 1 above, of each name.
     pub fn keep_catalog(&self, catalog: &Catalog) {
@@ -259,7 +259,7 @@ impl Cache {
     }
 
     /// Keeps bytes of a file: the whole blocks among them, and the one that the file's end cuts.
-    /// Returns at once; what comes faster than the disk takes it is not kept, and counted.
+    /// Returns at once; what comes faster than the disk takes it is not stored, and counted.
     ///
     /// The caller holds to rule 1 above.
     pub fn store(&self, key: &Key, token: &Token, offset: u64, data: Bytes) {
@@ -271,7 +271,7 @@ impl Cache {
     }
 
     /// Keeps whole blocks of what the caller has written, under a draft of the file's next state,
-    /// and drops what is there of others. False: they are not kept.
+    /// and drops what is there of others. False: they are not stored.
     pub fn store_draft(&self, key: &Key, draft: &Token, offset: u64, data: Bytes) -> bool {
         self.submit(Job::Store { key: *key, token: *draft, offset, data })
     }
@@ -280,7 +280,7 @@ impl Cache {
     /// from a draft, to another. All bytes that it may have changed are in `parts`, none twice,
     /// with what stands there now if that is known and stable; what is in no part is as it was.
     pub fn changed(&self, key: &Key, from: &Token, to: &Token, parts: Vec<Part>) {
-        // What is not kept up is found to be of another state, and dropped.
+        // What is not updated is found to be of another state, and dropped.
         self.submit(Job::Changed { key: *key, from: *from, to: *to, parts });
     }
 

@@ -144,10 +144,10 @@ mod tests {
         assert_eq!(missed.news(), None, "it is as it was written");
         let mut next = Missed::of(Some(&text));
         next.count(file(2), 12, Cause::Evicted);
-        let told = parse(&next.news().unwrap());
-        assert_eq!(told.iter().map(|(file, _)| *file).collect::<Vec<_>>(), [file(1), file(2)]);
-        assert_eq!((told[0].1.words(), told[0].1.all()), ("2 changed, 1 cold".to_owned(), 3));
-        assert_eq!(told[1].1.words(), "2 evicted");
+        let heard = parse(&next.news().unwrap());
+        assert_eq!(heard.iter().map(|(file, _)| *file).collect::<Vec<_>>(), [file(1), file(2)]);
+        assert_eq!((heard[0].1.words(), heard[0].1.all()), ("2 changed, 1 cold".to_owned(), 3));
+        assert_eq!(heard[1].1.words(), "2 evicted");
     }
 
     #[test]
@@ -158,9 +158,9 @@ mod tests {
         missed.count(file(1), 1, Cause::Failed);
         missed.count(file(most + 1), 1, Cause::Cold);
         let text = missed.news().unwrap();
-        let told: Vec<FileHash> = parse(&text).into_iter().map(|(file, _)| file).collect();
-        assert_eq!(told.len(), FILES_MAX);
-        assert!(told.contains(&file(1)) && !told.contains(&file(0)) && !told.contains(&file(2)));
+        let heard: Vec<FileHash> = parse(&text).into_iter().map(|(file, _)| file).collect();
+        assert_eq!(heard.len(), FILES_MAX);
+        assert!(heard.contains(&file(1)) && !heard.contains(&file(0)) && !heard.contains(&file(2)));
         for cause in Cause::ALL {
             missed.files.get_mut(&file(1)).unwrap().by_cause[cause as usize] = u64::MAX;
         }

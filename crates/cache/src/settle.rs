@@ -46,7 +46,7 @@ pub struct Now {
 impl OriginTime {
     /// A reply that is here now has this time of change (ctime), which only the origin sets.
     /// Not one of a modification (mtime), which programs set to what they like.
-    pub fn told(&mut self, ctime: Time, steady_ns: u64) {
+    pub fn observe(&mut self, ctime: Time, steady_ns: u64) {
         let ahead = nanos(ctime) - i128::from(steady_ns);
         self.ahead_min = Some(self.ahead_min.map_or(ahead, |known| known.max(ahead)));
     }
@@ -88,20 +88,20 @@ mod tests {
         let mut origin = OriginTime::default();
         assert!(!origin.is_settled(time(5, 1), 50 * MS, at(1000)));
         assert!(origin.is_settled(time(5, 1), 50 * MS + 1, at(1000)));
-        origin.told(time(5, 0), 1000 * MS);
+        origin.observe(time(5, 0), 1000 * MS);
         assert!(!origin.is_settled(time(5, 1), 0, at(1150)));
         assert!(origin.is_settled(time(5, 1), 0, at(1151)));
         assert!(!origin.is_settled(time(5, 2 * 1_000_000), 0, at(1151)));
-        origin.told(time(4, 0), 1100 * MS);
+        origin.observe(time(4, 0), 1100 * MS);
         assert!(origin.is_settled(time(5, 1), 0, at(1151)), "a late time takes nothing back");
-        origin.told(time(9, 0), 1160 * MS);
+        origin.observe(time(9, 0), 1160 * MS);
         assert!(origin.is_settled(time(5, 1), 0, at(1160)));
     }
 
     #[test]
     fn whole_seconds_take_longer() {
         let mut origin = OriginTime::default();
-        origin.told(time(5, 0), 0);
+        origin.observe(time(5, 0), 0);
         assert!(!origin.is_settled(time(5, 0), 2000 * MS, at(2100)));
         assert!(origin.is_settled(time(5, 0), 0, at(2101)));
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn any_time_is_taken() {
         let mut origin = OriginTime::default();
-        origin.told(time(i64::MAX, u32::MAX), u64::MAX);
+        origin.observe(time(i64::MAX, u32::MAX), u64::MAX);
         assert!(origin.is_settled(time(i64::MIN, 0), 0, at(0)));
         assert!(!origin.is_settled(time(i64::MAX, u32::MAX), 0, at(0)));
     }

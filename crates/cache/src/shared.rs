@@ -19,7 +19,7 @@ use crate::medium::Medium;
 use crate::missed::Missed;
 use crate::segment::{Loaded, Refused, Segment, Unusable};
 
-/// Local files that are kept open: each is a descriptor, and 2 KiB for its header.
+/// Local files that stay open: each is a descriptor, and 2 KiB for its header.
 const OPEN_MAX: usize = 256;
 
 /// Names of which it is remembered why they have gone.
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     hear: Hear,
     pub(crate) mistake: Option<Mistake>,
     /// Guards the notices that were given.
-    said: Mutex<Vec<std::mem::Discriminant<Event>>>,
+    notified: Mutex<Vec<std::mem::Discriminant<Event>>>,
 }
 
 struct Table {
@@ -100,7 +100,7 @@ impl Shared {
             table: Mutex::new(table),
             hear,
             mistake: None,
-            said: Mutex::default(),
+            notified: Mutex::default(),
         }
     }
 
@@ -119,10 +119,10 @@ impl Shared {
 
     pub(crate) fn tell(&self, event: Event) {
         let kind = std::mem::discriminant(&event);
-        let mut said = self.said.lock();
-        if !said.contains(&kind) {
-            said.push(kind);
-            drop(said);
+        let mut notified = self.notified.lock();
+        if !notified.contains(&kind) {
+            notified.push(kind);
+            drop(notified);
             (self.hear)(&event);
         }
     }

@@ -97,7 +97,7 @@ impl Threads {
         true
     }
 
-    /// Hands the keeper a job; false if too much waits.
+    /// Gives the keeper a job; false if too much waits.
     pub(crate) fn submit(&self, job: Job) -> bool {
         let mut jobs = self.inner.jobs.lock();
         let bytes = job.bytes();

@@ -104,7 +104,7 @@ impl Known {
     pub(crate) fn note(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
-        tables.time.told(time_of(told.ctime), steady_ns(now));
+        tables.time.observe(time_of(told.ctime), steady_ns(now));
         let Some(known) = tables.files.get_mut(file) else {
             let told = Told { attributes: *told, since: now, at: now, is_sure: true };
             put(&mut tables.files, *file, told);

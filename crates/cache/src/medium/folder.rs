@@ -107,9 +107,9 @@ impl Medium for Folder {
     }
 
     fn free(&self) -> io::Result<Free> {
-        let told = rustix::fs::fstatvfs(&self.dir)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(told.f_frsize);
-        Ok(Free { bytes: bytes(told.f_bavail), all_bytes: bytes(told.f_blocks) })
+        let statvfs = rustix::fs::fstatvfs(&self.dir)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(statvfs.f_frsize);
+        Ok(Free { bytes: bytes(statvfs.f_bavail), all_bytes: bytes(statvfs.f_blocks) })
     }
 
     fn noted(&self) -> Option<Filled> {

@@ -1,4 +1,4 @@
-//! Flipped bits, failing disks: missed and told, never wrong bytes.
+//! Flipped bits, failing disks: misses and notices, never wrong bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ fn a_flipped_bit_in_every_block_is_missed_in_every_block() {
             }
         });
     }
-    let told = Arc::new(AtomicUsize::new(0));
-    let hears = Arc::clone(&told);
+    let notices = Arc::new(AtomicUsize::new(0));
+    let hears = Arc::clone(&notices);
     let hear = move |event: &Event| {
         assert!(matches!(event, Event::Damaged { .. }), "{event:?}");
         hears.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ fn a_flipped_bit_in_every_block_is_missed_in_every_block() {
         assert_eq!(read, Err(Cause::Damaged), "block {block}");
     }
     assert_eq!(cache.statistics().misses_of(Cause::Damaged), blocks);
-    assert_eq!(told.load(Ordering::Relaxed), 1, "it is said once");
+    assert_eq!(notices.load(Ordering::Relaxed), 1, "there is one notice");
     // And filled again.
     cache.store(&key(1), &token, 0, data.clone());
     assert_eq!(now(cache.read(&key(1), &token, 0, u32::MAX)).unwrap(), data);

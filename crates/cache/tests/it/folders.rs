@@ -192,15 +192,15 @@ fn holes_stay_holes_and_what_becomes_one_gives_its_room_back() {
     cache.settle();
     assert_eq!(read(&cache, 1).unwrap(), data);
     let pages = 33;
-    let told = cache.statistics().filled;
+    let filled = cache.statistics().filled;
     // Each of its three segments has a header.
-    assert_eq!((told.bytes, told.files), ((pages + 3) * 4096, 3));
+    assert_eq!((filled.bytes, filled.files), ((pages + 3) * 4096, 3));
     drop(cache);
     let cache = open(&dir, "nfs://one/x").unwrap();
     while !cache.is_counted() {
         std::thread::yield_now();
     }
-    assert_eq!(cache.statistics().filled, told, "as the file system counts it");
+    assert_eq!(cache.statistics().filled, filled, "as the file system counts it");
     assert_eq!(read(&cache, 1).unwrap(), data);
     // What was there is cleared, and something comes where nothing was.
     data[..4096].fill(0);
@@ -209,13 +209,13 @@ fn holes_stay_holes_and_what_becomes_one_gives_its_room_back() {
     cache.changed(&key, &whole(1), &whole(2), vec![part]);
     cache.settle();
     assert_eq!(read(&cache, 2).unwrap(), data);
-    assert!(cache.statistics().filled.bytes <= told.bytes + 4096);
+    assert!(cache.statistics().filled.bytes <= filled.bytes + 4096);
     drop(cache);
     let cache = open(&dir, "nfs://one/x").unwrap();
     while !cache.is_counted() {
         std::thread::yield_now();
     }
-    assert_eq!(cache.statistics().filled, told);
+    assert_eq!(cache.statistics().filled, filled);
     assert_eq!(read(&cache, 2).unwrap(), data);
     let damaged = cache.statistics().misses_of(Cause::Damaged);
     assert_eq!(damaged, 0);

@@ -16,16 +16,16 @@ fn numbered(number: u64) -> Key {
 }
 
 #[test]
-fn bytes_and_files_stay_below_their_bounds_and_what_went_is_told() {
+fn bytes_and_files_stay_below_their_bounds_and_what_went_is_reported() {
     let cache = Cache::in_memory(Memory::default(), geometry(), limits(1 << 20, 50));
     for number in 0..1000 {
         cache.store(&numbered(number), &token(10_000, 1), 0, content(10_000, 1));
         let filled = cache.statistics().filled;
         assert!(filled.bytes <= 1 << 20 && filled.files <= 50, "{filled:?}");
     }
-    let told = cache.statistics();
-    assert!(told.filled.files >= 40, "{told:?}");
-    assert_eq!(told.dropped_of(Cause::Evicted), 1000 - told.filled.files);
+    let statistics = cache.statistics();
+    assert!(statistics.filled.files >= 40, "{statistics:?}");
+    assert_eq!(statistics.dropped_of(Cause::Evicted), 1000 - statistics.filled.files);
     let read = now(cache.read(&numbered(0), &token(10_000, 1), 0, 1));
     assert_eq!(read, Err(Cause::Evicted));
 }
@@ -51,15 +51,15 @@ fn a_file_larger_than_the_cache_passes_through_and_pinned_ones_stay() {
 fn nothing_fits_and_nothing_is_stored() {
     let cache = Cache::in_memory(Memory::default(), geometry(), limits(4096, 10));
     cache.store(&key(1), &token(4096, 1), 0, content(4096, 1));
-    let told = cache.statistics();
-    assert_eq!((told.filled.files, told.unstored_bytes), (0, 4096));
+    let statistics = cache.statistics();
+    assert_eq!((statistics.filled.files, statistics.unstored_bytes), (0, 4096));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Against a model that keeps everything: what is read is what was stored last under the token
-    /// that is asked for, or a miss, and the bounds hold.
+    /// that is requested, or a miss, and the bounds hold.
     #[test]
     fn reads_are_right_or_misses(
         steps in prop::collection::vec((0_u8..8, 1_u8..6, 0_u64..6, 0_u64..30_000), 1..120),
@@ -80,8 +80,8 @@ proptest! {
                     cache.store(&key(file), &token(size, i64::from(state)), from, data(state));
                 }
                 3..=5 => {
-                    let asked = token(size, i64::from(state));
-                    if let Ok(read) = now(cache.read(&key(file), &asked, from, 50_000)) {
+                    let wanted = token(size, i64::from(state));
+                    if let Ok(read) = now(cache.read(&key(file), &wanted, from, 50_000)) {
                         prop_assert_eq!(read, data(state));
                     }
                 }

@@ -53,13 +53,13 @@ fn what_was_stored_is_read_also_by_the_next_process() {
     }
     assert_eq!(now(cache.read(&key(1), &token, size, 5)).unwrap(), Bytes::new());
     assert_eq!(now(cache.read(&key(2), &token, 0, 10)), Err(Cause::Cold));
-    let told = cache.statistics();
-    assert_eq!((told.hits, told.misses_of(Cause::Cold)), (5, 1));
-    assert_eq!(told.filled.files, 3);
+    let statistics = cache.statistics();
+    assert_eq!((statistics.hits, statistics.misses_of(Cause::Cold)), (5, 1));
+    assert_eq!(statistics.filled.files, 3);
 }
 
 #[test]
-fn only_whole_blocks_are_kept_and_the_one_that_the_end_cuts() {
+fn only_whole_blocks_are_stored_and_the_one_that_the_end_cuts() {
     let cache = in_memory(&Memory::default());
     let (token, data) = (token(10_000, 1), content(10_000, 1));
     cache.store(&key(1), &token, 100, data.slice(100..9000));
@@ -180,7 +180,7 @@ fn a_draft_becomes_the_state_that_it_has_come_to() {
 }
 
 #[test]
-fn what_is_invalidated_is_gone_and_why_is_told() {
+fn what_is_invalidated_is_gone_and_why_is_reported() {
     let cache = in_memory(&Memory::default());
     for number in 1..=2 {
         cache.store(&key(number), &token(100, 1), 0, content(100, 1));

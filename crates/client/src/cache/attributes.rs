@@ -234,7 +234,7 @@ impl Attributes {
 
     /// Attributes that a reply returned, not of a change of ours.
     pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
-        self.server_time.told(time_of(attributes.ctime), steady_ns(told.now));
+        self.server_time.observe(time_of(attributes.ctime), steady_ns(told.now));
         let Some(known) = self.files.get_mut(file) else {
             self.insert(file, attributes, told);
             return;
@@ -308,7 +308,7 @@ impl Attributes {
     /// A WRITE, which is not announced, has been answered.
     pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
         if let Some(after) = &wcc.after {
-            self.server_time.told(time_of(after.ctime), steady_ns(told.now));
+            self.server_time.observe(time_of(after.ctime), steady_ns(told.now));
             if wcc.before.is_some_and(|before| is_near(before.ctime, after.ctime)) {
                 self.told_apart = Some(after.fsid);
             }
