@@ -37,7 +37,7 @@ fn of_call(error: &CallError) -> Fault {
         CallError::Transport(_)
         | CallError::Malformed(_)
         | CallError::Echo
-        | CallError::Unasked { .. } => Fault::NotRpc,
+        | CallError::Unsolicited { .. } => Fault::NotRpc,
         CallError::Refused(Refusal::ProgramUnavailable | Refusal::ProcedureUnavailable) => {
             Fault::NoProgram
         }

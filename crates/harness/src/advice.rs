@@ -182,7 +182,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::Transport(_)
         | CallError::Malformed(_)
         | CallError::Echo
-        | CallError::Unasked { .. } => {
+        | CallError::Unsolicited { .. } => {
             format!(
                 "another port: what listens at {server} does not speak ONC RPC as an NFS \
                   server does"

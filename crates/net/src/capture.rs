@@ -190,7 +190,7 @@ struct Received {
 }
 
 impl Interface {
-    /// What is asked of it to be promiscuous.
+    /// The request for it to be promiscuous.
     fn everything(self) -> libc::packet_mreq {
         libc::packet_mreq {
             mr_ifindex: i32::try_from(self.index).unwrap_or(0),
@@ -274,7 +274,7 @@ const INTERFACE_INDEX: u32 = 0xffff_f008;
 
 /// A program that takes packets of these interfaces, arriving ones only of a loopback.
 fn filter(wanted: &[Interface]) -> Vec<SockFilter> {
-    let kept = u32::try_from(PACKET_LEN_MAX).unwrap_or(u32::MAX);
+    let captured = u32::try_from(PACKET_LEN_MAX).unwrap_or(u32::MAX);
     let mut program = Vec::new();
     for interface in wanted {
         program.push(SockFilter::new(LOAD, 0, 0, INTERFACE_INDEX));
@@ -287,7 +287,7 @@ fn filter(wanted: &[Interface]) -> Vec<SockFilter> {
                 program.push(SockFilter::new(RETURN, 0, 0, 0));
             }
         }
-        program.push(SockFilter::new(RETURN, 0, 0, kept));
+        program.push(SockFilter::new(RETURN, 0, 0, captured));
     }
     program.push(SockFilter::new(RETURN, 0, 0, 0));
     program

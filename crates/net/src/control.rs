@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_asked_and_leaves_nothing_behind() {
+    fn a_socket_answers_and_leaves_nothing_behind() {
         let folder = std::env::temp_dir().join(format!("nfskit-control-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");

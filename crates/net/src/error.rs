@@ -34,7 +34,7 @@ pub enum TransportError {
     TooManyFragments { max: u32 },
     #[error("the peer closed the connection in the middle of a record")]
     Truncated,
-    #[error("the peer has asked for nothing in {limit}")]
+    #[error("the peer has sent no request in {limit}")]
     Idle { limit: Nanos },
     #[error("the peer has taken none of its replies in {limit}")]
     TakesNothing { limit: Nanos },
@@ -64,8 +64,8 @@ pub enum CallError {
     #[error("the peer answers calls with calls, as an echo service would: it is no RPC server")]
     Echo,
     #[error("the peer sent {count} replies in a row to calls that were never made")]
-    Unasked { count: u32 },
-    /// Told of datagrams; where there are connections, they are refused.
+    Unsolicited { count: u32 },
+    /// Of datagrams; where there are connections, they are refused.
     #[error("nothing listens on that port")]
     NobodyListens,
     #[error("a call of {got} bytes, and a datagram takes {max}")]
@@ -74,7 +74,7 @@ pub enum CallError {
     Refused(Refusal),
 }
 
-/// The RPC layer of the server said no (RFC 5531 section 9).
+/// The RPC layer of the server refused (RFC 5531 section 9).
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum Refusal {
     #[error("that program is not served there")]

@@ -60,7 +60,7 @@ impl<'a> Echo<'a> {
             Err(_) => (open(Type::RAW)?, true),
         };
         socket.connect(&SocketAddr::V4(SocketAddrV4::new(host, 0)).into())?;
-        // What the kernel believes of the way is not asked: it is to be found out.
+        // What the kernel believes of the way does not count: it is to be found out.
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
         let identifier = u16::try_from(std::process::id() & 0xffff).unwrap_or(1);
         Ok(Self { clock, socket, is_raw, identifier })
@@ -101,7 +101,7 @@ impl<'a> Echo<'a> {
         let request = request(self.identifier, sequence, (bytes - HEAD_BYTES) as usize);
         match self.socket.send(&request) {
             Ok(_) => {}
-            // Larger than the interface takes; a router, or the host itself, has said no.
+            // Larger than the interface takes; a router, or the host itself, has refused.
             Err(cause)
                 if cause.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error()) =>
             {

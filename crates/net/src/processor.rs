@@ -83,7 +83,7 @@ impl Processor {
             return self.station.lock().claim(now, span);
         }
         // Several threads may spin at once, each on a core of its own: nobody waits in line.
-        // The span is from when it was requested, and the count is kept inside of it: the sender of
+        // The span is from when it was requested, and the count stays inside of it: the sender of
         // a message waits for what was put in, and not for how that is done.
         let until = now + span;
         self.count(now, span);
@@ -164,9 +164,9 @@ mod tests {
         let before = clock.now();
         let done = processor.claim(before, Nanos::from_micros(200));
         // From when it was requested: what goes before the spinning is part of it.
-        let asked = clock.now();
+        let requested = clock.now();
         let already = processor.claim(Instant::EPOCH, Nanos::from_nanos(1));
-        assert!(already >= asked && processor.load().jobs == 2);
+        assert!(already >= requested && processor.load().jobs == 2);
         assert!(done.since(before) >= Nanos::from_micros(200));
         assert!(clock.now() >= done);
         assert!(processor.load().busy >= Nanos::from_micros(200));

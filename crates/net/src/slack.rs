@@ -31,7 +31,7 @@ pub struct Slack {
 
 impl Slack {
     /// Gives memory back when it is time, for as long as it is polled. `look` says how much is in
-    /// flight, as [`Self::is_due`] wants it; `release` lets go of what is kept to be used again.
+    /// flight, as [`Self::is_due`] wants it; `release` lets go of what is pooled.
     pub async fn watch(mut self, clock: Clock, look: impl Fn() -> (u64, u64), release: impl Fn()) {
         loop {
             clock.sleep(LOOK_INTERVAL).await;
@@ -65,7 +65,7 @@ pub fn begin_to_give_back() {
     std::thread::Builder::new().spawn(give_back).ok();
 }
 
-/// Has the allocator give back what it keeps free, where it can be asked to.
+/// Has the allocator give back what it keeps free, where it has a call for it.
 fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -102,11 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_let_go_some_seconds_after_load() {
+    fn what_is_pooled_is_let_go_some_seconds_after_load() {
         let world = World::new();
         let clock = world.clock();
         let seconds = world.run(async move {
-            let (kept, began) = (Arc::new(AtomicU64::new(1)), clock.now());
+            let (pooled, began) = (Arc::new(AtomicU64::new(1)), clock.now());
             let look = {
                 let clock = clock.clone();
                 move || match clock.now().since(began) {
@@ -114,10 +114,10 @@ mod tests {
                     _ => (0, MIB),
                 }
             };
-            let released = Arc::clone(&kept);
+            let released = Arc::clone(&pooled);
             let release = move || released.store(0, Ordering::Relaxed);
             clock.spawn(Slack::default().watch(clock.clone(), look, release));
-            while kept.load(Ordering::Relaxed) > 0 {
+            while pooled.load(Ordering::Relaxed) > 0 {
                 clock.sleep(Nanos::from_millis(100)).await;
             }
             clock.now().since(began).as_secs_f64()

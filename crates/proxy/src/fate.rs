@@ -38,7 +38,7 @@ pub(crate) fn status(error: &Error, kind: Kind) -> Status {
             CallError::Refused(_)
             | CallError::Malformed(_)
             | CallError::Echo
-            | CallError::Unasked { .. }
+            | CallError::Unsolicited { .. }
             | CallError::TooLarge { .. } => Status::ServerFault,
         },
         // What only mounting says, and replies that make no sense.

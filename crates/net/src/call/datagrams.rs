@@ -179,7 +179,7 @@ impl<D: Datagrams> Driver<D> {
     }
 
     /// Whether an error of the socket ends everything. A server that restarts refuses for a while
-    /// and a way may be gone for a moment, so that whoever has answered once is asked again.
+    /// and a way may be gone for a moment, so that whoever has answered once is tried again.
     fn failed(&self, cause: &io::Error) -> Option<CallError> {
         let hopeless = cause.kind() == io::ErrorKind::ConnectionRefused && !self.is_alive;
         hopeless.then_some(CallError::NobodyListens)

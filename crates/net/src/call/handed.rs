@@ -70,7 +70,7 @@ impl Handed {
         if self.alarm.is_none() {
             self.alarm = clock.alarm().ok();
         }
-        // Without timers nobody is kept waiting.
+        // Without timers nobody waits.
         self.alarm.as_mut().map_or(Poll::Ready(()), |alarm| alarm.poll_at(cx, at))
     }
 }

@@ -58,7 +58,7 @@ const BATCH_MAX: usize = 64;
 
 /// Replies in a row to calls that were never made, or given up: more than calls can be late, and
 /// the peer is no server.
-const UNASKED_MAX: u32 = 4096;
+const UNSOLICITED_MAX: u32 = 4096;
 
 /// How long a call over datagrams waits before anything is known about the server's times, where
 /// nobody says (RFC 6298 section 2).
@@ -77,7 +77,7 @@ pub struct Target {
 pub struct Answer {
     record: Bytes,
     results_at: usize,
-    /// When the caller asked, before anything was encoded.
+    /// When the caller called, before anything was encoded.
     pub called: Instant,
     /// When the message was encoded and left to the task that sends it.
     pub encoded: Instant,
@@ -309,7 +309,7 @@ impl Rpc {
         self.shared.reply_limit
     }
 
-    /// Replies that came too late or were never asked for.
+    /// Replies that came too late or were never requested.
     pub fn bad_xids(&self) -> u64 {
         self.shared.counters.lock().transport.bad_xids
     }

@@ -13,14 +13,14 @@ pub const NCONNECT_MAX: u32 = 16;
 /// What becomes of a call that a server does not answer in `timeo` x `retrans`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Recovery {
-    /// It is retransmitted for ever, and said once.
+    /// It is retransmitted for ever, and reported once.
     #[default]
     Hard,
     /// It fails.
     Soft,
 }
 
-/// What a client that waits tells.
+/// What a client that waits reports.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A call had no reply for `timeo` x `retrans`, and the client goes on trying.
@@ -33,25 +33,25 @@ pub enum Event {
     Reconnected,
 }
 
-/// Told of every [`Event`], from the task that drives the calls: it must not block.
+/// Called for every [`Event`], from the task that drives the calls: it must not block.
 #[derive(Clone, Default)]
 pub struct Events(Option<Arc<dyn Fn(Event) + Send + Sync>>);
 
 impl Events {
-    pub fn new(told: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+    pub fn new(observer: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(observer)))
     }
 
     pub(super) fn emit(&self, event: Event) {
-        if let Some(told) = &self.0 {
-            told(event);
+        if let Some(observer) = &self.0 {
+            observer(event);
         }
     }
 }
 
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Events(told)" } else { "Events(unheard)" })
+        f.write_str(if self.0.is_some() { "Events(observed)" } else { "Events(ignored)" })
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Options {
     /// How long a call waits for its reply before it is retransmitted; over datagrams before
     /// anything is known about the server's times, and for procedures without a class.
     pub timeo: Nanos,
-    /// After so many times `timeo` a call is given up, or the server is said not to respond.
+    /// After so many times `timeo` a call is given up, or the server is reported not to respond.
     pub retrans: u32,
     /// Wait for a server that has never answered, too. Without it whoever never answers is no
     /// server, and its calls fail.

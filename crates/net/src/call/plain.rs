@@ -17,7 +17,7 @@ use super::counters::Times;
 use super::handed::Handed;
 use super::timer::Timer;
 use super::xids::Xids;
-use super::{Answer, BATCH_MAX, CallState, Submission, UNASKED_MAX, answer_of};
+use super::{Answer, BATCH_MAX, CallState, Submission, UNSOLICITED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 
@@ -30,7 +30,7 @@ pub(super) struct Driver<T> {
     deadlines: VecDeque<(Instant, u32)>,
     timer: Timer,
     /// Replies in a row that no call waited for.
-    unasked: u32,
+    unsolicited: u32,
     handed: Handed,
 }
 
@@ -52,7 +52,7 @@ impl<T: Transport> Driver<T> {
             waiting: Xids::default(),
             deadlines: VecDeque::new(),
             timer: Timer::new(&shared.clock),
-            unasked: 0,
+            unsolicited: 0,
             handed: Handed::default(),
             shared,
         }
@@ -131,14 +131,14 @@ impl<T: Transport> Driver<T> {
         }
         let Some(Waiting { answer, procedure, times }) = self.waiting.remove(&xid) else {
             self.shared.counters.lock().transport.bad_xids += 1;
-            self.unasked += 1;
-            return if self.unasked > UNASKED_MAX {
-                Err(CallError::Unasked { count: self.unasked })
+            self.unsolicited += 1;
+            return if self.unsolicited > UNSOLICITED_MAX {
+                Err(CallError::Unsolicited { count: self.unsolicited })
             } else {
                 Ok(())
             };
         };
-        self.unasked = 0;
+        self.unsolicited = 0;
         let received = self.shared.clock.now();
         self.shared.counters.lock().answered(procedure, record.len(), &times, received);
         answer.send(answer_of(record, times, received)).ok();

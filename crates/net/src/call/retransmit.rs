@@ -244,13 +244,14 @@ mod tests {
         Retransmit::new(Rules::datagrams(&options))
     }
 
-    /// What is said of one call, and after how many milliseconds.
-    fn said(calls: &mut Retransmit, times: usize) -> Vec<(u64, Due)> {
-        let mut said = Vec::new();
-        while let Some(due) = calls.next_due().filter(|_| said.len() < times) {
-            said.push((due.since(Instant::EPOCH).as_nanos() / 1_000_000, calls.due(due).unwrap()));
+    /// What is due of one call, and after how many milliseconds.
+    fn due_times(calls: &mut Retransmit, times: usize) -> Vec<(u64, Due)> {
+        let mut times_due = Vec::new();
+        while let Some(due) = calls.next_due().filter(|_| times_due.len() < times) {
+            times_due
+                .push((due.since(Instant::EPOCH).as_nanos() / 1_000_000, calls.due(due).unwrap()));
         }
-        said
+        times_due
     }
 
     fn again(sent: u64) -> Due {
@@ -275,7 +276,7 @@ mod tests {
             (7_000, again(3_000)),
             (10_000, given_up(10_000)),
         ];
-        assert_eq!(said(&mut calls, 99), expected);
+        assert_eq!(due_times(&mut calls, 99), expected);
         assert_eq!(calls.answered(at(10_001), 7), None);
     }
 
@@ -289,17 +290,17 @@ mod tests {
             (6_000, major(3_000)),
             (9_000, major(6_000)),
         ];
-        assert_eq!(said(&mut calls, 4), expected);
+        assert_eq!(due_times(&mut calls, 4), expected);
     }
 
     #[test]
     fn a_server_that_never_answered_is_given_up_by_a_hard_client_too() {
         let mut calls = Retransmit::new(Rules::stream(&Options::stream()));
         calls.sent(at(0), 7, 1);
-        assert_eq!(said(&mut calls, 9), [(20_000, given_up(20_000))]);
+        assert_eq!(due_times(&mut calls, 9), [(20_000, given_up(20_000))]);
         calls.sent(at(0), 7, 1);
         calls.proven();
-        assert_eq!(said(&mut calls, 1), [(20_000, major(0))]);
+        assert_eq!(due_times(&mut calls, 1), [(20_000, major(0))]);
     }
 
     #[test]
@@ -309,7 +310,7 @@ mod tests {
         calls.sent(at(0), 1, 1);
         calls.answered(at(1), 1);
         calls.sent(at(0), 7, 1);
-        assert_eq!(said(&mut calls, 2), [(60_000, again(0)), (120_000, major(60_000))]);
+        assert_eq!(due_times(&mut calls, 2), [(60_000, again(0)), (120_000, major(60_000))]);
     }
 
     #[test]
@@ -318,7 +319,10 @@ mod tests {
         let mut calls = Retransmit::new(Rules::stream(&options));
         calls.sent(at(0), 7, 1);
         calls.sent_again(at(50_000), 7);
-        assert_eq!(said(&mut calls, 2), [(110_000, again(50_000)), (120_000, given_up(120_000))]);
+        assert_eq!(
+            due_times(&mut calls, 2),
+            [(110_000, again(50_000)), (120_000, given_up(120_000))]
+        );
     }
 
     #[test]

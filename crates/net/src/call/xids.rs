@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// XIDs that are looked up come from the peer, those that are kept are our own and count up: nobody
-/// can fill one place of the table, and a cheaper hash than the usual one will do.
+/// XIDs that are looked up come from the peer, those that are stored are our own and count up:
+/// nobody can fill one place of the table, and a cheaper hash than the usual one will do.
 pub(super) type Xids<V> = HashMap<u32, V, BuildHasherDefault<XidHasher>>;
 
 /// 2^64 divided by the golden ratio (Knuth, volume 3, section 6.4): neighbours come to lie far

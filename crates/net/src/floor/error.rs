@@ -15,8 +15,8 @@ pub enum FloorError {
     Connect(#[from] ConnectError),
     #[error("what listens at {address} says nothing within {limit}: it is no far end of ours")]
     Silent { address: SocketAddr, limit: Nanos },
-    #[error("what listens at {address} is no far end of ours: it begins with {said:?}")]
-    NotOurs { address: SocketAddr, said: String },
+    #[error("what listens at {address} is no far end of ours: it begins with {greeting:?}")]
+    NotOurs { address: SocketAddr, greeting: String },
     #[error("{address} speaks version {theirs} of our stream protocol, and this program {ours}")]
     Version { address: SocketAddr, theirs: u32, ours: u32 },
     #[error("{address} is busy with somebody else's measurement")]

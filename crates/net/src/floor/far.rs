@@ -1,14 +1,14 @@
 //! The far end of a measurement: takes messages, echoes them, counts them, and says what came.
 //!
 //! Anybody may connect, so everything has an end: [`CONNECTIONS_MAX`] connections, one more is
-//! closed at once; [`HELLO_MAX`] until a request has come; one run at a time, another is told that
-//! we are busy; a run lasts no longer than it announced, and [`GRACE`]; a peer that sends nothing
-//! for [`IDLE_MAX`] is left. Datagrams that belong to no run, or come from another host than the
-//! one that requested it, are dropped; calls of the spray program (see `spray_service.rs`) are
-//! always taken.
+//! closed at once; [`HELLO_MAX`] until a request has come; one run at a time, another gets the
+//! reply that we are busy; a run lasts no longer than it announced, and [`GRACE`]; a peer that
+//! sends nothing for [`IDLE_MAX`] is left. Datagrams that belong to no run, or come from another
+//! host than the one that requested it, are dropped; calls of the spray program (see
+//! `spray_service.rs`) are always taken.
 //!
 //! Replies leave from the address that the system chooses: on a host with several addresses,
-//! listen on the one that is asked.
+//! listen on the one that is called.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -355,11 +355,11 @@ mod tests {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(noise).ok();
         }
-        let mut asked = TcpStream::connect(address).unwrap();
-        asked.write_all(GREETING).unwrap();
-        write_words(&asked, &[u64::MAX; 4]).unwrap();
+        let mut unusual = TcpStream::connect(address).unwrap();
+        unusual.write_all(GREETING).unwrap();
+        write_words(&unusual, &[u64::MAX; 4]).unwrap();
         let mut answer = [0; 32];
-        asked.read_exact(&mut answer).unwrap();
+        unusual.read_exact(&mut answer).unwrap();
         assert_eq!(answer[16..24], (Status::Refused as u64).to_be_bytes());
         // More than may be at once: those over the limit are closed, and then there is room again.
         let crowd: Vec<_> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -375,19 +375,19 @@ mod tests {
     fn who_says_nothing_is_left() {
         let (_, address) = far_waiting(Nanos::from_millis(20));
         let mut silent = TcpStream::connect(address).unwrap();
-        let mut said = Vec::new();
-        silent.read_to_end(&mut said).unwrap();
-        assert_eq!(said, GREETING);
+        let mut got = Vec::new();
+        silent.read_to_end(&mut got).unwrap();
+        assert_eq!(got, GREETING);
         // And who begins and does not go on.
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(&GREETING[..5]).unwrap();
-        said.clear();
-        assert!(slow.read_to_end(&mut said).is_ok() || said == GREETING);
+        got.clear();
+        assert!(slow.read_to_end(&mut got).is_ok() || got == GREETING);
     }
 
     #[test]
     fn a_far_end_of_another_version_or_kind_is_reported() {
-        let said = |what: &'static [u8]| {
+        let refusal_of = |what: &'static [u8]| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
             std::thread::spawn(move || {
@@ -397,10 +397,10 @@ mod tests {
             let way = Way { clock: &Clock::real(), address, stop: &GO_ON };
             way.tcp_transfer(100, 100).unwrap_err()
         };
-        let newer = said(b"nfskit-stream 2\nmore");
+        let newer = refusal_of(b"nfskit-stream 2\nmore");
         assert!(matches!(newer, FloorError::Version { theirs: 2, ours: 1, .. }), "{newer}");
-        let other = said(b"SSH-2.0-OpenSSH_9.2p1\r\n");
+        let other = refusal_of(b"SSH-2.0-OpenSSH_9.2p1\r\n");
         assert!(other.to_string().contains("SSH-2.0"), "{other}");
-        assert!(matches!(said(b""), FloorError::NotOurs { .. } | FloorError::Gone { .. }));
+        assert!(matches!(refusal_of(b""), FloorError::NotOurs { .. } | FloorError::Gone { .. }));
     }
 }

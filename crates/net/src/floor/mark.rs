@@ -1,7 +1,7 @@
 //! What a datagram of ours begins with: a mark, the token of its run, and its number.
 //!
 //! The mark's second half is neither a call nor a reply, so that no datagram of ours is taken for
-//! RPC, and the token is known only to who asked for the run: the far end echoes for nobody else,
+//! RPC, and the token is known only to who requested the run: the far end echoes for nobody else,
 //! and two far ends cannot be made to echo each other.
 
 pub(super) const HEADER_BYTES: usize = 24;

@@ -83,14 +83,14 @@ impl<'a> Way<'a> {
     fn open_now(&self, request: Request) -> Result<Control<'a>, FloorError> {
         let stream = dial(self.address, CONNECT_LIMIT)?;
         let until = self.clock.now() + CONNECT_LIMIT;
-        let mut said = [0; GREETING.len()];
-        let (outcome, have) = read_up_to(self.clock, &stream, &mut said, until);
-        self.greeted(&said[..have], outcome)?;
-        let token = self.asked(&stream, request).map_err(|cause| self.gone(cause))??;
+        let mut greeting = [0; GREETING.len()];
+        let (outcome, have) = read_up_to(self.clock, &stream, &mut greeting, until);
+        self.greeted(&greeting[..have], outcome)?;
+        let token = self.start(&stream, request).map_err(|cause| self.gone(cause))??;
         Ok(Control { way: *self, stream, token })
     }
 
-    fn asked(
+    fn start(
         &self,
         mut stream: &TcpStream,
         request: Request,
@@ -108,22 +108,22 @@ impl<'a> Way<'a> {
     }
 
     /// Whether what it says is a greeting of ours.
-    fn greeted(&self, said: &[u8], outcome: io::Result<()>) -> Result<(), FloorError> {
+    fn greeted(&self, greeting: &[u8], outcome: io::Result<()>) -> Result<(), FloorError> {
         let address = self.address;
-        if said == GREETING {
+        if greeting == GREETING {
             return Ok(());
         }
-        if let Some(theirs) = greeted_version(said) {
+        if let Some(theirs) = greeted_version(greeting) {
             return Err(FloorError::Version { address, theirs, ours: VERSION });
         }
         match outcome {
-            Err(cause) if said.is_empty() && cause.kind() == io::ErrorKind::TimedOut => {
+            Err(cause) if greeting.is_empty() && cause.kind() == io::ErrorKind::TimedOut => {
                 Err(FloorError::Silent { address, limit: CONNECT_LIMIT })
             }
-            Err(cause) if said.is_empty() => Err(self.gone(cause)),
+            Err(cause) if greeting.is_empty() => Err(self.gone(cause)),
             _ => {
-                let said = String::from_utf8_lossy(said).into_owned();
-                Err(FloorError::NotOurs { address, said })
+                let greeting = String::from_utf8_lossy(greeting).into_owned();
+                Err(FloorError::NotOurs { address, greeting })
             }
         }
     }

@@ -172,9 +172,9 @@ impl Report {
 }
 
 /// The version that a greeting names; `None` when it is no greeting.
-pub(super) fn greeted_version(said: &[u8]) -> Option<u32> {
-    let said = std::str::from_utf8(said).ok()?;
-    said.strip_prefix(GREETING_WORD)?.lines().next()?.parse().ok()
+pub(super) fn greeted_version(greeting: &[u8]) -> Option<u32> {
+    let greeting = std::str::from_utf8(greeting).ok()?;
+    greeting.strip_prefix(GREETING_WORD)?.lines().next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl<'a> NullCalls<'a> {
         match rpc::peek(reply) {
             Ok((found, MessageType::Reply)) if found == xid => {}
             Ok((_, MessageType::Call)) => return Err(self.error_of(CallError::Echo)),
-            Ok(_) => return Err(self.error_of(CallError::Unasked { count: 1 })),
+            Ok(_) => return Err(self.error_of(CallError::Unsolicited { count: 1 })),
             Err(cause) => return Err(self.error_of(cause.into())),
         }
         self.refused = match call::results_at(reply) {

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::error::ConnectError;
 use crate::transport::udp;
 
-/// Times that a full queue of the system is asked again before a datagram counts as refused.
+/// Times that a full queue of the system is tried again before a datagram counts as refused.
 const SEND_ATTEMPTS: u32 = 1_000;
 
 /// Receives until `is_it` knows what came: when that was and how long it is, or `None` at `until`.

@@ -27,9 +27,9 @@ use crate::call;
 use crate::clock::Clock;
 use crate::error::CallError;
 
-/// Times that CLEAR and GET are asked before we give up: they may be lost as sprays are.
+/// Times that CLEAR and GET are called before we give up: they may be lost as sprays are.
 const ATTEMPTS: u32 = 5;
-/// Most calls of one spray: a moment of each is kept.
+/// Most calls of one spray: a moment of each is recorded.
 pub const CALLS_MAX: u32 = 10_000_000;
 /// How often a thread that takes replies looks whether it is still wanted.
 const LOOK: Nanos = Nanos::from_millis(20);
@@ -108,11 +108,11 @@ pub fn find(clock: &Clock, host: IpAddr, limit: Nanos) -> Result<SocketAddr, Flo
     let portmapper =
         Service { address, program: portmap::PROGRAM, version: portmap::VERSION, is_udp: true };
     let (program, version, protocol) = (PROGRAM, VERSION, portmap::PROTOCOL_UDP);
-    let mut asked = Vec::new();
-    Mapping { program, version, protocol, port: 0 }.encode(&mut asked);
+    let mut args = Vec::new();
+    Mapping { program, version, protocol, port: 0 }.encode(&mut args);
     let socket = connected(address)?;
     let getport = portmap::Procedure::Getport.code();
-    let results = ask(clock, portmapper, &socket, getport, &asked, limit)?;
+    let results = ask(clock, portmapper, &socket, getport, &args, limit)?;
     let Port { port } = from_bytes(&results)
         .map_err(|cause| FloorError::Call { address, cause: CallError::Malformed(cause) })?;
     match u16::try_from(port) {
@@ -132,14 +132,14 @@ fn ask(
 ) -> Result<Vec<u8>, FloorError> {
     let address = service.address;
     let failed = |cause| FloorError::of_socket(address, cause);
-    let mut asked = null_call(service, procedure, 0);
-    asked.extend_from_slice(args);
+    let mut call = null_call(service, procedure, 0);
+    call.extend_from_slice(args);
     let first = clock.since_1970().subsec_nanos();
     let mut reply = [0; 512];
     for attempt in 0..ATTEMPTS {
         let xid = first.wrapping_add(attempt);
-        asked[..4].copy_from_slice(&xid.to_be_bytes());
-        send(socket, &asked).map_err(failed)?;
+        call[..4].copy_from_slice(&xid.to_be_bytes());
+        send(socket, &call).map_err(failed)?;
         let wanted = (xid, MessageType::Reply);
         let is_it = |reply: &[u8]| rpc::peek(reply) == Ok(wanted);
         let came = receive(clock, socket, &mut reply, clock.now() + limit, is_it);
@@ -216,14 +216,14 @@ pub fn null(
         let (address, limit) = (service.address, what.reply_limit);
         let count = u32::try_from(sprayed.sent).unwrap_or(u32::MAX);
         return Err(match replies.is_alien.load(Ordering::Relaxed) {
-            true => FloorError::Call { address, cause: CallError::Unasked { count: 1 } },
+            true => FloorError::Call { address, cause: CallError::Unsolicited { count: 1 } },
             false => FloorError::NoAnswer { address, count, limit },
         });
     }
     Ok(sprayed)
 }
 
-/// Sends all calls at their times: `send` is told each one's number and when it was due.
+/// Sends all calls at their times: `send` gets each one's number and when it was due.
 fn emit(
     clock: &Clock,
     what: &Spray,

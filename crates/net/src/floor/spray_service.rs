@@ -99,9 +99,9 @@ mod tests {
         let mut service = SprayService::new(Instant::EPOCH);
         let others = [(100_003, 3, 0), (PROGRAM, 2, 0), (PROGRAM, VERSION, 4)];
         for (program, version, procedure) in others {
-            let asked = call(program, version, procedure, &[]);
-            let reply = service.answer(&asked, Instant::EPOCH).unwrap();
-            assert!(reply.len() <= asked.len());
+            let request = call(program, version, procedure, &[]);
+            let reply = service.answer(&request, Instant::EPOCH).unwrap();
+            assert!(reply.len() <= request.len());
             let header: ReplyHeader<'_> = Decode::decode(&mut Reader::new(&reply)).unwrap();
             assert!(header != ReplyHeader::success(9));
         }

@@ -65,7 +65,7 @@ pub struct Limits {
     /// A connection that has done something within this keeps its place. Relays in a circle make
     /// one connection of another without end: so they run out of places, and it ends.
     pub active_for: Nanos,
-    /// Sources of datagrams told apart at once; those of one more are dropped.
+    /// Sources of datagrams distinguished at once; those of one more are dropped.
     pub sessions_max: usize,
     /// Bytes that a source of datagrams may get for each that came from it, unless it is an address
     /// of this host's loopback or has a connection here: it may be somebody else.
@@ -165,7 +165,7 @@ impl Callers {
     }
 }
 
-/// Told what happens; must not wait.
+/// Called for what happens; must not wait.
 pub type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// See the module's head; clones share everything.
@@ -215,7 +215,7 @@ pub struct Counts {
     pub back: Carried,
     /// Connections being relayed now.
     pub connections: u64,
-    /// Sources of datagrams told apart now.
+    /// Sources of datagrams distinguished now.
     pub sessions: u64,
     /// Connections let in.
     pub accepted: u64,
@@ -446,7 +446,7 @@ impl Relay {
     }
 }
 
-/// Where nothing is told of what is counted.
+/// Where what is counted is not reported.
 static UNCOUNTED: AtomicU64 = AtomicU64::new(0);
 
 struct Present {

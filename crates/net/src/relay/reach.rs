@@ -23,7 +23,7 @@ pub enum Unfit {
 }
 
 /// Connects to each of `addresses` in turn, and gives the first that takes it. Under whatever name
-/// or address a relay is told to call itself, the call arrives at one of its `listeners`.
+/// or address a relay is configured to call itself, the call arrives at one of its `listeners`.
 ///
 /// # Errors
 /// The last address that failed, or the one that is ourselves.

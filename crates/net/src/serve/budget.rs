@@ -192,7 +192,7 @@ impl Budget {
                 continue;
             }
             least = least.min(place.least());
-            // What is kept from it for others is no reason to keep others waiting.
+            // What is reserved for others is no reason to keep others waiting.
             let is_short = self.free() < place.permits;
             if is_short && place.passed.load(Ordering::Relaxed) >= PASSED_MAX {
                 // Those behind it wait at least until this is there.
@@ -344,7 +344,7 @@ impl Account {
         self.host.iter().for_each(|host| host.sub(permits));
     }
 
-    /// Hands `permits` over to something that may outlive the account. They count as used here
+    /// Passes `permits` on to something that may outlive the account. They count as used here
     /// until [`Account::returned`].
     pub(crate) fn lend(&mut self, permits: u32) -> Lent {
         self.lent += permits;
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(got, 75);
         let mut same = budget.account_of(Some(Arc::clone(&host)));
         assert!(same.poll_take(&mut cx(), 20).is_pending());
-        // What is kept from one host keeps no other waiting.
+        // What one host may not have keeps no other waiting.
         let mut other = budget.account_of(Some(Arc::default()));
         assert!(other.poll_take(&mut cx(), 20).is_ready());
         drop(other);

@@ -1,7 +1,7 @@
 //! The calls in progress of one connection.
 //!
 //! Most calls are answered when they are polled for the first time, so that is where they cost
-//! least: they are polled in a place that is kept for the next one, and join the set only when
+//! least: they are polled in a place that is reused for the next one, and join the set only when
 //! they have to wait.
 
 use std::future::{Future, poll_fn};

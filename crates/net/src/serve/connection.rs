@@ -3,7 +3,7 @@
 //! ```text
 //!   socket --> budget --> call --+----> reply --> transport's queue --> socket
 //!     |          |               '- waits, in the set -'                  |
-//!     |          '- waits: the socket is not read                         '- tags are told
+//!     |          '- waits: the socket is not read                         '- tags are sent
 //!     '- not read either while too many calls or unsent replies are there
 //! ```
 //!
@@ -135,7 +135,7 @@ struct Connection<'h, S, B, F> {
     /// A turn was requested in this poll, and was not to be had.
     waits_for_turn: bool,
     calls: Calls<F, Note>,
-    /// What is kept free for the replies to `calls`.
+    /// What is reserved for the replies to `calls`.
     reply_bytes: usize,
     bodies: Bodies,
     /// A call that has been read and waits for bytes in flight, and for how many.
@@ -247,7 +247,7 @@ where
             self.look_soon(transport, cx)?;
         }
         match &self.end {
-            // What was asked before the end is still answered.
+            // What was requested before the end is still answered.
             Some(Ok(())) if !self.calls.is_empty() || flushed.is_pending() => Poll::Pending,
             Some(end) => Poll::Ready(end.clone()),
             None => Poll::Pending,
@@ -538,7 +538,7 @@ where
 }
 
 impl Bodies {
-    /// What a record that is complete has taken, if it is one of those that asked before.
+    /// What a record that is complete has taken, if it is one of those that waited before.
     fn of(&mut self, record: &Bytes) -> Option<Taken> {
         match FRAGMENT_HEADER_LEN + record.len() > SMALL_BYTES {
             true => self.taken.pop_front(),

@@ -143,11 +143,11 @@ where
             return;
         }
         let reply_bytes = self.service.reply_bytes_max(&bytes).min(DATAGRAM_BYTES_MAX);
-        let kept_bytes = if bytes.len() > COPIED_BYTES_MAX { SMALL_BYTES } else { bytes.len() };
+        let retained_bytes = if bytes.len() > COPIED_BYTES_MAX { SMALL_BYTES } else { bytes.len() };
         let is_full = self.calls.len() >= host.limits().calls_per_connection_max;
         let taken = match is_full {
             true => None,
-            false => self.accounts.try_take(kept_bytes + reply_bytes),
+            false => self.accounts.try_take(retained_bytes + reply_bytes),
         };
         let Some(taken) = taken else {
             Counters::add(&counters.datagrams_dropped, 1);

@@ -392,12 +392,12 @@ impl Ending {
         self.now
     }
 
-    /// The phase when it was last asked for.
+    /// The phase when it was last requested.
     pub(crate) fn reached(&self) -> Phase {
         self.now
     }
 
-    /// The task may have another waker since it was last told the phase.
+    /// The task may have another waker since it last got the phase.
     pub(crate) fn refresh(&mut self) {
         self.changed = None;
     }

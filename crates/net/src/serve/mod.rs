@@ -89,7 +89,7 @@ pub enum Carrier {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reply {
     pub message: Message,
-    /// Told to [`Service::sent`] when the reply has left; 0 for a reply nobody asks about.
+    /// Passed to [`Service::sent`] when the reply has left; 0 for a reply nobody asks about.
     pub tag: u32,
 }
 
@@ -128,7 +128,7 @@ pub trait Service: Clone + Send + 'static {
         true
     }
 
-    /// Whether it wants to know when calls arrived. Asked once for each connection.
+    /// Whether it wants to know when calls arrived. Called once for each connection.
     fn is_timed(&self) -> bool {
         false
     }

@@ -195,7 +195,7 @@ impl Table {
         debug_assert!(self.adds_up());
     }
 
-    /// Every seat is counted for its host, and no host is kept without one.
+    /// Every seat is counted for its host, and no host stays without one.
     fn adds_up(&self) -> bool {
         let counted: usize = self.hosts.values().map(|of_host| of_host.seats).sum();
         counted == self.seats.len() && self.hosts.values().all(|of_host| of_host.seats > 0)

@@ -1,7 +1,7 @@
 //! What one direction of a link is like.
 //!
-//! These are numbers; [`super::lane`] decides by them. Whether the emulator can do them at all is
-//! said by [`Conditions::impossible`], so that nothing is asked of it silently that it cannot do.
+//! These are numbers; [`super::lane`] decides by them. Whether the emulator can do them at all
+//! says [`Conditions::impossible`], so that nothing impossible is requested silently.
 
 use perf::model::loggp::Link;
 use perf::units::{Instant, Nanos};

@@ -44,7 +44,7 @@ struct ShapeState {
     back: Arc<Tally>,
 }
 
-/// One direction for one peer, kept up with the conditions.
+/// One direction for one peer, which follows the conditions.
 #[derive(Debug)]
 pub struct Follower {
     side: Side,

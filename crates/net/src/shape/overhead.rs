@@ -122,7 +122,7 @@ impl<T: Transport> Transport for Busy<T> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, TransportError>> {
         // An answer to the last message goes out before the next costs its time. An error of
-        // sending is told to who sends.
+        // sending is reported to who sends.
         let _ = self.poll_flush(cx);
         loop {
             if let Poll::Ready(Some(message)) = self.receiving.poll_done(cx) {

@@ -26,7 +26,7 @@ pub struct Shaped<T> {
     clock: Clock,
     there: Direction<Message>,
     back: Direction<Bytes>,
-    /// How the transport below ended; told when all that came before it has been passed up.
+    /// How the transport below ended; reported when all that came before it has been passed up.
     ended: Option<Result<(), TransportError>>,
 }
 

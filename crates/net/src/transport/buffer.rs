@@ -31,7 +31,7 @@ pub const COPIED_BYTES_MAX: usize = 8 << 10;
 /// What a large slab has beyond the record, to see the next record's header in the same read.
 const PEEK_BYTES: usize = 256;
 
-/// Free slabs kept, of each size; more are given back to the system.
+/// Free slabs pooled, of each size; more are given back to the system.
 const FREE_MAX: usize = 64;
 
 /// The slabs of a process or server; clones share them.

@@ -47,18 +47,18 @@ pub(super) struct Owners {
     knows_all: bool,
 }
 
-/// The socket to ask by, and how many questions it has been asked.
+/// The socket for queries, and how many were sent.
 #[derive(Debug)]
 struct Netlink {
     socket: OwnedFd,
-    asked: u32,
+    sent: u32,
 }
 
 impl Owners {
     pub(super) fn new() -> Self {
         let (raw, close) = (SockType::Raw, SockFlag::SOCK_CLOEXEC);
         let socket = socket(AddressFamily::Netlink, raw, close, SockProtocol::NetlinkSockDiag);
-        let netlink = socket.ok().map(|socket| Netlink { socket, asked: 0 });
+        let netlink = socket.ok().map(|socket| Netlink { socket, sent: 0 });
         let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         Self {
             netlink: netlink.and_then(Netlink::that_answers).map(Mutex::new),
@@ -153,8 +153,8 @@ impl Netlink {
 
     /// The kernel answers within the call that asks. An answer has its question's number.
     fn ask(&mut self, mut request: [u8; REQUEST_BYTES]) -> io::Result<Vec<u8>> {
-        self.asked = self.asked.wrapping_add(1);
-        let number = self.asked.to_ne_bytes();
+        self.sent = self.sent.wrapping_add(1);
+        let number = self.sent.to_ne_bytes();
         request[NUMBER].copy_from_slice(&number);
         send(self.socket.as_raw_fd(), &request, MsgFlags::empty())?;
         let mut answer = vec![0; 1024];
@@ -243,7 +243,7 @@ mod tests {
             println!("NOT TESTED: this system does not tell whose a socket is (sock_diag)");
             return;
         };
-        // Asked for, and not waited for.
+        // Requested, and not waited for.
         let question = request((peer.ip(), peer.port()), (local.ip(), local.port())).unwrap();
         send(
             owners.netlink.as_ref().unwrap().lock().socket.as_raw_fd(),

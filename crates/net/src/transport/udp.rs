@@ -3,10 +3,10 @@
 //! A server's socket learns which of our addresses each datagram was sent to (IP_PKTINFO), and
 //! sends the reply from there: where a host has several addresses and the socket is bound to none
 //! of them, the system would choose by the route back, and clients drop what comes from an address
-//! that they never asked.
+//! that they never called.
 //!
 //! A message larger than the path's MTU is cut into fragments by IP. Losing one loses the message,
-//! so sizes are kept to 32 KiB by who asks for them.
+//! so who requests sizes stays below 32 KiB.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -133,7 +133,7 @@ fn records_that_are_never_finished_take_no_more_memory_than_there_is_for_all() {
             }
             partial.push((stream, at));
         }
-        // Seven eighths of it are for large records, and a quarter of those is kept from a host
+        // Seven eighths of it are for large records, and a quarter of those is denied to a host
         // that has the rest.
         let small_bytes = RECORDS * (64 << 10);
         let slabs = pool.costs().slabs_allocated;

@@ -163,7 +163,7 @@ fn the_end_of_one_direction_comes_behind_its_last_record_and_the_other_goes_on()
 }
 
 #[test]
-fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_said() {
+fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_sent() {
     let world = World::new();
     let clock = world.clock();
     let ran = world.run(async move {
@@ -183,7 +183,7 @@ fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_said() {
 }
 
 #[test]
-fn what_was_said_arrives_although_its_sender_takes_no_reply_any_more() {
+fn what_was_sent_arrives_although_its_sender_takes_no_reply_any_more() {
     let world = World::new();
     let clock = world.clock();
     let ran = world.run(async move {

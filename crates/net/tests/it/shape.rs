@@ -287,7 +287,7 @@ fn each_peer_of_a_socket_has_a_link_of_its_own() {
 }
 
 #[test]
-fn a_flood_is_lost_where_the_emulator_is_full_and_not_kept() {
+fn a_flood_is_lost_where_the_emulator_is_full_and_not_queued() {
     in_world(async |clock| {
         let shape = Shape::from(profile("L=10s"));
         let (ours, theirs) = sockets(&clock);

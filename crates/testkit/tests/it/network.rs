@@ -56,10 +56,10 @@ fn a_caller_learns_when_the_last_byte_of_its_message_has_left() {
         .run(async move {
             let site = Site::in_memory(&clock, profile.links(), CommitMode::Concurrent);
             let rpc = site.rpc();
-            let (handed, told) = tokio::sync::oneshot::channel();
+            let (handed, sent) = tokio::sync::oneshot::channel();
             let call = rpc.call_sent(NULL, OpaqueAuth::NONE, |_| {}, Bytes::new(), Some(handed));
-            let (answer, told) = tokio::join!(call, told);
-            (told.unwrap(), answer.unwrap())
+            let (answer, sent) = tokio::join!(call, sent);
+            (sent.unwrap(), answer.unwrap())
         })
         .unwrap();
     // 4 mark + 24 header + 8 credential + 8 verifier, 8 ns each.
@@ -227,7 +227,7 @@ fn an_error_of_the_server_names_procedure_and_address() {
 }
 
 #[test]
-fn a_peer_that_floods_with_unasked_replies_is_given_up() {
+fn a_peer_that_floods_with_unsolicited_replies_is_given_up() {
     let world = World::new();
     let clock = world.clock();
     let error = world
@@ -249,7 +249,7 @@ fn a_peer_that_floods_with_unasked_replies_is_given_up() {
             call(&rpc).await.unwrap_err()
         })
         .unwrap();
-    assert!(matches!(error, CallError::Unasked { .. }), "{error}");
+    assert!(matches!(error, CallError::Unsolicited { .. }), "{error}");
 }
 
 #[test]

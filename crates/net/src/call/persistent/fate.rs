@@ -46,7 +46,7 @@ impl<T: Transport> Driver<T> {
             return;
         }
         if is_break && !carried.is_empty() {
-            self.lanes[lane].is_told = true;
+            self.lanes[lane].is_reported = true;
             self.options.events.emit(Event::Disconnected { cause: cause.clone() });
         }
         for (_, xid) in carried {

@@ -32,13 +32,13 @@ pub(super) struct Lane<T> {
     /// Our end of the last connection: a server's reply cache may know calls by it.
     pub(super) local: Option<SocketAddr>,
     /// Replies in a row that no call waited for.
-    pub(super) unasked: u32,
+    pub(super) unsolicited: u32,
     /// When the last connection ended.
     pub(super) ended: Instant,
     /// When something last came.
     pub(super) heard: Instant,
     /// It was reported as broken.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
 }
 
 pub(super) enum State<T> {
@@ -56,10 +56,10 @@ impl<T: Transport> Lane<T> {
             backoff: Backoff::default(),
             in_flight: 0,
             handed: Handed::default(),
-            unasked: 0,
+            unsolicited: 0,
             ended: now,
             heard: now,
-            is_told: false,
+            is_reported: false,
         }
     }
 
@@ -92,7 +92,7 @@ impl<T: Transport> Lane<T> {
         let transport = std::task::ready!(connecting.as_mut().poll(cx))?;
         self.local = transport.local().or(self.local);
         self.state = State::Up(transport);
-        (self.in_flight, self.unasked, self.heard) = (0, 0, now);
+        (self.in_flight, self.unsolicited, self.heard) = (0, 0, now);
         self.handed = Handed::default();
         Poll::Ready(Ok(()))
     }

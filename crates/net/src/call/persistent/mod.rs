@@ -1,6 +1,6 @@
 //! Drives calls over connections that are made again when they break.
 //!
-//! A call lives in a table until it is answered, with its message: the head is kept as it was
+//! A call lives in a table until it is answered, with its message: the head stays as it was
 //! encoded, the payload is shared with its caller. Whenever a connection ends, the calls that it
 //! carried are queued to be retransmitted, in their order and with their XIDs. New calls go where
 //! the fewest are under way.
@@ -43,7 +43,7 @@ use super::options::{Event, NCONNECT_MAX, Options};
 use super::retransmit::{Retransmit, Rules};
 use super::timer::Timer;
 use super::xids::Xids;
-use super::{Answer, BATCH_MAX, CallState, Submission, UNASKED_MAX, answer_of};
+use super::{Answer, BATCH_MAX, CallState, Submission, UNSOLICITED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 
@@ -186,13 +186,13 @@ impl<T: Transport> Driver<T> {
         from.heard = received;
         let Some(call) = self.calls.remove(&xid) else {
             self.shared.counters.lock().transport.bad_xids += 1;
-            from.unasked += 1;
-            return match from.unasked > UNASKED_MAX {
-                true => Err(CallError::Unasked { count: from.unasked }),
+            from.unsolicited += 1;
+            return match from.unsolicited > UNSOLICITED_MAX {
+                true => Err(CallError::Unsolicited { count: from.unsolicited }),
                 false => Ok(()),
             };
         };
-        from.unasked = 0;
+        from.unsolicited = 0;
         from.backoff.answered();
         self.left(call.lane);
         self.retransmit.answered(received, xid);
@@ -219,11 +219,11 @@ impl<T: Transport> Driver<T> {
                 Poll::Pending => {}
                 Poll::Ready(Ok(())) => {
                     self.shared.counters.lock().transport.connects += 1;
-                    if std::mem::take(&mut self.lanes[index].is_told) {
+                    if std::mem::take(&mut self.lanes[index].is_reported) {
                         self.options.events.emit(Event::Reconnected);
                     }
                     self.send_unsent(cx);
-                    // It has not been asked yet whether anything has come.
+                    // It has not been polled yet for what has come.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Ready(Err(cause)) => self.fell(index, &cause.into()),
@@ -312,7 +312,7 @@ impl<T: Transport> Driver<T> {
                 self.bulk_at = Some(self.bulk_at.map_or(room_at, |at| at.min(room_at)));
                 continue;
             }
-            // An error will be met when it is next flushed or asked for replies.
+            // An error will be met when it is next flushed or polled for replies.
             let is_ready = matches!(transport.poll_ready(cx), Poll::Ready(Ok(())));
             let in_flight = lane.in_flight;
             if is_ready && best.is_none_or(|best| in_flight < self.lanes[best].in_flight) {

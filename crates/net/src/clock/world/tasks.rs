@@ -209,7 +209,7 @@ impl Tasks {
         std::iter::successors(Some(group), |id| self.groups[id.0].parent)
     }
 
-    /// The tasks that end with the group and who is to be told of it.
+    /// The tasks that end with the group and who is to be woken for it.
     pub(super) fn kill(&mut self, group: GroupId) -> (Vec<Parked>, Vec<Waker>) {
         if group == GroupId::NONE {
             return (Vec::new(), Vec::new());

@@ -241,11 +241,11 @@ fn arrivals(
 /// larger; none if there is no such memory.
 fn lease(budget: &Budget, bytes: Bytes) -> Option<(Bytes, Lent)> {
     let len = bytes.len();
-    let (bytes, kept_bytes) = match len {
+    let (bytes, retained_bytes) = match len {
         // Copied by the socket.
         0..=COPIED_BYTES_MAX => (bytes, len),
         _ if len <= SMALL_BYTES / 2 => (Bytes::copy_from_slice(&bytes), len),
         _ => (bytes, SMALL_BYTES),
     };
-    Some((bytes, budget.lease(kept_bytes + ENTRY_BYTES)?))
+    Some((bytes, budget.lease(retained_bytes + ENTRY_BYTES)?))
 }

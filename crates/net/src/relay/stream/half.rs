@@ -152,7 +152,7 @@ impl<'r> Way<'r> {
         Ok(next)
     }
 
-    /// Hands on nothing more: its target takes nothing, or its source has broken.
+    /// Forwards nothing more: its target takes nothing, or its source has broken.
     pub(super) fn give_up(&mut self, failed: &mut Option<Failed>, cause: Failed) -> Next {
         failed.get_or_insert(cause);
         self.lose();
@@ -262,8 +262,8 @@ impl<'r> Way<'r> {
         self.last_due = due;
         self.held_bytes += record.len() + ENTRY_BYTES;
         let stays = due > now || !self.held.is_empty() || target.unsent_bytes() > CONGESTED_BYTES;
-        let (record, kept_bytes) = own(record, source, stays);
-        InFlight { due, record, permits: self.budget.permits_for(kept_bytes + ENTRY_BYTES) }
+        let (record, retained_bytes) = own(record, source, stays);
+        InFlight { due, record, permits: self.budget.permits_for(retained_bytes + ENTRY_BYTES) }
     }
 
     /// Gives the other end what is due.
@@ -309,15 +309,15 @@ impl<'r> Way<'r> {
 /// A record without the slab that it came in, if that is much larger and the record stays for a
 /// while; and the bytes that it keeps.
 fn own(record: Bytes, source: &impl Transport, stays: bool) -> (Bytes, usize) {
-    let (len, kept_bytes) = (record.len(), source.retained_bytes(record.len()));
+    let (len, retained_bytes) = (record.len(), source.retained_bytes(record.len()));
     if !stays {
         // What passes at once shares its slab with those read beside it.
         return (record, len);
     }
-    if kept_bytes > 2 * len && len <= COPIED_BYTES_MAX {
+    if retained_bytes > 2 * len && len <= COPIED_BYTES_MAX {
         return (Bytes::copy_from_slice(&record), len);
     }
-    (record, kept_bytes)
+    (record, retained_bytes)
 }
 
 impl Drop for Way<'_> {

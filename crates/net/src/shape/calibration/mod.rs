@@ -127,12 +127,12 @@ pub async fn measure(clock: &Clock, profile: &Profile) -> io::Result<Calibration
         });
     }
     // Where connections will be driven: not every thread of a runtime wakes equally soon.
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (sender, outcome) = tokio::sync::oneshot::channel();
     let (own, overhead) = (clock.clone(), overhead_of(profile));
     clock.spawn(async move {
-        tell.send(in_place(&own, latency, overhead).await).ok();
+        sender.send(in_place(&own, latency, overhead).await).ok();
     });
-    told.await.map_err(io::Error::other)?
+    outcome.await.map_err(io::Error::other)?
 }
 
 async fn in_place(

@@ -1,4 +1,4 @@
-//! Asked against measured, over a socket.
+//! Requested against measured, over a socket.
 //!
 //! One thread sends messages of 128 bytes through a [`Shaped`] TCP connection over loopback at a
 //! set rate, another takes them. What is measured is the delay that the link adds: from when a
@@ -46,7 +46,7 @@ const MESSAGE_BYTES: usize = 128;
 /// One latency at one rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Cell {
-    pub asked: Nanos,
+    pub requested: Nanos,
     pub messages_per_sec: u64,
     /// The delay as it was.
     pub median: Nanos,
@@ -59,7 +59,7 @@ pub struct Cell {
 impl Cell {
     /// How wrong the delay was at the median.
     pub fn error(&self) -> Nanos {
-        self.median.saturating_sub(self.asked)
+        self.median.saturating_sub(self.requested)
     }
 }
 
@@ -91,7 +91,7 @@ pub fn sweep(latency: Nanos, messages_per_sec: u64) -> io::Result<Cell> {
         let at = |share: usize| delays.get(delays.len() * share / 100).copied().unwrap_or_default();
         let sent_per_sec = messages as f64 / took.as_secs_f64().max(1e-9);
         Ok(Cell {
-            asked: latency,
+            requested: latency,
             messages_per_sec,
             median: at(50),
             p99: at(99),

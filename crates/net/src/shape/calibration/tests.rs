@@ -23,14 +23,14 @@ fn what_is_right_is_5_us_or_2_percent_and_what_is_refused_twice_that() {
     assert_eq!(found(Nanos::ZERO, us(50)).verdict(), Ok(()), "nothing is delayed");
     // A machine whose timers tick in milliseconds.
     let refused = found(us(100), us(900)).verdict().unwrap_err();
-    let said = refused.to_string();
-    assert!(said.contains("by 100 us: they came 900 us too late"), "{said}");
-    assert!(said.contains("at most 10.0 us"), "{said}");
+    let text = refused.to_string();
+    assert!(text.contains("by 100 us: they came 900 us too late"), "{text}");
+    assert!(text.contains("at most 10.0 us"), "{text}");
     assert_eq!(found(ms(40), us(1600)).verdict(), Ok(()));
     assert!(found(ms(40), ms(2)).verdict().is_err());
     let slow = Calibration { fails_at_any_rate: true, ..found(us(100), us(1)) };
-    let said = slow.verdict().unwrap_err().to_string();
-    assert!(said.contains("by 100 us: even 10000 a second"), "{said}");
+    let text = slow.verdict().unwrap_err().to_string();
+    assert!(text.contains("by 100 us: even 10000 a second"), "{text}");
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn an_overhead_is_tried_and_reported() {
     let found = crate::runtime::block_on(async { measure(&clock, &profile).await });
     let found = found.unwrap().unwrap();
     assert_eq!((found.spent.unwrap().0, found.verdict()), (Nanos::from_micros(20), Ok(())));
-    let said = found.to_string();
-    assert!(said.starts_with("messages cost ") && said.contains("o of 20.0 us is "), "{said}");
+    let text = found.to_string();
+    assert!(text.starts_with("messages cost ") && text.contains("o of 20.0 us is "), "{text}");
 }
 
 #[test]

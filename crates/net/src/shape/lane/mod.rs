@@ -67,7 +67,7 @@ pub struct Fate {
     pub arrival: Result<Instant, Lost>,
     /// It arrives once more.
     pub again: Option<Instant>,
-    /// It was kept back so that others overtake it.
+    /// It was held back so that others overtake it.
     pub reordered: bool,
     /// Number of the bit that is wrong, from the first on.
     pub flipped_bit: Option<u64>,
@@ -92,7 +92,7 @@ pub struct Lane {
     begun: Instant,
     occupancy: Occupancy,
     random: Rng,
-    /// What waits for the link or is on it: until when, and its bytes with headers. Kept only
+    /// What waits for the link or is on it: until when, and its bytes with headers. Recorded only
     /// where there is a bound, which also bounds it.
     queue: VecDeque<(Instant, u64)>,
     queue_bytes: u64,

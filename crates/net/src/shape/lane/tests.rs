@@ -115,7 +115,7 @@ fn what_finds_the_queue_full_is_lost_from_its_tail() {
     let later = at(Nanos::from_nanos(65_536));
     assert!(full.datagram(later, 8192).arrival.is_ok());
     assert_eq!(full.datagram(later, 1).arrival, Err(Lost::Queue));
-    // A stream is told before, and one message over the bound is taken.
+    // A stream has no room before, and one message over the bound is taken.
     assert!(!full.has_room(later));
     assert_eq!(full.room_at(), Some(at(Nanos::from_nanos(2 * 65_536))));
     assert!(full.has_room(at(Nanos::from_nanos(2 * 65_536))));
@@ -139,8 +139,8 @@ fn a_queue_is_bounded_in_packets_too() {
     let mut full = lane(conditions);
     full.datagram(Instant::EPOCH, 60_000);
     let fates = (0..300_000).map(|_| full.datagram(Instant::EPOCH, 0));
-    let kept = fates.filter(|fate| fate.arrival != Err(Lost::Queue)).count();
-    assert_eq!(kept + 1, QUEUE_PACKETS_MAX);
+    let queued = fates.filter(|fate| fate.arrival != Err(Lost::Queue)).count();
+    assert_eq!(queued + 1, QUEUE_PACKETS_MAX);
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn a_partition_loses_what_leaves_and_a_stall_keeps_it() {
     for seconds in [1, 2, 7] {
         let within = at(SECOND * seconds + MS);
         assert_eq!(parted.datagram(within, 100).arrival, Err(Lost::Partition));
-        let kept = stalled.datagram(within, 0).arrival;
-        assert_eq!(kept, Ok(at(SECOND * seconds + MS * 10 + US * 100)));
+        let delayed = stalled.datagram(within, 0).arrival;
+        assert_eq!(delayed, Ok(at(SECOND * seconds + MS * 10 + US * 100)));
         let after = at(SECOND * seconds + MS * 20);
         assert!(parted.datagram(after, 100).arrival.is_ok());
         assert_eq!(stalled.datagram(after, 0).arrival, Ok(after + US * 100));
@@ -213,7 +213,7 @@ fn a_stream_that_loses_everything_arrives_in_the_end_of_days_and_not_never() {
 }
 
 #[test]
-fn duplicates_and_overtaking_come_as_often_as_asked() {
+fn duplicates_and_overtaking_come_as_often_as_requested() {
     let share = Ppm::percent(5);
     let reordered = Reordering { share, by: MS };
     let mut lane = lane(Conditions { duplicated: share, reordered, ..gigabit() });

@@ -62,7 +62,7 @@ fn a_profile_is_changed_by_keys_for_both_directions_or_one() {
 
 #[test]
 fn a_mistake_is_reported_with_what_where_and_what_is_possible() {
-    for (wrong, said) in [
+    for (wrong, parts) in [
         ("lan-1g,L=5", ["L=5", "ms"]),
         ("lan-1g,L=-5ms", ["L=-5ms", "negative"]),
         ("lan-1g,delay=5ms", ["unknown key \"delay\"", "jitter"]),
@@ -95,7 +95,7 @@ fn a_mistake_is_reported_with_what_where_and_what_is_possible() {
         ("nowhere.toml", ["nowhere.toml", "cannot be read"]),
     ] {
         let error = refused(wrong);
-        for part in said {
+        for part in parts {
             assert!(error.contains(part), "{wrong}: {error}");
         }
     }
@@ -115,12 +115,12 @@ stall = ["1s:10ms", "5s:10ms:20s"]
 loss = "1%"
 "#;
     let read = file::parse(text).unwrap().checked().unwrap();
-    let typed = parse(
+    let short = parse(
         "lan-1g,o.receive=10us,seed=7,mtu=1500,there.L=5ms,there.stall=1s:10ms,\
          there.stall=5s:10ms:20s,back.loss=1%",
     );
-    assert_eq!(Profile { name: String::new(), ..read }, Profile { name: String::new(), ..typed });
-    for (wrong, line, said) in [
+    assert_eq!(Profile { name: String::new(), ..read }, Profile { name: String::new(), ..short });
+    for (wrong, line, part) in [
         ("\n\nL = 5", 3, "L=5"),
         ("[there]\nL = \"11s\"", 2, "there.L: 11.0 s"),
         ("g = \"1us\"\nL = \"11s\"", 2, "L: 11.0 s"),
@@ -134,7 +134,7 @@ loss = "1%"
     ] {
         let error = file::parse(wrong).and_then(Reading::checked).unwrap_err();
         assert_eq!(error.line, Some(line), "{wrong}: {error}");
-        assert!(error.to_string().contains(said), "{wrong}: {error}");
+        assert!(error.to_string().contains(part), "{wrong}: {error}");
     }
 }
 
@@ -160,7 +160,7 @@ mod hostile {
 
     proptest! {
         #[test]
-        fn whatever_is_typed_is_a_link_that_can_be_or_an_error(
+        fn any_text_is_a_link_that_can_be_or_an_error(
             text in "(none|lan-1g|1ms/1g|L=1us)?(,(there\\.|back\\.)?[a-zA-Z.]{1,9}=[-0-9a-zA-Z.:%/]{0,12}){0,4}",
         ) {
             if let Ok(profile) = text.parse::<Profile>() {

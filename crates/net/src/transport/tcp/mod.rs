@@ -52,7 +52,7 @@ const RECEIVED_AT_FIRST_BYTES_MAX: usize = 64 << 10;
 /// holds of a connection, enough to fill it again in one turn.
 const QUEUE_BYTES_MAX: usize = 2 << 20;
 
-/// A client that has not been heard of for so long is asked whether it is there, and so often.
+/// A client that has been silent for so long gets a keepalive probe, and so often.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(120);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 6;
@@ -124,7 +124,7 @@ impl Tcp {
     }
 
     /// Has the system notice that the peer is gone: who does not acknowledge for `timeo` x
-    /// (`retrans` + 1), asked or not, has the connection broken. Linux's client does the same.
+    /// (`retrans` + 1), probed or not, has the connection broken. Linux's client does the same.
     pub fn watch_peer(&self, timeo: Nanos, retrans: u32) {
         let timeo = Duration::from_nanos(timeo.as_nanos()).max(Duration::from_secs(1));
         let retries = retrans.saturating_add(1).min(KEEPALIVE_PROBES_MAX);
@@ -155,7 +155,7 @@ impl Tcp {
             if rest.len() < len {
                 return Ok(Parsed::Needs(4 + len));
             }
-            if self.room == Room::Asked && 4 + record > SMALL_BYTES {
+            if self.room == Room::Requested && 4 + record > SMALL_BYTES {
                 return Ok(Parsed::Needs(4 + len));
             }
             self.buffer.take(4);
@@ -192,8 +192,8 @@ impl Tcp {
 enum Room {
     /// Nobody: it is taken.
     Taken,
-    /// The owner, and it has not said so.
-    Asked,
+    /// The owner, and it has not answered.
+    Requested,
     /// The owner has, for the record being received.
     Allowed,
 }
@@ -202,7 +202,7 @@ impl Room {
     fn of_next(self) -> Self {
         match self {
             Self::Taken => Self::Taken,
-            Self::Asked | Self::Allowed => Self::Asked,
+            Self::Requested | Self::Allowed => Self::Requested,
         }
     }
 }
@@ -314,14 +314,14 @@ impl Transport for Tcp {
     }
 
     fn ask_for_room(&mut self) {
-        self.room = Room::Asked;
+        self.room = Room::Requested;
     }
 
     fn wanted_bytes(&self) -> Option<usize> {
         let mark = self.buffer.as_slice().first_chunk()?;
         let Fragment { last, len } = Fragment::from_header(*mark);
         let len = FRAGMENT_HEADER_LEN + usize::try_from(len).unwrap_or(usize::MAX);
-        if self.room != Room::Asked || self.fragments.len() + len <= SMALL_BYTES {
+        if self.room != Room::Requested || self.fragments.len() + len <= SMALL_BYTES {
             return None;
         }
         Some(match last && self.fragment_count == 0 {
