@@ -67,10 +67,10 @@ impl Series {
         let points = match sorted.as_slice() {
             [first, inner @ .., last] if sorted.len() > points_max.max(POINTS_MIN) => {
                 let slots = (points_max.max(POINTS_MIN) - 2) / 2;
-                let mut kept = vec![*first];
-                kept.extend(extremes(inner, slots));
-                kept.push(*last);
-                kept
+                let mut chosen = vec![*first];
+                chosen.extend(extremes(inner, slots));
+                chosen.push(*last);
+                chosen
             }
             _ => sorted,
         };
@@ -95,10 +95,10 @@ fn lowest_and_highest(slot: &[Point]) -> Vec<Point> {
     let by_value = |a: &(usize, &Point), b: &(usize, &Point)| a.1.value.total_cmp(&b.1.value);
     let lowest = slot.iter().enumerate().min_by(by_value).map(|(i, _)| i);
     let highest = slot.iter().enumerate().max_by(by_value).map(|(i, _)| i);
-    let mut kept: Vec<usize> = lowest.into_iter().chain(highest).collect();
-    kept.sort_unstable();
-    kept.dedup();
-    kept.into_iter().map(|i| slot[i]).collect()
+    let mut chosen: Vec<usize> = lowest.into_iter().chain(highest).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen.into_iter().map(|i| slot[i]).collect()
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ends_extremes_and_order_are_kept(
+        fn ends_extremes_and_order_are_preserved(
             points in proptest::collection::vec((any::<u64>(), -1e9..1e9f64), 1..300),
             points_max in 0usize..50,
         ) {

@@ -113,11 +113,11 @@ fn numbers(servers: &[LoadCurve]) -> Option<Markup> {
 /// All of it; and without what is over the saturation, where that presses the rest to the floor.
 fn figures(servers: &[LoadCurve]) -> Option<Markup> {
     let highest = |keep: fn(&LoadPoint) -> bool| {
-        let kept = servers.iter().flat_map(|server| &server.points).filter(|point| keep(point));
-        kept.map(|point| point.response_ms).filter(|ms| ms.is_finite()).fold(0.0, f64::max)
+        let points = servers.iter().flat_map(|server| &server.points).filter(|point| keep(point));
+        points.map(|point| point.response_ms).filter(|ms| ms.is_finite()).fold(0.0, f64::max)
     };
-    let (all_ms, kept_ms) = (highest(|_| true), highest(|point| point.worth != Worth::Over));
-    let sight_ms = if kept_ms > 0.0 { SIGHT * kept_ms } else { all_ms };
+    let (all_ms, shown_ms) = (highest(|_| true), highest(|point| point.worth != Worth::Over));
+    let sight_ms = if shown_ms > 0.0 { SIGHT * shown_ms } else { all_ms };
     let figure = figure(servers, sight_ms.min(all_ms))?;
     Some(figure.render())
 }

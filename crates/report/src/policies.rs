@@ -55,7 +55,7 @@ impl Seen {
             Self::AsThere => "seen",
             Self::OfAnotherSize => "seen, but of another size",
             Self::Not => "not seen",
-            Self::Unknown => "cannot be told",
+            Self::Unknown => "cannot be decided",
         }
     }
 }

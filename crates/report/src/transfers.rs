@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     /// Two transfers at a constant rate, each of so many milliseconds and MiB.
-    fn said(transfers: &[(f64, f64)]) -> String {
+    fn sentence(transfers: &[(f64, f64)]) -> String {
         let names = ["first", "second", "third"];
         let transfers: Vec<Transfer> = transfers
             .iter()
@@ -275,11 +275,11 @@ mod tests {
 
     #[test]
     fn which_line_is_the_faster_transfer_depends_on_what_was_held_the_same() {
-        let same_bytes = said(&[(100.0, 10.0), (400.0, 10.0)]);
+        let same_bytes = sentence(&[(100.0, 10.0), (400.0, 10.0)]);
         assert!(same_bytes.contains("the shorter line is the faster transfer: “first” with 100 "));
-        let same_time = said(&[(400.0, 10.0), (400.0, 40.0)]);
+        let same_time = sentence(&[(400.0, 10.0), (400.0, 40.0)]);
         assert!(same_time.contains("the higher line is the faster transfer: “second” with 100 "));
-        let neither = said(&[(100.0, 10.0), (400.0, 80.0)]);
+        let neither = sentence(&[(100.0, 10.0), (400.0, 80.0)]);
         assert!(neither.contains("the steeper line is the faster transfer: “second” with 200 "));
         for text in [same_time, neither] {
             assert!(!text.contains("shorter line"), "{text}");
@@ -288,12 +288,12 @@ mod tests {
 
     #[test]
     fn alike_transfers_and_a_single_one_have_no_faster_line() {
-        let alike = said(&[(100.0, 10.0), (101.0, 10.0)]);
+        let alike = sentence(&[(100.0, 10.0), (101.0, 10.0)]);
         assert!(alike.contains("differ by less than 5 %") && !alike.contains("faster"), "{alike}");
-        let single = said(&[(100.0, 10.0)]);
+        let single = sentence(&[(100.0, 10.0)]);
         assert!(!single.contains("faster") && !single.contains("panels"), "{single}");
         assert!(single.ends_with("in “first” no stall was recorded."), "{single}");
-        assert!(!said(&[(100.0, 10.0), (0.0, 0.0)]).contains("faster"));
+        assert!(!sentence(&[(100.0, 10.0), (0.0, 0.0)]).contains("faster"));
     }
 
     #[test]
@@ -304,12 +304,12 @@ mod tests {
             let panels = [Panel::new(&transfer)];
             (caption(&panels), table(&panels).rows[0][4..].to_vec())
         };
-        let (said, numbers) = stalls(None);
-        assert!(!said.contains("stall") && !said.contains("still"), "{said}");
+        let (sentence, numbers) = stalls(None);
+        assert!(!sentence.contains("stall") && !sentence.contains("still"), "{sentence}");
         assert_eq!(numbers, [UNKNOWN; 4]);
         let one = Stall { start_ms: 10.0, end_ms: 20.0, label: "COMMIT".to_owned() };
-        let (said, numbers) = stalls(Some(vec![one]));
-        assert!(said.contains("“one” stands still for 25 % of its time"), "{said}");
+        let (sentence, numbers) = stalls(Some(vec![one]));
+        assert!(sentence.contains("“one” stands still for 25 % of its time"), "{sentence}");
         assert_eq!(numbers, ["1", "10.0", "10.0", "25.0 %"]);
     }
 }

@@ -396,9 +396,9 @@ mod tests {
     #[test]
     fn the_document_has_the_share_of_the_best_promise_that_is_enough() {
         let document = include_str!("../../../docs/models.md");
-        let said =
+        let promise =
             format!("within {:.1} %\n  of the best promise of all sizes", 100.0 - 100.0 * ENOUGH);
-        assert!(document.contains(&said), "{said}");
+        assert!(document.contains(&promise), "{promise}");
     }
 
     #[test]
@@ -436,24 +436,24 @@ mod tests {
     fn a_server_stops_for_its_disk_only_where_that_is_known() {
         let cycle = Cycle { prop_us: 10.0, ser_us: 1.0, op_us: 5.0, block_us: 1.0 };
         let row = row(cycle, Bound::Server);
-        let said = |forms| sentence(&row, &explained(row, forms));
+        let sentence_of = |forms| sentence(&row, &explained(row, forms));
         let forms = |stall_pct, concurrent_pct| Some(Forms { stall_pct, concurrent_pct });
         for known in [None, forms(2.2, 30.0)] {
-            assert!(said(known).contains("stops for its disk."), "{}", said(known));
+            assert!(sentence_of(known).contains("stops for its disk."), "{}", sentence_of(known));
         }
-        let unknown = said(forms(2.2, 3.0));
+        let unknown = sentence_of(forms(2.2, 3.0));
         assert!(unknown.contains("whether it stops for its disk does not show"), "{unknown}");
     }
 
     #[test]
     fn a_term_dominates_when_it_is_half_of_the_cycle() {
-        let said = |prop_us, block_us| {
+        let sentence_of = |prop_us, block_us| {
             let cycle = Cycle { prop_us, ser_us: 20.0, op_us: 20.0, block_us };
             let row = row(cycle, Bound::Cycle(cycle.dominating()));
             sentence(&row, &explained(row, None))
         };
-        assert!(said(160.0, 0.0).contains("propagation dominates: 80 % of each cycle of 200 us"));
-        assert!(said(0.0, 160.0).contains("storage dominates: 80 %"));
+        assert!(sentence_of(160.0, 0.0).contains("propagation dominates: 80 % of each cycle of 200 us"));
+        assert!(sentence_of(0.0, 160.0).contains("storage dominates: 80 %"));
         let cycle = Cycle { prop_us: 160.0, ser_us: 20.0, op_us: 20.0, block_us: 0.0 };
         let row = row(cycle, Bound::Cycle(Term::Prop));
         let off = |measured_mib_per_s| {
@@ -462,7 +462,7 @@ mod tests {
         };
         assert!(off(Some(4.0)).contains("is not known: the model is +150 % off"), "{}", off(None));
         assert!(off(Some(8.0)).contains("dominates") && off(None).contains("dominates"));
-        let even = said(30.0, 30.0);
+        let even = sentence_of(30.0, 30.0);
         assert!(even.contains("no term dominates; the largest is"), "{even}");
         assert!(!even.contains("wait for the disk,") && !even.contains("while link"), "{even}");
     }

@@ -176,17 +176,17 @@ mod tests {
 
     #[test]
     fn what_is_far_off_explains_nothing() {
-        let said = |formula| {
+        let text = |formula| {
             let errors_pct = vec![(Model::Formula, formula), (Model::Closed, 60.0)];
             Choice { best: Model::Formula, errors_pct, noise_pct: None }.sentence()
         };
         let mva = "mean value analysis 60.0 %";
-        assert_eq!(said(6.2), format!("Explained by the formula: median error 6.2 %; {mva}."));
-        assert!(said(18.0).starts_with("Roughly explained by the formula: median error 18.0 %"));
+        assert_eq!(text(6.2), format!("Explained by the formula: median error 6.2 %; {mva}."));
+        assert!(text(18.0).starts_with("Roughly explained by the formula: median error 18.0 %"));
         assert!(
-            said(41.0).starts_with("No model explains it: the best, the formula, is off by 41")
+            text(41.0).starts_with("No model explains it: the best, the formula, is off by 41")
         );
-        assert!(said(f64::NAN).starts_with("No model has numbers"));
+        assert!(text(f64::NAN).starts_with("No model has numbers"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn version_2_and_datagrams_are_probed_and_what_cannot_be_distinguished_is_stated
     let separator = if address.contains('?') { '&' } else { '?' };
     let old = run(["probe", "--quick", &format!("{address}{separator}version=2&proto=udp")]);
     assert_eq!((old.code, old.stderr.as_str()), (Some(0), ""), "{old:?}");
-    for part in ["T_op and T_B cannot be told apart", "T_prop", "L and the fixed costs"] {
+    for part in ["T_op and T_B cannot be distinguished", "T_prop", "L and the fixed costs"] {
         assert!(old.stdout.contains(part), "no {part:?} in {old:?}");
     }
     served.stop();

@@ -245,26 +245,26 @@ pub(crate) mod tests {
 
     #[test]
     fn bad_input_is_reported_with_its_row_and_reason() {
-        let said = |text: &str| Curve::parse(text).unwrap_err().to_string();
+        let error = |text: &str| Curve::parse(text).unwrap_err().to_string();
         let heading = "throughput_per_s response_ms\n";
-        assert!(said("100 1.5\n200 2").starts_with("row 1: the heading has to name two columns"));
-        assert!(said("throughput response\n1 2").contains("units"));
-        assert!(said("response_ms throughput_per_s\n1 2").contains("units"));
-        assert_eq!(said(""), "0 load points: at least 2 are needed");
-        assert_eq!(said(heading), "0 load points: at least 2 are needed");
-        assert_eq!(said(&format!("{heading}100 1.5")), "1 load points: at least 2 are needed");
+        assert!(error("100 1.5\n200 2").starts_with("row 1: the heading has to name two columns"));
+        assert!(error("throughput response\n1 2").contains("units"));
+        assert!(error("response_ms throughput_per_s\n1 2").contains("units"));
+        assert_eq!(error(""), "0 load points: at least 2 are needed");
+        assert_eq!(error(heading), "0 load points: at least 2 are needed");
+        assert_eq!(error(&format!("{heading}100 1.5")), "1 load points: at least 2 are needed");
         assert_eq!(
-            said(&format!("{heading}100 1\n\n90 2")),
+            error(&format!("{heading}100 1\n\n90 2")),
             "row 4: the throughput of 90 a second does not exceed the 100 before it"
         );
         assert_eq!(
-            said(&format!("{heading}100 -1\n200 2")),
+            error(&format!("{heading}100 -1\n200 2")),
             "row 2: the response time is -1000: it has to be a finite number above 0"
         );
-        assert!(said(&format!("{heading}NaN 1\n200 2")).contains("row 2: the throughput is NaN"));
-        assert!(said(&format!("{heading}1 1\n2 inf")).contains("row 3: the response time is inf"));
-        assert!(said(&format!("{heading}1 1\n2 two")).starts_with("row 3: 2 numbers are needed"));
-        assert!(said(&format!("{heading}1 1 1\n2 2")).starts_with("row 2: 2 numbers"));
-        assert!(said(&"\n".repeat(ROWS_MAX + 1)).contains("more than"));
+        assert!(error(&format!("{heading}NaN 1\n200 2")).contains("row 2: the throughput is NaN"));
+        assert!(error(&format!("{heading}1 1\n2 inf")).contains("row 3: the response time is inf"));
+        assert!(error(&format!("{heading}1 1\n2 two")).starts_with("row 3: 2 numbers are needed"));
+        assert!(error(&format!("{heading}1 1 1\n2 2")).starts_with("row 2: 2 numbers"));
+        assert!(error(&"\n".repeat(ROWS_MAX + 1)).contains("more than"));
     }
 }

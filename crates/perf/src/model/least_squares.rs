@@ -111,7 +111,7 @@ impl std::fmt::Display for Unidentified {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.names[..] {
             [one] => write!(f, "{one} does not show in this data"),
-            names => write!(f, "{} cannot be told apart with this data", names.join(" and ")),
+            names => write!(f, "{} cannot be distinguished with this data", names.join(" and ")),
         }
     }
 }
@@ -583,11 +583,11 @@ mod tests {
         };
         let start = ["a", "b", "c"].map(|name| parameter(name, 10.0));
         let fitted = minimize(&start, 20, residuals).unwrap();
-        let mut said: Vec<String> = fitted.unidentified.iter().map(ToString::to_string).collect();
-        said.sort();
+        let mut text: Vec<String> = fitted.unidentified.iter().map(ToString::to_string).collect();
+        text.sort();
         assert_eq!(
-            said,
-            ["a and b cannot be told apart with this data", "c does not show in this data"]
+            text,
+            ["a and b cannot be distinguished with this data", "c does not show in this data"]
         );
     }
 
@@ -618,7 +618,7 @@ mod tests {
         // Half of the points at three times the line: no line.
         let data = noisy(3, 40, 2);
         let fitted = minimize(&start, data.len(), line(&data)).unwrap();
-        let said = fitted.tolerated(0.15).unwrap_err().to_string();
-        assert!(said.starts_with("the model does not fit: typical error"), "{said}");
+        let text = fitted.tolerated(0.15).unwrap_err().to_string();
+        assert!(text.starts_with("the model does not fit: typical error"), "{text}");
     }
 }

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_burst_does_not_show_is_not_told() {
+    fn what_a_burst_does_not_show_is_not_reported() {
         // 26 MB/s: 315 us for 8 KiB, of which processing is a small part.
         assert_recovered(behind(0.0, 0.0, 0.0, 38.5), [Some(0.0), None, None, Some(38.5)]);
         // A round trip of 80 ms: 512 calls do not fill it.

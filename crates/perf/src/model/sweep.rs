@@ -356,8 +356,9 @@ mod tests {
         assert!((explained.per_s(64).unwrap() / upper - 1.0).abs() < 0.1);
 
         let narrow = noisy(Form::Corner, &[500.0, 40.0, 0.1], &[1, 1, 1, 2, 2, 2, 3, 3, 3], 2);
-        let said = Explained::from(&narrow, Form::Corner).unwrap().unidentified().join("; ");
-        assert!(said.contains("until throughput stops growing"), "{said}");
+        let unidentified =
+            Explained::from(&narrow, Form::Corner).unwrap().unidentified().join("; ");
+        assert!(unidentified.contains("until throughput stops growing"), "{unidentified}");
     }
 
     #[test]
@@ -400,7 +401,7 @@ mod tests {
             let windows = (0..5).flat_map(|_| [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
             windows.map(point).collect::<Vec<_>>()
         };
-        let is_told = |observed: &[SweepPoint]| match Explained::best(observed) {
+        let is_identified = |observed: &[SweepPoint]| match Explained::best(observed) {
             Ok((best, _)) => best.fitted.systematic.is_some(),
             Err(FitError::Systematic { .. } | FitError::Bad { .. }) => true,
             Err(_) => false,
@@ -408,10 +409,10 @@ mod tests {
         // To 4 calls, then a fifth as much for each more, to a second limit.
         let two_knees = |n: f64| (2_000.0 * n).min(8_000.0 + 400.0 * (n - 4.0)).min(20_000.0);
         let bends_back = |n: f64| (2_000.0 * n).min(24_000.0 - 250.0 * n);
-        let told = |rate| (0..20).filter(|seed| is_told(&noisy(*seed, rate))).count();
-        assert_eq!((told(two_knees), told(bends_back)), (20, 20));
+        let identified = |rate| (0..20).filter(|seed| is_identified(&noisy(*seed, rate))).count();
+        assert_eq!((identified(two_knees), identified(bends_back)), (20, 20));
         let one_knee = |n: f64| (2_000.0 * n).min(16_000.0);
-        assert!(told(one_knee) <= 1, "{}", told(one_knee));
+        assert!(identified(one_knee) <= 1, "{}", identified(one_knee));
     }
 
     #[test]
@@ -419,10 +420,10 @@ mod tests {
         let point = |outstanding, per_s| SweepPoint { outstanding, per_s };
         let text = "outstanding throughput_per_s\n1 1800 # first\n\n2 3500\n";
         assert_eq!(parse(text), Ok(vec![point(1, 1800.0), point(2, 3500.0)]));
-        let said = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(said("1 1800").contains("\"outstanding throughput_per_s\""));
-        assert!(said("outstanding ops/s\n1.5 3").contains("row 2: the number of outstanding"));
-        assert!(said("outstanding ops/s\n1 -3").contains("row 2: the throughput is -3"));
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(error("1 1800").contains("\"outstanding throughput_per_s\""));
+        assert!(error("outstanding ops/s\n1.5 3").contains("row 2: the number of outstanding"));
+        assert!(error("outstanding ops/s\n1 -3").contains("row 2: the throughput is -3"));
     }
 
     #[test]
@@ -433,9 +434,9 @@ mod tests {
         assert!(bad(&[point(1, 1.0), point(2, 2.0)]));
         assert!(bad(&[point(0, 1.0), point(2, 2.0), point(3, 3.0)]));
         assert!(bad(&[point(1, f64::NAN), point(2, 2.0), point(3, 3.0)]));
-        let said = Explained::from(&[point(1, 9.0), point(2, -1.0), point(3, 3.0)], Form::Curve);
-        let said = said.unwrap_err().to_string();
-        assert_eq!(said, "row 2: throughput is -1: it has to be a finite number above 0");
+        let text = Explained::from(&[point(1, 9.0), point(2, -1.0), point(3, 3.0)], Form::Curve);
+        let text = text.unwrap_err().to_string();
+        assert_eq!(text, "row 2: throughput is -1: it has to be a finite number above 0");
         assert!(bad(&[point(1, 100.0), point(2, 1.0), point(4, 100.0), point(8, 1.0)]));
     }
 }

@@ -322,10 +322,13 @@ mod tests {
         let woken = LogDevice::of(&device("90us,wake=30us").profile());
         assert!((woken.write_us - 120.0).abs() < 0.01, "{woken:?}");
         for text in ["sim:nvram", "sim:hdd", "90us,both=91us,rate=500MB/s", "3ms"] {
-            let (told, emulated) = (device(text), LogDevice::of(&device(text).profile()));
-            assert!((told.write_us - emulated.write_us).abs() < 0.01, "{told:?} {emulated:?}");
-            assert!((told.us_per_kib - emulated.us_per_kib).abs() < 0.01, "{told:?} {emulated:?}");
-            assert_eq!(told.at_a_time(), emulated.at_a_time(), "{told:?} {emulated:?}");
+            let (given, emulated) = (device(text), LogDevice::of(&device(text).profile()));
+            assert!((given.write_us - emulated.write_us).abs() < 0.01, "{given:?} {emulated:?}");
+            assert!(
+                (given.us_per_kib - emulated.us_per_kib).abs() < 0.01,
+                "{given:?} {emulated:?}"
+            );
+            assert_eq!(given.at_a_time(), emulated.at_a_time(), "{given:?} {emulated:?}");
         }
     }
 

@@ -4,8 +4,8 @@
 //!
 //! - What we do not know we keep: unknown fields survive reading and writing, at every level, so
 //!   that an older program may touch a newer program's record.
-//! - Order is kept: names appear in the order they were measured, which is the order in which a
-//!   reader wants them.
+//! - Order is preserved: names appear in the order they were measured, which is the order in which
+//!   a reader wants them.
 //! - Only finite numbers are written, since JSON has no other, and none above a physical limit that
 //!   the record states: see [`Run::limit`]. What is not so is left out where the record is written
 //!   (`record/sound.rs`), whoever put it there, and a warning stands in its place.

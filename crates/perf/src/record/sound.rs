@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(read.metrics()["rtt"].ci95, None);
         assert_eq!(read.series["s"].v, [2.0, 4.0]);
         assert_eq!(read.model["rows"], json!([{"n": 1}, {"n": 2}]));
-        let said: Vec<&str> = read.warnings.iter().map(|warning| &*warning.text).collect();
+        let texts: Vec<&str> = read.warnings.iter().map(|warning| &*warning.text).collect();
         for part in ["gain came out as NaN", "model.rows[0].error_pct", "model.list"] {
-            assert!(said.iter().any(|said| said.starts_with(part)), "{part}: {said:?}");
+            assert!(texts.iter().any(|text| text.starts_with(part)), "{part}: {texts:?}");
         }
         assert!(read.warnings.iter().all(|warning| warning.code == "not-finite"));
     }
@@ -183,11 +183,11 @@ mod tests {
         let read = Run::from_json(&run.to_json_pretty()).unwrap();
         let names: Vec<&String> = read.metrics().keys().collect();
         assert_eq!(names, ["throughput_n1", "storage_mib_per_s", "throughput_calls"]);
-        let said: Vec<&str> = read.warnings.iter().map(|warning| &*warning.text).collect();
+        let texts: Vec<&str> = read.warnings.iter().map(|warning| &*warning.text).collect();
         assert!(
-            said[0].starts_with("throughput_n2 came out as 119.5 MiB/s, above the 119.2 MiB/s")
+            texts[0].starts_with("throughput_n2 came out as 119.5 MiB/s, above the 119.2 MiB/s")
         );
-        assert!(said[1].contains("1000000 MiB/s of any path"), "{said:?}");
+        assert!(texts[1].contains("1000000 MiB/s of any path"), "{texts:?}");
         assert!(read.warnings.iter().all(|warning| warning.code == "above-limit"));
     }
 

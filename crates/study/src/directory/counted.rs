@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_asked_of_the_server_is_what_came_between_two_looks() {
+    fn the_calls_of_a_step_are_what_came_between_two_looks() {
         let first = files("100", "\tWRITE: 10 10 0 0 0 1 20 30 0\n");
         let last = files("110", "\tWRITE: 14 14 0 0 0 2 28 40 0\n\tCOMMIT: 8 8 0 0 0 0 16 16 0\n");
         let point = mount_above(Path::new("/mnt/a/b"), &last);

@@ -237,7 +237,7 @@ impl Job {
     }
 }
 
-/// Most calls of one program in a run: their times are kept.
+/// Most calls of one program in a run: their times are recorded.
 const CALLS_MAX: usize = 100_000;
 
 /// Whose counters are read around each step.

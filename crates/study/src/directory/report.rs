@@ -127,7 +127,7 @@ fn survives(outcome: &DirectoryStudy) -> &'static str {
 fn in_words(part: &Part) -> &'static str {
     match part.name {
         "network" => "the network's round trips",
-        "network or server" => "network or server, which cannot be told apart",
+        "network or server" => "network or server, which cannot be distinguished",
         "server" => "the server and its storage",
         "client's queue" => "waiting in the client for its turn",
         "fdatasync(2)" => "making it stable",

@@ -14,7 +14,7 @@ pub(super) fn form(outcome: &Probed) -> String {
     let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
     let Forms { stall_pct, concurrent_pct } = forms;
     if outcome.version == 2 {
-        return "Whether the server goes on working while its disk is busy cannot be told with \
+        return "Whether the server goes on working while its disk is busy cannot be decided with \
                 version 2, of which each WRITE waits for the disk itself."
             .to_owned();
     }
@@ -25,7 +25,7 @@ pub(super) fn form(outcome: &Probed) -> String {
     }
     if !explanation.knows_form(0) {
         return format!(
-            "Whether the server stops for its disk or goes on working cannot be told: the forms \
+            "Whether the server stops for its disk or goes on working cannot be decided: the forms \
              for either are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median, and \
              differ by no more than the better one is off, or than repetitions do."
         );
@@ -58,16 +58,16 @@ pub(super) struct Shown {
 impl Shown {
     pub(super) fn of(outcome: &Probed) -> Self {
         let findings = &outcome.findings;
-        let is_told = |estimate: &Estimate| match estimate.ci95 {
+        let is_identified = |estimate: &Estimate| match estimate.ci95 {
             Some(ci95) => ci95.lo > 0.0,
             None => estimate.value > 0.0,
         };
         let explanation = &outcome.explanation;
         let is_stable_only = outcome.version == 2;
         Self {
-            operation: is_told(&findings.op_us),
-            block: !is_stable_only && is_told(&findings.block_us),
-            commit: !is_stable_only && is_told(&findings.commit_us),
+            operation: is_identified(&findings.op_us),
+            block: !is_stable_only && is_identified(&findings.block_us),
+            commit: !is_stable_only && is_identified(&findings.commit_us),
             limit: explanation.errors.at.len() > CURVES_MAX
                 || explanation.rows.iter().any(|row| {
                     let bound = explanation.choice.bound(row);
@@ -105,14 +105,14 @@ pub(super) fn unidentified(outcome: &Probed) -> Vec<Note> {
 
 fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
     if outcome.version == 2 {
-        let text = "T_op and T_B cannot be told apart: every WRITE of version 2 is stable, and T_B \
-                    is in T_op here; version=3 in the URL tells them apart";
+        let text = "T_op and T_B cannot be distinguished: every WRITE of version 2 is stable, and \
+                    T_B is in T_op here; version=3 in the URL tells them apart";
         return Some(("stable", text.to_owned()));
     }
     if !shown.storage() {
         let text = "T_B does not show: FILE_SYNC takes no longer than UNSTABLE, and a COMMIT no \
                     longer than NULL; the server keeps data in memory, or in storage that is as \
-                    fast, which cannot be told apart from here";
+                    fast, which cannot be distinguished from here";
         return Some(("free-stability", text.to_owned()));
     }
     let text = "T_B of 8 KiB does not show: FILE_SYNC of a block takes no longer than UNSTABLE, \
@@ -206,16 +206,16 @@ fn saturation(outcome: &Probed, shown: &Shown) -> Option<Note> {
 fn way(outcome: &Probed) -> String {
     let latency_us = outcome.latency_us();
     if latency_us == 0.0 {
-        return "L and the fixed costs of both ends cannot be told apart from one end: 2 T_prop has \
-                them all; a run behind a link with a known L, or a capture at the server, tells \
-                them apart"
+        return "L and the fixed costs of both ends cannot be distinguished from one end: 2 T_prop \
+                has them all; a run behind a link with a known L, or a capture at the server, \
+                tells them apart"
             .to_owned();
     }
     let rest_us = (outcome.findings.round_trip.value - 2.0 * latency_us).max(0.0);
     format!(
         "of 2 T_prop, {:.0} us are those of the emulated link; the other {rest_us:.0} us are the \
-         L of the path behind it and the fixed costs of both ends, which cannot be told apart from \
-         one end",
+         L of the path behind it and the fixed costs of both ends, which cannot be distinguished \
+         from one end",
         2.0 * latency_us
     )
 }
@@ -241,7 +241,7 @@ mod tests {
         Estimate { value, ci95: Some(Interval { lo: 0.9 * value, hi: 1.1 * value }) }
     }
 
-    fn untold(value: f64) -> Estimate {
+    fn unidentified(value: f64) -> Estimate {
         Estimate { value, ci95: Some(Interval { lo: 0.0, hi: value }) }
     }
 
@@ -337,8 +337,8 @@ mod tests {
     #[test]
     fn nothing_is_stated_that_rests_on_what_a_note_says_is_not_known() {
         let mut memory = outcome();
-        memory.findings.block_us = untold(3.0);
-        memory.findings.commit_us = untold(10.0);
+        memory.findings.block_us = unidentified(3.0);
+        memory.findings.commit_us = unidentified(10.0);
         let printed = text(&memory);
         assert!(printed.contains("T_B does not show"), "{printed}");
         for part in ["The server stops", "goes on working while", "stable together"] {
@@ -348,14 +348,12 @@ mod tests {
         let mut near = outcome();
         near.explanation.forms = vec![Some(Forms { stall_pct: 2.2, concurrent_pct: 3.0 })];
         let printed = text(&near);
-        assert!(
-            printed.contains(
-                "goes on working cannot be told: the forms for either are off by 2.2 and"
-            )
-        );
+        assert!(printed.contains(
+            "goes on working cannot be decided: the forms for either are off by 2.2 and"
+        ));
         assert!(!printed.contains("The server stops"), "{printed}");
         let mut slow_commits = outcome();
-        slow_commits.findings.block_us = untold(3.0);
+        slow_commits.findings.block_us = unidentified(3.0);
         let printed = text(&slow_commits);
         assert!(printed.contains("T_B of 8 KiB does not show"), "{printed}");
         assert!(!printed.contains("keeps data in memory"), "{printed}");
@@ -369,7 +367,7 @@ mod tests {
         small.findings.op_us = all(5.0);
         assert!(!text(&small).contains("may be 0"), "{}", text(&small));
         let mut nothing = outcome();
-        nothing.findings.op_us = untold(4.0);
+        nothing.findings.op_us = unidentified(4.0);
         let printed = text(&nothing);
         assert!(printed.contains("T_op of the server may be 0"), "{printed}");
         assert!(!printed.lines().any(|line| line.starts_with("servers ")), "{printed}");

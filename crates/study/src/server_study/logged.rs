@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_is_not_known_that_is_said() {
+    fn where_it_is_not_known_that_is_reported() {
         let of = logged(None, false);
         assert!(of.sentence().contains("(predicted not known)"));
         assert!(of.table().caption.ends_with("and so no gain is predicted."));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::outcome::ServerStudy;
 use crate::explain::{Row, half};
 
-/// Points kept of each series; the calls themselves are in calls.csv.
+/// Points of each series; the calls themselves are in calls.csv.
 const SERIES_POINTS_MAX: usize = 1_000;
 
 /// The whole record.

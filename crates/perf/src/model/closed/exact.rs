@@ -29,7 +29,7 @@
 use super::network::{Kind, Network, Solution};
 use crate::model::error::{ModelError, within};
 
-/// Numbers kept at most: populations up to the given one, times what each needs; 256 MB.
+/// Numbers stored at most: populations up to the given one, times what each needs; 256 MB.
 pub const NUMBERS_MAX: u64 = 32_000_000;
 
 /// Centers with several servers, of which each doubles the work.
@@ -48,7 +48,7 @@ impl Network {
         let each = (1_u64 << multiple.len()) * self.classes.len() as u64
             + self.centers.len() as u64
             + marginals;
-        within("numbers to be kept", populations.count as u64 * each, 0, NUMBERS_MAX)?;
+        within("numbers to be stored", populations.count as u64 * each, 0, NUMBERS_MAX)?;
 
         let mut solved: Vec<Pass> = Vec::with_capacity(1 << multiple.len());
         for present in 0..1_usize << multiple.len() {

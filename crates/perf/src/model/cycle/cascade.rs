@@ -9,7 +9,7 @@
 //! ```
 //!
 //! "Behind" is a server that answers before it has passed on: what it may do with UNSTABLE data.
-//! It changes the response time and not the throughput that can be kept up.
+//! It changes the response time and not the throughput that can be sustained.
 //!
 //! Source: Boumenot 2002, section 12.1, which asks for it and gives no formula: ours.
 
@@ -93,7 +93,7 @@ impl Cascade {
         }
     }
 
-    /// Bytes a second that can be kept up.
+    /// Bytes a second that can be sustained.
     pub fn bytes_per_s(&self, forward: Forward) -> f64 {
         let disk = 1024.0 / self.block_us_per_kib * 1e6;
         let first = &self.hops[0];

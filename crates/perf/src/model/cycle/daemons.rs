@@ -84,7 +84,7 @@ mod tests {
     }
 
     /// Table 9.2, "concurrent": 65,536 bit over T_prop, one way, and T_B. It hides the way back and
-    /// the serialization. No row of ours: kept here so that nobody searches for its formula.
+    /// the serialization. No row of ours: here so that nobody searches for its formula.
     #[test]
     fn the_concurrent_column_of_table_9_2() {
         for (prop_us, printed) in [(192.68, 240.66), (175.39, 248.55)] {

@@ -138,11 +138,11 @@ mod tests {
     fn measurements_are_read_from_two_columns() {
         let read = parse("mtu_bytes mbit_per_s\n1500 445.5 # first\n\n9000,562\n").unwrap();
         assert_eq!(read, observed([(1500.0, 445.5), (9000.0, 562.0)]));
-        let said = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(said("1500 445").contains("\"mtu_bytes mbit_per_s\""));
-        assert!(said("mtu_bytes mbit_per_s\n1500 -1").contains("row 2: the throughput is -1"));
-        assert!(said("mtu_bytes mbit_per_s\nNaN 1").contains("row 2: the MTU is NaN"));
-        assert!(said("mtu_bytes mbit_per_s\n1500").contains("row 2: 2 numbers are needed"));
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(error("1500 445").contains("\"mtu_bytes mbit_per_s\""));
+        assert!(error("mtu_bytes mbit_per_s\n1500 -1").contains("row 2: the throughput is -1"));
+        assert!(error("mtu_bytes mbit_per_s\nNaN 1").contains("row 2: the MTU is NaN"));
+        assert!(error("mtu_bytes mbit_per_s\n1500").contains("row 2: 2 numbers are needed"));
     }
 
     #[test]

@@ -67,8 +67,8 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(Informed::best(&few, &ALL), Err(FitError::TooFew { .. })));
     assert!(Informed::best(&[], &ALL).is_err());
     let nothing = [run(1, 100.0, f64::NAN), run(2, 100.0, 1.0)];
-    let said = Informed::best(&nothing, &ALL).unwrap_err().to_string();
-    assert!(said.contains("row 1: the stage's busy time is NaN"), "{said}");
+    let text = Informed::best(&nothing, &ALL).unwrap_err().to_string();
+    assert!(text.contains("row 1: the stage's busy time is NaN"), "{text}");
     let zigzag: Vec<Seen> =
         (1..9).map(|n| run(n, if n % 2 == 0 { 1.0 } else { 900.0 }, 500.0)).collect();
     assert!(matches!(Informed::best(&zigzag, &ALL), Err(FitError::Bad { .. })));

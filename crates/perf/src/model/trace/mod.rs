@@ -325,8 +325,8 @@ impl Trace {
         let logs = self.replayed(servers, values, seen);
         let mean_calls = self.calls.len() as f64 / self.groups.len().max(1) as f64;
         for (out, (group, members)) in out.iter_mut().zip(&self.groups) {
-            let kept = members.iter().filter(|&&at| !seen.leaves_out(self.fold(at)));
-            let mean = trimmed_mean(kept.map(|&at| logs[at]).collect());
+            let used = members.iter().filter(|&&at| !seen.leaves_out(self.fold(at)));
+            let mean = trimmed_mean(used.map(|&at| logs[at]).collect());
             let weight = (group.calls as f64 / mean_calls).sqrt();
             *out = if mean.is_finite() { weight * mean } else { 0.0 };
         }
@@ -439,16 +439,16 @@ fn stretches<T>(calls: &mut Vec<T>) {
 /// Without the fifth at either end: nearly as good as a mean, and pauses do not move it.
 fn trimmed_mean(mut values: Vec<f64>) -> f64 {
     let cut = values.len() / 5;
-    let mut kept = &mut values[..];
+    let mut middle = &mut values[..];
     if cut > 0 {
         // In their order they need not be.
-        kept.select_nth_unstable_by(cut, f64::total_cmp);
-        kept = &mut kept[cut..];
-        let most = kept.len() - cut;
-        kept.select_nth_unstable_by(most, f64::total_cmp);
-        kept = &mut kept[..most];
+        middle.select_nth_unstable_by(cut, f64::total_cmp);
+        middle = &mut middle[cut..];
+        let most = middle.len() - cut;
+        middle.select_nth_unstable_by(most, f64::total_cmp);
+        middle = &mut middle[..most];
     }
-    kept.iter().sum::<f64>() / kept.len() as f64
+    middle.iter().sum::<f64>() / middle.len() as f64
 }
 
 #[cfg(test)]

@@ -271,18 +271,18 @@ mod tests {
 
     #[test]
     fn what_is_no_change_is_refused_with_the_reason() {
-        let said = |text: &str| text.parse::<Change>().unwrap_err().to_string();
-        assert!(said("").contains("is no change"));
-        assert!(said("speed=2").contains("names: L, latency"));
-        assert!(said("L").contains("is no change"));
-        assert!(said("L-1ms").contains("is no change"));
-        assert!(said("L=5").contains("time with a unit"));
-        assert!(said("L=five ms").contains("time with a unit"));
-        assert!(said("cache=64X").contains("size"));
-        assert!(said("disks=-8").contains("\"-8\" is no number"));
-        assert!(said("G=100").contains("rate of a link"));
-        assert!(said("G=0Mbit/s").contains("rate of a link"));
-        assert!(said("clients xNaN").contains("number"));
-        assert!(said("disks=\u{e9}").contains("number"));
+        let error = |text: &str| text.parse::<Change>().unwrap_err().to_string();
+        assert!(error("").contains("is no change"));
+        assert!(error("speed=2").contains("names: L, latency"));
+        assert!(error("L").contains("is no change"));
+        assert!(error("L-1ms").contains("is no change"));
+        assert!(error("L=5").contains("time with a unit"));
+        assert!(error("L=five ms").contains("time with a unit"));
+        assert!(error("cache=64X").contains("size"));
+        assert!(error("disks=-8").contains("\"-8\" is no number"));
+        assert!(error("G=100").contains("rate of a link"));
+        assert!(error("G=0Mbit/s").contains("rate of a link"));
+        assert!(error("clients xNaN").contains("number"));
+        assert!(error("disks=\u{e9}").contains("number"));
     }
 }

@@ -70,7 +70,7 @@ pub struct ServerPrediction {
     pub peak_per_s: f64,
     pub bottleneck: Bottleneck,
     /// Whether it is the same for all that explains the curve as well.
-    pub bottleneck_is_told: bool,
+    pub bottleneck_is_identified: bool,
     /// The server and its callers themselves.
     pub server: FileServer,
     pub callers: Option<u32>,
@@ -152,7 +152,7 @@ fn predicted(
         saturation_per_s: inferred.shows(bottleneck).then_some(saturation_per_s),
         peak_per_s: inferred.peak_per_s,
         bottleneck,
-        bottleneck_is_told: !differs.get(),
+        bottleneck_is_identified: !differs.get(),
         server: case.server,
         callers: case.callers,
     })
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn what_the_number_of_disks_decides_is_as_uncertain_as_that_number() {
         let base = Base { callers: None, ..BASE };
-        let (mut covered, mut told_wrong, mut open) = (0, 0, 0);
+        let (mut covered, mut identified_wrongly, mut open) = (0, 0, 0);
         for seed in 0..SEEDS {
             let (server, inferred) = of_few_loads(seed.into());
             open += u32::from(inferred.disks.1.is_none());
@@ -413,11 +413,12 @@ mod tests {
             let after = answer(&inferred, &base, &[change]).unwrap()[0].after;
             let interval = after.saturation_per_s.and_then(|found| found.ci95);
             covered += u32::from(interval.is_none_or(|ci95| ci95.contains(truth_per_s)));
-            told_wrong += u32::from(after.bottleneck_is_told && after.bottleneck != truth_by);
+            identified_wrongly +=
+                u32::from(after.bottleneck_is_identified && after.bottleneck != truth_by);
         }
         assert!(2 * open > SEEDS, "{open} of {SEEDS} leave the number of disks open");
         assert!(covered + 1 >= SEEDS, "{covered} of {SEEDS}");
-        assert!(told_wrong <= 1, "{told_wrong} of {SEEDS}");
+        assert!(identified_wrongly <= 1, "{identified_wrongly} of {SEEDS}");
     }
 
     /// A server that nobody chose, and what a curve of 12 points of it says, from a twentieth of
@@ -451,22 +452,22 @@ mod tests {
     }
 
     #[test]
-    fn a_bottleneck_of_servers_that_nobody_chose_is_right_or_not_told() {
+    fn a_bottleneck_of_servers_that_nobody_chose_is_right_or_not_identified() {
         // Of 240: docs/models.md, section 14.
         const CASES: u64 = 40;
         let base = Base { callers: None, ..BASE };
-        let (mut told, mut wrong, mut covered) = (0, 0, 0);
+        let (mut identified, mut wrong, mut covered) = (0, 0, 0);
         for (server, inferred) in (0..CASES).filter_map(drawn) {
             let change: Change = "cpu x0.4".parse().unwrap();
             let truth = apply(server, &base, &[change]).unwrap();
             let (truth_per_s, truth_by) = saturation(&truth, Method::Open).unwrap();
             let after = answer(&inferred, &base, &[change]).unwrap()[0].after;
-            told += u64::from(after.bottleneck_is_told);
-            wrong += u64::from(after.bottleneck_is_told && after.bottleneck != truth_by);
+            identified += u64::from(after.bottleneck_is_identified);
+            wrong += u64::from(after.bottleneck_is_identified && after.bottleneck != truth_by);
             let ci95 = after.saturation_per_s.and_then(|found| found.ci95);
             covered += u64::from(ci95.is_none_or(|ci95| ci95.contains(truth_per_s)));
         }
-        assert!(told > 0 && wrong <= CASES / 20, "{wrong} of {told} wrong");
+        assert!(identified > 0 && wrong <= CASES / 20, "{wrong} of {identified} wrong");
         assert!(covered >= CASES * 85 / 100, "{covered} of {CASES}");
     }
 }

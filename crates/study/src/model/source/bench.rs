@@ -126,7 +126,7 @@ fn source(mut points: Vec<RecordedPoint>, is_closed: bool) -> Result<Source, Str
     }
 }
 
-/// Those that the server kept up with, as long as the throughput grows.
+/// Those that the server sustained, as long as the throughput grows.
 fn curve(points: &[RecordedPoint]) -> Result<Source, String> {
     let mut curve: Vec<CurvePoint> = Vec::new();
     for &RecordedPoint { row, per_s, response_us, .. } in points.iter().filter(|one| !one.is_over) {
@@ -191,15 +191,15 @@ mod tests {
 
     #[test]
     fn bad_rows_are_reported_with_their_reason() {
-        let said = |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err();
+        let error = |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err();
         let row = |load, per_s, us| line("nfs://a/", load, per_s, us, "valid", "all");
-        assert!(said("").contains("0 servers"));
-        assert!(said(&row("100", "99", "1")).contains("1 load points"));
-        assert!(said(&row("x", "99", "1")).contains("row 2: load is \"x\""));
-        assert!(said(&row("100", "NaN", "1")).contains("row 2: the achieved throughput is NaN"));
-        assert!(said(&row("100", "-1", "1")).contains("row 2: the achieved throughput is -1"));
-        assert!(said(&row("100", "99", "-1")).contains("row 2: the response time is -1"));
-        assert!(said("nfs://a/,100\n").contains("row 2: at least 16 fields are needed, got 2"));
+        assert!(error("").contains("0 servers"));
+        assert!(error(&row("100", "99", "1")).contains("1 load points"));
+        assert!(error(&row("x", "99", "1")).contains("row 2: load is \"x\""));
+        assert!(error(&row("100", "NaN", "1")).contains("row 2: the achieved throughput is NaN"));
+        assert!(error(&row("100", "-1", "1")).contains("row 2: the achieved throughput is -1"));
+        assert!(error(&row("100", "99", "-1")).contains("row 2: the response time is -1"));
+        assert!(error("nfs://a/,100\n").contains("row 2: at least 16 fields are needed, got 2"));
         assert!(of_csv("target,load,operation\n", None).unwrap_err().contains("no column"));
     }
 }

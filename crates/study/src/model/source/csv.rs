@@ -73,14 +73,14 @@ mod tests {
         let first = read.next().unwrap().unwrap();
         assert_eq!(picked(&first, [1, 2]), Ok(["b,\"c\"", ""]));
         let short = read.next().unwrap().unwrap();
-        let said = picked(&short, [2]).unwrap_err();
-        assert_eq!(said, "row 4: at least 3 fields are needed, got 2");
+        let error = picked(&short, [2]).unwrap_err();
+        assert_eq!(error, "row 4: at least 3 fields are needed, got 2");
         assert!(read.next().is_none());
         for text in ["x,y", ""] {
-            let said = columns(rows(text).next(), ["z"]).unwrap_err();
-            assert_eq!(said, "row 1: there is no column \"z\"");
+            let error = columns(rows(text).next(), ["z"]).unwrap_err();
+            assert_eq!(error, "row 1: there is no column \"z\"");
         }
-        let said = number(3, "load", "fast").unwrap_err();
-        assert_eq!(said, "row 3: load is \"fast\": it has to be a number");
+        let error = number(3, "load", "fast").unwrap_err();
+        assert_eq!(error, "row 3: load is \"fast\": it has to be a number");
     }
 }

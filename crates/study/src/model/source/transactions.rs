@@ -137,9 +137,9 @@ mod tests {
         // The capture lost an end of this one.
         let unknown = line("1700000000.1", "1700000000.1", "c", "READ", "0");
         text += &unknown.replacen(",1,c", ",,c", 1);
-        let said = of_csv(&text, None).unwrap_err();
+        let error = of_csv(&text, None).unwrap_err();
         assert_eq!(
-            said,
+            error,
             "there are 2 connections: choose with --of, of c:1 to s:2049, d:1 to s:2049"
         );
         assert_eq!(of_csv(&text, Some("d:1")).unwrap().len(), 1);
@@ -147,17 +147,17 @@ mod tests {
 
     #[test]
     fn bad_rows_are_reported_with_their_reason() {
-        let said = |row: &str| of_csv(&format!("{HEADING}{row}"), None).unwrap_err();
-        assert!(said("").contains("0 connections"));
+        let error = |row: &str| of_csv(&format!("{HEADING}{row}"), None).unwrap_err();
+        assert!(error("").contains("0 connections"));
         assert_eq!(
-            said(&line("2", "1", "c", "READ", "0")),
+            error(&line("2", "1", "c", "READ", "0")),
             "row 2: the reply is not after the call"
         );
-        assert!(said(&line("-2", "1", "c", "READ", "0")).contains("row 2: call_s is \"-2\""));
-        assert!(said(&line("NaN", "1", "c", "READ", "0")).contains("row 2: call_s is \"NaN\""));
-        assert!(said(&line("1", "2.x", "c", "READ", "0")).contains("row 2: reply_s is \"2.x\""));
-        assert!(said(&line("1", "2", "c", "WRITE", "")).contains("row 2: stable is \"\""));
-        assert!(said("1,2\n").contains("row 2: at least 16 fields are needed, got 2"));
-        assert!(said(&line("99999999999999", "2", "c", "READ", "0")).contains("row 2: call_s"));
+        assert!(error(&line("-2", "1", "c", "READ", "0")).contains("row 2: call_s is \"-2\""));
+        assert!(error(&line("NaN", "1", "c", "READ", "0")).contains("row 2: call_s is \"NaN\""));
+        assert!(error(&line("1", "2.x", "c", "READ", "0")).contains("row 2: reply_s is \"2.x\""));
+        assert!(error(&line("1", "2", "c", "WRITE", "")).contains("row 2: stable is \"\""));
+        assert!(error("1,2\n").contains("row 2: at least 16 fields are needed, got 2"));
+        assert!(error(&line("99999999999999", "2", "c", "READ", "0")).contains("row 2: call_s"));
     }
 }

@@ -124,7 +124,7 @@ fn row(method: &str, when: &str, prediction: &ServerPrediction) -> [String; 5] {
 
 /// `1702 (1609 to 1800) calls/s, by the disks`.
 pub(crate) fn saturation(prediction: &ServerPrediction) -> String {
-    let by = match prediction.bottleneck_is_told {
+    let by = match prediction.bottleneck_is_identified {
         true => format!("by {}", name(prediction.bottleneck)),
         false => "by the processor or the disks: the curve does not tell".to_owned(),
     };

@@ -196,17 +196,17 @@ mod tests {
 
     #[test]
     fn a_gain_is_what_the_runs_show() {
-        let said = |value, ci: Option<(f64, f64)>| {
+        let text = |value, ci: Option<(f64, f64)>| {
             let ci95 = ci.map(|(lo, hi)| Interval { lo, hi });
             gain_sentence("1 MiB calls", 3.0, Some(Estimate { value, ci95 }))
         };
         let begins = "1 MiB calls should give 3.0 times as much";
-        let gained = said(2.9, Some((2.7, 3.1)));
+        let gained = text(2.9, Some((2.7, 3.1)));
         assert_eq!(gained, format!("{begins}; measured 2.9 times (95 %: 2.7 to 3.1)."));
-        assert!(said(1.1, Some((0.8, 1.5))).contains("which may be no gain at all"));
-        assert!(said(0.7, Some((0.6, 0.8))).contains("and gave less than before"));
-        assert!(said(2.9, Some((0.0, 4e8))).ends_with("that this says little."));
-        assert!(said(2.9, None).ends_with("measured 2.9 times, of one run each."));
+        assert!(text(1.1, Some((0.8, 1.5))).contains("which may be no gain at all"));
+        assert!(text(0.7, Some((0.6, 0.8))).contains("and gave less than before"));
+        assert!(text(2.9, Some((0.0, 4e8))).ends_with("that this says little."));
+        assert!(text(2.9, None).ends_with("measured 2.9 times, of one run each."));
         assert!(gain_sentence("x", 2.0, None).ends_with("that was not measured."));
     }
 }

@@ -16,7 +16,7 @@ use crate::server_study::logged::Logged;
 use crate::server_study::outcome::ServerStudy;
 use crate::server_study::record;
 
-/// Points kept of what is drawn.
+/// Points of what is drawn.
 const POINTS_MAX: usize = 1_500;
 
 pub(super) fn cycles(outcome: &ServerStudy) -> Vec<Cycle> {
