@@ -129,7 +129,7 @@ fn one(analyzer: &Analyzer, id: FlowId, flow: &Flow, begin_ns: u64) -> Value {
         "operations": tally(&flow.tallies),
         "retransmissions": flow.retransmissions,
         "duplicate_replies": flow.duplicate_replies,
-        "unasked_replies": flow.unasked_replies,
+        "unasked_replies": flow.unsolicited_replies,
         "passed_on": flow.passed_on,
         "passed_from": flow.passed_from.map(|from| analyzer.flows().name(from)),
         "unanswered": flow.unanswered,

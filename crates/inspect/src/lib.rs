@@ -82,7 +82,7 @@ fn unknown(name: &str) -> Failure {
 struct Rows {
     csv: Option<csv::Csv>,
     parquet: Option<parquet::Parquet>,
-    kept: Option<explain::Kept>,
+    timed: Option<explain::TimedPairs>,
 }
 
 impl Rows {
@@ -90,7 +90,7 @@ impl Rows {
         Ok(Self {
             csv: args.csv.as_deref().map(csv::Csv::create).transpose()?,
             parquet: args.parquet.as_deref().map(parquet::Parquet::create).transpose()?,
-            kept: args.explain.then(explain::Kept::default),
+            timed: args.explain.then(explain::TimedPairs::default),
         })
     }
 
@@ -104,8 +104,8 @@ impl Rows {
             if let Some(parquet) = &mut self.parquet {
                 parquet.row(transaction, files, flows);
             }
-            if let Some(kept) = &mut self.kept {
-                kept.keep(transaction, begin_ns, flows);
+            if let Some(timed) = &mut self.timed {
+                timed.keep(transaction, begin_ns, flows);
             }
         });
     }
@@ -123,7 +123,7 @@ pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     seen.analyzer.end();
     rows.csv.take().map_or(Ok(()), csv::Csv::end)?;
     rows.parquet.take().map_or(Ok(()), parquet::Parquet::end)?;
-    seen.explained = rows.kept.map(|kept| kept.explained(seen.analyzer.flows()));
+    seen.explained = rows.timed.map(|timed| timed.explained(seen.analyzer.flows()));
     show(args, &seen, verbosity)
 }
 

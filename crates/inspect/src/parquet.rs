@@ -1,6 +1,6 @@
 //! `--parquet`: a row for every transaction, in the columns of `--csv`, each with its type.
 //!
-//! Rows are kept by column until there are [`ROWS`], which make a row group: the unit in which
+//! Rows are collected by column until there are [`ROWS`], which make a row group: the unit in which
 //! engines read, skip and share out. So memory does not grow with the capture, but for a few
 //! hundred bytes of each group's summary, which stand at the end of the file.
 
@@ -23,7 +23,7 @@ use trace::{Files, FlowId, Flows, Operation, Transaction};
 
 use super::row::{self, Who};
 
-/// Rows of a group: as DuckDB makes them, and some 15 MB while they are kept.
+/// Rows of a group: as DuckDB makes them, and some 15 MB while they wait.
 const ROWS: usize = 1 << 17;
 
 const SCHEMA: &str = "message calls {
@@ -207,7 +207,7 @@ fn properties() -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("nfskit ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::LZ4_RAW)
-        // Of groups only: of pages they would be kept until the end.
+        // Of groups only: of pages they would stay in memory until the end.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(ROWS));

@@ -180,7 +180,7 @@ impl Analyzer {
         (self.copies.count, self.copies.homes())
     }
 
-    /// Bytes kept of records and early segments.
+    /// Bytes stored of records and early segments.
     pub const fn buffered(&self) -> usize {
         self.connections.buffered
     }

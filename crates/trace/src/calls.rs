@@ -80,8 +80,8 @@ pub(super) enum Counts {
     Whole,
     /// A filter wants other operations: it counts for hosts and connections only.
     Pace,
-    /// A filter wants other hosts or another time: it is kept so that its reply is not taken for
-    /// one without a call.
+    /// A filter wants other hosts or another time: it is remembered so that its reply is not taken
+    /// for one without a call.
     Nothing,
     /// A relay passed it on.
     PassedOn,

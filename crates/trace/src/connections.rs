@@ -1,8 +1,8 @@
 //! TCP connections and pairs of UDP ends, found by their addresses.
 //!
-//! At most [`CONNECTIONS_MAX`] are followed, and at most [`BUFFERS_MAX`] bytes kept of records and
-//! early segments of all; over it the quarter that was silent for longest is forgotten, until it is
-//! enough. What was counted of them stays.
+//! At most [`CONNECTIONS_MAX`] are followed, and at most [`BUFFERS_MAX`] bytes stored of records
+//! and early segments of all; over it the quarter that was silent for longest is forgotten, until
+//! it is enough. What was counted of them stays.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::capture::End;
 
 /// Connections that are followed.
 pub const CONNECTIONS_MAX: usize = 1 << 16;
-/// Bytes kept of all of them.
+/// Bytes stored of all of them.
 pub const BUFFERS_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -67,7 +67,7 @@ pub struct Flow {
     /// Replies to calls that were answered already.
     pub duplicate_replies: u64,
     /// Replies to calls that were not seen.
-    pub unasked_replies: u64,
+    pub unsolicited_replies: u64,
     /// Calls that a relay passed on, and that count where its client made them.
     pub passed_on: u64,
     /// Where their client made them.
@@ -126,7 +126,7 @@ impl Flows {
             last_ns: 0,
             retransmissions: 0,
             duplicate_replies: 0,
-            unasked_replies: 0,
+            unsolicited_replies: 0,
             passed_on: 0,
             passed_from: None,
             unanswered: 0,

@@ -15,7 +15,7 @@ use super::work::{WORKS, Work};
 pub const GAP_FACTOR: u64 = 20;
 /// Shorter ones are none.
 pub const GAP_NS_MIN: u64 = 5_000_000;
-/// Gaps of a flow that are kept: the longest.
+/// Gaps of a flow that are recorded: the longest.
 pub const GAPS_MAX: usize = 256;
 /// Replies before the usual distance is known.
 const SETTLED: u64 = 16;
@@ -414,7 +414,7 @@ impl Pace {
             self.gaps.push(gap);
             return;
         }
-        let shortest = self.gaps.iter_mut().min_by_key(|kept| kept.ns());
+        let shortest = self.gaps.iter_mut().min_by_key(|gap| gap.ns());
         if let Some(shortest) = shortest
             && shortest.ns() < gap.ns()
         {
@@ -441,7 +441,7 @@ impl Pace {
         }
     }
 
-    /// The times between the gaps that were kept, and before the first and behind the last.
+    /// The times between the gaps that were recorded, and before the first and behind the last.
     pub fn phases(&self, begin_ns: u64) -> Vec<Phase> {
         let mut gaps: Vec<&Gap> = self.gaps.iter().collect();
         gaps.sort_by_key(|gap| gap.begin_ns);

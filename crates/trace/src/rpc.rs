@@ -394,7 +394,7 @@ impl Rpc {
         let is_second = flow.was_answered(head.xid, false);
         match is_second {
             true => flow.duplicate_replies += 1,
-            false => flow.unasked_replies += 1,
+            false => flow.unsolicited_replies += 1,
         }
         if is_second
             && !line.is_tcp

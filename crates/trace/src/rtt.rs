@@ -23,7 +23,7 @@ pub const WINDOW_NS_MIN: u64 = 10_000_000;
 pub const JUMP_FACTOR: f64 = 1.5;
 /// Smaller changes are of the hosts, not of the way.
 pub const JUMP_NS_MIN: u64 = 50_000;
-/// Jumps of a clock that are kept: the first.
+/// Jumps of a clock that are recorded: the first.
 pub const JUMPS_MAX: usize = 64;
 
 perf::named! {

@@ -13,9 +13,9 @@ pub const COLUMNS_MAX: usize = 1024;
 const WIDTH_NS: u64 = 1_000_000;
 /// Rows of the heat map: two for each doubling from 1 us on.
 pub const ROWS: usize = 54;
-/// Transactions that are kept as points.
+/// Transactions that are recorded as points.
 pub const POINTS_MAX: usize = 1 << 13;
-/// Points of one operation that are kept besides, and operations that have such.
+/// Points of one operation that are recorded besides, and operations that have such.
 const OWN_POINTS_MAX: usize = 1 << 11;
 const OPERATIONS_MAX: usize = 32;
 

@@ -86,7 +86,7 @@ mod tests {
         let (directories, bytes) = (OurHits::default(), Some(5e6));
         let of = OurCache { reads, directories, stored_bytes: 4096.0, bytes, files: Some(7.0) };
         let table = table(Some(&of), "m").unwrap();
-        assert_eq!(table.rows.len(), 1, "of directories nobody has asked");
+        assert_eq!(table.rows.len(), 1, "of directories nobody has listed");
         let shown: Vec<_> = (1..=5).map(|at| table.rows[0].shown(at, COLUMNS[at].1)).collect();
         assert_eq!(shown, ["9", "75 %", "3", "2", "1"]);
         assert_eq!(table.rows[0].cells.len() + 1, COLUMNS.len());

@@ -102,7 +102,7 @@ pub fn chosen_procedure(choice: u8) -> Procedure {
     chosen.unwrap_or_else(|| Procedure::of(0, 0, u32::from(choice)))
 }
 
-/// Where the encoding is kept while the value that borrows from it is compared.
+/// Where the encoding stays while the value that borrows from it is compared.
 struct RoundTrip<'a>(&'a OnceCell<Vec<u8>>);
 
 impl<'a> Visit<'a> for RoundTrip<'a> {

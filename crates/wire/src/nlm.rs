@@ -6,7 +6,7 @@ use crate::xdr::macros::xdr_enum;
 pub const PROGRAM: u32 = 100_021;
 
 xdr_enum! {
-    /// The procedures of all versions; 16 to 19 are nobody's.
+    /// The procedures of all versions; 16 to 19 are unused.
     pub enum Procedure {
         Null = 0 "NULL",
         Test = 1 "TEST",

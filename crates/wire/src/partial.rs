@@ -6,7 +6,7 @@
 use crate::xdr::Reader;
 use crate::{nfs2, nfs3};
 
-/// Longest name that is kept.
+/// Longest name that is stored.
 const NAME_LEN_MAX: usize = 255;
 
 /// Of a call.

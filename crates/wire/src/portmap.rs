@@ -54,7 +54,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// The port asked for; 0 when the program is not registered.
+    /// The port requested; 0 when the program is not registered.
     #[derive(Clone, Copy, Debug, Eq, PartialEq)]
     pub struct Port {
         pub port: u32,

@@ -42,7 +42,7 @@ xdr_enum! {
         Uaddr2taddr = 7 "UADDR2TADDR",
         /// [`Netbuf`] -> [`Uaddr`]
         Taddr2uaddr = 8 "TADDR2UADDR",
-        /// GETADDR for exactly the version asked for.
+        /// GETADDR for exactly the version requested.
         Getversaddr = 9 "GETVERSADDR",
         Indirect = 10 "INDIRECT",
         Getaddrlist = 11 "GETADDRLIST",

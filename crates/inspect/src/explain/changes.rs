@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_between_nothing_and_ten_times_is_not_told() {
+    fn a_gain_between_nothing_and_ten_times_is_not_reported() {
         let change = |interval| Change { name: "half_the_way", factor: Some(1.4), interval };
         assert!(change(Some((1.0, 3.9))).is_identified() && change(None).is_identified());
         assert!(!change(Some((1.0, 250.0))).is_identified());

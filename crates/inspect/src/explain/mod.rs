@@ -3,7 +3,7 @@
 
 mod changes;
 mod cycle;
-mod kept;
+mod timed;
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use self::changes::{Change, Queue};
 use self::cycle::{Cycle, Way};
-pub(super) use self::kept::Kept;
+pub(super) use self::timed::TimedPairs;
 
 /// The busiest client with its server, explained.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Explanation {
         }
     }
 
-    /// Of which calls changes are said.
+    /// The calls whose changes are predicted.
     fn frequent(&self) -> Option<String> {
         let Group { kib, outstanding, .. } = changes::frequent(self.model.as_ref().ok()?)?;
         let what = "for the most frequent calls, of";

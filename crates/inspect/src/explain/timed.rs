@@ -13,17 +13,17 @@ use trace::{Flows, Kind, RttOf, Transaction};
 use super::Explanation;
 use super::cycle::{Cycle, Way};
 
-/// Clients and servers whose transactions are kept, until it is known which of them are busiest.
+/// Clients and servers whose transactions are timed, until it is known which of them are busiest.
 const PAIRS_MAX: usize = 256;
-/// Transactions that are kept of all of them: some 13 MB.
-const KEPT_MAX: usize = 16 * TRANSACTIONS_MAX;
+/// Transactions that are stored of all of them: some 13 MB.
+const TIMED_MAX: usize = 16 * TRANSACTIONS_MAX;
 
 /// The first transactions of every client with every server, over all of its connections: the calls
 /// of one wait for those of the others.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct TimedPairs {
     pairs: HashMap<Pair, Timings>,
-    kept: usize,
+    count: usize,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -38,7 +38,7 @@ struct Timings {
     first: Vec<Timed>,
 }
 
-impl Kept {
+impl TimedPairs {
     pub(crate) fn keep(&mut self, transaction: &Transaction, begin_ns: u64, flows: &Flows) {
         let operation = transaction.operation;
         let is_of_files = operation.program.is_nfs() && operation.name() != "NULL";
@@ -54,13 +54,13 @@ impl Kept {
         }
         let timings = self.pairs.entry(pair).or_default();
         timings.calls += 1;
-        if timings.first.len() >= TRANSACTIONS_MAX || self.kept >= KEPT_MAX {
+        if timings.first.len() >= TRANSACTIONS_MAX || self.count >= TIMED_MAX {
             return;
         }
         let timed = timed(transaction, begin_ns);
         if timed.answered_us > timed.sent_us {
             timings.first.push(timed);
-            self.kept += 1;
+            self.count += 1;
         }
     }
 

@@ -28,9 +28,9 @@ pub(super) fn text(seen: &Seen) -> String {
     if analyzer.totals().calls() == 0 {
         return head + &nothing(seen);
     }
-    let said = [super::verdict::lines(seen), copies(seen), operations(analyzer), pace(analyzer)];
+    let what = [super::verdict::lines(seen), copies(seen), operations(analyzer), pace(analyzer)];
     let why = [character(analyzer), gaps(analyzer), files(analyzer), explained(seen)];
-    head + &said.concat() + &why.concat()
+    head + &what.concat() + &why.concat()
 }
 
 fn explained(seen: &Seen) -> String {
@@ -320,7 +320,7 @@ fn losses(analyzer: &Analyzer) -> String {
          reply {}; TCP segments retransmitted {}, bytes missing {}\n",
         sum(|flow| flow.retransmissions),
         sum(|flow| flow.duplicate_replies),
-        sum(|flow| flow.unasked_replies),
+        sum(|flow| flow.unsolicited_replies),
         analyzer.totals().unanswered,
         sum(|flow| flow.streams.again),
         sum(|flow| flow.streams.missing_bytes),
@@ -370,9 +370,9 @@ const NAME_WIDTH: usize = 12;
 /// What a reader takes home: of what, and the sentences.
 pub(super) fn findings(seen: &Seen) -> Vec<(String, Vec<String>)> {
     let analyzer = &seen.analyzer;
-    let said = [super::verdict::lines(seen), copies(seen), pace(analyzer)];
+    let what = [super::verdict::lines(seen), copies(seen), pace(analyzer)];
     let why = [character(analyzer), gaps(analyzer), explained(seen)];
-    grouped(&(said.concat() + &why.concat()))
+    grouped(&(what.concat() + &why.concat()))
 }
 
 fn grouped(text: &str) -> Vec<(String, Vec<String>)> {
@@ -493,8 +493,8 @@ mod tests {
             ("evidence", &["one", "two"]),
             ("round trip", &["6 us"]),
         ];
-        let owned = |said: &[&str]| said.iter().map(|&line| line.to_owned()).collect();
-        let expected = expected.map(|(name, said)| (name.to_owned(), owned(said)));
+        let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
+        let expected = expected.map(|(name, lines)| (name.to_owned(), owned(lines)));
         assert_eq!(grouped(text), expected);
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         let at_once = line(3_000_000, Done { one_ns: 0, more_ns: 0, ..done });
         assert_eq!(at_once.trim(), "at 2.00 ms: 4 replies at once");
         let apart = line(2_003_000_000, done);
-        let said = "2.00 ms to 2.00 s: 1.0 MiB/s, a reply every 500 ms, one outstanding in 25 %";
-        assert_eq!(apart.trim(), said);
+        let line = "2.00 ms to 2.00 s: 1.0 MiB/s, a reply every 500 ms, one outstanding in 25 %";
+        assert_eq!(apart.trim(), line);
     }
 }

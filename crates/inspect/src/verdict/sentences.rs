@@ -18,8 +18,8 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
         return format!("none: {replies} replies are too few to tell ({CALLS_MIN} are needed)");
     }
     if is_cut_too_much(evidence) {
-        return "cannot be told: of too many packets only the beginning was captured, and calls and \
-                replies in the rest were not seen (tcpdump -s 0 captures whole packets)"
+        return "cannot be decided: of too many packets only the beginning was captured, and calls \
+                and replies in the rest were not seen (tcpdump -s 0 captures whole packets)"
             .to_owned();
     }
     let unknown = unknown_share(evidence);
@@ -438,18 +438,18 @@ mod tests {
         evidence.waited.works[Work::Read as usize] = 100 * RTT_NS;
         evidence.sides[1] = SideNumbers { cut, ..SideNumbers::default() };
         let diagnosis = judge(&evidence);
-        let said = undecided(&evidence, &diagnosis);
-        (diagnosis, said)
+        let sentence = undecided(&evidence, &diagnosis);
+        (diagnosis, sentence)
     }
 
     #[test]
-    fn a_few_packets_that_were_cut_off_are_a_doubt_and_many_are_why_nothing_can_be_told() {
+    fn a_few_packets_that_were_cut_off_are_a_doubt_and_many_are_why_nothing_can_be_decided() {
         let (diagnosis, few) = answer(2);
         assert_eq!((diagnosis.verdict, diagnosis.also.len()), (None, 0), "{diagnosis:?}");
         assert_eq!(diagnosis.doubts, [Doubt::CaptureCut]);
         assert!(few.starts_with("nothing stands out"), "{few}");
         let (diagnosis, many) = answer(11);
         assert_eq!((diagnosis.verdict, diagnosis.doubts), (None, vec![Doubt::CaptureCut]));
-        assert!(many.starts_with("cannot be told: of too many packets"), "{many}");
+        assert!(many.starts_with("cannot be decided: of too many packets"), "{many}");
     }
 }

@@ -41,7 +41,7 @@ pub struct Packet<'a> {
     pub link: Link,
     /// Bytes it had on the wire.
     pub wire_len: u32,
-    /// Those of them that were kept.
+    /// Those of them that were captured.
     pub data: &'a [u8],
 }
 

@@ -69,9 +69,9 @@ pub fn operations(input: &[u8]) {
         }
         analyzer
     });
-    // Of a record in segments no more is kept.
-    let is_kept = call.len().max(reply.len()) <= HEAD_LEN;
-    if chosen.snap_len == usize::MAX && is_kept {
+    // Of a record in segments no more is stored.
+    let is_whole = call.len().max(reply.len()) <= HEAD_LEN;
+    if chosen.snap_len == usize::MAX && is_whole {
         let counts = found.each_mut().map(|analyzer| {
             let totals = analyzer.totals();
             let rows = totals.operations().map(|(operation, total)| {

@@ -10,7 +10,7 @@ use super::{ended, take};
 use crate::{Analyzer, EARLY_BYTES_MAX, EARLY_MAX, Filter};
 
 const NFS: (u32, u32) = (100_003, 3);
-/// Bytes of messages behind their heads: in one segment, in a few, longer than what is kept of a
+/// Bytes of messages behind their heads: in one segment, in a few, longer than what is stored of a
 /// record, and of a length that leaves a mark split.
 const BODIES: [usize; 7] = [0, 160, 1_420, 3_001, 0, 9_000, 2_502];
 const RECORDS: u32 = 42;
@@ -61,12 +61,12 @@ pub fn segments(input: &[u8]) {
         sent_bytes += to - from;
     }
     // What waits for what is missing is not given up.
-    let is_kept = sent_bytes < EARLY_BYTES_MAX && rest.len() / 2 < EARLY_MAX;
+    let is_stored = sent_bytes < EARLY_BYTES_MAX && rest.len() / 2 < EARLY_MAX;
     let whole = seen.iter().position(|seen| !seen).unwrap_or(stream.len());
     let whole = ends.iter().filter(|end| **end <= whole).count();
     let calls = usize::try_from(analyzer.totals().calls()).unwrap_or(usize::MAX);
     assert!(calls <= ends.len(), "{calls} calls");
-    if snap_len == usize::MAX && is_kept {
+    if snap_len == usize::MAX && is_stored {
         assert_eq!(calls, whole);
     }
     ended(analyzer);
@@ -99,7 +99,7 @@ fn records() -> (Vec<u8>, Vec<usize>) {
 /// A datagram's fragments.
 pub fn fragments(input: &[u8]) {
     const BODY: usize = 3_000;
-    /// Pieces without neighbours that are kept.
+    /// Pieces without neighbours that are stored.
     const STEPS_MAX: usize = 60;
     let message = [call(7, NFS, 0, &NO_AUTH), vec![0xa5; BODY]].concat();
     let datagram = udp(true, &message);

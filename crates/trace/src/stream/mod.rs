@@ -3,7 +3,7 @@
 //!
 //! What comes in order is read where it lies. Of a record that one segment holds, the record's
 //! bytes are lent to whoever takes it; of a longer one the first [`HEAD_LEN`] bytes and the last
-//! [`TAIL_LEN`] are kept, and what is between is skipped by its length. A hole in what is skipped
+//! [`TAIL_LEN`] are stored, and what is between is skipped by its length. A hole in what is skipped
 //! harms nothing.
 //!
 //! What comes too early waits for what is missing: at most [`EARLY_BYTES_MAX`] bytes and
@@ -17,12 +17,12 @@ use std::collections::VecDeque;
 
 use wire::record::FRAGMENT_HEADER_LEN;
 
-/// Bytes kept from the start of a record that is longer than a segment: enough for the
+/// Bytes stored from the start of a record that is longer than a segment: enough for the
 /// credential, two handles and two names.
 pub const HEAD_LEN: usize = 2048;
-/// Bytes kept from its end: what stands behind the data of a WRITE in a COMPOUND.
+/// Bytes stored from its end: what stands behind the data of a WRITE in a COMPOUND.
 pub const TAIL_LEN: usize = 512;
-/// What is kept of replies to READDIRPLUS.
+/// What is stored of replies to READDIRPLUS.
 pub(super) const LISTING_LEN: usize = 128 << 10;
 /// Bytes of segments that came too early: more than a window holds, which Linux lets grow to
 /// 6 MiB. What is given up before it comes would end a record too soon, or hide where one begins.
@@ -107,7 +107,7 @@ pub(super) struct Stream {
     has_records: bool,
     /// Others may have been missed since.
     has_gap: bool,
-    /// Bytes of the record that are kept when it is split.
+    /// Bytes of the record that are stored when it is split.
     pub(super) head_len: usize,
     pub(super) counts: StreamCounts,
 }

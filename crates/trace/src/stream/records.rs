@@ -1,4 +1,4 @@
-//! Where records are in the bytes of a stream: marks, fragments, and what is kept of each.
+//! Where records are in the bytes of a stream: marks, fragments, and what is stored of each.
 
 use wire::record::{FRAGMENT_HEADER_LEN, Fragment};
 

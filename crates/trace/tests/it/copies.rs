@@ -3,7 +3,7 @@
 
 use trace::verdict::{Evidence, Suspect, judge};
 
-use crate::frames::{Found, Said, analyze, analyze_all, ipv4, pcap_at, tcp, udp};
+use crate::frames::{Found, Rpc, analyze, analyze_all, ipv4, pcap_at, tcp, udp};
 use crate::network::{At, Network};
 
 type Packets = Vec<(u64, Vec<u8>)>;
@@ -110,8 +110,8 @@ fn what_comes_twice_with_another_number_was_sent_twice() {
     let found = analyze(pcap_at(&in_order([client, again].concat())));
     assert_eq!(suspect(&found), Some(Suspect::Loss));
     // Who is the client shows with the first call, which has 23 segments.
-    let told = evidence(&found).sides[0].again;
-    assert!((count - 23..=count).contains(&told), "{told} of {count}");
+    let count_again = evidence(&found).sides[0].again;
+    assert!((count - 23..=count).contains(&count_again), "{count_again} of {count}");
     assert_eq!(found.analyzer.copies().0, 0);
 }
 
@@ -142,12 +142,12 @@ fn a_datagram_that_was_captured_twice_is_no_retransmission() {
         let mut packets = Packets::new();
         for xid in 0..50_u32 {
             let at = u64::from(xid) * 10 * MS;
-            let packet = |ns, is_call, number: u8, said: &Said| {
-                let mut packet = ipv4(17, is_call, &udp(is_call, &said.message()));
+            let packet = |ns, is_call, number: u8, rpc: &Rpc| {
+                let mut packet = ipv4(17, is_call, &udp(is_call, &rpc.message()));
                 packet[4..6].copy_from_slice(&[u8::try_from(xid).unwrap() + 1, number]);
                 (at + ns, packet)
             };
-            let (call, reply) = (Said::Null { xid }, Said::Nothing { xid });
+            let (call, reply) = (Rpc::Null { xid }, Rpc::Nothing { xid });
             for (ns, number) in [(0, numbers[0]), (2 * MS, numbers[1])] {
                 packets.push(packet(ns, true, number, &call));
                 packets.push(packet(ns + 3 * MS, false, number, &reply));

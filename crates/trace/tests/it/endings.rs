@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use trace::verdict::{Certainty, Doubt, Evidence, Suspect, judge};
 use trace::{Cause, Waited};
 
-use crate::frames::{Found, Said, analyze, ipv4, pcap_at, tcp_with, udp};
+use crate::frames::{Found, Rpc, analyze, ipv4, pcap_at, tcp_with, udp};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -64,18 +64,18 @@ impl Tape {
         self.sent.insert(self.port, [1, 1]);
     }
 
-    fn says(&mut self, said: &Said) {
+    fn says(&mut self, said: &Rpc) {
         self.packet(said.is_call(), ACK, &said.record());
     }
 
     fn calls(&mut self) -> u32 {
         self.xid += 1;
-        self.says(&Said::Lookup { xid: self.xid, name: "f".into() });
+        self.says(&Rpc::Lookup { xid: self.xid, name: "f".into() });
         self.xid
     }
 
     fn replies(&mut self, xid: u32) {
-        self.says(&Said::Found { xid, handle: 5 });
+        self.says(&Rpc::Found { xid, handle: 5 });
     }
 
     /// Calls that are answered soon, so far apart.
@@ -232,7 +232,7 @@ fn over_udp_a_call_is_outstanding_until_its_client_gives_it_up() {
     let lost = tape.calls();
     for wait in [1, 2, 4, 8] {
         tape.now += wait * SECOND;
-        tape.says(&Said::Lookup { xid: lost, name: "f".into() });
+        tape.says(&Rpc::Lookup { xid: lost, name: "f".into() });
     }
     tape.now += 16 * SECOND;
     tape.replies(lost);
@@ -248,7 +248,7 @@ fn repeated_from(port: u16) -> Tape {
     tape.now += SECOND;
     tape.port = port;
     tape.connects();
-    tape.says(&Said::Lookup { xid: again, name: "f".into() });
+    tape.says(&Rpc::Lookup { xid: again, name: "f".into() });
     tape.now += REPLY_NS;
     tape.replies(again);
     tape.now += MS;
@@ -294,11 +294,11 @@ fn answered_with(status: u32) -> Tape {
     for _ in 0..60 {
         for status in [status, 0] {
             tape.xid += 1;
-            tape.says(&Said::Write { xid: tape.xid, bytes: 512 });
+            tape.says(&Rpc::Write { xid: tape.xid, bytes: 512 });
             tape.now += REPLY_NS;
             match status {
-                0 => tape.says(&Said::Written { xid: tape.xid, bytes: 512 }),
-                _ => tape.says(&Said::NotWritten { xid: tape.xid, status }),
+                0 => tape.says(&Rpc::Written { xid: tape.xid, bytes: 512 }),
+                _ => tape.says(&Rpc::NotWritten { xid: tape.xid, status }),
             }
             tape.now += if status == 0 { MS } else { 100 * MS };
         }
@@ -323,9 +323,9 @@ fn a_gap_behind_a_call_that_was_put_off_is_no_silence_of_the_client() {
         let mut tape = Tape::over_tcp();
         tape.ordinary(40, MS);
         tape.xid += 1;
-        tape.says(&Said::Write { xid: tape.xid, bytes: 512 });
+        tape.says(&Rpc::Write { xid: tape.xid, bytes: 512 });
         tape.now += REPLY_NS;
-        tape.says(&Said::NotWritten { xid: tape.xid, status });
+        tape.says(&Rpc::NotWritten { xid: tape.xid, status });
         tape.now += 300 * MS;
         tape.ordinary(20, MS);
         let (found, _) = tape.analyzed();
@@ -340,8 +340,8 @@ fn a_client_that_does_not_call_again_for_what_was_put_off_is_idle_after_a_while(
     let mut tape = Tape::over_tcp();
     tape.ordinary(20, MS);
     tape.xid += 1;
-    tape.says(&Said::Write { xid: tape.xid, bytes: 512 });
-    tape.says(&Said::NotWritten { xid: tape.xid, status: 10_008 });
+    tape.says(&Rpc::Write { xid: tape.xid, bytes: 512 });
+    tape.says(&Rpc::NotWritten { xid: tape.xid, status: 10_008 });
     tape.now += 3_000 * SECOND;
     tape.ordinary(20, MS);
     assert!(idle(&tape.analyzed().1.waited) > 0.98);

@@ -6,11 +6,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use trace::capture::{Capture, CaptureError, Merged, Note};
 
-use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, udp};
+use crate::frames::{RAW, Rpc, WHOLE, analyze, ipv4, pcap, udp};
 
 fn pair(xid: u32) -> Vec<Vec<u8>> {
-    let call = Said::Null { xid }.message();
-    let reply = Said::Nothing { xid }.message();
+    let call = Rpc::Null { xid }.message();
+    let reply = Rpc::Nothing { xid }.message();
     vec![ipv4(17, true, &udp(true, &call)), ipv4(17, false, &udp(false, &reply))]
 }
 

@@ -11,7 +11,7 @@ use wire::xdr::{Bulk, Encode};
 
 /// A call of the client, or a reply of the server, by transaction number.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
+pub(crate) enum Rpc {
     Write {
         xid: u32,
         bytes: u32,
@@ -64,7 +64,7 @@ fn reply(xid: u32) -> Vec<u8> {
     head
 }
 
-impl Said {
+impl Rpc {
     pub(crate) fn is_call(&self) -> bool {
         matches!(
             self,
@@ -212,12 +212,12 @@ pub(crate) fn pcap(link: u32, packets: &[Vec<u8>], snap: usize) -> Vec<u8> {
     file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0]);
     file.extend(link.to_le_bytes());
     for (at, packet) in (1_u32..).zip(packets) {
-        let kept = &packet[..packet.len().min(snap)];
+        let captured = &packet[..packet.len().min(snap)];
         file.extend(1_000_u32.to_le_bytes());
         file.extend(at.to_le_bytes());
-        file.extend(u32::try_from(kept.len()).unwrap().to_le_bytes());
+        file.extend(u32::try_from(captured.len()).unwrap().to_le_bytes());
         file.extend(u32::try_from(packet.len()).unwrap().to_le_bytes());
-        file.extend(kept);
+        file.extend(captured);
     }
     file
 }

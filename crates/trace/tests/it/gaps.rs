@@ -2,7 +2,7 @@
 
 use trace::{Cause, Gap};
 
-use crate::frames::{Said, analyze, ipv4, pcap_at, tcp_with};
+use crate::frames::{Rpc, analyze, ipv4, pcap_at, tcp_with};
 
 const MS: u64 = 1_000_000;
 /// As long as each gap is.
@@ -28,9 +28,9 @@ impl Tape {
     fn ordinary(&mut self, calls: u32) {
         for _ in 0..calls {
             self.xid += 1;
-            self.says(&Said::Lookup { xid: self.xid, name: "f".into() });
+            self.says(&Rpc::Lookup { xid: self.xid, name: "f".into() });
             self.waits(MS / 2);
-            self.says(&Said::Found { xid: self.xid, handle: 5 });
+            self.says(&Rpc::Found { xid: self.xid, handle: 5 });
             self.waits(MS / 2);
         }
     }
@@ -39,10 +39,10 @@ impl Tape {
         self.now += ns;
     }
 
-    fn says(&mut self, said: &Said) {
-        let record = said.record();
-        self.segment(said.is_call(), &record, 0);
-        self.sent[usize::from(said.is_call())] += u32::try_from(record.len()).unwrap();
+    fn says(&mut self, rpc: &Rpc) {
+        let record = rpc.record();
+        self.segment(rpc.is_call(), &record, 0);
+        self.sent[usize::from(rpc.is_call())] += u32::try_from(record.len()).unwrap();
     }
 
     /// Bytes that begin so far behind what was sent; what was sent is as it was.
@@ -80,28 +80,28 @@ impl Tape {
 #[test]
 fn a_window_of_zero_is_the_cause_whatever_else_is_outstanding() {
     let mut tape = Tape::begin();
-    tape.says(&Said::Write { xid: 500, bytes: 8_000 });
+    tape.says(&Rpc::Write { xid: 500, bytes: 8_000 });
     tape.window(false, 0);
     tape.waits(GAP_MS * MS);
     tape.window(false, 500);
-    tape.says(&Said::Written { xid: 500, bytes: 8_000 });
+    tape.says(&Rpc::Written { xid: 500, bytes: 8_000 });
     assert_eq!(tape.gap().cause, Cause::ZeroWindow);
 }
 
 #[test]
 fn a_client_whose_window_is_zero_counts_as_well_but_not_its_reset() {
     let mut tape = Tape::begin();
-    tape.says(&Said::Lookup { xid: 500, name: "g".into() });
+    tape.says(&Rpc::Lookup { xid: 500, name: "g".into() });
     tape.window(true, 0);
     tape.waits(GAP_MS * MS);
-    tape.says(&Said::Found { xid: 500, handle: 6 });
+    tape.says(&Rpc::Found { xid: 500, handle: 6 });
     assert_eq!(tape.gap().cause, Cause::ZeroWindow);
 }
 
 #[test]
 fn bytes_that_tcp_sent_again_are_loss_recovery_seen_from_the_sender() {
     let mut tape = Tape::begin();
-    let call = Said::Write { xid: 500, bytes: 1_000 };
+    let call = Rpc::Write { xid: 500, bytes: 1_000 };
     tape.segment(true, &call.record(), 0);
     tape.waits(GAP_MS / 3 * MS);
     // Seen twice on its way, lost behind the capture.
@@ -109,7 +109,7 @@ fn bytes_that_tcp_sent_again_are_loss_recovery_seen_from_the_sender() {
     tape.waits(GAP_MS / 3 * MS);
     tape.says(&call);
     tape.waits(GAP_MS / 3 * MS);
-    tape.says(&Said::Written { xid: 500, bytes: 1_000 });
+    tape.says(&Rpc::Written { xid: 500, bytes: 1_000 });
     let gap = tape.gap();
     assert_eq!((gap.cause, gap.retransmissions), (Cause::TcpRecovery, 0));
 }
@@ -117,14 +117,14 @@ fn bytes_that_tcp_sent_again_are_loss_recovery_seen_from_the_sender() {
 #[test]
 fn a_hole_that_is_filled_late_is_loss_recovery_seen_from_the_receiver() {
     let mut tape = Tape::begin();
-    let call = Said::Write { xid: 500, bytes: 8_000 }.record();
+    let call = Rpc::Write { xid: 500, bytes: 8_000 }.record();
     // The first part was lost before it was captured.
     tape.segment(true, &call[1_400..], 1_400);
     tape.waits((GAP_MS - 1) * MS);
     tape.segment(true, &call[..1_400], 0);
     tape.sent[1] += u32::try_from(call.len()).unwrap();
     tape.waits(MS);
-    tape.says(&Said::Written { xid: 500, bytes: 8_000 });
+    tape.says(&Rpc::Written { xid: 500, bytes: 8_000 });
     assert_eq!(tape.gap().cause, Cause::TcpRecovery);
 }
 
@@ -132,10 +132,10 @@ fn a_hole_that_is_filled_late_is_loss_recovery_seen_from_the_receiver() {
 fn a_call_that_was_sent_again_is_a_timeout_of_rpc() {
     let mut tape = Tape::begin();
     for _ in 0..3 {
-        tape.says(&Said::Write { xid: 500, bytes: 1_000 });
+        tape.says(&Rpc::Write { xid: 500, bytes: 1_000 });
         tape.waits(GAP_MS / 3 * MS);
     }
-    tape.says(&Said::Written { xid: 500, bytes: 1_000 });
+    tape.says(&Rpc::Written { xid: 500, bytes: 1_000 });
     let gap = tape.gap();
     assert_eq!((gap.cause, gap.retransmissions), (Cause::Retransmission, 2));
 }
@@ -143,15 +143,15 @@ fn a_call_that_was_sent_again_is_a_timeout_of_rpc() {
 #[test]
 fn what_the_server_has_in_hand_is_the_cause_where_nothing_was_lost() {
     let cases = [
-        (Said::Commit { xid: 500 }, Said::Committed { xid: 500 }, Cause::Commit),
+        (Rpc::Commit { xid: 500 }, Rpc::Committed { xid: 500 }, Cause::Commit),
         (
-            Said::Write { xid: 500, bytes: 100 },
-            Said::Written { xid: 500, bytes: 100 },
+            Rpc::Write { xid: 500, bytes: 100 },
+            Rpc::Written { xid: 500, bytes: 100 },
             Cause::StableWrite,
         ),
         (
-            Said::Lookup { xid: 500, name: "g".into() },
-            Said::Found { xid: 500, handle: 6 },
+            Rpc::Lookup { xid: 500, name: "g".into() },
+            Rpc::Found { xid: 500, handle: 6 },
             Cause::SilentServer,
         ),
     ];

@@ -3,25 +3,25 @@
 use proptest::prelude::*;
 use trace::CONNECTIONS_MAX;
 
-use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, tcp};
+use crate::frames::{RAW, Rpc, WHOLE, analyze, ipv4, pcap, tcp};
 
 #[test]
 fn a_record_of_two_gigabytes_is_no_record() {
-    let mut call = Said::Null { xid: 1 }.record();
+    let mut call = Rpc::Null { xid: 1 }.record();
     call[..4].copy_from_slice(&[0xff; 4]);
-    let good = Said::Null { xid: 2 }.record();
+    let good = Rpc::Null { xid: 2 }.record();
     let behind = 1 + u32::try_from(call.len()).unwrap();
     let frames = [
         ipv4(6, true, &tcp(true, 1, 1, &call)),
         ipv4(6, true, &tcp(true, behind, 1, &good)),
-        ipv4(6, false, &tcp(false, 1, 1, &Said::Nothing { xid: 2 }.record())),
+        ipv4(6, false, &tcp(false, 1, 1, &Rpc::Nothing { xid: 2 }.record())),
     ];
     assert_eq!(analyze(pcap(RAW, &frames, WHOLE)).transactions.len(), 1);
 }
 
 #[test]
 fn a_hundred_thousand_connections_that_are_half_open_are_forgotten_in_turn() {
-    let half = &Said::Write { xid: 1, bytes: 4000 }.record()[..3000];
+    let half = &Rpc::Write { xid: 1, bytes: 4000 }.record()[..3000];
     let frames: Vec<Vec<u8>> = (0..100_000_u32)
         .map(|number| {
             let mut packet = ipv4(6, true, &tcp(true, 1, 1, half));
@@ -75,14 +75,14 @@ proptest! {
     fn messages_with_any_bytes_changed_are_survived(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
     ) {
-        let said = [
-            Said::Lookup { xid: 1, name: "name".into() }.record(),
-            Said::Write { xid: 2, bytes: 500 }.record(),
-            Said::Found { xid: 1, handle: 7 }.record(),
-            Said::Written { xid: 2, bytes: 500 }.record(),
+        let records = [
+            Rpc::Lookup { xid: 1, name: "name".into() }.record(),
+            Rpc::Write { xid: 2, bytes: 500 }.record(),
+            Rpc::Found { xid: 1, handle: 7 }.record(),
+            Rpc::Written { xid: 2, bytes: 500 }.record(),
         ];
-        let calls = [&said[0][..], &said[1]].concat();
-        let replies = [&said[2][..], &said[3]].concat();
+        let calls = [&records[0][..], &records[1]].concat();
+        let replies = [&records[2][..], &records[3]].concat();
         let mut frames = vec![
             ipv4(6, true, &tcp(true, 1, 1, &calls)),
             ipv4(6, false, &tcp(false, 1, 1, &replies)),

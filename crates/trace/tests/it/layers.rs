@@ -2,12 +2,12 @@
 
 use trace::Cut;
 
-use crate::frames::{RAW, Said, WHOLE, analyze, fragment4, ipv4, pcap, tcp, udp};
+use crate::frames::{RAW, Rpc, WHOLE, analyze, fragment4, ipv4, pcap, tcp, udp};
 
 /// A call and its reply, as packets of IPv4 over UDP.
 fn pair() -> [Vec<u8>; 2] {
-    let call = Said::Null { xid: 5 }.message();
-    let reply = Said::Nothing { xid: 5 }.message();
+    let call = Rpc::Null { xid: 5 }.message();
+    let reply = Rpc::Nothing { xid: 5 }.message();
     [ipv4(17, true, &udp(true, &call)), ipv4(17, false, &udp(false, &reply))]
 }
 
@@ -45,8 +45,8 @@ fn padding_and_check_sequences_behind_the_datagram_are_no_payload() {
 
 #[test]
 fn fragments_come_together_in_any_order_and_cut_off() {
-    let call = udp(true, &Said::Write { xid: 5, bytes: 5_000 }.message());
-    let reply = udp(false, &Said::Written { xid: 5, bytes: 5_000 }.message());
+    let call = udp(true, &Rpc::Write { xid: 5, bytes: 5_000 }.message());
+    let reply = udp(false, &Rpc::Written { xid: 5, bytes: 5_000 }.message());
     let (one, two) = (&call[..1480], &call[1480..2960]);
     let fragments = [
         fragment4(17, true, &call[2960..], 2960, false),
@@ -77,8 +77,8 @@ fn ipv6(from_client: bool, first: u8, carried: &[u8]) -> Vec<u8> {
 
 #[test]
 fn extension_headers_and_fragments_of_version_6_are_read() {
-    let call = udp(true, &Said::Write { xid: 5, bytes: 3_000 }.message());
-    let reply = udp(false, &Said::Written { xid: 5, bytes: 3_000 }.message());
+    let call = udp(true, &Rpc::Write { xid: 5, bytes: 3_000 }.message());
+    let reply = udp(false, &Rpc::Written { xid: 5, bytes: 3_000 }.message());
     let fragment = |data: &[u8], offset: u16, more: bool| {
         // hop-by-hop, then a fragment header, then UDP
         let hops = [44, 0, 1, 4, 0, 0, 0, 0];
@@ -97,20 +97,20 @@ fn extension_headers_and_fragments_of_version_6_are_read() {
 
 #[test]
 fn segments_that_the_card_is_to_cut_have_no_length_in_the_header() {
-    let record = Said::Write { xid: 5, bytes: 60_000 }.record();
+    let record = Rpc::Write { xid: 5, bytes: 60_000 }.record();
     let mut call = ipv4(6, true, &tcp(true, 1, 1, &record));
     call[2..4].copy_from_slice(&[0, 0]);
-    let reply = Said::Written { xid: 5, bytes: 60_000 }.record();
+    let reply = Rpc::Written { xid: 5, bytes: 60_000 }.record();
     is_found(RAW, &[call, ipv4(6, false, &tcp(false, 1, 1, &reply))]);
 }
 
 #[test]
 fn packets_cut_off_by_a_snap_length_still_have_their_heads_and_times() {
-    let said: Vec<(Said, Said)> = (0..50)
-        .map(|xid| (Said::Write { xid, bytes: 8192 }, Said::Written { xid, bytes: 8192 }))
+    let exchanges: Vec<(Rpc, Rpc)> = (0..50)
+        .map(|xid| (Rpc::Write { xid, bytes: 8192 }, Rpc::Written { xid, bytes: 8192 }))
         .collect();
     let (mut sent, mut packets) = ([1_u32, 1], Vec::new());
-    for (call, reply) in &said {
+    for (call, reply) in &exchanges {
         for (direction, message) in [call, reply].into_iter().enumerate() {
             let record = message.record();
             for segment in record.chunks(1448) {
@@ -146,9 +146,9 @@ fn packets_that_end_in_their_headers_are_cut_off_and_not_damaged() {
 
 #[test]
 fn messages_that_begin_where_a_packet_was_cut_off_are_reported() {
-    let said = |xid| (Said::Write { xid, bytes: 8192 }, Said::Written { xid, bytes: 8192 });
-    let (calls, replies): (Vec<Said>, Vec<Said>) = (0..4).map(said).unzip();
-    let records = |said: &[Said]| said.iter().flat_map(Said::record).collect::<Vec<u8>>();
+    let exchange = |xid| (Rpc::Write { xid, bytes: 8192 }, Rpc::Written { xid, bytes: 8192 });
+    let (calls, replies): (Vec<Rpc>, Vec<Rpc>) = (0..4).map(exchange).unzip();
+    let records = |rpcs: &[Rpc]| rpcs.iter().flat_map(Rpc::record).collect::<Vec<u8>>();
     // As on a loopback: four calls in one segment, and their replies in another.
     let call = ipv4(6, true, &tcp(true, 1, 1, &records(&calls)));
     let reply = ipv4(6, false, &tcp(false, 1, 1, &records(&replies)));

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::frames::{Said, ipv4, tcp};
+use crate::frames::{Rpc, ipv4, tcp};
 
 const SEGMENT: usize = 1448;
 /// 1 Gbit/s.
@@ -53,7 +53,7 @@ enum Event {
     /// The server had that much when it sent it; the client has that much of the server's then.
     Reply {
         acknowledged: usize,
-        said: usize,
+        replied: usize,
     },
     Timer {
         una: usize,
@@ -86,7 +86,7 @@ struct Run {
     have: usize,
     early: BTreeMap<usize, usize>,
     answered: usize,
-    said: usize,
+    replied: usize,
     /// What the client has of what the server sent.
     heard: usize,
 }
@@ -115,7 +115,7 @@ impl Network {
 impl Run {
     fn call(&mut self) {
         self.made += 1;
-        let mut call = Said::Write { xid: self.made, bytes: CALL_BYTES }.record();
+        let mut call = Rpc::Write { xid: self.made, bytes: CALL_BYTES }.record();
         // Nothing in the data looks like a message.
         let data = call.len() - CALL_BYTES as usize;
         call[data..].fill(0xaa);
@@ -146,9 +146,9 @@ impl Run {
     }
 
     fn of_server(&mut self, at: At, network: Network, now: u64, ack: usize, payload: &[u8]) {
-        let segment = tcp(false, Self::seq(self.said), Self::seq(ack), payload);
+        let segment = tcp(false, Self::seq(self.replied), Self::seq(ack), payload);
         self.packet(at, 1, (now, Some(now + network.one_way_ns())), &segment);
-        self.said += payload.len();
+        self.replied += payload.len();
     }
 
     fn send(&mut self, network: Network, at: At, now: u64) {
@@ -197,14 +197,14 @@ impl Run {
                 self.answered = whole;
             }
             Event::Answer { xid } => {
-                let reply = Said::Written { xid, bytes: CALL_BYTES }.record();
+                let reply = Rpc::Written { xid, bytes: CALL_BYTES }.record();
                 self.of_server(at, network, now, self.have, &reply);
-                let reply = Event::Reply { acknowledged: self.have, said: self.said };
+                let reply = Event::Reply { acknowledged: self.have, replied: self.replied };
                 self.at(now + network.one_way_ns(), reply);
             }
-            Event::Reply { acknowledged, said } => {
-                self.heard = said;
-                let bare = tcp(true, Self::seq(self.nxt), Self::seq(said), &[]);
+            Event::Reply { acknowledged, replied } => {
+                self.heard = replied;
+                let bare = tcp(true, Self::seq(self.nxt), Self::seq(replied), &[]);
                 self.packet(at, 0, (now, Some(now + network.one_way_ns())), &bare);
                 if self.made < network.calls {
                     self.call();

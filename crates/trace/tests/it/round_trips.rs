@@ -2,7 +2,7 @@
 
 use trace::{Jump, RttOf};
 
-use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, pcap_at, tcp, udp};
+use crate::frames::{RAW, Rpc, WHOLE, analyze, ipv4, pcap, pcap_at, tcp, udp};
 
 const US: u64 = 1_000;
 
@@ -14,7 +14,7 @@ fn over_tcp(parts: &[(u32, u64)]) -> Vec<(u64, Vec<u8>)> {
     for &(calls, way_us) in parts {
         for _ in 0..calls {
             xid += 1;
-            let call = Said::Write { xid, bytes: 2_000 }.record();
+            let call = Rpc::Write { xid, bytes: 2_000 }.record();
             for part in call.chunks(1_448) {
                 packets.push((now, ipv4(6, true, &tcp(true, sent[0], sent[1], part))));
                 sent[0] += u32::try_from(part.len()).unwrap();
@@ -22,7 +22,7 @@ fn over_tcp(parts: &[(u32, u64)]) -> Vec<(u64, Vec<u8>)> {
             // The server's kernel acknowledges at once, the reply comes later.
             let acknowledged = now + way_us * US;
             packets.push((acknowledged, ipv4(6, false, &tcp(false, sent[1], sent[0], &[]))));
-            let reply = Said::Written { xid, bytes: 2_000 }.record();
+            let reply = Rpc::Written { xid, bytes: 2_000 }.record();
             let replied = acknowledged + 700 * US;
             packets.push((replied, ipv4(6, false, &tcp(false, sent[1], sent[0], &reply))));
             sent[1] += u32::try_from(reply.len()).unwrap();
@@ -73,8 +73,8 @@ fn over_udp_the_replies_to_light_calls_tell_a_jump() {
     let mut now = 0;
     for xid in 0..600 {
         let us = if xid < 300 { 400 } else { 3_400 };
-        let call = Said::Lookup { xid, name: "f".into() }.message();
-        let reply = Said::Found { xid, handle: 4 }.message();
+        let call = Rpc::Lookup { xid, name: "f".into() }.message();
+        let reply = Rpc::Found { xid, handle: 4 }.message();
         packets.push((now, ipv4(17, true, &udp(true, &call))));
         packets.push((now + us * US, ipv4(17, false, &udp(false, &reply))));
         now += (us + 50) * US;
@@ -91,8 +91,8 @@ fn the_handshake_is_a_round_trip_too() {
         segment[13] = flags;
         ipv4(6, from_client, &segment)
     };
-    let call = Said::Null { xid: 1 }.record();
-    let reply = Said::Nothing { xid: 1 }.record();
+    let call = Rpc::Null { xid: 1 }.record();
+    let reply = Rpc::Nothing { xid: 1 }.record();
     let behind = 101 + u32::try_from(call.len()).unwrap();
     // A microsecond apart each.
     let packets = [

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use trace::capture::Capture;
 use trace::{Analyzer, Cause, Filter};
 
-use crate::frames::{Said, analyze, ipv4, pcap_at, tcp};
+use crate::frames::{Rpc, analyze, ipv4, pcap_at, tcp};
 
 const MS: u64 = 1_000_000;
 
@@ -29,12 +29,12 @@ fn numbered(from: u32, calls: u32) -> Vec<(u64, Vec<u8>)> {
     let (mut packets, mut sent) = (Vec::new(), [1_u32, 1]);
     for turn in 1..=calls {
         let xid = from + turn;
-        let said = match xid % 2 {
-            0 => [Said::Write { xid, bytes: 900 }, Said::Written { xid, bytes: 900 }],
-            _ => [Said::Lookup { xid, name: "f".into() }, Said::Found { xid, handle: 5 }],
+        let exchange = match xid % 2 {
+            0 => [Rpc::Write { xid, bytes: 900 }, Rpc::Written { xid, bytes: 900 }],
+            _ => [Rpc::Lookup { xid, name: "f".into() }, Rpc::Found { xid, handle: 5 }],
         };
-        for (side, said) in said.into_iter().enumerate() {
-            let record = said.record();
+        for (side, rpc) in exchange.into_iter().enumerate() {
+            let record = rpc.record();
             let segment = tcp(side == 0, sent[side], sent[1 - side], &record);
             let at = u64::from(turn) * 2 * MS + side as u64 * MS;
             packets.push((at, ipv4(6, side == 0, &segment)));
@@ -56,8 +56,8 @@ fn filtered(packets: &[(u64, Vec<u8>)], filter: Filter) -> Analyzer {
 
 /// Calls, those without reply, and replies without call.
 fn counts(analyzer: &Analyzer) -> (u64, u64, u64) {
-    let unasked = analyzer.flows().iter().map(|(_, flow)| flow.unasked_replies).sum();
-    (analyzer.totals().calls(), analyzer.totals().unanswered, unasked)
+    let unsolicited = analyzer.flows().iter().map(|(_, flow)| flow.unsolicited_replies).sum();
+    (analyzer.totals().calls(), analyzer.totals().unanswered, unsolicited)
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn a_filter_makes_no_lost_calls_of_what_it_leaves_out() {
         (until, 22),
         (file, 20),
     ] {
-        let said = format!("{filter:?}");
-        assert_eq!(counts(&filtered(&packets, filter)), (calls, 0, 0), "{said}");
+        let text = format!("{filter:?}");
+        assert_eq!(counts(&filtered(&packets, filter)), (calls, 0, 0), "{text}");
     }
     // What is lost indeed is reported, of the operation that was requested.
     packets.retain(|(at, packet)| !(*at > 30 * MS && packet[15] == 3));
@@ -158,7 +158,7 @@ fn a_hole_that_is_filled_is_recovery_while_others_stay_open() {
         .filter(|(_, packet)| packet[15] == 2)
         .map(|(_, packet)| packet.len() - 40)
         .sum::<usize>();
-    let call = Said::Write { xid: 500, bytes: 9_000 }.record();
+    let call = Rpc::Write { xid: 500, bytes: 9_000 }.record();
     let number = |at: usize| u32::try_from(at).unwrap();
     let part = |from: usize, to: usize| {
         ipv4(6, true, &tcp(true, number(begin + from), number(reply), &call[from..to]))
@@ -174,7 +174,7 @@ fn a_hole_that_is_filled_is_recovery_while_others_stay_open() {
     packets.push((end + 200 * MS, part(parts[0], parts[1])));
     packets.push((end + 210 * MS, part(parts[2], parts[3])));
     packets.push((end + 220 * MS, part(parts[4], parts[5])));
-    let written = Said::Written { xid: 500, bytes: 9_000 }.record();
+    let written = Rpc::Written { xid: 500, bytes: 9_000 }.record();
     let segment = tcp(false, number(reply), number(begin + call.len()), &written);
     packets.push((end + 221 * MS, ipv4(6, false, &segment)));
     let found = analyze(pcap_at(&packets));
@@ -189,12 +189,12 @@ fn what_is_rare_has_its_points_among_what_is_frequent() {
     let mut packets = conversation(2);
     let mut sent = [5_000_u32, 5_000];
     for xid in 10..30_000_u32 {
-        let said = match xid {
-            15_000 => [Said::Commit { xid }, Said::Committed { xid }],
-            _ => [Said::Null { xid }, Said::Nothing { xid }],
+        let exchange = match xid {
+            15_000 => [Rpc::Commit { xid }, Rpc::Committed { xid }],
+            _ => [Rpc::Null { xid }, Rpc::Nothing { xid }],
         };
-        for (side, said) in said.into_iter().enumerate() {
-            let record = said.record();
+        for (side, rpc) in exchange.into_iter().enumerate() {
+            let record = rpc.record();
             let segment = tcp(side == 0, sent[side], sent[1 - side], &record);
             packets.push((u64::from(xid) * MS + side as u64, ipv4(6, side == 0, &segment)));
             sent[side] += u32::try_from(record.len()).unwrap();

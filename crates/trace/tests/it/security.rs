@@ -3,7 +3,7 @@
 
 use trace::{Guards, RpcVerdict, Transaction};
 
-use crate::frames::{Found, RAW, Said, WHOLE, analyze, ipv4, pcap, record, tcp, udp};
+use crate::frames::{Found, RAW, Rpc, WHOLE, analyze, ipv4, pcap, record, tcp, udp};
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -40,9 +40,9 @@ fn reply(xid: u32, service: u32, results: &[u8]) -> Vec<u8> {
 }
 
 /// What stands behind the head of a call or reply without RPCSEC_GSS.
-fn body(said: &Said) -> Vec<u8> {
-    let message = said.message();
-    match said.is_call() {
+fn body(rpc: &Rpc) -> Vec<u8> {
+    let message = rpc.message();
+    match rpc.is_call() {
         // A credential of 20 bytes, an empty verifier.
         true => message[24 + 8 + 20 + 8..].to_vec(),
         false => message[24..].to_vec(),
@@ -52,9 +52,9 @@ fn body(said: &Said) -> Vec<u8> {
 /// A LOOKUP and a WRITE with a service.
 fn talked(service: u32) -> Found {
     let (lookup, found) =
-        (Said::Lookup { xid: 1, name: "file".into() }, Said::Found { xid: 1, handle: 1 });
+        (Rpc::Lookup { xid: 1, name: "file".into() }, Rpc::Found { xid: 1, handle: 1 });
     let (write, written) =
-        (Said::Write { xid: 2, bytes: 4_000 }, Said::Written { xid: 2, bytes: 3_000 });
+        (Rpc::Write { xid: 2, bytes: 4_000 }, Rpc::Written { xid: 2, bytes: 3_000 });
     let packets = [
         (true, call(1, 3, 3, service, &body(&lookup))),
         (false, reply(1, service, &body(&found))),
@@ -140,16 +140,16 @@ fn a_connection_that_goes_over_to_tls_is_reported_and_nothing_is_made_up_behind(
     let hidden = [&[0x17, 3, 3, 0x1f, 0x40][..], &hidden].concat();
     for (verifier, connections) in [(&b"STARTTLS"[..], 1), (b"", 0)] {
         let answer = answer(verifier);
-        let [asked, answered] = [&asks, &answer].map(|said| u32::try_from(said.len()).unwrap());
+        let [sent, answered] = [&asks, &answer].map(|record| u32::try_from(record.len()).unwrap());
         let packets = [
             ipv4(6, true, &tcp(true, 1, 1, &asks)),
-            ipv4(6, false, &tcp(false, 1, 1 + asked, &answer)),
-            ipv4(6, true, &tcp(true, 1 + asked, 1 + answered, &hidden)),
-            ipv4(6, false, &tcp(false, 1 + answered, 1 + asked + 8_005, &hidden)),
+            ipv4(6, false, &tcp(false, 1, 1 + sent, &answer)),
+            ipv4(6, true, &tcp(true, 1 + sent, 1 + answered, &hidden)),
+            ipv4(6, false, &tcp(false, 1 + answered, 1 + sent + 8_005, &hidden)),
         ];
         let found = analyze(pcap(RAW, &packets, WHOLE));
         let flow = found.analyzer.flows().iter().next().unwrap().1;
         assert_eq!(flow.tls, connections);
-        assert_eq!((names(&found), flow.unasked_replies), (vec!["NULL"], 0));
+        assert_eq!((names(&found), flow.unsolicited_replies), (vec!["NULL"], 0));
     }
 }

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use wire::record::Fragment;
 
-use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, tcp};
+use crate::frames::{RAW, Rpc, WHOLE, analyze, ipv4, pcap, tcp};
 
 /// A conversation: each call and its reply.
-fn conversation() -> impl Strategy<Value = Vec<(Said, Said)>> {
+fn conversation() -> impl Strategy<Value = Vec<(Rpc, Rpc)>> {
     let pair = prop_oneof![
         (0..40_000_u32).prop_map(|bytes| (0, bytes)),
         (0..200_u32).prop_map(|len| (1, len)),
@@ -15,12 +15,12 @@ fn conversation() -> impl Strategy<Value = Vec<(Said, Said)>> {
     prop::collection::vec(pair, 1..12).prop_map(|pairs| {
         let all = (100_u32..).zip(pairs);
         all.map(|(xid, (kind, n))| match kind {
-            0 => (Said::Write { xid, bytes: n }, Said::Written { xid, bytes: n }),
+            0 => (Rpc::Write { xid, bytes: n }, Rpc::Written { xid, bytes: n }),
             1 => {
                 let name = "n".repeat(1 + n as usize);
-                (Said::Lookup { xid, name }, Said::Found { xid, handle: 50 + xid })
+                (Rpc::Lookup { xid, name }, Rpc::Found { xid, handle: 50 + xid })
             }
-            _ => (Said::Null { xid }, Said::Nothing { xid }),
+            _ => (Rpc::Null { xid }, Rpc::Nothing { xid }),
         })
         .collect()
     })
@@ -30,9 +30,9 @@ fn conversation() -> impl Strategy<Value = Vec<(Said, Said)>> {
 type Piece = (bool, usize, usize);
 
 /// Calls first and replies then, in pieces.
-fn pieces(said: &[(Said, Said)], cuts: &[usize]) -> (Vec<u8>, Vec<u8>, Vec<Piece>) {
-    let calls: Vec<u8> = said.iter().flat_map(|(call, _)| call.record()).collect();
-    let replies: Vec<u8> = said.iter().flat_map(|(_, reply)| reply.record()).collect();
+fn pieces(exchanges: &[(Rpc, Rpc)], cuts: &[usize]) -> (Vec<u8>, Vec<u8>, Vec<Piece>) {
+    let calls: Vec<u8> = exchanges.iter().flat_map(|(call, _)| call.record()).collect();
+    let replies: Vec<u8> = exchanges.iter().flat_map(|(_, reply)| reply.record()).collect();
     let mut all = Vec::new();
     for (from_client, stream) in [(true, &calls), (false, &replies)] {
         let mut at = 0;
@@ -67,13 +67,13 @@ proptest! {
 
     #[test]
     fn any_cuts_any_near_order_and_any_repetition_give_the_same_transactions(
-        said in conversation(),
+        exchanges in conversation(),
         cuts in prop::collection::vec(28..9000_usize, 1..8),
         swaps in prop::collection::vec((any::<prop::sample::Index>(), 1..4_usize), 0..12),
         repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         grown in prop::collection::vec((any::<prop::sample::Index>(), 0..500_usize), 0..6),
     ) {
-        let (calls, replies, all) = pieces(&said, &cuts);
+        let (calls, replies, all) = pieces(&exchanges, &cuts);
         let mut frames = vec![begin(true), begin(false)];
         for direction in [true, false] {
             let of = all.iter().filter(|piece| piece.0 == direction);
@@ -99,13 +99,13 @@ proptest! {
         let found = analyze(pcap(RAW, &frames, WHOLE));
         let mut seen: Vec<u32> = found.transactions.iter().map(|found| found.xid).collect();
         seen.sort_unstable();
-        let expected: Vec<u32> = (100..).take(said.len()).collect();
+        let expected: Vec<u32> = (100..).take(exchanges.len()).collect();
         prop_assert_eq!(seen, expected);
         for transaction in &found.transactions {
-            let (call, reply) = &said[transaction.xid as usize - 100];
+            let (call, reply) = &exchanges[transaction.xid as usize - 100];
             prop_assert_eq!(transaction.call_len as usize, call.message().len());
             prop_assert_eq!(transaction.reply_len as usize, reply.message().len());
-            if let Said::Write { bytes, .. } = call {
+            if let Rpc::Write { bytes, .. } = call {
                 prop_assert_eq!(transaction.bytes, *bytes);
             }
         }
@@ -115,14 +115,14 @@ proptest! {
 
     #[test]
     fn whatever_is_lost_what_comes_behind_is_found_again(
-        said in conversation(),
+        exchanges in conversation(),
         cuts in prop::collection::vec(200..3000_usize, 1..6),
         lost in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
         snap in 60..4000_usize,
     ) {
-        let mut said = said;
-        said.extend((1000..1010).map(|xid| (Said::Null { xid }, Said::Nothing { xid })));
-        let (calls, replies, mut pieces) = pieces(&said, &cuts);
+        let mut exchanges = exchanges;
+        exchanges.extend((1000..1010).map(|xid| (Rpc::Null { xid }, Rpc::Nothing { xid })));
+        let (calls, replies, mut pieces) = pieces(&exchanges, &cuts);
         for index in lost {
             pieces.remove(index.index(pieces.len()));
             if pieces.is_empty() {
@@ -132,13 +132,13 @@ proptest! {
         let frames: Vec<Vec<u8>> =
             pieces.iter().map(|piece| packet(&calls, &replies, *piece)).collect();
         let found = analyze(pcap(RAW, &frames, snap));
-        prop_assert!(found.transactions.len() <= said.len());
+        prop_assert!(found.transactions.len() <= exchanges.len());
     }
 }
 
 #[test]
 fn a_record_may_be_divided_into_fragments_shorter_than_its_head() {
-    let message = Said::Null { xid: 7 }.message();
+    let message = Rpc::Null { xid: 7 }.message();
     let parts = message.len().div_ceil(12);
     let record = message.chunks(12).enumerate().flat_map(|(index, part)| {
         let last = index + 1 == parts;
@@ -146,16 +146,16 @@ fn a_record_may_be_divided_into_fragments_shorter_than_its_head() {
         [&mark[..], part].concat()
     });
     // A record before it, and one behind: there are three.
-    let around = Said::Null { xid: 6 }.record();
-    let stream = [&around[..], &record.collect::<Vec<u8>>(), &Said::Null { xid: 8 }.record()];
+    let around = Rpc::Null { xid: 6 }.record();
+    let stream = [&around[..], &record.collect::<Vec<u8>>(), &Rpc::Null { xid: 8 }.record()];
     let found = analyze(pcap(RAW, &[ipv4(6, true, &tcp(true, 1, 1, &stream.concat()))], WHOLE));
     assert_eq!(found.analyzer.totals().calls(), 3);
 }
 
 /// One packet for each message, calls and replies by turns.
-fn by_turns(said: &[(Said, Said)]) -> Vec<Vec<u8>> {
+fn by_turns(exchanges: &[(Rpc, Rpc)]) -> Vec<Vec<u8>> {
     let (mut sent, mut frames) = ([1_u32, 1], Vec::new());
-    for (call, reply) in said {
+    for (call, reply) in exchanges {
         for (direction, message) in [call, reply].into_iter().enumerate() {
             let record = message.record();
             let segment = tcp(direction == 0, sent[direction], sent[1 - direction], &record);
@@ -166,21 +166,21 @@ fn by_turns(said: &[(Said, Said)]) -> Vec<Vec<u8>> {
     frames
 }
 
-fn lookups(count: u32) -> Vec<(Said, Said)> {
+fn lookups(count: u32) -> Vec<(Rpc, Rpc)> {
     let one = |xid| {
         let name = format!("file-{xid}");
-        (Said::Lookup { xid, name }, Said::Found { xid, handle: 1000 + xid })
+        (Rpc::Lookup { xid, name }, Rpc::Found { xid, handle: 1000 + xid })
     };
     (0..count).map(one).collect()
 }
 
 #[test]
 fn a_transaction_has_its_names_sizes_and_times() {
-    let said = [
-        (Said::Lookup { xid: 1, name: "a name".into() }, Said::Found { xid: 1, handle: 1 }),
-        (Said::Write { xid: 2, bytes: 30_000 }, Said::Written { xid: 2, bytes: 30_000 }),
+    let exchanges = [
+        (Rpc::Lookup { xid: 1, name: "a name".into() }, Rpc::Found { xid: 1, handle: 1 }),
+        (Rpc::Write { xid: 2, bytes: 30_000 }, Rpc::Written { xid: 2, bytes: 30_000 }),
     ];
-    let found = analyze(pcap(RAW, &by_turns(&said), WHOLE));
+    let found = analyze(pcap(RAW, &by_turns(&exchanges), WHOLE));
     let [lookup, write] = found.transactions[..] else { panic!("{:?}", found.transactions) };
     assert_eq!((lookup.operation.name(), write.operation.name()), ("LOOKUP", "WRITE"));
     assert_eq!((write.bytes, write.stable, write.xid), (30_000, 2, 2));
@@ -191,39 +191,37 @@ fn a_transaction_has_its_names_sizes_and_times() {
 
 #[test]
 fn bytes_that_were_not_captured_are_given_up_when_the_other_end_has_them() {
-    let said = lookups(20);
-    let mut frames = by_turns(&said);
+    let exchanges = lookups(20);
+    let mut frames = by_turns(&exchanges);
     frames.remove(10); // a call
     frames.remove(16); // a reply
     let found = analyze(pcap(RAW, &frames, WHOLE));
     // The reply without its call, and the call without its reply, are all that is missing.
     assert_eq!(found.transactions.len(), 18);
     let flow = found.analyzer.flows().iter().next().unwrap().1;
-    assert_eq!((flow.unasked_replies, flow.unanswered), (1, 1));
+    assert_eq!((flow.unsolicited_replies, flow.unanswered), (1, 1));
     assert!(flow.streams.missing_bytes > 0);
 }
 
 /// Calls to write 1 MiB each, and their replies.
-fn large_writes(count: u32) -> Vec<(Said, Said)> {
+fn large_writes(count: u32) -> Vec<(Rpc, Rpc)> {
     let bytes = 1 << 20;
-    (100..100 + count)
-        .map(|xid| (Said::Write { xid, bytes }, Said::Written { xid, bytes }))
-        .collect()
+    (100..100 + count).map(|xid| (Rpc::Write { xid, bytes }, Rpc::Written { xid, bytes })).collect()
 }
 
 #[test]
 fn what_a_large_window_had_behind_a_lost_segment_is_complete_when_that_comes_again() {
-    let said = large_writes(5);
-    let (calls, replies, pieces) = pieces(&said, &[1448]);
+    let exchanges = large_writes(5);
+    let (calls, replies, pieces) = pieces(&exchanges, &[1448]);
     let count = pieces.iter().filter(|piece| piece.0).count();
     // Lost: inside the data of the first call, and where the second begins.
-    for lost in [100, said[0].0.record().len() / 1448] {
+    for lost in [100, exchanges[0].0.record().len() / 1448] {
         let mut pieces = pieces.clone();
         pieces[lost..count].rotate_left(1);
         let mut frames = vec![begin(true), begin(false)];
         frames.extend(pieces.iter().map(|piece| packet(&calls, &replies, *piece)));
         let found = analyze(pcap(RAW, &frames, WHOLE));
-        assert_eq!(found.transactions.len(), said.len(), "piece {lost}");
+        assert_eq!(found.transactions.len(), exchanges.len(), "piece {lost}");
         let came_ns = 1_000_000_000_000 + 1_000 * (2 + count) as u64;
         for transaction in &found.transactions {
             assert_eq!(transaction.call_ns, came_ns, "piece {lost}: {transaction:?}");
@@ -235,27 +233,27 @@ fn what_a_large_window_had_behind_a_lost_segment_is_complete_when_that_comes_aga
 
 #[test]
 fn what_never_comes_is_given_up_when_too_much_waits_behind_it() {
-    let said = large_writes(12);
-    let (calls, replies, mut pieces) = pieces(&said, &[1448]);
+    let exchanges = large_writes(12);
+    let (calls, replies, mut pieces) = pieces(&exchanges, &[1448]);
     pieces.remove(100);
     let mut frames = vec![begin(true), begin(false)];
     frames.extend(pieces.iter().map(|piece| packet(&calls, &replies, *piece)));
     let found = analyze(pcap(RAW, &frames, WHOLE));
-    assert_eq!(found.transactions.len(), said.len());
+    assert_eq!(found.transactions.len(), exchanges.len());
     let flow = found.analyzer.flows().iter().next().unwrap().1;
     assert_eq!((flow.streams.missing_bytes, flow.streams.resyncs), (1448, 0));
 }
 
 #[test]
 fn a_capture_that_begins_in_the_middle_of_a_write_finds_the_next_record() {
-    let write = Said::Write { xid: 1, bytes: 5_000 }.record();
+    let write = Rpc::Write { xid: 1, bytes: 5_000 }.record();
     let mut frames = vec![ipv4(6, true, &tcp(true, 1, 1, &write[3_001..]))];
     let mut seq = 1 + u32::try_from(write.len() - 3_001).unwrap();
     for xid in 2..10 {
-        let call = Said::Null { xid }.record();
+        let call = Rpc::Null { xid }.record();
         frames.push(ipv4(6, true, &tcp(true, seq, 1, &call)));
         seq += u32::try_from(call.len()).unwrap();
-        let reply = Said::Nothing { xid }.record();
+        let reply = Rpc::Nothing { xid }.record();
         let at = 1 + (xid - 2) * u32::try_from(reply.len()).unwrap();
         frames.push(ipv4(6, false, &tcp(false, at, seq, &reply)));
     }
@@ -265,8 +263,8 @@ fn a_capture_that_begins_in_the_middle_of_a_write_finds_the_next_record() {
 
 #[test]
 fn calls_and_replies_that_come_again_are_distinguished() {
-    let said = lookups(4);
-    let frames = |repeated: &[&Said]| {
+    let exchanges = lookups(4);
+    let frames = |repeated: &[&Rpc]| {
         let mut frames: Vec<Vec<u8>> = Vec::new();
         for (id, message) in (1_u8..).zip(repeated) {
             let datagram = crate::frames::udp(message.is_call(), &message.message());
@@ -276,7 +274,7 @@ fn calls_and_replies_that_come_again_are_distinguished() {
         }
         frames
     };
-    let [(a, ra), (b, rb), (c, rc), (d, _)] = &said[..] else { panic!() };
+    let [(a, ra), (b, rb), (c, rc), (d, _)] = &exchanges[..] else { panic!() };
     // a: retransmitted before its reply; b: behind it; c: answered twice; d: never answered.
     let order = [a, a, ra, b, rb, b, rb, c, rc, rc, d];
     let found = analyze(pcap(RAW, &frames(&order), WHOLE));

@@ -3,7 +3,7 @@
 
 use trace::verdict::{Certainty, Diagnosis, Doubt, Evidence, Suspect, judge};
 
-use crate::frames::{Found, Said, analyze, ipv4, pcap_at, tcp_with};
+use crate::frames::{Found, Rpc, analyze, ipv4, pcap_at, tcp_with};
 use crate::network::{At, Network};
 
 fn diagnosed(packets: &[(u64, Vec<u8>)]) -> (Diagnosis, Evidence, Found) {
@@ -86,13 +86,13 @@ fn where_too_much_was_cut_off_nothing_is_reported_and_where_little_was_it_is() {
 fn stopped(is_zero: bool) -> Vec<(u64, Vec<u8>)> {
     const MS: u64 = 1_000_000;
     let (mut packets, mut now, mut sent, mut xid) = (Vec::new(), 0, [1_u32, 1], 0);
-    let mut says = |now: u64, said: &Said, window: u16| {
-        let (own, record) = (usize::from(!said.is_call()), said.record());
+    let mut says = |now: u64, rpc: &Rpc, window: u16| {
+        let (own, record) = (usize::from(!rpc.is_call()), rpc.record());
         let segment = tcp_with(own == 0, sent[own], sent[1 - own], window, &record);
         packets.push((now, ipv4(6, own == 0, &segment)));
         sent[own] += u32::try_from(record.len()).unwrap();
         let (own, other) = (sent[1 - own], sent[own]);
-        let is_call = said.is_call();
+        let is_call = rpc.is_call();
         // The other end acknowledges.
         let window = if is_call && is_zero && record.len() > 30_000 { 0 } else { 0xffff };
         let ack = tcp_with(!is_call, own, other, window, &[]);
@@ -101,14 +101,14 @@ fn stopped(is_zero: bool) -> Vec<(u64, Vec<u8>)> {
     for _ in 0..40 {
         for _ in 0..5 {
             xid += 1;
-            says(now, &Said::Lookup { xid, name: "f".into() }, 0xffff);
-            says(now + MS / 2, &Said::Found { xid, handle: 5 }, 0xffff);
+            says(now, &Rpc::Lookup { xid, name: "f".into() }, 0xffff);
+            says(now + MS / 2, &Rpc::Found { xid, handle: 5 }, 0xffff);
             now += MS;
         }
         xid += 1;
-        says(now, &Said::Write { xid, bytes: 32_000 }, 0xffff);
+        says(now, &Rpc::Write { xid, bytes: 32_000 }, 0xffff);
         now += 40 * MS;
-        says(now, &Said::Written { xid, bytes: 32_000 }, 0xffff);
+        says(now, &Rpc::Written { xid, bytes: 32_000 }, 0xffff);
         now += MS;
     }
     packets.sort_by_key(|(at, _)| *at);

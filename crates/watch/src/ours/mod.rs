@@ -52,7 +52,7 @@ pub struct OurServer {
     /// Syncs that were requested, and that were done.
     pub sync_requests_per_s: Option<f64>,
     pub syncs_per_s: Option<f64>,
-    /// Processors that the process kept busy.
+    /// Processors that the process used.
     pub processors_mean: Option<f64>,
     pub resident_bytes: Option<f64>,
     /// Its write log, if it has one.
@@ -98,7 +98,7 @@ pub struct OurClient {
     pub errors: f64,
     pub received_bytes_per_s: Option<f64>,
     pub sent_bytes_per_s: Option<f64>,
-    /// Processors that its calls kept busy, or blocked.
+    /// Processors that its calls used, or blocked.
     pub store_mean: Option<f64>,
 }
 

@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::table::{Row, Table};
 
-/// Samples that are kept of each row.
+/// Samples that are remembered of each row.
 pub const SAMPLES_MAX: usize = 120;
 
-/// Rows of which any are kept; others have none.
+/// Rows of which any are remembered; others have none.
 pub const ROWS_MAX: usize = 20_000;
 
 /// Samples of rows, by the table's number and their names.
@@ -54,10 +54,10 @@ impl History {
         }
         for (table, rows) in tables.iter().zip(&mut self.tables) {
             for row in &table.rows {
-                let Some(kept) = place(rows, &row.name, &mut self.rows) else { continue };
-                kept.own.take(row, now);
+                let Some(history) = place(rows, &row.name, &mut self.rows) else { continue };
+                history.own.take(row, now);
                 for below in row.below.iter().flat_map(|below| &below.rows) {
-                    if let Some(samples) = place(&mut kept.below, &below.name, &mut self.rows) {
+                    if let Some(samples) = place(&mut history.below, &below.name, &mut self.rows) {
                         samples.take(below, now);
                     }
                 }
@@ -66,14 +66,14 @@ impl History {
         // An operation that was not called in this sample is no row of it, and may be again.
         self.tables.iter_mut().for_each(|rows| rows.retain(|_, row| row.goes_on(now)));
         let each = self.tables.iter().flat_map(HashMap::values);
-        self.rows = each.map(|kept| 1 + kept.below.len()).sum();
+        self.rows = each.map(|row| 1 + row.below.len()).sum();
     }
 
     pub fn of(&self, table: usize, above: Option<&str>, row: &str) -> Option<&Samples> {
         let rows = self.tables.get(table)?;
         match above {
             Some(above) => rows.get(above)?.below.get(row),
-            None => rows.get(row).map(|kept| &kept.own),
+            None => rows.get(row).map(|row| &row.own),
         }
     }
 }

@@ -101,7 +101,7 @@ impl State {
     /// A key was pressed.
     pub fn key(&mut self, key: Key) -> Next {
         if self.is_typing {
-            self.typed(key);
+            self.filter_key(key);
             return Next::GoOn;
         }
         if self.is_help {
@@ -130,7 +130,7 @@ impl State {
         Next::GoOn
     }
 
-    fn typed(&mut self, key: Key) {
+    fn filter_key(&mut self, key: Key) {
         match key {
             Key::Enter => self.is_typing = false,
             Key::Escape => {

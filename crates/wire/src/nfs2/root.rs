@@ -4,7 +4,7 @@ use crate::xdr::Void;
 
 pub type Args = Void;
 
-/// Nothing is asked and nothing answered.
+/// No arguments and no results.
 pub type Reply = Void;
 
 #[cfg(test)]

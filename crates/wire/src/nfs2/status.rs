@@ -46,7 +46,7 @@ mod tests {
     use crate::xdr::{Encode, from_bytes};
 
     #[test]
-    fn an_unlisted_status_is_kept() {
+    fn an_unlisted_status_is_preserved() {
         let bytes = [0, 0, 0x30, 0x39];
         let status = from_bytes::<getattr::Reply>(&bytes).unwrap().unwrap_err();
         assert_eq!(status.to_string(), "unlisted(12345)");

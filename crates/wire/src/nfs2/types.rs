@@ -11,7 +11,7 @@ use super::{FHandle, NAME_LEN_MAX, NfsStat2};
 /// Where in a mode the type of the file is.
 pub const MODE_TYPE_MASK: u32 = 0o170_000;
 
-/// [`Fattr2::rdev`] of a named pipe, which is said to be a character device (practice of SunOS and
+/// [`Fattr2::rdev`] of a named pipe, which is sent as a character device (practice of SunOS and
 /// everybody since; the RFC has no type for it). In a CREATE the same number is its "size".
 pub const RDEV_FIFO: u32 = u32::MAX;
 

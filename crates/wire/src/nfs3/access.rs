@@ -16,7 +16,7 @@ pub const EXTEND: u32 = 0x08;
 pub const DELETE: u32 = 0x10;
 /// Execute a file.
 pub const EXECUTE: u32 = 0x20;
-/// All that can be asked about.
+/// All that can be requested.
 pub const ALL: u32 = READ | LOOKUP | MODIFY | EXTEND | DELETE | EXECUTE;
 
 xdr_struct! {
@@ -24,7 +24,7 @@ xdr_struct! {
     #[derive(Clone, Copy, Debug, Eq, PartialEq)]
     pub struct Args {
         pub object: FileHandle,
-        /// The bits that are asked about.
+        /// The bits that are requested.
         pub access: u32,
     }
 }
@@ -37,7 +37,7 @@ xdr_struct! {
     #[derive(Clone, Copy, Debug, Eq, PartialEq)]
     pub struct ReplyOk {
         pub obj_attributes: PostOpAttr,
-        /// The bits that are allowed, of those asked about.
+        /// The bits that are allowed, of those requested.
         pub access: u32,
     }
 }

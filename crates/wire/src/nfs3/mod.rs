@@ -42,7 +42,7 @@ use crate::xdr::macros::xdr_enum;
 
 pub const PROGRAM: u32 = 100_003;
 pub const VERSION: u32 = 3;
-/// Where a server listens when it is not asked otherwise.
+/// Where a server listens unless configured otherwise.
 pub const PORT: u16 = 2049;
 
 /// Most bytes in a file handle (NFS3_FHSIZE).

@@ -99,7 +99,7 @@ mod tests {
     use crate::xdr::from_bytes;
 
     #[test]
-    fn an_unlisted_status_is_kept_with_what_follows() {
+    fn an_unlisted_status_is_preserved_with_what_follows() {
         let bytes = [0, 0, 0x30, 0x39, 0, 0, 0, 0];
         let failure: Failure<PostOpAttr> =
             from_bytes::<lookup::Reply>(&bytes).unwrap().unwrap_err();

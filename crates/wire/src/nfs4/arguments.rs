@@ -1,8 +1,8 @@
 //! The arguments of every operation of NFS version 4, walked over: RFC 7531 for 4.0, RFC 5662 for
 //! 4.1, RFC 7863 for 4.2, RFC 8276 for extended attributes.
 //!
-//! Most are of one length, or end with a name. What is of use of them is kept; where the number is
-//! of none of them, the walk ends, and with it the list of operations.
+//! Most are of one length, or end with a name. What is of use of them is stored; where the number
+//! is of none of them, the walk ends, and with it the list of operations.
 
 use super::{HANDLE_LEN_MAX, NAME_LEN_MAX, Operation as Op};
 use crate::partial::Arguments;

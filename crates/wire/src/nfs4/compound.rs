@@ -69,7 +69,7 @@ pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// The reader behind `behind` bytes of data, which may lie between what was kept.
+    /// The reader behind `behind` bytes of data, which may lie between what was stored.
     fn skip(self, mut r: Reader<'a>, behind: usize) -> Option<Reader<'a>> {
         if r.take(behind).is_ok() {
             return Some(r);

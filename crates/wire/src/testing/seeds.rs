@@ -1,4 +1,5 @@
-//! The seeds of the fuzz targets: made from the golden bytes, kept in `fuzz/corpus`, replayed here.
+//! The seeds of the fuzz targets: made from the golden bytes, stored in `fuzz/corpus`, replayed
+//! here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -45,7 +45,7 @@ pub trait Encode {
 
 /// A message that ends with its bulk payload: WRITE arguments, a READ reply.
 ///
-/// The sender encodes the head, and hands head and payload to the transport as two pieces
+/// The sender encodes the head, and passes head and payload to the transport as two pieces
 /// ([`crate::record::Message`]), so that the payload is never copied.
 pub trait Bulk: Encode {
     /// Appends everything up to and including the length word of the payload.
