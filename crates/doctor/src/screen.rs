@@ -37,7 +37,7 @@ pub fn nothing_of_nfs(reports: &[Report]) -> Option<&'static str> {
     let is_host = |report: &Report| report.about == About::Host;
     reports.iter().all(is_host).then_some(
         "There is no NFS mount and no NFS server here: this is what the kernel says of the host.\n\
-         A server is asked without a mount by nfskit doctor HOST:/EXPORT.",
+         Without a mount, a server is checked by nfskit doctor HOST:/EXPORT.",
     )
 }
 
@@ -52,7 +52,7 @@ pub fn title(report: &Report) -> String {
     }
 }
 
-/// What is said of a mount, or of a server.
+/// What is reported of a mount, or of a server.
 fn of_kind(report: &Report) -> Vec<Option<String>> {
     let fact = |name: &str| report.fact(name);
     let several = || fact("connections").filter(|count| !matches!(*count, "0" | "1"));

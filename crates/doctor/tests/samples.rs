@@ -1,7 +1,7 @@
 //! What the kernel's client has counted in a guest (Linux 6.1, its own server on the loopback)
-//! while faults were provoked, and what is said of it. Each folder has two samples; of mountstats
-//! and mountinfo it has the lines of the mount, of ss those of its connections, all else is left
-//! out.
+//! while faults were provoked, and what the doctor reports of it. Each folder has two samples; of
+//! mountstats and mountinfo it has the lines of the mount, of ss those of its connections, all else
+//! is left out.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
@@ -71,8 +71,8 @@ fn the_floor_is_that_of_the_connection_and_the_shares_add_up() {
     assert!((0.85..0.95).contains(&network), "{network}");
 }
 
-/// What is cut off is told, or all that is left are whole lines, or nothing.
-fn is_told(files: Files, path: &str, end: usize) {
+/// What is cut off is reported, or all that is left are whole lines, or nothing.
+fn is_reported(files: Files, path: &str, end: usize) {
     let left = files.text(path).unwrap_or_default().to_vec();
     let evidence = Evidence::of(files);
     let reports = diagnose(&evidence, &Limits::default());
@@ -93,7 +93,7 @@ fn any_beginning_of_any_sample_gives_findings_from_what_is_there_or_says_what_is
             for end in (0..text.len()).step_by(text.len() / CUTS + 1) {
                 let mut files = whole.clone();
                 files.put(path.clone(), &text[..end]);
-                is_told(files, &path, end);
+                is_reported(files, &path, end);
             }
         }
     }
@@ -109,7 +109,7 @@ fn any_beginning_of_any_output_that_somebody_has_pasted_does_so_too() {
             for end in (0..text.len()).step_by(5) {
                 let mut files = Files::default();
                 files.put("output", &text[..end]);
-                is_told(files, "output", end);
+                is_reported(files, "output", end);
             }
         }
     }

@@ -162,7 +162,7 @@ pub(super) const ALL: &[Scene] = &[
     Scene {
         staged: staged(
             "dirty-limit",
-            "600 MB may be kept back, for a server that takes 20 MB/s",
+            "600 MB may be held back, for a server that takes 20 MB/s",
             "client",
             &["dirty-limit"],
         ),

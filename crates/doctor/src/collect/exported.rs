@@ -1,5 +1,5 @@
-//! Which file systems may be asked how full they are: local ones that are exported, and on no way
-//! that leads over a server. Asking another could hang.
+//! Which file systems may be read for how full they are: local ones that are exported, and on no
+//! way that leads over a server. Asking another could hang.
 
 /// A file system, and where it is mounted.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -57,7 +57,7 @@ mod tests {
 ";
 
     #[test]
-    fn only_local_ones_that_no_server_is_above_are_asked() {
+    fn only_local_ones_that_no_server_is_above_are_read() {
         let points = |exports: &str| {
             let found = exported(exports, MOUNTS);
             found.into_iter().map(|one| one.point).collect::<Vec<String>>()

@@ -1,6 +1,6 @@
 //! Files of a host, by their paths below its root.
 //!
-//! What is read of a live host is a list of paths, so that nothing else is: no mount is asked
+//! What is read of a live host is a list of paths, so that nothing else is: no mount is touched
 //! ([`live`] never names a path below one), and a server that does not answer holds up nothing.
 
 mod archive;
@@ -98,13 +98,13 @@ impl Files {
     }
 }
 
-/// Where connections are kept, in the form of `ss -tino`.
+/// Where connections are stored, in the form of `ss -tino`.
 pub const CONNECTIONS: &str = "ss.txt";
 
-/// Where it is kept how full the exported file systems are, in the form of df.
+/// Where it is stored how full the exported file systems are, in the form of df.
 pub const SPACES: &str = "df.txt";
 
-/// Where tasks that wait are kept, in the form of ps.
+/// Where tasks that wait are stored, in the form of ps.
 pub const WAITS: &str = "ps.txt";
 
 /// What counts: read twice, for rates.
@@ -251,7 +251,7 @@ fn in_root(path: &str) -> Option<(&str, &str)> {
     [0].into_iter().chain(tails).map(|at| path.split_at(at)).find(|(_, tail)| is_one(tail))
 }
 
-/// What may be taken of files that nobody knows by their names: outputs that somebody has kept are
+/// What may be taken of files that nobody knows by their names: outputs that somebody has saved are
 /// short.
 #[derive(Debug, Default)]
 struct Allowance {
@@ -272,13 +272,13 @@ impl Allowance {
     }
 }
 
-/// The settings of a live host. Of files that have more in them than NFS, only its lines are kept.
+/// The settings of a live host. Of files that have more in them than NFS, only its lines are taken.
 pub fn live_settings(root: &Path) -> Files {
     let mut files = live(root, &SETTINGS);
-    for (path, is_kept) in OF_MANY {
+    for (path, is_wanted) in OF_MANY {
         if let Some(text) = files.text(path) {
-            let kept = lines(&String::from_utf8_lossy(text), is_kept);
-            files.put(path, kept);
+            let wanted = lines(&String::from_utf8_lossy(text), is_wanted);
+            files.put(path, wanted);
         }
     }
     let backings = backings(files.text("proc/self/mountinfo").unwrap_or_default());
@@ -310,10 +310,10 @@ const DEVICES_MAX: usize = 256;
 /// What mountinfo says of mounts of `nfskit mount`.
 pub const OURS: &str = " - fuse.nfskit ";
 
-type IsKept = fn(&str) -> bool;
+type IsWanted = fn(&str) -> bool;
 
-/// Lines that are kept of files that have more in them.
-const OF_MANY: [(&str, IsKept); 2] = [
+/// Lines that are taken of files that have more in them.
+const OF_MANY: [(&str, IsWanted); 2] = [
     ("proc/self/mountinfo", |line| {
         [" - nfs ", " - nfs4 ", OURS].iter().any(|kind| line.contains(kind))
     }),
@@ -331,8 +331,8 @@ fn backings(mountinfo: &[u8]) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// The connections of NFS among answers of sock_diag(7), for [`CONNECTIONS`]. Others are nobody's
-/// business.
+/// The connections of NFS among answers of sock_diag(7), for [`CONNECTIONS`]. Others do not
+/// matter.
 pub fn connections(answers: &[Vec<u8>]) -> String {
     let all = answers.iter().filter_map(|answer| Connection::of_diag(answer));
     let is_of_nfs =
@@ -361,21 +361,21 @@ pub fn live(root: &Path, paths: &[&str]) -> Files {
     files
 }
 
-/// The NFS mounts of mountstats, and /proc, which every host has: other mounts are nobody's
-/// business.
+/// The NFS mounts of mountstats, and /proc, which every host has: other mounts do not
+/// matter.
 fn nfs_only(mountstats: &[u8]) -> String {
-    let mut is_kept = false;
+    let mut is_wanted = false;
     lines(&String::from_utf8_lossy(mountstats), |line| {
         if line.contains(" with fstype ") {
             let is_nfs = line.contains(" with fstype nfs") && line.contains(" statvers=");
-            is_kept = is_nfs || line.ends_with(" with fstype proc");
+            is_wanted = is_nfs || line.ends_with(" with fstype proc");
         }
-        is_kept
+        is_wanted
     })
 }
 
-fn lines(text: &str, mut is_kept: impl FnMut(&str) -> bool) -> String {
-    text.lines().filter(|line| is_kept(line)).flat_map(|line| [line, "\n"]).collect()
+fn lines(text: &str, mut is_wanted: impl FnMut(&str) -> bool) -> String {
+    text.lines().filter(|line| is_wanted(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The beginning of a file.
@@ -399,13 +399,13 @@ mod tests {
             device /dev/sda mounted on /secret with fstype ext4\n\
             device s:/e mounted on /mnt with fstype nfs statvers=1.1\n\tage:\t7\n\
             device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n";
-        let kept = nfs_only(text);
-        assert_eq!(kept.lines().count(), 3, "{kept}");
-        assert!(!kept.contains("secret") && kept.contains("age:\t7"), "{kept}");
+        let wanted = nfs_only(text);
+        assert_eq!(wanted.lines().count(), 3, "{wanted}");
+        assert!(!wanted.contains("secret") && wanted.contains("age:\t7"), "{wanted}");
     }
 
     #[test]
-    fn what_is_not_there_is_left_out_and_what_may_not_be_read_is_told() {
+    fn what_is_not_there_is_left_out_and_what_may_not_be_read_is_reported() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("proc/uptime")).unwrap();
         std::fs::write(root.path().join("proc/stat"), "cpu 1\n").unwrap();

@@ -3,7 +3,7 @@
 //! - `sample`: counters at one time.
 //! - `order`: which of several came first.
 //! - `all_mounts`: what is known of them together only, as a mount.
-//! - `pasted`: what is known of outputs that somebody has kept, by what is in them.
+//! - `pasted`: what is known of outputs that somebody has saved, by what is in them.
 
 mod all_mounts;
 mod order;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_of_ours_is_told_of_though_nothing_is_counted() {
+    fn a_mount_of_ours_is_reported_though_nothing_is_counted() {
         let mut files = Files::default();
         let line = "36 25 0:32 / /my\\040mount rw - fuse.nfskit nfs://s/x rw,user_id=0\n";
         files.put("proc/self/mountinfo", line);
@@ -178,9 +178,9 @@ mod tests {
             let mut files = Files::default();
             files.put("proc/self/mountstats", &text.as_bytes()[..end]);
             let evidence = Evidence::of(files);
-            let is_told = evidence.is_empty() || !evidence.notes.is_empty();
+            let is_reported = evidence.is_empty() || !evidence.notes.is_empty();
             let is_whole = !text[..end].contains('\n') || text[..end].ends_with('\n');
-            assert!(is_told || is_whole || end == text.len(), "{end}");
+            assert!(is_reported || is_whole || end == text.len(), "{end}");
         }
     }
 }

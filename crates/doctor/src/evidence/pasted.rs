@@ -1,4 +1,4 @@
-//! Outputs that somebody has kept: known by what is in them, whatever the file is called.
+//! Outputs that somebody has saved: known by what is in them, whatever the file is called.
 //!
 //! A text with several outputs, each behind a shell's prompt and its command, is taken apart first.
 

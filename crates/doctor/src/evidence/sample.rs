@@ -24,7 +24,7 @@ use counters::{Problem, client, partial, server};
 use super::{Evidence, all_mounts};
 use crate::collect::{CONNECTIONS, Files, SERVERS, SPACES, WAITS, program};
 
-/// See the module's head. What the host does not have, or nobody has kept, is none or empty.
+/// See the module's head. What the host does not have, or nobody has saved, is none or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     pub clock: Clock,

@@ -64,7 +64,7 @@ fn no_reply_is_blamed_on_what_the_phase_waits_for() {
 }
 
 #[test]
-fn a_refused_caller_is_told_apart_by_what_he_may() {
+fn a_refused_caller_is_distinguished_by_what_he_may() {
     let of = |is_privileged, is_local| {
         let known = Known { is_privileged, is_local, ..known() };
         first(Phase::Permission, Fault::Denied, &known)

@@ -159,15 +159,15 @@ fn less(certainty: Certainty) -> Certainty {
     }
 }
 
-fn joined(mut said: Judgements, with: Judgements) -> Judgements {
-    said.findings.extend(with.findings);
-    said.fine.extend(with.fine);
-    said.missing.extend(with.missing);
-    said
+fn joined(mut judgements: Judgements, with: Judgements) -> Judgements {
+    judgements.findings.extend(with.findings);
+    judgements.fine.extend(with.fine);
+    judgements.missing.extend(with.missing);
+    judgements
 }
 
-fn finished(mut report: Report, said: Judgements, well: &str) -> Report {
-    let Judgements { findings, fine, mut missing } = said;
+fn finished(mut report: Report, judgements: Judgements, well: &str) -> Report {
+    let Judgements { findings, fine, mut missing } = judgements;
     missing.sort();
     missing.dedup();
     report.findings = ordered(findings);
@@ -232,16 +232,17 @@ fn lossless(case: &Case<'_>, mount: &Mounted<'_>) -> Option<String> {
     let tcp = case.host.protocols.as_ref().filter(|_| mount.is_tcp())?;
     let (again, sent) = tcp.of("Tcp", "RetransSegs").zip(tcp.of("Tcp", "OutSegs"))?;
     let why = "connections broke or the server was silent, the network did not lose";
-    let said = format!("calls were retransmitted, but TCP lost {again} of {sent} segments: {why}");
-    (again.saturating_mul(10_000) < sent).then_some(said)
+    let contradiction =
+        format!("calls were retransmitted, but TCP lost {again} of {sent} segments: {why}");
+    (again.saturating_mul(10_000) < sent).then_some(contradiction)
 }
 
 /// No call waits for a slot.
 fn slots_are_free(mount: &Mounted<'_>) -> Option<String> {
-    const SAID: &str = "calls wait before they are sent, but not for a slot: for the socket, a \
+    const OTHER_WAITS: &str = "calls wait before they are sent, but not for a slot: for the socket, a \
                         session's slot or memory";
     let backlog = mean_at_a_send(&mount.rates.transports, |one| one.backlog_mean);
-    backlog.filter(|backlog| *backlog < 0.5).map(|_| SAID.to_owned())
+    backlog.filter(|backlog| *backlog < 0.5).map(|_| OTHER_WAITS.to_owned())
 }
 
 #[cfg(test)]
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_said() {
+    fn what_does_not_go_together_is_reported() {
         let read = "READ: 1000 1080 0 0 0 1 2000 2010 0";
         let stats = testing::mount("rw,proto=tcp", &[read]);
         let snmp = "Tcp: OutSegs RetransSegs\nTcp: 100000 1\n";

@@ -29,17 +29,17 @@ pub(super) fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Judgements) -
         ("numbers", rates_of(case.evidence)),
         kernel(case),
     ];
-    let said = joined(judgements(case, About::Mount, mount.is_lifetime()), with);
+    let judged = joined(judgements(case, About::Mount, mount.is_lifetime()), with);
     let well = well_of(mount, case.evidence.last.rates_of);
     let report = Report {
         span: mount.rates.span,
         is_lifetime: mount.is_lifetime(),
         shares: shares::of(mount),
         floor: case.floor(),
-        contradictions: contradictions(case, &said.findings),
+        contradictions: contradictions(case, &judged.findings),
         ..blank(About::Mount, now.point.clone(), &facts)
     };
-    finished(report, said, &well)
+    finished(report, judged, &well)
 }
 
 fn kernel(case: &Case<'_>) -> (&'static str, String) {
@@ -76,7 +76,7 @@ pub(super) fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> R
         ("threads", server.rates.threads.map_or(String::new(), |threads| threads.to_string())),
         kernel(case),
     ];
-    let said = joined(judgements(case, About::Server, server.is_lifetime()), with);
+    let judged = joined(judgements(case, About::Server, server.is_lifetime()), with);
     let well = match server.rates.calls_per_s {
         Some(rate) => format!("{rate:.1} calls/s served"),
         None => format!("{} calls served", server.all_calls()),
@@ -86,7 +86,7 @@ pub(super) fn of_server(case: &Case<'_>, server: &Served, with: Judgements) -> R
         is_lifetime: server.is_lifetime(),
         ..blank(About::Server, "server".to_owned(), &facts)
     };
-    finished(report, said, &well)
+    finished(report, judged, &well)
 }
 
 /// A server in user space, which the kernel counts nothing of.
@@ -103,9 +103,9 @@ pub(super) fn of_listener(case: &Case<'_>, program: &str, with: Judgements) -> R
         _ => "a capture of port 2049 (tcpdump -w FILE), and nfskit trace",
     };
     let what = "what the server does: the kernel counts nothing of a server in user space";
-    let mut said = with;
-    said.missing.push(Missing::new(what, run));
-    finished(report, said, "the host that it runs on")
+    let mut judged = with;
+    judged.missing.push(Missing::new(what, run));
+    finished(report, judged, "the host that it runs on")
 }
 
 pub(super) const UNCOUNTED: &str = "not known: nothing is counted of it";
@@ -136,8 +136,8 @@ pub(super) fn uncounted(evidence: &Evidence) -> Vec<Report> {
 pub fn of_our_server(served: &OurServed, span: Span) -> Report {
     let server = format!("nfskit serve, metrics at {}", served.address);
     let report = of_ours(About::Server, format!("nfskit serve ({})", served.address), server, span);
-    let said = only(our_server::rule(), our_server::found(served));
-    let report = finished(report, said, &our_server::well(served));
+    let judged = only(our_server::rule(), our_server::found(served));
+    let report = finished(report, judged, &our_server::well(served));
     Report { certainty: Certainty::Likely, shares: our_server::shares(served), ..report }
 }
 
@@ -155,8 +155,8 @@ fn only(rule: &'static Rule, found: Option<(Layer, Found)>) -> Judgements {
 /// Our own mount, by its metrics.
 pub fn of_our_mount(mounted: &OurMounted, span: Span) -> Report {
     let report = of_ours(About::Mount, mounted.point.clone(), mounted.source.clone(), span);
-    let said = only(our_mount::rule(), our_mount::found(mounted));
-    let report = finished(report, said, &our_mount::well(mounted));
+    let judged = only(our_mount::rule(), our_mount::found(mounted));
+    let report = finished(report, judged, &our_mount::well(mounted));
     Report { shares: our_mount::shares(mounted), ..report }
 }
 
@@ -175,13 +175,13 @@ pub fn of_record(name: &str, recorded: &Recorded) -> Report {
     report
 }
 
-pub(super) fn of_the_host(case: &Case<'_>, said: Judgements) -> Report {
+pub(super) fn of_the_host(case: &Case<'_>, judged: Judgements) -> Report {
     let report = Report {
         span: case.host.span(),
         is_lifetime: case.host.is_lifetime,
         ..blank(About::Host, "this host".to_owned(), &[kernel(case)])
     };
-    finished(report, said, "network, memory and processors")
+    finished(report, judged, "network, memory and processors")
 }
 
 /// A report of what a capture shows; without a verdict, of why there is none.

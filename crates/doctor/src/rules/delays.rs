@@ -32,7 +32,7 @@ fn judge(case: &Case<'_>) -> Judged {
         return Err(NoFinding::NotApplicable);
     };
     not_applicable_if(delays as f64 <= case.limit(&RULE, "share") * (calls as f64).max(1.0))?;
-    let what = format!("the server asked {delays} times in {calls} calls to come again later");
+    let what = format!("the server put off {delays} of {calls} calls to a later time");
     Found::new(&RULE, what, "on the server: cat /proc/net/rpc/nfsd, and its log")
         .unpredicted("how long a delay takes is not counted")
         .into()

@@ -1,4 +1,4 @@
-//! So much is kept back that writing it out takes seconds.
+//! So much is held back that writing it out takes seconds.
 
 use super::{About, Rule};
 use crate::case::Case;
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[
         Threshold { name: "writes_min", default: 100.0, of: "fewest WRITEs for a finding" },
         Threshold { name: "write_ms", default: 1000.0, of: "mean time of a WRITE, ms" },
-        Threshold { name: "limit_s", default: 1.0, of: "seconds of writing that may be kept back" },
+        Threshold { name: "limit_s", default: 1.0, of: "seconds of writing that may be held back" },
     ],
     source: "Azure NetApp Files, performance-linux-filesystem-cache (`vm.dirty_bytes` of 30 MiB in \
              tests with SAS, background a fifth)",
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-/// Bytes that may be kept back, by the sysctls.
+/// Bytes that may be held back, by the sysctls.
 fn limit_bytes(case: &Case<'_>) -> Option<f64> {
     let number = |name: &str| case.evidence.number(&format!("proc/sys/vm/{name}"));
     if let Some(bytes) = number("dirty_bytes").filter(|bytes| *bytes > 0.0) {
@@ -48,14 +48,14 @@ fn judge(case: &Case<'_>) -> Judged {
             || means.execute_ms < case.limit(&RULE, "write_ms"),
     )?;
     let Some(limit) = limit_bytes(case) else {
-        let what = format!("a WRITE takes {:.0} ms, and what may be kept back", means.execute_ms);
+        let what = format!("a WRITE takes {:.0} ms, and what may be held back", means.execute_ms);
         return Err(NoFinding::missing(what, "sysctl vm.dirty_ratio vm.dirty_bytes; free"));
     };
     let rate = mount.rates.bytes.and_then(|bytes| bytes.server_write_bytes_per_s).unwrap_or(0.0);
     let seconds = limit / rate.max(1.0);
     not_applicable_if(rate > 0.0 && seconds < case.limit(&RULE, "limit_s"))?;
     let what = format!(
-        "{:.0} MB may be kept back, and a WRITE takes {:.1} s, {:.1} s of it before it is sent",
+        "{:.0} MB may be held back, and a WRITE takes {:.1} s, {:.1} s of it before it is sent",
         limit / 1e6,
         means.execute_ms / 1e3,
         means.queue_ms / 1e3
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn a_large_limit_and_slow_writes_are_found() {
         let found = found(&RULE, &evidence(SLOW, "20\n"));
-        assert!(found.what.contains("3436 MB may be kept back"), "{found:?}");
+        assert!(found.what.contains("3436 MB may be held back"), "{found:?}");
         assert!(found.what.contains("4.0 s of it before"), "{found:?}");
     }
 
     #[test]
-    fn quick_writes_are_not_and_without_the_limit_it_is_asked_for() {
+    fn quick_writes_are_not_and_without_the_limit_it_is_requested() {
         is_quiet(&RULE, &evidence("WRITE: 1000 1000 0 1000 0 100 10000 10100 0", "20\n"));
         wants_more(&RULE, &files(&[("proc/self/mountstats", &mount("rw", &[SLOW]))]));
     }

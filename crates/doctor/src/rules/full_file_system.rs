@@ -27,8 +27,8 @@ pub(super) static RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let spaces = case.evidence.last.spaces.iter();
     // What can never be written has no room to lose.
-    let kept = spaces.filter(|one| !one.device.contains("loop") && one.device != "/dev/sr0");
-    let fullest = kept.max_by(|a, b| a.used.total_cmp(&b.used));
+    let wanted = spaces.filter(|one| !one.device.contains("loop") && one.device != "/dev/sr0");
+    let fullest = wanted.max_by(|a, b| a.used.total_cmp(&b.used));
     let fullest = fullest.ok_or(NoFinding::NotApplicable)?;
     let of = if fullest.is_of_inodes { "of its inodes" } else { "of its room" };
     let numbers =

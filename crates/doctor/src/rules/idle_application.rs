@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_waits_for_its_program_is_told() {
+    fn a_mount_that_waits_for_its_program_is_reported() {
         assert!(found(&RULE, &evidence(500)).what.contains("at least 95 %"));
     }
 

@@ -46,7 +46,7 @@ mod tests {
     use crate::testing::{found, is_quiet, mount, one};
 
     #[test]
-    fn encryption_is_told() {
+    fn encryption_is_reported() {
         let found = found(&RULE, &one(&mount("rw,sec=krb5p", &[])));
         assert!(found.what.contains("encrypted") && found.severity == Severity::Low);
     }

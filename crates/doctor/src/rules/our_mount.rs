@@ -107,7 +107,7 @@ fn slow_replies(mounted: &OurMounted) -> Option<(Layer, Found)> {
     let what = format!("replies take {rtt:.1} of the {execute:.1} ms of a call");
     let found = Found::new(&RULE, what, ask(mounted))
         .certainty(Certainty::Possible)
-        .against("network and server cannot be told apart from here")
+        .against("network and server cannot be distinguished from here")
         .unpredicted("what the replies wait for is not known here");
     (rtt > 2.0).then_some((Layer::Server, found))
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_is_fine_and_an_unknown_one_is_asked_for() {
+    fn enough_is_fine_and_an_unknown_one_is_requested() {
         is_fine(&RULE, &evidence("15360\n"));
         wants_more(&RULE, &one(&mount("rw,rsize=1048576", &[READ])));
     }

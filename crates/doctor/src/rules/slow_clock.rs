@@ -46,7 +46,7 @@ mod tests {
     use crate::testing::{files, found, is_fine};
 
     #[test]
-    fn a_slow_clock_is_told() {
+    fn a_slow_clock_is_reported() {
         let path = RULE.needs[0].trim_start_matches('/');
         let at = |clock: &str| files(&[(path, clock), ("proc/uptime", "1 1\n")]);
         assert!(found(&RULE, &at("hpet\n")).what.contains("hpet"));

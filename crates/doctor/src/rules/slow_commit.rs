@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-/// Answered when it is stable, in every version. (WRITE, where it is asked to be.)
+/// Answered when it is stable, in every version. (WRITE, where that is requested.)
 const STABLE: [&str; 10] = [
     "COMMIT", "CREATE", "MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "SETATTR",
 ];
@@ -77,7 +77,7 @@ fn judge(case: &Case<'_>) -> Judged {
 /// Of a write log: `times` are of a stable call and of the cheapest one, ms.
 fn gain(mount: &Mounted<'_>, stable: &Group, share: f64, (ms, cheap): (f64, f64)) -> Gain {
     // By Little's law; counters since the beginning have all the time in them in which nobody
-    // asked.
+    // called.
     let seconds = mount.rates.span.seconds.filter(|_| !mount.is_lifetime());
     let on_way = seconds.map_or(1.0, |seconds| stable.calls as f64 / seconds * ms / 1e3);
     match (share > 0.02, floor::cheapest_call_ms(mount)) {

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[
         Threshold { name: "high_bytes", default: 32_768.0, of: "bytes, below which it is high" },
-        Threshold { name: "bytes", default: 262_144.0, of: "bytes, below which it is told" },
+        Threshold { name: "bytes", default: 262_144.0, of: "bytes, below which it is reported" },
         Threshold { name: "gain", default: 1.2, of: "predicted gain, from which that is medium" },
         Threshold { name: "time_share", default: 0.1, of: "share of the time, else it is low" },
         Threshold { name: "full", default: 0.5, of: "part of its size that a call uses, else low" },

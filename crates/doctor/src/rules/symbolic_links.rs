@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     source: "Sun 1990, section 5.5 (more than 10 %; 30 % at one site)",
     explanation: "Each symbolic link in a path is a READLINK, and the names behind it are looked \
                   up anew.",
-    remedy: "Mount where the link leads to, or shorter paths in what programs are told.",
+    remedy: "Mount where the link leads to, or shorter paths in what programs are given.",
     gain: "By the share of the time of READLINK, at most with one LOOKUP for each.",
     explained_by: &[],
     judge,

@@ -53,7 +53,7 @@ mod tests {
     use crate::testing::{found, is_quiet, mount, one};
 
     #[test]
-    fn udp_and_version_2_are_told() {
+    fn udp_and_version_2_are_reported() {
         let read = "READ: 1000 1020 0 0 0 1 2000 2010 0";
         let udp = mount("rw,proto=udp", &[read]).replace("tcp 800 1 1 0 3", "udp 800 1");
         assert_eq!(found(&RULE, &one(&udp)).severity, Severity::High);
