@@ -103,7 +103,7 @@ impl<M> Outcome<M> {
     }
 
     /// What a run `came` to that made something elsewhere, which is removed by `release`. What was
-    /// measured is kept even when nothing can be removed.
+    /// measured stays even when nothing can be removed.
     pub(crate) async fn released(
         came: Result<(M, Option<Failure>), Failure>,
         release: impl AsyncFnOnce(Result<(), Failure>) -> Result<(), Failure>,

@@ -38,8 +38,8 @@ fn around<T>(
     run: impl FnOnce() -> T,
 ) -> T {
     let outcome = run();
-    if let Some(said) = share().and_then(sentence) {
-        say(said);
+    if let Some(text) = share().and_then(sentence) {
+        say(text);
     }
     outcome
 }
@@ -62,16 +62,16 @@ mod tests {
     fn a_busy_machine_is_reported_and_a_quiet_one_is_not() {
         assert_eq!(sentence(NEIGHBOURS_SHARE_MAX), None);
         assert_eq!(sentence(f64::NAN), None);
-        let said = sentence(0.43).unwrap();
-        assert!(said.contains("busy machine: others used 43 %"), "{said}");
+        let text = sentence(0.43).unwrap();
+        assert!(text.contains("busy machine: others used 43 %"), "{text}");
     }
 
     #[test]
     fn a_command_that_failed_tells_of_a_busy_machine_too() {
         for outcome in [Ok(5), Err("late")] {
-            let mut said = String::new();
-            assert_eq!(around(|| Some(0.9), |text| said = text, || outcome), outcome);
-            assert!(said.contains("90 %"), "{said}");
+            let mut text = String::new();
+            assert_eq!(around(|| Some(0.9), |sentence| text = sentence, || outcome), outcome);
+            assert!(text.contains("90 %"), "{text}");
         }
     }
 }

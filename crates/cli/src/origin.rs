@@ -52,7 +52,7 @@ pub(crate) fn settings(store: &str, options: &str) -> Result<Settings, Failure> 
     Ok(settings)
 }
 
-/// What is wrong with its name, and below it the form that is right, if that is told.
+/// What is wrong with its name, and below it the form that is right, if that is known.
 fn no_origin(why: &str) -> Failure {
     let (what, form) = why.split_once('\n').unwrap_or((why, "nfskit serve --help"));
     Failure::usage(what, form.trim())

@@ -40,7 +40,7 @@ use server::store::dir::{DirOptions, DirStore};
 use server::types::Caller;
 use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 
-/// Counts what is asked of the system's allocator.
+/// Counts the requests to the system's allocator.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -54,7 +54,7 @@ fn count(bytes: usize) {
     ALLOCATED_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
-// SAFETY: every method hands its arguments to the system's allocator as they came.
+// SAFETY: every method passes its arguments to the system's allocator as they came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());

@@ -70,7 +70,7 @@ impl Compared {
                     Some(Which::First) => format!("{first} is faster, at least {least:.2} times"),
                     Some(Which::Second) => format!("{second} is faster, at least {least:.2} times"),
                     None => format!(
-                        "{first} and {second} cannot be told apart: {}",
+                        "{first} and {second} cannot be distinguished: {}",
                         repeated.differ_too_much()
                     ),
                 }
@@ -80,12 +80,12 @@ impl Compared {
             }
             (Some(Which::Second), _) => format!("{second} is faster {}", amount(&self.times)),
             (None, Some(ci)) => format!(
-                "{first} and {second} cannot be told apart: {second} is {:.2} to {:.2} times as \
+                "{first} and {second} cannot be distinguished: {second} is {:.2} to {:.2} times as \
                  fast (95 %)",
                 ci.lo, ci.hi
             ),
             (None, None) => {
-                format!("{first} and {second} cannot be told apart: {}", repeated.are_single())
+                format!("{first} and {second} cannot be distinguished: {}", repeated.are_single())
             }
         }
     }
@@ -174,15 +174,18 @@ mod tests {
     #[test]
     fn what_lies_within_the_spread_cannot_be_decided() {
         let noisy = [80.0, 100.0, 125.0];
-        let said_of = sentence_of(&noisy, &[90.0, 105.0, 130.0], Better::Larger);
-        assert!(said_of.starts_with("A and B cannot be told apart: B is 0."), "{said_of}");
+        let sentence_for = sentence_of(&noisy, &[90.0, 105.0, 130.0], Better::Larger);
+        assert!(
+            sentence_for.starts_with("A and B cannot be distinguished: B is 0."),
+            "{sentence_for}"
+        );
         // Two runs that differ tenfold have an interval of many powers of ten.
         let wild = sentence_of(&[10.0, 100.0], &[50.0, 400.0], Better::Larger);
         assert!(wild.contains("differ too much among themselves"), "{wild}");
         let far = sentence_of(&[1.0, 1.2, 0.9], &[900.0, 2_000.0, 400.0], Better::Larger);
         assert!(far.starts_with("B is faster, at least "), "{far}");
         let once = sentence_of(&[100.0], &[900.0], Better::Larger);
-        assert!(once.contains("cannot be told apart: there is one run"), "{once}");
+        assert!(once.contains("cannot be distinguished: there is one run"), "{once}");
     }
 
     #[test]

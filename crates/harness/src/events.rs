@@ -103,7 +103,7 @@ impl Log {
         self.emit(Level::Info, "started", fields);
     }
 
-    /// The exports were read again; those before are kept where that failed.
+    /// The exports were read again; those before stay where that failed.
     pub fn reload(&self, exports: Result<&[&str], &str>) {
         match exports {
             Ok(exports) => self.emit(Level::Info, "reload", json!({ "exports": exports })),
@@ -415,14 +415,14 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_log_that_is_not_read() {
-        let told = LINES_MAX as u64 + 100;
-        let mut not_yet_said = 0;
+        let sent = LINES_MAX as u64 + 100;
+        let mut not_yet_reported = 0;
         let lines = lines(Format::Json, |log, out| {
             let unread = out.0.lock().unwrap();
-            for _ in 0..told {
+            for _ in 0..sent {
                 log.sync_failed("/again", 1);
             }
-            not_yet_said = log.lost.load(Ordering::Relaxed);
+            not_yet_reported = log.lost.load(Ordering::Relaxed);
             drop(unread);
         });
         // One more when its writer has taken one and waits with it.
@@ -431,8 +431,8 @@ mod tests {
             let line: Map<String, Value> = serde_json::from_str(line).unwrap();
             line.get("lost").and_then(Value::as_u64).unwrap_or(0)
         };
-        let said: u64 = lines.iter().map(lost).sum();
-        assert_eq!(lines.len() as u64 + said + not_yet_said, told);
+        let reported: u64 = lines.iter().map(lost).sum();
+        assert_eq!(lines.len() as u64 + reported + not_yet_reported, sent);
     }
 
     #[test]

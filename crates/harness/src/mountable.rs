@@ -57,7 +57,7 @@ impl Mountable<'_> {
         )
     }
 
-    /// The same of macOS, whose calls come from a privileged port only if it is asked to.
+    /// The same of macOS, whose calls come from a privileged port only by an option.
     pub fn macos(&self, privileged_port: bool) -> String {
         let resvport = if privileged_port { ",resvport" } else { "" };
         format!(

@@ -174,7 +174,7 @@ pub fn deliver(
     }
     match failed {
         None => Ok(()),
-        Some(failure) => Err(failure.and("what was measured before is kept")),
+        Some(failure) => Err(failure.and("what was measured before is recorded")),
     }
 }
 

@@ -22,7 +22,7 @@ pub async fn in_scratch<T>(
     held.clear(plain, REMOVE_LIMIT, outcome).await
 }
 
-/// A scratch directory, and the connection that is kept aside for its removal.
+/// A scratch directory, and the connection that is reserved for its removal.
 #[derive(Debug)]
 pub struct Held {
     session: Session,
@@ -91,7 +91,7 @@ async fn not_made(plain: &Reached, name: &str, error: client::error::Error) -> F
 /// How long a directory of a few files may take to be removed.
 pub const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
 
-/// Over the connection that was kept aside, or a new one if that broke.
+/// Over the connection that was reserved, or a new one if that broke.
 async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Result<(), Failure> {
     if scratch.remove(session).await.is_ok() {
         return Ok(());

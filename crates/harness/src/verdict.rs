@@ -118,12 +118,13 @@ mod tests {
 
     #[test]
     fn a_verdict_is_that_of_the_change_and_not_surer_than_its_repetitions() {
-        let said = |predicted, noise_pct| Gain { predicted, measured: 10.0, noise_pct }.sentence();
-        assert_eq!(said(10.5, 3.0), "5.0 % off: held");
-        assert_eq!(said(12.0, 3.0), "20.0 % off: missed");
-        assert_eq!(said(12.0, 25.0), "20.0 % off: within the 25 % by which repetitions differ");
-        assert_eq!(said(14.0, 25.0), "40.0 % off: missed");
-        assert_eq!(said(f64::NAN, 3.0), "not measured");
+        let sentence =
+            |predicted, noise_pct| Gain { predicted, measured: 10.0, noise_pct }.sentence();
+        assert_eq!(sentence(10.5, 3.0), "5.0 % off: held");
+        assert_eq!(sentence(12.0, 3.0), "20.0 % off: missed");
+        assert_eq!(sentence(12.0, 25.0), "20.0 % off: within the 25 % by which repetitions differ");
+        assert_eq!(sentence(14.0, 25.0), "40.0 % off: missed");
+        assert_eq!(sentence(f64::NAN, 3.0), "not measured");
     }
 
     #[test]
@@ -131,14 +132,14 @@ mod tests {
         let points = [(0, 10.0, 30.0), (0, 95.0, 1.0), (0, 100.0, 1.0), (1, 40.0, 2.0)];
         let errors = Errors::of_curves(points);
         assert_eq!((&errors.below[..], &errors.at[..]), (&[30.0][..], &[1.0, 1.0, 2.0][..]));
-        let said = errors.sentence();
+        let sentence = errors.sentence();
         assert!(
-            said.starts_with("30.0 % at the median below the limit (1 point), 1.0 %"),
-            "{said}"
+            sentence.starts_with("30.0 % at the median below the limit (1 point), 1.0 %"),
+            "{sentence}"
         );
-        let said = Errors::of_curves([(0, 100.0, 4.0)]).sentence();
-        assert!(said.starts_with("4.0 %; the one point is at the limit"), "{said}");
-        let said = Errors::of_curves([(0, 99.0, 2.0), (0, 100.0, 4.0)]).sentence();
-        assert!(said.contains("all 2 points are at the limit"), "{said}");
+        let sentence = Errors::of_curves([(0, 100.0, 4.0)]).sentence();
+        assert!(sentence.starts_with("4.0 %; the one point is at the limit"), "{sentence}");
+        let sentence = Errors::of_curves([(0, 99.0, 2.0), (0, 100.0, 4.0)]).sentence();
+        assert!(sentence.contains("all 2 points are at the limit"), "{sentence}");
     }
 }

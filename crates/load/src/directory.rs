@@ -183,7 +183,7 @@ impl Place<'_> {
             let file_bytes = fs::metadata(&shared).map_err(failed)?.len();
             resident = cached::resident(&shared, file_bytes);
             blocks = usize::try_from(file_bytes / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
-            // What was asked about was read, and perhaps what is behind it.
+            // The sample was read, and perhaps what is behind it.
             cached::drop_pages(&shared).map_err(failed)?;
         }
         let data = pattern(BLOCK_BYTES);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_to_stop_does_and_a_directory_that_is_gone_is_named() {
+    fn who_is_stopped_ends_and_a_directory_that_is_gone_is_named() {
         with_place(|place| {
             place.stop.store(true, Ordering::Relaxed);
             let error = place.names(7, Nanos::from_secs(60)).unwrap_err();

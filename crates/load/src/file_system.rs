@@ -186,7 +186,7 @@ broken line
     }
 
     #[test]
-    fn escapes_in_the_mount_table_are_undone_and_halves_are_kept() {
+    fn escapes_in_the_mount_table_are_undone_and_halves_stay() {
         assert_eq!(unescape(b"a\\040b\\134"), b"a b\\");
         assert_eq!(unescape(b"\\04"), b"\\04");
         assert_eq!(unescape(b"\\777"), b"\\777");

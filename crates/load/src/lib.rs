@@ -1,7 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
-//! - [`crash`]: a server killed under load, and whether it kept its promises.
+//! - [`crash`]: a server killed under load, and whether it keeps its promises.
 //! - [`curve`]: response time over throughput, from next to nothing up to the saturation.
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`directory`]: a mounted directory as programs see it: calls alone, and several programs.

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_that_is_not_kept_is_reported_and_waiting_counts() {
+    fn a_pace_that_is_not_reached_is_reported_and_waiting_counts() {
         let paced = paced(500.0, 1, 0);
         assert_eq!((paced.since_due.count(), paced.not_started), (100, 399));
         assert!(!paced.keeps_pace());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_an_answer_ends_it_and_what_came_before_is_kept() {
+    fn a_call_without_an_answer_ends_it_and_what_came_before_stays() {
         let paced = paced(50.0, 1, 4);
         assert_eq!((paced.since_due.count(), paced.broken), (3, Some(4)));
     }

@@ -3,7 +3,7 @@
 //!
 //! It stresses the way to the server and the server's ability to receive while it commits. The
 //! clock runs from the first call until the reply to the last COMMIT, so the bytes that are counted
-//! are durable. Every call's times are kept.
+//! are durable. Every call's times are recorded.
 //!
 //! Differs from the thesis: TCP instead of UDP; the calls are made at the wire, so no client cache
 //! is in the way; a file shorter than the transfer is overwritten in place, so that a run measures

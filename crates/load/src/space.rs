@@ -1,4 +1,4 @@
-//! Is there room for the files? Asked before the first is made.
+//! Is there room for the files? Checked before the first is made.
 
 use std::iter::Sum;
 

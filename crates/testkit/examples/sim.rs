@@ -29,7 +29,7 @@ const NOT_THE_SAME: &str = "not the same twice";
 const USAGE: &str = "\
 usage: cargo xtask sim [OPTION]...
 
-  --seed N        this seed, or the first of --count; without it, fresh ones, and what is kept
+  --seed N        this seed, or the first of --count; without it, fresh ones, and stored ones
   --count N       so many seeds; 200, or 1 with --seed
   --plan FILE     this plan
   --contest       seeds in which all clients compete for the same names and files
@@ -193,7 +193,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         return Ok(());
     }
     if !arguments.print {
-        run_kept()?;
+        run_regressions()?;
     }
     if !arguments.planted.is_empty() {
         return run_planted(arguments, options);
@@ -354,11 +354,11 @@ fn explain(arguments: &Arguments, seed: u64, failure: &Failure, options: Options
     let folder = Path::new("target/sim");
     let path = folder.join(format!("{seed}.plan"));
     let text = format!("# seed {seed}{same}: {last}\n{}", shrunk.plan);
-    let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
     let scenario = arguments.scenario.option();
-    let replay = match kept {
+    let replay = match written {
         Ok(()) => format!("cargo xtask sim --plan {}{same} --verbose", path.display()),
-        Err(error) => format!("(the plan could not be kept: {error})"),
+        Err(error) => format!("(the plan could not be stored: {error})"),
     };
     let count = if options.planted.is_some() { " --count 1" } else { "" };
     format!(
@@ -390,7 +390,7 @@ fn read(path: &Path) -> Result<Plan, String> {
 }
 
 /// Plans and seeds that failed once, each twice.
-fn run_kept() -> Result<(), String> {
+fn run_regressions() -> Result<(), String> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = home.join("plans");
     let entries = std::fs::read_dir(&folder);

@@ -28,7 +28,7 @@ pub enum Lie {
     /// FSINFO prefers listings of no bytes.
     NoDtpref,
     /// Every WRITE is unstable, whatever was requested, and every reply has another verifier.
-    NeverKept,
+    NeverStable,
     /// The verifier is another one with each reply; stable WRITEs are answered as such.
     NewVerifiers,
     /// READ gives nothing, and the file goes on.
@@ -56,7 +56,7 @@ impl Lie {
         Self::NoRtmax,
         Self::NoWtmax,
         Self::NoDtpref,
-        Self::NeverKept,
+        Self::NeverStable,
         Self::NewVerifiers,
         Self::ReadsNothing,
         Self::ReadsMore,
@@ -158,7 +158,7 @@ impl Liar {
     fn written(&self, results: &[u8]) -> Option<Vec<u8>> {
         let mut results = from_bytes::<write::Reply>(results).ok()?.ok()?;
         match self.lie {
-            Lie::NeverKept => {
+            Lie::NeverStable => {
                 (results.committed, results.verf) = (StableHow::Unstable, self.verifier());
             }
             Lie::NewVerifiers => results.verf = self.verifier(),
@@ -175,7 +175,7 @@ impl Liar {
     fn committed(&self, results: &[u8]) -> Option<Vec<u8>> {
         let mut results = from_bytes::<commit::Reply>(results).ok()?.ok()?;
         match self.lie {
-            Lie::NeverKept | Lie::NewVerifiers => results.verf = self.verifier(),
+            Lie::NeverStable | Lie::NewVerifiers => results.verf = self.verifier(),
             Lie::AlwaysLater => {
                 return Some(commit::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
             }

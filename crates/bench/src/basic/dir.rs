@@ -73,7 +73,7 @@ fn start(
         clock: work.clock.clone(),
         dir: dir.to_owned(),
         plan: work.plan.clone(),
-        is_told: work.is_told,
+        is_printed: work.is_printed,
         stop: Arc::clone(stop),
     };
     let run = move || {
@@ -92,7 +92,7 @@ struct Job {
     clock: Clock,
     dir: PathBuf,
     plan: load::basic::Plan,
-    is_told: bool,
+    is_printed: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -117,10 +117,10 @@ impl Job {
 
     async fn tests(&self, place: &Local) -> Result<Outcome, Failure> {
         let root = place.root();
-        if self.is_told {
+        if self.is_printed {
             output::print(&lines::beginning(&place.show(&root), &self.plan))?;
         }
-        let mut observe = lines::observer(self.is_told, self.plan.mode);
+        let mut observe = lines::observer(self.is_printed, self.plan.mode);
         let (clock, plan, stop) = (&self.clock, &self.plan, &self.stop);
         Ok(run_tests(clock, place, &root, plan, stop, &mut observe).await)
     }
@@ -147,7 +147,7 @@ fn described(dir: &Path, file_system: &FileSystem) -> Described {
         mount_options: file_system.mount_options.clone(),
         durability,
         survives: survives.to_owned(),
-        cache: "the system's: what was just made, asked or written may come from memory",
+        cache: "the system's: what was just made, read or written may come from memory",
         ..Described::default()
     }
 }

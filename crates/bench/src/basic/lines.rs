@@ -17,9 +17,9 @@ pub(super) fn beginning(directory: &str, plan: &Plan) -> String {
 }
 
 /// Prints what is observed, if it is reported at all.
-pub(super) fn observer(is_told: bool, mode: Mode) -> impl FnMut(Event<'_>) + Send {
+pub(super) fn observer(is_printed: bool, mode: Mode) -> impl FnMut(Event<'_>) + Send {
     move |event| {
-        if is_told {
+        if is_printed {
             // Who does not listen gets nothing more at the end.
             output::print(&of(&event, mode)).ok();
         }

@@ -144,8 +144,8 @@ async fn measure(
     plan: &Plan,
     Conditions { clock, mut interrupts, verbosity }: Conditions,
 ) -> Result<Ran, Failure> {
-    let is_told = output::prints_text(verbosity, [&args.json]);
-    let work = Work { clock: &clock, args, plan, is_told };
+    let is_printed = output::prints_text(verbosity, [&args.json]);
+    let work = Work { clock: &clock, args, plan, is_printed };
     match (&args.target, &args.dir) {
         (Some(target), _) => target::run(&work, target, &mut interrupts).await,
         (None, Some(dir)) => dir::run(&work, dir, &mut interrupts).await,
@@ -159,7 +159,7 @@ struct Work<'a> {
     clock: &'a Clock,
     args: &'a Basic,
     plan: &'a Plan,
-    is_told: bool,
+    is_printed: bool,
 }
 
 /// Names that a message lists.

@@ -10,12 +10,12 @@ const TREE_MAX: u64 = 10_000_000;
 
 /// The plan, if its numbers fit together.
 pub(super) fn of(args: &Basic) -> Result<Plan, Failure> {
-    let is_asked = |test: &Test| {
+    let is_requested = |test: &Test| {
         let number = u32::try_from(test.number()).unwrap_or(0);
         args.test.is_empty() || args.test.contains(&number)
     };
     let plan = Plan {
-        tests: Test::ALL.into_iter().filter(is_asked).collect(),
+        tests: Test::ALL.into_iter().filter(is_requested).collect(),
         mode: if args.functional { Mode::Functional } else { Mode::Timed },
         levels: args.levels,
         files: args.files,

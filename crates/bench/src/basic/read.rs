@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 /// Bytes of a log, at most.
 const LOG_BYTES_MAX: u64 = 64 << 20;
 /// Problems that are reported one by one.
-const PROBLEMS_TOLD: usize = 20;
+const PROBLEMS_SHOWN: usize = 20;
 /// The mark of what is written as JSON.
 const SCHEMA: &str = "nfskit.connectathon/1";
 
@@ -67,8 +67,9 @@ pub(super) fn problems(logs: &[Named]) -> Result<(), Failure> {
     if all == 0 {
         return Ok(());
     }
-    let told = logs.iter().flat_map(|(name, log)| log.problems.iter().map(move |one| (name, one)));
-    for (name, problem) in told.take(PROBLEMS_TOLD) {
+    let problems =
+        logs.iter().flat_map(|(name, log)| log.problems.iter().map(move |one| (name, one)));
+    for (name, problem) in problems.take(PROBLEMS_SHOWN) {
         output::say(format_args!("{name}: {problem}"));
     }
     let lines = if all == 1 { "line looks" } else { "lines look" };

@@ -26,12 +26,12 @@ pub(super) async fn run(
     interrupts: &mut Interrupts,
 ) -> Result<Ran, Failure> {
     let started = load::environment::rfc3339(work.clock);
-    let mut kept = Kept::default();
+    let mut tested = Tested::default();
     let ended = match work.plan.in_place {
-        true => in_place(work, target, interrupts, &mut kept).await,
-        false => in_scratch(work, target, interrupts, &mut kept).await,
+        true => in_place(work, target, interrupts, &mut tested).await,
+        false => in_scratch(work, target, interrupts, &mut tested).await,
     };
-    let Some(outcome) = kept.outcome else {
+    let Some(outcome) = tested.outcome else {
         return Err(ended.err().unwrap_or_else(Failure::interrupted));
     };
     let failure = match (failed(&outcome.measured), ended) {
@@ -40,13 +40,13 @@ pub(super) async fn run(
         (Some(failure), Err(left)) => Some(failure.and(left.what())),
     };
     let Outcome { measured, left } = outcome;
-    let place = described(work, target, kept.retransmissions);
+    let place = described(work, target, tested.retransmissions);
     Ok(Ran { started, measured, left, place, failure })
 }
 
 /// What is known when the tests have ended, however the cleaning up goes.
 #[derive(Default)]
-struct Kept {
+struct Tested {
     outcome: Option<Outcome>,
     retransmissions: u64,
 }
@@ -72,7 +72,7 @@ async fn in_scratch(
     work: &Work<'_>,
     target: &Target,
     interrupts: &mut Interrupts,
-    kept: &mut Kept,
+    tested: &mut Tested,
 ) -> Result<(), Failure> {
     let reached = Reached::new(work.clock, None, target, options(work, target, Shape::default()));
     scratch::in_scratch(&reached, interrupts, async |scratch: &Scratch| {
@@ -81,7 +81,7 @@ async fn in_scratch(
         is_enough(&target.to_string(), free, work.plan)?;
         let name = below(target, scratch.name()).to_string();
         let wire = Wire::new(session.with_root(scratch.dir()), name, work.plan.sync);
-        tests(work, &wire, kept).await
+        tests(work, &wire, tested).await
     })
     .await
 }
@@ -100,7 +100,7 @@ async fn in_place(
     work: &Work<'_>,
     target: &Target,
     interrupts: &mut Interrupts,
-    kept: &mut Kept,
+    tested: &mut Tested,
 ) -> Result<(), Failure> {
     let prepare = async {
         let session = connect(work, target).await?;
@@ -118,7 +118,7 @@ async fn in_place(
     tokio::select! {
         biased;
         () = interrupts.next() => {}
-        ended = tests(work, &wire, kept) => return ended,
+        ended = tests(work, &wire, tested) => return ended,
     }
     let root = wire.root();
     let swept = sweep(&wire, &root, work.plan, &work.plan.tests);
@@ -129,17 +129,17 @@ async fn in_place(
 }
 
 /// Runs the tests; an error is what ended them that was no failed test.
-async fn tests(work: &Work<'_>, wire: &Wire, kept: &mut Kept) -> Result<(), Failure> {
+async fn tests(work: &Work<'_>, wire: &Wire, tested: &mut Tested) -> Result<(), Failure> {
     let root = wire.root();
-    let mut observe = lines::observer(work.is_told, work.plan.mode);
-    if work.is_told {
+    let mut observe = lines::observer(work.is_printed, work.plan.mode);
+    if work.is_printed {
         harness::output::print(&lines::beginning(&wire.show(&root), work.plan))?;
     }
     let never = AtomicBool::new(false);
     let mut outcome = run_tests(work.clock, wire, &root, work.plan, &never, &mut observe).await;
-    kept.retransmissions = wire.session().rpc().retransmissions();
+    tested.retransmissions = wire.session().rpc().retransmissions();
     let broken = broken(&mut outcome, work.plan, &wire.show(&root));
-    kept.outcome = Some(outcome);
+    tested.outcome = Some(outcome);
     broken.map_or(Ok(()), Err)
 }
 

@@ -202,13 +202,13 @@ fn tally(rows: &[Row]) -> String {
     let (first, second, neither) =
         (count(Some(Which::First)), count(Some(Which::Second)), count(None));
     let all = rows.len();
-    let said = match (first, second) {
-        (0, 0) => format!("{a} and {b} cannot be told apart by any of {all} numbers"),
+    let summary = match (first, second) {
+        (0, 0) => format!("{a} and {b} cannot be distinguished by any of {all} numbers"),
         (_, 0) => format!("{a} is faster by {first} of {all} numbers, {b} by none"),
         (0, _) => format!("{b} is faster by {second} of {all} numbers, {a} by none"),
         _ => format!("{a} is faster by {first} of {all} numbers, {b} by {second}"),
     };
-    format!("{said}; {neither} cannot be told (each at 95 %)")
+    format!("{summary}; {neither} cannot be decided (each at 95 %)")
 }
 
 fn text(Comparison { places, differing, left_out, rows }: &Comparison) -> String {
@@ -239,7 +239,7 @@ fn text(Comparison { places, differing, left_out, rows }: &Comparison) -> String
 }
 
 fn as_json(Comparison { places, differing, left_out, rows }: &Comparison) -> Value {
-    let ([a, b], said) = (NAMES, tally(rows));
+    let ([a, b], summary) = (NAMES, tally(rows));
     let numbers: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -264,7 +264,7 @@ fn as_json(Comparison { places, differing, left_out, rows }: &Comparison) -> Val
         "differ_in": differing,
         "records_left_out": left_out,
         "numbers": numbers,
-        "said": said,
+        "said": summary,
     })
 }
 
@@ -309,10 +309,10 @@ mod tests {
     fn the_results_of_repetitions_decide() {
         let fast = records([(1.0, 300.0), (1.01, 303.0), (0.99, 298.0)]);
         let slow = records([(2.0, 100.0), (2.02, 101.0), (1.98, 99.0)]);
-        let first = "A is faster by 2 of 2 numbers, B by none; 0 cannot be told (each at 95 %)";
+        let first = "A is faster by 2 of 2 numbers, B by none; 0 cannot be decided (each at 95 %)";
         assert_eq!(summary(&fast, &slow), first);
         assert!(summary(&slow, &fast).starts_with("B is faster by 2 of 2"));
-        assert!(summary(&fast, &fast).starts_with("A and B cannot be told apart by any of 2"));
+        assert!(summary(&fast, &fast).starts_with("A and B cannot be distinguished by any of 2"));
         let mixed = records([(2.0, 300.0), (2.02, 303.0), (1.98, 298.0)]);
         let one_each = records([(1.0, 100.0), (1.01, 101.0), (0.99, 99.0)]);
         assert!(summary(&mixed, &one_each).starts_with("A is faster by 1 of 2 numbers, B by 1"));
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn one_record_each_is_compared_by_its_own_intervals_or_not_at_all() {
         let (one, two) = (vec![record(1.0, 10.0)], vec![record(9.0, 90.0)]);
-        assert!(summary(&one, &two).contains("cannot be told apart by any"));
+        assert!(summary(&one, &two).contains("cannot be distinguished by any"));
         let text = text(&compared(&one, &two, &[]).unwrap());
         assert!(text.contains("one record has no interval; several of each"), "{text}");
         assert!(!text.contains("--repeats"), "{text}");
@@ -333,7 +333,7 @@ mod tests {
             vec![record]
         };
         assert!(summary(&with(10.0), &with(20.0)).starts_with("B is faster by 1 of 3"));
-        assert!(summary(&with(10.0), &with(11.0)).starts_with("A and B cannot be told"));
+        assert!(summary(&with(10.0), &with(11.0)).starts_with("A and B cannot be distinguished"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `nfskit crash-test`: a server killed under load, and what of its promises it has kept.
+//! `nfskit crash-test`: a server killed under load, and which promises it has broken.
 
 mod report;
 mod site;

@@ -189,7 +189,7 @@ pub(super) fn advice(shown: &Shown) -> String {
         Some(Kind::Handles) => "whether handles outlive a restart of the server (fsid=)",
         Some(Kind::Replies) => {
             "whether the server keeps replies through a restart, and says that a call is done \
-             before its reply is kept"
+             before its reply is stored"
         }
         Some(Kind::Verifier) => "whether the write verifier changes with each start of the server",
         None => "nothing that must be held was lost",

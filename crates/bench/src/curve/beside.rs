@@ -33,7 +33,7 @@ fn between((a, first): (&str, &Server), (b, other): (&str, &Server)) -> Vec<Line
             }
         }
         let why = format!(
-            "{a} and {b} cannot be told apart: no point of {} holds the rules",
+            "{a} and {b} cannot be distinguished: no point of {} holds the rules",
             lacking.join(" and ")
         );
         return vec![("compared".to_owned(), why)];
@@ -52,25 +52,25 @@ fn between((a, first): (&str, &Server), (b, other): (&str, &Server)) -> Vec<Line
 
 /// Of two that were saturated; of one that was, when the other did more.
 fn throughput((a, one): (&str, &Signature), (b, two): (&str, &Signature)) -> String {
-    let kept_up = |names: &str| {
-        format!("{a} and {b} cannot be told apart: {names} did all that was asked for")
+    let reached = |names: &str| {
+        format!("{a} and {b} cannot be distinguished: {names} did all that was offered")
     };
-    let Some(ratio) = one.ratio(two, Quantity::Highest) else { return kept_up("one") };
+    let Some(ratio) = one.ratio(two, Quantity::Highest) else { return reached("one") };
     let compared = Compared::of_ratio(ratio, Better::Larger);
     match (one.is_saturated, two.is_saturated, compared.faster()) {
         (true, true, _) => compared.sentence(a, b),
-        (false, false, _) => kept_up(&format!("{a} and {b}")),
+        (false, false, _) => reached(&format!("{a} and {b}")),
         (true, false, Some(harness::compared::Which::Second)) => {
             format!("at least: {}", compared.sentence(a, b))
         }
         (false, true, Some(harness::compared::Which::First)) => {
             format!("at least: {}", compared.sentence(a, b))
         }
-        (is_saturated, ..) => kept_up(if is_saturated { b } else { a }),
+        (is_saturated, ..) => reached(if is_saturated { b } else { a }),
     }
 }
 
-/// Response times at the highest load that both kept up with, where there is such a one.
+/// Response times at the highest load that both sustained, where there is such a one.
 fn at_one_load((a, first): (&str, &[Point]), (b, other): (&str, &[Point])) -> Option<Line> {
     let fit = |point: &&Point| point.is_valid() && !point.is_over();
     // Points are in the order of their loads.
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     /// Points of 20 s in 20 batches that vary by a tenth.
-    fn points(times: u64, kept_up: bool) -> Vec<Point> {
+    fn points(times: u64, keeps_up: bool) -> Vec<Point> {
         (1..=3_u64)
             .map(|n| {
                 let (per_s, response_us) = (100 * n / times, 500 * times);
@@ -123,13 +123,13 @@ mod tests {
                         ) * per_s,
                     })
                     .collect();
-                let (kept_up, breaches) = (kept_up || n < 3, Vec::new());
-                Point { kind: Kind::Open, load: 100.0 * n as f64, outcome, kept_up, breaches }
+                let (keeps_up, breaches) = (keeps_up || n < 3, Vec::new());
+                Point { kind: Kind::Open, load: 100.0 * n as f64, outcome, keeps_up, breaches }
             })
             .collect()
     }
 
-    fn said(one: &[Point], two: &[Point]) -> (String, Option<Line>) {
+    fn compared(one: &[Point], two: &[Point]) -> (String, Option<Line>) {
         let of = |points: &[Point]| Signature::of(points).unwrap();
         (throughput(("A", &of(one)), ("B", &of(two))), at_one_load(("A", one), ("B", two)))
     }
@@ -137,29 +137,29 @@ mod tests {
     #[test]
     fn the_points_decide_which_server_is_faster() {
         let (fast, slow) = (points(1, false), points(2, false));
-        let (throughput, response) = said(&slow, &fast);
+        let (throughput, response) = compared(&slow, &fast);
         assert!(throughput.starts_with("B is faster 2.00 times"), "{throughput}");
         let (what, response) = response.unwrap();
-        assert_eq!(what, "response at 200.0/s", "the highest that both kept up with");
+        assert_eq!(what, "response at 200.0/s", "the highest that both sustained");
         assert!(response.starts_with("B is faster "), "{response}");
-        let (throughput, response) = said(&fast, &slow);
+        let (throughput, response) = compared(&fast, &slow);
         assert!(throughput.starts_with("A is faster 2.00 times"), "{throughput}");
         assert!(response.unwrap().1.starts_with("A is faster "));
-        let (throughput, response) = said(&fast, &fast);
-        assert!(throughput.contains("cannot be told apart"), "{throughput}");
-        assert!(response.unwrap().1.contains("cannot be told apart"));
+        let (throughput, response) = compared(&fast, &fast);
+        assert!(throughput.contains("cannot be distinguished"), "{throughput}");
+        assert!(response.unwrap().1.contains("cannot be distinguished"));
     }
 
     #[test]
-    fn servers_that_did_all_that_was_asked_are_not_ranked_by_it() {
+    fn servers_that_did_all_that_was_offered_are_not_ranked_by_it() {
         let (fast, slow) = (points(1, true), points(2, true));
-        let of_none = said(&slow, &fast).0;
-        assert!(of_none.contains("cannot be told apart: A and B did all"), "{of_none}");
+        let of_none = compared(&slow, &fast).0;
+        assert!(of_none.contains("cannot be distinguished: A and B did all"), "{of_none}");
         // The slow one was saturated, the fast one was not: it is that much faster at least.
-        let at_least = said(&points(2, false), &fast).0;
+        let at_least = compared(&points(2, false), &fast).0;
         assert!(at_least.starts_with("at least: B is faster 2.00 times"), "{at_least}");
         // The fast one was saturated; what the slow one could have done is not known.
-        let unknown = said(&slow, &points(1, false)).0;
-        assert!(unknown.contains("cannot be told apart: A did all"), "{unknown}");
+        let unknown = compared(&slow, &points(1, false)).0;
+        assert!(unknown.contains("cannot be distinguished: A did all"), "{unknown}");
     }
 }

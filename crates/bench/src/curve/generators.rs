@@ -96,10 +96,10 @@ impl Subject for Generators {
         match self {
             Self::Here(shard) => shard.build(layout).await,
             Self::Threads(workers) => {
-                let asked = workers
+                let answers = workers
                     .iter()
                     .map(|worker| worker.ask(|answer| Command::Build(*layout, answer)));
-                together(futures_util::future::join_all(asked).await)
+                together(futures_util::future::join_all(answers).await)
             }
         }
     }
@@ -109,8 +109,8 @@ impl Subject for Generators {
             Self::Here(shard) => shard.run(plan, accessed).await,
             Self::Threads(workers) => {
                 let run = |answer| Command::Run(Box::new(*plan), accessed, answer);
-                let asked = workers.iter().map(|worker| worker.ask(run));
-                merged(futures_util::future::join_all(asked).await)
+                let answers = workers.iter().map(|worker| worker.ask(run));
+                merged(futures_util::future::join_all(answers).await)
             }
         }
     }

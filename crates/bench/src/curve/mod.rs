@@ -314,7 +314,7 @@ async fn measure<G: Gather>(
         (Err(failure), None) => return Err(failure),
         (Err(failure), Some(left)) => return Err(failure.and(left.what())),
         (Ok(measured), Some(left)) => {
-            // The curve is kept; where the server is gone, that is reported anyway.
+            // The curve stays; where the server is gone, that is reported anyway.
             if measured.iter().all(|measured| measured.broken.is_none()) {
                 output::say(left.what());
             }
@@ -420,9 +420,9 @@ async fn curves<G: Gather>(
         };
         subjects.push(Generators::start(&way, gather.share(), args.threads).await?);
     }
-    let mut told =
+    let mut observe =
         |progress: Progress| bars.show_as("curve", &doing(args, of, progress), progress.done);
-    let measured = curve::measure(clock, gather, &mut subjects, settings, &mut told).await;
+    let measured = curve::measure(clock, gather, &mut subjects, settings, &mut observe).await;
     measured.map_err(|error| Failure::environment(error, OTHERS))
 }
 
@@ -453,9 +453,9 @@ fn ended(outcome: Outcome) -> Result<(), Failure> {
             Some(error) => Failure::from(error),
             None => Failure::environment(broken.why, "the message of the other process"),
         };
-        let kept =
-            if is_empty { "nothing was measured" } else { "what was measured before is kept" };
-        return Err(failure.and(format!("{target}: {kept}")));
+        let points =
+            if is_empty { "nothing was measured" } else { "what was measured before is recorded" };
+        return Err(failure.and(format!("{target}: {points}")));
     }
     match invalid {
         0 => Ok(()),

@@ -139,7 +139,7 @@ impl Ranks {
             }
             (None, Some(_)) => {
                 return Err(Failure::usage(
-                    "no launcher has told this process its number, and how many there are",
+                    "no launcher has given this process its number, and how many there are",
                     "mpirun, srun, or --process N/M: process N, from 0, of M",
                 ));
             }
@@ -274,19 +274,19 @@ mod tests {
 
     #[test]
     fn launchers_are_understood() {
-        let told = |variables: &'static [(&str, &str)]| {
+        let share = |variables: &'static [(&str, &str)]| {
             launched(|name| {
                 let found = variables.iter().find(|(of, _)| *of == name);
                 found.map(|(_, value)| (*value).to_owned())
             })
         };
         let second = Some(Share { rank: 1, ranks: 4 });
-        assert_eq!(told(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4")]), second);
-        assert_eq!(told(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]), second);
-        assert_eq!(told(&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "4")]), second);
+        assert_eq!(share(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4")]), second);
+        assert_eq!(share(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]), second);
+        assert_eq!(share(&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "4")]), second);
         // A batch script has a number, and is alone.
-        assert_eq!(told(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]), None);
-        assert_eq!(told(&[("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")]), None);
-        assert_eq!(told(&[]), None);
+        assert_eq!(share(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]), None);
+        assert_eq!(share(&[("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")]), None);
+        assert_eq!(share(&[]), None);
     }
 }

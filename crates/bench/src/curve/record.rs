@@ -39,10 +39,11 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     record.other.insert("not_as_sfs".to_owned(), json!(deviations));
     warn(&mut record, server);
     let lines = text::lines(server.signature.as_ref()).into_iter();
-    let said = lines.map(|(name, value)| (name.to_owned(), json!(value)));
-    record.other.insert("said".to_owned(), serde_json::Map::from_iter(said).into());
+    let sentences = lines.map(|(name, value)| (name.to_owned(), json!(value)));
+    record.other.insert("said".to_owned(), serde_json::Map::from_iter(sentences).into());
     let compared = beside::names(outcome).into_iter().chain(beside::lines(outcome));
-    let compared: Vec<String> = compared.map(|(what, said)| format!("{what}: {said}")).collect();
+    let compared: Vec<String> =
+        compared.map(|(what, sentence)| format!("{what}: {sentence}")).collect();
     if !compared.is_empty() {
         record.other.insert("compared".to_owned(), json!(compared));
     }

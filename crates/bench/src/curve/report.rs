@@ -33,7 +33,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
         compared: beside::names(outcome)
             .into_iter()
             .chain(beside::lines(outcome))
-            .map(|(what, said)| format!("{what}: {said}"))
+            .map(|(what, sentence)| format!("{what}: {sentence}"))
             .collect(),
         servers: outcome.servers.iter().map(curve).collect(),
         tables: outcome.servers.iter().flat_map(tables).collect(),

@@ -39,10 +39,10 @@ fn compared(outcome: &Outcome) -> String {
         return String::new();
     }
     let mut text = "\ncompared\n".to_owned();
-    for (what, said) in beside::names(outcome).into_iter().chain(lines) {
-        text += &format!("  {what:20} {said}\n");
+    for (what, sentence) in beside::names(outcome).into_iter().chain(lines) {
+        text += &format!("  {what:20} {sentence}\n");
     }
-    // Where nothing could be told there may be no interval.
+    // Where nothing could be decided there may be no interval.
     let has_interval = text.contains(" to ");
     if has_interval {
         text += &format!("  {}\n", beside::legend());
@@ -192,9 +192,9 @@ pub(super) fn verdict(point: &Point) -> String {
 
 /// What failed at a point, where that is too little to break a rule.
 pub(super) fn few_failed(point: &Point) -> Option<String> {
-    let (run, is_told) = (&point.outcome, |breach: &Breach| breach.code() == "errors");
+    let (run, is_errors) = (&point.outcome, |breach: &Breach| breach.code() == "errors");
     let failed = run.failed();
-    if failed == 0 || point.breaches.iter().any(is_told) {
+    if failed == 0 || point.breaches.iter().any(is_errors) {
         return None;
     }
     let first = run.first_failure.as_deref().unwrap_or("of what, is not known");
@@ -209,7 +209,7 @@ pub(super) fn shown_load(point: &Point) -> String {
     }
 }
 
-/// The highest load that the server kept up with.
+/// The highest load that the server sustained.
 pub(super) fn typical(points: &[Point]) -> Option<&Point> {
     points.iter().rfind(|point| point.is_valid() && !point.is_over())
 }
@@ -302,18 +302,18 @@ mod tests {
 
     use super::*;
 
-    fn point(per_s: u64, response_us: u64, kept_up: bool, breaches: Vec<Breach>) -> Point {
+    fn point(per_s: u64, response_us: u64, keeps_up: bool, breaches: Vec<Breach>) -> Point {
         let mut outcome = Run { span: Nanos::from_secs(10), ..Run::default() };
         let total = Nanos::from_micros(response_us);
         let response_time = std::iter::once(total).collect();
         outcome.operations.insert(Operation::Read, Tally { response_time, total, failed: 0 });
         outcome.answered = per_s * 10;
-        Point { kind: Kind::Open, load: per_s as f64, outcome, kept_up, breaches }
+        Point { kind: Kind::Open, load: per_s as f64, outcome, keeps_up, breaches }
     }
 
     #[test]
     fn knee_and_saturation_are_stated_of_valid_points_only() {
-        let said = |points: &[Point]| of_signature(Signature::of(points).as_ref());
+        let text = |points: &[Point]| of_signature(Signature::of(points).as_ref());
         let whole = |breaches: &[Breach]| {
             vec![
                 point(100, 1_000, true, breaches.to_vec()),
@@ -322,16 +322,16 @@ mod tests {
                 point(310, 90_000, false, breaches.to_vec()),
             ]
         };
-        let valid = said(&whole(&[]));
+        let valid = text(&whole(&[]));
         assert!(valid.contains("knee        200 a second, 1.10 ms"), "{valid}");
         assert!(valid.contains("saturation  310 a second"), "{valid}");
-        let invalid = said(&whole(&[Breach::NoAnswers]));
+        let invalid = text(&whole(&[Breach::NoAnswers]));
         assert!(invalid.contains("are not known: no point holds the rules"), "{invalid}");
         assert!(!invalid.contains("a second"), "{invalid}");
-        let kept_up = said(&whole(&[])[..2]);
-        assert!(kept_up.contains("knee        not known from 2 valid"), "{kept_up}");
-        assert!(kept_up.contains("saturation  not reached by a valid point: at least 200 a s"));
-        let rising = said(&[100, 200, 300].map(|per_s| point(per_s, 1_000, true, Vec::new())));
+        let valid_two = text(&whole(&[])[..2]);
+        assert!(valid_two.contains("knee        not known from 2 valid"), "{valid_two}");
+        assert!(valid_two.contains("saturation  not reached by a valid point: at least 200 a s"));
+        let rising = text(&[100, 200, 300].map(|per_s| point(per_s, 1_000, true, Vec::new())));
         assert!(rising.contains("knee        not reached by a valid point"), "{rising}");
     }
 
@@ -352,11 +352,11 @@ mod tests {
         outcome.first_failure = Some("REMOVE to 192.0.2.1:2049: NFS3ERR_JUKEBOX".to_owned());
         outcome.operations.insert(Operation::Remove, Tally { failed: 1, ..Tally::default() });
         let mut point =
-            Point { kind: Kind::Open, load: 1.0, outcome, kept_up: true, breaches: vec![] };
+            Point { kind: Kind::Open, load: 1.0, outcome, keeps_up: true, breaches: vec![] };
         let failed = "1 of 16050 operations, as in: REMOVE to 192.0.2.1:2049: NFS3ERR_JUKEBOX";
         assert_eq!(few_failed(&point).as_deref(), Some(failed));
         point.breaches = vec![Breach::Errors { share: 0.02, first: None }];
-        assert_eq!(few_failed(&point), None, "it is told as a broken rule");
+        assert_eq!(few_failed(&point), None, "it is reported as a broken rule");
         point.outcome.operations.clear();
         assert_eq!(few_failed(&point), None);
     }

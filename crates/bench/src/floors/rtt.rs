@@ -124,8 +124,10 @@ fn plan(args: &Rtt) -> Result<Plan, Failure> {
     }
     let kinds = message_bytes.len() * (3 + args.target.len());
     if kinds as u64 * u64::from(args.trials) > u64::from(TRIALS_MAX) {
-        let what =
-            format!("{} trials in each of {kinds} rows, and {TRIALS_MAX} are kept", args.trials);
+        let what = format!(
+            "{} trials in each of {kinds} rows, and {TRIALS_MAX} are recorded",
+            args.trials
+        );
         return Err(Failure::usage(what, "fewer --trials, or fewer sizes"));
     }
     if args.row_time > protocol::RUN_MAX {

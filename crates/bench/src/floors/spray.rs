@@ -28,7 +28,7 @@ const BELOW_BYTES: u64 = 42;
 /// What a classic spray sends in all, by default.
 const ALL_BYTES: u64 = 100_000;
 
-/// Response times that are kept: 160 MB.
+/// Response times that are recorded: 160 MB.
 const TIMES_MAX: u64 = 20_000_000;
 
 /// What was sprayed where, and what came.
@@ -110,7 +110,7 @@ fn what(args: &Spray) -> Result<What, Failure> {
     let calls = args.count.unwrap_or(calls);
     if args.target.is_some() && u64::from(calls) * u64::from(args.repeats) > TIMES_MAX {
         let what =
-            format!("{calls} calls, {} times: the times of {TIMES_MAX} are kept", args.repeats);
+            format!("{calls} calls, {} times: the times of {TIMES_MAX} are recorded", args.repeats);
         return Err(Failure::usage(what, "fewer --repeats, or a smaller --count"));
     }
     let interval = args.delay.unwrap_or(Nanos::ZERO).as_secs_f64();

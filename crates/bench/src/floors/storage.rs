@@ -21,7 +21,7 @@ use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Largest call: a buffer of it is in memory.
 const CALL_BYTES_MAX: u64 = 1 << 30;
-/// Times of appends that are kept: 160 MB.
+/// Times of appends that are recorded: 160 MB.
 const TIMES_MAX: u64 = 20_000_000;
 /// A share of a file in memory up to which a read counts as one from below.
 const COLD_SHARE_MAX: f64 = 0.05;
@@ -78,7 +78,7 @@ fn look(args: &Storage) -> Result<FileSystem, Failure> {
     }
     if u64::from(args.appends) * u64::from(args.repeats) > TIMES_MAX {
         let what = format!(
-            "{} appends, {} times: the times of {TIMES_MAX} are kept",
+            "{} appends, {} times: the times of {TIMES_MAX} are recorded",
             args.appends, args.repeats
         );
         return Err(Failure::usage(what, "fewer --repeats, or fewer --appends"));

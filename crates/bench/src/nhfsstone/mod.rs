@@ -191,11 +191,11 @@ async fn generate(
     }
     let prepared =
         nhfsstone::prepare(&places, plan, |share| bars.show("making the files", share)).await?;
-    let mut told = |outcome: &Outcome| {
+    let mut observe = |outcome: &Outcome| {
         bars.show("nhfsstone", outcome.calls() as f64 / plan.calls as f64);
     };
     let (began, used) = (clock.now(), Usage::now());
-    let (outcome, broken) = nhfsstone::run(clock, prepared, plan, &mut told).await;
+    let (outcome, broken) = nhfsstone::run(clock, prepared, plan, &mut observe).await;
     let took_s = clock.now().since(began).as_secs_f64();
     let share = Usage::now().since(used).process.as_secs_f64() / took_s.max(f64::MIN_POSITIVE);
     let again = places.iter().map(|place| place.session.rpc().retransmissions()).sum();

@@ -101,7 +101,7 @@ fn additions(text: &mut String, ran: &Ran) {
 pub(super) fn rate(outcome: &Outcome) -> String {
     let kept = match outcome.keeps_rate() {
         true => String::new(),
-        false => format!("NOT kept: {:.2} of ", outcome.calls_per_s()),
+        false => format!("NOT reached: {:.2} of ", outcome.calls_per_s()),
     };
     let (offered, behind) = (outcome.load_per_s, outcome.behind_max);
     format!("{kept}{offered:.2} calls/sec offered; at most {behind:.2} s behind")

@@ -102,14 +102,14 @@ impl Workload for Null {
 
     fn table(&self, _: &Pace, paced: &Self::Measured, _: Verbosity) -> String {
         let calls = paced.since_due.count();
-        let kept = match paced.keeps_pace() {
-            true => "kept".to_owned(),
-            false => format!("NOT kept: {} more were due and not started", paced.not_started),
+        let pace = match paced.keeps_pace() {
+            true => "reached".to_owned(),
+            false => format!("NOT reached: {} more were due and not started", paced.not_started),
         };
         let [due, sent] = [&paced.since_due, &paced.since_sent].map(records::quantiles);
         let (server, rate) = (&self.target, self.rate);
         format!(
-            "null        {server}\nrate        {rate} calls/s, {kept}; {calls} calls answered\n\
+            "null        {server}\nrate        {rate} calls/s, {pace}; {calls} calls answered\n\
              since due   {due}\nsince sent  {sent}\n"
         )
     }
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn told(answered: u64, not_started: u64) -> (String, Record) {
+    fn table_and_record(answered: u64, not_started: u64) -> (String, Record) {
         let null = Null::parse_from(["null", "--target", "nfs://h/", "--rate", "50"]);
         let mut times = Histogram::new();
         times.record_n(Nanos::from_millis(2), answered);
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn a_rate_that_is_kept_and_one_that_is_not_are_distinguished() {
-        let (table, record) = told(500, 5);
-        let kept = "50 calls/s, kept; 500 calls answered\nsince due   p50 2";
-        assert!(table.contains(kept), "{table}");
+        let (table, record) = table_and_record(500, 5);
+        let line = "50 calls/s, reached; 500 calls answered\nsince due   p50 2";
+        assert!(table.contains(line), "{table}");
         assert_eq!((record.warnings.len(), record.value("calls")), (0, Some(500.0)));
-        let (table, record) = told(500, 6);
-        assert!(table.contains("NOT kept: 6 more"), "{table}");
+        let (table, record) = table_and_record(500, 6);
+        assert!(table.contains("NOT reached: 6 more"), "{table}");
         assert_eq!(record.warnings[0].code, "rate-not-kept");
     }
 }

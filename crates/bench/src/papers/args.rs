@@ -178,7 +178,7 @@ pub struct Sensitivity {
 ///
 /// The tests of the paper on caching files on the client's disk (Badros 1997), alone and
 /// by four copies at once: on a local directory, through a client that waits as the paper's kernel
-/// did (1997), one that waits as Linux 2.4's (kernel-like), ours, ours with a cache (kept), and
+/// did (1997), one that waits as Linux 2.4's (kernel-like), ours, ours with a cache (`kept`), and
 /// ours before a proxy on this host that answers changes from its log (write-back). Mounts are made
 /// anew before each test, so that what is read again comes from the disk. The paper's figures are
 /// lost; what its text says stands beside what was measured. The aims of --check: no test makes

@@ -60,8 +60,8 @@ const OTHERS_MAX: f64 = 0.1;
 const LONGER: usize = 2;
 
 /// How long a run is, as requested.
-pub(super) fn run_time(asked: Option<Nanos>, quick: bool) -> Result<Nanos, Failure> {
-    match asked {
+pub(super) fn run_time(time: Option<Nanos>, quick: bool) -> Result<Nanos, Failure> {
+    match time {
         Some(time) if time < TIME_LEAST => Err(Failure::usage(
             format!("--time {time} is too short for a rate"),
             format!("--time of at least {TIME_LEAST}"),

@@ -160,16 +160,19 @@ fn beside_the_paper(outcome: &Outcome) -> Numbers {
     ];
     let measured = outcome.measured.iter().filter(|measured| measured.speed == Speed::Fast);
     let rows = measured.filter_map(row);
-    let said = [
+    let sentences = [
         (PolicyName::Linux244, Scene::Spikes),
         (PolicyName::NoFlush, Scene::Growth),
         (PolicyName::Hashed, Scene::Growth),
     ];
-    let said = said.map(|(policy, scene)| format!("{policy}: {}", paper(policy, scene)));
+    let sentences = sentences.map(|(policy, scene)| format!("{policy}: {}", paper(policy, scene)));
     let of = if outcome.url.is_some() { "" } else { ", fast server" };
     Numbers {
         title: format!("Every policy with every file{of}"),
-        caption: format!("The paper has, for files of 40, 100 and 100 MB: {}.", said.join("; ")),
+        caption: format!(
+            "The paper has, for files of 40, 100 and 100 MB: {}.",
+            sentences.join("; ")
+        ),
         columns: columns.map(str::to_owned).into(),
         rows: rows.collect(),
     }

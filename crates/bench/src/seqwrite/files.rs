@@ -107,7 +107,7 @@ pub(super) fn workloads(args: &Seqwrite) -> Result<Vec<Workload>, Failure> {
         Some(workload) => {
             let what = format!(
                 "{} bytes in calls of {call_bytes} are {} calls, and the times of at most \
-                 {CALLS_MAX} are kept",
+                 {CALLS_MAX} are recorded",
                 workload.file_bytes,
                 workload.calls()
             );

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn why_there_is_no_period_depends_on_the_spikes() {
-        let said = |every: usize, calls: usize| {
+        let text = |every: usize, calls: usize| {
             let of = |n: usize| if n % every == every - 1 { 20_000 } else { 100 };
             let calls: Vec<Nanos> = (0..calls).map(|n| Nanos::from_micros(of(n))).collect();
             let summary = Summary::of(&calls, Nanos::from_millis(1)).unwrap();
@@ -229,9 +229,9 @@ mod tests {
             write_calls(&mut out, &summary).unwrap();
             out
         };
-        assert!(said(5_000, 1_000).contains("no spikes: no call over"), "{}", said(5_000, 1_000));
-        assert!(said(100, 350).contains("3 spike(s): too few"), "{}", said(100, 350));
-        let rhythm = said(100, 2_000);
+        assert!(text(5_000, 1_000).contains("no spikes: no call over"), "{}", text(5_000, 1_000));
+        assert!(text(100, 350).contains("3 spike(s): too few"), "{}", text(100, 350));
+        let rhythm = text(100, 2_000);
         assert!(rhythm.contains("every 100 calls") && !rhythm.contains("too few"), "{rhythm}");
         assert!(rhythm.contains("which may be none"), "{rhythm}");
     }

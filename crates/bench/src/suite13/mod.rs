@@ -199,7 +199,7 @@ impl Stage<'_> {
         &mut self,
         target: &Target,
         copies: u32,
-        mut told: impl FnMut(Test, Ran),
+        mut observe: impl FnMut(Test, Ran),
     ) -> Result<(), Failure> {
         self.number += 1;
         let name = |copy| target.top().join(format!("run{}-copy{copy}", self.number));
@@ -212,7 +212,7 @@ impl Stage<'_> {
         for &test in &self.plan.tests {
             let ran = self.test(target, test, &dirs).await;
             let ran = ran.map_err(|failure| failure.and(format!("test {}", test.number())))?;
-            told(test, ran);
+            observe(test, ran);
         }
         let remove = move |_: &AtomicBool| dirs.iter().try_for_each(|dir| remove(dir));
         blocking(remove).await?.map_err(failure)

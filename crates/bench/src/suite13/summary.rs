@@ -124,7 +124,7 @@ fn write_compared(
         writeln!(
             out,
             "            by the mean of {} tests' logarithms; of each by itself (95 %): {} \
-             faster in {}, {first} in {}, {} cannot be told",
+             faster in {}, {first} in {}, {} cannot be decided",
             each.len(),
             place.name,
             listed(&faster),

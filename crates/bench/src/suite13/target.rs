@@ -117,7 +117,7 @@ impl Target {
         Ok(())
     }
 
-    /// Whether all copies have room; to be asked when it is mounted.
+    /// Whether all copies have room; to be checked when it is mounted.
     pub(super) fn is_enough(&self, plan: &Plan, material: &Material) -> Result<(), Failure> {
         let most = plan.copies.iter().copied().max().unwrap_or(1);
         let needed = room_bytes(material).saturating_mul(u64::from(most));

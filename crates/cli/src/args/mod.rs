@@ -220,7 +220,7 @@ pub(crate) struct Serve {
     /// log beside the sync of its directory.
     #[arg(long, value_name = "WHEN", value_enum, default_value = "always", requires = "write_log")]
     pub(crate) log_replies: LogReplies,
-    /// Where replies and handles are kept for the time after a restart [default: /var/lib/nfskit,
+    /// Where replies and handles are stored for the time after a restart [default: /var/lib/nfskit,
     /// or $XDG_STATE_HOME/nfskit; none with port 0 and mem:].
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,

@@ -189,7 +189,7 @@ fn a_server_that_dies_leaves_what_was_measured() {
 }
 
 #[test]
-fn what_somebody_puts_into_the_directory_fails_a_test_and_the_rest_is_kept() {
+fn what_somebody_puts_into_the_directory_fails_a_test_and_the_rest_stays() {
     let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let record = out.path().join("run.json");
     let long = ["--test", "1,6,9", "--files", "3000", "--levels", "1", "--count", "3000"];

@@ -119,7 +119,7 @@ fn an_exercise_passes_on_this_machines_file_system() {
     assert_eq!(names(dir.path()), [] as [String; 0]);
 }
 
-/// The file is left, and the operations and the way to see it again are told.
+/// The file is left, and the operations and the way to see it again are reported.
 #[test]
 fn an_exercise_finds_what_another_writes_into_its_file() {
     let place = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn an_exercise_finds_what_another_writes_into_its_file() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 for name in names(&dir) {
-                    // It is renamed under our hands.
+                    // It is renamed meanwhile.
                     if let Ok(file) = File::options().write(true).open(dir.join(name)) {
                         file.write_all_at(b"not what was written", 5_000).unwrap();
                     }
@@ -178,15 +178,15 @@ fn records_of_two_places_are_compared_number_by_number() {
         let words = ["bench", "compare", "--first", &first[0], &first[1]];
         run([&words[..], &["--second", &second[0], &second[1]]].concat())
     };
-    for (first, second, said) in [
+    for (first, second, compared) in [
         (&fast, &slow, "compared    A is faster by 2 of 2 numbers, B by none"),
         (&slow, &fast, "compared    B is faster by 2 of 2 numbers, A by none"),
-        (&fast, &fast, "compared    A and B cannot be told apart by any of 2 numbers"),
+        (&fast, &fast, "compared    A and B cannot be distinguished by any of 2 numbers"),
     ] {
         let finished = compare(first, second);
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
         let last = finished.stdout.lines().last().unwrap();
-        assert!(last.starts_with(said), "{finished:?}");
+        assert!(last.starts_with(compared), "{finished:?}");
     }
     let absent = run(["bench", "compare", "--first", "no-such", "--second", &slow[0]]);
     absent.complains(3, &["no-such"]);

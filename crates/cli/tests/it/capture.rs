@@ -120,12 +120,12 @@ fn datagrams_are_captured_with_the_addresses_of_both_ends() {
 fn a_full_disk_ends_the_capture_and_not_the_relay() {
     let served = Served::memory(&[]);
     let linked = Linked::to(served.address, &["--pcap", "/dev/full"]);
-    let told = |program: &Program| {
+    let wait_for_end = |program: &Program| {
         program.wait_for_error(|text| text.contains("capture_ended").then_some(()));
     };
     let mut connection = Connection::at(linked.address);
     connection.is_served();
-    told(&linked.program);
+    wait_for_end(&linked.program);
     connection.is_served();
     Connection::at(linked.address).is_served();
     linked.stop_with(3);

@@ -21,7 +21,7 @@ fn curve(targets: &[String], options: &[&str]) -> Finished {
 }
 
 /// So few operations do not have the shares of a mix, and a busy machine makes a generator late
-/// and holds more outstanding than may be: all of it is told, with exit code 1.
+/// and holds more outstanding than may be: all of it is reported, with exit code 1.
 fn records(finished: &Finished) -> Value {
     assert!(matches!(finished.code, Some(0 | 1)), "{finished:?}");
     let records: Value = serde_json::from_str(&finished.stdout).unwrap();

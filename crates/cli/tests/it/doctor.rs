@@ -91,8 +91,8 @@ fn a_capture_is_judged_as_trace_does_and_a_report_is_written() {
     let traced = run(["trace", capture]).stdout;
     let verdict = traced.lines().find_map(|line| line.strip_prefix("verdict")).unwrap();
     let words: Vec<&str> = verdict.split_whitespace().take(5).collect();
-    let said: Vec<&str> = judged.stdout.split_whitespace().collect();
-    assert!(said.windows(5).any(|window| window == words), "{words:?} in {judged:?}");
+    let printed: Vec<&str> = judged.stdout.split_whitespace().collect();
+    assert!(printed.windows(5).any(|window| window == words), "{words:?} in {judged:?}");
     let html = fs::read_to_string(page).unwrap();
     assert!(html.contains("Findings") && html.contains("nfs.pcap"), "{html}");
 }

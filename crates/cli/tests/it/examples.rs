@@ -40,7 +40,7 @@ fn commands(words: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// The commands that the help texts show, without what is said beside them.
+/// The commands that the help texts show, without what stands beside them.
 fn examples() -> Vec<String> {
     let mut found = Vec::new();
     for words in commands(&[]) {

@@ -86,7 +86,7 @@ const VERBS: [&[&str]; 38] = [
     &[],
 ];
 
-/// In a folder of its own, where what is not told where to goes.
+/// In a folder of its own, where what has no place of its own goes.
 fn command(folder: &Path, verb: &[&str]) -> Command {
     let mut command = nfskit(verb);
     command.current_dir(folder);
@@ -206,7 +206,7 @@ fn the_end_of_a_terminal_ends_a_run_unless_nohup_was_requested() {
     let peer = Peer::silent();
     let bench = ["bench", "seqwrite", "--wire", "--target"];
     let program = env!("CARGO_BIN_EXE_nfskit");
-    // Whoever runs the tests may have asked for nohup, and a shell cannot take that back.
+    // Whoever runs the tests may have used nohup, and a shell cannot take that back.
     let mut env = Command::new("env");
     env.args(["--default-signal=HUP", program]).args(bench).arg(peer.url());
     let running = Program::start(&mut env);
@@ -223,13 +223,13 @@ fn the_end_of_a_terminal_ends_a_run_unless_nohup_was_requested() {
     // Handled in the order of their numbers: had the first not been ignored, nothing would tell
     // them apart, and so the first is seen to be handled before the second is sent.
     running.has_handled_signals();
-    assert!(running.is_running(), "it was told to ignore that");
+    assert!(running.is_running(), "it ignores that signal");
     running.signal(Signal::TERM);
     running.finish().was_interrupted();
 }
 
 #[test]
-fn what_runs_until_it_is_asked_to_end_ends_with_0() {
+fn what_runs_until_a_signal_ends_with_0() {
     for signal in [Signal::INT, Signal::TERM] {
         let served = Served::memory(&[]);
         let mut link = nfskit(["link", "--listen", "127.0.0.1:0", "--uncalibrated", "--to"]);
@@ -314,7 +314,7 @@ fn a_capture_that_ends_before_its_relay_is_a_failure_at_the_end() {
     link.args(["--pcap", "/dev/full", "--to", &served.address.to_string()]);
     let link = Program::start(&mut link);
     link.wait_for(|banner| banner.contains("Linux").then_some(()));
-    link.wait_for_error(|told| told.contains("No space left").then_some(()));
+    link.wait_for_error(|text| text.contains("No space left").then_some(()));
     link.signal(Signal::TERM);
     let finished = link.finish();
     assert_eq!(finished.code, Some(3), "{finished:?}");

@@ -1,4 +1,4 @@
-//! `nfskit serve` with several exports: what may be said, what is said back, and what a reload and
+//! `nfskit serve` with several exports: which are valid, what the banner has, and what a reload and
 //! a restart change.
 
 use std::fs;
@@ -104,8 +104,9 @@ fn exports_that_a_reload_opens_to_everybody_are_reported() {
     let mut command = nfskit(["serve", "--listen", "0.0.0.0:0", "--log-format", "json"]);
     command.arg("--state").arg(state.path()).arg("--exports").arg(&file);
     let server = Program::start(&mut command);
-    let said = server.wait_for_error(|text| text.contains("\"started\"").then(|| text.to_owned()));
-    assert!(!said.contains("open to every host"), "{said}");
+    let banner =
+        server.wait_for_error(|text| text.contains("\"started\"").then(|| text.to_owned()));
+    assert!(!banner.contains("open to every host"), "{banner}");
     for (number, clients) in ["", "clients = [\"127.0.0.1\", \"::/0\"]\n"].iter().enumerate() {
         write(&file, &export(clients));
         server.signal(Signal::HUP);

@@ -188,7 +188,7 @@ fn relay(to: SocketAddr, connections: usize) -> SocketAddr {
 }
 
 #[test]
-fn what_was_measured_before_a_far_end_goes_is_kept_and_marked() {
+fn what_was_measured_before_a_far_end_goes_is_recorded_and_marked() {
     let far = Far::start();
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("record.json");
@@ -199,7 +199,7 @@ fn what_was_measured_before_a_far_end_goes_is_kept_and_marked() {
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stdout.contains("medians of "), "{finished:?}");
     assert!(finished.stdout.contains("PARTIAL"), "{finished:?}");
-    assert!(finished.stderr.contains("what was measured before is kept"), "{finished:?}");
+    assert!(finished.stderr.contains("what was measured before is recorded"), "{finished:?}");
     let record: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     let warnings = record["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|warning| warning["code"] == "partial"), "{record}");
@@ -348,7 +348,7 @@ fn storage_that_cannot_be_measured_is_reported_before() {
     let full = at(dir.path(), &["--size", "4000T"]);
     full.complains(3, &["4398046512152576 bytes are needed there", "are free"]);
     at(dir.path(), &["--call", "2G"]).complains(2, &["--call is above 1G"]);
-    at(dir.path(), &["--appends", "1000000", "--repeats", "100"]).complains(2, &["are kept"]);
+    at(dir.path(), &["--appends", "1000000", "--repeats", "100"]).complains(2, &["are recorded"]);
 }
 
 #[test]
@@ -364,11 +364,11 @@ fn sizes_and_counts_out_of_range_are_usage() {
     usage(&["rtt", "--size", "64K"], &["40 to 65507"]);
     usage(&["rtt", "--packet", "10"], &["10 bytes"]);
     usage(&["rtt", "--transfer", "2G"], &["at most 1G"]);
-    usage(&["rtt", "--trials", "10000000"], &["are kept"]);
+    usage(&["rtt", "--trials", "10000000"], &["are recorded"]);
     usage(&["spray", "-l", "20"], &["86 to 8931"]);
     usage(&["spray", "-l", "9000"], &["86 to 8931"]);
     usage(&["rtt", "--row-time", "4000s"], &["--row-time is above"]);
     usage(&["spray", "-c", "10000", "-d", "1s"], &["10000 calls take longer"]);
     let target = ["bench", "spray", "--target", "nfs://h/x", "-c", "10000000", "--repeats", "100"];
-    run(target).complains(2, &["are kept"]);
+    run(target).complains(2, &["are recorded"]);
 }

@@ -17,10 +17,10 @@ use crate::served::Served;
 const LIMIT: [&str; 2] = ["--reply-limit", "2s"];
 
 /// What a command says of each lie that concerns it; the others it does not even notice.
-fn meets(name: &str, said: &[(Lie, &str)], run: impl Fn(&str) -> Finished + Sync) {
+fn meets(name: &str, lies: &[(Lie, &str)], run: impl Fn(&str) -> Finished + Sync) {
     // Most of the time is that until a command gives up, so all of them wait at once.
     thread::scope(|scope| {
-        for (lie, words) in said {
+        for (lie, words) in lies {
             let run = &run;
             scope.spawn(move || meet(name, *lie, words, run));
         }
@@ -41,10 +41,10 @@ fn meet(name: &str, lie: Lie, words: &str, run: impl Fn(&str) -> Finished) {
 
 #[test]
 fn a_benchmark_says_what_a_server_does_that_makes_no_sense() {
-    let said = [
+    let lies = [
         (Lie::NoRtmax, "rtmax"),
         (Lie::NoWtmax, "wtmax"),
-        (Lie::NeverKept, "verifier"),
+        (Lie::NeverStable, "verifier"),
         (Lie::NewVerifiers, "verifier"),
         (Lie::WritesNothing, "impossible count"),
         (Lie::WritesMore, "impossible count"),
@@ -55,7 +55,7 @@ fn a_benchmark_says_what_a_server_does_that_makes_no_sense() {
         (Lie::EmptyPages, "not the last"),
         (Lie::SameNames, "again and again"),
     ];
-    meets("bench seqwrite", &said, |url| {
+    meets("bench seqwrite", &lies, |url| {
         let command = [
             "bench",
             "seqwrite",
@@ -74,23 +74,23 @@ fn a_benchmark_says_what_a_server_does_that_makes_no_sense() {
 
 #[test]
 fn a_probe_says_what_a_server_does_that_makes_no_sense() {
-    let said = [
+    let lies = [
         (Lie::NoWtmax, "wtmax"),
-        (Lie::NeverKept, "verifier"),
+        (Lie::NeverStable, "verifier"),
         (Lie::NewVerifiers, "verifier"),
         (Lie::WritesNothing, "impossible count"),
         (Lie::AlwaysLater, "NFS3ERR_JUKEBOX"),
     ];
-    meets("probe", &said, |url| {
+    meets("probe", &lies, |url| {
         Program::start(nfskit(["probe", url, "--quick"]).args(LIMIT)).finish()
     });
 }
 
 #[test]
 fn a_mount_of_a_server_that_offers_no_transfers_is_refused() {
-    let said =
+    let lies =
         [(Lie::NoRtmax, "rtmax"), (Lie::NoWtmax, "wtmax"), (Lie::AlwaysLater, "NFS3ERR_JUKEBOX")];
-    meets("mount", &said, |url| {
+    meets("mount", &lies, |url| {
         let at = tempfile::tempdir().unwrap();
         Program::start(&mut mount::mount(url, at.path())).finish()
     });
@@ -102,7 +102,7 @@ fn mounted(server: SocketAddr, lie: Lie, test: impl FnOnce(&Mounted)) -> String 
     let at = tempfile::tempdir().unwrap();
     let mut command = mount::mount(&peer.url().replace("/export", "/"), at.path());
     let program = Program::start(command.args(["-o", "soft,timeo=5,retrans=2"]));
-    program.wait_for(|said| said.contains("locks (flock, fcntl) hold on").then_some(()));
+    program.wait_for(|text| text.contains("locks (flock, fcntl) hold on").then_some(()));
     let mounted = Mounted { program: Some(program), at };
     test(&mounted);
     mounted.program().signal(rustix::process::Signal::TERM);
@@ -144,7 +144,7 @@ fn programs_on_a_mount_get_errors_and_the_mount_says_why() {
         assert!(complaint.contains(words), "{lie:?}: {complaint}");
     }
     for (lie, words) in [
-        (Lie::NeverKept, "less stable than was asked for"),
+        (Lie::NeverStable, "less stable than was asked for"),
         (Lie::WritesNothing, "impossible count"),
         (Lie::WritesMore, "impossible count"),
     ] {

@@ -195,7 +195,7 @@ fn a_second_signal_ends_at_once() {
     let mut client = linked.stream();
     client.write_all(&[&mark(4)[..], b"call"].concat()).unwrap();
     linked.program.wait_for_error(|text| text.contains("held 1 ").then_some(()));
-    // Two of one kind might be told as one.
+    // Two of one kind might be reported as one.
     linked.program.signal(Signal::INT);
     linked.program.signal(Signal::TERM);
     assert_eq!(linked.program.finish().code, Some(130));
@@ -327,11 +327,11 @@ fn a_hangup_reads_the_file_of_the_link_again() {
     let file = folder.path().join("far.toml");
     std::fs::write(&file, "L = \"1ms\"\n").unwrap();
     let linked = Linked::to(served.address, &[file.to_str().unwrap()]);
-    for (text, told) in [("L = \"7ms\"\n", "7.00 ms"), ("L = \"7 miles\"\n", "ERROR")] {
+    for (text, part) in [("L = \"7ms\"\n", "7.00 ms"), ("L = \"7 miles\"\n", "ERROR")] {
         std::fs::write(&file, text).unwrap();
         linked.program.signal(Signal::HUP);
         linked.program.wait_for_error(|text| {
-            text.lines().find(|line| line.contains("reload") && line.contains(told)).map(drop)
+            text.lines().find(|line| line.contains("reload") && line.contains(part)).map(drop)
         });
     }
     Connection::at(linked.address).is_served();

@@ -205,15 +205,16 @@ fn the_latency_and_the_rate_that_a_record_knows_of_are_replaced() {
             serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
         (record["metrics"]["formula/after/mib_per_s"]["value"].as_f64().unwrap(), finished.stdout)
     };
-    // 50 us are there already: nothing changes. Where they are not known, they are added, and said.
-    let (same, said) = after(&known, "L=50us");
-    assert!((same / after(&known, "L+0us").0 - 1.0).abs() < 1e-9 && !said.contains("is added"));
-    let (added, said) = after(&unknown, "L=50us");
-    assert!((added / after(&unknown, "L+50us").0 - 1.0).abs() < 1e-9, "{said}");
-    assert!(said.contains("is added") && said.contains("--latency"), "{said}");
-    let told = run(["model", "whatif", &unknown, "L=50us", "--latency", "50us"]);
-    assert!(!told.stdout.contains("is added"), "{told:?}");
-    // Rates are said as a link's are, and one that is faster needs a link that is known.
+    // 50 us are there already: nothing changes. Where they are not known, they are added, and the
+    // reply has that.
+    let (same, text) = after(&known, "L=50us");
+    assert!((same / after(&known, "L+0us").0 - 1.0).abs() < 1e-9 && !text.contains("is added"));
+    let (added, text) = after(&unknown, "L=50us");
+    assert!((added / after(&unknown, "L+50us").0 - 1.0).abs() < 1e-9, "{text}");
+    assert!(text.contains("is added") && text.contains("--latency"), "{text}");
+    let with_latency = run(["model", "whatif", &unknown, "L=50us", "--latency", "50us"]);
+    assert!(!with_latency.stdout.contains("is added"), "{with_latency:?}");
+    // Rates are written as a link's are, and one that is faster needs a link that is known.
     let as_link = ["G=100m", "G=100Mbit/s", "G=100 Mbit/s", "G=12.5MB/s"];
     let rates = as_link.map(|change| after(&known, change).0);
     assert!(rates.iter().all(|rate| (rate / rates[0] - 1.0).abs() < 1e-9), "{rates:?}");
@@ -227,31 +228,31 @@ fn the_latency_and_the_rate_that_a_record_knows_of_are_replaced() {
 fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
     let files = Files::new();
     let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &swept()));
-    let said = run(["model", "whatif", &known, "L+1ms"]).stdout;
+    let text = run(["model", "whatif", &known, "L+1ms"]).stdout;
     for part in ["believe the ", "the median of 4 points", "base: held to the 48.0 MiB/s"] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(text.contains(part), "no {part:?} in {text}");
     }
     // What was measured of the change itself is no matter of belief.
-    let said = run(["model", "whatif", &known, "outstanding x2"]).stdout;
+    let text = run(["model", "whatif", &known, "outstanding x2"]).stdout;
     for part in ["\nmeasured: 92.0 MiB/s, 1.92 x; the formula is ", "base: held to the 48.0 MiB/s"]
     {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(text.contains(part), "no {part:?} in {text}");
     }
-    assert!(!said.contains("believe"), "{said}");
-    let said = run(["model", "whatif", &unknown, "outstanding x2"]).stdout;
+    assert!(!text.contains("believe"), "{text}");
+    let text = run(["model", "whatif", &unknown, "outstanding x2"]).stdout;
     for part in ["believe the formula", "nothing was measured", "the gain is surer"] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(text.contains(part), "no {part:?} in {text}");
     }
     let text = swept()
         .replace(r#""outstanding": 2, "mib_per_s": 48"#, r#""outstanding": 2, "mib_per_s": 5"#);
-    let said = run(["model", "whatif", &files.with("far.json", &text), "L+1ms"]).stdout;
-    assert!(said.contains("something else limits") && !said.contains("believe"), "{said}");
+    let text = run(["model", "whatif", &files.with("far.json", &text), "L+1ms"]).stdout;
+    assert!(text.contains("something else limits") && !text.contains("believe"), "{text}");
     let unsteady = swept().replace(r#""measured""#, r#""runs_differ_pct": 31, "measured""#);
-    let said = run(["model", "whatif", &files.with("unsteady.json", &unsteady), "L+1ms"]).stdout;
-    assert!(said.contains("differ by 31 % among themselves"), "{said}");
+    let text = run(["model", "whatif", &files.with("unsteady.json", &unsteady), "L+1ms"]).stdout;
+    assert!(text.contains("differ by 31 % among themselves"), "{text}");
     let steady = unsteady.replace("31", "3");
-    let said = run(["model", "whatif", &files.with("steady.json", &steady), "L+1ms"]).stdout;
-    assert!(!said.contains("among themselves"), "{said}");
+    let text = run(["model", "whatif", &files.with("steady.json", &steady), "L+1ms"]).stdout;
+    assert!(!text.contains("among themselves"), "{text}");
 }
 
 #[test]
@@ -288,8 +289,8 @@ fn what_a_fit_saved_is_changed_as_what_it_was_fitted_to() {
     let curve = files.with("f840.txt", F840);
     let saved = files.with("infer.json", "");
     run(["model", "infer", &curve, "--cpus", "2", "--disks", "76", "--json", &saved]);
-    let asked = run(["model", "whatif", &saved, "L+1ms", "--cpus", "2", "--disks", "76"]);
-    assert!(asked.stdout.contains("by the processor"), "{asked:?}");
+    let answer = run(["model", "whatif", &saved, "L+1ms", "--cpus", "2", "--disks", "76"]);
+    assert!(answer.stdout.contains("by the processor"), "{answer:?}");
     let fitted = run(["model", "fit", &curve, "--cpus", "2", "--disks", "76"]);
     assert!(fitted.stdout.contains("overall response time 1.559 ms"), "{fitted:?}");
 }

@@ -113,7 +113,7 @@ fn a_rate_that_was_not_reached_is_reported() {
     let arguments = ["-c", "2000", "-l", "1000000", "--busy", "--json", record.to_str().unwrap()];
     let finished = finish(nhfsstone(&served.url(), &arguments));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("\nrate        NOT kept: "), "{finished:?}");
+    assert!(finished.stdout.contains("\nrate        NOT reached: "), "{finished:?}");
     let record: Value = serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
     let warnings = record["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|warning| warning["code"] == "rate-not-kept"), "{record}");

@@ -1,4 +1,4 @@
-//! What a server tells while it runs, and what else it can be told to do.
+//! What a server reports while it runs, and which commands it takes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -57,7 +57,7 @@ fn live_system_and_world_stand_side_by_side() {
     {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
-    // What the world was told is marked, the baseline of G is compared.
+    // What the world was given is marked, the baseline of G is compared.
     for part in ["| 10.0 us* |", "| 80.0 us* |", "| 26.00 MB/s |", " of 7 predictions within"] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
@@ -67,14 +67,17 @@ fn live_system_and_world_stand_side_by_side() {
     // been waiting to be counted when the measured time began.
     let saturation = value("o/580.000/live");
     assert!((0.0..950.0).contains(&saturation), "{saturation}");
-    let (world, told) = (value("o/580.000/world"), value("world/service_us"));
+    let (world, service_us) = (value("o/580.000/world"), value("world/service_us"));
     // One or two more or less in 200 ms.
-    assert!((world - 1e6 / (told.max(0.0) + 1_160.0)).abs() < 11.0, "{world} of {told}");
-    // Twice 4 ms, whatever else goes on, and in the world what it was told on top.
+    assert!(
+        (world - 1e6 / (service_us.max(0.0) + 1_160.0)).abs() < 11.0,
+        "{world} of {service_us}"
+    );
+    // Twice 4 ms, whatever else goes on, and in the world what it was given on top.
     assert!(value("L/4000.000/live") > 8_000.0, "{record}");
     let (slow, base) = (value("L/4000.000/world"), value("L/10.000/world"));
     // With an S that a starved server has, operations wait for each other, which L changes.
-    assert!(told > 500.0 || (slow - base - 7_980.0).abs() < 400.0, "{slow} and {base}");
+    assert!(service_us > 500.0 || (slow - base - 7_980.0).abs() < 400.0, "{slow} and {base}");
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains("<svg") && !page.contains("<script"));
 }
@@ -98,7 +101,7 @@ fn somebody_elses_server_is_left_clean_and_spends_no_overhead() {
         serde_json::from_str(&on_it("sensitivity", &["--time", "200ms", "--json", "-"])).unwrap();
     let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
     assert!(value("world/service_us").abs() < 1e-9 && value("predictions") > 4.5, "{record}");
-    // All of the base response time is told as a delay, and an o of 80 us is no part of it.
+    // All of the base response time is given as a delay, and an o of 80 us is no part of it.
     let without = value("L/10.000/world") - value("world/delay_us");
     assert!((0.0..200.0).contains(&without), "{without}");
     served.stop();
@@ -106,17 +109,17 @@ fn somebody_elses_server_is_left_clean_and_spends_no_overhead() {
 
 #[test]
 fn upper_load_points_and_changes_are_predicted_beside_what_is_measured() {
-    // How near it comes is for a quiet machine to say: here it is what is said and recorded.
+    // How near it comes is for a quiet machine to say: here it is what is printed and recorded.
     let short = ["--quick", "--time", "20ms"];
     let predicted = run([&["papers", "predict", "--markdown"][..], &short].concat());
     assert_eq!((predicted.code, predicted.stderr.as_str()), (Some(0), ""), "{predicted:?}");
     for part in ["memory", "directory, UNSTABLE", "directory, FILE_SYNC"] {
         assert!(predicted.stdout.contains(part), "no {part:?} in {predicted:?}");
     }
-    // On a busy machine no server may be explained: then this is said, and no error.
-    let said = |words: &str| predicted.stdout.contains(words);
-    let is_silent = said("none of 3 servers could be explained");
-    assert!(said("predictions, error") != is_silent, "{predicted:?}");
+    // On a busy machine no server may be explained: then this is reported, and no error.
+    let has = |words: &str| predicted.stdout.contains(words);
+    let is_silent = has("none of 3 servers could be explained");
+    assert!(has("predictions, error") != is_silent, "{predicted:?}");
     let changed = run([&["papers", "whatif", "--json", "-"][..], &short].concat());
     assert_eq!((changed.code, changed.stderr.as_str()), (Some(0), ""), "{changed:?}");
     let record: Value = serde_json::from_str(&changed.stdout).unwrap();
@@ -148,7 +151,7 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn a_disk_that_is_none_is_told_before_anything_is_measured() {
+fn a_disk_that_is_none_is_reported_before_anything_is_measured() {
     let servers = ["--without", "nfs://127.0.0.1/a", "--with", "nfs://127.0.0.1/b"];
     let sun = |options: &[&str]| run([&["papers", "sun"][..], &servers, options].concat());
     sun(&["--disk", "no-such"]).complains(3, &["has no no-such", "whole disk"]);

@@ -38,13 +38,13 @@ fn is_made_again<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>, folder: &P
     let page = folder.join("page.html");
     let finished = Program::start(nfskit(words).arg("--html").arg(&page)).finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let said = command(&page);
+    let words = command(&page);
     std::fs::remove_file(&page).unwrap();
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(&said).env("NFSKIT_UNCALIBRATED", "1");
+    shell.arg("-c").arg(&words).env("NFSKIT_UNCALIBRATED", "1");
     let again = Program::start(&mut shell).finish();
-    assert_eq!(again.code, Some(0), "{said}: {again:?}");
-    assert_eq!(command(&page), said);
+    assert_eq!(again.code, Some(0), "{words}: {again:?}");
+    assert_eq!(command(&page), words);
 }
 
 /// A capture without a packet.

@@ -1,6 +1,6 @@
 //! What may listen where an NFS server was expected.
 //!
-//! A peer accepts connections and treats each as it was told, on threads that end with the test
+//! A peer accepts connections and treats each as configured, on threads that end with the test
 //! process.
 
 use std::io::{Read, Write};

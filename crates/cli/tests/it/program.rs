@@ -197,7 +197,7 @@ impl Finished {
     #[track_caller]
     pub(crate) fn complains(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");
-        assert_eq!(self.stdout, "", "a failure is told on standard error alone");
+        assert_eq!(self.stdout, "", "a failure is reported on standard error alone");
         let lines: Vec<&str> = self.stderr.lines().collect();
         let [what, advice] = lines[..] else { panic!("not two lines: {self:?}") };
         let what = what.strip_prefix("nfskit: ").unwrap_or_else(|| panic!("{self:?}"));

@@ -278,7 +278,7 @@ fn programs_behind_a_proxy_with_a_log_do_not_see_that_its_origin_is_killed() {
 }
 
 #[test]
-fn what_is_on_its_way_is_told_and_a_log_has_one_proxy_and_one_origin() {
+fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
     let log = state.path().join("log");
     let log = log.to_str().unwrap();
@@ -302,7 +302,7 @@ fn what_is_on_its_way_is_told_and_a_log_has_one_proxy_and_one_origin() {
     let refused = |arguments: &[&str], code, parts: &[&str]| run(arguments).complains(code, parts);
     refused(&["log", "drain", log, &origin.url()], 3, &["a proxy has", "log status"]);
     served.stop();
-    assert!(!origin.path().join(".nfskit-write-back").exists(), "the lease is nobody's");
+    assert!(!origin.path().join(".nfskit-write-back").exists(), "the lease has no owner");
     let other = Served::memory(&[]);
     let mut foreign = writes_back(&other, state.path());
     foreign.args(["--listen", "127.0.0.1:0"]);

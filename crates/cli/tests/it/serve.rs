@@ -73,8 +73,8 @@ fn by_fuse(banner: &str) -> (Vec<String>, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let script = format!("nfskit() {{ printf '%s\\n' \"$@\"; }}; {line}");
     let mut shell = std::process::Command::new("sh");
-    let said = shell.args(["-c", &script]).env("HOME", home.path()).output().unwrap();
-    (String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect(), home)
+    let output = shell.args(["-c", &script]).env("HOME", home.path()).output().unwrap();
+    (String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect(), home)
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn a_server_of_one_version_tells_how_to_mount_that() {
             let line = banner.lines().find(|line| line.contains(system)).unwrap();
             assert!(line.contains(&option), "{line}");
         }
-        let (said, _home) = by_fuse(&banner);
-        let target: client::url::Target = said[1].parse().unwrap();
+        let (lines, _home) = by_fuse(&banner);
+        let target: client::url::Target = lines[1].parse().unwrap();
         assert_eq!(target.version, version, "{banner}");
-        let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &said[1]]);
+        let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &lines[1]]);
         assert_eq!(measured.code, Some(0), "{measured:?}");
         served.stop();
     }
@@ -108,8 +108,8 @@ fn what_the_banner_prints_works_in_a_shell_whatever_the_name() {
         let words = words(&banner, system);
         assert_eq!(words[words.len() - 2..], [place.as_str(), "/mnt"], "{banner}");
     }
-    let (said, home) = by_fuse(&banner);
-    let [mount, url, at] = &said[..] else { panic!("{said:?}") };
+    let (lines, home) = by_fuse(&banner);
+    let [mount, url, at] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!((&**mount, Path::new(at)), ("mount", &*home.path().join("nfs")));
     assert!(Path::new(at).is_dir(), "{banner}");
     let target: client::url::Target = url.parse().unwrap();
@@ -127,20 +127,20 @@ fn whoever_listens_beyond_the_host_without_a_list_of_clients_is_warned() {
         command.args(["--listen", "0.0.0.0:0"]);
         let program = Program::start(&mut command);
         // The record of its start comes after it.
-        let said = |text: &str| text.contains("\"started\"").then(|| text.to_owned());
-        let said = program.wait_for_error(said);
+        let text = |text: &str| text.contains("\"started\"").then(|| text.to_owned());
+        let text = program.wait_for_error(text);
         program.signal(Signal::TERM);
         assert_eq!(program.finish().code, Some(0));
-        said
+        text
     };
-    let said = warned("/data");
-    assert!(said.contains("open to every host that reaches 0.0.0.0:"), "{said}");
-    assert!(said.contains("try: --export /data=client=10.0.0.0/8"), "{said}");
+    let text = warned("/data");
+    assert!(text.contains("open to every host that reaches 0.0.0.0:"), "{text}");
+    assert!(text.contains("try: --export /data=client=10.0.0.0/8"), "{text}");
     // All addresses are no list either.
-    let said = warned("/data=client=127.0.0.0/8,client=0.0.0.0/0");
-    assert!(said.contains("open to every host that reaches 0.0.0.0:"), "{said}");
-    let said = warned("/data=client=127.0.0.0/8");
-    assert!(!said.contains("open to every host"), "{said}");
+    let text = warned("/data=client=127.0.0.0/8,client=0.0.0.0/0");
+    assert!(text.contains("open to every host that reaches 0.0.0.0:"), "{text}");
+    let text = warned("/data=client=127.0.0.0/8");
+    assert!(!text.contains("open to every host"), "{text}");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_quiet_server_says_nothing() {
 }
 
 #[test]
-fn it_ends_when_asked_whatever_it_is_doing() {
+fn it_ends_at_a_signal_whatever_it_is_doing() {
     for signal in [Signal::TERM, Signal::INT] {
         let served = Served::folder(&[]);
         let mut idle = Connection::to(&served);

@@ -72,7 +72,7 @@ impl Served {
         appears(&scratch_appears(self.path()), |name| name.starts_with(prefix));
     }
 
-    /// The scratch directories that are still there, asked for over NFS.
+    /// The scratch directories that are still there, read over NFS.
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let target = self.url().parse().unwrap();
         let listed = net::runtime::block_on(async {

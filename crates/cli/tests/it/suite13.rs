@@ -170,7 +170,7 @@ fn a_server_that_goes_leaves_what_was_measured_and_no_mount() {
     served.program.signal(Signal::KILL);
     let finished = program.finish();
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    assert!(finished.stderr.contains("what was measured before is kept"), "{finished:?}");
+    assert!(finished.stderr.contains("what was measured before is recorded"), "{finished:?}");
     assert!(finished.stdout.contains("PARTIAL"), "{finished:?}");
     assert!(!is_mounted(&served.url()));
     assert_eq!(names(dir.path()), [] as [String; 0]);
@@ -204,8 +204,8 @@ fn a_mount_with_a_cache_beside_one_without() {
         cache.path().display(),
         json.path().display()
     );
-    let (ours, kept) = (format!("ours={}", served.url()), format!("kept={}", served.url()));
-    let finished = on(&[local(dir.path()), ours.clone(), kept.clone()], &words);
+    let (ours, cached) = (format!("ours={}", served.url()), format!("kept={}", served.url()));
+    let finished = on(&[local(dir.path()), ours.clone(), cached.clone()], &words);
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     let json = std::fs::read_to_string(json.path()).unwrap();
     let records: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -222,9 +222,9 @@ fn a_mount_with_a_cache_beside_one_without() {
         assert!(reads(2, test)[1] <= reads(1, test)[1], "{test}: {json}");
     }
     assert_eq!(reads(2, "test_9"), [0; 3], "reading again");
-    let told = run(["cache", "verify", cache.path().to_str().unwrap()]);
-    assert!(told.stdout.starts_with("whole: "), "{told:?}");
-    let lost = on(&[ours, kept], "--cached lost=/tmp/x");
+    let verified = run(["cache", "verify", cache.path().to_str().unwrap()]);
+    assert!(verified.stdout.starts_with("whole: "), "{verified:?}");
+    let lost = on(&[ours, cached], "--cached lost=/tmp/x");
     lost.complains(2, &["--cached lost=", "no server"]);
     served.stop();
 }

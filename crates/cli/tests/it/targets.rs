@@ -250,7 +250,7 @@ fn a_server_that_freezes_half_way() {
 }
 
 #[test]
-fn a_server_that_is_asked_to_end_half_way() {
+fn a_server_that_is_ended_half_way() {
     for served in stopped_half_way(Signal::TERM, &[]) {
         let finished = served.program.finish();
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");

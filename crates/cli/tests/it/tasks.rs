@@ -97,7 +97,7 @@ fn a_server_that_goes_leaves_what_was_measured() {
     served.program.signal(Signal::KILL);
     let finished = program.finish();
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    assert!(finished.stderr.contains("what was measured before is kept"), "{finished:?}");
+    assert!(finished.stderr.contains("what was measured before is recorded"), "{finished:?}");
     assert_eq!(lines(&finished.stdout, &["PARTIAL"]).len(), 1, "{finished:?}");
 }
 

@@ -1,4 +1,4 @@
-//! `nfskit model whatif`: every change asked of every kind of source, and answered by all methods
+//! `nfskit model whatif`: every change of every kind of source, predicted by all methods
 //! or refused with a reason.
 
 use std::fmt::Write;
@@ -133,20 +133,20 @@ fn every_change_is_answered_or_refused_with_a_reason() {
             if source == "curve" {
                 line.extend(["--disks", "24", "--callers", "24"]);
             }
-            let asked = run(line);
-            let said = format!("{source} {change}: {asked:?}");
-            match asked.code {
+            let answer = run(line);
+            let context = format!("{source} {change}: {answer:?}");
+            match answer.code {
                 Some(0) => {
-                    assert!(asked.stdout.contains(word), "no {word:?}: {said}");
+                    assert!(answer.stdout.contains(word), "no {word:?}: {context}");
                     let simulated = ["simulation", "world   after"];
-                    assert!(simulated.iter().any(|name| asked.stdout.contains(name)), "{said}");
-                    assert!(!asked.stdout.contains("no simulation"), "{said}");
+                    assert!(simulated.iter().any(|name| answer.stdout.contains(name)), "{context}");
+                    assert!(!answer.stdout.contains("no simulation"), "{context}");
                 }
                 Some(2) => {
-                    assert!(asked.stderr.contains("like this has no answer here"), "{said}");
-                    assert!(asked.stderr.contains(word), "no {word:?}: {said}");
+                    assert!(answer.stderr.contains("like this has no answer here"), "{context}");
+                    assert!(answer.stderr.contains(word), "no {word:?}: {context}");
                 }
-                _ => panic!("{said}"),
+                _ => panic!("{context}"),
             }
         }
     }
@@ -159,12 +159,12 @@ fn a_log_gains_no_more_where_a_probe_saw_the_server_stop() {
     let gains = |name: &str, probe: &str| {
         let file = directory.path().join(name);
         std::fs::write(&file, probe).unwrap();
-        let asked = run(["model", "whatif", file.to_str().unwrap(), "write-log=30us"]);
-        assert_eq!(asked.code, Some(0), "{asked:?}");
-        let rows = asked.stdout.lines().filter(|line| line.starts_with("of 8"));
+        let answer = run(["model", "whatif", file.to_str().unwrap(), "write-log=30us"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let rows = answer.stdout.lines().filter(|line| line.starts_with("of 8"));
         let rows: Vec<String> = rows.map(str::to_owned).collect();
-        assert!(rows.len() >= 3, "{asked:?}");
-        (rows, asked.stdout.contains("stops for its disk"))
+        assert!(rows.len() >= 3, "{answer:?}");
+        (rows, answer.stdout.contains("stops for its disk"))
     };
     let goes_on = gains("goes-on", PROBED);
     let stops = gains("stops", &PROBED.replace("\"stalls\": false", "\"stalls\": true"));
@@ -172,7 +172,7 @@ fn a_log_gains_no_more_where_a_probe_saw_the_server_stop() {
 }
 
 #[test]
-fn a_fit_of_any_source_is_asked_and_simulated_from_its_record() {
+fn a_fit_of_any_source_is_changed_and_simulated_from_its_record() {
     let directory = tempfile::tempdir().unwrap();
     for (source, change) in [("curve", "cpus=2"), ("sweep", "L+1ms"), ("trace", "cpus=4")] {
         let file = directory.path().join(source);
@@ -181,11 +181,11 @@ fn a_fit_of_any_source_is_asked_and_simulated_from_its_record() {
         let known: &[&str] = if source == "curve" { &["--disks", "24"] } else { &[] };
         let fitted = run([&["model", "fit", file, "--json", &record], known].concat());
         assert_eq!(fitted.code, Some(0), "{source}: {fitted:?}");
-        // What was told of the server is in the record.
-        let asked = run(["model", "whatif", &record, change]);
+        // What was given of the server is in the record.
+        let answer = run(["model", "whatif", &record, change]);
         let direct = run([&["model", "whatif", file, change], known].concat());
-        assert_eq!(asked.code, Some(0), "{source}: {asked:?}");
-        assert_eq!(asked.stdout, direct.stdout, "{source}");
+        assert_eq!(answer.code, Some(0), "{source}: {answer:?}");
+        assert_eq!(answer.stdout, direct.stdout, "{source}");
         let simulated = run(["model", "simulate", &record]);
         assert_eq!(simulated.code, Some(0), "{source}: {simulated:?}");
         assert!(simulated.stdout.contains("response time"), "{source}: {simulated:?}");

@@ -55,15 +55,15 @@ impl Places {
     }
 }
 
-/// Whether this process may have a log, or has been told why not.
+/// Whether this process may have a log, or has the reason why not.
 fn may(places: &Places) -> bool {
     let is_memory = rustix::fs::statfs(places.data()).unwrap().f_type == 0x0102_1994;
     if rustix::process::geteuid().is_root() && !is_memory {
         return true;
     }
     let log = places.log();
-    let told = places.refused(&["--write-log", log.to_str().unwrap()]);
-    told.complains(3, &["write log"]);
+    let text = places.refused(&["--write-log", log.to_str().unwrap()]);
+    text.complains(3, &["write log"]);
     assert!(!log.exists());
     false
 }
@@ -109,7 +109,7 @@ fn a_log_outlives_its_server_and_its_directory_waits_for_it() {
 }
 
 #[test]
-fn a_log_is_drained_without_its_server_and_damage_is_told() {
+fn a_log_is_drained_without_its_server_and_damage_is_reported() {
     let places = Places::new();
     if !may(&places) {
         return;
@@ -195,14 +195,14 @@ fn newest_but_one(log: &[u8]) -> usize {
 fn a_log_where_clients_could_write_or_without_a_disk_is_refused() {
     let places = Places::new();
     let inside = places.data().join("log");
-    let told = places.refused(&["--write-log", inside.to_str().unwrap()]);
-    told.complains(3, &["clients could change it"]);
+    let text = places.refused(&["--write-log", inside.to_str().unwrap()]);
+    text.complains(3, &["clients could change it"]);
     // However it is written.
     fs::write(&inside, "").unwrap();
     let link = places.folder.path().join("link");
     std::os::unix::fs::symlink(&inside, &link).unwrap();
-    let told = places.refused(&["--write-log", link.to_str().unwrap()]);
-    told.complains(3, &["clients could change it"]);
+    let text = places.refused(&["--write-log", link.to_str().unwrap()]);
+    text.complains(3, &["clients could change it"]);
     fs::remove_file(&inside).unwrap();
     let log = places.log();
     let log = log.to_str().unwrap();
@@ -221,10 +221,10 @@ fn what_is_no_log_of_this_directory_is_refused_with_a_sentence() {
         return;
     }
     let log = places.log();
-    let refused = |told: &str| {
+    let refused = |text: &str| {
         let before = fs::read(&log).unwrap();
-        places.refused(&["--write-log", log.to_str().unwrap()]).complains(3, &[told]);
-        places.command("inspect").complains(3, &[told]);
+        places.refused(&["--write-log", log.to_str().unwrap()]).complains(3, &[text]);
+        places.command("inspect").complains(3, &[text]);
         assert!(fs::read(&log).unwrap() == before, "nothing was overwritten");
     };
     fs::write(&log, b"a letter to somebody").unwrap();
@@ -254,7 +254,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_damaged_log_is_salvaged_when_that_is_what_was_asked_for() {
+fn a_damaged_log_is_salvaged_when_that_was_requested() {
     let places = Places::new();
     if !may(&places) {
         return;
@@ -351,7 +351,7 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_it_was_told() {
+fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_configured() {
     for degrades in [false, true] {
         let places = Places::new();
         if !may(&places) {

@@ -98,11 +98,11 @@ pub enum Mistake {
     /// What a WRITE beside another excuses does not count when the file is opened next.
     ForgottenExcuses,
     /// An append goes to where the file was last seen to end.
-    UnaskedEnds,
+    UncheckedEnds,
     /// A name is remembered of whatever the directory is when the reply comes.
     LateNames,
     /// Of those who have a file open, the first who asks is told of an error, and no other.
-    ErrorsToldOnce,
+    ErrorsReportedOnce,
     /// The state that a COMMIT tells of is taken to be of our making.
     CommitMakesState,
     /// An error that a close has told counts as told, whether anybody has heard it or not.

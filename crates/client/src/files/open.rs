@@ -317,7 +317,7 @@ impl Open {
     /// As [`Open::flush`].
     pub async fn flush_at_close(&self) -> Result<(), Error> {
         self.settle_all().await;
-        match self.files().makes(Mistake::ErrorsToldOnce) {
+        match self.files().makes(Mistake::ErrorsReportedOnce) {
             true => self.tell(),
             false => self.write_behind().tell_at_close(self.inner.file, &self.inner.heard),
         }
@@ -339,7 +339,7 @@ impl Open {
 
     /// Tells of an error that has come since it was opened, once.
     fn tell(&self) -> Result<(), Error> {
-        match self.files().makes(Mistake::ErrorsToldOnce) {
+        match self.files().makes(Mistake::ErrorsReportedOnce) {
             true => self.write_behind().tell_anybody(self.inner.file),
             false => self.write_behind().tell(self.inner.file, &self.inner.heard),
         }
@@ -367,7 +367,7 @@ impl Open {
         };
         let asks = asks || !self.write_behind().is_dirty(file);
         let known = last.map(|last| files.with_own_data(&file, last));
-        let end = match known.filter(|_| !asks || files.makes(Mistake::UnaskedEnds)) {
+        let end = match known.filter(|_| !asks || files.makes(Mistake::UncheckedEnds)) {
             Some(known) => known.size,
             None => files.fetch(&self.acting(), file).await?.attributes.size,
         };

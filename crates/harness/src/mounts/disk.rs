@@ -1,4 +1,4 @@
-//! `--cache` of mounts and proxies: opening what a local disk keeps of an export, and what is said
+//! `--cache` of mounts and proxies: opening what a local disk keeps of an export, and notices
 //! of it.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use client::url::Target;
 
 use crate::exit::Failure;
 
-/// Opens the cache of an export below `dir`. None on a full disk: whoever asked goes on without
+/// Opens the cache of an export below `dir`. None on a full disk: the caller goes on without
 /// one. `warn` hears of that, and of what happens to the cache later.
 pub fn open(
     dir: &Path,
@@ -60,7 +60,7 @@ fn text_of(event: &Event) -> String {
                 .to_owned()
         }
         Event::Failed { error } => {
-            format!("cache: its disk fails ({error}): the server is asked instead")
+            format!("cache: its disk fails ({error}): reads go to the server instead")
         }
         Event::Off { error } => {
             format!("cache: its disk keeps failing ({error}): nothing is added any more")

@@ -41,7 +41,7 @@ fn page(files: &Files) -> Page {
     page.readings(&transport(&session.rpc().counters()));
     page.readings(&write_behind(files));
     if let Some(disk) = files.disk() {
-        kept(&mut page, &disk.statistics());
+        cached(&mut page, &disk.statistics());
     }
     stages(&mut page, files);
     page
@@ -129,38 +129,38 @@ fn write_behind(files: &Files) -> Vec<Reading> {
 }
 
 /// What a local disk keeps of files.
-fn kept(page: &mut Page, told: &Statistics) {
+fn cached(page: &mut Page, statistics: &Statistics) {
     let row = |name, help, count: u64| Reading::new(name, help, count as f64);
     page.readings(&[
-        row("nfskit_cache_hits_total", "Reads served from the disk.", told.hits),
-        row("nfskit_cache_hit_bytes_total", "Their bytes.", told.hit_bytes),
-        row("nfskit_cache_stored_blocks_total", "Blocks stored.", told.stored_blocks),
-        row("nfskit_cache_stored_bytes_total", "Their bytes.", told.stored_bytes),
+        row("nfskit_cache_hits_total", "Reads served from the disk.", statistics.hits),
+        row("nfskit_cache_hit_bytes_total", "Their bytes.", statistics.hit_bytes),
+        row("nfskit_cache_stored_blocks_total", "Blocks stored.", statistics.stored_blocks),
+        row("nfskit_cache_stored_bytes_total", "Their bytes.", statistics.stored_bytes),
         row(
             "nfskit_cache_unstored_bytes_total",
             "Bytes that found no room or came faster than the disk takes them.",
-            told.unstored_bytes,
+            statistics.unstored_bytes,
         ),
-        row("nfskit_cache_failures_total", "Errors of the disk.", told.failures),
+        row("nfskit_cache_failures_total", "Errors of the disk.", statistics.failures),
         row(
             "nfskit_cache_directory_hits_total",
             "Directories whose names were found on the disk.",
-            told.catalog_hits,
+            statistics.catalog_hits,
         ),
         row(
             "nfskit_cache_stored_directories_total",
             "Directories whose names were stored.",
-            told.stored_catalogs,
+            statistics.stored_catalogs,
         ),
     ]);
     let by_cause: [(&str, &str, [u64; Cause::ALL.len()]); 3] = [
-        ("nfskit_cache_misses_total", "Reads not served from the disk.", told.misses),
+        ("nfskit_cache_misses_total", "Reads not served from the disk.", statistics.misses),
         (
             "nfskit_cache_directory_misses_total",
             "Directories whose names were not.",
-            told.catalog_misses,
+            statistics.catalog_misses,
         ),
-        ("nfskit_cache_dropped_total", "Local files removed.", told.dropped),
+        ("nfskit_cache_dropped_total", "Local files removed.", statistics.dropped),
     ];
     for (name, help, counts) in by_cause {
         let mut family = page.family(name, Kind::Counter, help);
@@ -169,8 +169,8 @@ fn kept(page: &mut Page, told: &Statistics) {
         }
     }
     let gauges = [
-        ("nfskit_cache_bytes", "Bytes that it takes of the disk.", told.filled.bytes),
-        ("nfskit_cache_files", "Local files that it has.", told.filled.files),
+        ("nfskit_cache_bytes", "Bytes that it takes of the disk.", statistics.filled.bytes),
+        ("nfskit_cache_files", "Local files that it has.", statistics.filled.files),
     ];
     for (name, help, count) in gauges {
         page.family(name, Kind::Gauge, help).sample(&[], count as f64);

@@ -32,7 +32,7 @@ impl Proxy {
     /// Blocks until it serves `origin`, over `link`, or has ended. Its log lies in `dir`.
     ///
     /// # Errors
-    /// It has ended, with what it said.
+    /// It has ended, with its last message.
     pub fn start(origin: &str, link: Option<&str>, dir: &Path) -> Result<Self, Failure> {
         let log = dir.join("write-back");
         let reason = dir.join("reason");
@@ -43,8 +43,8 @@ impl Proxy {
         // As far as the server lets root be root: whoever mounts it is who runs this.
         command.args(["--export", "/=no_root_squash", "--origin", words.as_str()]);
         command.arg("--write-back").arg(&log).arg("--state").arg(dir.join("state"));
-        let told = File::create(&reason).map_err(Failure::resources)?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(told);
+        let reason_file = File::create(&reason).map_err(Failure::resources)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(reason_file);
         let mut child = command.spawn().map_err(Failure::resources)?;
         let Some(output) = child.stdout.take() else { return Err(no_proxy("it has no output")) };
         let mut output = BufReader::new(output);
@@ -54,8 +54,9 @@ impl Proxy {
                 child.kill().ok();
                 child.wait().ok();
                 let mut text = String::new();
-                let told = File::open(&reason).map(|told| told.take(REASON_BYTES_MAX));
-                told.and_then(|mut told| told.read_to_string(&mut text)).ok();
+                let reason_file =
+                    File::open(&reason).map(|reason_file| reason_file.take(REASON_BYTES_MAX));
+                reason_file.and_then(|mut reason_file| reason_file.read_to_string(&mut text)).ok();
                 Err(no_proxy(text.trim()))
             }
         }

@@ -88,17 +88,17 @@ pub async fn mounted(
     Ok(mounted)
 }
 
-/// Programs and clients learn of a server that makes no sense by an error's number; here it is said
-/// in words what it has done: each thing once.
+/// Programs and clients learn of a server that makes no sense by an error's number; here a line
+/// says in words what it has done: each thing once.
 pub fn complaints(
     words: impl Fn(&Error) -> String + Send + Sync + 'static,
     say: impl Fn(&str) + Send + Sync + 'static,
 ) -> Complaints {
-    let said = Mutex::new(HashSet::new());
+    let reported = Mutex::new(HashSet::new());
     Complaints::new(move |error| {
         let text = words(error);
-        let mut said = said.lock();
-        if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
+        let mut reported = reported.lock();
+        if reported.len() < COMPLAINTS_MAX && reported.insert(text.clone()) {
             say(&text);
         }
     })

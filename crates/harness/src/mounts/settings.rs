@@ -55,7 +55,7 @@ pub struct Settings {
     pub link: Profile,
     pub metrics: Option<SocketAddr>,
     pub grace: Nanos,
-    /// Where blocks of files are kept on a local disk.
+    /// Where blocks of files are cached on a local disk.
     pub disk: Option<PathBuf>,
     pub disk_bytes_max: Option<u64>,
     pub disk_files_max: Option<u64>,

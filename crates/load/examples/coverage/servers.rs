@@ -72,7 +72,7 @@ fn changed_server(name: &str, inferred: &Inferred) -> Vec<Found> {
     };
     let mut found = Vec::new();
     for text in CHANGES {
-        // What is asked of more disks than are known cannot be held to a truth.
+        // A prediction for more disks than are known cannot be held to a truth.
         let Ok(change) = text.parse::<Change>() else { continue };
         let truth = Inferred { server, alike: Vec::new(), ..inferred.clone() };
         let (Ok(answers), Ok(truths)) =

@@ -1,4 +1,4 @@
-//! Test 4: modes are set, and asked for.
+//! Test 4: modes are set, and read.
 
 use super::check::{Ended, Expect};
 use super::lines::Work;

@@ -64,14 +64,14 @@ pub async fn run<P: Place>(
     let mut measured = Vec::new();
     let mut left = plan.tests.as_slice();
     // Test 2 removes what test 1 has made.
-    let mut kept = None;
+    let mut made_before = None;
     while let Some((&test, rest)) = left.split_first() {
         left = rest;
         observe(Event::Begins(test));
         let mut site = Site::new(clock, place, plan, test, stop);
-        let made = kept.take().filter(|_| test == Test::Remove);
+        let made = made_before.take().filter(|_| test == Test::Remove);
         let keeps = test == Test::Create && left.first() == Some(&Test::Remove);
-        let ended = site.in_ground(dir, made, keeps, &mut kept).await.err();
+        let ended = site.in_ground(dir, made, keeps, &mut made_before).await.err();
         let one = site.measured(ended);
         observe(Event::Ended(&one));
         let goes_on = match one.ended {

@@ -77,8 +77,8 @@ async fn read<P: Place>(
     let mut at = 0;
     while at < bytes {
         let count = u64::from(CALL_BYTES).min(bytes - at);
-        let asked = u32::try_from(count).unwrap_or(CALL_BYTES);
-        let got = site.must("read of", NAME, place.read(&file, at, asked)).await?;
+        let requested = u32::try_from(count).unwrap_or(CALL_BYTES);
+        let got = site.must("read of", NAME, place.read(&file, at, requested)).await?;
         site.attributes_of_reply("read of", NAME, whole, got.stat)?;
         let step = || format!("read of {NAME} at {at}");
         if got.value.len() as u64 != count {

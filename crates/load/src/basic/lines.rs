@@ -116,7 +116,7 @@ impl Work {
         }
     }
 
-    /// Whether bytes a second are told.
+    /// Whether bytes a second are reported.
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Wrote | Self::Read)
     }

@@ -100,7 +100,7 @@ fn links(found: &fs::Stat) -> u64 {
     u64::from(found.st_nlink)
 }
 
-fn untold<T>(value: T) -> WithAttributes<T> {
+fn without_attributes<T>(value: T) -> WithAttributes<T> {
     WithAttributes { value, stat: None }
 }
 
@@ -118,7 +118,7 @@ impl Place for Local {
     }
 
     async fn create(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<File>> {
-        self.make(dir, name, OFlags::TRUNC).map(untold)
+        self.make(dir, name, OFlags::TRUNC).map(without_attributes)
     }
 
     async fn create_new(&self, dir: &Dir, name: &str) -> Answer<()> {
@@ -128,7 +128,7 @@ impl Place for Local {
     async fn open(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<File>> {
         let fd = fs::openat(&dir.fd, name, OFlags::RDONLY | OFlags::CLOEXEC, fs::Mode::empty())
             .map_err(dir.failed("opening a file", name))?;
-        Ok(untold(File { file: fd.into(), path: dir.path.join(name) }))
+        Ok(without_attributes(File { file: fd.into(), path: dir.path.join(name) }))
     }
 
     async fn write(
@@ -139,7 +139,7 @@ impl Place for Local {
     ) -> Answer<WithAttributes<()>> {
         let written = file.file.write_all_at(data, offset);
         written.map_err(|cause| file.failed("writing a file", &cause))?;
-        Ok(untold(()))
+        Ok(without_attributes(()))
     }
 
     async fn read(&self, file: &File, offset: u64, count: u32) -> Answer<WithAttributes<Vec<u8>>> {
@@ -153,10 +153,10 @@ impl Place for Local {
             }
         }
         data.truncate(done);
-        Ok(untold(data))
+        Ok(without_attributes(data))
     }
 
-    /// What closing complains about nobody is told here; that bytes are missing, reading tells.
+    /// Errors of close(2) are not reported here; a read finds missing bytes.
     async fn close(&self, file: File) -> Answer<()> {
         drop(file);
         Ok(())
@@ -165,14 +165,14 @@ impl Place for Local {
     async fn make_dir(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<()>> {
         fs::mkdirat(&dir.fd, name, fs::Mode::from_raw_mode(0o777))
             .map_err(dir.failed("making a directory", name))?;
-        Ok(untold(()))
+        Ok(without_attributes(()))
     }
 
     async fn enter(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Dir>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = fs::openat(&dir.fd, name, flags, fs::Mode::empty())
             .map_err(dir.failed("opening a directory", name))?;
-        Ok(untold(Dir { fd: Arc::new(fd), path: dir.path.join(name) }))
+        Ok(without_attributes(Dir { fd: Arc::new(fd), path: dir.path.join(name) }))
     }
 
     async fn remove(&self, dir: &Dir, name: &str) -> Answer<()> {
@@ -187,7 +187,7 @@ impl Place for Local {
     async fn stat(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Stat>> {
         let found = fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(dir.failed("looking at a file", name))?;
-        Ok(untold(stat_of(&found)))
+        Ok(without_attributes(stat_of(&found)))
     }
 
     async fn stat_dir(&self, dir: &Dir) -> Answer<Stat> {
@@ -198,7 +198,7 @@ impl Place for Local {
     async fn set_mode(&self, dir: &Dir, name: &str, mode: u32) -> Answer<WithAttributes<()>> {
         fs::chmodat(&dir.fd, name, fs::Mode::from_raw_mode(mode), AtFlags::empty())
             .map_err(dir.failed("setting the mode of a file", name))?;
-        Ok(untold(()))
+        Ok(without_attributes(()))
     }
 
     async fn rename(&self, dir: &Dir, from: &str, to: &str) -> Answer<()> {
@@ -208,18 +208,18 @@ impl Place for Local {
     async fn link(&self, dir: &Dir, from: &str, to: &str) -> Answer<WithAttributes<()>> {
         fs::linkat(&dir.fd, from, &dir.fd, to, AtFlags::empty())
             .map_err(dir.failed("linking a file", from))?;
-        Ok(untold(()))
+        Ok(without_attributes(()))
     }
 
     async fn symlink(&self, dir: &Dir, name: &str, target: &str) -> Answer<WithAttributes<()>> {
         fs::symlinkat(target, &dir.fd, name).map_err(dir.failed("making a symbolic link", name))?;
-        Ok(untold(()))
+        Ok(without_attributes(()))
     }
 
     async fn read_link(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Vec<u8>>> {
         let target = fs::readlinkat(&dir.fd, name, Vec::new())
             .map_err(dir.failed("reading a symbolic link", name))?;
-        Ok(untold(target.into_bytes()))
+        Ok(without_attributes(target.into_bytes()))
     }
 
     async fn list(&self, dir: &Dir, _: Listing, most: usize) -> Answer<Vec<Entry>> {

@@ -73,12 +73,12 @@ pub enum Listing {
 }
 
 /// A change of a directory: what its reply had on the directory afterwards, and what the directory
-/// says when it is asked.
+/// has in a GETATTR.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub doing: &'static str,
-    pub told: Option<Stat>,
-    pub asked: Stat,
+    pub in_reply: Option<Stat>,
+    pub by_getattr: Stat,
 }
 
 /// Which changes are made.
@@ -206,7 +206,7 @@ pub trait Place: Sync {
         name: &str,
     ) -> impl Future<Output = Answer<WithAttributes<Self::File>>> + Send;
 
-    /// Writes all of `data`; what is told is of the file afterwards.
+    /// Writes all of `data`; the attributes are of the file afterwards.
     fn write(
         &self,
         file: &mut Self::File,
@@ -241,7 +241,7 @@ pub trait Place: Sync {
 
     fn remove_dir(&self, dir: &Self::Dir, name: &str) -> impl Future<Output = Answer<()>> + Send;
 
-    /// lstat(2): what is asked, and what finding it had told.
+    /// lstat(2): its attributes, and those of the LOOKUP's reply.
     fn stat(
         &self,
         dir: &Self::Dir,

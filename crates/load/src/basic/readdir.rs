@@ -6,7 +6,7 @@ use super::place::{Entry, Listing, Place};
 use super::site::{Site, make_file};
 use super::tree::file_name;
 
-/// More entries than the test has made are taken, so that they can be told.
+/// More entries than the test has made are taken, so that they can be named.
 const OTHERS_MAX: usize = 16;
 /// The same, where they do not matter.
 const IGNORED_MAX: usize = 1 << 20;
@@ -34,10 +34,10 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
 async fn with_attributes<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(), Ended> {
     for entry in list(site, dir, Listing::WithAttributes, 0).await? {
         let name = String::from_utf8_lossy(&entry.name).into_owned();
-        let Some(told) = entry.stat.filter(|_| name != "." && name != "..") else { continue };
+        let Some(in_reply) = entry.stat.filter(|_| name != "." && name != "..") else { continue };
         let step = || format!("readdirplus, the attributes of {name}");
-        site.compare(step, Expect { fileid: Some(entry.fileid), ..Expect::EMPTY }, &told)?;
-        site.stat(dir, &name, Expect::all(&told)).await?;
+        site.compare(step, Expect { fileid: Some(entry.fileid), ..Expect::EMPTY }, &in_reply)?;
+        site.stat(dir, &name, Expect::all(&in_reply)).await?;
     }
     Ok(())
 }

@@ -74,13 +74,13 @@ impl<'a, P: Place> Site<'a, P> {
     }
 
     /// Runs the test in a directory of its own in `dir`, or in the one that the test before has
-    /// `made` and left, or in `dir` itself; and cleans up. What the next test needs is `kept`.
+    /// `made` and left, or in `dir` itself; and cleans up. The next test gets what is `left`.
     pub(super) async fn in_ground(
         &mut self,
         dir: &P::Dir,
         made: Option<P::Dir>,
         keeps: bool,
-        kept: &mut Option<P::Dir>,
+        left: &mut Option<P::Dir>,
     ) -> Result<(), Ended> {
         let place = self.place;
         let is_made = made.is_some();
@@ -97,7 +97,7 @@ impl<'a, P: Place> Site<'a, P> {
         };
         let ended = self.run(&ground, is_made).await;
         if ended.is_ok() && keeps {
-            *kept = Some(ground);
+            *left = Some(ground);
             return ended;
         }
         if !matches!(ended, Err(Ended::Broken { is_alive: false, .. })) {
@@ -202,7 +202,7 @@ impl<'a, P: Place> Site<'a, P> {
         }
     }
 
-    /// Asks for a file's attributes, which must be so; what finding it told must be the same.
+    /// Gets a file's attributes, which must be so; those of the LOOKUP must be the same.
     pub(super) async fn stat(
         &mut self,
         dir: &P::Dir,
@@ -210,10 +210,10 @@ impl<'a, P: Place> Site<'a, P> {
         expect: Expect,
     ) -> Result<Stat, Ended> {
         let place = self.place;
-        let WithAttributes { value, stat: told } =
+        let WithAttributes { value, stat: in_reply } =
             self.must("stat", name, place.stat(dir, name)).await?;
         self.compare(|| format!("stat {name}"), expect, &value)?;
-        self.attributes_of_reply("lookup", name, Expect::all(&value), told)?;
+        self.attributes_of_reply("lookup", name, Expect::all(&value), in_reply)?;
         Ok(value)
     }
 
@@ -224,7 +224,7 @@ impl<'a, P: Place> Site<'a, P> {
         self.must_fail(&doing, name, place.stat(dir, name), &[Known::NoEnt], "ENOENT").await
     }
 
-    /// What replies tell of the directory after a change must be what it says when it is asked.
+    /// The directory's attributes in replies to changes must be those of a GETATTR.
     /// Both names must be free.
     pub(super) async fn changes(
         &mut self,
@@ -234,12 +234,12 @@ impl<'a, P: Place> Site<'a, P> {
     ) -> Result<(), Ended> {
         let place = self.place;
         let made = self.must("changes of", "the directory", place.changes(dir, which, names));
-        for Change { doing, told, asked } in made.await? {
+        for Change { doing, in_reply, by_getattr } in made.await? {
             // Somebody else may work in a directory that is not our own.
-            let modified = Some(asked.modified).filter(|_| !self.plan.in_place);
-            let expect = Expect { modified, ..Expect::all(&asked) };
+            let modified = Some(by_getattr.modified).filter(|_| !self.plan.in_place);
+            let expect = Expect { modified, ..Expect::all(&by_getattr) };
             let step = || format!("{doing}, the attributes of the directory in the reply");
-            told.map_or(Ok(()), |told| self.compare(step, expect, &told))?;
+            in_reply.map_or(Ok(()), |in_reply| self.compare(step, expect, &in_reply))?;
         }
         Ok(())
     }
@@ -250,10 +250,10 @@ impl<'a, P: Place> Site<'a, P> {
         doing: &str,
         name: &str,
         expect: Expect,
-        told: Option<Stat>,
+        in_reply: Option<Stat>,
     ) -> Result<(), Ended> {
         let step = || format!("{doing} {name}, the attributes in the reply");
-        told.map_or(Ok(()), |told| self.compare(step, expect, &told))
+        in_reply.map_or(Ok(()), |in_reply| self.compare(step, expect, &in_reply))
     }
 
     pub(super) fn compare(

@@ -214,9 +214,9 @@ impl Place for Wire {
     }
 
     async fn stat(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Stat>> {
-        let (handle, told) = self.lookup(dir, name).await?;
+        let (handle, in_reply) = self.lookup(dir, name).await?;
         let value = stat(self.session.getattr(handle).await?);
-        Ok(WithAttributes { value, stat: told })
+        Ok(WithAttributes { value, stat: in_reply })
     }
 
     async fn stat_dir(&self, dir: &Dir) -> Answer<Stat> {
@@ -249,8 +249,8 @@ impl Place for Wire {
 
     async fn read_link(&self, dir: &Dir, name: &str) -> Answer<WithAttributes<Vec<u8>>> {
         let (handle, _) = self.lookup(dir, name).await?;
-        let (value, told) = self.session.readlink(handle).await?;
-        Ok(WithAttributes { value, stat: told.map(stat) })
+        let (value, in_reply) = self.session.readlink(handle).await?;
+        Ok(WithAttributes { value, stat: in_reply.map(stat) })
     }
 
     async fn list(&self, dir: &Dir, how: Listing, most: usize) -> Answer<Vec<Entry>> {
@@ -284,8 +284,8 @@ impl Place for Wire {
         let (file, folder) = (file.as_bytes(), folder.as_bytes());
         let mut changes = Vec::new();
         let mut note = async |doing, wcc: WccData| {
-            let asked = stat(session.getattr(handle).await?);
-            changes.push(Change { doing, told: wcc.after.map(stat), asked });
+            let by_getattr = stat(session.getattr(handle).await?);
+            changes.push(Change { doing, in_reply: wcc.after.map(stat), by_getattr });
             Ok::<_, Refused>(())
         };
         let made =

@@ -1,4 +1,4 @@
-//! A server that is killed under load, and whether it kept what it had promised.
+//! A server that is killed under load, and whether it holds what it had promised.
 //!
 //! ```text
 //!   choose.rs --> operation.rs --> worker.rs --calls--> server     kill ... restart

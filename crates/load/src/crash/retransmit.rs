@@ -49,7 +49,7 @@ impl Sent {
 pub(super) struct Sents(VecDeque<Sent>);
 
 impl Sents {
-    /// A call is about to be sent. WRITEs are not kept: the replies to some need not outlive a
+    /// A call is about to be sent. WRITEs are not recorded: the replies to some need not outlive a
     /// restart (docs/semantics.md), and neither does what they would be held to.
     pub(super) fn push(&mut self, sent: Sent) {
         use Operation::{Commit, Read, Write};
@@ -84,7 +84,7 @@ impl Worker {
         session: &Session,
         again: &mut Retransmitted,
     ) -> Result<Vec<Lost>, ClientError> {
-        // Who is asked to call later would do so with another XID.
+        // Who gets JUKEBOX and calls later would do so with another XID.
         let session = &session.clone().impatient();
         let sent = std::mem::take(&mut self.sent).0;
         let Some(tree) = &mut self.tree else { return Ok(Vec::new()) };

@@ -2,7 +2,7 @@
 //!
 //! Several servers are measured in alternation, point by point, each time in another order, so that
 //! what drifts drifts under all of them. A server on which something fails is left out from there
-//! on, and what was measured of it is kept.
+//! on, and what was measured of it stays.
 
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
@@ -88,7 +88,7 @@ impl From<GatherError> for Stop {
     }
 }
 
-/// Measures the curves of these servers. `told` is called before each step.
+/// Measures the curves of these servers. `observe` is called before each step.
 ///
 /// # Errors
 /// Another process is gone. What happens to servers is part of the result.
@@ -97,10 +97,10 @@ pub async fn measure<S: Subject, G: Gather, T: FnMut(Progress)>(
     gather: &mut G,
     subjects: &mut [S],
     settings: &Settings,
-    told: &mut T,
+    observe: &mut T,
 ) -> Result<Vec<Measured>, GatherError> {
     let timetable = Timetable::new(settings, subjects.len());
-    let mut course = Course { clock, gather, settings, told, timetable };
+    let mut course = Course { clock, gather, settings, observe, timetable };
     let mut found: Vec<(Measured, Vec<f64>, Vec<Outcome>)> = Vec::new();
     for (number, subject) in subjects.iter_mut().enumerate() {
         let (measured, loads) = course.prepare(number, subject).await?;
@@ -155,7 +155,7 @@ struct Course<'a, G, T> {
     clock: &'a Clock,
     gather: &'a mut G,
     settings: &'a Settings,
-    told: &'a mut T,
+    observe: &'a mut T,
     timetable: Timetable,
 }
 
@@ -332,7 +332,7 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
 
     fn report(&mut self, subject: usize, step: Step) {
         let (done, left) = self.timetable.now(self.clock.now());
-        (self.told)(Progress { subject, step, done, left });
+        (self.observe)(Progress { subject, step, done, left });
     }
 }
 

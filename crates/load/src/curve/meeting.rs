@@ -419,9 +419,9 @@ mod tests {
                 let rank = f64::from(meeting.share().rank);
                 meeting.barrier().await?;
                 let sums = meeting.sum(vec![rank, 1.0]).await?;
-                let told = meeting.broadcast(vec![rank + 10.0, 0.5]).await?;
+                let results = meeting.broadcast(vec![rank + 10.0, 0.5]).await?;
                 let empty = meeting.broadcast(Vec::new()).await?;
-                Ok(format!("{sums:?} {told:?} {empty:?}"))
+                Ok(format!("{sums:?} {results:?} {empty:?}"))
             })
         });
         assert_eq!(errors(&results), vec!["ok: [3.0, 3.0] [10.0, 0.5] []"; 3]);

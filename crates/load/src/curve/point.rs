@@ -26,7 +26,7 @@ pub struct Point {
     /// All of its runs as one.
     pub outcome: Outcome,
     /// What was offered came.
-    pub kept_up: bool,
+    pub keeps_up: bool,
     /// Rules that it does not hold.
     pub breaches: Vec<Breach>,
 }
@@ -35,8 +35,8 @@ impl Point {
     pub(super) fn new(load: f64, outcome: Outcome, settings: &Settings) -> Self {
         let kind = settings.kind();
         let breaches = validity::breaches(&outcome, kind, settings);
-        let kept_up = outcome.broken.is_none() && keeps_up(&outcome);
-        Self { kind, load, outcome, kept_up, breaches }
+        let keeps_up = outcome.broken.is_none() && keeps_up(&outcome);
+        Self { kind, load, outcome, keeps_up, breaches }
     }
 
     /// It holds all rules.
@@ -47,7 +47,7 @@ impl Point {
     /// Beyond what the server can do: nothing is wrong with it, but response times depend on how
     /// long was measured.
     pub fn is_over(&self) -> bool {
-        self.kind == Kind::Open && !self.kept_up
+        self.kind == Kind::Open && !self.keeps_up
     }
 
     /// Operations a second that were answered as expected, with the interval of the batches.

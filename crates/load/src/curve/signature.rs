@@ -12,7 +12,7 @@
 //! - The slope is that of the least-squares line through the points up to the knee, of which there
 //!   have to be three.
 //! - The overall response time is the area under the curve from the origin, over the highest
-//!   throughput (`perf::model::curve`), of the points that kept up with their load: beyond,
+//!   throughput (`perf::model::curve`), of the points that sustained their load: beyond,
 //!   response times say how long was measured, and curves turn back.
 //!
 //! Intervals come from a bootstrap of the batches: each point's are drawn again, with replacement,
@@ -68,7 +68,7 @@ pub enum Quantity {
 struct Seen {
     per_s: f64,
     response_us: f64,
-    kept_up: bool,
+    keeps_up: bool,
     /// Answers over seconds, and response times over responses, of each batch.
     answered: Vec<Sum>,
     responses: Vec<Sum>,
@@ -179,7 +179,7 @@ impl Seen {
         Some(Self {
             per_s,
             response_us: response.as_micros_f64(),
-            kept_up: point.kept_up,
+            keeps_up: point.keeps_up,
             answered,
             responses,
             blocks,
@@ -215,10 +215,10 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((fit.intercept.value, fit.slope.value))
 }
 
-/// Of the points that kept up; where two have the same throughput, the first.
+/// Of the points that sustained their load; where two have the same throughput, the first.
 fn overall_us(seen: &[Seen], points: &[(f64, f64)]) -> Option<f64> {
     let mut on_curve: Vec<CurvePoint> = Vec::new();
-    for (_, &(per_s, response_us)) in seen.iter().zip(points).filter(|(seen, _)| seen.kept_up) {
+    for (_, &(per_s, response_us)) in seen.iter().zip(points).filter(|(seen, _)| seen.keeps_up) {
         if on_curve.last().is_none_or(|last| per_s > last.per_s) {
             on_curve.push(CurvePoint { per_s, response_us });
         }
@@ -244,7 +244,7 @@ mod tests {
     use crate::mix::{Operation, Outcome};
 
     /// A point of 20 s whose batches vary by a tenth up and down.
-    fn point(per_s: u64, response_us: u64, kept_up: bool) -> Point {
+    fn point(per_s: u64, response_us: u64, keeps_up: bool) -> Point {
         let mut outcome = Outcome { span: Nanos::from_secs(20), ..Outcome::default() };
         let response_time = std::iter::once(Nanos::from_micros(response_us)).collect();
         let total = Nanos::from_micros(response_us);
@@ -258,7 +258,7 @@ mod tests {
                 Batch { answered: per_s, responses: per_s, response_total }
             })
             .collect();
-        Point { kind: Kind::Open, load: per_s as f64, outcome, kept_up, breaches: Vec::new() }
+        Point { kind: Kind::Open, load: per_s as f64, outcome, keeps_up, breaches: Vec::new() }
     }
 
     #[test]
@@ -347,8 +347,8 @@ mod tests {
 
     #[test]
     fn the_highest_throughput_is_the_saturation_only_where_more_was_tried() {
-        let kept_up: Vec<Point> = (1..=5).map(|n| point(100 * n, 1_000, true)).collect();
-        assert!(!Signature::of(&kept_up).unwrap().is_saturated);
+        let sustained: Vec<Point> = (1..=5).map(|n| point(100 * n, 1_000, true)).collect();
+        assert!(!Signature::of(&sustained).unwrap().is_saturated);
         let closed = |per_s: [u64; 3]| {
             let points = per_s.into_iter().zip([1.0, 2.0, 4.0]).map(|(per_s, load)| Point {
                 kind: Kind::Closed,

@@ -84,7 +84,7 @@ pub enum Breach {
     Hollow {
         share: f64,
     },
-    /// Less came than was offered, although a higher load was kept up with.
+    /// Less came than was offered, although a higher load was sustained.
     Shortfall {
         offered_per_s: f64,
         achieved_per_s: f64,
@@ -267,9 +267,9 @@ pub(super) fn keeps_up(outcome: &Outcome) -> bool {
 
 /// Of open points in the order of their load: those that do not keep up although a later one does.
 pub(super) fn shortfalls(points: &mut [Point]) {
-    let Some(last) = points.iter().rposition(|point| point.kept_up) else { return };
+    let Some(last) = points.iter().rposition(|point| point.keeps_up) else { return };
     for point in &mut points[..last] {
-        if !point.kept_up && point.kind == Kind::Open {
+        if !point.keeps_up && point.kind == Kind::Open {
             let offered_per_s = point.outcome.offered_per_s();
             let achieved_per_s = point.outcome.achieved_per_s();
             point.breaches.push(Breach::Shortfall { offered_per_s, achieved_per_s });

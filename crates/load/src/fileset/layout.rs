@@ -17,7 +17,7 @@ pub const MEAN_BYTES: u64 = 26_71 * 1024 / 100;
 /// What SFS 3.0 makes for each operation a second that is requested.
 pub const BYTES_PER_RATE: u64 = 10 << 20;
 
-/// The most files that are made: a directory entry, a handle and a length of each are kept.
+/// The most files that are made: a directory entry, a handle and a length of each are stored.
 pub const FILES_MAX: usize = 4_000_000;
 
 /// See the module's head.

@@ -169,7 +169,7 @@ impl FileSet {
         self.dir_of(random.usize(..self.accessed))
     }
 
-    /// A symbolic link; a set without any has its files asked, which is an error of the caller's.
+    /// A symbolic link; a set without any has its files read, which is an error of the caller's.
     pub fn symlink(&mut self, random: &mut Rng) -> FileHandle {
         match self.symlinks.len() {
             0 => self.file(random),

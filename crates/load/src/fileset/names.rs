@@ -7,7 +7,7 @@
 
 use fastrand::Rng;
 
-/// Names of one kind, at most: a server that allows 32,000 links to a file is not asked for more.
+/// Names of one kind, at most: a server that allows 32,000 links to a file does not get more.
 pub(super) const NAMES_MAX: u32 = 30_000;
 
 /// See the module's head.

@@ -6,7 +6,7 @@
 //! - [`spray`]: calls sent at a rate, and how many are lost.
 //! - [`storage`]: sequential writes, reads and syncs of a local directory, and small appends.
 //!
-//! Everything here blocks and may be stopped. What was measured before something failed is kept:
+//! Everything here blocks and may be stopped. What was measured before something failed stays:
 //! see [`Outcome`].
 
 pub mod rtt;
@@ -26,7 +26,7 @@ pub struct Outcome<T> {
     pub failed: Option<Error>,
 }
 
-/// Told of the share that is done, from 0 to 1.
+/// Called with the share that is done, from 0 to 1.
 pub type Progress<'a> = &'a mut (dyn FnMut(f64) + Send);
 
 /// The two ways that bytes go.

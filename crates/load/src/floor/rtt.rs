@@ -29,7 +29,7 @@ use super::{Outcome, Progress, Protocol};
 use crate::cpu::Usage;
 use crate::error::Error;
 
-/// Most trials of one size: a time of each is kept.
+/// Most trials of one size: a time of each is recorded.
 pub const TRIALS_MAX: u32 = 10_000_000;
 /// Blocks that trials are divided into.
 const BLOCKS: u32 = 10;

@@ -9,7 +9,7 @@
 //!
 //! It differs in this: every number says what it survives and where its bytes came from. Before
 //! the second read the file's pages are dropped (`posix_fadvise`, which anybody may, or the
-//! system's whole cache, which root may), and the kernel is asked how much of the file is still in
+//! system's whole cache, which root may), and the kernel says how much of the file is still in
 //! memory (`RWF_NOWAIT` on a sample of pages). What lies below the kernel, a disk's own cache or a
 //! hypervisor's, is not to be seen from here.
 
@@ -32,7 +32,7 @@ use crate::seqwrite_files::Fresh;
 
 /// Bytes of an append: a page, and the block of most file systems.
 pub const APPEND_BYTES: usize = 4 << 10;
-/// Most appends of a repetition, whose times are kept.
+/// Most appends of a repetition, whose times are recorded.
 pub const APPENDS_MAX: u32 = 10_000_000;
 /// Written before what counts.
 const WARM_UP_BYTES_MAX: u64 = 16 << 20;
@@ -106,8 +106,8 @@ pub fn run(
             break;
         }
         let mut run = Run::default();
-        let mut told = |share| progress((f64::from(repeat) + share) / f64::from(plan.repeats));
-        failed = work.one(&mut run, &mut told).err();
+        let mut observe = |share| progress((f64::from(repeat) + share) / f64::from(plan.repeats));
+        failed = work.one(&mut run, &mut observe).err();
         if run.written.is_some() {
             measured.runs.push(run);
         }
@@ -127,9 +127,9 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// One repetition, as far as it comes.
-    fn one(&mut self, run: &mut Run, told: &mut dyn FnMut(f64)) -> Result<(), Error> {
+    fn one(&mut self, run: &mut Run, observe: &mut dyn FnMut(f64)) -> Result<(), Error> {
         let (cpu, machine_cpu, started) = (Usage::now(), cpu::machine(), self.clock.now());
-        let outcome = self.phases(run, told);
+        let outcome = self.phases(run, observe);
         run.span = self.clock.now().since(started);
         run.cpu = Usage::now().since(cpu).process;
         let machine_cpu = cpu::machine().zip(machine_cpu);
@@ -137,7 +137,7 @@ impl Work<'_> {
         outcome
     }
 
-    fn phases(&mut self, run: &mut Run, told: &mut dyn FnMut(f64)) -> Result<(), Error> {
+    fn phases(&mut self, run: &mut Run, observe: &mut dyn FnMut(f64)) -> Result<(), Error> {
         let (fresh, mut file) = Fresh::make(&self.plan.dir, self.name)?;
         let started = self.clock.now();
         let mut rest = self.plan.file_bytes;
@@ -152,15 +152,15 @@ impl Work<'_> {
         file.sync_all().map_err(|cause| fresh.failed("syncing a file", cause))?;
         run.flushed = Some(self.clock.now().since(started));
         drop(file);
-        told(0.4);
+        observe(0.4);
         run.read_resident = cached::resident(&fresh.path, self.plan.file_bytes);
         run.read = Some(self.read(&fresh)?);
-        told(0.5);
+        observe(0.5);
         self.forget(&fresh)?;
         run.reread_resident = cached::resident(&fresh.path, self.plan.file_bytes);
         run.reread = Some(self.read(&fresh)?);
         drop(fresh);
-        told(0.7);
+        observe(0.7);
         self.append(run)
     }
 
@@ -251,8 +251,8 @@ mod tests {
     fn every_part_is_measured_and_nothing_is_left() {
         let (dir, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
         let mut shares = Vec::new();
-        let mut told = |share| shares.push(share);
-        let outcome = run(&Clock::real(), &plan(dir.path()), "t", &stop, &mut told);
+        let mut observe = |share| shares.push(share);
+        let outcome = run(&Clock::real(), &plan(dir.path()), "t", &stop, &mut observe);
         assert!(outcome.failed.is_none(), "{outcome:?}");
         let runs = outcome.measured.runs;
         assert_eq!(runs.len(), 2);
@@ -271,8 +271,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stop = AtomicBool::new(false);
         // At the first repetition's read we are stopped.
-        let mut told = |share| stop.store(share > 0.1, Ordering::Relaxed);
-        let outcome = run(&Clock::real(), &plan(dir.path()), "t", &stop, &mut told);
+        let mut observe = |share| stop.store(share > 0.1, Ordering::Relaxed);
+        let outcome = run(&Clock::real(), &plan(dir.path()), "t", &stop, &mut observe);
         assert!(matches!(outcome.failed, Some(Error::Floor(FloorError::Stopped))));
         let [only] = &outcome.measured.runs[..] else { panic!("{outcome:?}") };
         assert!(only.flushed.is_some() && only.read.is_none() && only.appends.is_empty());

@@ -16,8 +16,8 @@ use super::{FILE_BYTES_MAX, Failed, Fault, Options, Tally, mapped};
 use crate::error::Error;
 use crate::scratch;
 
-/// Operations that are kept to be shown, and of them the newest that are shown in any case.
-const KEPT: usize = 4_000;
+/// Operations that are remembered to be shown, and of them the newest that are shown in any case.
+const SHOWN_MAX: usize = 4_000;
 const SHOWN: usize = 24;
 
 pub(super) fn run(
@@ -69,7 +69,7 @@ struct Exercise {
     model: Model,
     options: Options,
     tally: Tally,
-    /// The newest operations with their numbers; at most [`KEPT`].
+    /// The newest operations with their numbers; at most [`SHOWN_MAX`].
     log: VecDeque<(u64, Operation)>,
 }
 
@@ -97,7 +97,7 @@ impl Exercise {
     }
 
     fn keep(&mut self, number: u64, operation: Operation) {
-        if self.log.len() == KEPT {
+        if self.log.len() == SHOWN_MAX {
             self.log.pop_front();
         }
         self.log.push_back((number, operation));

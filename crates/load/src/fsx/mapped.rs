@@ -18,7 +18,7 @@ pub(super) fn read(file: &File, offset: u64, len: u32) -> io::Result<Vec<u8>> {
     let map: MmapRaw =
         MmapOptions::new().offset(offset).len(len as usize).map_raw_read_only(file)?;
     let mut bytes = vec![0_u8; len as usize];
-    assert!(map.len() >= bytes.len(), "a mapping is as long as was asked for");
+    assert!(map.len() >= bytes.len(), "a mapping is as long as was requested");
     // SAFETY: source and destination are valid for `bytes.len()` bytes and do not overlap: the one
     // is the mapping, which lives until the end of this function, the other a vector of our own.
     // Nobody writes to the file while we copy: a run's file is its thread's alone.
@@ -29,7 +29,7 @@ pub(super) fn read(file: &File, offset: u64, len: u32) -> io::Result<Vec<u8>> {
 /// Writes `data` at `offset`, all within the file, and waits for it to be stable if `synced`.
 pub(super) fn write(file: &File, offset: u64, data: &[u8], synced: bool) -> io::Result<()> {
     let map: MmapRaw = MmapOptions::new().offset(offset).len(data.len()).map_raw(file)?;
-    assert!(map.len() >= data.len(), "a mapping is as long as was asked for");
+    assert!(map.len() >= data.len(), "a mapping is as long as was requested");
     // SAFETY: as in `read`; the mapping is shared and writable, and no reference to it exists.
     unsafe { map.as_mut_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
     if synced { map.flush() } else { Ok(()) }

@@ -29,7 +29,7 @@ impl Model {
         self.content[from..to].copy_from_slice(data);
     }
 
-    /// Compares `got`, read at `offset` with `len` asked for, all of it within the file.
+    /// Compares `got`, read at `offset` with `len` requested, all of it within the file.
     pub(super) fn check(&self, offset: u64, len: u64, got: &[u8]) -> Result<(), Fault> {
         let expected = &self.content[index(offset)..index(offset + len)];
         let first = expected.iter().zip(got).position(|(expected, got)| expected != got);

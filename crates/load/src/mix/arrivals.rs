@@ -53,7 +53,7 @@ impl FromStr for Arrivals {
 }
 
 /// Start after start. Distances are added in seconds before they are rounded, so that a rate is
-/// kept exactly over a long run.
+/// exact over a long run.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     arrivals: Arrivals,

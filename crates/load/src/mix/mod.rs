@@ -14,7 +14,7 @@
 //! can do. Both run in real time and in worlds.
 //!
 //! Every operation is one call, on one of the sessions in turn. A status that was not expected
-//! counts as failed; a call without an answer ends the run, and what came before is kept.
+//! counts as failed; a call without an answer ends the run, and what came before stays.
 
 pub mod arrivals;
 pub mod effort;

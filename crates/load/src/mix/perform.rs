@@ -12,7 +12,7 @@ use crate::fileset::build::SYMLINK_DATA;
 use crate::fileset::{Entry, Name};
 
 /// Bytes of a reply to READDIR and READDIRPLUS: what holds a directory of the set, and what Linux
-/// asked for in the time of the benchmarks.
+/// requested in the time of the benchmarks.
 const LISTING_BYTES: u32 = 4 << 10;
 
 /// Data that an operation has moved.

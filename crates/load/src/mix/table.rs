@@ -130,7 +130,7 @@ const PARTS: [u32; 3] = [100, 1_000, 10_000];
 
 impl Mix {
     /// A mix of these weights, of which at least one is more than zero, and all are finite. It is
-    /// kept until the process ends, as plain as the named ones are: a command reads one.
+    /// in memory until the process ends, as plain as the named ones are: a command reads one.
     pub fn leaked(
         name: String,
         weights: &[(Operation, f64)],

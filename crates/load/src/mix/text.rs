@@ -90,7 +90,7 @@ impl Outcome {
     /// Reads what [`Self::to_text`] wrote.
     ///
     /// # Errors
-    /// What is not such a text is told with what is wrong.
+    /// The text is wrong, and where.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let text: Text = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if text.batches.len() > BATCHES {

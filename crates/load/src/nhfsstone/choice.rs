@@ -86,7 +86,7 @@ impl Choice {
                 }
             }
         }
-        // All that is wanted is had in excess of itself: by what nobody has asked for.
+        // All that is wanted is had in excess of itself: by what nobody has requested.
         let most = self.wanted.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         most.map_or(Operation::Null, |(operation, _)| *operation)
     }

@@ -104,7 +104,7 @@ pub(super) struct Files {
     data: Bytes,
 }
 
-/// So long that no client of its time kept it in its cache of names.
+/// So long that no client of its time had it in its cache of names.
 fn file_name(number: u32) -> String {
     format!("{number:03}abcdefghijklmn")
 }

@@ -13,7 +13,7 @@
 //! How it differs:
 //! - The original makes system calls and reads the kernel's counters to see what became of them;
 //!   this makes the calls of the protocol, and knows each. There is no client cache to be cheated:
-//!   its long names and its reopened files are kept, and have nothing left to do.
+//!   its long names and its reopened files are there, and have nothing left to do.
 //! - An operation is as many calls as the original counts for it: a file that is read is a GETATTR
 //!   and a READ of each of its blocks, one that is written a LOOKUP, a GETATTR and WRITEs; what
 //!   there is enough of already is left out of that, as a cache would. WRITEs are stable, as all
@@ -116,7 +116,7 @@ pub async fn prepare(
     Ok(Prepared { tasks })
 }
 
-/// Runs it, and gives the tasks' files back. `told` is called at every call's end.
+/// Runs it, and gives the tasks' files back. `observe` is called at every call's end.
 ///
 /// # Errors
 /// No timer. A call without an answer ends the run, and stands in the outcome.
@@ -124,7 +124,7 @@ pub async fn run(
     clock: &Clock,
     prepared: Prepared,
     plan: &Plan,
-    told: &mut (dyn FnMut(&Outcome) + Send),
+    observe: &mut (dyn FnMut(&Outcome) + Send),
 ) -> (Outcome, Option<ClientError>) {
     let begin = clock.now();
     let mut driver = Driver {
@@ -150,7 +150,7 @@ pub async fn run(
             Event::Awake { .. } => {}
             Event::Done { task, calls, ended } => {
                 driver.count(&calls, now);
-                told(&driver.outcome);
+                observe(&driver.outcome);
                 if let Err(error) = ended {
                     broken = Some(error);
                     break;

@@ -35,7 +35,7 @@ pub fn block_us(clock: &Clock, dir: &Path, trials: usize) -> Result<Estimate, Er
     Ok(sample.median_estimate().not_negative())
 }
 
-/// A file in the directory, kept open and removed with this value.
+/// A file in the directory, open, and removed with this value.
 #[derive(Debug)]
 pub struct Ceiling {
     file: tempfile::NamedTempFile,

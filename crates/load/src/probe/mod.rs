@@ -230,12 +230,12 @@ pub async fn sample(
             break;
         }
         let target = Burst { clock, session, files, data, effort };
-        let asked = Burst {
+        let on_commit_file = Burst {
             session: commit_session,
             files: Files { burst: commit_file, ..files },
             ..target
         };
-        bursts.commits.push(asked.commit_time().await?);
+        bursts.commits.push(on_commit_file.commit_time().await?);
         bursts.early_commits.push(target.commit_time().await?);
         bursts
             .small

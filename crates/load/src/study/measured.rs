@@ -52,7 +52,7 @@ impl Measured {
     }
 }
 
-/// The transfer that the model is asked about.
+/// The transfer that the model predicts.
 pub fn transfer(configuration: &Configuration, commit_bytes: u64) -> Transfer {
     Transfer {
         call_bytes: u64::from(configuration.call_bytes),

@@ -48,7 +48,7 @@ pub enum Step {
     Apply,
 }
 
-/// Told how far a step is, from 0 to 1.
+/// Called with how far a step is, from 0 to 1.
 pub type Progress<'a> = &'a mut (dyn FnMut(Step, f64) + Send);
 
 /// The name of the file that is swept.

@@ -15,7 +15,7 @@ use super::step::Step;
 /// How often it is looked whether the caller wants no more.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// What is reported of a program's complaints.
-const SAID_BYTES_MAX: u64 = 400;
+const OUTPUT_BYTES_MAX: u64 = 400;
 
 /// The programs that the test needs, and that are missing.
 pub fn missing() -> Vec<&'static str> {
@@ -43,11 +43,11 @@ pub(super) fn build(step: &Step<'_>) -> Result<(), Failed> {
 /// What the program prints is what it should.
 pub(super) fn check(step: &Step<'_>) -> Result<(), Failed> {
     let program = step.tree().join("program");
-    let said = run(step, "the built program", &mut Command::new(&program))?;
+    let output = run(step, "the built program", &mut Command::new(&program))?;
     let expected = &step.material.program.output;
-    match &said == expected {
+    match &output == expected {
         true => Ok(()),
-        false => Err(Failed::wrong(&program, format!("prints {said:?}, and not {expected:?}"))),
+        false => Err(Failed::wrong(&program, format!("prints {output:?}, and not {expected:?}"))),
     }
 }
 
@@ -55,8 +55,8 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Failed> {
 /// more. Gives what it printed.
 fn run(step: &Step<'_>, program: &'static str, command: &mut Command) -> Result<String, Failed> {
     let failed = |doing| Failed::at(doing, step.dir);
-    let said = tempfile::tempfile().map_err(failed("making a temporary file for"))?;
-    let handle = || said.try_clone().map_err(failed("making a temporary file for"));
+    let output = tempfile::tempfile().map_err(failed("making a temporary file for"))?;
+    let handle = || output.try_clone().map_err(failed("making a temporary file for"));
     command.stdin(Stdio::null()).stdout(handle()?).stderr(handle()?).process_group(0);
     let mut child = command.spawn().map_err(failed("starting a program in"))?;
     let ended = wait(step, &mut child);
@@ -66,12 +66,12 @@ fn run(step: &Step<'_>, program: &'static str, command: &mut Command) -> Result<
         child.wait().ok();
     }
     let status = ended?;
-    let text = output_of(said).map_err(failed("reading what a program printed in"))?;
+    let text = output_of(output).map_err(failed("reading what a program printed in"))?;
     match status.success() {
         true => Ok(text),
         false => {
-            let said = format!("{status}, {:?}", text.trim());
-            Err(Failed::Program { program, path: step.dir.to_owned(), said })
+            let output = format!("{status}, {:?}", text.trim());
+            Err(Failed::Program { program, path: step.dir.to_owned(), output })
         }
     }
 }
@@ -93,6 +93,6 @@ fn wait(step: &Step<'_>, child: &mut Child) -> Result<ExitStatus, Failed> {
 fn output_of(mut file: File) -> std::io::Result<String> {
     file.rewind()?;
     let mut text = Vec::new();
-    file.take(SAID_BYTES_MAX).read_to_end(&mut text)?;
+    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

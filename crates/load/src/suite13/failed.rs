@@ -14,8 +14,8 @@ pub enum Failed {
     #[error("{path}: {what}")]
     Wrong { path: PathBuf, what: String },
     /// A program of the system's did not do its work.
-    #[error("{program} failed in {path}: {said}")]
-    Program { program: &'static str, path: PathBuf, said: String },
+    #[error("{program} failed in {path}: {output}")]
+    Program { program: &'static str, path: PathBuf, output: String },
     /// The caller wanted no more.
     #[error("stopped")]
     Stopped,

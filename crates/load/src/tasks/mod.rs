@@ -247,7 +247,7 @@ struct Job {
     /// Its directory's.
     name: String,
     stop: Arc<AtomicBool>,
-    /// Told when the directory is there.
+    /// Notified when the directory is there.
     prepared: oneshot::Sender<()>,
     /// Tells when to begin.
     started: oneshot::Receiver<Instant>,

@@ -2,14 +2,14 @@
 //! midst of that: while their programs read, and while others write what they read.
 //!
 //! Nothing is written unheard, and nothing under a lock that stays open: what a program has not
-//! been told is stable may go with its client.
+//! a reply for as stable may go with its client.
 
 use fastrand::Rng;
 use perf::units::Nanos;
 
 use super::{Act, Fault, Level, Op, PLACES, Plan, Step, What};
 
-/// What is stored is known to be of one state for as long before it is asked for.
+/// What is stored is known to be of one state for as long before it is requested.
 const SETTLED_MICROS: u64 = 60_000;
 
 impl Plan {

@@ -120,17 +120,17 @@ impl fmt::Display for Act {
             Self::Read(name) => write!(f, "read {name}"),
             Self::Look(name) => write!(f, "look {name}"),
             Self::List { wait } => write!(f, "list {}", micros(*wait)),
-            Self::Append { log, keeps } => write!(f, "append {log} {}", kept(*keeps)),
+            Self::Append { log, keeps } => write!(f, "append {log} {}", keeps_or_closes(*keeps)),
             Self::ReadLog { log } => write!(f, "read-log {log}"),
             Self::Rewrite { log, hold } => write!(f, "rewrite {log} {}", micros(*hold)),
             Self::Lock { lock, hold, keeps } => {
-                write!(f, "lock {lock} {} {}", micros(*hold), kept(*keeps))
+                write!(f, "lock {lock} {} {}", micros(*hold), keeps_or_closes(*keeps))
             }
         }
     }
 }
 
-fn kept(keeps: bool) -> &'static str {
+fn keeps_or_closes(keeps: bool) -> &'static str {
     if keeps { "kept" } else { "closed" }
 }
 

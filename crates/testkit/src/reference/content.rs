@@ -1,6 +1,6 @@
 //! The bytes of one file: those that are stable, and those that are not yet.
 //!
-//! What was written and is not known to be stable is kept as a list, in order. While the server
+//! What was written and is not known to be stable stands in a list, in order. While the server
 //! stands, the file is what is stable with the list written over it. After a crash each byte of the
 //! list may be what it was before (each for itself: a part of what was on its way may have got
 //! through), until it is written again or a COMMIT shows the verifier that its WRITE had shown.

@@ -315,8 +315,8 @@ mod tests {
         let tree = make(&Tree::default(), &[Change::Create("a".into(), How::Guarded)]);
         let forgot = Doubt { forgot: true, ..Doubt::default() };
         let removed = tree.outcomes(&Change::Remove("a".into()), 1, forgot);
-        let told: Vec<_> = removed.iter().map(|(outcome, _)| *outcome).collect();
-        assert_eq!(told, [Ok(()), Err(NfsStat3::NoEnt)]);
+        let outcomes: Vec<_> = removed.iter().map(|(outcome, _)| *outcome).collect();
+        assert_eq!(outcomes, [Ok(()), Err(NfsStat3::NoEnt)]);
         assert!(removed.iter().all(|(_, tree)| tree.things.is_empty()), "it is gone either way");
         let made = tree.outcomes(&Change::Create("b".into(), How::Exclusive), 1, forgot);
         assert!(made.iter().all(|(outcome, _)| outcome.is_ok()), "known by its verifier");

@@ -38,14 +38,14 @@ pub(crate) enum Taken {
     /// The server has so many bytes.
     Answered { bytes: usize, committed: StableHow, verifier: Verifier },
     /// The client keeps them until they are stable.
-    Kept,
+    Held,
 }
 
 impl Taken {
     /// How many bytes were taken of so many.
     pub(crate) fn bytes_of(self, whole: u32) -> u32 {
         match self {
-            Self::Kept => whole,
+            Self::Held => whole,
             Self::Answered { bytes, .. } => u32::try_from(bytes).unwrap_or(whole).min(whole),
         }
     }
@@ -224,12 +224,12 @@ impl Access {
                 if let Some(open) = self.open(file).await? {
                     open.write(range.start, &vec![value; bytes]).await?;
                 }
-                Ok(Taken::Kept)
+                Ok(Taken::Held)
             }
         }
     }
 
-    /// COMMIT of everything, and its verifier; or all that was kept is stable.
+    /// COMMIT of everything, and its verifier; or all that was held is stable.
     pub(crate) async fn commit(&self, file: FileHandle) -> Result<Option<Verifier>, Error> {
         match &self.means {
             Means::Calls(session) => Ok(Some(session.commit(file, 0, 0).await?.reply.verf)),

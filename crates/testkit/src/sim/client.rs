@@ -325,7 +325,7 @@ impl Actor {
         }
     }
 
-    /// How often something was lost, for bytes that are not kept by the client itself.
+    /// How often something was lost, for bytes that the client itself does not hold.
     pub(super) fn losses(&self) -> u64 {
         match self.access.is_files() {
             // An error that was not reported yet: what it was for is given up.

@@ -199,7 +199,7 @@ pub(super) fn take(
     taken: Taken,
 ) -> Result<(), Failure> {
     match taken {
-        Taken::Kept => {
+        Taken::Held => {
             let by = Written { verifier: [0; 8], losses: NEVER };
             content.wrote(range, value, StableHow::Unstable, by);
         }

@@ -9,7 +9,7 @@ use crate::plan::PART_BYTES;
 use crate::reference::content::Content;
 use crate::reference::tree::{Change, Doubt, Outcome, Thing, Tree};
 
-/// Possible trees at once; more doubt than that is not kept apart, and the run ends.
+/// Possible trees at once; more doubt than that is not distinguished, and the run ends.
 const TREES_MAX: usize = 4_096;
 
 /// See the module's head.

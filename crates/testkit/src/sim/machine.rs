@@ -1,4 +1,4 @@
-//! The server's machine: it boots, dies, and boots again with what its disk has kept.
+//! The server's machine: it boots, dies, and boots again with what its disk has.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Machine {
         store.faults().set(|faults| {
             faults.committing_early = planted == Some(Planted::CommitEarly);
             faults.lying = planted == Some(Planted::DriveLies);
-            faults.keeping_verifier = planted == Some(Planted::VerifierKept);
+            faults.keeping_verifier = planted == Some(Planted::VerifierStays);
         });
         let store = Arc::new(store);
         let link = Link { latency: plan.latency, ..Link::default() };

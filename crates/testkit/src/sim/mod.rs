@@ -74,7 +74,7 @@ pub enum Planted {
     /// The server forgets what it has answered.
     ReplyCacheOff,
     /// The write verifier is the same after a crash.
-    VerifierKept,
+    VerifierStays,
     /// A COMMIT is answered before the disk has it.
     CommitEarly,
     /// The drive says that it has synced when it has not.
@@ -134,14 +134,14 @@ pub(crate) struct Stage {
 impl Planted {
     pub const ALL: [Self; 16] = [
         Self::ReplyCacheOff,
-        Self::VerifierKept,
+        Self::VerifierStays,
         Self::CommitEarly,
         Self::DriveLies,
         Self::Client(Mistake::OldAttributes),
         Self::Client(Mistake::ForgottenExcuses),
-        Self::Client(Mistake::UnaskedEnds),
+        Self::Client(Mistake::UncheckedEnds),
         Self::Client(Mistake::LateNames),
-        Self::Client(Mistake::ErrorsToldOnce),
+        Self::Client(Mistake::ErrorsReportedOnce),
         Self::Client(Mistake::CommitMakesState),
         Self::Client(Mistake::UnheardErrors),
         Self::Client(Mistake::OldBlocks),
@@ -154,14 +154,14 @@ impl Planted {
     pub fn name(self) -> &'static str {
         match self {
             Self::ReplyCacheOff => "reply-cache-off",
-            Self::VerifierKept => "verifier-kept",
+            Self::VerifierStays => "verifier-kept",
             Self::CommitEarly => "commit-early",
             Self::DriveLies => "drive-lies",
             Self::Client(Mistake::OldAttributes) => "old-attributes",
             Self::Client(Mistake::ForgottenExcuses) => "forgotten-excuses",
-            Self::Client(Mistake::UnaskedEnds) => "unasked-ends",
+            Self::Client(Mistake::UncheckedEnds) => "unasked-ends",
             Self::Client(Mistake::LateNames) => "late-names",
-            Self::Client(Mistake::ErrorsToldOnce) => "errors-told-once",
+            Self::Client(Mistake::ErrorsReportedOnce) => "errors-told-once",
             Self::Client(Mistake::CommitMakesState) => "commit-makes-state",
             Self::Client(Mistake::UnheardErrors) => "unheard-errors",
             Self::Client(Mistake::OldBlocks) => "old-blocks",

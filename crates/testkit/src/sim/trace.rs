@@ -3,7 +3,7 @@
 use perf::units::Instant;
 use world::trace::Digest;
 
-/// Lines that are kept; later ones count in the digest only.
+/// Lines that are stored; later ones count in the digest only.
 const LINES_MAX: usize = 100_000;
 
 /// See the module's head.

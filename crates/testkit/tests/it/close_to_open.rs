@@ -72,7 +72,7 @@ pub(crate) enum Way {
     Killed(Option<Mistake>),
 }
 
-/// Gives how many reads were served by what proxies had kept when they were killed.
+/// Gives how many reads were served by what proxies had cached when they were killed.
 pub(crate) fn seeds_by(mut seeds: impl Iterator<Item = u64>, way: Way) -> u64 {
     let chosen: Option<u64> = std::env::var("NFSKIT_SEED").ok().map(|seed| seed.parse().unwrap());
     let mut hits_after_kills = 0;

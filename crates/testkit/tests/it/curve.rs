@@ -125,7 +125,7 @@ fn a_stub_with_exponential_service_times_matches_the_formula_at_eight_loads() {
             let run = &point.outcome;
             let (offered, achieved) = (run.offered_per_s(), run.achieved_per_s());
             assert!((achieved / offered - 1.0).abs() < 0.01, "{achieved} of {offered}");
-            assert!(point.is_valid() && point.kept_up, "{:?}", point.breaches);
+            assert!(point.is_valid() && point.keeps_up, "{:?}", point.breaches);
             // Little's law.
             let (calls, outstanding) = (line.calls(per_s).unwrap(), point.outstanding());
             assert!((outstanding / calls - 1.0).abs() < 0.15, "{outstanding} {calls}");
@@ -201,7 +201,7 @@ struct Pair {
     rank: u32,
     meeting: Arc<Barrier>,
     brought: Arc<Mutex<Vec<(u32, String)>>>,
-    told: Arc<Mutex<Vec<f64>>>,
+    shared: Arc<Mutex<Vec<f64>>>,
 }
 
 impl Gather for Pair {
@@ -234,28 +234,28 @@ impl Gather for Pair {
     async fn sum(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
         for rank in 0..2 {
             if rank == self.rank {
-                let mut told = self.told.lock().unwrap();
+                let mut shared = self.shared.lock().unwrap();
                 let sums = own.iter().enumerate().map(|(at, own)| match rank {
                     0 => *own,
-                    _ => own + told[at],
+                    _ => own + shared[at],
                 });
-                *told = sums.collect();
+                *shared = sums.collect();
             }
             self.meeting.wait().await;
         }
-        let sums = self.told.lock().unwrap().clone();
+        let sums = self.shared.lock().unwrap().clone();
         self.meeting.wait().await;
         Ok(sums)
     }
 
     async fn broadcast(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
         if self.rank == 0 {
-            self.told.lock().unwrap().clone_from(&own);
+            self.shared.lock().unwrap().clone_from(&own);
         }
         self.meeting.wait().await;
-        let told = self.told.lock().unwrap().clone();
+        let shared = self.shared.lock().unwrap().clone();
         self.meeting.wait().await;
-        Ok(told)
+        Ok(shared)
     }
 }
 
@@ -268,13 +268,13 @@ fn pair(settings: &Settings, alone_gone: bool) -> [Measured; 2] {
         let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
         let site = site.with_cost(stub);
         let meeting = Arc::new(Barrier::new(2));
-        let (brought, told) = (Arc::default(), Arc::default());
+        let (brought, shared) = (Arc::default(), Arc::default());
         let process = async |rank: u32| {
             let mut gather = Pair {
                 rank,
                 meeting: Arc::clone(&meeting),
                 brought: Arc::clone(&brought),
-                told: Arc::clone(&told),
+                shared: Arc::clone(&shared),
             };
             let mut shards = shards(&clock, &site, gather.share(), 1).await;
             if alone_gone && rank == 1 {

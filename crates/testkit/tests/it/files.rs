@@ -66,7 +66,7 @@ fn a_name_is_found_in_memory_until_somebody_else_changes_the_directory() {
         let before = clock.now();
         let missing = ours.lookup(&me, root, b"f").await.unwrap_err();
         assert_eq!(missing.status(), Some(NfsStat3::NoEnt));
-        assert_eq!(clock.now(), before, "nobody was asked");
+        assert_eq!(clock.now(), before, "there was no call");
         clock.sleep(Nanos::from_secs(31)).await;
         assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, made.handle);
         // Our own changes are known at once, and do not make us forget.
@@ -74,7 +74,7 @@ fn a_name_is_found_in_memory_until_somebody_else_changes_the_directory() {
         let before = clock.now();
         ours.lookup(&me, root, b"f").await.unwrap();
         ours.lookup(&me, root, b"g").await.unwrap();
-        assert_eq!(clock.now(), before, "nobody was asked");
+        assert_eq!(clock.now(), before, "there was no call");
     });
 }
 
@@ -169,12 +169,12 @@ fn two_names_of_one_file_are_both_found_after_a_rename_of_one_to_the_other() {
         for name in [b"a", b"b"] {
             assert_eq!(ours.lookup(&me, root, name).await.unwrap().handle, made.handle);
         }
-        // What was nobody's before is known not to be there.
+        // What had no owner before is known not to be there.
         ours.lookup(&me, root, b"c").await.unwrap_err();
         ours.rename(&me, (root, b"a"), (root, b"c")).await.unwrap();
         let before = clock.now();
         ours.lookup(&me, root, b"a").await.unwrap_err();
-        assert_eq!(clock.now(), before, "nobody was asked");
+        assert_eq!(clock.now(), before, "there was no call");
     });
 }
 
@@ -325,7 +325,7 @@ async fn shown_and_hidden(files: &Files, me: &Credential) -> (usize, usize) {
 }
 
 #[test]
-fn without_attribute_caching_everything_is_asked() {
+fn without_attribute_caching_everything_is_requested() {
     world(async |clock, site| {
         let options = Options { times: Times::all(Nanos::ZERO), ..Options::default() };
         let ours = mounted(&site, &clock, options).await;
@@ -398,21 +398,21 @@ fn an_append_asks_where_the_file_ends_though_others_here_have_looked_at_it() {
 }
 
 #[test]
-fn a_server_that_asks_for_patience_is_asked_again() {
+fn a_server_that_asks_for_patience_is_called_again() {
     world(async |clock, site| {
         let session = site.connect().await.unwrap();
         let root = session.getattr(session.root()).await.unwrap();
         // A server that is busy with its tapes for two calls.
         let (ours, theirs) = memory::pair(7);
-        let (host, asked) = (Host::new(&clock, Limits::default()), Arc::new(AtomicU32::new(0)));
+        let (host, calls) = (Host::new(&clock, Limits::default()), Arc::new(AtomicU32::new(0)));
         let service = move |_: Peer, record: Bytes| {
-            let asked = asked.fetch_add(1, Ordering::Relaxed);
+            let number = calls.fetch_add(1, Ordering::Relaxed);
             let (xid, _) = wire::rpc::peek(&record).unwrap();
             let mut message = Vec::new();
             let status = AcceptStatus::Success;
             let body = ReplyBody::Accepted { verifier: OpaqueAuth::NONE, status };
             ReplyHeader { xid, body }.encode(&mut message);
-            let reply: getattr::Reply = match asked {
+            let reply: getattr::Reply = match number {
                 0 | 1 => Err(NfsStat3::Jukebox.into()),
                 _ => Ok(getattr::ReplyOk { obj_attributes: root }),
             };
@@ -500,7 +500,7 @@ fn a_name_that_was_missing_is_not_remembered_of_a_directory_that_has_changed_sin
             ours.getattr(&me, root).await.unwrap();
         };
         let (missing, ()) = futures_util::future::join(lookup, made).await;
-        assert_eq!(missing.unwrap_err().status(), Some(NfsStat3::NoEnt), "when it was asked for");
+        assert_eq!(missing.unwrap_err().status(), Some(NfsStat3::NoEnt), "when it was looked up");
         ours.lookup(&me, root, b"f").await.unwrap();
     });
 }
@@ -604,7 +604,7 @@ fn what_a_shared_cache_has_is_written_by_whoever_of_its_users_may() {
         open.flush().await.unwrap();
         let counters = ours.write_behind().counters();
         assert_eq!((counters.dropped_bytes, counters.uncommitted_bytes), (0, 0));
-        assert_eq!(counters.writes_sent, 2, "the owner is asked first of those who stand in");
+        assert_eq!(counters.writes_sent, 2, "the owner is tried first of those who stand in");
         // Nobody may.
         others.write_back(0, data, vec![user(9)]).await.unwrap();
         assert_eq!(open.flush().await.unwrap_err().status(), Some(NfsStat3::Acces));
@@ -644,8 +644,8 @@ fn rights_that_another_client_has_given_are_taken_away_though_they_were_not_ther
         clock.sleep(Nanos::from_secs(2)).await;
         theirs.setattr(&me, found.handle, Sattr3::of_mode(0o755)).await.unwrap();
         ours.setattr(&me, made.handle, Sattr3::of_mode(0o700)).await.unwrap();
-        let told = theirs.ask_attributes(&me, found.handle).await.unwrap();
-        assert_eq!(told.mode & 0o777, 0o700);
+        let found = theirs.ask_attributes(&me, found.handle).await.unwrap();
+        assert_eq!(found.mode & 0o777, 0o700);
     });
 }
 

@@ -29,7 +29,7 @@ struct Reader {
     answered: Arc<Mutex<Vec<usize>>>, // guards the list
 }
 
-fn asked_bytes(record: &[u8]) -> usize {
+fn requested_bytes(record: &[u8]) -> usize {
     let word = record[20..24].try_into().unwrap();
     u32::from_be_bytes(word) as usize
 }
@@ -44,13 +44,13 @@ impl Service for Reader {
         static ZEROS: [u8; MIB] = [0; MIB];
         let (xid, _) = peek(&record).unwrap();
         let head = ReplyHeader::success(xid).to_bytes();
-        let payload = Bytes::from_static(&ZEROS).slice(..asked_bytes(&record));
+        let payload = Bytes::from_static(&ZEROS).slice(..requested_bytes(&record));
         self.answered.lock().push(payload.len());
         async move { Some(Reply { message: Message { head, payload }, tag: 0 }) }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
-        asked_bytes(record)
+        requested_bytes(record)
     }
 }
 
@@ -167,8 +167,8 @@ fn place_among_those_who_begin(calls: u32, bytes: usize) -> (Option<usize>, usiz
             let rpc = Rpc::start(ours, &clock, SECOND * 100, 0);
             response_time(&rpc, 8).await;
             // All tasks are in the runtime's queue, the one of the small call behind the others.
-            let asked = (calls, bytes);
-            let hostile = never_readers_of(&service, &clock, &host, connections, asked).await;
+            let requested = (calls, bytes);
+            let hostile = never_readers_of(&service, &clock, &host, connections, requested).await;
             response_time(&rpc, 8).await;
             drop(hostile);
             service.answered.lock().clone()

@@ -115,7 +115,7 @@ fn a_server_that_offers_no_transfers_is_no_server() {
 
 #[test]
 fn whoever_measures_gives_up_a_server_whose_verifiers_never_match() {
-    for lie in [Lie::NeverKept, Lie::NewVerifiers] {
+    for lie in [Lie::NeverStable, Lie::NewVerifiers] {
         world(async move |clock, site, file| {
             let session = lied_to(&site, lie).await;
             let plan = client::transfer::plan::Options {
@@ -137,7 +137,7 @@ fn whoever_measures_gives_up_a_server_whose_verifiers_never_match() {
             let limit = client::transfer::Limit::default();
             let written = target.write(&data, stable, 8, limit, |_| {}).await;
             match lie {
-                Lie::NeverKept => assert!(nonsense(written).contains("less stable")),
+                Lie::NeverStable => assert!(nonsense(written).contains("less stable")),
                 _ => assert_eq!(written.unwrap().bytes, 8 << 20),
             }
         });
@@ -145,9 +145,9 @@ fn whoever_measures_gives_up_a_server_whose_verifiers_never_match() {
 }
 
 #[test]
-fn what_is_written_behind_is_asked_to_be_stable_and_lost_loudly_if_it_is_not() {
+fn what_is_written_behind_is_requested_to_be_stable_and_lost_loudly_if_it_is_not() {
     for policy in PolicyName::ALL {
-        for lie in [Lie::NeverKept, Lie::NewVerifiers] {
+        for lie in [Lie::NeverStable, Lie::NewVerifiers] {
             world(async move |clock, site, file| {
                 let session = lied_to(&site, lie).await;
                 let options = write_behind::Options { policy, ..write_behind::Options::default() };
@@ -155,7 +155,7 @@ fn what_is_written_behind_is_asked_to_be_stable_and_lost_loudly_if_it_is_not() {
                 behind.take(&session, file, 0, &[7; 100_000]).await.unwrap();
                 let committed = clock.within(REPLY_LIMIT, behind.commit(file)).await.unwrap();
                 match lie {
-                    Lie::NeverKept => assert!(nonsense(committed).contains("less stable")),
+                    Lie::NeverStable => assert!(nonsense(committed).contains("less stable")),
                     _ => committed.unwrap(),
                 }
             });
@@ -212,7 +212,7 @@ fn a_server_that_always_asks_for_patience_gets_some_and_is_complained_about() {
         assert!(clock.now().since(begun) < PUT_OFF_MAX * 5);
         open.close().await;
         for procedure in ["READ", "WRITE"] {
-            let says = |said: &String| said.contains(procedure) && said.contains("JUKEBOX");
+            let says = |text: &String| text.contains(procedure) && text.contains("JUKEBOX");
             assert!(heard.lock().iter().any(says), "{procedure}");
         }
     });

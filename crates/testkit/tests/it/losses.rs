@@ -138,8 +138,8 @@ fn where_one_packet_in_a_hundred_is_lost_transfers_shrink_and_everything_arrives
 fn a_hard_client_outlasts_a_silence_and_says_so_once() {
     let world = World::new();
     let clock = world.clock();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let own = Arc::clone(&told);
+    let events_seen = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&events_seen);
     let events = Events::new(move |event| own.lock().push(matches!(event, Event::Responding)));
     let (took, counters) = world
         .run(async move {
@@ -159,7 +159,7 @@ fn a_hard_client_outlasts_a_silence_and_says_so_once() {
         })
         .unwrap();
     assert!((SECOND * 600..SECOND * 620).contains(&took), "{took}");
-    assert_eq!(*told.lock(), [false, true]);
+    assert_eq!(*events_seen.lock(), [false, true]);
     assert!(counters.procedures[0].major_timeouts > 100);
     assert!(
         counters.procedures[0].transmissions < 2_000,

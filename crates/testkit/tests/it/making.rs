@@ -151,8 +151,8 @@ fn what_cannot_be_set_later_is_reported_by_the_close() {
         let (made, open) = ours.create_open(&me, ours.root(), b"f", mode, true).await.unwrap();
         ours.setattr(&me, made.handle, times()).await.unwrap();
         scene.site.become_read_only();
-        let told = open.flush_at_close().await.unwrap_err();
-        assert_eq!(told.status(), Some(NfsStat3::RoFs));
+        let failed = open.flush_at_close().await.unwrap_err();
+        assert_eq!(failed.status(), Some(NfsStat3::RoFs));
         open.close().await;
         let left = ours.getattr(&me, made.handle).await.unwrap();
         assert_eq!(left, scene.on_the_server(ours.root(), b"f").await);
@@ -226,7 +226,7 @@ fn a_file_that_nobody_may_read_is_its_makers_until_it_is_closed() {
 }
 
 #[test]
-fn a_directory_is_not_asked_to_become_what_it_is() {
+fn a_directory_is_not_set_to_what_it_is() {
     world(async |scene| {
         let (ours, me) = (&scene.ours, me());
         let mode = Sattr3::of_mode(0o755);
@@ -263,8 +263,11 @@ fn the_times_of_a_directory_that_was_made_are_set_with_what_is_set_next() {
         assert!(scene.take_calls().is_empty());
         ours.setattr(&me, dir, Sattr3::of_mode(0o755)).await.unwrap();
         assert_eq!(scene.take_calls(), [("SETATTR", 1)]);
-        let told = scene.on_the_server(root, b"d").await;
-        assert_eq!((told.atime, told.mtime, told.mode), (LONG_AGO, LONG_AGO, 0o755));
+        let attributes = scene.on_the_server(root, b"d").await;
+        assert_eq!(
+            (attributes.atime, attributes.mtime, attributes.mode),
+            (LONG_AGO, LONG_AGO, 0o755)
+        );
         // Where nothing follows they are set soon.
         let later = NfsTime { seconds: LONG_AGO.seconds + 1, ..LONG_AGO };
         let at = SetTime::ClientTime(later);
@@ -287,7 +290,7 @@ fn the_times_of_a_directory_that_was_made_are_set_with_what_is_set_next() {
 }
 
 #[test]
-fn times_of_a_directory_that_are_refused_are_told_by_what_is_set_next_or_at_the_end() {
+fn times_of_a_directory_that_are_refused_are_reported_by_what_is_set_next_or_at_the_end() {
     world(async |scene| {
         let (ours, me, root) = (&scene.ours, me(), scene.ours.root());
         let mode = Sattr3::of_mode(0o700);
@@ -309,7 +312,7 @@ fn times_of_a_directory_that_are_refused_are_told_by_what_is_set_next_or_at_the_
 }
 
 #[test]
-fn whose_names_are_asked_for_one_by_one_is_listed() {
+fn whose_names_are_looked_up_one_by_one_is_listed() {
     world(async |scene| {
         let (ours, theirs, me) = (&scene.ours, &scene.theirs, me());
         let mode = Sattr3::of_mode(0o755);
@@ -341,7 +344,7 @@ fn whose_names_are_asked_for_one_by_one_is_listed() {
 }
 
 #[test]
-fn what_several_look_for_at_the_same_time_is_asked_for_once() {
+fn what_several_look_for_at_the_same_time_is_requested_once() {
     world(async |scene| {
         let (ours, theirs, me) = (&scene.ours, &scene.theirs, me());
         let mode = Sattr3::of_mode(0o755);
@@ -366,8 +369,8 @@ fn what_several_look_for_at_the_same_time_is_asked_for_once() {
         scene.clock.sleep(Nanos::from_secs(61)).await;
         let handle = theirs.lookup(&me, dir, b"f0").await.unwrap().handle;
         scene.take_calls();
-        let told = join_all(names.map(|_| ours.getattr(&me, handle))).await;
-        assert!(told.iter().all(Result::is_ok), "{told:?}");
+        let answers = join_all(names.map(|_| ours.getattr(&me, handle))).await;
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
         assert_eq!(scene.take_calls(), [("GETATTR", 1)]);
     });
 }
@@ -436,7 +439,7 @@ fn names_of_a_directory_that_we_have_made_are_known() {
         };
         missing(b"a").await;
         assert_eq!(ours.missing_for(&dir, b"a"), Nanos::ZERO, "a kernel must not remember it");
-        assert!(scene.take_calls().is_empty(), "nobody was asked");
+        assert!(scene.take_calls().is_empty(), "there was no call");
         // Servers do not list all that they have, and take some letters for others.
         missing(b".snapshot").await;
         missing("\u{e9}".as_bytes()).await;

@@ -132,7 +132,7 @@ fn what_fails_is_no_throughput() {
 }
 
 #[test]
-fn what_came_before_a_call_had_no_answer_is_kept() {
+fn what_came_before_a_call_had_no_answer_stays() {
     let world = World::new();
     let clock = world.clock();
     let run = async move {

@@ -1,5 +1,5 @@
 //! Random mixtures of calls, limits and readers in worlds: every call is answered, soon, and
-//! nothing is kept.
+//! nothing is left.
 
 use std::task::Poll;
 
@@ -70,14 +70,14 @@ impl Service for Whims {
 async fn client(clock: &Clock, mut ours: memory::Memory, mut random: Random, first: u32) {
     const CALLS: u32 = 60;
     let mut answered = [false; CALLS as usize];
-    let mut asked = 0;
+    let mut sent = 0;
     for _ in 0..CALLS {
         let reply = std::future::poll_fn(|cx| {
-            while asked < CALLS && ours.poll_ready(cx).is_ready() {
-                let mut call = [(first + asked).to_be_bytes(), [0; 4]].concat();
+            while sent < CALLS && ours.poll_ready(cx).is_ready() {
+                let mut call = [(first + sent).to_be_bytes(), [0; 4]].concat();
                 call.resize(8 + random.bytes(), 0);
                 ours.send(Message::new(call));
-                asked += 1;
+                sent += 1;
             }
             assert!(!matches!(ours.poll_flush(cx), Poll::Ready(Err(_))));
             ours.poll_receive(cx)
@@ -92,7 +92,7 @@ async fn client(clock: &Clock, mut ours: memory::Memory, mut random: Random, fir
 }
 
 #[test]
-fn every_call_of_any_mixture_is_answered_soon_and_nothing_is_kept() {
+fn every_call_of_any_mixture_is_answered_soon_and_nothing_is_left() {
     for seed in 1..=30 {
         let world = World::new();
         let clock = world.clock();

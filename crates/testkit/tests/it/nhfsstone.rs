@@ -24,8 +24,8 @@ fn outcome(plan: Plan, latency: Nanos) -> Outcome {
             [&first, &second].map(|dir| Place { session: session.clone(), dir: dir.dir() });
         let prepared = prepare(&places, &plan, |_| {}).await.unwrap();
         let mut heard = 0;
-        let mut told = |outcome: &Outcome| heard = outcome.calls();
-        let (outcome, broken) = run(&clock, prepared, &plan, &mut told).await;
+        let mut observe = |outcome: &Outcome| heard = outcome.calls();
+        let (outcome, broken) = run(&clock, prepared, &plan, &mut observe).await;
         assert!(broken.is_none(), "{broken:?}");
         assert_eq!(heard, outcome.calls());
         first.remove(&session).await.unwrap();

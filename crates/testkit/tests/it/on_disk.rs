@@ -105,8 +105,8 @@ fn reading_again_sends_no_reads_also_after_a_restart() {
         let restarted = mounted(&site, &clock, Some(&memory)).await;
         assert_eq!(read(&restarted, file).await, content(1));
         assert_eq!(calls(&restarted).0, 0);
-        let told = restarted.disk().unwrap().statistics();
-        assert_eq!((told.hit_bytes, told.misses_all()), (u64::from(SIZE), 0));
+        let statistics = restarted.disk().unwrap().statistics();
+        assert_eq!((statistics.hit_bytes, statistics.misses_all()), (u64::from(SIZE), 0));
     });
 }
 
@@ -125,8 +125,8 @@ fn what_another_client_has_written_and_closed_is_seen_by_who_opens() {
             write(&theirs, b"f", &content(state)).await;
             assert_eq!(read(&ours, file).await, content(state));
         }
-        let told = ours.disk().unwrap().statistics();
-        assert!(told.hits > 0 && told.misses_of(Cause::Changed) > 0, "{told:?}");
+        let statistics = ours.disk().unwrap().statistics();
+        assert!(statistics.hits > 0 && statistics.misses_of(Cause::Changed) > 0, "{statistics:?}");
         clock.sleep(Nanos::from_secs(10)).await;
         assert_eq!(read(&ours, file).await, content(11));
         // While it was away.

@@ -116,8 +116,8 @@ fn after_a_restart_a_tree_needs_no_lookup_no_listing_and_no_readlink() {
         assert_eq!(by_name, [0, 0, DIRS as u64 + 1, 0]);
         let again = calls(&restarted, Procedure::ALL);
         assert!(again < first, "{again} {first}");
-        let told = restarted.disk().unwrap().statistics();
-        assert_eq!(told.catalog_hits, DIRS as u64 + 1);
+        let statistics = restarted.disk().unwrap().statistics();
+        assert_eq!(statistics.catalog_hits, DIRS as u64 + 1);
         // Names alone.
         let restarted = mounted(&site, &clock, Some(&memory)).await;
         for number in 0..DIRS {
@@ -212,9 +212,9 @@ fn a_damaged_catalog_is_missed() {
         }
         let restarted = mounted(&site, &clock, Some(&memory)).await;
         assert_eq!(walk(&restarted).await, seen);
-        let told = restarted.disk().unwrap().statistics();
-        let damaged = told.catalog_misses[cache::Cause::Damaged as usize];
-        assert_eq!((told.catalog_hits, damaged), (0, DIRS as u64 + 1));
+        let statistics = restarted.disk().unwrap().statistics();
+        let damaged = statistics.catalog_misses[cache::Cause::Damaged as usize];
+        assert_eq!((statistics.catalog_hits, damaged), (0, DIRS as u64 + 1));
     });
 }
 

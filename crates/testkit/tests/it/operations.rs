@@ -75,12 +75,12 @@ async fn measured(
     };
     let session = session(rpc, &site, version).await;
     let scratch = Scratch::create(&session, &Scratch::name_for("mix")).await.unwrap();
-    let mut told = Vec::new();
+    let mut shares = Vec::new();
     let built =
-        fileset::build_with_progress(&session, scratch.dir(), &layout, |share| told.push(share))
+        fileset::build_with_progress(&session, scratch.dir(), &layout, |share| shares.push(share))
             .await;
     let mut files = built.unwrap();
-    assert!(told.is_sorted() && told.last() == Some(&1.0), "{:?}", told.last());
+    assert!(shares.is_sorted() && shares.last() == Some(&1.0), "{:?}", shares.last());
     // Who has lost a call waits for it long.
     let time = match way {
         Way::Datagrams(impairments) if impairments.lost > 0 => Nanos::from_secs(10),

@@ -33,8 +33,8 @@ async fn call(rpc: &Rpc) -> Result<Nanos, CallError> {
 
 /// The events of a client, in words, and the listener that notes it.
 fn listener() -> (Arc<Mutex<Vec<&'static str>>>, Events) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let own = Arc::clone(&told);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&seen);
     let events = Events::new(move |event| {
         own.lock().push(match event {
             Event::NotResponding => "not responding",
@@ -43,7 +43,7 @@ fn listener() -> (Arc<Mutex<Vec<&'static str>>>, Events) {
             Event::Reconnected => "reconnected",
         });
     });
-    (told, events)
+    (seen, events)
 }
 
 fn site(clock: &Clock) -> Arc<Site<MemStore>> {
@@ -181,7 +181,7 @@ fn what_is_not_idempotent_is_done_once_when_its_reply_is_cut_off() {
 fn a_hard_client_waits_for_a_server_that_comes_back_and_says_so_once() {
     let world = World::new();
     let clock = world.clock();
-    let (told, events) = listener();
+    let (seen, events) = listener();
     let (took, counters) = world
         .run(async move {
             let outage = Outage::default();
@@ -202,7 +202,7 @@ fn a_hard_client_waits_for_a_server_that_comes_back_and_says_so_once() {
         .unwrap();
     assert!((SECOND * 10..SECOND * 15).contains(&took), "{took}");
     // Nothing was under way when the connections broke.
-    assert_eq!(*told.lock(), ["not responding", "responding"]);
+    assert_eq!(*seen.lock(), ["not responding", "responding"]);
     assert_eq!(counters.procedures[0].ops, 10);
     assert!(counters.procedures[0].major_timeouts >= 10);
     assert!(counters.transport.connect_failures < 20, "{counters:?}: it must not be a busy loop");
@@ -231,7 +231,7 @@ fn a_soft_client_fails_after_timeo_times_retrans() {
 fn who_gives_up_on_a_server_that_is_gone_for_good_leaves_nothing_behind() {
     let world = World::new();
     let clock = world.clock();
-    let (told, events) = listener();
+    let (seen, events) = listener();
     world
         .run(async move {
             let outage = Outage::default();
@@ -249,7 +249,7 @@ fn who_gives_up_on_a_server_that_is_gone_for_good_leaves_nothing_behind() {
             assert_eq!(counters.transport.in_flight, 0);
         })
         .unwrap();
-    assert!(told.lock().len() <= 2, "{:?}", told.lock());
+    assert!(seen.lock().len() <= 2, "{:?}", seen.lock());
 }
 
 /// A client of servers that `serve` makes, and how many there have been.
@@ -275,7 +275,7 @@ fn void_reply(record: &[u8]) -> Message {
 }
 
 #[test]
-fn a_server_that_closes_at_once_for_ever_is_asked_ever_more_slowly() {
+fn a_server_that_closes_at_once_for_ever_is_called_ever_more_slowly() {
     let world = World::new();
     let clock = world.clock();
     let made = world
@@ -423,7 +423,7 @@ fn replies_that_come_twice_are_counted_and_dropped() {
 fn one_of_four_connections_that_dies_is_made_up_for_by_the_others() {
     let world = World::new();
     let clock = world.clock();
-    let (told, events) = listener();
+    let (seen, events) = listener();
     world
         .run(async move {
             let outage = Outage::default();
@@ -439,7 +439,7 @@ fn one_of_four_connections_that_dies_is_made_up_for_by_the_others() {
             assert_eq!((transport.connects, transport.disconnects), (5, 1));
         })
         .unwrap();
-    assert_eq!(*told.lock(), ["disconnected", "reconnected"]);
+    assert_eq!(*seen.lock(), ["disconnected", "reconnected"]);
 }
 
 /// A server that does with each connection what its number and a seed decide, and with one in
@@ -456,7 +456,7 @@ async fn misbehave(clock: Clock, seed: u64, number: u64, mut theirs: memory::Mem
         }
         // Closes.
         1 => {}
-        // Unasked replies, without end.
+        // Unsolicited replies, without end.
         2 => loop {
             for xid in 1_000_000..1_000_100 {
                 theirs.send(Message::new(ReplyHeader::success(xid).to_bytes()));

@@ -141,7 +141,7 @@ fn what_does_not_fit_into_32_bits_is_reported_without_asking() {
         let session = session(&clock).await;
         let how = CreateHow::Unchecked(Sattr3::default());
         let file = session.create(session.root(), b"f", how).await.unwrap().obj.unwrap();
-        let asked = session.rpc().counters().transport.sends;
+        let sends = session.rpc().counters().transport.sends;
         let byte = || Bytes::from_static(b"x");
         for offset in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
             let written = session.write(file, offset, byte(), StableHow::FileSync).await;
@@ -151,7 +151,7 @@ fn what_does_not_fit_into_32_bits_is_reported_without_asking() {
         assert_eq!(status(session.setattr(file, size, None).await), Some(NfsStat3::FBig));
         let beyond = session.read(file, 1 << 32, 10).await.unwrap();
         assert!(beyond.eof && beyond.data.is_empty());
-        assert_eq!(session.rpc().counters().transport.sends, asked);
+        assert_eq!(session.rpc().counters().transport.sends, sends);
         let strange = FileHandle::new(b"short").unwrap();
         assert_eq!(status(session.getattr(strange).await), Some(NfsStat3::BadHandle));
     });

@@ -25,7 +25,7 @@ const LOCAL: usize = 0;
 const OF_PAPER: usize = 1;
 const KERNEL_LIKE: usize = 2;
 const OURS: usize = 3;
-const KEPT: usize = 4;
+const CACHED: usize = 4;
 const WRITE_BACK: usize = 5;
 
 /// A client as the paper's standard one (Linux 2.0.27): a WRITE for each write(2), which waits for
@@ -52,9 +52,9 @@ impl Workload for Badros {
     type Measured = Outcome;
 
     fn plan(&self) -> Result<Plan, Failure> {
-        let [local, kept, log] = [self.own_dir()?, self.own_dir()?, self.own_dir()?];
-        let kept_at = kept.path().to_string_lossy().into_owned();
-        let mut suite = self.suite(&local, kept_at);
+        let [local, cache, log] = [self.own_dir()?, self.own_dir()?, self.own_dir()?];
+        let cached_at = cache.path().to_string_lossy().into_owned();
+        let mut suite = self.suite(&local, cached_at);
         let proxy = match self.no_write_back {
             true => None,
             false => {
@@ -68,7 +68,7 @@ impl Workload for Badros {
             suite.compare.push(place("write-back", At::Server(url.clone(), target)));
         }
         let plan = suite.plan()?;
-        Ok(Plan { suite, plan, _proxy: proxy, _dirs: [local, kept, log] })
+        Ok(Plan { suite, plan, _proxy: proxy, _dirs: [local, cache, log] })
     }
 
     fn outputs(&self) -> Outputs<'_> {
@@ -127,7 +127,7 @@ impl Badros {
     }
 
     /// All places but the proxy.
-    fn suite(&self, local: &TempDir, kept: String) -> Suite13 {
+    fn suite(&self, local: &TempDir, cache: String) -> Suite13 {
         let server = || At::Server(self.target.to_string(), self.target.clone());
         let link = self.link.as_ref().map(|link| format!("link={link}"));
         let linked = |name: &str, words: &str| {
@@ -153,7 +153,7 @@ impl Badros {
             no_sync: false,
             mix_durability: true,
             options: String::new(),
-            cached: vec![("kept".to_owned(), kept)],
+            cached: vec![("kept".to_owned(), cache)],
             own: vec![
                 linked("1997", AS_OF_PAPER),
                 linked("kernel-like", "write_policy=linux-2.4.4"),

@@ -3,7 +3,7 @@
 use harness::table::{Table, left, right};
 use load::suite13::Test;
 
-use super::{KEPT, KERNEL_LIKE, LOCAL, OF_PAPER, OURS, WRITE_BACK};
+use super::{CACHED, KERNEL_LIKE, LOCAL, OF_PAPER, OURS, WRITE_BACK};
 use super::{PAPER_AGAIN, PAPER_BUILD, PAPER_SMALL_WRITES, calls, factor, seconds};
 use crate::suite13::Outcome;
 
@@ -18,7 +18,7 @@ pub(super) struct Claim {
 }
 
 fn reads_again(outcome: &Outcome, copies: u32) -> Option<Claim> {
-    let calls = outcome.of(KEPT, copies, Test::ReadAgain).and_then(calls)?;
+    let calls = outcome.of(CACHED, copies, Test::ReadAgain).and_then(calls)?;
     let reads = calls.get("READ").copied().unwrap_or(0);
     Some(Claim {
         what: format!("READs when a file is read again, {}", at_once(copies)),
@@ -39,11 +39,11 @@ pub(super) fn claims(outcome: &Outcome, copies: &[u32]) -> Vec<Claim> {
             ("building a package", PAPER_BUILD, Test::Build),
         ] {
             let factor = |fast| factor(outcome, copies, test, OF_PAPER, fast);
-            claims.extend(faster(what, copies, paper, factor(KEPT)));
+            claims.extend(faster(what, copies, paper, factor(CACHED)));
             let what = format!("{what} with write-back");
             claims.extend(faster(&what, copies, paper, factor(WRITE_BACK)));
         }
-        let local = factor(outcome, copies, Test::ReadAgain, LOCAL, KEPT);
+        let local = factor(outcome, copies, Test::ReadAgain, LOCAL, CACHED);
         claims.extend(local.map(|factor| Claim {
             what: format!("speed of reading again to that of a local file, {}", at_once(copies)),
             paper: "-".to_owned(),
@@ -73,10 +73,10 @@ fn never_more(outcome: &Outcome, copies: &[u32]) -> Claim {
                 let all = calls(outcome.of(target, copies, test)?)?;
                 Some(all.values().sum::<u64>())
             };
-            if let (Some(ours), Some(kept)) = (total(OURS), total(KEPT))
-                && kept > ours
+            if let (Some(ours), Some(cached)) = (total(OURS), total(CACHED))
+                && cached > ours
             {
-                more.push(format!("{} x{copies} ({kept} of {ours})", test.number()));
+                more.push(format!("{} x{copies} ({cached} of {ours})", test.number()));
             }
         }
     }
@@ -115,12 +115,12 @@ pub(super) fn text(outcome: &Outcome, copies: &[u32], markdown: bool) -> String 
 
 /// Columns of the tables. Calls of what stands before the proxy are not those to the server.
 const CALLED: [(usize, &str); 4] =
-    [(OF_PAPER, "1997"), (KERNEL_LIKE, "kernel-like"), (OURS, "ours"), (KEPT, "kept")];
+    [(OF_PAPER, "1997"), (KERNEL_LIKE, "kernel-like"), (OURS, "ours"), (CACHED, "kept")];
 const TIMED: [(usize, &str); 6] = [
     (OF_PAPER, "1997"),
     (KERNEL_LIKE, "kernel-like"),
     (OURS, "ours"),
-    (KEPT, "kept"),
+    (CACHED, "kept"),
     (WRITE_BACK, "write-back"),
     (LOCAL, "local"),
 ];
@@ -136,7 +136,8 @@ fn by_test(
     let names = places.iter().map(|(_, name)| right(*name));
     let mut table = Table::new(std::iter::once(left(what)).chain(names));
     for &copies in copies {
-        for test in Test::ALL.into_iter().filter(|test| outcome.of(KEPT, copies, *test).is_some()) {
+        for test in Test::ALL.into_iter().filter(|test| outcome.of(CACHED, copies, *test).is_some())
+        {
             let name = format!("{} {}, {}", test.number(), test.name(), at_once(copies));
             let cells = places.iter().map(|(target, _)| cell(*target, copies, test));
             let cells = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));

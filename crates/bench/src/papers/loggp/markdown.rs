@@ -27,7 +27,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
 }
 
 fn row(parameter: Parameter, point: &Point) -> [String; 10] {
-    let asked = parameter.of(&point.injected);
+    let injected = parameter.of(&point.injected);
     let own = of(parameter, point);
     let or_hidden = |shown: Option<String>| shown.unwrap_or_else(|| "hidden".to_owned());
     let [latency, overhead, gap, gap_per_byte] = Parameter::ALL.map(|other| {
@@ -38,10 +38,10 @@ fn row(parameter: Parameter, point: &Point) -> [String; 10] {
     });
     let predicted = predicted_block_us(point);
     [
-        format!("{parameter} {}", amount(parameter, asked)),
+        format!("{parameter} {}", amount(parameter, injected)),
         or_hidden(own.map(|own| amount(parameter, own.value))),
         own.map_or_else(String::new, |own| interval(parameter, &own)),
-        own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(asked, own.value))),
+        own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(injected, own.value))),
         latency,
         overhead,
         gap,

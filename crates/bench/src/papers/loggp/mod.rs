@@ -190,8 +190,9 @@ fn amounts(args: &Loggp) -> Vec<(Parameter, f64)> {
     let wanted = AMOUNTS.iter().filter(|(parameter, _)| is_wanted(parameter));
     let of = |(parameter, amounts): &(Parameter, &[f64])| {
         let inner = 1..amounts.len().saturating_sub(1);
-        let kept = amounts.iter().enumerate().filter(|(at, _)| !args.quick || !inner.contains(at));
-        kept.map(|(_, amount)| (*parameter, *amount)).collect::<Vec<_>>()
+        let points =
+            amounts.iter().enumerate().filter(|(at, _)| !args.quick || !inner.contains(at));
+        points.map(|(_, amount)| (*parameter, *amount)).collect::<Vec<_>>()
     };
     wanted.flat_map(of).collect()
 }

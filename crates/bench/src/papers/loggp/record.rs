@@ -38,9 +38,9 @@ pub(super) fn record(outcome: &Outcome) -> Run {
 
 fn add(record: &mut Run, varied: Parameter, point: &Point) {
     let n = point.pairs.len() as u64;
-    let asked = varied.of(&point.injected);
-    let prefix = format!("{varied}/{asked:.3}");
-    record.metric(&format!("{prefix}/asked"), asked, unit(varied));
+    let injected = varied.of(&point.injected);
+    let prefix = format!("{varied}/{injected:.3}");
+    record.metric(&format!("{prefix}/asked"), injected, unit(varied));
     for parameter in Parameter::ALL {
         if let Some(found) = of(parameter, point) {
             record.estimate(&format!("{prefix}/{parameter}"), &found, unit(parameter), n);

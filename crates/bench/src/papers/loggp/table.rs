@@ -52,7 +52,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
 
 fn row(parameter: Parameter, point: &Point) -> [String; 10] {
     let found = &point.recovered;
-    let asked = parameter.of(&point.injected);
+    let injected = parameter.of(&point.injected);
     let own = of(parameter, point);
     let others = Parameter::ALL.map(|other| {
         if other == parameter {
@@ -71,9 +71,9 @@ fn row(parameter: Parameter, point: &Point) -> [String; 10] {
     let predicted = predicted_block_us(point);
     let [latency, overhead, gap, gap_per_byte] = others;
     [
-        format!("{parameter} {}", amount(parameter, asked)),
+        format!("{parameter} {}", amount(parameter, injected)),
         own.map_or_else(|| "hidden".to_owned(), |own| amount(parameter, own.value)),
-        own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(asked, own.value))),
+        own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(injected, own.value))),
         own.map_or_else(String::new, |own| interval(parameter, &own)),
         latency,
         overhead,

@@ -253,7 +253,8 @@ mod tests {
         let theirs = course(&["--target", "nfs://h/x"]);
         assert!(theirs.points.iter().all(|point| point.conditions.overhead == Nanos::ZERO));
         assert!(theirs.points.iter().all(|point| point.part != Part::Overhead));
-        let told = |course: &Course| course.points.iter().filter(|point| point.is_input()).count();
-        assert_eq!((told(&ours), told(&theirs)), (2, 1));
+        let inputs =
+            |course: &Course| course.points.iter().filter(|point| point.is_input()).count();
+        assert_eq!((inputs(&ours), inputs(&theirs)), (2, 1));
     }
 }

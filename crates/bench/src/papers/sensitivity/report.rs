@@ -20,11 +20,11 @@ pub(super) fn html(outcome: &Outcome) -> String {
     ];
     let findings = &outcome.findings;
     let agreement = format!("Live and world: {}.", findings.summary());
-    let said = Part::ALL.into_iter().map(|part| summary(outcome, part).trim().to_owned());
+    let summaries = Part::ALL.into_iter().map(|part| summary(outcome, part).trim().to_owned());
     page(&CurvesReport {
         title: "Sensitivity to L, o and G".to_owned(),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        findings: said.filter(|said| !said.is_empty()).chain([agreement]).collect(),
+        findings: summaries.filter(|summary| !summary.is_empty()).chain([agreement]).collect(),
         plots: Part::ALL.into_iter().filter_map(|part| plot(outcome, part)).collect(),
         method: METHOD.map(str::to_owned).into(),
         command: shell::own(),

@@ -114,7 +114,7 @@ async fn settled(clock: &Clock, session: &Session, file: FileHandle) -> Result<(
     Ok(())
 }
 
-/// Rates, each twice the one before, up to the first that is not kept.
+/// Rates, each twice the one before, up to the first that is not reached.
 struct Curve<'a> {
     place: Place<'a>,
     files: Vec<FileHandle>,
@@ -134,13 +134,12 @@ impl<'a> Curve<'a> {
         Ok(Self { place, files, data, number: 0, points: Vec::new() })
     }
 
-    /// The next rate, until one is not kept.
+    /// The next rate, until one is not reached.
     fn next(&self) -> Option<f64> {
         match self.points.last() {
             None => Some(RATE_FIRST),
-            Some(last) => {
-                (last.is_kept && self.points.len() < POINTS_MAX).then_some(last.rate * RATE_FACTOR)
-            }
+            Some(last) => (last.is_reached && self.points.len() < POINTS_MAX)
+                .then_some(last.rate * RATE_FACTOR),
         }
     }
 
@@ -164,16 +163,16 @@ impl<'a> Curve<'a> {
             return Err(error.into());
         }
         let (mean, p95) = (paced.since_due.mean(), paced.since_due.quantile_if_known(0.95));
-        Ok(Point { rate, mean, p95, is_kept: paced.keeps_pace() })
+        Ok(Point { rate, mean, p95, is_reached: paced.keeps_pace() })
     }
 
-    /// The middle one of the runs of a rate; it is kept if most have kept it.
+    /// The middle one of the runs of a rate; it is reached if most have reached it.
     fn take(&mut self, rate: f64, mut runs: Vec<Point>) {
-        let kept = runs.iter().filter(|run| run.is_kept).count();
-        let is_kept = 2 * kept > runs.len();
+        let reached = runs.iter().filter(|run| run.is_reached).count();
+        let is_reached = 2 * reached > runs.len();
         runs.sort_by_key(|run| run.mean);
         if let Some(middle) = runs.get(runs.len() / 2) {
-            self.points.push(Point { rate, is_kept, ..*middle });
+            self.points.push(Point { rate, is_reached, ..*middle });
         }
     }
 }

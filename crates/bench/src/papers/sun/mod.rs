@@ -44,7 +44,7 @@ struct Point {
     rate: f64,
     mean: Nanos,
     p95: Option<Nanos>,
-    is_kept: bool,
+    is_reached: bool,
 }
 
 /// Both servers.
@@ -165,8 +165,8 @@ impl Pair {
     /// At rates that both keep: how many times the time with the log goes into that without.
     fn gains(&self) -> Vec<f64> {
         let both = self.without.curve.iter().zip(&self.with.curve);
-        let kept = both.filter(|(without, with)| without.is_kept && with.is_kept);
-        kept.map(|(a, b)| a.mean.as_secs_f64() / b.mean.as_secs_f64()).collect()
+        let reached = both.filter(|(without, with)| without.is_reached && with.is_reached);
+        reached.map(|(a, b)| a.mean.as_secs_f64() / b.mean.as_secs_f64()).collect()
     }
 
     /// What the guide says of NVRAM and a log does not do here.
@@ -174,13 +174,13 @@ impl Pair {
         let mut gains = self.gains();
         gains.sort_by(f64::total_cmp);
         let middle = gains.get(gains.len() / 2);
-        let (without, with) = (self.without.rate_kept(), self.with.rate_kept());
+        let (without, with) = (self.without.rate_reached(), self.with.rate_reached());
         let disks = self.with.disks.files.zip(self.without.disks.files);
         let claims = [
             ("fewer writes of the disk", disks.is_none_or(|(a, b)| a.writes < b.writes)),
             ("no more flushes of the disk", disks.is_none_or(|(a, b)| a.flushes <= b.flushes)),
             ("WRITEs no slower at the median of the rates", middle.is_none_or(|gain| *gain >= 1.0)),
-            ("a rate as high is kept", with >= without && with > 0.0),
+            ("a rate as high is reached", with >= without && with > 0.0),
         ];
         claims.into_iter().filter(|(_, is_met)| !is_met).map(|(claim, _)| claim).collect()
     }
@@ -191,8 +191,8 @@ impl Pair {
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         let most = gains.iter().copied().fold(0.0, f64::max);
         let rates = match gains.is_empty() {
-            true => "no rate is kept by both".to_owned(),
-            false => format!("WRITEs at rates that both keep 1/{most:.2} to 1/{least:.2}"),
+            true => "no rate is reached by both".to_owned(),
+            false => format!("WRITEs at rates that both reach 1/{most:.2} to 1/{least:.2}"),
         };
         let disks = self.with.disks.files.zip(self.without.disks.files);
         let writes = disks.map_or_else(String::new, |(with, without)| {
@@ -212,9 +212,9 @@ impl Pair {
 }
 
 impl Side {
-    /// The highest rate that it keeps, or 0.
-    fn rate_kept(&self) -> f64 {
-        let kept = self.curve.iter().filter(|point| point.is_kept);
-        kept.map(|point| point.rate).fold(0.0, f64::max)
+    /// The highest rate that it reaches, or 0.
+    fn rate_reached(&self) -> f64 {
+        let reached = self.curve.iter().filter(|point| point.is_reached);
+        reached.map(|point| point.rate).fold(0.0, f64::max)
     }
 }

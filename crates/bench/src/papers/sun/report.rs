@@ -75,11 +75,11 @@ fn curve(place: &str, pair: &Pair) -> Table {
         let mut row = vec![format!("{rate:.0}")];
         for point in sides {
             row.extend(match point {
-                Some(point) if point.is_kept => {
+                Some(point) if point.is_reached => {
                     let ms = |time: Nanos| format!("{:.2}", time.as_millis_f64());
                     [ms(point.mean), known(point.p95.map(ms))]
                 }
-                Some(_) => ["not kept".to_owned(), String::new()],
+                Some(_) => ["not reached".to_owned(), String::new()],
                 None => [String::new(), String::new()],
             });
         }
@@ -130,7 +130,7 @@ fn metrics(record: &mut Record, key: &str, side: &Side, paper: &[u64]) {
         metric("bytes_written", requests.bytes, "B");
     }
     record.metric(&format!("{key}/file_ms"), side.file.as_millis_f64(), "ms");
-    for point in side.curve.iter().filter(|point| point.is_kept) {
+    for point in side.curve.iter().filter(|point| point.is_reached) {
         let name = |what: &str| format!("{key}/{:.0}/{what}", point.rate);
         record.metric(&name("mean_ms"), point.mean.as_millis_f64(), "ms");
         record.metric_if_known(&name("p95_ms"), point.p95.map(Nanos::as_millis_f64), "ms");
@@ -147,7 +147,7 @@ mod tests {
             rate: [50.0, 100.0, 200.0][at],
             mean: Nanos::from_micros(*mean),
             p95: Some(Nanos::from_micros(2 * mean)),
-            is_kept: *mean < 9_000,
+            is_reached: *mean < 9_000,
         };
         let files = Requests { writes, flushes: 3, bytes: 3 << 19, empty_max: 2 };
         Side {
@@ -164,7 +164,7 @@ mod tests {
         let found = Found { emulated: pair.clone(), real: Some(pair), note };
         let text = text(&found, false);
         let parts = ["128 + 128 + 116 = 372", "128 + 1 + 1 = 130", "128-130", "1.5", "a note"];
-        let curve = ["not kept", "0.90", "1/4.00", "0.33 of the writes (the guide: 0.35)"];
+        let curve = ["not reached", "0.90", "1/4.00", "0.33 of the writes (the guide: 0.35)"];
         for part in parts.iter().chain(&curve) {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(of(&[800, 800, 800], &[900, 700, 700]), "", "one rate of three");
         assert_eq!(of(&[800, 800], &[900, 790, 9_000]), "");
         assert!(of(&[800], &[900]).contains("slower"));
-        assert_eq!(of(&[9_000], &[200]), "", "no rate is kept by both");
+        assert_eq!(of(&[9_000], &[200]), "", "no rate is reached by both");
         assert!(of(&[800, 800], &[700, 9_000]).contains("a rate as high"));
         assert!(of(&[9_000], &[9_000]).contains("a rate as high"));
         let same = || side(130, &[800]);

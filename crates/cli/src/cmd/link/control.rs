@@ -141,8 +141,8 @@ impl Knobs {
 /// `--set`: says each of `words` to a relay and prints what it answers.
 pub(super) fn say(path: &Path, words: &[String]) -> Result<(), Failure> {
     let clock = Clock::real();
-    let asked = net::runtime::block_on(control::ask(&clock, path, words, LIMIT));
-    let answers = asked.and_then(|answers| answers).map_err(|cause| {
+    let answer = net::runtime::block_on(control::ask(&clock, path, words, LIMIT));
+    let answers = answer.and_then(|answers| answers).map_err(|cause| {
         Failure::environment(
             format!("cannot ask the relay at {}: {cause}", path.display()),
             "start one with --control of that name, as the same user",

@@ -67,7 +67,7 @@ fn way(carried: &Carried) -> Vec<Reading> {
         ("nfskit_link_passed_total", "Messages handed on.", carried.passed),
         ("nfskit_link_passed_bytes_total", "Their bytes, with marks.", carried.passed_bytes),
         ("nfskit_link_duplicated_total", "Datagrams that came twice.", carried.duplicated),
-        ("nfskit_link_reordered_total", "Messages kept back.", carried.reordered),
+        ("nfskit_link_reordered_total", "Messages held back.", carried.reordered),
         ("nfskit_link_corrupted_total", "Datagrams with a wrong bit.", carried.corrupted),
         (
             "nfskit_link_retransmitted_total",

@@ -24,15 +24,15 @@ pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
     let (answer, answered) = oneshot::channel();
     let stdout = child.stdout.take();
     let listen = move || {
-        let mut said = String::new();
-        let heard = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut said));
+        let mut output = String::new();
+        let heard = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut output));
         // Nobody waits for it any more when there is no event queue.
-        answer.send(heard.map(|_| said)).ok();
+        answer.send(heard.map(|_| output)).ok();
     };
     std::thread::Builder::new().name("nfskit-mounts".to_owned()).spawn(listen).map_err(failed)?;
     let pid = Pid::from_child(&child);
-    let said = net::runtime::block_on(outcome_of(pid, answered)).map_err(failed)??;
-    if said.map_err(failed)? == MOUNTED {
+    let output = net::runtime::block_on(outcome_of(pid, answered)).map_err(failed)??;
+    if output.map_err(failed)? == MOUNTED {
         // It goes on by itself.
         return Ok(());
     }
@@ -46,22 +46,22 @@ fn failed(cause: std::io::Error) -> Failure {
 }
 
 /// What the process that stays has printed by the time it mounts, or gives up. An interrupt is
-/// handed on: it tells, and we end as it does.
+/// passed on: it tells, and we end as it does.
 async fn outcome_of(
     pid: Pid,
     mut answered: oneshot::Receiver<std::io::Result<String>>,
 ) -> Result<std::io::Result<String>, Failure> {
     let mut interrupts = Interrupts::catch()?;
-    let said = tokio::select! {
+    let output = tokio::select! {
         biased;
-        said = &mut answered => said,
+        output = &mut answered => output,
         () = interrupts.next() => {
             // Not there any more: then it has ended, and printed why.
             kill_process(pid, Signal::TERM).ok();
             answered.await
         }
     };
-    Ok(said.unwrap_or_else(|_| Ok(String::new())))
+    Ok(output.unwrap_or_else(|_| Ok(String::new())))
 }
 
 /// The process that stays tells that it has mounted, and lets go of what it was started from.

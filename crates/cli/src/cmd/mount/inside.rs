@@ -111,7 +111,7 @@ fn listen() -> Result<mpsc::Receiver<String>, Failure> {
             }
         }
     };
-    let thread = std::thread::Builder::new().name("nfskit-asked".to_owned());
+    let thread = std::thread::Builder::new().name("nfskit-commands".to_owned());
     thread.spawn(read).map_err(Failure::resources)?;
     Ok(lines)
 }

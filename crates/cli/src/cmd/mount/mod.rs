@@ -146,7 +146,7 @@ fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, no
     if let (Some(disk), Some(dir)) = (reached.files.disk(), &settings.disk) {
         let block_kib = disk.geometry().block_bytes() >> 10;
         let dir = dir.display();
-        notices.say(&format!("blocks of {block_kib} KiB are kept in {dir} (cache)"));
+        notices.say(&format!("blocks of {block_kib} KiB are cached in {dir} (cache)"));
     }
     if !mount.untuned().is_empty() && mount.writes_back() {
         notices.say(THROTTLED);

@@ -61,7 +61,7 @@ pub(super) fn state_or_warning(
     })
 }
 
-const WITHOUT_STATE: &str = "nothing is kept for the time after a restart";
+const WITHOUT_STATE: &str = "nothing is stored for the time after a restart";
 
 /// A state directory that no client reaches through an export.
 pub(super) fn outside(

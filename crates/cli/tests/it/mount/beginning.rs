@@ -40,7 +40,7 @@ fn a_directory_with_entries_is_mounted_on_when_that_is_wanted() {
     let at = tempfile::tempdir().unwrap();
     fs::write(at.path().join("below"), b"x").unwrap();
     let program = Program::start(mount(&served.url(), at.path()).args(["-o", "nonempty"]));
-    program.wait_for(|said| said.contains("locks (flock").then_some(()));
+    program.wait_for(|text| text.contains("locks (flock").then_some(()));
     let mounted = Mounted { program: Some(program), at };
     assert!(!mounted.path("below").exists());
     mounted.stop();
@@ -169,7 +169,7 @@ fn what_a_server_prints_for_any_user_mounts() {
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).env("HOME", home.path()).env("PATH", with(binaries));
     let program = Program::start(&mut shell);
-    program.wait_for(|said| said.contains("locks (flock, fcntl) hold on").then_some(()));
+    program.wait_for(|text| text.contains("locks (flock, fcntl) hold on").then_some(()));
     let at = home.path().join("nfs");
     assert!(is_mounted(&at), "{line}");
     fs::write(at.join("file"), b"data").unwrap();

@@ -32,9 +32,9 @@ fn cached(served: &Served, cache: &Path) -> Mounted {
 
 /// The numbers of the line of `nfskit cache status`: local files, hits, damaged.
 fn status(cache: &Path) -> [u64; 3] {
-    let told = run(["cache", "status", cache.to_str().unwrap()]);
-    assert_eq!(told.code, Some(0), "{told:?}");
-    let line = told.stdout.lines().nth(1).unwrap_or_default().to_owned();
+    let status = run(["cache", "status", cache.to_str().unwrap()]);
+    assert_eq!(status.code, Some(0), "{status:?}");
+    let line = status.stdout.lines().nth(1).unwrap_or_default().to_owned();
     let words: Vec<_> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
     [2, 5, 8].map(|at| words.get(at).and_then(|word| word.parse().ok()).expect(&line))
 }
@@ -48,7 +48,7 @@ fn stored(cache: &Path, file: &Path) {
     }
 }
 
-/// Waits for as long as what was told of a new file may be of two states.
+/// Waits for as long as the attributes of a new file may be of two states.
 fn settle(path: &Path) {
     fs::metadata(path).unwrap();
     let wait = Deadline::after(Nanos::from_millis(200));
@@ -75,9 +75,9 @@ fn blocks_survive_a_restart_and_a_kill_and_what_has_changed_meanwhile_is_read_an
     // Another mount of the same export is refused its directory.
     let at = tempfile::tempdir().unwrap();
     let refused = mount(&served.url(), at.path()).arg("--cache").arg(&dir).output().unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(3), "{said}");
-    assert!(said.contains("is used by another process"), "{said}");
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{text}");
+    assert!(text.contains("is used by another process"), "{text}");
     mounted.program().signal(Signal::KILL);
     let killed = mounted.at.path().to_owned();
     drop(mounted.finish());
@@ -156,7 +156,7 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
 }
 
 #[test]
-fn flipped_bits_are_told_and_never_read() {
+fn flipped_bits_are_reported_and_never_read() {
     if !can_mount() {
         return;
     }
@@ -201,9 +201,9 @@ fn directories_that_cannot_be_used_are_refused_with_a_sentence() {
     let (served, base) = (Served::memory(&[]), tempfile::tempdir().unwrap());
     let refused = |cache: &Path, part: &str| {
         let at = tempfile::tempdir().unwrap();
-        let told = mount(&served.url(), at.path()).arg("--cache").arg(cache).output().unwrap();
-        let said = String::from_utf8_lossy(&told.stderr).into_owned();
-        assert!(told.status.code() == Some(3) && said.contains(part), "{part}: {said}");
+        let refused = mount(&served.url(), at.path()).arg("--cache").arg(cache).output().unwrap();
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(3) && text.contains(part), "{part}: {text}");
     };
     let full = base.path().join("full");
     fs::create_dir(&full).unwrap();

@@ -124,8 +124,8 @@ fn a_full_server_is_reported_at_the_write_the_sync_or_the_close() {
         let mounted = Mounted::new(&served, cache);
         let mut file = File::create(mounted.path("file")).unwrap();
         let written = (0..64).try_for_each(|_| file.write_all(&[7; 1 << 20]));
-        let told = written.and_then(|()| file.sync_all());
-        let error = told.expect_err(cache[1]);
+        let synced = written.and_then(|()| file.sync_all());
+        let error = synced.expect_err(cache[1]);
         assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{error}");
         drop(file);
         fs::remove_file(mounted.path("file")).unwrap();
@@ -186,7 +186,7 @@ fn version_2_and_udp_serve_too() {
         let at = tempfile::tempdir().unwrap();
         let url = served.url() + query;
         let program = crate::program::Program::start(&mut super::mount(&url, at.path()));
-        program.wait_for(|said| said.contains("locks (flock").then_some(()));
+        program.wait_for(|text| text.contains("locks (flock").then_some(()));
         let mounted = Mounted { program: Some(program), at };
         let data = pattern(3, 300_000);
         fs::write(mounted.path("file"), &data).unwrap();

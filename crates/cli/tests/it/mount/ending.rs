@@ -97,7 +97,7 @@ fn who_interrupts_twice_does_not_wait() {
     file.write_all(&[9; 300_000]).unwrap();
     served.program.signal(Signal::STOP);
     mounted.program().signal(Signal::INT);
-    mounted.program().wait_for(|said| said.contains("writing back").then_some(()));
+    mounted.program().wait_for(|text| text.contains("writing back").then_some(()));
     mounted.program().signal(Signal::INT);
     let at = mounted.at.path().to_owned();
     let finished = mounted.finish();
@@ -167,7 +167,7 @@ print('done', len(rung) > 0, flush=True)
     served.stop();
 }
 
-/// Until it has got a signal that it has not been told of yet.
+/// Until it has got a signal that it has not handled yet.
 fn has_pending(program: &Program, signal: Signal) {
     let bit = 1_u64 << (signal.as_raw() - 1);
     let status = format!("/proc/{}/status", program.pid());

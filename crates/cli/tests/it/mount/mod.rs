@@ -44,7 +44,7 @@ impl Mounted {
         let at = tempfile::tempdir().unwrap();
         let mut command = mount(&served.url(), at.path());
         let program = Program::start(command.args(options));
-        program.wait_for(|said| said.contains("locks (flock, fcntl) hold on").then_some(()));
+        program.wait_for(|text| text.contains("locks (flock, fcntl) hold on").then_some(()));
         Self { program: Some(program), at }
     }
 

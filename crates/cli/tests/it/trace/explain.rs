@@ -48,7 +48,7 @@ fn packet(port: u16, is_call: bool, words: &[u32], data: u32) -> (Vec<u8>, usize
     (packet, len)
 }
 
-fn said(tape: &mut Tape, call: Call, sent_us: f64, answered_us: f64) {
+fn exchange(tape: &mut Tape, call: Call, sent_us: f64, answered_us: f64) {
     let Call { xid, port, bytes, is_stable } = call;
     let mut words = vec![xid, 0, 2, 100_003, 3, if bytes == 0 { 1 } else { 7 }, 0, 0, 0, 0];
     words.extend([4, 0xabcd]);
@@ -92,7 +92,7 @@ fn played(
             free[first] = done;
             let answered = done + truth.way / 2.0;
             xid += 1;
-            said(&mut tape, Call { xid, port, bytes, is_stable }, sent, answered);
+            exchange(&mut tape, Call { xid, port, bytes, is_stable }, sent, answered);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

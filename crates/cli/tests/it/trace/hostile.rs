@@ -105,9 +105,9 @@ fn other_protocols_are_counted_by_sort() {
     ];
     let finished = run([Path::new("trace"), &with(folder.path(), "others", &pcap(packets))]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let said =
+    let found =
         "no NFS found: 1 packet of ICMP, 2 packets of UDP without RPC, 1 connection without RPC";
-    assert!(finished.stdout.contains(said), "{finished:?}");
+    assert!(finished.stdout.contains(found), "{finished:?}");
 }
 
 #[test]

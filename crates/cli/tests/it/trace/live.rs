@@ -27,7 +27,7 @@ fn on_the_loopback_every_call_of_a_run_counts_once() {
     let served = Served::start(nfskit(["serve", "mem:"]), listen);
     let live = ["trace", "--interface", "lo", "--server", address, "--json", "-"];
     let live = Program::start(&mut nfskit(live));
-    live.wait_for_error(|said| said.contains("listening on lo").then_some(()));
+    live.wait_for_error(|text| text.contains("listening on lo").then_some(()));
     let port = served.port();
     let url = format!("nfs://{address}/?nfsport={port}&mountport={port}");
     let bench = ["bench", "seqwrite", "--wire", "--target", &url, "--size", "2M", "--call", "8K"];

@@ -12,12 +12,12 @@ use crate::program::{Finished, run};
 use crate::rpc::{Connection, NULL};
 use crate::served::Served;
 
-/// The capture of a relay through which this was said.
-fn captured(file: &Path, said: impl FnOnce(&mut Connection)) {
+/// The capture of a relay through which this was sent.
+fn captured(file: &Path, exchange: impl FnOnce(&mut Connection)) {
     let served = Served::memory(&[]);
     let linked = Linked::to(served.address, &["--pcap", file.to_str().unwrap(), "3ms/1g"]);
     let mut connection = Connection::at(linked.address);
-    said(&mut connection);
+    exchange(&mut connection);
     drop(connection);
     linked.stop();
     served.stop();
@@ -100,7 +100,7 @@ fn what_two_files_both_have_counts_once() {
     assert!(screen.contains(&format!("as captured in {file}")), "{screen}");
 }
 
-/// What is told of lost calls and replies.
+/// What is reported of lost calls and replies.
 fn lost(found: &serde_json::Value) -> (u64, u64, u64) {
     let of = |name: &str| -> u64 {
         let all = found["connections"].as_array().unwrap();
@@ -170,12 +170,12 @@ fn frames_are_those_of_wireshark() {
     let mut tshark = std::process::Command::new("tshark");
     tshark.args(["-r", file, "-Y", "rpc.msgtyp == 1", "-T", "fields", "-e", "rpc.repframe"]);
     tshark.args(["-e", "frame.number", "-d", "tcp.port==1-65535,rpc"]);
-    let Ok(said) = tshark.output() else {
+    let Ok(output) = tshark.output() else {
         println!("NOT TESTED: tshark is not installed, so frames are compared with nothing");
         return;
     };
-    let said = String::from_utf8(said.stdout).unwrap();
-    let theirs: std::collections::BTreeSet<(u64, u64)> = said
+    let output = String::from_utf8(output.stdout).unwrap();
+    let theirs: std::collections::BTreeSet<(u64, u64)> = output
         .lines()
         .filter_map(|line| {
             let (call, reply) = line.split_once('\t')?;
@@ -183,7 +183,7 @@ fn frames_are_those_of_wireshark() {
         })
         .collect();
     // Theirs have each call twice: on both sides of the relay.
-    assert_eq!(theirs.len(), 2 * ours.len(), "{said}");
+    assert_eq!(theirs.len(), 2 * ours.len(), "{output}");
     assert!(ours.iter().all(|pair| theirs.contains(pair)), "{ours:?} {theirs:?}");
 }
 

@@ -79,7 +79,7 @@ fn a_row_for_every_transaction_is_the_line_of_the_csv() {
 fn a_file_that_cannot_be_written_is_reported_before_the_capture_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let (nowhere, other) = (folder.path().join("no/such/folder/x"), folder.path().join("other"));
-    // The capture is none: if it were read first, that would be told.
+    // The capture is none: if it were read first, that would be reported.
     let text = folder.path().join("text");
     std::fs::write(&text, "no capture").unwrap();
     let text = text.to_str().unwrap();

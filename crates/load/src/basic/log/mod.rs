@@ -17,9 +17,9 @@ use super::lines::Work;
 const LINE_BYTES_MAX: usize = 4096;
 /// Words before a line of the suite's: the times that collectors of logs write there.
 const PREFIX_WORDS_MAX: usize = 6;
-/// Problems that are kept; the others are counted.
+/// Problems that are listed; the others are counted.
 const PROBLEMS_MAX: usize = 1000;
-/// Complaints of one test that are kept.
+/// Complaints of one test that are listed.
 const COMPLAINTS_MAX: usize = 100;
 /// Characters of a line that a problem shows.
 const SHOWN_MAX: usize = 80;
@@ -29,7 +29,7 @@ const SHOWN_MAX: usize = 80;
 pub struct Log {
     pub runs: Vec<Run>,
     pub problems: Vec<Problem>,
-    /// Problems beyond those that are kept.
+    /// Problems beyond those that are listed.
     pub problems_left_off: usize,
     pub lines: usize,
 }

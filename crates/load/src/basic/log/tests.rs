@@ -94,8 +94,8 @@ Starting BASIC tests: test directory /b (arg: -t)
 \t400 symlinks and readlinks on 10 files in 0.5 seconds
 ";
     let log = read(text.as_bytes());
-    let told: Vec<Option<f64>> = seconds(&log).into_iter().map(|(seconds, _)| seconds).collect();
-    assert_eq!(told, [Some(0.05), Some(0.07), None]);
+    let found: Vec<Option<f64>> = seconds(&log).into_iter().map(|(seconds, _)| seconds).collect();
+    assert_eq!(found, [Some(0.05), Some(0.07), None]);
     assert_eq!(seconds(&log)[0].1, Reading::Run { is_hundredths: true });
     assert_eq!(log.runs[1].passed, None);
 }

@@ -21,7 +21,7 @@ const PRINTED_RATE_MAX: u64 = i32::MAX as u64;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rate {
     Exactly(u64),
-    /// No time had passed, or the rate did not fit where it was kept.
+    /// No time had passed, or the rate did not fit where it was stored.
     Above(u64),
 }
 

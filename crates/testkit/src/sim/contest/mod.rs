@@ -80,7 +80,7 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
         let disk = match (number / 2).is_multiple_of(2) {
             _ if plan.kills(number) => Disk::Killed(seed),
             true if plan.seed.is_multiple_of(2) => Disk::Restarted,
-            true => Disk::Kept,
+            true => Disk::Steady,
             false => Disk::Nothing,
         };
         let how = (client.level, wsize, disk);

@@ -45,7 +45,7 @@ pub(super) enum Fault {
     /// Names that lead nowhere are answered with NFS3ERR_ACCES.
     NowhereIsDenied,
     /// The directory of CREATE and REMOVE is replied as it was before.
-    DirIsToldAsBefore,
+    DirIsRepliedAsBefore,
     /// The same of RENAME.
     RenameTellsDirAsBefore,
     /// Each WRITE has a verifier of its own, as if the server had begun anew every time.
@@ -161,11 +161,11 @@ impl Layer for Broken {
         }
         let before = self.store.attr(caller, handle).await;
         let len = data.len();
-        let kept = match self.fault {
+        let stored = match self.fault {
             Fault::WriteLosesTheLastByte => data.slice(..len - 1),
             _ => data,
         };
-        let mut changed = self.store.write(caller, handle, offset, kept, stability).await;
+        let mut changed = self.store.write(caller, handle, offset, stored, stability).await;
         if let Ok(written) = &mut changed.result {
             written.count = u32::try_from(len).unwrap();
             if self.is(Fault::VerifierChanges) {
@@ -192,7 +192,7 @@ impl Layer for Broken {
     ) -> Changed<Node> {
         let before = self.store.attr(caller, dir).await.ok();
         let mut changed = self.store.create(caller, dir, name, how).await;
-        if self.is(Fault::DirIsToldAsBefore) {
+        if self.is(Fault::DirIsRepliedAsBefore) {
             changed.wcc.after = before;
         }
         if let (true, Ok(node)) = (self.is(Fault::CreateTellsAByte), &mut changed.result) {

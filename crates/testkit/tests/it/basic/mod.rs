@@ -85,7 +85,7 @@ fn attributes_in_replies_must_be_those_of_after() {
     fails(Fault::SetAttrTellsTheModeOfBefore, Test::Attributes, "mode 0000", "mode 0666");
     fails(Fault::WriteTellsTheSizeOfBefore, Test::Data, "size 8192", "size 0");
     fails(Fault::ReadTellsAByteMore, Test::Data, "size 1048576", "size 1048577");
-    fails(Fault::DirIsToldAsBefore, Test::Create, "size", "size");
+    fails(Fault::DirIsRepliedAsBefore, Test::Create, "size", "size");
     fails(Fault::RenameTellsDirAsBefore, Test::Rename, "size", "size");
     fails(Fault::LinkTellsOneName, Test::Rename, "links 2", "links 1");
 }

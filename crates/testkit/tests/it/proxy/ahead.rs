@@ -85,8 +85,8 @@ fn who_asks_for_attributes_reads_what_they_say_and_who_does_not_is_behind_for_3_
         for number in 2..6 {
             read_all(&session, file, (BYTES / 2) as u64).await;
             write(&direct, theirs, BYTES, number).await;
-            let told = session.getattr(file).await.unwrap();
-            assert_eq!(told.mtime, direct.getattr(theirs).await.unwrap().mtime);
+            let attributes = session.getattr(file).await.unwrap();
+            assert_eq!(attributes.mtime, direct.getattr(theirs).await.unwrap().mtime);
             let got = read_all(&session, file, BYTES as u64).await;
             assert!(got.iter().all(|&byte| byte == number), "after it was changed for {number}");
         }

@@ -19,7 +19,7 @@ fn whoever_opens_sees_what_was_closed_before_where_proxies_keep_blocks() {
 #[test]
 fn whoever_opens_sees_what_was_closed_before_though_proxies_are_killed_that_keep_blocks() {
     let hits = seeds_by(seeds(100), Way::Killed(None));
-    assert!(hits > 0, "nothing was read of what they had kept");
+    assert!(hits > 0, "nothing was read of what they had cached");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A cache under the proxy: what is kept is served to whom it may, and while the origin is away.
+//! A cache under the proxy: what is cached is served to whom it may, and while the origin is away.
 
 use bytes::Bytes;
 use cache::medium::Memory;
@@ -92,7 +92,7 @@ fn what_was_read_once_costs_no_read_also_after_a_restart_and_a_change_is_seen() 
 }
 
 #[test]
-fn who_may_not_read_a_file_does_not_read_what_is_kept_of_it() {
+fn who_may_not_read_a_file_does_not_read_what_is_cached_of_it() {
     world(async |clock, origin| {
         let (memory, outage) = (Memory::default(), Outage::default());
         let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
@@ -113,7 +113,7 @@ fn who_may_not_read_a_file_does_not_read_what_is_kept_of_it() {
 }
 
 #[test]
-fn while_the_origin_is_away_what_is_kept_is_read_and_changes_wait() {
+fn while_the_origin_is_away_what_is_cached_is_read_and_changes_wait() {
     world(async |clock, origin| {
         let (memory, outage) = (Memory::default(), Outage::default());
         let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
@@ -140,7 +140,7 @@ fn while_the_origin_is_away_what_is_kept_is_read_and_changes_wait() {
 }
 
 #[test]
-fn who_was_shut_out_before_the_origin_was_away_does_not_read_what_is_kept() {
+fn who_was_shut_out_before_the_origin_was_away_does_not_read_what_is_cached() {
     world(async |clock, origin| {
         let (memory, outage) = (Memory::default(), Outage::default());
         let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
@@ -150,7 +150,7 @@ fn who_was_shut_out_before_the_origin_was_away_does_not_read_what_is_kept() {
         read(&other).await.unwrap();
         let file = session.lookup(session.root(), b"file").await.unwrap().object;
         session.setattr(file, Sattr3::of_mode(0o600), None).await.unwrap();
-        // Its owner reads it, so that it is kept as it is now.
+        // Its owner reads it, so that it is cached as it is now.
         for _ in 0..3 {
             clock.sleep(Nanos::from_secs(10)).await;
             read(&session).await.unwrap();
@@ -168,7 +168,7 @@ fn who_was_shut_out_before_the_origin_was_away_does_not_read_what_is_kept() {
 }
 
 #[test]
-fn while_the_origin_is_away_kept_names_are_for_who_may_pass_through_their_directory() {
+fn while_the_origin_is_away_cached_names_are_for_who_may_pass_through_their_directory() {
     world(async |clock, origin| {
         let (memory, outage) = (Memory::default(), Outage::default());
         let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;

@@ -54,26 +54,26 @@ fn new_len<S>(site: &Arc<Site<S>>) -> u64 {
 fn handles_are_good_after_a_restart_of_the_proxy_whether_they_fit_or_not() {
     let dir = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
-    let (kept, empty) = (dir.path().to_owned(), other.path().to_owned());
+    let (state, empty) = (dir.path().to_owned(), other.path().to_owned());
     world(async move |clock, origin| {
         let long = proxied(&clock, &proxied(&clock, &origin).await).await;
         let outage = Outage::default();
-        let life = proxy_on(&clock, remote(&clock, &origin, &outage, Some(&kept)).await);
+        let life = proxy_on(&clock, remote(&clock, &origin, &outage, Some(&state)).await);
         let short_session = life.session(life.rpc()).await.unwrap();
         let short = made(&short_session, b"short").await;
         let root = short_session.root();
         drop((life, short_session));
-        let next = proxy_on(&clock, remote(&clock, &origin, &outage, Some(&kept)).await);
+        let next = proxy_on(&clock, remote(&clock, &origin, &outage, Some(&state)).await);
         let session = next.session(next.rpc()).await.unwrap();
         assert_eq!(session.root(), root);
         check(&session, short, b"short").await;
         drop((next, session));
         // The same behind handles that need the table.
-        let life = proxy_on(&clock, remote(&clock, &long, &outage, Some(&kept)).await);
+        let life = proxy_on(&clock, remote(&clock, &long, &outage, Some(&state)).await);
         let session = life.session(life.rpc()).await.unwrap();
         let file = made(&session, b"long").await;
         drop((life, session));
-        let next = proxy_on(&clock, remote(&clock, &long, &outage, Some(&kept)).await);
+        let next = proxy_on(&clock, remote(&clock, &long, &outage, Some(&state)).await);
         let session = next.session(next.rpc()).await.unwrap();
         check(&session, file, b"long").await;
         drop((next, session));

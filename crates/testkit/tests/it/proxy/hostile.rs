@@ -35,7 +35,7 @@ async fn call_all(session: &Session, file: FileHandle) -> usize {
 }
 
 #[test]
-fn every_lie_ends_in_an_answer_and_most_are_told_to_be_faults() {
+fn every_lie_ends_in_an_answer_and_most_are_reported_as_faults() {
     for lie in Lie::ALL {
         world(async move |clock, origin| {
             let honest = origin.session(origin.rpc()).await.unwrap();
@@ -58,15 +58,15 @@ fn every_lie_ends_in_an_answer_and_most_are_told_to_be_faults() {
                 lie,
                 Lie::OneCookie
                     | Lie::EmptyPages
-                    | Lie::NeverKept
+                    | Lie::NeverStable
                     | Lie::ReadsNothing
                     | Lie::ReadsMore
                     | Lie::WritesNothing
                     | Lie::WritesMore
             );
             assert_eq!(failed > 0, is_nonsense, "{lie:?}: {failed}");
-            let told = reading(&proxy, "nfskit_proxy_nonsense_total");
-            assert_eq!(told > 0.0, is_nonsense, "{lie:?}");
+            let nonsense = reading(&proxy, "nfskit_proxy_nonsense_total");
+            assert_eq!(nonsense > 0.0, is_nonsense, "{lie:?}");
         });
     }
 }

@@ -71,7 +71,7 @@ fn behind_a_hard_mount_a_client_waits_for_the_origin() {
 }
 
 #[test]
-fn behind_a_soft_mount_a_client_is_told_to_come_back_or_that_nobody_knows() {
+fn behind_a_soft_mount_a_client_gets_jukebox_or_the_outcome_is_unknown() {
     world(async |clock, origin| {
         let outage = Outage::default();
         let options = call::Options {

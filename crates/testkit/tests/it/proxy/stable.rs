@@ -67,15 +67,15 @@ fn data(fill: u8) -> Bytes {
 }
 
 #[test]
-fn the_loss_of_unstable_data_at_the_origin_is_told_by_another_verifier() {
+fn the_loss_of_unstable_data_at_the_origin_shows_in_another_verifier() {
     play(async |setup, state| {
         let (_proxy, session) = setup.proxy(&state).await;
         let file = made(&session).await;
-        let told = session.write(file, 0, data(1), StableHow::Unstable).await.unwrap().reply;
-        assert_eq!(told.committed, StableHow::Unstable);
+        let reply = session.write(file, 0, data(1), StableHow::Unstable).await.unwrap().reply;
+        assert_eq!(reply.committed, StableHow::Unstable);
         setup.server.restart(1, Nanos::from_millis(10)).await;
         let committed = session.commit(file, 0, 0).await.unwrap().reply;
-        assert_ne!(committed.verf, told.verf);
+        assert_ne!(committed.verf, reply.verf);
         let again = session.write(file, 0, data(1), StableHow::Unstable).await.unwrap().reply;
         assert_eq!(again.verf, committed.verf);
         let committed = session.commit(file, 0, 0).await.unwrap().reply;
@@ -91,8 +91,8 @@ fn what_is_answered_as_stable_is_there_after_a_crash_of_the_origin() {
         let (_proxy, session) = setup.proxy(&state).await;
         let file = made(&session).await;
         for (number, stable) in [(1, StableHow::FileSync), (2, StableHow::DataSync)] {
-            let told = session.write(file, 0, data(number), stable).await.unwrap().reply;
-            assert!(told.committed >= stable);
+            let reply = session.write(file, 0, data(number), stable).await.unwrap().reply;
+            assert!(reply.committed >= stable);
             setup.server.restart(u64::from(number), Nanos::from_millis(10)).await;
             assert_eq!(session.read(file, 0, 20_000).await.unwrap().data, data(number));
         }
@@ -104,18 +104,18 @@ fn a_proxy_that_is_killed_has_lost_nothing_and_the_next_one_has_the_same_verifie
     play(async |setup, state| {
         let (proxy, session) = setup.proxy(&state).await;
         let file = made(&session).await;
-        let told = session.write(file, 0, data(1), StableHow::Unstable).await.unwrap().reply;
+        let reply = session.write(file, 0, data(1), StableHow::Unstable).await.unwrap().reply;
         drop((proxy, session));
         let (_proxy, session) = setup.proxy(&state).await;
         let committed = session.commit(file, 0, 0).await.unwrap().reply;
-        assert_eq!(committed.verf, told.verf);
+        assert_eq!(committed.verf, reply.verf);
         setup.server.restart(1, Nanos::from_millis(10)).await;
         assert_eq!(session.read(file, 0, 20_000).await.unwrap().data, data(1));
     });
 }
 
 #[test]
-fn a_write_larger_than_the_origin_takes_is_told_as_stable_as_its_least_part() {
+fn a_write_larger_than_the_origin_takes_is_answered_as_stable_as_its_least_part() {
     play(async |setup, state| {
         let small = setup.direct().await.limited(4096, 4096);
         let remote = remote_over(&setup.clock, small, Some(&state)).await;
@@ -124,14 +124,14 @@ fn a_write_larger_than_the_origin_takes_is_told_as_stable_as_its_least_part() {
         let file = made(&session).await;
         let before = session.getattr(file).await.unwrap();
         let large = Bytes::from((0..100_000_u32).map(|at| at.to_le_bytes()[0]).collect::<Vec<_>>());
-        let told = session.write(file, 0, large.clone(), StableHow::Unstable).await.unwrap().reply;
-        assert_eq!((told.count, told.committed), (100_000, StableHow::Unstable));
-        let after = told.file_wcc.after.unwrap();
-        assert_eq!(told.file_wcc.before.unwrap().ctime, before.ctime);
+        let reply = session.write(file, 0, large.clone(), StableHow::Unstable).await.unwrap().reply;
+        assert_eq!((reply.count, reply.committed), (100_000, StableHow::Unstable));
+        let after = reply.file_wcc.after.unwrap();
+        assert_eq!(reply.file_wcc.before.unwrap().ctime, before.ctime);
         assert_eq!(after, session.getattr(file).await.unwrap());
         assert_eq!(session.read(file, 0, 1 << 20).await.unwrap().data, large);
-        let told = session.write(file, 0, large.clone(), StableHow::FileSync).await.unwrap().reply;
-        assert_eq!(told.committed, StableHow::FileSync);
+        let reply = session.write(file, 0, large.clone(), StableHow::FileSync).await.unwrap().reply;
+        assert_eq!(reply.committed, StableHow::FileSync);
         setup.server.restart(1, Nanos::from_millis(10)).await;
         assert_eq!(session.read(file, 0, 1 << 20).await.unwrap().data, large);
     });

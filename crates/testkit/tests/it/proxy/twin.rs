@@ -101,72 +101,79 @@ impl Side {
     async fn take(&mut self, step: &Step) -> String {
         let Self { session, files } = self;
         let mut met = None;
-        let told = match step.clone() {
-            Step::Getattr(at) => told(session.getattr(files[at]).await),
-            Step::Setattr(at, set, guard) => told(session.setattr(files[at], set, guard).await),
+        let outcome = match step.clone() {
+            Step::Getattr(at) => outcome_of(session.getattr(files[at]).await),
+            Step::Setattr(at, set, guard) => {
+                outcome_of(session.setattr(files[at], set, guard).await)
+            }
             Step::Lookup(at, name) => {
                 let found = session.lookup(files[at], name.as_bytes()).await;
                 met = found.as_ref().ok().map(|found| found.object);
-                told(found.map(|found| (found.obj_attributes, found.dir_attributes)))
+                outcome_of(found.map(|found| (found.obj_attributes, found.dir_attributes)))
             }
-            Step::Access(at, asked) => told(session.access(files[at], asked).await),
-            Step::Readlink(at) => told(session.readlink(files[at]).await),
+            Step::Access(at, rights) => outcome_of(session.access(files[at], rights).await),
+            Step::Readlink(at) => outcome_of(session.readlink(files[at]).await),
             Step::Read(at, offset, count) => {
                 let read = session.read(files[at], offset, count).await;
-                told(read.map(|read| (read.file_attributes, read.eof, read.data)))
+                outcome_of(read.map(|read| (read.file_attributes, read.eof, read.data)))
             }
             Step::Write(at, offset, len, stable) => {
                 let data = vec![u8::try_from(len % 251).unwrap(); len].into();
                 let written = session.write(files[at], offset, data, stable).await;
-                told(written.map(|written| written.reply))
+                outcome_of(written.map(|written| written.reply))
             }
             Step::Create(at, name, how) => {
                 let made = session.create(files[at], name.as_bytes(), how).await;
-                told_new(made, &mut met)
+                outcome_of_new(made, &mut met)
             }
             Step::Mkdir(at, name) => {
                 let set = Sattr3::of_mode(0o755);
-                told_new(session.mkdir(files[at], name.as_bytes(), set).await, &mut met)
+                outcome_of_new(session.mkdir(files[at], name.as_bytes(), set).await, &mut met)
             }
             Step::Symlink(at, name) => {
                 let set = Sattr3::default();
                 let made = session.symlink(files[at], name.as_bytes(), set, b"to/where").await;
-                told_new(made, &mut met)
+                outcome_of_new(made, &mut met)
             }
             Step::Mknod(at, name) => {
                 let what = MknodData::Fifo(Sattr3::of_mode(0o600));
-                told_new(session.mknod(files[at], name.as_bytes(), what).await, &mut met)
+                outcome_of_new(session.mknod(files[at], name.as_bytes(), what).await, &mut met)
             }
-            Step::Remove(at, name) => told(session.remove(files[at], name.as_bytes()).await),
-            Step::Rmdir(at, name) => told(session.rmdir(files[at], name.as_bytes()).await),
+            Step::Remove(at, name) => outcome_of(session.remove(files[at], name.as_bytes()).await),
+            Step::Rmdir(at, name) => outcome_of(session.rmdir(files[at], name.as_bytes()).await),
             Step::Rename(from, name, to, new) => {
                 let (from, to) = ((files[from], name.as_bytes()), (files[to], new.as_bytes()));
-                told(session.rename(from, to).await)
+                outcome_of(session.rename(from, to).await)
             }
             Step::Link(at, dir, name) => {
-                told(session.link(files[at], files[dir], name.as_bytes()).await)
+                outcome_of(session.link(files[at], files[dir], name.as_bytes()).await)
             }
             Step::List(at, plus, bytes) => list(session, files[at], plus, bytes).await,
-            Step::Fsstat(at) => told(session.fsstat(files[at]).await),
-            Step::Fsinfo(at) => told(session.fsinfo(files[at]).await),
-            Step::Pathconf(at) => told(session.pathconf(files[at]).await),
-            Step::Commit(at) => told(session.commit(files[at], 0, 0).await.map(|told| told.reply)),
+            Step::Fsstat(at) => outcome_of(session.fsstat(files[at]).await),
+            Step::Fsinfo(at) => outcome_of(session.fsinfo(files[at]).await),
+            Step::Pathconf(at) => outcome_of(session.pathconf(files[at]).await),
+            Step::Commit(at) => {
+                outcome_of(session.commit(files[at], 0, 0).await.map(|committed| committed.reply))
+            }
         };
         self.files.extend(met);
-        told
+        outcome
     }
 }
 
-fn told<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+fn outcome_of<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     match result {
-        Ok(told) => format!("{told:?}"),
+        Ok(value) => format!("{value:?}"),
         Err(error) => format!("{:?} {:?}", error.status().ok_or(&error), error.detail()),
     }
 }
 
-fn told_new(made: Result<wire::nfs3::NewObject, Error>, met: &mut Option<FileHandle>) -> String {
+fn outcome_of_new(
+    made: Result<wire::nfs3::NewObject, Error>,
+    met: &mut Option<FileHandle>,
+) -> String {
     *met = made.as_ref().ok().and_then(|made| made.obj);
-    told(made.map(|made| (made.obj_attributes, made.dir_wcc)))
+    outcome_of(made.map(|made| (made.obj_attributes, made.dir_wcc)))
 }
 
 /// A whole listing: pages may end elsewhere, since handles have other lengths.
@@ -179,7 +186,7 @@ async fn list(session: &Session, dir: FileHandle, plus: bool, bytes: u32) -> Str
         };
         let page = match page {
             Ok(page) => page,
-            Err(error) => return told::<()>(Err(error)),
+            Err(error) => return outcome_of::<()>(Err(error)),
         };
         for DirEntry { fileid, name, cookie: at, attributes, handle } in &page.entries {
             // What is above is answered to LOOKUP alone.
@@ -214,9 +221,9 @@ async fn compare(clock: Clock, origin: Origin, seed: u64, towards: Version, behi
         let step = step(&mut random, sides[0].files.len());
         let [alone, proxied] = &mut sides;
         // Version 3 says INVAL of a directory where version 2 has a word of its own.
-        let plain = |told: String| match towards == behind {
-            true => told,
-            false => told.replace("Ok(IsDir)", "Ok(Inval)"),
+        let plain = |outcome: String| match towards == behind {
+            true => outcome,
+            false => outcome.replace("Ok(IsDir)", "Ok(Inval)"),
         };
         let (expected, seen) = (alone.take(&step).await, proxied.take(&step).await);
         let (expected, seen) = (plain(expected), plain(seen));

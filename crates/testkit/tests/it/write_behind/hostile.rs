@@ -69,7 +69,7 @@ fn no_byte_is_lost_to_servers_that_restart_write_short_and_ask_to_come_back() {
 }
 
 #[test]
-fn a_server_that_never_keeps_its_memory_is_asked_to_write_stably() {
+fn a_server_that_never_keeps_its_memory_gets_stable_writes() {
     for policy in PolicyName::ALL {
         let world = World::new();
         let clock = world.clock();

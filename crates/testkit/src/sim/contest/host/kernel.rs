@@ -22,7 +22,7 @@ pub(super) struct Node {
     pub(super) version: Version,
     pub(super) size: u64,
     pub(super) pages: Option<Vec<u8>>,
-    /// Which change of all it was that made it or its data so: what was read before is not kept,
+    /// Which change of all it was that made it or its data so: what was read before is not cached,
     /// nor of a node that was forgotten and named again.
     pub(super) changed: u64,
 }

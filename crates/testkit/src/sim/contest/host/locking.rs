@@ -97,7 +97,7 @@ impl Host {
         Ok(())
     }
 
-    /// Where the locks are kept that are taken through a descriptor.
+    /// Where the locks are stored that are taken through a descriptor.
     pub(super) fn locks(&self, of: &Opened) -> Option<Arc<Locks>> {
         let Kind::Files { locking, .. } = &self.kind else { return None };
         let Descriptor::Open { version, .. } = &of.open else { return None };

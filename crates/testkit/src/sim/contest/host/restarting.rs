@@ -23,7 +23,7 @@ const EVERY: usize = 3;
 pub(in crate::sim::contest) enum Disk {
     Nothing,
     /// A disk.
-    Kept,
+    Steady,
     /// A disk, with which it is started anew.
     Restarted,
     /// A disk, with which it goes on when it is killed; what decides what power takes with it.

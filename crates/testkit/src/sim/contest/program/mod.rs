@@ -28,14 +28,14 @@ pub(super) struct Program<'h> {
     client: usize,
     number: usize,
     /// Logs and files with locks that stay open, by name.
-    kept: BTreeMap<String, Opened>,
+    open: BTreeMap<String, Opened>,
     /// Of the host, in which those were opened.
     life: usize,
 }
 
 impl<'h> Program<'h> {
     pub(super) fn new(scene: &'h Scene, host: &'h Host, client: usize, number: usize) -> Self {
-        Self { scene, host, client, number, kept: BTreeMap::new(), life: host.lives() }
+        Self { scene, host, client, number, open: BTreeMap::new(), life: host.lives() }
     }
 
     pub(super) async fn run(mut self, plan: &Plan, begun: Instant) -> Result<(), Failure> {
@@ -48,13 +48,13 @@ impl<'h> Program<'h> {
             clock.sleep((begun + at).since(clock.now())).await;
             self.note(|| act.to_string());
             self.scene.trace.lock().op();
-            let (since, open) = (clock.now(), self.kept.len());
+            let (since, open) = (clock.now(), self.open.len());
             self.host.begins(act.is_awaited());
             self.notice_kills();
             let host = self.host;
             let acted = host.unless_killed(self.act(step, &act)).await;
             self.notice_kills();
-            host.ended(act.is_awaited(), open, self.kept.len());
+            host.ended(act.is_awaited(), open, self.open.len());
             let span = (since.since(begun), clock.now().since(begun));
             match acted {
                 Some(acted) => acted.map_err(|failure| self.located(&act, span, failure))?,
@@ -62,7 +62,7 @@ impl<'h> Program<'h> {
             }
         }
         self.notice_kills();
-        for (_, opened) in std::mem::take(&mut self.kept) {
+        for (_, opened) in std::mem::take(&mut self.open) {
             if let Some(closed) = self.host.unless_killed(self.host.close(opened)).await {
                 self.unless_disk_failed(closed)?;
             }
@@ -74,7 +74,7 @@ impl<'h> Program<'h> {
     fn notice_kills(&mut self) {
         let life = self.host.lives();
         if std::mem::replace(&mut self.life, life) != life {
-            self.kept.clear();
+            self.open.clear();
         }
     }
 
@@ -223,14 +223,14 @@ impl<'h> Program<'h> {
 
     async fn append_now(&mut self, log: u32, record: &str, keeps: bool) -> Result<(), Refused> {
         let name = log_name(log);
-        let opened = match self.kept.remove(&name) {
+        let opened = match self.open.remove(&name) {
             Some(opened) => opened,
             None => self.host.open(&name, Way::Append).await?,
         };
         let done = self.append_to(&opened, record).await;
         match keeps {
             true => {
-                self.kept.insert(name, opened);
+                self.open.insert(name, opened);
                 done
             }
             false => done.and(self.host.close(opened).await),
@@ -279,7 +279,7 @@ impl<'h> Program<'h> {
             return Ok(());
         }
         let name = lock_name(lock);
-        let opened = match self.kept.remove(&name) {
+        let opened = match self.open.remove(&name) {
             Some(opened) => opened,
             None => {
                 let opened = self.host.open_to_lock(&name, way).await;
@@ -291,7 +291,7 @@ impl<'h> Program<'h> {
             true => {
                 let unlocked = self.host.unlock(&opened, self.number, way);
                 unlocked.map_err(refused("unlock failed"))?;
-                self.kept.insert(name, opened);
+                self.open.insert(name, opened);
                 self.unless_disk_failed(counted).map(drop)
             }
             // Closing gives it up.
