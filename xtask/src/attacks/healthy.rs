@@ -52,18 +52,18 @@ impl Healthy {
 }
 
 fn work(server: SocketAddr, file: FileHandle, stop: &AtomicBool) -> Seen {
-    let (mut seen, mut kept) = (Seen::default(), None);
+    let (mut seen, mut connection_before) = (Seen::default(), None);
     let mut due = Instant::now();
     for turn in 0_usize.. {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        match call(server, file, turn, &mut kept) {
+        match call(server, file, turn, &mut connection_before) {
             Ok(()) => seen.calls.push((due, due.elapsed(), turn % KINDS.len())),
             Err(_) => {
                 seen.failures += 1;
-                kept = None;
+                connection_before = None;
             }
         }
         // What should have begun meanwhile waits for its turn, and that counts.
@@ -76,7 +76,7 @@ fn call(
     server: SocketAddr,
     file: FileHandle,
     turn: usize,
-    kept: &mut Option<Connection>,
+    connection_before: &mut Option<Connection>,
 ) -> io::Result<()> {
     let null = Procedure::Nfs3(P::Null);
     let count = match turn % KINDS.len() {
@@ -85,9 +85,9 @@ fn call(
         2 => 32 << 10,
         _ => 1,
     };
-    let connection = match kept {
+    let connection = match connection_before {
         Some(connection) => connection,
-        None => kept.insert(Connection::to(server)?),
+        None => connection_before.insert(Connection::to(server)?),
     };
     let reply = match count {
         1 => {

@@ -35,7 +35,7 @@ pub(super) struct Stage<'a> {
     shell: Shell,
     pub(super) scratch: &'a Path,
     pub(super) nfskit: &'a Path,
-    /// Where each answer is kept as it came, in the order of play.
+    /// Where each answer is stored as it came, in the order of play.
     keep: Option<&'a Path>,
     played: usize,
 }

@@ -64,11 +64,11 @@ pub(super) fn play(
         let words = if has_log { &log[..] } else { &[] };
         stage.serve(User::Root, url.as_ref(), &folder.join("state"), port, words)?;
     }
-    let told =
+    let origin_of =
         |Origin { export, port, mount_port }: &Origin| format!("{export} {port} {mount_port}");
     let part = if options.play == Play::Behind { "untar" } else { "seen" };
     let settings = [
-        ("ORIGINS", origins.iter().map(told).collect::<Vec<_>>().join(" ")),
+        ("ORIGINS", origins.iter().map(origin_of).collect::<Vec<_>>().join(" ")),
         ("PART", part.to_owned()),
     ];
     let script = material.join("behind.sh");

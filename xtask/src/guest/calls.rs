@@ -45,9 +45,9 @@ pub(super) fn play(mut stage: Stage<'_>, material: &Path, scratch: &Path) -> Res
     let played = stage.play(&material.join("programs.sh"), material, &settings, &out);
     let lines = fs::read_to_string(out.join("calls"));
     let lines = lines.map_err(|error| format!("guest: no calls: {error}"));
-    let told = lines.and_then(|lines| tell(&counted(&lines)));
+    let reported = lines.and_then(|lines| tell(&counted(&lines)));
     let stopped = stage.stop();
-    played.and(told).and(stopped)
+    played.and(reported).and(stopped)
 }
 
 /// What the guest has left: `CLIENT PROGRAM PROCEDURE NUMBER` a line.
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_added_up_by_program_and_too_many_are_told() {
+    fn calls_are_added_up_by_program_and_too_many_are_reported() {
         let mut lines = String::from("kernel untar seconds 1.5\n");
         for (program, ..) in PROGRAMS {
             lines += &format!("kernel {program} WRITE 8\nkernel {program} COMMIT 2\n");

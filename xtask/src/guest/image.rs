@@ -25,7 +25,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// The image whose scripts are in this folder, as [`Self::scripts`] has told.
+    /// The image whose scripts are in this folder, as [`Self::scripts`] has it.
     pub(crate) fn built(scripts: &Path) -> Self {
         Self { scripts: scripts.to_owned() }
     }

@@ -14,7 +14,7 @@
 //! `behind` (proxies, 10 ms from their origin) and `write-log` (what a log saves a disk).
 //!
 //! The kernel and its root disk are made from Debian packages by the scripts of `kernelvm`, which
-//! lie beside this checkout. That takes a minute, and is kept in cargo's target folder until the
+//! lie beside this checkout. That takes a minute, and stays in cargo's target folder until the
 //! scripts or our list of packages change.
 //!
 //! What works in the guest is in `scripts`: `workload.sh` is the whole run; `checks.py` has the

@@ -204,10 +204,10 @@ mod tests {
     fn a_difference_is_shown_from_both_sides_and_nothing_is_a_difference() {
         assert_eq!(difference("a\nb\n", "a\nb\n"), Ok(()));
         assert!(difference("", "").is_err());
-        let told = difference("a\nx\n", "a\ny\n").unwrap_err();
+        let text = difference("a\nx\n", "a\ny\n").unwrap_err();
         assert!(
-            told.contains("only seen:\n    x") && told.contains("only there:\n    y"),
-            "{told}"
+            text.contains("only seen:\n    x") && text.contains("only there:\n    y"),
+            "{text}"
         );
     }
 }

@@ -72,7 +72,7 @@ impl<'a> Stage<'a> {
         command
     }
 
-    /// Serves a store on this port; its state is kept at `state`.
+    /// Serves a store on this port; its state is stored at `state`.
     pub(super) fn serve(
         &mut self,
         user: User,
@@ -159,7 +159,7 @@ impl Drop for Stage<'_> {
     fn drop(&mut self) {
         self.running.clear();
         if self.has_ganesha {
-            // What stays is in nobody's way: the network is its own.
+            // What stays disturbs nothing: the network is its own.
             let _ = self.ganesha_command("stop").status();
         }
         remove_namespace(&self.namespace);
@@ -167,7 +167,7 @@ impl Drop for Stage<'_> {
 }
 
 fn remove_namespace(name: &str) {
-    // It is in nobody's way if it stays; the next run tries again.
+    // It disturbs nothing if it stays; the next run tries again.
     let _ = Command::new("ip").args(["netns", "delete", name]).status();
 }
 

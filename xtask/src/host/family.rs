@@ -64,8 +64,8 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = [0];
-        shell.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+        let mut byte = [0];
+        shell.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
         let found = descendants(shell.id());
         assert_eq!(found.len(), 1);
         assert!(descendants(std::process::id()).contains(&found[0]));

@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_record_with_every_number_passes() {
-        let told = check_record(&record().to_string()).unwrap();
-        assert!(told.contains("window 2.5"), "{told}");
+        let checked = check_record(&record().to_string()).unwrap();
+        assert!(checked.contains("window 2.5"), "{checked}");
     }
 
     #[test]

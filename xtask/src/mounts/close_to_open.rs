@@ -299,7 +299,7 @@ impl Play {
     }
 
     /// Keeps a file open, which is not closed when the other side changes it; then looks at what
-    /// was kept before, which only has to be readable.
+    /// was cached before, which only has to be readable.
     fn hold(&mut self, side: usize, name: usize) -> Result<(), Fault> {
         if let Some((_, mut old)) = self.held[side].take() {
             let read = old.seek(SeekFrom::Start(0)).and_then(|_| old.read_to_end(&mut Vec::new()));

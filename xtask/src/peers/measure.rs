@@ -76,7 +76,7 @@ impl Measurer<'_> {
                 let sample = self.timed(row, &mut site.pipeline, &mut job, server)?;
                 job.end();
                 site.pipeline.run(&mut job, row.window, Until::Done)?;
-                // Nobody's fsync pays for names that another left to the journal.
+                // No fsync pays for names that another left to the journal.
                 settle(self.export).map_err(|error| format!("syncfs: {error}"))?;
                 Ok(sample)
             }

@@ -1,4 +1,4 @@
-//! All runs: kept as they are, summed up as medians.
+//! All runs: as they are, summed up as medians.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::host::{ganesha, tools};
 
-/// Asked by Debian's scripts whether a service may start; 101 means no.
+/// Debian's scripts call it to learn whether a service may start; 101 means no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &[u8] = b"#!/bin/sh\nexit 101\n";
 

@@ -123,9 +123,9 @@ impl Disk {
     /// Writes some parts in four of what is in the cache.
     fn keep_some(&mut self, rng: &mut fastrand::Rng, parts: u32) -> io::Result<()> {
         let cache = std::mem::take(&mut self.cache);
-        let (kept, lost) = cache.into_iter().partition(|_| rng.u32(0..4) < parts);
+        let (written, lost) = cache.into_iter().partition(|_| rng.u32(0..4) < parts);
         self.cache = lost;
-        self.put(kept)
+        self.put(written)
     }
 
     fn put(&self, sectors: Sectors) -> io::Result<()> {
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_was_flushed_survives_a_cut_and_the_rest_in_sectors_or_not() {
-        let mut kept = [0; 2];
+        let mut counts = [0; 2];
         for seed in 0..50 {
             let mut rng = fastrand::Rng::with_seed(seed);
             let mut disk = disk(false);
@@ -312,11 +312,11 @@ mod tests {
             let after = seen(&disk);
             for (index, sector) in after[4096..8192].chunks(SECTOR).enumerate() {
                 assert!(sector == [1; SECTOR] || sector == [3; SECTOR], "{seed} {index}");
-                kept[usize::from(sector == [3; SECTOR])] += 1;
+                counts[usize::from(sector == [3; SECTOR])] += 1;
             }
             assert!(after[8192..8704] == [2; 512] || after[8192..8704] == [3; 512], "{seed}");
         }
-        assert!(kept[0] > 50 && kept[1] > 50, "{kept:?}");
+        assert!(counts[0] > 50 && counts[1] > 50, "{counts:?}");
     }
 
     #[test]

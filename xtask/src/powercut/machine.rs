@@ -237,8 +237,8 @@ impl Machine {
         let failed = |error: std::io::Error| format!("the pipes: {error}");
         loop {
             let mut word = String::new();
-            let asked = File::open(&switch.ask).map_err(failed)?;
-            BufReader::new(asked).read_line(&mut word).map_err(failed)?;
+            let request = File::open(&switch.ask).map_err(failed)?;
+            BufReader::new(request).read_line(&mut word).map_err(failed)?;
             let done = match word.trim() {
                 "cut" => self.end_server(),
                 "boot" => self.begin_server(),

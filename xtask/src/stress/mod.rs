@@ -40,7 +40,7 @@ use verifiers::Verifiers;
 /// A process lives so long, and up to half as long again.
 const LIFE_MIN: Duration = Duration::from_secs(2);
 /// One in so many ends is a SIGTERM: the drain must not lose anything either.
-const ASKED_ONE_IN: u64 = 5;
+const SIGTERM_ONE_IN: u64 = 5;
 
 /// The user that a server without privileges is.
 const NOBODY: u32 = 65_534;
@@ -135,7 +135,7 @@ fn harass(
         if life >= left {
             return Ok(());
         }
-        if rng.u64(..ASKED_ONE_IN) == 0 {
+        if rng.u64(..SIGTERM_ONE_IN) == 0 {
             server.stop()?;
             ends.terminated += 1;
         } else {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Violations that are kept word by word; beyond, they are counted.
-const KEPT_MAX: usize = 12;
+/// Violations that are listed word by word; beyond, they are counted.
+const LISTED_MAX: usize = 12;
 
 /// What the server did that it must never do.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -24,7 +24,7 @@ pub(super) enum Violation {
     /// A reply that does not decode, or a status that has no reason.
     Unexpected,
     /// Two processes had the same verifier: lost data would not be written again.
-    VerifierKept,
+    VerifierStays,
     /// A process changed its verifier although no sync had failed.
     VerifierMoved,
 }
@@ -51,15 +51,15 @@ pub(super) struct Tally {
     /// What was compared: reads, attributes, names.
     pub(super) checks: u64,
     violations: BTreeMap<Violation, u64>,
-    kept: Vec<String>,
+    listed: Vec<String>,
 }
 
 impl Tally {
     pub(super) fn violation(&mut self, violation: Violation, what: String) {
         *self.violations.entry(violation).or_default() += 1;
-        if self.kept.len() < KEPT_MAX {
+        if self.listed.len() < LISTED_MAX {
             println!("stress: {violation:?}: {what}");
-            self.kept.push(format!("{violation:?}: {what}"));
+            self.listed.push(format!("{violation:?}: {what}"));
         }
     }
 
@@ -77,7 +77,7 @@ impl Tally {
         for (violation, count) in other.violations {
             *self.violations.entry(violation).or_default() += count;
         }
-        self.kept.extend(other.kept);
+        self.listed.extend(other.listed);
     }
 
     pub(super) fn violations(&self) -> u64 {

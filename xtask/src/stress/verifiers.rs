@@ -32,7 +32,7 @@ impl Verifiers {
         match same {
             Some(other) => {
                 let what = format!("process {generation} has the verifier of process {other}");
-                Err((Violation::VerifierKept, what))
+                Err((Violation::VerifierStays, what))
             }
             None => Ok(()),
         }
@@ -54,7 +54,7 @@ mod tests {
         assert!(verifiers.check(1, [1; 8]).is_ok() && verifiers.check(1, [1; 8]).is_ok());
         assert!(verifiers.check(2, [2; 8]).is_ok());
         assert_eq!(verifiers.check(2, [3; 8]).unwrap_err().0, Violation::VerifierMoved);
-        assert_eq!(verifiers.check(3, [1; 8]).unwrap_err().0, Violation::VerifierKept);
+        assert_eq!(verifiers.check(3, [1; 8]).unwrap_err().0, Violation::VerifierStays);
         assert_eq!(verifiers.count(), 3);
     }
 }

@@ -10,6 +10,12 @@ const GLOSSARY: &str = "docs/style.md";
 /// What quotes, what is as it was, and what is a rule about words itself.
 const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", GLOSSARY];
 
+/// Crates that have words of rows "in code" still.
+const LATER: [&str; 3] = ["crates/client/", "crates/fuse/", "crates/proxy/"];
+
+/// What ends a row whose words may stand in documents.
+const IN_CODE: &str = "(in code)";
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let glossary = tree.file(GLOSSARY).map(|file| entries(&file.text)).unwrap_or_default();
     if glossary.is_empty() {
@@ -26,6 +32,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 struct Entry {
     word: String,
     not: Vec<String>,
+    /// Not in code, while documents may have them.
+    is_of_code: bool,
+}
+
+impl Entry {
+    fn is_for(&self, path: &str) -> bool {
+        let is_later = || LATER.iter().any(|crate_| path.starts_with(crate_));
+        !self.is_of_code || path.ends_with(".rs") && !is_later()
+    }
 }
 
 /// The rows of the table below the heading `Glossary`.
@@ -34,8 +49,9 @@ fn entries(text: &str) -> Vec<Entry> {
     let rows = after.filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let entry = |row: &str| {
         let (word, not) = row.split_once(" | ")?;
+        let is_of_code = not.ends_with(IN_CODE);
         let not: Vec<String> = not.split('`').skip(1).step_by(2).map(str::to_lowercase).collect();
-        (!not.is_empty()).then(|| Entry { word: word.to_owned(), not })
+        (!not.is_empty()).then(|| Entry { word: word.to_owned(), not, is_of_code })
     };
     rows.filter_map(entry).collect()
 }
@@ -45,10 +61,11 @@ fn findings(glossary: &[Entry], path: &str, text: &str) -> Vec<Finding> {
         true => prose(text).map(|(number, line)| (number, without_code(line))).collect(),
         false => doc_comments(text).map(|(number, line)| (number, without_code(line))).collect(),
     };
+    let glossary: Vec<&Entry> = glossary.iter().filter(|entry| entry.is_for(path)).collect();
     let mut found = Vec::new();
     for (number, line) in lines {
         let line = line.to_lowercase();
-        for Entry { word, not } in glossary {
+        for Entry { word, not, .. } in &glossary {
             for phrase in not.iter().filter(|phrase| has_phrase(&line, phrase)) {
                 let advice = format!("the field says \"{word}\" ({GLOSSARY})");
                 found.push(Finding::at(path, number, format!("\"{phrase}\""), advice));
@@ -56,18 +73,18 @@ fn findings(glossary: &[Entry], path: &str, text: &str) -> Vec<Finding> {
         }
     }
     if path.ends_with(".rs") {
-        found.extend(identifiers(glossary, path, &Views::of(text).code));
+        found.extend(identifiers(&glossary, path, &Views::of(text).code));
     }
     found
 }
 
 /// Identifiers with one of the words in them: `sky`, `in_the_sky`, `SkyColour`.
-fn identifiers(glossary: &[Entry], path: &str, code: &str) -> Vec<Finding> {
+fn identifiers(glossary: &[&Entry], path: &str, code: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, line) in numbered(code) {
         for identifier in line.split(|c| !is_word(c)).filter(|word| !word.is_empty()) {
             let words = words(identifier);
-            let not = |entry: &&Entry| entry.not.iter().any(|phrase| words.contains(phrase));
+            let not = |entry: &&&Entry| entry.not.iter().any(|phrase| words.contains(phrase));
             if let Some(Entry { word, .. }) = glossary.iter().find(not) {
                 let advice = format!("the field says \"{word}\" ({GLOSSARY})");
                 found.push(Finding::at(path, number, format!("`{identifier}`"), advice));
@@ -112,14 +129,16 @@ mod tests {
 
     const STYLE: &str = "# Style\n| a | `b` |\n## Glossary\n\n| the field's word | not |\n|---|---|\n\
                          | network round trip | `there and back`, `way over` |\n| plain | no code |\n\
-                         | store | `pantry` |\n";
+                         | store | `pantry` |\n| requested | `bidden` (in code) |\n";
 
     #[test]
     fn the_table_below_the_heading_is_the_glossary() {
         let not = vec!["there and back".to_owned(), "way over".to_owned()];
-        let round_trip = Entry { word: "network round trip".to_owned(), not };
-        let store = Entry { word: "store".to_owned(), not: vec!["pantry".to_owned()] };
-        assert_eq!(entries(STYLE), [round_trip, store]);
+        let entry = |word: &str, not, is_of_code| Entry { word: word.to_owned(), not, is_of_code };
+        let round_trip = entry("network round trip", not, false);
+        let store = entry("store", vec!["pantry".to_owned()], false);
+        let requested = entry("requested", vec!["bidden".to_owned()], true);
+        assert_eq!(entries(STYLE), [round_trip, store, requested]);
         assert!(entries("| a | `b` |").is_empty());
     }
 
@@ -140,6 +159,9 @@ mod tests {
         assert_eq!(count("a.rs", code), 2);
         assert_eq!(count("a.rs", "struct Pantryless;\nlet pantries = a::p;"), 0);
         assert_eq!(count("CHANGELOG.md", "there and back"), 0);
+        assert_eq!(count("a.md", "bidden"), 0);
+        assert_eq!(count("a.rs", "/// bidden\nlet is_bidden = true;"), 2);
+        assert_eq!(count("crates/fuse/a.rs", "/// bidden\nlet is_bidden = true;"), 0);
         assert_eq!(check(&Tree::of(&[(GLOSSARY, "# Style")])).len(), 1);
     }
 }

@@ -66,7 +66,7 @@ impl Stage {
         report.check("serve", "insecure: the attack itself works", || self.serves_everybody());
         report.check("serve", "root's directory, attacked", || self.root_serves());
         report.check("link", "attacked", || self.links_for_its_user_alone());
-        report.check("serve", "a stranger gets the reason", || self.a_stranger_is_told());
+        report.check("serve", "a stranger gets the reason", || self.a_stranger_gets_the_reason());
         match self.serve(&[]) {
             Err(why) => drop(report.check("serve", "for its user", || Err(why))),
             Ok((service, url, _)) => {
@@ -229,7 +229,7 @@ impl Stage {
         }
     }
 
-    fn a_stranger_is_told(&self) -> Result<String, String> {
+    fn a_stranger_gets_the_reason(&self) -> Result<String, String> {
         let Some(stranger) = &self.stranger else { return Ok("there is none".to_owned()) };
         let (service, url, _) = self.serve(&[])?;
         let words = format!("bench seqwrite --wire --size 64K --target {url}");
@@ -260,8 +260,8 @@ impl Stage {
         command.arg(url).arg(&at);
         let mut mount = Service::start(&mut command)?;
         let mounted = |lines: &[String]| {
-            let is_told = |line: &&String| line.contains("mounted on") || line.contains("try: ");
-            lines.iter().find(is_told).cloned()
+            let is_outcome = |line: &&String| line.contains("mounted on") || line.contains("try: ");
+            lines.iter().find(is_outcome).cloned()
         };
         let outcome = mount.wait_for(START_WITHIN, mounted)?;
         if outcome.contains("try: ") {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_another_place_is_not_taken_for_what_was_asked() {
+    fn data_of_another_place_is_not_taken_for_what_was_requested() {
         let mut job = Read::new(FileHandle::new(&FILE).unwrap(), 4096, 1024);
         let mut out = Vec::new();
         assert!(job.next(0, 1, &mut out) && job.next(1, 2, &mut out));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_is_less_stable_than_asked_is_an_error() {
+    fn a_write_that_is_less_stable_than_requested_is_an_error() {
         let span =
             Span { block_bytes: 64, file_bytes: 128, stable: StableHow::FileSync, again: false };
         let mut job = Write::new(&[FileHandle::new(&FILE).unwrap()], span);

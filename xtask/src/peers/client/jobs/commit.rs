@@ -13,21 +13,21 @@ use crate::peers::client::{call, put_call};
 pub(crate) struct Commit {
     file: FileHandle,
     verifier: Option<[u8; 8]>,
-    is_asked: bool,
+    is_sent: bool,
 }
 
 impl Commit {
     pub(crate) fn new(file: FileHandle, verifier: Option<[u8; 8]>) -> Self {
-        Self { file, verifier, is_asked: false }
+        Self { file, verifier, is_sent: false }
     }
 }
 
 impl Job for Commit {
     fn next(&mut self, _slot: usize, xid: u32, out: &mut Vec<u8>) -> bool {
-        if self.is_asked {
+        if self.is_sent {
             return false;
         }
-        self.is_asked = true;
+        self.is_sent = true;
         let args = commit::Args { file: self.file, offset: 0, count: 0 };
         let procedure = Procedure::Nfs3(nfs3::Procedure::Commit);
         put_call(out, &call(procedure, |out| args.encode(out), 0), xid);
@@ -47,6 +47,6 @@ impl Job for Commit {
     }
 
     fn amount(&self) -> u64 {
-        u64::from(self.is_asked)
+        u64::from(self.is_sent)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 }
 
 /// Everything that ACCESS can ask about a file.
-const ACCESS_ASKED: u32 = access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
+const ACCESS_WANTED: u32 = access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
 /// What root may do with any file, whatever its mode.
 const ACCESS_EXPECTED: u32 = access::READ | access::MODIFY | access::EXTEND;
 
@@ -41,7 +41,7 @@ impl Small {
             Kind::Null => nfs(nfs3::Procedure::Null, &()),
             Kind::Getattr => nfs(nfs3::Procedure::Getattr, &getattr::Args { object: *handle }),
             Kind::Access => {
-                let args = access::Args { object: *handle, access: ACCESS_ASKED };
+                let args = access::Args { object: *handle, access: ACCESS_WANTED };
                 nfs(nfs3::Procedure::Access, &args)
             }
             Kind::Lookup => {
