@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_kept_and_one_that_is_not_are_distinguished() {
+    fn a_rate_that_is_reached_and_one_that_is_not_are_distinguished() {
         let (table, record) = table_and_record(500, 5);
         let line = "50 calls/s, reached; 500 calls answered\nsince due   p50 2";
         assert!(table.contains(line), "{table}");
