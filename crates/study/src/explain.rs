@@ -452,7 +452,9 @@ mod tests {
             let row = row(cycle, Bound::Cycle(cycle.dominating()));
             sentence(&row, &explained(row, None))
         };
-        assert!(sentence_of(160.0, 0.0).contains("propagation dominates: 80 % of each cycle of 200 us"));
+        assert!(
+            sentence_of(160.0, 0.0).contains("propagation dominates: 80 % of each cycle of 200 us")
+        );
         assert!(sentence_of(0.0, 160.0).contains("storage dominates: 80 %"));
         let cycle = Cycle { prop_us: 160.0, ser_us: 20.0, op_us: 20.0, block_us: 0.0 };
         let row = row(cycle, Bound::Cycle(Term::Prop));

@@ -151,7 +151,7 @@ impl Table {
 
     /// Entries that a restart may forget, after another try to write them.
     pub(super) fn unkept(&self) -> usize {
-        self.known.write().kept.as_mut().map_or(0, Persisted::unkept)
+        self.known.write().stored.as_mut().map_or(0, Persisted::unkept)
     }
 
     pub(super) fn root(&self) -> Handle {
