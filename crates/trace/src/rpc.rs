@@ -424,7 +424,16 @@ impl Rpc {
         let operation = open.operation;
         let files = (!self.without_files).then_some(&mut self.files);
         let answered = results(files, open, record, head);
-        let bytes = moved(open, head, &answered);
+        let kind = operation.kind();
+        let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
+        let bytes = match kind {
+            // No server moves more than was requested.
+            Kind::Read | Kind::Write if is_good && open.is_sized => {
+                answered.count.unwrap_or(open.count).min(open.count)
+            }
+            Kind::Read | Kind::Write if is_good => answered.count.unwrap_or(0),
+            _ => 0,
+        };
         let transaction = Transaction {
             flow: key.flow,
             xid: key.xid,
@@ -452,7 +461,7 @@ impl Rpc {
             outstanding: open.outstanding,
         };
         let listings = &mut line.listings[caller];
-        *listings = listings.saturating_sub(u32::from(operation.kind() == Kind::Listing));
+        *listings = listings.saturating_sub(u32::from(kind == Kind::Listing));
         if let Some(flow) = self.flows.get_mut(key.flow) {
             flow.last_ns = record.last_ns;
             flow.tls += u64::from(head.starts_tls);
@@ -542,19 +551,6 @@ impl Rpc {
         let waiting = self.calls.waiting().filter(|(_, open)| open.counts == Counts::Whole);
         let waiting: Vec<(Key, Open)> = waiting.map(|(key, open)| (key, open.clone())).collect();
         waiting.iter().for_each(|(key, open)| self.unanswered(*key, open));
-    }
-}
-
-/// Bytes that were read or written.
-fn moved(open: &Open, head: &message::ReplyHead, answered: &Results<'_>) -> u32 {
-    let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
-    match open.operation.kind() {
-        // No server moves more than was requested.
-        Kind::Read | Kind::Write if is_good && open.is_sized => {
-            answered.count.unwrap_or(open.count).min(open.count)
-        }
-        Kind::Read | Kind::Write if is_good => answered.count.unwrap_or(0),
-        _ => 0,
     }
 }
 

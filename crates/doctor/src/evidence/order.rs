@@ -85,7 +85,7 @@ mod tests {
             [
                 (format!("{root}/proc/self/mountstats"), stats),
                 (format!("{root}/proc/uptime"), format!("{up_s} 0\n")),
-                (format!("{root}/proc/stat"), booted.unwrap_or("cpu 1 2 3 4\n".to_owned())),
+                (format!("{root}/proc/stat"), booted.unwrap_or_else(|| "cpu 1 2 3 4\n".to_owned())),
             ]
         });
         let texts: Vec<_> = texts.iter().flatten().map(|(path, text)| (&**path, &**text)).collect();

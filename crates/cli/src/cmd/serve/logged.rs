@@ -51,8 +51,8 @@ pub(super) fn named_in_vain(Spec { path, .. }: &Spec) -> Option<String> {
     let logs: Vec<_> = logs.iter().map(|log| log.display().to_string()).collect();
     Some(format!(
         "{} names a write log ({}) that is not known to be its own, and is served without: another \
-         user may have set that, or the directory is a copy; setfattr -x user.nfskit.write_log ends \
-         this warning",
+         user may have set that, or the directory is a copy; setfattr -x user.nfskit.write_log \
+         ends this warning",
         path.display(),
         logs.join(" and ")
     ))

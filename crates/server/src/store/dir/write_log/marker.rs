@@ -3,9 +3,9 @@
 //! replays, and no log is replayed over what came after it.
 //!
 //! It is an extended attribute that everybody sees who may read the directory: also a server
-//! without privilege must not serve it then. Whoever may write to the directory can set it, too, and
-//! a copy may have it. So it counts if it stands a second time where only privileged processes write
-//! (`trusted.*`), or if a log that it names says so; else only where nobody but root and the
+//! without privilege must not serve it then. Whoever may write to the directory can set it, too,
+//! and a copy may have it. So it counts if it stands a second time where only privileged processes
+//! write (`trusted.*`), or if a log that it names says so; else only where nobody but root and the
 //! server's user could have set it, or where this process does not see the second.
 
 use std::ffi::OsString;
