@@ -19,7 +19,7 @@ use super::subject::Mounted;
 /// See the module's head. The shares of calls add up to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares {
-    /// Of the time that calls spent; of parts that cannot be told from each other their sum.
+    /// Of the time that calls spent; of parts that cannot be distinguished their sum.
     pub of_calls: Vec<(Where, f64)>,
     /// Mean time of a call, of which these are shares.
     pub call_ms: f64,

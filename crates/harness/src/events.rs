@@ -175,7 +175,7 @@ impl Log {
 
     /// The state directory cannot be written: a restart would forget handles. `None`: all are in
     /// it.
-    pub fn handles_unkept(&self, export: &str, handles: Option<u64>) {
+    pub fn handles_unstored(&self, export: &str, handles: Option<u64>) {
         match handles {
             Some(handles) => {
                 let fields = json!({ "export": export, "handles": handles });

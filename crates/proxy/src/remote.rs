@@ -333,8 +333,8 @@ impl Store for Remote {
         false
     }
 
-    fn unkept_handles(&self) -> u64 {
-        self.handles.unkept() as u64
+    fn unstored_handles(&self) -> u64 {
+        self.handles.unstored() as u64
     }
 
     async fn tend(&self, _now: Instant) {

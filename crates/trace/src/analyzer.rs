@@ -42,8 +42,8 @@ pub struct Analyzer {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cut {
     pub packets: u64,
-    /// The most bytes that were kept of one.
-    pub kept_max: usize,
+    /// The most bytes that were captured of one.
+    pub captured_max: usize,
 }
 
 impl Cut {
@@ -51,7 +51,7 @@ impl Cut {
         let is_cut = packet.data.len() < packet.wire_len as usize;
         if is_cut {
             self.packets += 1;
-            self.kept_max = self.kept_max.max(packet.data.len());
+            self.captured_max = self.captured_max.max(packet.data.len());
         }
         is_cut
     }

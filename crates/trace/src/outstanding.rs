@@ -11,7 +11,7 @@
 //! What is answered or retransmitted after all was outstanding meanwhile, and counts again.
 //!
 //! Calls are distinguished by generations: another one begins where messages were lost. At most
-//! [`GENERATIONS_MAX`] are kept; with one more the calls of the oldest count no longer.
+//! [`GENERATIONS_MAX`] are stored; with one more the calls of the oldest count no longer.
 
 use std::collections::VecDeque;
 

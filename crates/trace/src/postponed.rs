@@ -22,7 +22,7 @@ pub(super) const fn is_later(status: Option<u32>) -> bool {
 /// The files of a client with a server that were put off.
 #[derive(Debug, Default)]
 pub(super) struct Postponed {
-    /// With when it was said.
+    /// With when it was sent.
     files: Vec<(FileId, u64)>,
     /// From such a reply to the next call for the same file; one for each that was followed by one.
     pub(super) waits: Spread,

@@ -34,7 +34,7 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
         record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
     }
     if !outcome.keeps_rate() {
-        // One that was kept is what was offered.
+        // One that was reached is what was offered.
         record.result("calls_per_s", Better::Larger);
         record.warn("rate-not-kept", &text::rate(outcome), "a lower --load, or more --processes");
     }

@@ -97,14 +97,14 @@ fn additions(text: &mut String, ran: &Ran) {
     background(text, ran);
 }
 
-/// Whether the offered rate was kept.
+/// Whether the offered rate was reached.
 pub(super) fn rate(outcome: &Outcome) -> String {
-    let kept = match outcome.keeps_rate() {
+    let pace = match outcome.keeps_rate() {
         true => String::new(),
         false => format!("NOT reached: {:.2} of ", outcome.calls_per_s()),
     };
     let (offered, behind) = (outcome.load_per_s, outcome.behind_max);
-    format!("{kept}{offered:.2} calls/sec offered; at most {behind:.2} s behind")
+    format!("{pace}{offered:.2} calls/sec offered; at most {behind:.2} s behind")
 }
 
 fn response_times(text: &mut String, outcome: &Outcome) {

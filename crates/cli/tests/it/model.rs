@@ -81,7 +81,7 @@ fn a_sweep_or_a_curve_that_does_not_saturate_has_no_number_for_it() {
     let line = "outstanding throughput_per_s\n1 1000\n2 2000\n4 4000\n8 8000\n16 16000\n";
     let sweep = files.with("sweep.txt", line);
     let json = files.with("out.json", "");
-    let said = run(["model", "fit", &sweep, "--json", &json]).stdout;
+    let printed = run(["model", "fit", &sweep, "--json", &json]).stdout;
     let record = std::fs::read_to_string(&json).unwrap();
     assert!(!record.contains("saturation_per_s") && !record.contains("/stage"), "{record}");
     for part in [
@@ -89,16 +89,16 @@ fn a_sweep_or_a_curve_that_does_not_saturate_has_no_number_for_it() {
         "62.5 us at most",
         "stage does not show in this data",
     ] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(printed.contains(part), "no {part:?} in {printed}");
     }
-    let said = run(["model", "whatif", &sweep, "outstanding x4", "--outstanding", "8"]).stdout;
+    let printed = run(["model", "whatif", &sweep, "outstanding x4", "--outstanding", "8"]).stdout;
     for part in ["none shows", "no saturation shows up to 16 calls outstanding: with more"] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(printed.contains(part), "no {part:?} in {printed}");
     }
     let rows = (1..=6).map(|row| format!("{row}00 1\n")).collect::<String>();
     let curve = files.with("flat.txt", &format!("throughput_per_s response_ms\n{rows}"));
-    let said = run(["model", "infer", &curve]).stdout;
-    assert!(said.contains("none shows up to 600 calls/s"), "{said}");
+    let printed = run(["model", "infer", &curve]).stdout;
+    assert!(printed.contains("none shows up to 600 calls/s"), "{printed}");
 }
 
 #[test]
@@ -108,8 +108,9 @@ fn callers_that_are_few_limit_the_formula_and_the_world_alike() {
                 24532 2.0\n27650 2.4\n30555 3.5\n";
     let curve = files.with("curve.txt", &format!("throughput_per_s response_ms\n{rows}"));
     let json = files.with("out.json", "");
-    let said = run(["model", "whatif", &curve, "L+1ms", "--callers", "2", "--json", &json]).stdout;
-    assert!(said.contains("calls/s, by the callers"), "{said}");
+    let printed =
+        run(["model", "whatif", &curve, "L+1ms", "--callers", "2", "--json", &json]).stdout;
+    assert!(printed.contains("calls/s, by the callers"), "{printed}");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     let value = |name: &str| {

@@ -27,7 +27,7 @@ impl Clock {
     }
 
     /// Whether both are of one run of the machine: two runs never overlap, however the clock was
-    /// set in between. None where it cannot be told.
+    /// set in between. None where it is not known.
     pub fn is_of_one_run(&self, other: &Self) -> Option<bool> {
         let overlap = |one: &Self, other: &Self| Some(one.booted_s? <= other.taken_s()?);
         Some(overlap(self, other)? && overlap(other, self)?)

@@ -329,15 +329,15 @@ mod tests {
             )
         };
         let busy = report("500.000", "50 (10.0%)");
-        let said = |text: &str| {
+        let sentence = |text: &str| {
             let reports = reports(&testing::files(&[("nfsiostat.txt", text)]));
             let again = reports[0].findings.iter().find(|one| one.rule.name == "retransmissions");
             (crate::screen::certainty(&reports[0]), again.unwrap().found.what.clone())
         };
-        let (certainty, what) = said(&(report("0.1", "0 (0.0%)") + &busy));
+        let (certainty, what) = sentence(&(report("0.1", "0 (0.0%)") + &busy));
         assert_eq!(certainty, "possible; an interval of nfsiostat");
         assert!(what.starts_with("10.00 % of the calls retransmitted;"), "{what}");
-        assert_eq!(said(&busy).0, "possible; an average since the mount");
+        assert_eq!(sentence(&busy).0, "possible; an average since the mount");
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_way_is_fine_and_an_unknown_one_is_asked_for() {
+    fn a_short_way_is_fine_and_an_unknown_one_is_requested() {
         is_fine(&RULE, &evidence("0.2"));
         wants_more(&RULE, &one(&mount("rw", &["LOOKUP: 1000 1000 0 0 0 9 11000 11100 0"])));
     }

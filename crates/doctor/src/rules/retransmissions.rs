@@ -70,7 +70,7 @@ fn judge(case: &Case<'_>) -> Judged {
 }
 
 /// Calls under way when a sample was taken are sent, and not yet counted: whether no more than
-/// those were retransmitted cannot be told, unless there was a major timeout.
+/// those were retransmitted is not known, unless there was a major timeout.
 fn may_be_under_way(mount: &Mounted<'_>, total: &Group) -> Result<(), NoFinding> {
     let under_way = mount.rates.total.in_system_mean.unwrap_or(0.0).ceil();
     let again = total.retransmissions;

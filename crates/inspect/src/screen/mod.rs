@@ -108,12 +108,12 @@ fn sorted(sort: &str, count: u64) -> String {
 }
 
 /// That too little was captured of each packet.
-fn cut_off(Cut { packets, kept_max }: Cut) -> String {
+fn cut_off(Cut { packets, captured_max }: Cut) -> String {
     if packets == 0 {
         return String::new();
     }
     format!(
-        "cut         of {} only {kept_max} bytes at most were captured: tcpdump -s 256 keeps heads \
+        "cut         of {} only {captured_max} bytes at most were captured: tcpdump -s 256 keeps heads \
          and times, tcpdump -s 0 whole packets\n",
         counted(packets, "packet")
     )
@@ -414,9 +414,9 @@ mod tests {
 
     use super::*;
 
-    /// What is said of packets of raw IP that each have so many bytes more on the wire, by this
+    /// The lines for packets of raw IP that each have so many bytes more on the wire, by this
     /// selection.
-    fn said(packets: &[Vec<u8>], lacking: u32, filter: Filter) -> String {
+    fn lines_of(packets: &[Vec<u8>], lacking: u32, filter: Filter) -> String {
         let mut analyzer = Analyzer::new(filter);
         for (frame, data) in (1..).zip(packets) {
             let wire_len = u32::try_from(data.len()).unwrap() + lacking;
@@ -448,22 +448,22 @@ mod tests {
     #[test]
     fn a_selection_of_nothing_is_no_capture_without_calls() {
         let operations = vec!["MKNOD".to_owned()];
-        let selected = said(&null(), 0, Filter { operations, ..Filter::default() });
+        let selected = lines_of(&null(), 0, Filter { operations, ..Filter::default() });
         let (_, selected) = selected.split_once('\n').unwrap();
         let none = "none of 1 calls is selected by --operation MKNOD\n";
         assert!(selected.starts_with(none) && selected.contains("pace  "), "{selected}");
-        let all = said(&null(), 0, Filter::default());
+        let all = lines_of(&null(), 0, Filter::default());
         assert!(all.contains("calls       1 in 0 ns; 1 client, 1 server, 1 connection\n"), "{all}");
     }
 
     #[test]
     fn packets_that_were_cut_off_too_early_are_no_damage_and_the_remedy_is_named() {
         let packets = null().map(|packet| packet[..24].to_vec());
-        let cut = said(&packets, 60, Filter::default());
+        let cut = lines_of(&packets, 60, Filter::default());
         let what = "no NFS found: 2 packets cut off before the end of their headers\ncut         of 2 \
                     packets only 24 bytes at most were captured: tcpdump -s 256";
         assert!(cut.contains(what), "{cut}");
-        let damaged = said(&packets, 0, Filter::default());
+        let damaged = lines_of(&packets, 0, Filter::default());
         assert!(damaged.ends_with("no NFS found: 2 damaged packets\n"), "{damaged}");
     }
 

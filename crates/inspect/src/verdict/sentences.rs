@@ -11,7 +11,8 @@ use crate::screen::bytes;
 
 pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
     if diagnosis.doubts.contains(&Doubt::NoTime) {
-        return "cannot be told: all packets with calls and replies have the same time".to_owned();
+        return "cannot be decided: all packets with calls and replies have the same time"
+            .to_owned();
     }
     if diagnosis.doubts.contains(&Doubt::FewEvents) {
         let replies = evidence.replies();
@@ -25,7 +26,7 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
     let unknown = unknown_share(evidence);
     if unknown >= SHARE_MIN {
         return format!(
-            "cannot be told: the capture lost messages in {:.0} % of the time{}, and what was \
+            "cannot be decided: the capture lost messages in {:.0} % of the time{}, and what was \
              waited for then is not known",
             unknown * 100.0,
             of(evidence)

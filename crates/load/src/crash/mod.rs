@@ -309,7 +309,8 @@ impl<S: Site> Trial<S> {
 
     /// Whether a connection from before the kill still has answers, which it has of a server that
     /// lives, and of no other; also after a while, since a command may be ahead of what it does.
-    /// What is asked for is what a proxy has to ask its origin for, which may be what was killed.
+    /// What is requested is what a proxy has to request of its origin, which may be what was
+    /// killed.
     async fn answers(&self, sessions: &[Session]) -> bool {
         let (clock, dir) = (&self.clock, self.scratch.dir());
         for _ in 0..KILL_TRIES {

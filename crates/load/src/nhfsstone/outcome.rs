@@ -13,8 +13,8 @@ use crate::mix::{Mix, Operation};
 /// A mix that is off by more than this, in percent of all calls, is another one.
 pub const OFF_MAX_PERCENT: f64 = 10.0;
 
-/// The share of the offered rate below which it was not kept. Guess.
-const KEPT_SHARE: f64 = 0.95;
+/// The share of the offered rate below which it was not reached. Guess.
+const REACHED_SHARE: f64 = 0.95;
 
 /// Calls of others in [`BACKGROUND_TIME`] over which a server is not measured.
 pub const BACKGROUND_MAX: u64 = 20;
@@ -94,7 +94,7 @@ impl Outcome {
     /// tasks sleep at most, which decides where there are a few calls only.
     pub fn keeps_rate(&self) -> bool {
         let sleep = 2.0 * self.tasks as f64;
-        let most = self.calls as f64 / KEPT_SHARE + sleep;
+        let most = self.calls as f64 / REACHED_SHARE + sleep;
         self.elapsed.as_secs_f64() * self.load_per_s <= most
     }
 

@@ -54,7 +54,7 @@ fn operations_have_the_numbers_of_version_2() {
 }
 
 #[test]
-fn a_rate_is_kept_if_the_calls_came_at_it_but_for_a_sleep_of_the_tasks() {
+fn a_rate_is_reached_if_the_calls_came_at_it_but_for_a_sleep_of_the_tasks() {
     let keeps = |calls, seconds| {
         let mut outcome = chosen(MIXES[0], calls);
         outcome.elapsed = Nanos::from_secs_f64(seconds * outcome.calls() as f64 / 30.0);

@@ -268,8 +268,8 @@ impl<W> Journal<W> {
     /// that are needed have to say yet.
     pub fn admits_again(&self, cost: u64) -> bool {
         let notes = self.needed as u64 * BLOCK_BYTES;
-        let kept = notes + self.queued_cost + self.limits.frame_bytes_max() as u64;
-        !self.is_failed && self.parts.iter().any(|part| part.ring.free() >= kept + cost)
+        let reserved = notes + self.queued_cost + self.limits.frame_bytes_max() as u64;
+        !self.is_failed && self.parts.iter().any(|part| part.ring.free() >= reserved + cost)
     }
 
     /// The oldest frame that is needed.

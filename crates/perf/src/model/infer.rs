@@ -65,7 +65,7 @@ pub struct Inferred {
 }
 
 /// Load points that a server is inferred from: with more, the search takes minutes, and what each
-/// of them says is said by its neighbours.
+/// of them says, its neighbours say.
 pub const POINTS_MAX: usize = 500;
 
 /// Numbers of disks that are tried: no two neighbours are more than a third apart.

@@ -377,8 +377,8 @@ mod tests {
                 assert_eq!(explained.saturation(), None, "{form:?} {observed:?}");
                 assert!((explained.least_per_s() / least - 1.0).abs() < 0.02, "{explained:?}");
                 assert_eq!(explained.fitted.parameters[1].estimate.ci95, None);
-                let said = explained.unidentified().join("; ");
-                assert!(said.starts_with("stage does not show"), "{said}");
+                let text = explained.unidentified().join("; ");
+                assert!(text.starts_with("stage does not show"), "{text}");
             }
         }
         // It shows as soon as more calls bring no more.

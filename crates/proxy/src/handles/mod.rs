@@ -31,7 +31,7 @@ use server::store::state::StateError;
 use server::types::{Handle, Status};
 
 use self::table::Table;
-pub(crate) use self::table::unkept;
+pub(crate) use self::table::unstored;
 
 const SEALED: u8 = b'O';
 const NUMBERED: u8 = b'T';
@@ -98,8 +98,8 @@ impl Handles {
     }
 
     /// Handles that a restart may forget, after another try to keep them.
-    pub(crate) fn unkept(&self) -> usize {
-        self.table.unkept()
+    pub(crate) fn unstored(&self) -> usize {
+        self.table.unstored()
     }
 
     /// Ours of the origin's.

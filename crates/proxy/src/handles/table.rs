@@ -55,8 +55,8 @@ impl Table {
     }
 
     /// Rows that a restart may forget, after another try to write them.
-    pub(super) fn unkept(&self) -> usize {
-        unkept(&mut self.rows.lock().kept)
+    pub(super) fn unstored(&self) -> usize {
+        unstored(&mut self.rows.lock().kept)
     }
 
     pub(super) fn find(&self, number: &Number) -> Option<FileHandle> {
@@ -82,7 +82,7 @@ impl Table {
 }
 
 /// Rows that a restart may forget, after another try to write them.
-pub(crate) fn unkept(kept: &mut Option<StateRows>) -> usize {
+pub(crate) fn unstored(kept: &mut Option<StateRows>) -> usize {
     let Some(kept) = kept else { return 0 };
     kept.retry();
     kept.unlogged()

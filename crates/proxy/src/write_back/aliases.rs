@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use server::store::state::{Row, StateError, StateRows, new_log};
 use server::types::{Handle, Verifier};
 
-use crate::handles::unkept;
+use crate::handles::unstored;
 
 /// Some 400 bytes each.
 const ROWS_MAX: usize = 1 << 18;
@@ -142,8 +142,8 @@ impl Aliases {
     }
 
     /// Rows that a restart may forget, after another try to write them.
-    pub(crate) fn unkept(&self) -> usize {
-        unkept(&mut self.rows.lock().kept)
+    pub(crate) fn unstored(&self) -> usize {
+        unstored(&mut self.rows.lock().kept)
     }
 
     /// The files that are to be synced so that all that was noted survives power loss, too.

@@ -420,8 +420,8 @@ impl<S: Store> Layer for WriteBack<S> {
         (!aliases::is_ours(handle)).then(|| self.inner.store.brief(handle)).flatten()
     }
 
-    fn unkept_handles(&self) -> u64 {
-        self.inner.aliases.unkept() as u64 + self.inner.store.unkept_handles()
+    fn unstored_handles(&self) -> u64 {
+        self.inner.aliases.unstored() as u64 + self.inner.store.unstored_handles()
     }
 
     fn readings(&self) -> Vec<Reading> {

@@ -221,12 +221,12 @@ impl<S: Store> Engine<S> {
         }
         let mut readings = self.replies.as_ref().map_or_else(Vec::new, Replies::readings);
         for exported in self.exports.load().iter() {
-            let unkept = metrics::Reading::new(
+            let unstored = metrics::Reading::new(
                 "nfskit_store_unkept_handles",
                 "Handles that a restart would forget, since the state directory cannot be written.",
-                exported.store.unkept_handles() as f64,
+                exported.store.unstored_handles() as f64,
             );
-            let of_store = exported.store.readings().into_iter().chain([unkept]);
+            let of_store = exported.store.readings().into_iter().chain([unstored]);
             readings.extend(of_store.map(|reading| reading.of("export", &exported.export.name)));
         }
         page.readings(&readings);

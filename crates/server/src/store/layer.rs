@@ -73,7 +73,7 @@ macro_rules! operations {
                 shares_clock() -> bool;
                 doubts() -> u64;
                 sync_failures() -> u64;
-                unkept_handles() -> u64;
+                unstored_handles() -> u64;
                 readings() -> Vec<Reading>;
                 keeps_replies() -> bool;
                 recorded() -> Vec<Recorded>;

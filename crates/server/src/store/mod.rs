@@ -217,7 +217,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Handles that were given out and that a restart would forget, since the state directory
     /// cannot be written: it is tried again about once a second.
-    fn unkept_handles(&self) -> u64 {
+    fn unstored_handles(&self) -> u64 {
         0
     }
 

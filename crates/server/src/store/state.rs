@@ -380,13 +380,13 @@ mod tests {
 
     /// A server has no umask.
     #[test]
-    fn what_is_kept_is_its_owners_alone() {
+    fn what_is_stored_is_its_owners_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rows.redb");
         fs::write(&path, "").unwrap();
         // As an earlier version made it.
         fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
-        let (_kept, _) = opened(dir.path());
+        let (_stored, _) = opened(dir.path());
         for file in fs::read_dir(dir.path()).unwrap().flatten() {
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
         }
@@ -465,24 +465,24 @@ mod tests {
     #[test]
     fn what_finds_no_room_in_the_log_is_counted_and_written_when_there_is_some() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut kept, _) = opened(dir.path());
-        note(&mut kept, 3, b"old");
+        let (mut stored, _) = opened(dir.path());
+        note(&mut stored, 3, b"old");
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let log = mem::replace(&mut kept.log, full);
+        let log = mem::replace(&mut stored.log, full);
         for (key, value) in [(3, &b"a"[..]), (4, b"bc"), (5, b"d"), (5, b"")] {
-            note(&mut kept, key, value);
+            note(&mut stored, key, value);
         }
-        assert_eq!(kept.unlogged(), 3);
-        assert!(kept.unsynced().is_err(), "not all that was noted would survive");
-        kept.log = log;
-        note(&mut kept, 4, b"newer");
-        assert_eq!(kept.unlogged(), 0, "the next one takes them along");
-        kept.log = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        note(&mut kept, 6, b"last");
-        kept.log = new_log(&log_path(&kept.base, kept.number)).unwrap();
-        kept.retry();
-        assert_eq!((kept.unlogged(), kept.unsynced().is_ok()), (0, true));
-        drop(kept);
+        assert_eq!(stored.unlogged(), 3);
+        assert!(stored.unsynced().is_err(), "not all that was noted would survive");
+        stored.log = log;
+        note(&mut stored, 4, b"newer");
+        assert_eq!(stored.unlogged(), 0, "the next one takes them along");
+        stored.log = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        note(&mut stored, 6, b"last");
+        stored.log = new_log(&log_path(&stored.base, stored.number)).unwrap();
+        stored.retry();
+        assert_eq!((stored.unlogged(), stored.unsynced().is_ok()), (0, true));
+        drop(stored);
         assert_eq!(opened(dir.path()).1, [(3, 1), (4, 5), (6, 4)]);
     }
 

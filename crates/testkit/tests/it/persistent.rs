@@ -94,9 +94,9 @@ fn beside_a_writer(nconnect: u32) -> (Nanos, Nanos) {
         };
         let looked = async {
             clock.sleep(Nanos::from_millis(50)).await;
-            let asked = clock.now();
+            let began = clock.now();
             session.getattr(file).await.unwrap();
-            clock.now().since(asked)
+            clock.now().since(began)
         };
         tokio::join!(written, looked)
     };

@@ -62,7 +62,7 @@ fn whoever_waits_for_the_listing_of_another_is_not_given_what_that_tells() {
 }
 
 #[test]
-fn a_right_is_asked_for_once_and_not_by_who_alone_uses_a_directory() {
+fn a_right_is_requested_once_and_not_by_who_alone_uses_a_directory() {
     world(async |clock, site| {
         let (files, dir) = known_to_root(&site, &clock, 0o755).await;
         assert_eq!(calls(&files, Procedure::Access), 0);

@@ -64,8 +64,8 @@ impl Tape {
         self.sent.insert(self.port, [1, 1]);
     }
 
-    fn says(&mut self, said: &Rpc) {
-        self.packet(said.is_call(), ACK, &said.record());
+    fn says(&mut self, rpc: &Rpc) {
+        self.packet(rpc.is_call(), ACK, &rpc.record());
     }
 
     fn calls(&mut self) -> u32 {

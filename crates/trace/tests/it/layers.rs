@@ -141,7 +141,7 @@ fn packets_that_end_in_their_headers_are_cut_off_and_not_damaged() {
     let found = analyze(pcap(RAW, &packets, 36));
     let others: Vec<_> = found.analyzer.others().collect();
     assert_eq!(others, [("cut off", 1), ("damaged", 1)]);
-    assert_eq!(found.analyzer.cut(), Cut { packets: 1, kept_max: 36 });
+    assert_eq!(found.analyzer.cut(), Cut { packets: 1, captured_max: 36 });
 }
 
 #[test]

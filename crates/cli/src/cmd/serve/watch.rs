@@ -82,7 +82,7 @@ struct Rises {
     /// Failed syncs, by the export.
     sync_failures: HashMap<String, Rise>,
     /// Exports some of whose handles a restart would forget.
-    unkept: HashSet<String>,
+    unstored: HashSet<String>,
 }
 
 /// Counts that only the log tells of.
@@ -129,13 +129,13 @@ impl<S: Store> Watch<S> {
     fn handles(&mut self) {
         for exported in self.engine.exports().iter() {
             let name = &exported.export.name;
-            let unkept = Some(exported.store.unkept_handles()).filter(|unkept| *unkept > 0);
-            let is_news = match unkept {
-                Some(_) => self.rises.unkept.insert(name.clone()),
-                None => self.rises.unkept.remove(name),
+            let unstored = Some(exported.store.unstored_handles()).filter(|unstored| *unstored > 0);
+            let is_news = match unstored {
+                Some(_) => self.rises.unstored.insert(name.clone()),
+                None => self.rises.unstored.remove(name),
             };
             if is_news {
-                self.log.handles_unkept(name, unkept);
+                self.log.handles_unstored(name, unstored);
             }
         }
     }

@@ -225,9 +225,12 @@ fn what_is_in_no_mount_is_not_warmed() {
     fs::write(dir.path().join("f"), "local").unwrap();
     for path in [dir.path().to_owned(), dir.path().join("f")] {
         let path = path.to_str().unwrap();
-        let told = run(["cache", "warm", path]);
-        assert_eq!((told.code, told.stdout.as_str()), (Some(3), ""), "{told:?}");
-        assert!(told.stderr.contains(&format!("{path} is in no mount of nfskit")), "{told:?}");
-        assert!(told.stderr.contains("findmnt -t fuse.nfskit"), "{told:?}");
+        let finished = run(["cache", "warm", path]);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), ""), "{finished:?}");
+        assert!(
+            finished.stderr.contains(&format!("{path} is in no mount of nfskit")),
+            "{finished:?}"
+        );
+        assert!(finished.stderr.contains("findmnt -t fuse.nfskit"), "{finished:?}");
     }
 }

@@ -49,7 +49,7 @@ fn folder(roots: &[&str], root: &str) -> String {
 /// Masks what stands where only hosts do, and leaves out what may be anything.
 fn in_places(names: &mut Names, tail: &str, text: &str) -> String {
     let text = match OF_MANY.iter().find(|(path, _)| *path == tail) {
-        Some((_, is_kept)) => lines(text, is_kept),
+        Some((_, is_wanted)) => lines(text, is_wanted),
         None => text.to_owned(),
     };
     let each = |text: &str, mask: &mut dyn FnMut(&str) -> Option<String>| -> String {

@@ -438,8 +438,8 @@ impl Store for DirStore {
         self.tree.syncer.failures() + u64::from(failed)
     }
 
-    fn unkept_handles(&self) -> u64 {
-        self.tree.handles.unkept() as u64
+    fn unstored_handles(&self) -> u64 {
+        self.tree.handles.unstored() as u64
     }
 
     fn readings(&self) -> Vec<Reading> {

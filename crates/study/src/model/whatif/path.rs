@@ -285,10 +285,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_of_a_change_is_said_with_what_the_formula_has() {
-        let said = measured_sentence(1235.3, Some(1.483), 833.0);
+    fn what_was_measured_of_a_change_is_reported_with_what_the_formula_has() {
+        let sentence = measured_sentence(1235.3, Some(1.483), 833.0);
         let expected = "measured: 1235.3 MiB/s, 1.48 x; the formula is -33 % off that";
-        assert_eq!(said, expected);
+        assert_eq!(sentence, expected);
         assert!(!measured_sentence(10.0, None, 11.0).contains(" x;"));
     }
 

@@ -70,10 +70,10 @@ impl Handles {
     }
 
     /// Those that were given out and that a restart may forget, after another try to keep them.
-    pub(super) fn unkept(&self) -> usize {
+    pub(super) fn unstored(&self) -> usize {
         match self {
             Self::Kernel(_) => 0,
-            Self::Table(table) => table.unkept(),
+            Self::Table(table) => table.unstored(),
         }
     }
 

@@ -48,7 +48,7 @@ impl Persisted {
     }
 
     /// Entries that a restart may forget, after another try to write them.
-    pub(super) fn unkept(&mut self) -> usize {
+    pub(super) fn unstored(&mut self) -> usize {
         self.0.retry();
         self.0.unlogged()
     }

@@ -150,8 +150,8 @@ impl Table {
     }
 
     /// Entries that a restart may forget, after another try to write them.
-    pub(super) fn unkept(&self) -> usize {
-        self.known.write().stored.as_mut().map_or(0, Persisted::unkept)
+    pub(super) fn unstored(&self) -> usize {
+        self.known.write().stored.as_mut().map_or(0, Persisted::unstored)
     }
 
     pub(super) fn root(&self) -> Handle {

@@ -143,7 +143,7 @@ fn a_handle_of_one_root_is_stale_in_a_copy_that_has_its_key() {
     let copied = rustix::fs::getxattr(at.path(""), KEY, &mut key)
         .and_then(|_| rustix::fs::setxattr(&copy, KEY, &key, rustix::fs::XattrFlags::empty()));
     if copied.is_err() {
-        not_tested("a copied key: none can be kept with the files here");
+        not_tested("a copied key: none can be stored with the files here");
         return;
     }
     let file = at.create(&at.root(), "file");

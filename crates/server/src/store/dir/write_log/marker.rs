@@ -60,8 +60,8 @@ impl Marker {
 
     fn is_believed(&self, root: &OwnedFd) -> bool {
         let is_proven = || read(root, PROOF).is_some_and(|proof| proof == self.value());
-        let said_by_log = self.is_of(root);
-        said_by_log.unwrap_or_else(|| is_proven() || !sees_proofs(root) || is_private(root))
+        let known_by_log = self.is_of(root);
+        known_by_log.unwrap_or_else(|| is_proven() || !sees_proofs(root) || is_private(root))
     }
 
     /// Whether its logs are of this directory; `None` where they are not to be found.
