@@ -15,7 +15,8 @@ const WITH_XSTATE: &str = r#"set -e
 cd "$1"
 cc -O2 -shared -fPIC -o xstate.so xstate.c -ldl
 mv linux.uml linux.uml.bare
-printf '#!/bin/sh\nLD_PRELOAD="%s/xstate.so" exec "%s/linux.uml.bare" "$@"\n' "$PWD" "$PWD" >linux.uml
+printf '#!/bin/sh\nLD_PRELOAD="%s/xstate.so" exec "%s/linux.uml.bare" "$@"\n' \
+    "$PWD" "$PWD" >linux.uml
 chmod 755 linux.uml"#;
 
 #[derive(Debug)]

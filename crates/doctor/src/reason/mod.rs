@@ -239,8 +239,8 @@ fn lossless(case: &Case<'_>, mount: &Mounted<'_>) -> Option<String> {
 
 /// No call waits for a slot.
 fn slots_are_free(mount: &Mounted<'_>) -> Option<String> {
-    const OTHER_WAITS: &str = "calls wait before they are sent, but not for a slot: for the socket, a \
-                        session's slot or memory";
+    const OTHER_WAITS: &str = "calls wait before they are sent, but not for a slot: for the \
+                               socket, a session's slot or memory";
     let backlog = mean_at_a_send(&mount.rates.transports, |one| one.backlog_mean);
     backlog.filter(|backlog| *backlog < 0.5).map(|_| OTHER_WAITS.to_owned())
 }
