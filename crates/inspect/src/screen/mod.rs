@@ -113,8 +113,8 @@ fn cut_off(Cut { packets, captured_max }: Cut) -> String {
         return String::new();
     }
     format!(
-        "cut         of {} only {captured_max} bytes at most were captured: tcpdump -s 256 keeps heads \
-         and times, tcpdump -s 0 whole packets\n",
+        "cut         of {} only {captured_max} bytes at most were captured: tcpdump -s 256 keeps \
+         heads and times, tcpdump -s 0 whole packets\n",
         counted(packets, "packet")
     )
 }
