@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn a_refusal_that_tells_no_state_before_has_found_the_one_it_tells() {
         let (before, after) = (WccAttr::from(&FOUND), Some(FOUND));
-        let told = WccData { before: None, after };
-        assert_eq!(refused(told), WccData { before: Some(before), after });
+        let wcc = WccData { before: None, after };
+        assert_eq!(refused(wcc), WccData { before: Some(before), after });
         let other = WccAttr { size: 1, ..before };
         let changed = WccData { before: Some(other), after };
         assert_eq!(refused(changed), changed, "a part of it was done");

@@ -5,7 +5,7 @@
 //! - [`session`]: a connection, a credential and the root; [`ops`] has one typed method of it for
 //!   each procedure.
 //! - [`files`]: a mounted file system as its users see it, with what it remembers ([`cache`]) and
-//!   fetches before it is asked ([`read_ahead`]).
+//!   fetches in advance ([`read_ahead`]).
 //! - [`locks`]: of the programs that share one mounted file system.
 //! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
 //! - [`walk`]: whether a listing gets anywhere.

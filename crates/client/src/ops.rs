@@ -194,10 +194,10 @@ impl Session {
                 self.nonsense(Procedure::Write.name(), "an impossible count was acknowledged")
             );
         }
-        // RFC 1813 section 3.3.7; whoever asks for stable storage because nothing else is kept
+        // RFC 1813 section 3.3.7; whoever asks for stable storage because nothing else stays
         // would ask without end.
         if reply.committed < stable {
-            let what = "the data are less stable than was asked for";
+            let what = "the data are less stable than was requested";
             return Err(self.nonsense(Procedure::Write.name(), what));
         }
         Ok(Timed { reply, answer })

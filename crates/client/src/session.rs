@@ -104,7 +104,7 @@ const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 /// With fewer, down to none at all, no file would ever be written.
 const TRANSFER_BYTES_MIN: u32 = 512;
 
-/// When to ask again a server that has asked for patience: as Linux does.
+/// When to call again after JUKEBOX: as Linux does.
 const LATER: Nanos = Nanos::from_secs(5);
 
 /// Whether the results say NFS3ERR_JUKEBOX; they begin with the status, but for NULL's.
@@ -205,7 +205,7 @@ impl Session {
         error
     }
 
-    /// The server has asked for a retry later, again.
+    /// The server has answered JUKEBOX again.
     pub(crate) fn is_put_off(&self, procedure: &'static str) {
         let (server, status) = (self.server, NfsStat3::Jukebox);
         self.complaints.report(&Error::Status {

@@ -1,13 +1,13 @@
 //! Whether a listing gets anywhere: decisions about the pages that a server gives of a directory.
 //!
 //! Each entry has a cookie, behind which reading goes on. A server whose cookies repeat would be
-//! asked without end, and whoever lists would hold ever more names. Within a page every cookie is
-//! looked at; over a whole listing one page is kept in mind, the first, then the second, the
+//! called without end, and whoever lists would hold ever more names. Within a page every cookie is
+//! looked at; over a whole listing one page is remembered, the first, then the second, the
 //! fourth, the eighth (Brent 1980): so a circle of any length is noticed within three times that
 //! length, by what one page takes.
 //!
-//! A server that makes up new cookies, and tells the same names behind them, is noticed by the
-//! name that the kept page began with: a name may come again because the file was removed and made
+//! A server that makes up new cookies, and tells the same names behind them, is noticed by the name
+//! that the remembered page began with: a name may come again because the file was removed and made
 //! meanwhile, but not `AGAIN_MAX` times. What cannot be distinguished from a large directory are
 //! names without end of which none comes twice.
 
@@ -15,13 +15,13 @@ use std::collections::HashSet;
 
 use crate::ops::{DirEntry, DirPage};
 
-/// How often the name that a kept page began with may come again.
+/// How often the name that a remembered page began with may come again.
 const AGAIN_MAX: u32 = 8;
 
 /// One reading of a directory, from its beginning.
 #[derive(Debug, Default)]
 pub struct Walk {
-    cookies: Kept<u64>,
+    cookies: Remembered<u64>,
     names: Recurring,
     /// Where the last page ended.
     next: Option<u64>,
@@ -31,33 +31,33 @@ pub struct Walk {
 /// that is being emptied should not come even once.
 #[derive(Debug, Default)]
 pub struct Recurring {
-    first: Kept<Vec<u8>>,
+    first: Remembered<Vec<u8>>,
     again: u32,
 }
 
 /// One of many things: the first, then the second, the fourth, the eighth.
 #[derive(Debug)]
-struct Kept<T> {
+struct Remembered<T> {
     thing: Option<T>,
     number: u64,
     keep_after: u64,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Remembered<T> {
     fn default() -> Self {
         Self { thing: None, number: 0, keep_after: 0 }
     }
 }
 
-impl<T> Kept<T> {
-    /// Whether the next one is to be kept.
+impl<T> Remembered<T> {
+    /// Whether the next one is to be remembered.
     fn turn(&mut self) -> bool {
-        let is_kept = self.number >= self.keep_after;
-        if is_kept {
+        let is_remembered = self.number >= self.keep_after;
+        if is_remembered {
             self.keep_after = 2 * self.number.max(1);
         }
         self.number += 1;
-        is_kept
+        is_remembered
     }
 }
 

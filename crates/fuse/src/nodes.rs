@@ -43,7 +43,7 @@ pub(crate) struct Node {
     pub(crate) data: Option<Version>,
     /// The size that the kernel believes in, but for what it has not sent us yet.
     pub(crate) size: u64,
-    /// A time of modification that the kernel has and the server has not been told.
+    /// A time of modification that the kernel has and the server does not have.
     pub(crate) mtime: Option<NfsTime>,
     /// The one that the kernel believes in, where it keeps times for itself.
     pub(crate) kernel_mtime: NfsTime,
@@ -52,7 +52,7 @@ pub(crate) struct Node {
     pub(crate) writers: u32,
     /// And how many write at the end (O_APPEND).
     pub(crate) appenders: u32,
-    /// Everything of ours is stable: before the next append the server is asked where the end is.
+    /// Everything of ours is stable: before the next append a GETATTR returns where the end is.
     pub(crate) asks_to_append: bool,
     /// The kernel has read some of it into its cache.
     pub(crate) has_pages: bool,
@@ -195,7 +195,7 @@ impl Nodes {
         node.asks_to_append
     }
 
-    /// Whether the server is to be asked now, before what may be an append.
+    /// Whether a GETATTR is needed now, before what may be an append.
     pub(crate) fn asks_to_append(&self, id: u64) -> bool {
         self.nodes.get(&id).is_some_and(|node| node.asks_to_append)
     }
@@ -255,7 +255,7 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
-    use client::cache::attributes::{Attributes, Times, Told};
+    use client::cache::attributes::{Attributes, ReplyContext, Times};
     use perf::units::Instant;
     use wire::nfs3::{Fattr3, NfsTime};
 
@@ -271,10 +271,10 @@ mod tests {
     /// Two versions that differ.
     fn versions() -> [Version; 2] {
         let mut attributes = Attributes::new(Times::default(), 10);
-        let (asked, now) = (Instant::EPOCH, Instant::EPOCH);
-        let told = Told { asked, now, is_dirty: false, is_open: false };
+        let (sent, now) = (Instant::EPOCH, Instant::EPOCH);
+        let reply = ReplyContext { sent, now, is_dirty: false, is_open: false };
         [1, 2].map(|number| {
-            attributes.told(&handle(number), &ATTRIBUTES, told);
+            attributes.observe(&handle(number), &ATTRIBUTES, reply);
             attributes.version(&handle(number)).unwrap()
         })
     }

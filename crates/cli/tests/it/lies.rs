@@ -144,7 +144,7 @@ fn programs_on_a_mount_get_errors_and_the_mount_says_why() {
         assert!(complaint.contains(words), "{lie:?}: {complaint}");
     }
     for (lie, words) in [
-        (Lie::NeverStable, "less stable than was asked for"),
+        (Lie::NeverStable, "less stable than was requested"),
         (Lie::WritesNothing, "impossible count"),
         (Lie::WritesMore, "impossible count"),
     ] {

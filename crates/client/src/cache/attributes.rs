@@ -83,7 +83,7 @@ pub struct Attributes {
     server_time: OriginTime,
     /// The file system (fsid) that was seen last to tell apart changes that follow each other
     /// within [`APART`].
-    told_apart: Option<u64>,
+    distinguished: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ struct File {
     attributes: Fattr3,
     /// When the reply came that returned them, and since when they are known: the latest call that
     /// has returned them was sent then.
-    told: Instant,
+    received: Instant,
     known_since: Instant,
     good_for: Nanos,
     /// Since when they are good for so long.
@@ -118,9 +118,9 @@ struct File {
 
 /// Where attributes were returned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Told {
+pub struct ReplyContext {
     /// When the call was sent: what it tells is no older.
-    pub asked: Instant,
+    pub sent: Instant,
     pub now: Instant,
     /// Data of ours is on its way to the file, so that its size and time change by themselves.
     pub is_dirty: bool,
@@ -137,7 +137,7 @@ impl Attributes {
             versions: 0,
             renamed: None,
             server_time: OriginTime::default(),
-            told_apart: None,
+            distinguished: None,
         }
     }
 
@@ -156,7 +156,7 @@ impl Attributes {
         (left > Nanos::ZERO).then_some((known.attributes, left))
     }
 
-    /// Whether they were told by a call that was sent within `span` before now.
+    /// Whether a call that was sent within `span` before now returned them.
     pub fn is_known_for(&self, file: &FileHandle, span: Nanos, now: Instant) -> bool {
         self.files.peek(file).is_some_and(|known| now.since(known.known_since) < span)
     }
@@ -187,8 +187,8 @@ impl Attributes {
         self.files.peek(file).filter(|known| known.changing == 0).map(|known| known.attributes)
     }
 
-    /// Whether what is requested now shows this state, or another one that can be told from it.
-    /// `wall`: what time it is, as far as we know.
+    /// Whether what is requested now shows this state, or another one that can be distinguished
+    /// from it. `wall`: what time it is, as far as we know.
     pub fn is_settled(&self, file: &FileHandle, now: Instant, wall: Time) -> bool {
         self.files.peek(file).is_some_and(|known| {
             let ctime = time_of(known.attributes.ctime);
@@ -205,7 +205,7 @@ impl Attributes {
     /// Whether changes of the file system that follow each other have different times, as far as
     /// one that another client makes after it has heard of ours is concerned.
     fn tells_apart(&self, of: &Fattr3) -> bool {
-        self.told_apart == Some(of.fsid)
+        self.distinguished == Some(of.fsid)
     }
 
     /// The attributes last returned, if the file's data are of exactly this state, and whatever
@@ -233,25 +233,25 @@ impl Attributes {
     }
 
     /// Attributes that a reply returned, not of a change of ours.
-    pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
-        self.server_time.observe(time_of(attributes.ctime), steady_ns(told.now));
+    pub fn observe(&mut self, file: &FileHandle, attributes: &Fattr3, reply: ReplyContext) {
+        self.server_time.observe(time_of(attributes.ctime), steady_ns(reply.now));
         let Some(known) = self.files.get_mut(file) else {
-            self.insert(file, attributes, told);
+            self.insert(file, attributes, reply);
             return;
         };
-        if known.is_newer_than(attributes, told.asked) {
+        if known.is_newer_than(attributes, reply.sent) {
             return;
         }
         let state = WccAttr::from(attributes);
         known.is_moved |= known.is_before(self.renamed);
         // While calls of ours are under way a state that we do not know may be theirs. Whoever
         // opens the file is promised more, and it costs no more than what is cached.
-        let in_progress = told.is_dirty || known.changing > 0 && !told.is_open;
+        let in_progress = reply.is_dirty || known.changing > 0 && !reply.is_open;
         let others = !in_progress
             && (known.ours.others_were_here()
                 || !known.knows(&state)
-                || told.is_open && known.ours.others_may_have_been_here()
-                || (told.is_open || known.is_dir()) && known.may_hide_others());
+                || reply.is_open && known.ours.others_may_have_been_here()
+                || (reply.is_open || known.is_dir()) && known.may_hide_others());
         if others {
             self.versions += 1;
             known.version = Version(self.versions);
@@ -260,11 +260,11 @@ impl Attributes {
         if !in_progress {
             known.ours.reset(state);
             (known.is_moved, known.is_moved_open) = (false, false);
-            if told.is_open || known.is_dir() {
-                known.looked = known.looked.max(told.asked);
+            if reply.is_open || known.is_dir() {
+                known.looked = known.looked.max(reply.sent);
             }
         }
-        known.refresh(attributes, told, &self.times);
+        known.refresh(attributes, reply, &self.times);
     }
 
     /// A call of ours begins that changes the file; [`Attributes::changed`] must follow. Gives its
@@ -287,41 +287,41 @@ impl Attributes {
     }
 
     /// The call that [`Attributes::changing`] announced has been answered, or not (`wcc` empty).
-    pub fn changed(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+    pub fn changed(&mut self, file: &FileHandle, wcc: &WccData, reply: ReplyContext) {
         if let Some(known) = self.files.get_mut(file) {
             known.changing = known.changing.saturating_sub(1);
         }
-        self.wrote(file, wcc, told);
+        self.wrote(file, wcc, reply);
         if let Some(known) = self.files.get_mut(file) {
-            known.set = told.now;
+            known.set = reply.now;
         }
     }
 
     /// A COMMIT, which is not announced, has been answered. It changes nothing: what others write
     /// while it waits for a disk shows between the states that it tells, and is theirs.
-    pub fn committed(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+    pub fn committed(&mut self, file: &FileHandle, wcc: &WccData, reply: ReplyContext) {
         if let Some(attributes) = &wcc.after {
-            self.told(file, attributes, told);
+            self.observe(file, attributes, reply);
         }
     }
 
     /// A WRITE, which is not announced, has been answered.
-    pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+    pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, reply: ReplyContext) {
         if let Some(after) = &wcc.after {
-            self.server_time.observe(time_of(after.ctime), steady_ns(told.now));
+            self.server_time.observe(time_of(after.ctime), steady_ns(reply.now));
             if wcc.before.is_some_and(|before| is_near(before.ctime, after.ctime)) {
-                self.told_apart = Some(after.fsid);
+                self.distinguished = Some(after.fsid);
             }
         }
         let Some(known) = self.files.get_mut(file) else {
             if let Some(attributes) = &wcc.after {
-                self.insert(file, attributes, told);
+                self.insert(file, attributes, reply);
             }
             return;
         };
         known.is_moved |= known.is_before(self.renamed);
         let is_excused = !known.is_dir();
-        let span = Span { asked: told.asked, answered: told.now, is_excused };
+        let span = Span { sent: reply.sent, answered: reply.now, is_excused };
         match &wcc.before {
             // The name it was given, or lost, has changed its time.
             Some(before) if known.is_moved && known.ours.knows_data(before) => {
@@ -330,7 +330,7 @@ impl Attributes {
             }
             _ => known.ours.changed(wcc, span),
         }
-        let in_progress = told.is_dirty || known.changing > 0;
+        let in_progress = reply.is_dirty || known.changing > 0;
         let hides_others = known.is_dir() && known.may_hide_others();
         if !in_progress && (known.ours.others_were_here() || hides_others) {
             self.versions += 1;
@@ -341,12 +341,12 @@ impl Attributes {
         match &wcc.after {
             // Of two WRITEs within one tick of the server's clock, the one that leaves the file
             // longer was the later one, whichever reply comes first.
-            Some(after) if !known.is_newer_than(after, told.asked) || known.is_grown_to(after) => {
-                known.refresh(after, told, &self.times);
-                known.set = known.set.max(told.now);
+            Some(after) if !known.is_newer_than(after, reply.sent) || known.is_grown_to(after) => {
+                known.refresh(after, reply, &self.times);
+                known.set = known.set.max(reply.now);
             }
             Some(_) => {}
-            // Something has changed, and what, nobody said.
+            // Something has changed, and no reply has what.
             None => known.good_for = Nanos::ZERO,
         }
     }
@@ -385,19 +385,19 @@ impl Attributes {
         }
     }
 
-    fn insert(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
+    fn insert(&mut self, file: &FileHandle, attributes: &Fattr3, reply: ReplyContext) {
         self.versions += 1;
         let mut ours = Ours::default();
         ours.reset(attributes.into());
         let known = File {
             attributes: *attributes,
-            told: told.now,
-            known_since: told.asked,
+            received: reply.now,
+            known_since: reply.sent,
             good_for: self.times.least(attributes.ftype),
-            good_since: told.asked,
+            good_since: reply.sent,
             version: Version(self.versions),
-            seen: told.now,
-            looked: told.asked,
+            seen: reply.now,
+            looked: reply.sent,
             ours,
             changing: 0,
             changes: 0,
@@ -424,7 +424,7 @@ impl Attributes {
 impl File {
     /// Whether nothing has been learned of it since.
     fn is_before(&self, time: Option<Instant>) -> bool {
-        time.is_some_and(|time| self.told <= time)
+        time.is_some_and(|time| self.received <= time)
     }
 
     fn is_dir(&self) -> bool {
@@ -450,33 +450,33 @@ impl File {
         if self.is_moved_open { self.ours.knows_data(state) } else { self.ours.knows(state) }
     }
 
-    /// Whether what we know is newer than `attributes`, which were requested at `asked`.
-    fn is_newer_than(&self, attributes: &Fattr3, asked: Instant) -> bool {
+    /// Whether what we know is newer than `attributes`, which were requested at `sent`.
+    fn is_newer_than(&self, attributes: &Fattr3, sent: Instant) -> bool {
         let has_moved_on = attributes.ctime < self.attributes.ctime;
         // The clocks of file systems tick in milliseconds: two states may have one time.
-        let is_as_old = attributes.ctime == self.attributes.ctime && asked < self.set;
-        asked < self.told && (has_moved_on || is_as_old)
+        let is_as_old = attributes.ctime == self.attributes.ctime && sent < self.set;
+        sent < self.received && (has_moved_on || is_as_old)
     }
 
     fn is_grown_to(&self, attributes: &Fattr3) -> bool {
         attributes.ctime == self.attributes.ctime && attributes.size > self.attributes.size
     }
 
-    fn refresh(&mut self, attributes: &Fattr3, told: Told, times: &Times) {
+    fn refresh(&mut self, attributes: &Fattr3, reply: ReplyContext, times: &Times) {
         let (old, new) = (WccAttr::from(&self.attributes), WccAttr::from(attributes));
         let least = times.least(attributes.ftype);
         let most = times.most(attributes.ftype).max(least);
-        self.known_since = self.known_since.max(told.asked);
+        self.known_since = self.known_since.max(reply.sent);
         let since = self.known_since;
         if old != new || self.attributes.ftype != attributes.ftype {
-            self.seen = told.now;
+            self.seen = reply.now;
             (self.good_for, self.good_since) = (least, since);
         } else if since.since(self.good_since) >= self.good_for {
             // Unchanged for as long as was thought: it may be thought twice as long.
             (self.good_for, self.good_since) = ((self.good_for * 2).clamp(least, most), since);
         }
         self.attributes = *attributes;
-        self.told = told.now;
+        self.received = reply.now;
     }
 }
 
@@ -506,9 +506,9 @@ pub(super) mod tests {
         NfsTime { seconds, nseconds: 0 }
     }
 
-    fn told(asked: u64, now: u64) -> Told {
-        let (asked, now) = (Instant::from_nanos(asked), Instant::from_nanos(now));
-        Told { asked, now, is_dirty: false, is_open: false }
+    fn reply(sent: u64, now: u64) -> ReplyContext {
+        let (sent, now) = (Instant::from_nanos(sent), Instant::from_nanos(now));
+        ReplyContext { sent, now, is_dirty: false, is_open: false }
     }
 
     fn file() -> FileHandle {
@@ -519,12 +519,12 @@ pub(super) mod tests {
     fn what_another_client_writes_during_a_commit_of_ours_is_not_ours() {
         let (ours, theirs) = (Fattr3::of_file(4096, second(5)), Fattr3::of_file(4096, second(6)));
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &ours, told(0, 1));
+        attributes.observe(&file(), &ours, reply(0, 1));
         let version = attributes.version(&file()).unwrap();
         let wcc = WccData { before: Some((&ours).into()), after: Some(theirs) };
-        attributes.committed(&file(), &wcc, Told { is_dirty: true, ..told(10, 20) });
+        attributes.committed(&file(), &wcc, ReplyContext { is_dirty: true, ..reply(10, 20) });
         assert_eq!(attributes.last(&file()), Some(theirs));
-        attributes.told(&file(), &theirs, Told { is_open: true, ..told(30, 40) });
+        attributes.observe(&file(), &theirs, ReplyContext { is_open: true, ..reply(30, 40) });
         assert_ne!(attributes.version(&file()), Some(version), "at the next open");
     }
 
@@ -537,41 +537,42 @@ pub(super) mod tests {
         let wcc =
             |before: &Fattr3, after| WccData { before: Some(before.into()), after: Some(after) };
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &old, told(0, 1));
+        attributes.observe(&file(), &old, reply(0, 1));
         attributes.begin_own(&file());
-        attributes.wrote(&file(), &wcc(&old, new), told(10, 20));
+        attributes.wrote(&file(), &wcc(&old, new), reply(10, 20));
         assert_eq!(attributes.own(&file(), at(1), wall), None, "within a tick of its clock");
         assert_eq!(attributes.own(&file(), at(60), wall), Some(new));
         // A server whose clock is seen to go faster.
         let finer = Fattr3::of_file(4096, time(3_000_100));
-        attributes.wrote(&file(), &wcc(&new, later), told(70, 71));
-        attributes.wrote(&file(), &wcc(&later, finer), told(72, 73));
+        attributes.wrote(&file(), &wcc(&new, later), reply(70, 71));
+        attributes.wrote(&file(), &wcc(&later, finer), reply(72, 73));
         assert_eq!(attributes.own(&file(), at(0), wall), Some(finer));
         // Somebody else's.
         let [theirs, ours] = [7, 8].map(|n| Fattr3::of_file(4096, time(n * 1_000_000)));
-        attributes.wrote(&file(), &wcc(&theirs, ours), told(80, 81));
+        attributes.wrote(&file(), &wcc(&theirs, ours), reply(80, 81));
         assert_eq!(attributes.own(&file(), at(9000), wall), None);
     }
 
     #[test]
-    fn attributes_are_good_from_when_they_were_asked_for() {
+    fn attributes_are_good_from_when_they_were_requested() {
         let seconds = |seconds| Instant::EPOCH + Nanos::from_secs(seconds);
-        let told = |asked, now| Told { asked: seconds(asked), now: seconds(now), ..told(0, 0) };
+        let reply =
+            |sent, now| ReplyContext { sent: seconds(sent), now: seconds(now), ..reply(0, 0) };
         let mut attributes = Attributes::new(Times::default(), 10);
         let (file, state) = (file(), Fattr3::of_file(0, second(5)));
-        attributes.told(&file, &state, told(0, 1));
+        attributes.observe(&file, &state, reply(0, 1));
         assert_eq!(attributes.good(&file, seconds(2)), Some(state));
         // Another client may have changed the file at 2 s.
-        attributes.told(&file, &state, told(1, 50));
+        attributes.observe(&file, &state, reply(1, 50));
         assert_eq!(attributes.good(&file, seconds(52)), None);
         // One that was requested before, and comes later, does not make them older.
-        attributes.told(&file, &state, told(60, 61));
-        attributes.told(&file, &state, told(55, 62));
+        attributes.observe(&file, &state, reply(60, 61));
+        attributes.observe(&file, &state, reply(55, 62));
         assert_eq!(attributes.good_for(&file, seconds(62)), Some((state, Nanos::from_secs(4))));
         // Nor does a change that was answered late tell the state of then.
         let after = Fattr3::of_file(1, second(6));
         let wcc = WccData { before: Some((&state).into()), after: Some(after) };
-        attributes.wrote(&file, &wcc, told(70, 100));
+        attributes.wrote(&file, &wcc, reply(70, 100));
         assert_eq!(attributes.good(&file, seconds(101)), None);
     }
 
@@ -582,13 +583,13 @@ pub(super) mod tests {
         let at = |nseconds| NfsTime { nseconds, ..second(5) };
         let state = |ctime| Fattr3 { ctime: at(ctime), ..Fattr3::of_file(4096, at(1)) };
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &state(1), told(0, 1));
+        attributes.observe(&file(), &state(1), reply(0, 1));
         let version = attributes.version(&file());
         attributes.expire(&file());
-        attributes.told(&file(), &state(1), Told { is_open: true, ..told(10, 20) });
+        attributes.observe(&file(), &state(1), ReplyContext { is_open: true, ..reply(10, 20) });
         assert_eq!(attributes.version(&file()), version, "it was not done");
         attributes.expire(&file());
-        attributes.told(&file(), &state(2), Told { is_open: true, ..told(30, 40) });
+        attributes.observe(&file(), &state(2), ReplyContext { is_open: true, ..reply(30, 40) });
         assert_ne!(attributes.version(&file()), version);
     }
 
@@ -597,31 +598,34 @@ pub(super) mod tests {
     fn what_we_have_renamed_while_it_was_open_is_what_it_was() {
         let at = |nseconds| NfsTime { nseconds, ..second(5) };
         let state = |ctime| Fattr3 { ctime: at(ctime), ..Fattr3::of_file(4096, at(1)) };
-        let opened = |asked, now| Told { is_open: true, ..told(asked, now) };
+        let opened = |sent, now| ReplyContext { is_open: true, ..reply(sent, now) };
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &state(1), opened(0, 1));
+        attributes.observe(&file(), &state(1), opened(0, 1));
         attributes.pin(&file());
         let version = attributes.version(&file());
         attributes.expire(&file());
-        attributes.told(&file(), &state(2), opened(10, 20));
+        attributes.observe(&file(), &state(2), opened(10, 20));
         assert_eq!(attributes.version(&file()), version);
         // Once.
-        attributes.told(&file(), &state(3), opened(30, 40));
+        attributes.observe(&file(), &state(3), opened(30, 40));
         assert_ne!(attributes.version(&file()), version);
         let version = attributes.version(&file());
         attributes.expire(&file());
-        attributes.told(&file(), &Fattr3 { size: 4097, ..state(4) }, opened(50, 60));
+        attributes.observe(&file(), &Fattr3 { size: 4097, ..state(4) }, opened(50, 60));
         assert_ne!(attributes.version(&file()), version);
     }
 
     /// Which looks at one state, so many seconds after each other, take others to have been there.
     fn changes_seen(state: Fattr3, is_open: bool, looks: &[u64]) -> Vec<bool> {
-        let at = |secs: u64| Told { is_open, ..told(secs * 1_000_000_000, secs * 1_000_000_000) };
+        let at = |secs: u64| ReplyContext {
+            is_open,
+            ..reply(secs * 1_000_000_000, secs * 1_000_000_000)
+        };
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &state, at(0));
+        attributes.observe(&file(), &state, at(0));
         let mut look = |secs: &u64| {
             let before = attributes.version(&file());
-            attributes.told(&file(), &state, at(*secs));
+            attributes.observe(&file(), &state, at(*secs));
             attributes.version(&file()) != before
         };
         looks.iter().map(&mut look).collect()
@@ -645,18 +649,18 @@ pub(super) mod tests {
     fn a_change_of_ours_does_not_confirm_what_was_known_of_a_directory_of_that_second() {
         let dir = |seconds| Fattr3 { ftype: FType::Dir, ..Fattr3::of_file(0, second(seconds)) };
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &dir(5), told(0, 1));
+        attributes.observe(&file(), &dir(5), reply(0, 1));
         let version = attributes.version(&file());
         attributes.changing(&file());
         let wcc = WccData { before: Some((&dir(5)).into()), after: Some(dir(9)) };
-        attributes.changed(&file(), &wcc, told(10, 20));
+        attributes.changed(&file(), &wcc, reply(10, 20));
         assert_ne!(attributes.version(&file()), version);
     }
 
     #[test]
     fn replies_of_one_tick_that_come_in_another_order_leave_the_longer_file() {
         let tick = second(5);
-        let at = |asked, now| Told { is_dirty: true, ..told(asked, now) };
+        let at = |sent, now| ReplyContext { is_dirty: true, ..reply(sent, now) };
         let file = file();
         let wrote = |from, to| WccData {
             before: Some((&Fattr3::of_file(from, tick)).into()),
@@ -666,25 +670,25 @@ pub(super) mod tests {
         let (first, second) = (wrote(0, 4096), wrote(4096, 8192));
         for order in [[(10, first), (11, second)], [(11, second), (10, first)]] {
             let mut attributes = Attributes::new(Times::default(), 10);
-            attributes.told(&file, &Fattr3::of_file(0, NfsTime::default()), at(0, 1));
-            for (now, (asked, wcc)) in (20..).zip(order) {
-                attributes.wrote(&file, &wcc, at(asked, now));
+            attributes.observe(&file, &Fattr3::of_file(0, NfsTime::default()), at(0, 1));
+            for (now, (sent, wcc)) in (20..).zip(order) {
+                attributes.wrote(&file, &wcc, at(sent, now));
             }
             assert_eq!(attributes.last(&file).unwrap().size, 8192, "{order:?}");
         }
     }
 
-    /// A GETATTR that was asked before our WRITE was answered, and whose reply comes later: of two
+    /// A GETATTR that was sent before our WRITE was answered, and whose reply comes later: of two
     /// states of one tick it tells the older one.
     #[test]
     fn a_state_of_before_our_write_that_comes_later_does_not_make_the_file_shorter() {
         let tick = second(5);
         let (before, after) = (Fattr3::of_file(0, tick), Fattr3::of_file(4096, tick));
         let mut attributes = Attributes::new(Times::default(), 10);
-        attributes.told(&file(), &before, told(0, 1));
+        attributes.observe(&file(), &before, reply(0, 1));
         let wcc = WccData { before: Some((&before).into()), after: Some(after) };
-        attributes.wrote(&file(), &wcc, told(10, 20));
-        attributes.told(&file(), &before, told(11, 30));
+        attributes.wrote(&file(), &wcc, reply(10, 20));
+        attributes.observe(&file(), &before, reply(11, 30));
         assert_eq!(attributes.last(&file()), Some(after));
     }
 }

@@ -38,7 +38,7 @@ impl Moved {
         self.files.contains(file)
     }
 
-    /// The server has told a name of it.
+    /// A reply has a name of it.
     pub fn named(&mut self, file: &FileHandle) {
         self.files.pop(file);
     }

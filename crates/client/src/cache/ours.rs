@@ -8,7 +8,7 @@
 //!
 //! Servers are to tell the state before only where nothing can come between it and the change, and
 //! many do not keep to that: of two WRITEs that they carry out at the same time, the state before
-//! the one may be one in the middle of the other, which no reply shows. So what was asked while
+//! the one may be one in the middle of the other, which no reply shows. So what was requested while
 //! another change of ours was under way accuses nobody at once, where the caller says so: for
 //! files. It may be somebody else's all the same, and whoever opens the file next is promised to
 //! see what was written before: then it counts.
@@ -28,7 +28,7 @@ const KNOWN_MAX: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct Ours {
     known: VecDeque<WccAttr>,
-    /// And when the reply came that told it.
+    /// And when the reply with it came.
     unexplained: Vec<(WccAttr, Instant)>,
     /// Unexplained, and perhaps a state in the middle of a change of ours.
     excused: Vec<WccAttr>,
@@ -47,7 +47,7 @@ pub struct Ours {
 /// When a change of ours was requested, and answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    pub asked: Instant,
+    pub sent: Instant,
     pub answered: Instant,
     /// Whether it accuses nobody if another of ours was under way at the same time.
     pub is_excused: bool,
@@ -65,9 +65,9 @@ impl Ours {
 
     /// A call of ours has changed the file.
     pub fn changed(&mut self, wcc: &WccData, span: Span) {
-        let was_beside_another = span.asked < self.answered;
+        let was_beside_another = span.sent < self.answered;
         if span.is_excused {
-            let beside = |(_, answered): &mut (WccAttr, Instant)| *answered > span.asked;
+            let beside = |(_, answered): &mut (WccAttr, Instant)| *answered > span.sent;
             let excused: Vec<_> = self.unexplained.extract_if(.., beside).collect();
             excused.into_iter().for_each(|(state, _)| self.excuse(state));
         }
@@ -144,14 +144,14 @@ impl Ours {
         self.known.iter().rev().any(|known| known == state)
     }
 
-    /// The same, after calls of ours that have changed only that time, and said to what for no
+    /// The same, after calls of ours that have changed only that time, and returned to what for no
     /// file but another (LINK, RENAME, REMOVE).
     pub fn knows_data(&self, state: &WccAttr) -> bool {
         let is_same = |known: &WccAttr| (known.size, known.mtime) == (state.size, state.mtime);
         self.known.iter().rev().any(is_same)
     }
 
-    /// Whether somebody else has changed the file, as far as can be told when none of our calls
+    /// Whether somebody else has changed the file, as far as that shows when none of our calls
     /// is under way.
     pub fn others_were_here(&self) -> bool {
         self.overflowed || !self.unexplained.is_empty()
@@ -187,12 +187,12 @@ mod tests {
 
     /// One after the other, or all at the same time.
     fn span(from: u64, to: u64, is_excused: bool) -> Span {
-        let (asked, answered) = (Instant::from_nanos(from), Instant::from_nanos(to));
-        Span { asked, answered, is_excused }
+        let (sent, answered) = (Instant::from_nanos(from), Instant::from_nanos(to));
+        Span { sent, answered, is_excused }
     }
 
     #[test]
-    fn what_was_asked_beside_another_change_of_ours_accuses_nobody() {
+    fn what_was_requested_beside_another_change_of_ours_accuses_nobody() {
         let mut ours = Ours::default();
         ours.reset(state(1));
         // Carried out at the same time: 2 is a state in the middle of the second.
@@ -201,7 +201,7 @@ mod tests {
         assert!(!ours.others_were_here());
         ours.reset(state(4));
         assert!(ours.others_may_have_been_here(), "2 may have been somebody else's");
-        assert!(!ours.others_may_have_been_here(), "that is said once");
+        assert!(!ours.others_may_have_been_here(), "that is reported once");
         ours.changed(&step(9, 10), span(40, 50, true));
         assert!(ours.others_were_here(), "nothing else was under way");
         let mut names = Ours::default();

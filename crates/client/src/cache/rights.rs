@@ -20,7 +20,7 @@ pub struct Rights {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     ctime: NfsTime,
-    asked: u32,
+    requested: u32,
     granted: u32,
 }
 
@@ -29,16 +29,17 @@ impl Rights {
         Self { rights: LruCache::new(at_least_one(max)) }
     }
 
-    /// Which of the rights `asked` are granted, if all of them are known.
+    /// Which of the rights `requested` are granted, if all of them are known.
     pub fn find(
         &mut self,
         file: &FileHandle,
         who: CallerId,
         ctime: NfsTime,
-        asked: u32,
+        requested: u32,
     ) -> Option<u32> {
         let known = self.rights.get(&(*file, who))?;
-        (known.ctime == ctime && known.asked & asked == asked).then_some(known.granted & asked)
+        (known.ctime == ctime && known.requested & requested == requested)
+            .then_some(known.granted & requested)
     }
 
     pub fn put(
@@ -46,15 +47,15 @@ impl Rights {
         file: &FileHandle,
         who: CallerId,
         ctime: NfsTime,
-        asked: u32,
+        requested: u32,
         granted: u32,
     ) {
-        let mut known = Known { ctime, asked, granted: granted & asked };
+        let mut known = Known { ctime, requested, granted: granted & requested };
         if let Some(older) = self.rights.peek(&(*file, who))
             && older.ctime == ctime
         {
-            known.granted |= older.granted & !asked;
-            known.asked |= older.asked;
+            known.granted |= older.granted & !requested;
+            known.requested |= older.requested;
         }
         self.rights.put((*file, who), known);
     }

@@ -30,7 +30,7 @@ impl Searchers {
     }
 
     /// The server has answered a caller for a name of a directory.
-    pub fn asked(&mut self, dir: &FileHandle, caller: CallerId) {
+    pub fn requested(&mut self, dir: &FileHandle, caller: CallerId) {
         let who = self.dirs.get_or_insert_mut(*dir, || Who::Alone(caller));
         if matches!(who, Who::Alone(other) if *other != caller) {
             *who = Who::Several { one_is_refused: false };
@@ -59,31 +59,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_asked_for_all_alone_needs_no_right_until_another_comes() {
+    fn whoever_has_requested_all_alone_needs_no_right_until_another_comes() {
         let [dir, other] = [0, 1].map(|number| FileHandle::new(&[number]).unwrap());
         let [one, two] = [1, 2].map(CallerId);
         let mut searchers = Searchers::new(10);
         let alone =
             |searchers: &mut Searchers| [one, two].map(|caller| searchers.is_alone(&dir, caller));
         assert_eq!(alone(&mut searchers), [None; 2]);
-        searchers.asked(&dir, one);
-        searchers.asked(&dir, one);
+        searchers.requested(&dir, one);
+        searchers.requested(&dir, one);
         assert_eq!(alone(&mut searchers), [Some(true), Some(false)]);
-        searchers.asked(&dir, two);
-        searchers.asked(&dir, one);
+        searchers.requested(&dir, two);
+        searchers.requested(&dir, one);
         assert_eq!(alone(&mut searchers), [Some(false); 2]);
         assert!(!searchers.refuses(&dir));
         searchers.refused(&dir);
-        searchers.asked(&dir, one);
+        searchers.requested(&dir, one);
         assert!(searchers.refuses(&dir) && !searchers.refuses(&other));
     }
 
     #[test]
-    fn of_what_is_forgotten_nobody_knows_who_has_asked() {
+    fn of_what_is_forgotten_nobody_knows_who_has_called() {
         let mut searchers = Searchers::new(1);
         let [dir, other] = [0, 1].map(|number| FileHandle::new(&[number]).unwrap());
-        searchers.asked(&dir, CallerId(1));
-        searchers.asked(&other, CallerId(1));
+        searchers.requested(&dir, CallerId(1));
+        searchers.requested(&other, CallerId(1));
         let alone = [dir, other].map(|dir| searchers.is_alone(&dir, CallerId(1)));
         assert_eq!(alone, [None, Some(true)]);
     }

@@ -10,12 +10,12 @@ use wire::nfs3::FileHandle;
 use super::{Acting, Files, Found, State};
 use crate::cache::attributes::Version;
 
-/// For how long after the server has told a directory's attributes a name is absent that is not
+/// For how long after a reply with a directory's attributes a name is absent that is not
 /// ours. Shorter than they are good: whoever looks for a name that another client has made looks
 /// for the first time, and every other client of NFS would ask.
 const ABSENT_FOR: Nanos = Nanos::from_secs(1);
 
-/// File systems whose names were asked about; of more, every name is requested.
+/// File systems whose names were queried; of more, every name is requested.
 const FILE_SYSTEMS_MAX: usize = 256;
 
 /// Whether a name leads nowhere if none of the same bytes was made. Servers have directories that
@@ -25,7 +25,7 @@ pub(super) fn is_listed(name: &[u8]) -> bool {
 }
 
 impl State {
-    /// Whether a directory of this version has no such name, though nobody has asked for it.
+    /// Whether a directory of this version has no such name, though nobody has looked it up.
     pub(super) fn is_absent(
         &mut self,
         (dir, version): (&FileHandle, Version),
@@ -40,9 +40,9 @@ impl State {
 
 impl Files {
     /// For how long a name that was not found may be taken to be missing, by whomever: not at all
-    /// where nobody has asked for it, or somebody may not.
+    /// where nobody has looked it up, or somebody may not.
     pub fn missing_for(&self, dir: &FileHandle, name: &[u8]) -> Nanos {
-        let was_asked = {
+        let was_queried = {
             let mut state = self.inner.state.lock();
             let version = state.attributes.sure_version(dir);
             version.is_some_and(|version| {
@@ -50,7 +50,7 @@ impl Files {
                     || state.catalogs.find(dir, name, version).is_some()
             })
         };
-        if was_asked && !self.refuses_some(dir) { self.validity(dir) } else { Nanos::ZERO }
+        if was_queried && !self.refuses_some(dir) { self.validity(dir) } else { Nanos::ZERO }
     }
 
     /// A directory has just been made.
@@ -64,8 +64,8 @@ impl Files {
         }
     }
 
-    /// Whether names of other bytes are other names in the file system of a directory. It is asked
-    /// once.
+    /// Whether names of other bytes are other names in the file system of a directory. It is
+    /// queried once.
     pub(super) async fn has_exact_names(&self, acting: &Acting, dir: FileHandle) -> bool {
         let known = {
             let state = self.inner.state.lock();
@@ -75,11 +75,11 @@ impl Files {
         if let Some(known) = known {
             return known;
         }
-        let asked = self.now();
-        let told = self.heard((&dir, asked), acting.session.pathconf(dir).await);
-        let is_exact = told.is_ok_and(|told| {
-            self.note(&dir, told.obj_attributes, asked);
-            !told.case_insensitive && told.case_preserving && told.no_trunc
+        let sent = self.now();
+        let pathconf = self.heard((&dir, sent), acting.session.pathconf(dir).await);
+        let is_exact = pathconf.is_ok_and(|pathconf| {
+            self.note(&dir, pathconf.obj_attributes, sent);
+            !pathconf.case_insensitive && pathconf.case_preserving && pathconf.no_trunc
         });
         let mut state = self.inner.state.lock();
         let Some(last) = state.attributes.last(&dir) else { return false };
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_do_not_list_is_asked_for() {
+    fn what_servers_do_not_list_is_looked_up() {
         assert!(is_listed(b"a.txt") && is_listed(b"A"));
         assert!(!is_listed(b".snapshot") && !is_listed("\u{e9}".as_bytes()) && !is_listed(b"\xff"));
     }

@@ -6,7 +6,7 @@ use perf::units::{Instant, Nanos};
 use wire::nfs3::{FType, Fattr3, FileHandle, NfsStat3, Sattr3, SetTime, WccData, fsstat};
 
 use super::{Acting, Files, Found, Mistake};
-use crate::cache::attributes::{Told, Version};
+use crate::cache::attributes::{ReplyContext, Version};
 use crate::error::{Detail, Error};
 use crate::session::Credential;
 
@@ -14,7 +14,7 @@ use crate::session::Credential;
 /// attributes all the time, it takes what it gets.
 const OPEN_TRIES_MAX: u32 = 4;
 
-/// Attributes that a reply to a call has told, which an open may have made.
+/// Attributes of a reply, which an open may have made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opened<'a> {
     pub(super) attributes: &'a Fattr3,
@@ -22,22 +22,22 @@ pub(super) struct Opened<'a> {
     pub(super) is_open: bool,
 }
 
-/// For how long after the server has told a directory's attributes a SETATTR that sets the same is
+/// For how long after a reply with a directory's attributes a SETATTR that sets the same is
 /// not sent. Shorter than they are good: whoever takes rights away that another client has given
 /// is to have it done.
 const UNCHANGED_FOR: Nanos = Nanos::from_secs(1);
 
 /// See [`Files::has_already`].
-fn is_no_change(who: &Credential, told: &Fattr3, new: &Sattr3) -> bool {
+fn is_no_change(who: &Credential, known: &Fattr3, new: &Sattr3) -> bool {
     let Sattr3 { mode, uid, gid, size, atime, mtime } = *new;
-    let is_told = |new: Option<u32>, told| new.is_none_or(|new| new == told);
+    let is_same = |new: Option<u32>, known| new.is_none_or(|new| new == known);
     let others = size.is_some() || [atime, mtime].iter().any(|time| *time != SetTime::DontChange);
-    told.ftype == FType::Dir
-        && told.uid == who.uid
+    known.ftype == FType::Dir
+        && known.uid == who.uid
         && !others
-        && is_told(mode, told.mode)
-        && is_told(uid, told.uid)
-        && is_told(gid, told.gid)
+        && is_same(mode, known.mode)
+        && is_same(uid, known.uid)
+        && is_same(gid, known.gid)
 }
 
 impl Files {
@@ -71,9 +71,9 @@ impl Files {
 
     /// The same, as the server has it now.
     pub(super) async fn fetch(&self, acting: &Acting, handle: FileHandle) -> Result<Found, Error> {
-        let asked = self.now();
-        let attributes = self.heard((&handle, asked), acting.session.getattr(handle).await)?;
-        Ok(self.note(&handle, Some(attributes), asked).unwrap_or_else(|| Found {
+        let sent = self.now();
+        let attributes = self.heard((&handle, sent), acting.session.getattr(handle).await)?;
+        Ok(self.note(&handle, Some(attributes), sent).unwrap_or_else(|| Found {
             handle,
             attributes: self.with_own_data(&handle, attributes),
             version: Version::default(),
@@ -118,16 +118,16 @@ impl Files {
 
     /// The attributes of a directory that belongs to the caller and has this owner, group and mode:
     /// programs that copy a tree give each directory what it was made with. Its time of change
-    /// stays, too. The server has told so just now: another client may have set others since.
+    /// stays, too. A reply has just shown that: another client may have set others since.
     fn has_already(&self, who: &Credential, file: &FileHandle, new: &Sattr3) -> Option<Fattr3> {
         let now = self.now();
-        let told = {
+        let known = {
             let mut state = self.inner.state.lock();
             state.attributes.sure(file)?;
             let is_of_now = state.attributes.is_known_for(file, UNCHANGED_FOR, now);
             state.attributes.good(file, now).filter(|_| is_of_now)?
         };
-        is_no_change(who, &told, new).then(|| self.with_own_data(file, told))
+        is_no_change(who, &known, new).then(|| self.with_own_data(file, known))
     }
 
     pub(super) async fn set(
@@ -144,8 +144,8 @@ impl Files {
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
         let (wcc, settled) = self.settle(change, result, |wcc| *wcc);
-        let told = wcc.as_ref().copied().unwrap_or_default();
-        self.set_ends(&file, from, (&told, settled), &new);
+        let known = wcc.as_ref().copied().unwrap_or_default();
+        self.set_ends(&file, from, (&known, settled), &new);
         let wcc = wcc?;
         if let Some(size) = new.size {
             // What lay behind the end must not come back when a server loses its memory.
@@ -159,7 +159,7 @@ impl Files {
         match (wcc.after, known) {
             (Some(after), Some((known, version))) => {
                 // Some servers tell the size of before (NFS-Ganesha 4.3, now and then). What
-                // another reply has told of later is as it is: its version has no older size.
+                // a later reply has is as it is: its version has no older size.
                 let size = new.size.filter(|_| known == after).unwrap_or(known.size);
                 let attributes = self.with_own_data(&file, Fattr3 { size, ..known });
                 Ok(Found { handle: file, attributes, version })
@@ -175,7 +175,7 @@ impl Files {
         self.inner.write_behind.settle(file).await;
     }
 
-    /// Which of the rights `asked` (`ACCESS3_*`) the caller has.
+    /// Which of the rights `wanted` (`ACCESS3_*`) the caller has.
     ///
     /// # Errors
     /// As the server says.
@@ -183,7 +183,7 @@ impl Files {
         &self,
         who: &Credential,
         file: FileHandle,
-        asked: u32,
+        wanted: u32,
     ) -> Result<u32, Error> {
         self.finish_making(file).await;
         let acting = self.acting(who);
@@ -191,11 +191,11 @@ impl Files {
         let known = {
             let mut state = self.inner.state.lock();
             let good = state.attributes.good(&file, now);
-            good.and_then(|good| state.rights.find(&file, acting.id, good.ctime, asked))
+            good.and_then(|good| state.rights.find(&file, acting.id, good.ctime, wanted))
         };
         match known {
             Some(granted) => Ok(granted),
-            None => self.ask_access(&acting, file, asked, false).await,
+            None => self.ask_access(&acting, file, wanted, false).await,
         }
     }
 
@@ -203,7 +203,7 @@ impl Files {
         &self,
         acting: &Acting,
         file: FileHandle,
-        asked: u32,
+        wanted: u32,
         is_open: bool,
     ) -> Result<u32, Error> {
         let mut tries = 0;
@@ -212,7 +212,7 @@ impl Files {
                 self.changes_settled(&file).await;
             }
             let sent = self.now();
-            let answer = self.heard((&file, sent), acting.session.access(file, asked).await)?;
+            let answer = self.heard((&file, sent), acting.session.access(file, wanted).await)?;
             let attributes = match answer.obj_attributes {
                 Some(attributes) => attributes,
                 None => self.heard((&file, sent), acting.session.getattr(file).await)?,
@@ -224,30 +224,34 @@ impl Files {
                 break (sent, answer, attributes);
             }
         };
-        let told = Opened { attributes: &attributes, sent, is_open };
-        self.may(acting, &file, told, (asked, answer.access));
-        Ok(answer.access & asked)
+        let known = Opened { attributes: &attributes, sent, is_open };
+        self.may(acting, &file, known, (wanted, answer.access));
+        Ok(answer.access & wanted)
     }
 
-    /// A reply has told the attributes of a file and which of the rights `asked` the caller has.
+    /// A reply has the attributes of a file and which of the rights `wanted` the caller has.
     pub(super) fn may(
         &self,
         acting: &Acting,
         file: &FileHandle,
         Opened { attributes, sent, is_open }: Opened<'_>,
-        (asked, granted): (u32, u32),
+        (wanted, granted): (u32, u32),
     ) {
         let is_open = is_open && !self.makes(Mistake::ForgottenExcuses);
         let (before, known) = {
             let state = self.inner.state.lock();
             (state.attributes.last(file), state.attributes.version(file))
         };
-        self.note_told(file, attributes, Told { is_open, ..self.told(file, sent) });
+        self.note_reply(
+            file,
+            attributes,
+            ReplyContext { is_open, ..self.reply_context(file, sent) },
+        );
         if self.makes(Mistake::OldBlocks) {
             self.take_for_new(file, before.as_ref(), attributes);
         }
         let mut state = self.inner.state.lock();
-        state.rights.put(file, acting.id, attributes.ctime, asked, granted);
+        state.rights.put(file, acting.id, attributes.ctime, wanted, granted);
         let is_changed = known.is_some() && state.attributes.version(file) != known;
         if is_open && is_changed {
             state.moved.changed(file, attributes);
@@ -259,10 +263,10 @@ impl Files {
     /// # Errors
     /// As the server says.
     pub async fn statfs(&self, who: &Credential) -> Result<fsstat::ReplyOk, Error> {
-        let (root, asked) = (self.root(), self.now());
+        let (root, sent) = (self.root(), self.now());
         let answer = self.acting(who).session.fsstat(root).await;
-        let answer = self.heard((&root, asked), answer)?;
-        self.note(&root, answer.obj_attributes, asked);
+        let answer = self.heard((&root, sent), answer)?;
+        self.note(&root, answer.obj_attributes, sent);
         Ok(answer)
     }
 
@@ -272,17 +276,17 @@ impl Files {
         Error::Status { procedure, server, status, detail }
     }
 
-    /// Takes in what a failure tells of the file the call was about, which was made at `asked`.
+    /// Takes in what a failure has of the file the call was about, which was made at `sent`.
     pub(super) fn heard<T>(
         &self,
-        (file, asked): (&FileHandle, Instant),
+        (file, sent): (&FileHandle, Instant),
         result: Result<T, Error>,
     ) -> Result<T, Error> {
         if let Err(error) = &result {
             if let Some(NfsStat3::Stale | NfsStat3::BadHandle) = error.status() {
                 self.inner.state.lock().attributes.forget(file);
             } else if let Detail::Attributes(attributes) = error.detail() {
-                self.note(file, Some(attributes), asked);
+                self.note(file, Some(attributes), sent);
             }
         }
         result
@@ -304,8 +308,8 @@ impl Files {
     pub(super) fn changing(&self, file: FileHandle) -> Changing {
         let attributes = &mut self.inner.state.lock().attributes;
         let (alone, version) = (attributes.changing(&file), attributes.version(&file));
-        let (files, asked) = (self.clone(), self.now());
-        Changing { files, file, asked, alone, version, is_settled: false }
+        let (files, sent) = (self.clone(), self.now());
+        Changing { files, file, sent, alone, version, is_settled: false }
     }
 
     /// The call that was announced has been answered.
@@ -315,7 +319,7 @@ impl Files {
         result: Result<T, Error>,
         wcc_of: impl FnOnce(&T) -> WccData,
     ) -> (Result<T, Error>, Settled) {
-        let (file, asked) = (change.file, change.asked);
+        let (file, sent) = (change.file, change.sent);
         let settled = match &result {
             Ok(reply) => change.settled(&wcc_of(reply)),
             Err(error) => change.settled(&match error.detail() {
@@ -323,7 +327,7 @@ impl Files {
                 _ => WccData::default(),
             }),
         };
-        (self.heard((&file, asked), result), settled)
+        (self.heard((&file, sent), result), settled)
     }
 }
 
@@ -331,7 +335,7 @@ impl Files {
 pub(super) struct Changing {
     files: Files,
     file: FileHandle,
-    asked: Instant,
+    sent: Instant,
     /// Its number, if no other was under way when it began.
     alone: Option<u64>,
     /// That of before.
@@ -357,10 +361,10 @@ impl Changing {
     }
 
     fn tell(&self, wcc: &WccData) -> Option<Version> {
-        let told = self.files.told(&self.file, self.asked);
+        let known = self.files.reply_context(&self.file, self.sent);
         let at = self.files.at();
         let mut state = self.files.inner.state.lock();
-        state.attributes.changed(&self.file, wcc, told);
+        state.attributes.changed(&self.file, wcc, known);
         if let Some(disk) = self.files.disk() {
             state.draft_ends(disk, &self.file, at);
         }

@@ -7,7 +7,7 @@
 //! of it was requested has left the directory in a state that looks different.
 //!
 //! Bounded: [`NAMES_MAX`] names, some 300 bytes each, and [`LINKS_MAX`] links; of a directory with
-//! more than a catalog has nothing is kept.
+//! more than a catalog has nothing is stored.
 
 use std::collections::BTreeMap;
 
@@ -52,8 +52,8 @@ pub(super) struct Catalogs {
 struct Dir {
     /// Of which names they are.
     version: Version,
-    /// When the first was requested of what the disk has not told.
-    asked: Option<At>,
+    /// When the first was requested of what the disk does not have.
+    requested: Option<At>,
     names: BTreeMap<Box<[u8]>, Known>,
     /// All names in the server's order, each with its cookie, and the verifier of those.
     listing: Option<([u8; 8], Vec<Place>)>,
@@ -61,7 +61,7 @@ struct Dir {
     has_news: bool,
     tries: u8,
     /// The disk was read for what it has of this version.
-    was_asked: bool,
+    was_read: bool,
     /// It was listed without asking: the attributes of its files may be those of long ago.
     is_bare: bool,
     is_too_large: bool,
@@ -70,7 +70,7 @@ struct Dir {
 /// A cookie, and the name that has it.
 type Place = (u64, Box<[u8]>);
 
-/// Of which version of a directory, and when it was asked.
+/// Of which version of a directory, and when it was requested.
 type Then = (Version, At);
 
 /// Where a name leads, and the attributes of what is there.
@@ -103,12 +103,12 @@ impl Dir {
     fn new(version: Version) -> Self {
         Self {
             version,
-            asked: None,
+            requested: None,
             names: BTreeMap::new(),
             listing: None,
             has_news: false,
             tries: 0,
-            was_asked: false,
+            was_read: false,
             is_bare: false,
             is_too_large: false,
         }
@@ -157,7 +157,7 @@ impl Catalogs {
 
     /// Whether the disk is to be read for what it has of the directory: once for each version.
     pub(super) fn asks(&mut self, dir: &FileHandle, version: Version) -> bool {
-        !std::mem::replace(&mut self.begin(dir, version).was_asked, true)
+        !std::mem::replace(&mut self.begin(dir, version).was_read, true)
     }
 
     /// Where a name leads has been requested.
@@ -186,8 +186,8 @@ impl Catalogs {
         if of.is_too_large {
             return;
         }
-        if of.asked.is_none_or(|asked| at.now < asked.now) {
-            of.asked = Some(at);
+        if of.requested.is_none_or(|requested| at.now < requested.now) {
+            of.requested = Some(at);
         }
         let is_same = of.names.get(name).is_some_and(|before| before.leads_to(&known));
         // Names that are missing are in no listing.
@@ -206,7 +206,7 @@ impl Catalogs {
 
     fn is_too_large(&mut self, dir: &FileHandle, version: Version) {
         self.forget_dir(dir);
-        self.dirs.put(*dir, Dir { was_asked: true, is_too_large: true, ..Dir::new(version) });
+        self.dirs.put(*dir, Dir { was_read: true, is_too_large: true, ..Dir::new(version) });
     }
 
     /// We have changed where a name leads; to nobody knows what where there is no target. Of the
@@ -308,7 +308,7 @@ impl Catalogs {
         Some(KnownPage { entries, verifier, is_last })
     }
 
-    /// Where the server is to be asked to list from, to hear of this name and those that follow: of
+    /// From where the server is to list, to hear of this name and those that follow: of
     /// a directory that was listed without asking.
     pub(super) fn before(
         &mut self,
@@ -355,8 +355,8 @@ impl Catalogs {
     }
 
     /// When the first was requested of what is known of a directory.
-    pub(super) fn asked(&self, dir: &FileHandle) -> Option<At> {
-        self.dirs.peek(dir)?.asked
+    pub(super) fn requested(&self, dir: &FileHandle) -> Option<At> {
+        self.dirs.peek(dir)?.requested
     }
 
     /// Directories of which the disk does not know all.
@@ -416,9 +416,13 @@ fn entry(
         return Entry { name, ..Entry::default() };
     };
     let attributes = handle.as_ref().and_then(last).or(*attributes);
-    let link = attributes.filter(|told| told.ftype == FType::Lnk).zip(*handle);
-    let link = link.and_then(|(told, link)| {
-        links.peek(&link).filter(|(state, _)| *state == token(&told)).map(|(_, text)| text.clone())
+    let link =
+        attributes.filter(|attributes_known| attributes_known.ftype == FType::Lnk).zip(*handle);
+    let link = link.and_then(|(attributes_known, link)| {
+        links
+            .peek(&link)
+            .filter(|(state, _)| *state == token(&attributes_known))
+            .map(|(_, text)| text.clone())
     });
     let mut bytes = Vec::new();
     if let Some(attributes) = attributes {

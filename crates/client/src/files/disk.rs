@@ -2,7 +2,7 @@
 //!
 //! Blocks are stored under the state of the file that they are of, and are used when the file is in
 //! that state again: after a restart, too. What is promised stays what nfs(5) promises, because
-//! whoever opens a file asks the server for its state as without a disk. It is asked for nothing
+//! whoever opens a file requests its state of the server as without a disk. Nothing is requested
 //! more: blocks that are not there cost no call, and what is known of a state that is not good any
 //! more is confirmed by a GETATTR in place of the READs.
 //!
@@ -78,7 +78,7 @@ impl Open {
         if files.validity(&file) == perf::units::Nanos::ZERO {
             files.fetch(&self.acting(), file).await.ok()?;
         }
-        // Also what others have told of it meanwhile.
+        // Also what other replies have of it meanwhile.
         (files.state(&file) == Some(state)).then_some(data)
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct First {
     data: Bytes,
     /// What it is of, and when it was requested.
     of: (Option<Version>, u64),
-    asked: Instant,
+    sent: Instant,
     /// Bytes that no reader has taken.
     left: u64,
     _permit: Permit,
@@ -72,7 +72,7 @@ impl First {
         oldest: Instant,
         (offset, count): (u64, u32),
     ) -> Option<(Bytes, bool)> {
-        if self.of != of || self.asked < oldest {
+        if self.of != of || self.sent < oldest {
             return None;
         }
         let from = usize::try_from(offset).ok().filter(|from| *from < self.data.len())?;
@@ -88,7 +88,7 @@ fn shows_rights(attributes: &Fattr3) -> bool {
 }
 
 impl Files {
-    /// Opens a file to read by reading it. None where the server has to be asked for the rights,
+    /// Opens a file to read by reading it. None where ACCESS has to be called for the rights,
     /// and nothing is known of them.
     pub(super) async fn open_by_read(
         &self,
@@ -96,13 +96,16 @@ impl Files {
         file: FileHandle,
     ) -> Result<Option<Open>, Error> {
         let Some((before, permit)) = self.may_be_read(acting, &file) else { return Ok(None) };
-        let kept = self.kept_first(&file, &before).await;
-        if kept.is_some() {
-            return self.open_kept((who, acting), file, before, (kept, permit)).await.map(Some);
+        let cached = self.cached_first(&file, &before).await;
+        if cached.is_some() {
+            return self
+                .open_read_before((who, acting), file, before, (cached, permit))
+                .await
+                .map(Some);
         }
-        let (asked, state) = (self.now(), self.storable(&file));
+        let (sent, state) = (self.now(), self.storable(&file));
         let reply = acting.session.read(file, 0, OPENING_READ_BYTES).await;
-        let reply = match self.heard((&file, asked), reply) {
+        let reply = match self.heard((&file, sent), reply) {
             Ok(reply) => reply,
             Err(error) => match error.status() {
                 // By another procedure it may be another answer; these two are not.
@@ -115,11 +118,11 @@ impl Files {
         let is_changing = || self.inner.state.lock().attributes.is_changing(&file);
         let attributes = reply.file_attributes.filter(shows_rights);
         let Some(attributes) = attributes.filter(|_| !is_changing()) else {
-            self.note(&file, reply.file_attributes, asked);
+            self.note(&file, reply.file_attributes, sent);
             return Ok(None);
         };
-        let told = Opened { attributes: &attributes, sent: asked, is_open: true };
-        self.may(acting, &file, told, (access::READ, access::READ));
+        let opened = Opened { attributes: &attributes, sent, is_open: true };
+        self.may(acting, &file, opened, (access::READ, access::READ));
         let open = self.open_made(who, file);
         if token(&attributes) != token(&before.known) || !before.is_whole(&reply.data) {
             return Ok(Some(open));
@@ -127,15 +130,15 @@ impl Files {
         if let Some(state) = state {
             self.store(&file, &state, 0, &reply.data);
         }
-        open.has_first(before.version, (reply.data, asked), permit);
+        open.has_first(before.version, (reply.data, sent), permit);
         Ok(Some(open))
     }
 
     /// What is known of a file that can be opened by reading it, and room for its data.
     fn may_be_read(&self, acting: &Acting, file: &FileHandle) -> Option<(Before, Permit)> {
         let options = &self.inner.options;
-        let is_kept = options.close_to_open && options.times.reg_min > Nanos::ZERO;
-        if !is_kept || self.is_dirty(file) {
+        let is_reused = options.close_to_open && options.times.reg_min > Nanos::ZERO;
+        if !is_reused || self.is_dirty(file) {
             return None;
         }
         let before = {
@@ -153,28 +156,28 @@ impl Files {
     }
 
     /// All of the file from the local disk: it needs no READ.
-    async fn kept_first(&self, file: &FileHandle, before: &Before) -> Option<Bytes> {
+    async fn cached_first(&self, file: &FileHandle, before: &Before) -> Option<Bytes> {
         let (disk, key) = self.disk().zip(super::disk::key(file))?;
         let data = disk.read(&key, &token(&before.known), 0, OPENING_READ_BYTES).await.ok()?;
         before.is_whole(&data).then_some(data)
     }
 
     /// Opens a file of which the local disk has all, if it is what it was.
-    async fn open_kept(
+    async fn open_read_before(
         &self,
         (who, acting): (&Credential, &Acting),
         file: FileHandle,
         before: Before,
-        (kept, permit): (Option<Bytes>, Permit),
+        (cached, permit): (Option<Bytes>, Permit),
     ) -> Result<Open, Error> {
-        let asked = self.now();
+        let sent = self.now();
         let granted = self.ask_access(acting, file, access::READ, true).await?;
         if granted != access::READ {
             return Err(self.known_status("ACCESS", NfsStat3::Acces));
         }
         let open = self.open_made(who, file);
-        if let Some(data) = kept {
-            open.has_first(before.version, (data, asked), permit);
+        if let Some(data) = cached {
+            open.has_first(before.version, (data, sent), permit);
         }
         Ok(open)
     }
@@ -182,12 +185,12 @@ impl Files {
 
 impl Open {
     /// All of the file was read when it was opened, if it still is of this version.
-    fn has_first(&self, version: Version, (data, asked): (Bytes, Instant), permit: Permit) {
+    fn has_first(&self, version: Version, (data, sent): (Bytes, Instant), permit: Permit) {
         let (files, file) = (self.files(), self.file());
         let is_same = files.inner.state.lock().attributes.sure_version(&file) == Some(version);
         if is_same && !files.is_dirty(&file) {
             let (of, left) = ((Some(version), self.changes()), data.len() as u64);
-            self.reading().lock().first = Some(First { data, of, asked, left, _permit: permit });
+            self.reading().lock().first = Some(First { data, of, sent, left, _permit: permit });
             self.is_read();
         }
     }
@@ -224,7 +227,7 @@ mod tests {
         assert!(!shows_rights(&of(0o711)), "and whoever may run a file what he may not read");
         assert!(
             !shows_rights(&of(0o755)),
-            "nor of a list of rights behind the mode is anything told"
+            "nor of a list of rights behind the mode is anything known"
         );
         assert!(!shows_rights(&Fattr3 { ftype: FType::Fifo, ..of(0o644) }));
     }

@@ -1,4 +1,4 @@
-//! What several ask for at the same time is asked for once: one makes the call, the others wait for
+//! What several request at the same time is requested once: one makes the call, the others wait for
 //! what it tells.
 //!
 //! Programs that work in one tree at the same time (four copies of a test, the jobs of a make) look
@@ -19,14 +19,14 @@ use wire::nfs3::FileHandle;
 use super::{Acting, Files, Found};
 use crate::error::Error;
 
-/// What is asked for.
+/// What is requested.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Question {
     Attributes,
     /// A listing, in place of a LOOKUP.
     Names,
     /// What the local disk has of a directory.
-    Kept,
+    Cached,
 }
 
 /// See the module's head. Bounded by the calls under way.
@@ -62,8 +62,8 @@ impl Joint {
     /// Waits while somebody asks this; gives whether anybody did.
     pub(super) async fn answered(&self, what: Question, of: FileHandle) -> bool {
         let question = (what, of);
-        let asked = self.under_way.lock().get(&question).cloned();
-        let Some(answered) = asked else { return false };
+        let found = self.under_way.lock().get(&question).cloned();
+        let Some(answered) = found else { return false };
         self.wait(question, &answered).await;
         true
     }
@@ -91,14 +91,14 @@ impl Drop for Asking<'_> {
 }
 
 impl Files {
-    /// The attributes of a file that are good by the time this returns, from memory or asked for.
+    /// The attributes of a file that are good by the time this returns, from memory or requested.
     pub(super) async fn fresh(&self, acting: &Acting, file: FileHandle) -> Result<Found, Error> {
         if let Some(found) = self.found(&file) {
             return Ok(found);
         }
         let times = &self.inner.options.times;
         if times.reg_min == Nanos::ZERO || times.dir_min == Nanos::ZERO {
-            // They are good for nobody but who has asked.
+            // They are good for nobody but the caller.
             return self.fetch(acting, file).await;
         }
         let asking = self.inner.joint.begin(Question::Attributes, file).await;
@@ -129,7 +129,7 @@ mod tests {
                 let asking = joint.begin(Question::Names, handle(1)).await;
                 assert!(asking.is_some());
                 assert!(joint.begin(Question::Names, handle(2)).await.is_some());
-                assert!(joint.begin(Question::Kept, handle(1)).await.is_some());
+                assert!(joint.begin(Question::Cached, handle(1)).await.is_some());
                 assert!(!joint.answered(Question::Attributes, handle(1)).await);
                 let (waiting, waits, at) = (Arc::clone(&joint), clock.clone(), Arc::default());
                 let waited: Arc<Mutex<Vec<_>>> = Arc::clone(&at);
@@ -146,7 +146,7 @@ mod tests {
                 assert_eq!(*waited.lock(), [then]);
                 assert!(
                     joint.begin(Question::Names, handle(1)).await.is_some(),
-                    "it is asked again"
+                    "it is requested again"
                 );
             })
             .unwrap();

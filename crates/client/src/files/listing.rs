@@ -1,6 +1,6 @@
 //! Directories, a page at a time.
 //!
-//! READDIRPLUS is asked while the server has it, because attributes and handles of a directory's
+//! READDIRPLUS is called while the server has it, because attributes and handles of a directory's
 //! files are mostly wanted next; what it tells is remembered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +60,7 @@ impl Files {
         }
     }
 
-    /// A name that would have to be asked for, by a listing in place of its LOOKUP, if it is not
+    /// A name that would have to be looked up, by a listing in place of its LOOKUP, if it is not
     /// the first of its directory. None where that did not tell.
     pub(super) async fn find_by_listing(
         &self,
@@ -71,13 +71,13 @@ impl Files {
         if !is_listed(name) {
             return None;
         }
-        let is_told = || match self.find(&dir, name)? {
+        let known_name = || match self.find(&dir, name)? {
             Target::File(file) => self.found(&file),
             Target::Nothing => None,
         };
         if self.inner.joint.answered(Question::Names, dir).await {
             let may = self.may_search(&self.acting(who), dir).await;
-            return is_told().filter(|_| may.unwrap_or(false));
+            return known_name().filter(|_| may.unwrap_or(false));
         }
         let version = {
             let mut state = self.inner.state.lock();
@@ -87,8 +87,8 @@ impl Files {
         };
         let _asking = self.inner.joint.begin(Question::Names, dir).await?;
         let listing = self.listing(who, dir);
-        let told = listing.ask(0, [0; 8]).await;
-        let found = told.ok().and_then(|_| is_told());
+        let page = listing.ask(0, [0; 8]).await;
+        let found = page.ok().and_then(|_| known_name());
         if found.is_none() {
             self.inner.state.lock().singly.in_vain(&dir, version);
         }
@@ -124,7 +124,7 @@ impl Listing {
             None => self.ask(cookie, verifier).await,
         };
         let page = match page {
-            // The directory has changed and the server minds: it is asked to go on all the same.
+            // The directory has changed and the server minds: it is called again all the same.
             Err(error) if error.status() == Some(NfsStat3::BadCookie) && verifier != [0; 8] => {
                 self.ask(cookie, [0; 8]).await
             }
@@ -140,7 +140,7 @@ impl Listing {
     async fn ask(&self, cookie: u64, verifier: [u8; 8]) -> Result<DirPage, Error> {
         let files = &self.files;
         let acting = files.acting(&self.who);
-        let asked = files.now();
+        let sent = files.now();
         let before = files.names_now(&self.dir);
         let session = &acting.session;
         let page = if self.has_plus.load(Ordering::Relaxed) {
@@ -155,12 +155,12 @@ impl Listing {
         } else {
             session.readdir(self.dir, cookie, verifier, DIR_COUNT).await
         };
-        let page = files.heard((&self.dir, asked), page)?;
-        files.note(&self.dir, page.dir_attributes, asked);
+        let page = files.heard((&self.dir, sent), page)?;
+        files.note(&self.dir, page.dir_attributes, sent);
         files.has_searched(&acting, &self.dir);
         for entry in &page.entries {
             if let (Some(handle), Some(_)) = (&entry.handle, &entry.attributes) {
-                files.note(handle, entry.attributes, asked);
+                files.note(handle, entry.attributes, sent);
                 if entry.name != b"." && entry.name != b".." {
                     files.remember(&self.dir, &entry.name, Target::File(*handle), before);
                 }

@@ -3,13 +3,13 @@
 //!
 //! An exclusive CREATE sets nothing, and programs that unpack or copy a file give it times, an
 //! owner and a mode before they close it: four SETATTRs that one can do. So what a system call has
-//! set is kept here where nobody can tell:
+//! set is held here where nobody can tell:
 //!
-//! - The server would do it: the file belongs to who asks, as the server has told, and an owner may
+//! - The server would do it: the file belongs to who asks, as replies have it, and an owner may
 //!   set times and mode; only root gives files away, and is root there if the file that it has made
 //!   is root's. Set-id bits, times that are the server's, and sizes are set at once.
-//! - An error can be told: the file is open by its maker. Whatever the server says against all
-//!   expectation (a quota, a disk) is told by that close or fsync, as errors of WRITEs are.
+//! - An error can be reported: the file is open by its maker. Whatever the server says against all
+//!   expectation (a quota, a disk) is reported by that close or fsync, as errors of WRITEs are.
 //! - The file is never open to more callers than it was to be at any time: the rights that the
 //!   server gives until then are a part of those that are wanted.
 //! - Nobody here sees a difference: attributes are shown as they will be, and whatever depends on
@@ -91,21 +91,21 @@ impl Making {
     }
 
     /// The attributes as they will be.
-    pub(super) fn shown(&self, file: &FileHandle, told: Fattr3) -> Fattr3 {
-        let Some(Made { new, .. }) = self.files.get(file) else { return told };
+    pub(super) fn shown(&self, file: &FileHandle, known: Fattr3) -> Fattr3 {
+        let Some(Made { new, .. }) = self.files.get(file) else { return known };
         // Until they are set the times are the verifier of the CREATE.
-        let time = |new, told: NfsTime, ctime| match new {
+        let time = |new, known: NfsTime, ctime| match new {
             SetTime::ClientTime(time) => time,
             SetTime::ServerTime => ctime,
-            SetTime::DontChange => told,
+            SetTime::DontChange => known,
         };
         Fattr3 {
-            mode: new.mode.unwrap_or(told.mode),
-            uid: new.uid.unwrap_or(told.uid),
-            gid: new.gid.unwrap_or(told.gid),
-            atime: time(new.atime, told.atime, told.ctime),
-            mtime: time(new.mtime, told.mtime, told.ctime),
-            ..told
+            mode: new.mode.unwrap_or(known.mode),
+            uid: new.uid.unwrap_or(known.uid),
+            gid: new.gid.unwrap_or(known.gid),
+            atime: time(new.atime, known.atime, known.ctime),
+            mtime: time(new.mtime, known.mtime, known.ctime),
+            ..known
         }
     }
 
@@ -140,19 +140,19 @@ impl Making {
     }
 }
 
-/// Whether the server will do as it is asked, and until then gives nobody more than is wanted.
-fn can_wait(who: &Credential, told: &Fattr3, new: &Sattr3) -> bool {
-    let is_owner = told.uid == who.uid;
+/// Whether the server will do what is requested, and until then gives nobody more than is wanted.
+fn can_wait(who: &Credential, known: &Fattr3, new: &Sattr3) -> bool {
+    let is_owner = known.uid == who.uid;
     let is_root = is_owner && who.uid == 0;
     let gives_away =
-        new.uid.is_some_and(|uid| uid != told.uid) || new.gid.is_some_and(|gid| gid != told.gid);
+        new.uid.is_some_and(|uid| uid != known.uid) || new.gid.is_some_and(|gid| gid != known.gid);
     // Its owner's own rights are those of who asks.
     let takes_nothing =
-        new.mode.is_none_or(|mode| told.mode & !mode & !OWNER_RIGHTS == 0 && mode & SETID == 0);
+        new.mode.is_none_or(|mode| known.mode & !mode & !OWNER_RIGHTS == 0 && mode & SETID == 0);
     is_owner
         && takes_nothing
-        && told.mode & SETID == 0
-        && (!gives_away || is_root && told.mode & GROUP_RIGHTS == 0)
+        && known.mode & SETID == 0
+        && (!gives_away || is_root && known.mode & GROUP_RIGHTS == 0)
         && new.size.is_none()
         && new.atime != SetTime::ServerTime
         && new.mtime != SetTime::ServerTime
@@ -164,12 +164,12 @@ impl Files {
     pub(super) fn begins_with(&self, who: &Credential, made: &Found, new: &Sattr3) -> bool {
         let (file, now) = (made.handle, self.now());
         let mut state = self.inner.state.lock();
-        let Some(told) = state.attributes.good(&file, now) else { return false };
+        let Some(known) = state.attributes.good(&file, now) else { return false };
         // An exclusive CREATE keeps its verifier in the times, and the time of change is its own.
-        let time = SetTime::ClientTime(told.ctime);
-        let size = new.size.filter(|size| *size != told.size);
+        let time = SetTime::ClientTime(known.ctime);
+        let size = new.size.filter(|size| *size != known.size);
         let new = Sattr3 { size, atime: time, mtime: time, ..*new };
-        if self.inner.options.sync || !can_wait(who, &told, &new) {
+        if self.inner.options.sync || !can_wait(who, &known, &new) {
             return false;
         }
         let made = Made { who: who.clone(), new, since: now, is_dir: false, is_sending: false };
@@ -194,11 +194,11 @@ impl Files {
     ) -> Option<Found> {
         let now = self.now();
         let mut state = self.inner.state.lock();
-        let told = state.attributes.good(dir, now)?;
+        let known = state.attributes.good(dir, now)?;
         let version = state.attributes.sure_version(dir)?;
-        let is_ours = told.ftype == FType::Dir && state.names.is_whole(dir, version);
+        let is_ours = known.ftype == FType::Dir && state.names.is_whole(dir, version);
         let times = Sattr3 { atime: new.atime, mtime: new.mtime, ..Sattr3::default() };
-        if self.inner.options.sync || !is_ours || times != *new || !can_wait(who, &told, new) {
+        if self.inner.options.sync || !is_ours || times != *new || !can_wait(who, &known, new) {
             return None;
         }
         match state.making.waits(dir, who, true) {
@@ -228,8 +228,8 @@ impl Files {
         {
             let now = self.now();
             let mut state = self.inner.state.lock();
-            let told = state.attributes.good(&dir, now)?;
-            if !state.making.waits(&dir, who, true) || !can_wait(who, &told, new) {
+            let known = state.attributes.good(&dir, now)?;
+            if !state.making.waits(&dir, who, true) || !can_wait(who, &known, new) {
                 return None;
             }
             state.making.join(&dir, new);
@@ -249,8 +249,8 @@ impl Files {
         if !state.making.waits(file, who, false) {
             return None;
         }
-        let told = state.attributes.good(file, now)?;
-        if !can_wait(who, &told, new) {
+        let known = state.attributes.good(file, now)?;
+        if !can_wait(who, &known, new) {
             return None;
         }
         state.making.join(file, new);
@@ -269,7 +269,7 @@ impl Files {
     }
 
     /// What was set of a file while it was made is on the server, or has failed, of which whoever
-    /// has it open is told.
+    /// has it open gets the error.
     pub(super) async fn finish_making(&self, file: FileHandle) {
         let Some(Err(error)) = self.send_made(file).await else { return };
         // A directory may be gone by then.
@@ -365,7 +365,7 @@ mod tests {
         Credential { machine_name: "a".to_owned(), uid, gid: uid, gids: Vec::new() }
     }
 
-    fn told(uid: u32, mode: u32) -> Fattr3 {
+    fn known(uid: u32, mode: u32) -> Fattr3 {
         let time = NfsTime { seconds: 5, nseconds: 0 };
         Fattr3 {
             ftype: FType::Reg,
@@ -389,22 +389,22 @@ mod tests {
         let (mode, nothing) = (Sattr3::of_mode, Sattr3::default());
         let at = SetTime::ClientTime(NfsTime { seconds: 1, nseconds: 0 });
         let times = Sattr3 { atime: at, mtime: at, ..nothing };
-        assert!(can_wait(&of(7), &told(7, 0), &times));
-        assert!(!can_wait(&of(8), &told(7, 0), &times), "another's file");
-        assert!(!can_wait(&of(0), &told(65534, 0), &times), "root is nobody there");
+        assert!(can_wait(&of(7), &known(7, 0), &times));
+        assert!(!can_wait(&of(8), &known(7, 0), &times), "another's file");
+        assert!(!can_wait(&of(0), &known(65534, 0), &times), "root is nobody there");
         let now = Sattr3 { mtime: SetTime::ServerTime, ..nothing };
-        assert!(!can_wait(&of(7), &told(7, 0), &now), "the time of later");
-        assert!(!can_wait(&of(7), &told(7, 0), &Sattr3 { size: Some(0), ..nothing }));
-        assert!(can_wait(&of(7), &told(7, 0o600), &mode(0o644)));
-        assert!(!can_wait(&of(7), &told(7, 0o644), &mode(0o600)), "others might read it");
-        assert!(can_wait(&of(7), &told(7, 0o600), &mode(0)), "nobody but its owner might");
-        assert!(!can_wait(&of(7), &told(7, 0), &mode(0o4755)), "an owner would take the bit");
+        assert!(!can_wait(&of(7), &known(7, 0), &now), "the time of later");
+        assert!(!can_wait(&of(7), &known(7, 0), &Sattr3 { size: Some(0), ..nothing }));
+        assert!(can_wait(&of(7), &known(7, 0o600), &mode(0o644)));
+        assert!(!can_wait(&of(7), &known(7, 0o644), &mode(0o600)), "others might read it");
+        assert!(can_wait(&of(7), &known(7, 0o600), &mode(0)), "nobody but its owner might");
+        assert!(!can_wait(&of(7), &known(7, 0), &mode(0o4755)), "an owner would take the bit");
         let owner = Sattr3 { uid: Some(8), gid: Some(8), ..nothing };
-        assert!(can_wait(&of(0), &told(0, 0o600), &owner));
-        assert!(!can_wait(&of(0), &told(0, 0o640), &owner), "a group might read it");
-        assert!(!can_wait(&of(7), &told(7, 0), &owner), "only root gives files away");
-        assert!(!can_wait(&of(7), &told(7, 0), &Sattr3 { gid: Some(8), ..nothing }));
-        assert!(can_wait(&of(7), &told(7, 0), &Sattr3 { uid: Some(7), gid: Some(7), ..nothing }));
+        assert!(can_wait(&of(0), &known(0, 0o600), &owner));
+        assert!(!can_wait(&of(0), &known(0, 0o640), &owner), "a group might read it");
+        assert!(!can_wait(&of(7), &known(7, 0), &owner), "only root gives files away");
+        assert!(!can_wait(&of(7), &known(7, 0), &Sattr3 { gid: Some(8), ..nothing }));
+        assert!(can_wait(&of(7), &known(7, 0), &Sattr3 { uid: Some(7), gid: Some(7), ..nothing }));
     }
 
     #[test]
@@ -417,11 +417,11 @@ mod tests {
         making.files.insert(file, made);
         making.join(&file, &Sattr3 { uid: Some(8), ..Sattr3::default() });
         let verifier = NfsTime { seconds: 77, nseconds: 0 };
-        let told = Fattr3 { mtime: verifier, ..told(0, 0) };
-        let shown = Fattr3 { mode: 0o644, uid: 8, mtime: told.ctime, ..told };
-        assert_eq!(making.shown(&file, told), shown);
+        let known = Fattr3 { mtime: verifier, ..known(0, 0) };
+        let shown = Fattr3 { mode: 0o644, uid: 8, mtime: known.ctime, ..known };
+        assert_eq!(making.shown(&file, known), shown);
         let time = NfsTime { seconds: 9, nseconds: 0 };
         making.join(&file, &Sattr3 { mtime: SetTime::ClientTime(time), ..Sattr3::of_mode(0o600) });
-        assert_eq!(making.shown(&file, told), Fattr3 { mode: 0o600, mtime: time, ..shown });
+        assert_eq!(making.shown(&file, known), Fattr3 { mode: 0o600, mtime: time, ..shown });
     }
 }

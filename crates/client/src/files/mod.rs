@@ -49,7 +49,7 @@ use perf::units::{Instant, Nanos};
 use tokio::sync::Notify;
 use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
-use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
+use crate::cache::attributes::{Attributes, ReplyContext, Times, Version, at_least_one};
 use crate::cache::moved::Moved;
 use crate::cache::names::Names;
 use crate::cache::rights::{CallerId, Rights};
@@ -101,17 +101,17 @@ pub enum Mistake {
     UncheckedEnds,
     /// A name is remembered of whatever the directory is when the reply comes.
     LateNames,
-    /// Of those who have a file open, the first who asks is told of an error, and no other.
+    /// Of those who have a file open, the first who asks gets an error, and no other.
     ErrorsReportedOnce,
     /// The state that a COMMIT tells of is taken to be of our making.
     CommitMakesState,
-    /// An error that a close has told counts as told, whether anybody has heard it or not.
+    /// An error that a close has reported counts as reported, whether anybody has heard it or not.
     UnheardErrors,
     /// What the local disk has of a file is taken to be of whatever state an open tells.
     OldBlocks,
     /// What we have written is stored under the state that the file has then, whoever has made it.
     OthersBlocks,
-    /// What is known of a directory's names is kept when others have changed it.
+    /// What is known of a directory's names stays when others have changed it.
     OldNames,
 }
 
@@ -132,7 +132,7 @@ impl Default for Options {
     }
 }
 
-/// Callers whose sessions are kept.
+/// Callers whose sessions are cached.
 const CALLERS_MAX: usize = 1024;
 
 /// A file that was found by its name, or made.
@@ -276,7 +276,7 @@ impl Files {
     }
 
     /// Whether the name by which the file was found may lead to another by now, as its open has
-    /// shown: looked up once more, it is asked for.
+    /// shown: looked up once more, it is requested.
     pub fn may_have_moved(&self, file: &FileHandle) -> bool {
         self.inner.state.lock().moved.contains(file)
     }
@@ -330,19 +330,24 @@ impl Files {
         Acting { id, session }
     }
 
-    fn told(&self, file: &FileHandle, asked: Instant) -> Told {
-        Told { asked, now: self.now(), is_dirty: self.is_dirty(file), is_open: false }
+    fn reply_context(&self, file: &FileHandle, sent: Instant) -> ReplyContext {
+        ReplyContext { sent, now: self.now(), is_dirty: self.is_dirty(file), is_open: false }
     }
 
     /// A reply returned attributes of a file that the call did not change. Gives what is known of
     /// the file then, which is newer if the reply was overtaken by another.
-    fn note(&self, file: &FileHandle, attributes: PostOpAttr, asked: Instant) -> Option<Found> {
-        self.note_told(file, &attributes?, self.told(file, asked))
+    fn note(&self, file: &FileHandle, attributes: PostOpAttr, sent: Instant) -> Option<Found> {
+        self.note_reply(file, &attributes?, self.reply_context(file, sent))
     }
 
-    fn note_told(&self, file: &FileHandle, attributes: &Fattr3, told: Told) -> Option<Found> {
+    fn note_reply(
+        &self,
+        file: &FileHandle,
+        attributes: &Fattr3,
+        reply: ReplyContext,
+    ) -> Option<Found> {
         let mut state = self.inner.state.lock();
-        state.attributes.told(file, attributes, told);
+        state.attributes.observe(file, attributes, reply);
         let (known, version) = (state.attributes.last(file)?, state.attributes.version(file)?);
         drop(state);
         let attributes = if self.makes(Mistake::OldAttributes) { *attributes } else { known };
@@ -382,25 +387,25 @@ impl Written {
     }
 
     /// More may be under way: whose changes they were is judged when none is.
-    fn told(&self, asked: Instant) -> Told {
-        Told { asked, now: self.clock.now(), is_dirty: true, is_open: false }
+    fn reply_context(&self, sent: Instant) -> ReplyContext {
+        ReplyContext { sent, now: self.clock.now(), is_dirty: true, is_open: false }
     }
 }
 
 impl Observer for Written {
-    fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
+    fn wrote(&self, file: &FileHandle, wcc: &WccData, sent: Instant) {
         let mut state = self.state.lock();
         if self.disk.is_some() {
             state.draft_begins(file, wcc, self.at());
         }
-        state.attributes.wrote(file, wcc, self.told(asked));
+        state.attributes.wrote(file, wcc, self.reply_context(sent));
     }
 
-    fn committed(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
+    fn committed(&self, file: &FileHandle, wcc: &WccData, sent: Instant) {
         if self.mistake == Some(Mistake::CommitMakesState) {
-            return self.wrote(file, wcc, asked);
+            return self.wrote(file, wcc, sent);
         }
-        self.state.lock().attributes.committed(file, wcc, self.told(asked));
+        self.state.lock().attributes.committed(file, wcc, self.reply_context(sent));
     }
 
     fn written(&self, file: &FileHandle, offset: u64, data: Bytes) {

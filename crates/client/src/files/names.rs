@@ -52,7 +52,7 @@ impl Files {
         self.lookup_unless(who, (dir, name), is_another).await
     }
 
-    /// As [`Files::lookup`]; the server is asked where the name has led to what `is_doubted` says.
+    /// As [`Files::lookup`]; the server is called where the name has led to what `is_doubted` says.
     async fn lookup_unless(
         &self,
         who: &Credential,
@@ -119,9 +119,9 @@ impl Files {
         dir: FileHandle,
         name: &[u8],
     ) -> Result<Found, Error> {
-        let asked = self.now();
+        let sent = self.now();
         let before = self.names_now(&dir);
-        let answer = self.heard((&dir, asked), acting.session.lookup(dir, name).await);
+        let answer = self.heard((&dir, sent), acting.session.lookup(dir, name).await);
         let answer = match answer {
             Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
                 self.has_searched(acting, &dir);
@@ -130,8 +130,8 @@ impl Files {
             }
             answer => answer?,
         };
-        self.note(&dir, answer.dir_attributes, asked);
-        let found = self.note(&answer.object, answer.obj_attributes, asked);
+        self.note(&dir, answer.dir_attributes, sent);
+        let found = self.note(&answer.object, answer.obj_attributes, sent);
         self.has_searched(acting, &dir);
         self.remember(&dir, name, Target::File(answer.object), before);
         self.or_fetch(acting, answer.object, found).await
@@ -157,7 +157,7 @@ impl Files {
     }
 
     /// The file, if its attributes are good. Attributes and version are of one moment: what an
-    /// older reply has told of the file goes with no newer version.
+    /// older reply has of the file goes with no newer version.
     pub fn found(&self, handle: &FileHandle) -> Option<Found> {
         let now = self.now();
         let mut state = self.inner.state.lock();
@@ -167,7 +167,7 @@ impl Files {
         Some(Found { handle: *handle, attributes: self.with_own_data(handle, attributes), version })
     }
 
-    /// What is known of a handle by a reply, or asked for if it told nothing.
+    /// What a reply has of a handle, or a GETATTR if it has nothing.
     pub(super) async fn or_fetch(
         &self,
         acting: &Acting,
@@ -188,7 +188,7 @@ impl Files {
     }
 
     /// Remembers where a name leads, unless names have been changed since it was requested: by us,
-    /// or in this directory by others, as another reply has told meanwhile. Of a directory that
+    /// or in this directory by others, as another reply has meanwhile. Of a directory that
     /// nothing was known of, nobody can tell.
     pub(super) fn remember(
         &self,
@@ -219,12 +219,12 @@ impl Files {
         if let Some(text) = self.known_link(&link) {
             return Ok(text);
         }
-        let (asked, state) = (self.now(), self.state(&link));
+        let (sent, state) = (self.now(), self.state(&link));
         let answer = self.acting(who).session.readlink(link).await;
-        let (text, told) = self.heard((&link, asked), answer)?;
-        self.note(&link, told, asked);
-        let told = told.filter(|told| state == Some(token(told)));
-        self.learn_link(&link, told.as_ref(), &text);
+        let (text, attributes) = self.heard((&link, sent), answer)?;
+        self.note(&link, attributes, sent);
+        let attributes = attributes.filter(|attributes| state == Some(token(attributes)));
+        self.learn_link(&link, attributes.as_ref(), &text);
         Ok(text)
     }
 }

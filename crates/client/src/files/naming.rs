@@ -125,13 +125,14 @@ impl Files {
         self.inner.write_behind.discard(made.handle, size);
         self.inner.state.lock().busy.changed(&made.handle);
         // Before it was cut, our own bytes made it longer.
-        let told = self.inner.state.lock().attributes.last(&made.handle).map(|last| last.size);
-        if told == Some(size) {
+        let size_known =
+            self.inner.state.lock().attributes.last(&made.handle).map(|last| last.size);
+        if size_known == Some(size) {
             let attributes = Fattr3 { size, ..made.attributes };
             return Ok(Found { attributes, ..made });
         }
         // Some servers (NFS-Ganesha 4.3) cut a file that was there and go on telling its old size
-        // until they are asked to set it.
+        // until they have to set it.
         let cut = Sattr3 { size: Some(size), ..Sattr3::default() };
         self.set(acting, made.handle, cut).await
     }
@@ -208,7 +209,7 @@ impl Files {
         call: impl Future<Output = Result<NewObject, Error>>,
     ) -> Result<Found, Error> {
         self.finish_making(dir).await;
-        let asked = self.now();
+        let sent = self.now();
         let change = self.changing(dir);
         let (made, settled) = self.settle(change, call.await, |made| made.dir_wcc);
         let now_leads = |target| self.now_leads((&dir, settled), name, target);
@@ -218,7 +219,7 @@ impl Files {
             now_leads(None);
             return self.ask_lookup(acting, dir, name).await;
         };
-        let found = self.note(&handle, made.obj_attributes, asked);
+        let found = self.note(&handle, made.obj_attributes, sent);
         self.has_searched(acting, &dir);
         now_leads(Some(Target::File(handle)));
         self.or_fetch(acting, handle, found).await
@@ -238,7 +239,7 @@ impl Files {
         self.finish_making(file).await;
         self.finish_making(dir).await;
         let acting = self.acting(who);
-        let asked = self.now();
+        let sent = self.now();
         let change = self.changing(dir);
         let result = acting.session.link(file, dir, name).await;
         // The number of links may have changed.
@@ -246,13 +247,13 @@ impl Files {
         if let Err(error) = &result
             && let Detail::Linked { file: attributes, .. } = error.detail()
         {
-            self.note(&file, attributes, asked);
+            self.note(&file, attributes, sent);
         }
         let (answer, settled) = self.settle(change, result, |answer| answer.linkdir_wcc);
         let now_leads = |target| self.now_leads((&dir, settled), name, target);
-        // Who is told that the name is there may have made it, by a call whose reply was forgotten.
+        // Who gets EXIST may have made it, by a call whose reply was forgotten.
         let answer = answer.inspect_err(|_| now_leads(None))?;
-        let found = self.note(&file, answer.file_attributes, asked);
+        let found = self.note(&file, answer.file_attributes, sent);
         self.has_searched(&acting, &dir);
         now_leads(Some(Target::File(file)));
         self.or_fetch(&acting, file, found).await
@@ -351,7 +352,7 @@ impl Files {
         let taking = self.taking(&acting, to.0, to.1).await?;
         let replaced = match taking {
             Taking::FromOpen(file) if from != to && self.replaces(who, from, file).await? => {
-                self.keep_by_link(who, file, to).await?.map(|kept| (file, kept))
+                self.keep_by_link(who, file, to).await?.map(|name| (file, name))
             }
             _ => None,
         };
@@ -388,7 +389,7 @@ impl Files {
         // What can be renamed is there, whatever we thought.
         let file = self.find(&from.0, from.1).filter(|file| *file != Target::Nothing);
         let replaced = self.find(&to.0, to.1);
-        let (asked, source) = (self.now(), self.changing(from.0));
+        let (sent, source) = (self.now(), self.changing(from.0));
         let target = (from.0 != to.0).then(|| self.changing(to.0));
         let result = acting.session.rename(from, to).await;
         let (from_wcc, to_wcc) = match &result {
@@ -401,8 +402,8 @@ impl Files {
         let (left, reached) = match target {
             Some(target) => (source.settled(&from_wcc), target.settled(&to_wcc)),
             None => {
-                let told = |wcc: &WccData| (wcc.after.is_some(), wcc.before.is_some());
-                let wcc = [to_wcc, from_wcc].into_iter().max_by_key(told).unwrap_or_default();
+                let parts = |wcc: &WccData| (wcc.after.is_some(), wcc.before.is_some());
+                let wcc = [to_wcc, from_wcc].into_iter().max_by_key(parts).unwrap_or_default();
                 let settled = source.settled(&wcc);
                 (settled, settled)
             }
@@ -424,7 +425,7 @@ impl Files {
         if result.as_ref().map_or_else(|error| error.status().is_none(), |_| true) {
             self.lost_name(file);
         }
-        let renamed = self.heard((&from.0, asked), result);
+        let renamed = self.heard((&from.0, sent), result);
         renamed.map(|_| [from.0, to.0].iter().for_each(|dir| self.has_searched(acting, dir)))
     }
 }

@@ -117,30 +117,30 @@ impl Files {
         file: FileHandle,
         mode: Mode,
     ) -> Result<Open, Error> {
-        let mut asked = 0;
+        let mut wanted = 0;
         if mode.read {
-            asked |= access::READ;
+            wanted |= access::READ;
         }
         if mode.write {
-            asked |= access::MODIFY | access::EXTEND;
+            wanted |= access::MODIFY | access::EXTEND;
         }
-        self.open_for(who, file, asked).await
+        self.open_for(who, file, wanted).await
     }
 
-    /// Opens a file if the server grants all of the rights `asked`.
+    /// Opens a file if the server grants all of the rights `wanted`.
     async fn open_for(
         &self,
         who: &Credential,
         file: FileHandle,
-        asked: u32,
+        wanted: u32,
     ) -> Result<Open, Error> {
         self.finish_making(file).await;
         let granted = if self.inner.options.close_to_open {
-            self.ask_access(&self.acting(who), file, asked, true).await?
+            self.ask_access(&self.acting(who), file, wanted, true).await?
         } else {
-            self.access(who, file, asked).await?
+            self.access(who, file, wanted).await?
         };
-        if granted != asked {
+        if granted != wanted {
             return Err(self.known_status("ACCESS", NfsStat3::Acces));
         }
         Ok(self.open_made(who, file))
@@ -215,7 +215,7 @@ impl Open {
     /// stable.
     ///
     /// # Errors
-    /// That of a write of this file, whoever wrote, which this descriptor was not told of.
+    /// That of a write of this file, whoever wrote, which this descriptor has not reported.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
@@ -227,7 +227,7 @@ impl Open {
         self.wrote(offset).await
     }
 
-    /// As [`Open::write`]; the bytes may be kept instead of copied.
+    /// As [`Open::write`]; the bytes may be held instead of copied.
     ///
     /// # Errors
     /// As [`Open::write`].
@@ -253,7 +253,7 @@ impl Open {
         self.tell()
     }
 
-    /// As [`Open::write_bytes`], of bytes that a cache has kept and that no program waits for: it
+    /// As [`Open::write_bytes`], of bytes that a cache has held and that no program waits for: it
     /// gets no earlier error, which stays for a flush. Whose they are is not known where `others`
     /// have the file open for writing: they are sent on behalf of one of these if this caller is
     /// refused.
@@ -304,7 +304,7 @@ impl Open {
     /// What was written is on stable storage; for fsync(2).
     ///
     /// # Errors
-    /// That of a write of this file, whoever wrote, which this descriptor was not told of.
+    /// That of a write of this file, whoever wrote, which this descriptor has not reported.
     pub async fn flush(&self) -> Result<(), Error> {
         self.settle_all().await;
         self.tell()

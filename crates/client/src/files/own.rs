@@ -1,4 +1,4 @@
-//! What we write ourselves, for the local disk: kept until it is known which state of the file it
+//! What we write ourselves, for the local disk: held until it is known which state of the file it
 //! has come to, and then stored under that.
 //!
 //! ```text
@@ -9,12 +9,12 @@
 //!
 //! - **All changes were ours**: each reply tells the state before and after, and each state before
 //!   is one that we knew or made ([`crate::cache::ours`]). A server that does not tell, a WRITE of
-//!   which nobody knows whether it was done, a cut beside it: nothing is kept, and what the disk
+//!   which nobody knows whether it was done, a cut beside it: nothing is stored, and what the disk
 //!   had of the file is of another state.
 //! - **A change that follows would show**: the server has been seen to tell changes apart that
 //!   follow each other, or the tick of its clock is over.
 //!
-//! Bounded, see the constants: what is more is not kept.
+//! Bounded, see the constants: what is more is not stored.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,7 +63,7 @@ struct Draft {
     is_clean: bool,
 }
 
-/// What is to be told the disk of a file.
+/// What the disk is to store of a file.
 #[derive(Debug, Eq, PartialEq)]
 struct Finished {
     from: Token,
@@ -108,11 +108,11 @@ impl Drafts {
     ) -> Option<(Token, Vec<(u64, Bytes)>)> {
         let draft = self.files.get_mut(file).filter(|draft| !draft.is_spoiled)?;
         let before = draft.bytes;
-        let is_kept = draft.put(offset, data);
+        let is_stored = draft.put(offset, data);
         self.bytes = self.bytes + draft.bytes - before;
         let is_large = draft.bytes > FILE_BYTES_MAX || self.bytes > BYTES_MAX;
         let mut spilled = None;
-        if is_kept && is_large {
+        if is_stored && is_large {
             let before = draft.bytes;
             let blocks = draft.spill(block_bytes);
             self.bytes -= before - draft.bytes;
@@ -122,7 +122,7 @@ impl Drafts {
             || draft.spilled.len() > PIECES_MAX
             || draft.bytes > FILE_BYTES_MAX
             || is_large && self.bytes > BYTES_MAX;
-        if !is_kept || is_too_much {
+        if !is_stored || is_too_much {
             self.spoil(file);
         }
         spilled
@@ -383,9 +383,9 @@ impl Files {
     }
 }
 
-fn is_of(told: &WccAttr, state: &Token) -> bool {
+fn is_of(attributes: &WccAttr, state: &Token) -> bool {
     let Token { size, mtime, ctime, .. } = *state;
-    (told.size, time_of(told.mtime), time_of(told.ctime)) == (size, mtime, ctime)
+    (attributes.size, time_of(attributes.mtime), time_of(attributes.ctime)) == (size, mtime, ctime)
 }
 
 #[cfg(test)]
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_and_what_is_too_much_is_not_kept() {
+    fn what_is_in_doubt_and_what_is_too_much_is_not_stored() {
         let mut drafts = begun();
         write(&mut drafts, 0, b"abc");
         drafts.spoil(&file());

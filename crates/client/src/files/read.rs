@@ -205,7 +205,7 @@ impl Open {
         let content = async move {
             let count = u32::try_from(chunk_bytes).unwrap_or(u32::MAX);
             let (own, own_end) = open.own(at, count).await;
-            // Kept longer than our own bytes are: what the server has lost must be in it, too.
+            // Held longer than our own bytes are: what the server has lost must be in it, too.
             Ok(with_own(open.read_direct(at, count).await?, at, &own, own_end))
         };
         let content = content.boxed().shared();
@@ -215,7 +215,7 @@ impl Open {
         true
     }
 
-    /// Reads as it was asked, from the local disk if it has the bytes.
+    /// Reads as requested, from the local disk if it has the bytes.
     async fn read_direct(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
         let Some(disk) = self.files().disk() else {
             let acting = self.acting();
@@ -278,13 +278,13 @@ impl Open {
         let (files, file) = (self.files(), self.file());
         let (mut got, mut is_of_state) = (BytesMut::new(), state.is_some());
         loop {
-            let asked = files.now();
+            let sent = files.now();
             let done = u32::try_from(got.len()).unwrap_or(count).min(count);
             let (at, want) = (offset + u64::from(done), count - done);
             let reply = acting.session.read(file, at, want).await;
-            let reply = files.heard((&file, asked), reply)?;
+            let reply = files.heard((&file, sent), reply)?;
             is_of_state &= reply.file_attributes.as_ref().map(token).as_ref() == state;
-            files.note(&file, reply.file_attributes, asked);
+            files.note(&file, reply.file_attributes, sent);
             let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
             if is_whole && got.is_empty() {
                 return Ok((reply.data, is_of_state));

@@ -1,4 +1,4 @@
-//! Directories from the local disk: asked for when a name is not in memory, used where the server
+//! Directories from the local disk: read when a name is not in memory, used where the server
 //! tells that the directory is as it was, and written a little after something new was heard.
 
 use cache::Cache;
@@ -30,8 +30,8 @@ impl State {
         };
         // Nobody has changed the directory since any of it was requested, and not just so that it
         // looks the same.
-        let asked = self.catalogs.asked(dir);
-        let closed = asked.and_then(|At { now, wall }| self.attributes.closed(dir, now, wall));
+        let requested = self.catalogs.requested(dir);
+        let closed = requested.and_then(|At { now, wall }| self.attributes.closed(dir, now, wall));
         let state = closed.as_ref().map(token);
         let attributes = &self.attributes;
         let last = |file: &FileHandle| attributes.last(file);
@@ -113,11 +113,13 @@ impl Files {
         }
     }
 
-    /// Takes in what the disk has of a directory whose attributes are good, if it was not asked
+    /// Takes in what the disk has of a directory whose attributes are good, if it was not read
     /// yet. Gives whether something is known of it now that may not have been before.
     pub(super) async fn recall(&self, dir: &FileHandle) -> bool {
         let Some((disk, key)) = self.disk().zip(key(dir)) else { return false };
-        let Some(_asking) = self.inner.joint.begin(Question::Kept, *dir).await else { return true };
+        let Some(_asking) = self.inner.joint.begin(Question::Cached, *dir).await else {
+            return true;
+        };
         let (version, of) = {
             let mut state = self.inner.state.lock();
             let Some(of) = state.attributes.sure(dir).as_ref().map(token) else { return false };
@@ -181,17 +183,17 @@ impl Files {
         (cookie, verifier): (u64, [u8; 8]),
         file: &FileHandle,
     ) -> Option<Found> {
-        let asked = self.now();
+        let sent = self.now();
         let page = acting.session.readdirplus(dir, cookie, verifier, DIR_COUNT, MAX_COUNT).await;
-        let page = self.heard((&dir, asked), page);
+        let page = self.heard((&dir, sent), page);
         if page.as_ref().map_or(true, |page| page.eof) {
             self.inner.state.lock().catalogs.is_not_bare(&dir);
         }
         let page = page.ok()?;
-        self.note(&dir, page.dir_attributes, asked);
+        self.note(&dir, page.dir_attributes, sent);
         for entry in &page.entries {
             if let Some(handle) = &entry.handle {
-                self.note(handle, entry.attributes, asked);
+                self.note(handle, entry.attributes, sent);
             }
         }
         self.found(file)
@@ -241,9 +243,9 @@ impl Files {
     }
 
     /// A link has been read that was in this state before and is now.
-    pub(super) fn learn_link(&self, link: &FileHandle, told: Option<&Fattr3>, text: &[u8]) {
-        if let (Some(_), Some(told)) = (self.disk(), told) {
-            self.inner.state.lock().catalogs.learn_link(link, token(told), text);
+    pub(super) fn learn_link(&self, link: &FileHandle, attributes: Option<&Fattr3>, text: &[u8]) {
+        if let (Some(_), Some(attributes)) = (self.disk(), attributes) {
+            self.inner.state.lock().catalogs.learn_link(link, token(attributes), text);
         }
     }
 

@@ -10,7 +10,7 @@ impl Files {
     /// state by which its rights are remembered.
     pub(super) fn has_searched(&self, acting: &Acting, dir: &FileHandle) {
         let mut state = self.inner.state.lock();
-        state.searchers.asked(dir, acting.id);
+        state.searchers.requested(dir, acting.id);
         let is_alone = state.searchers.is_alone(dir, acting.id) == Some(true);
         if let Some(last) = state.attributes.last(dir).filter(|_| !is_alone) {
             state.rights.put(dir, acting.id, last.ctime, access::LOOKUP, access::LOOKUP);
@@ -18,7 +18,7 @@ impl Files {
     }
 
     /// Whether a caller may be given what is known of a directory's names. Who has requested what
-    /// the local disk kept before this mount is not known: whoever comes first is taken for that.
+    /// the local disk had before this mount is not known: whoever comes first is taken for that.
     pub(super) async fn may_search(&self, acting: &Acting, dir: FileHandle) -> Result<bool, Error> {
         let now = self.now();
         let known = {
@@ -26,7 +26,7 @@ impl Files {
             match state.searchers.is_alone(&dir, acting.id) {
                 Some(true) => return Ok(true),
                 None if self.disk().is_some() => {
-                    state.searchers.asked(&dir, acting.id);
+                    state.searchers.requested(&dir, acting.id);
                     return Ok(true);
                 }
                 Some(false) | None => {}

@@ -1,6 +1,6 @@
 //! Locks between the programs of one host: flock(2), and fcntl(2) for ranges of bytes.
 //!
-//! They are kept by file, not by what a kernel takes for one: a file that another client has
+//! They are stored by file, not by what a kernel takes for one: a file that another client has
 //! changed is two inodes for as long as somebody has the older one open, and a kernel that keeps
 //! locks by itself would grant through both what excludes each other. flock(2) and fcntl(2) do not
 //! see each other, as on Linux. No other host hears of a lock.
@@ -44,19 +44,19 @@ pub struct Granted<'l> {
     file: FileHandle,
     lock: Lock,
     replaced: Vec<Lock>,
-    is_kept: bool,
+    is_retained: bool,
 }
 
 impl Granted<'_> {
-    /// Whoever asked has heard of it, and has it until it is given up.
+    /// The caller has heard of it, and has it until it is given up.
     pub fn keep(mut self) {
-        self.is_kept = true;
+        self.is_retained = true;
     }
 }
 
 impl Drop for Granted<'_> {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_retained {
             self.locks.table.lock().undo(&self.file, &self.lock, &self.replaced);
             self.locks.freed.notify_waiters();
         }
@@ -94,8 +94,8 @@ impl Locks {
                 let mut table = self.table.lock();
                 match table.lock(&file, lock) {
                     Ok(replaced) => {
-                        let is_kept = false;
-                        return Ok(Granted { locks: self, file, lock, replaced, is_kept });
+                        let is_retained = false;
+                        return Ok(Granted { locks: self, file, lock, replaced, is_retained });
                     }
                     Err(Obstacle::Full) => return Err(Refused::Full),
                     Err(Obstacle::Held(_)) if !may_wait => return Err(Refused::Held),

@@ -347,7 +347,7 @@ mod tests {
     }
 
     /// A program is killed while it asks for more than it has: its files are closed before what it
-    /// asked for is taken back.
+    /// requested is taken back.
     #[test]
     fn what_was_given_up_meanwhile_does_not_come_back_with_a_lock_that_is_taken_back() {
         let mut locks = Table::default();

@@ -105,7 +105,7 @@ pub struct Persistence {
     pub retrans: Option<u32>,
     /// Wait also for a server that has never answered on the NFS port.
     pub insist: bool,
-    /// Told when a server does not respond, and when it does again.
+    /// Called when a server does not respond, and when it does again.
     pub events: Events,
 }
 

@@ -64,11 +64,11 @@ impl Mounter<'_> {
         no_portmapper: Option<Error>,
         usual: &[u16],
     ) -> Result<Found, Error> {
-        let asked = match no_portmapper {
+        let result = match no_portmapper {
             Some(error) => Err(error),
             None => self.ask_portmapper(target, service).await,
         };
-        let why = match asked {
+        let why = match result {
             Ok(address) => return Ok(Found::at(address)),
             // No port of this host can be called.
             Err(error @ Error::Connect { cause: ConnectError::Resolve { .. }, .. }) => {
@@ -133,7 +133,7 @@ impl Mounter<'_> {
             Protocol::Tcp => PROTOCOL_TCP,
             Protocol::Udp => PROTOCOL_UDP,
         };
-        let asked = Mapping { program, version, protocol, port: 0 };
+        let mapping = Mapping { program, version, protocol, port: 0 };
         let step = Step {
             service: Service::Portmapper,
             protocol: target.protocol,
@@ -143,7 +143,7 @@ impl Mounter<'_> {
             procedure: portmap::Procedure::Getport.code(),
             name: "GETPORT",
         };
-        let results = self.call(&step, &asked).await?;
+        let results = self.call(&step, &mapping).await?;
         let Port { port } = step.decode(&results)?;
         match u16::try_from(port) {
             Ok(port) if port > 0 => Ok(SocketAddr::new(address.ip(), port)),
@@ -228,7 +228,7 @@ pub const MOUNT_PORT: u16 = 20_048;
 /// Where a service is.
 struct Found {
     address: SocketAddr,
-    /// Why the portmapper gave no answer: it need not be asked a second time.
+    /// Why the portmapper gave no answer: it need not be called a second time.
     no_portmapper: Option<Error>,
 }
 

@@ -82,13 +82,13 @@ impl Steps<'_> {
             Protocol::Tcp => PROTOCOL_TCP,
             Protocol::Udp => PROTOCOL_UDP,
         };
-        let asked = Mapping { program, version, protocol, port: 0 };
-        let results = self.mounter().call(&step, &asked).await?;
+        let mapping = Mapping { program, version, protocol, port: 0 };
+        let results = self.mounter().call(&step, &mapping).await?;
         let Port { port } = step.decode(&results)?;
         Ok(u16::try_from(port).ok().filter(|port| *port > 0))
     }
 
-    /// A connection to NFS, of which nothing has been asked yet: it has no root.
+    /// A connection to NFS, on which nothing was called yet: it has no root.
     ///
     /// # Errors
     /// [`Error::Connect`].

@@ -5,7 +5,7 @@
 //! were acknowledged; when a reply shows another verifier the server has lost its memory, and
 //! what was not durable goes to the front of the queue again (RFC 1813 section 3.3.7).
 //!
-//! A server that has kept nothing of what `LOSSES_MAX` COMMITs in a row covered will keep nothing
+//! A server that has stored nothing of what `LOSSES_MAX` COMMITs in a row covered will keep nothing
 //! the next time either: the plan is then [`Action::GiveUp`].
 //!
 //! Bounded: extents remembered are at most `commit_bytes / call_bytes` plus the window, because a
@@ -52,8 +52,8 @@ pub enum Action {
     GiveUp,
 }
 
-/// COMMITs in a row that have kept nothing, after which nothing more is sent. A server that starts
-/// again keeps nothing once; one that does so in each of three rounds is no use.
+/// COMMITs in a row that have stored nothing, after which nothing more is sent. A server that
+/// starts again keeps nothing once; one that does so in each of three rounds is no use.
 const LOSSES_MAX: u32 = 3;
 
 /// See the module's head.
@@ -74,7 +74,7 @@ pub struct Plan {
     epoch: u64,
     /// Set by [`Plan::finish`]: nothing new is given out.
     finishing: bool,
-    /// COMMITs in a row that have kept nothing.
+    /// COMMITs in a row that have stored nothing.
     losses: u32,
     resent_bytes: u64,
     lost_bytes: u64,
@@ -118,7 +118,7 @@ impl Plan {
         }
     }
 
-    /// Hands out nothing new from now on; what was given out is still made durable.
+    /// Gives out nothing new from now on; what was given out is still made durable.
     pub fn finish(&mut self) {
         self.finishing = true;
     }
@@ -129,7 +129,7 @@ impl Plan {
     }
 
     /// Bytes that are durable by the replies so far: those of stable WRITEs, and those that an
-    /// answered COMMIT has covered and kept.
+    /// answered COMMIT has covered and stored.
     pub fn durable_bytes(&self) -> u64 {
         let Acknowledged { stable, committed, .. } = self.acknowledged;
         (stable + committed).saturating_sub(self.lost_bytes)
@@ -190,13 +190,13 @@ impl Plan {
         self.commit_outstanding = false;
         self.acknowledged.committed = self.acknowledged.covered;
         let covered = self.epoch;
-        let (mut lost, mut is_kept) = (Vec::new(), false);
+        let (mut lost, mut is_stored) = (Vec::new(), false);
         self.unstable.retain(|&offset, extent| {
             let is_covered = extent.epoch < covered;
             if is_covered {
                 self.unstable_bytes -= u64::from(extent.bytes);
                 if extent.verifier == verifier {
-                    is_kept = true;
+                    is_stored = true;
                 } else {
                     lost.push(Span { offset, bytes: extent.bytes });
                 }
@@ -208,7 +208,7 @@ impl Plan {
             self.unstable.values().map(|extent| u64::from(extent.bytes)).sum::<u64>()
         );
         debug_assert!(self.acknowledged.committed <= self.acknowledged.unstable);
-        self.losses = if is_kept || lost.is_empty() { 0 } else { self.losses + 1 };
+        self.losses = if is_stored || lost.is_empty() { 0 } else { self.losses + 1 };
         for span in lost {
             self.lost_bytes += u64::from(span.bytes);
             self.again(span);

@@ -1,6 +1,6 @@
 //! NFS version 2 behind the types of version 3: what [`Session`] does over an old server.
 //!
-//! What version 2 cannot say is said as well as it can be:
+//! What version 2 cannot express is sent as well as it can be:
 //!
 //! | version 3 | here |
 //! |---|---|

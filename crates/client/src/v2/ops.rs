@@ -76,11 +76,11 @@ impl V2<'_> {
         })
     }
 
-    pub(crate) async fn access(&self, object: FileHandle, asked: u32) -> Result<Access, Error> {
+    pub(crate) async fn access(&self, object: FileHandle, wanted: u32) -> Result<Access, Error> {
         let attributes = self.getattr(object).await?;
         let allowed = match from_bytes::<AuthSys<'_>>(self.0.credential()) {
             Ok(AuthSys { uid, gid, gids, .. }) => {
-                types::allowed(&attributes, uid, gid, gids.as_slice(), asked)
+                types::allowed(&attributes, uid, gid, gids.as_slice(), wanted)
             }
             Err(_) => 0,
         };
@@ -114,7 +114,7 @@ impl V2<'_> {
         let results = answer.results();
         let ok = self.unwrap(READ, from_bytes::<read::Reply<'_>>(&results))?;
         if ok.data.len() > count as usize {
-            return Err(self.0.nonsense(READ.name(), "more data than was asked for"));
+            return Err(self.0.nonsense(READ.name(), "more data than was requested"));
         }
         let data = results.slice_ref(ok.data);
         let attributes = types::attributes(&ok.attributes);

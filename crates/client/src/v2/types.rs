@@ -108,8 +108,8 @@ pub(super) fn to_set(of: &Sattr3, now: Timeval) -> Option<Sattr2> {
     Some(Sattr2 { mode: of.mode, uid: of.uid, gid: of.gid, size, atime, mtime })
 }
 
-/// What the mode allows whom, of what is asked about.
-pub(super) fn allowed(of: &Fattr3, uid: u32, gid: u32, gids: &[u32], asked: u32) -> u32 {
+/// What the mode allows whom, of what is requested.
+pub(super) fn allowed(of: &Fattr3, uid: u32, gid: u32, gids: &[u32], wanted: u32) -> u32 {
     let bits = match () {
         () if uid == 0 => 0o6 | u32::from(of.mode & 0o111 != 0 || of.ftype == FType::Dir),
         () if uid == of.uid => of.mode >> 6,
@@ -130,7 +130,7 @@ pub(super) fn allowed(of: &Fattr3, uid: u32, gid: u32, gids: &[u32], asked: u32)
         FType::Dir => access::EXECUTE,
         _ => access::LOOKUP | access::DELETE,
     };
-    allowed & asked & !meaningless
+    allowed & wanted & !meaningless
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(allowed(&file, 11, 0, &[20], all), access::READ, "group");
         assert_eq!(allowed(&file, 11, 0, &[], all), 0, "others");
         assert_eq!(allowed(&file, 0, 0, &[], all), read_write, "root");
-        assert_eq!(allowed(&file, 0, 0, &[], access::READ), access::READ, "as asked");
+        assert_eq!(allowed(&file, 0, 0, &[], access::READ), access::READ, "as requested");
         let dir = attributes(&fattr2(FType2::Dir, mode_type::DIR | 0o711, 0));
         assert_eq!(allowed(&dir, 11, 0, &[], all), access::LOOKUP);
     }

@@ -23,7 +23,7 @@ use super::window::Window;
 use super::{Observer, Options};
 use crate::error::{Detail, Error};
 
-/// Files whose error nobody has been given, that are kept; beyond, one of them is forgotten.
+/// Files whose error nobody has been given, that are remembered; beyond, one of them is forgotten.
 pub(super) const ERRORS_MAX: usize = 4096;
 
 /// Different callers that may have written to one file while it is not clean; the next waits.

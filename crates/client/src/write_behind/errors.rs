@@ -22,8 +22,8 @@ impl Engine {
 
     /// For a descriptor that is opened now: an error that was not reported yet concerns it, too.
     pub(super) fn opened(&self, handle: FileHandle) -> Heard {
-        let is_untold = |state: &State| state.failed.as_ref().is_some_and(|one| !one.is_told);
-        match self.look(handle, is_untold) {
+        let is_new = |state: &State| state.failed.as_ref().is_some_and(|one| !one.is_reported);
+        match self.look(handle, is_new) {
             Some(true) => Heard::until(0),
             _ => Heard::until(self.errors.load(Ordering::Acquire)),
         }
@@ -43,7 +43,7 @@ impl Engine {
     /// Nobody has the file open any more: an error that was reported is dropped.
     pub(super) fn closed(&self, handle: FileHandle) {
         if let Some(file) = self.known(handle) {
-            file.state.lock().failed.take_if(|failed| failed.is_told);
+            file.state.lock().failed.take_if(|failed| failed.is_reported);
         }
     }
 

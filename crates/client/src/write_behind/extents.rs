@@ -6,7 +6,7 @@
 //! copied at all. What was written in another order is put together when it is sent, which is a
 //! second copy.
 //!
-//! An extent is *ripe*, to be sent without being asked for, when it fills its cell, or reaches its
+//! An extent is *ripe*, to be sent without a request, when it fills its cell, or reaches its
 //! end with at least half of it. The rest waits for more, until somebody asks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,7 +33,7 @@ pub(super) struct Extents {
     ripe: BTreeSet<(u64, u64)>,
     unripe: BTreeSet<(u64, u64)>,
     blocked: BTreeSet<(u64, u64)>,
-    /// Each with the offset from which on it is not kept.
+    /// Each with the offset from which on it is not held.
     under_way: Spans<u64>,
     unstable: Spans<Unstable>,
     /// Counts COMMITs: one covers what was acknowledged in earlier epochs.
@@ -268,7 +268,7 @@ impl Extents {
         self.put(range.start, Extent { data, age: self.age, caller });
     }
 
-    /// Given bytes are kept when they are half of a cell, and no small part of a large buffer,
+    /// Given bytes are held when they are half of a cell, and no small part of a large buffer,
     /// which all of its parts keep alive and only they are counted for.
     fn is_worth_keeping(&self, len: usize, of_bytes: usize) -> bool {
         len as u64 * 2 >= self.wsize && len * 4 >= of_bytes
@@ -384,9 +384,9 @@ impl Index for Extents {
             self.again(middle, &rest, keep_to);
         }
         if let Promise::Unstable { verifier } = promise {
-            // What was written again since need not be kept: the newer bytes will go out.
-            let kept_end = middle.min(keep_to).max(offset);
-            for range in self.gaps(offset..kept_end) {
+            // What was written again since need not be held: the newer bytes will go out.
+            let held_end = middle.min(keep_to).max(offset);
+            for range in self.gaps(offset..held_end) {
                 let part = part_of(offset, &held, &range);
                 self.unstable.put(range.start, part, Unstable { verifier, epoch: self.epoch });
             }

@@ -20,7 +20,7 @@ const OLD: Nanos = Nanos::from_secs(5);
 /// A file that is not written for so long is committed.
 const QUIET_FOR_COMMIT: Nanos = Nanos::from_secs(1);
 
-/// A server that loses what it was given so often in a row is asked to write stably at once.
+/// A server that loses what it was given so often in a row gets stable WRITEs at once.
 const LOSSES_MAX: u32 = 3;
 
 /// See the module's head.
@@ -40,7 +40,7 @@ pub(super) struct State {
     pub(super) callers: Vec<Writer>,
     /// Of an earlier WRITE or COMMIT, until all have got it whom it concerns.
     pub(super) failed: Option<Failed>,
-    /// Bytes were given up, and whoever holds copies of them has not been told to forget these.
+    /// Bytes were given up, and whoever holds copies of them has not heard to forget these.
     pub(super) has_given_up: bool,
     /// What is this old or older is sent without waiting for more.
     pub(super) urgent_age: u64,
@@ -49,10 +49,10 @@ pub(super) struct State {
     /// Stands in the queue of those with something to send.
     pub(super) queued: bool,
     pub(super) commit_running: bool,
-    /// COMMITs in a row which said that the server had lost something.
+    /// COMMITs in a row whose replies show that the server had lost something.
     losses: u32,
     last_write: Instant,
-    /// Since when there may be something that nobody has asked for.
+    /// Since when there may be something that nobody has requested.
     dirty_since: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct By<'a> {
     pub(super) others: &'a [Session],
 }
 
-/// The same, kept.
+/// The same, held.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) session: Session,
@@ -95,7 +95,7 @@ pub(super) struct Failed {
     /// Later errors, of any file, have larger ones.
     number: u64,
     /// It was reported: it does not concern who opens the file from now on.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
 }
 
 /// Up to which error of its file a descriptor has got them: each has to get an error that comes
@@ -153,7 +153,7 @@ impl State {
                 self.callers.push(Writer::of(by));
                 self.callers.len() - 1
             }
-            // Nobody's bytes are left: numbers may be given anew.
+            // No bytes are left: numbers may be given anew.
             None if self.index.sums().held_bytes == 0 => {
                 self.callers.clear();
                 self.callers.push(Writer::of(by));
@@ -164,8 +164,8 @@ impl State {
         u32::try_from(at).ok()
     }
 
-    /// On whose behalf a COMMIT may be asked: of those whose bytes it makes stable. The next stands
-    /// in for one who may write no more; whoever has written last may have been refused.
+    /// On whose behalf a COMMIT may be called: of those whose bytes it makes stable. The next
+    /// stands in for one who may write no more; whoever has written last may have been refused.
     pub(super) fn committers(&self) -> Vec<Session> {
         let writer = |caller| self.callers.get(usize::try_from(caller).ok()?);
         let writers: Vec<&Writer> =
@@ -223,13 +223,13 @@ impl State {
 
     /// What a WRITE asks for that is about to be sent: stable storage where somebody waits for
     /// that, and nothing is left for a COMMIT to do.
-    pub(super) fn stable(&self, asked: StableHow, bytes: usize) -> StableHow {
+    pub(super) fn stable(&self, requested: StableHow, bytes: usize) -> StableHow {
         let sums = self.index.sums();
         let is_all = sums.unanswered_bytes == bytes as u64 && sums.unstable_bytes == 0;
         let is_waited_for = self.stable_age > 0 && self.stable_age == self.index.age();
         match self.losses >= LOSSES_MAX || is_all && is_waited_for {
             true => StableHow::FileSync,
-            false => asked,
+            false => requested,
         }
     }
 
@@ -237,12 +237,12 @@ impl State {
         self.losses = if lost_bytes > 0 { self.losses.saturating_add(1) } else { 0 };
     }
 
-    /// An error that is not reported yet. The first is kept: the later ones are its consequences,
+    /// An error that is not reported yet. The first stays: the later ones are its consequences,
     /// as a rule. Not of one that was reported: what has failed since, nobody knows.
     pub(super) fn fail(&mut self, error: Error, number: u64) {
         self.has_given_up = true;
-        if self.failed.as_ref().is_none_or(|failed| failed.is_told) {
-            self.failed = Some(Failed { error, number, is_told: false });
+        if self.failed.as_ref().is_none_or(|failed| failed.is_reported) {
+            self.failed = Some(Failed { error, number, is_reported: false });
         }
     }
 
@@ -251,7 +251,7 @@ impl State {
     pub(super) fn tell(&mut self, heard: &Heard, again: bool) -> Result<(), Error> {
         match &mut self.failed {
             Some(failed) if failed.number > heard.0.load(Ordering::Acquire) => {
-                failed.is_told = true;
+                failed.is_reported = true;
                 if !again {
                     heard.0.store(failed.number, Ordering::Release);
                 }
@@ -263,7 +263,7 @@ impl State {
 
     /// Reports the error, if it was not reported yet.
     pub(super) fn tell_anybody(&mut self) -> Result<(), Error> {
-        match self.failed.take_if(|failed| !failed.is_told) {
+        match self.failed.take_if(|failed| !failed.is_reported) {
             Some(failed) => Err(failed.error),
             None => Ok(()),
         }
@@ -273,7 +273,7 @@ impl State {
     pub(super) fn not_heard(&mut self, heard: &Heard, error: Error, number: u64) {
         match &mut self.failed {
             Some(failed) => {
-                failed.is_told = false;
+                failed.is_reported = false;
                 heard.0.fetch_min(failed.number - 1, Ordering::AcqRel);
             }
             None => self.fail(error, number),

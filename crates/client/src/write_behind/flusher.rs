@@ -371,7 +371,7 @@ fn is_of_caller<T>(outcome: &Result<T, Error>) -> bool {
     matches!(status, Some(NfsStat3::Acces | NfsStat3::Perm))
 }
 
-/// When to come back to a server that has asked for it: later each time.
+/// When to come back to a server that has answered JUKEBOX: later each time.
 struct Later {
     wait: Nanos,
     waited: Nanos,
@@ -393,10 +393,10 @@ impl Later {
         outcome: &Result<T, Error>,
         procedure: &'static str,
     ) -> Option<Nanos> {
-        let is_asked =
+        let is_jukebox =
             outcome.as_ref().is_err_and(|error| error.status() == Some(NfsStat3::Jukebox));
         let left = engine.options.put_off_max.map_or(self.wait, |most| most - self.waited);
-        if !is_asked || left == Nanos::ZERO {
+        if !is_jukebox || left == Nanos::ZERO {
             return None;
         }
         count(&engine.counts.jukebox_waits, 1);

@@ -1,7 +1,7 @@
 //! Where the written bytes of one file are until they are stable: what every kind of index can do.
 //!
 //! Bytes go through four states. *Pending*: taken from a writer. *Under way*: in a WRITE that has
-//! not been answered. *Unstable*: acknowledged, and kept because the server may still lose them.
+//! not been answered. *Unstable*: acknowledged, and held because the server may still lose them.
 //! Then they are stable and no longer here. What the server lost, or took only in part, is pending
 //! again. An index never gives out bytes that overlap something under way, so that no WRITE
 //! overtakes another of the same bytes.
@@ -21,7 +21,7 @@ use bytes::Bytes;
 pub(super) enum Data<'a> {
     /// To be copied.
     Lent(&'a [u8]),
-    /// May be kept as they are; the buffer they are a part of has `of_bytes`.
+    /// May be held as they are; the buffer they are a part of has `of_bytes`.
     Given { bytes: Bytes, of_bytes: usize },
 }
 
@@ -37,7 +37,7 @@ impl Data<'_> {
         }
     }
 
-    /// The bytes within `range`, kept or to be copied as before.
+    /// The bytes within `range`, held or to be copied as before.
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
         match self {
             Self::Lent(data) => Self::Lent(&data[range]),
@@ -115,7 +115,7 @@ pub(super) trait Index: fmt::Debug + Send {
     /// That COMMIT failed; gives how many bytes nothing can be concluded of, which are dropped.
     fn commit_failed(&mut self) -> u64;
 
-    /// Drops what lies at `from` or beyond; what of it is under way is not kept when it is
+    /// Drops what lies at `from` or beyond; what of it is under way is not held when it is
     /// answered.
     fn discard(&mut self, from: u64);
 

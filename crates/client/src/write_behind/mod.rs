@@ -4,7 +4,7 @@
 //!   lets it.
 //! - One task, the flusher, takes from the indices what fills a WRITE, or what somebody waits for,
 //!   from each file in turn, and keeps as many calls outstanding as the policy's window says.
-//! - What is acknowledged as unstable is kept until a COMMIT covers it, and written again when the
+//! - What is acknowledged as unstable stays until a COMMIT covers it, and written again when the
 //!   verifier says that the server lost it (RFC 1813 section 3.3.7).
 //!
 //! Decisions are plain structs: `extents.rs` and `pages.rs` (what to send next), `window.rs` (how
@@ -19,9 +19,9 @@
 //! say.
 //!
 //! **Bounds.** All data count against `dirty_bytes_max`, the unstable too. Files are forgotten
-//! when they are clean; of those with an error that nobody asks for, 4096 are kept.
+//! when they are clean; of those with an error that nobody asks for, 4096 are remembered.
 //!
-//! Not done: what was acknowledged as unstable and is then overwritten is not kept any longer, so
+//! Not done: what was acknowledged as unstable and is then overwritten is not held any longer, so
 //! a commit that began before the overwriting does not wait for the newer bytes.
 
 mod admission;
@@ -101,14 +101,14 @@ impl Default for Options {
 
 /// Takes what replies say of files.
 pub trait Observer: Send + Sync {
-    /// A WRITE that was called at `asked` has been answered. Told before whoever waits for it goes
+    /// A WRITE that was sent at `sent` has been answered. Called before whoever waits for it goes
     /// on, and before the file is no longer dirty.
-    fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant);
+    fn wrote(&self, file: &FileHandle, wcc: &WccData, sent: Instant);
 
     /// A COMMIT, likewise.
-    fn committed(&self, file: &FileHandle, wcc: &WccData, asked: Instant);
+    fn committed(&self, file: &FileHandle, wcc: &WccData, sent: Instant);
 
-    /// A WRITE whose answer was told has left these bytes in the file.
+    /// A WRITE whose answer was reported has left these bytes in the file.
     fn written(&self, file: &FileHandle, offset: u64, data: Bytes) {
         let _ = (file, offset, data);
     }
@@ -152,7 +152,7 @@ pub struct Counters {
     pub forced_flushes: u64,
     /// WRITEs that took only a part.
     pub short_writes: u64,
-    /// Answers that asked for a retry later.
+    /// JUKEBOX replies.
     pub jukebox_waits: u64,
     /// Bytes that the server lost after it had acknowledged them; they were written again.
     pub lost_bytes: u64,
@@ -252,7 +252,7 @@ impl WriteBehind {
         self.engine.write(by, file, offset, Data::Lent(data)).await
     }
 
-    /// As [`WriteBehind::take`]; the bytes may be kept instead of copied.
+    /// As [`WriteBehind::take`]; the bytes may be held instead of copied.
     ///
     /// # Errors
     /// As [`WriteBehind::take`].
@@ -293,7 +293,7 @@ impl WriteBehind {
     }
 
     /// As [`WriteBehind::flush`], for somebody whom the errors of writers do not concern: they are
-    /// kept for those.
+    /// reserved for those.
     pub async fn arrive(&self, file: FileHandle, range: Option<Range<u64>>) {
         self.engine.arrive(file, range).await;
     }
@@ -307,7 +307,7 @@ impl WriteBehind {
     }
 
     /// As [`WriteBehind::commit`], for somebody whom the errors of writers do not concern: they are
-    /// kept for those.
+    /// reserved for those.
     pub async fn settle(&self, file: FileHandle) {
         self.engine.settle(file).await;
     }

@@ -2,7 +2,7 @@
 //!
 //! Whatever writers, sends, replies, short replies, failures, COMMITs and restarts of the server
 //! come in whatever order, the server ends with the newest bytes of everything that did not fail,
-//! and what a COMMIT was said to cover is on its disk.
+//! and what a COMMIT covered is on its disk.
 
 use std::collections::BTreeMap;
 
@@ -280,7 +280,7 @@ impl World {
         for (range, is_all) in [(0..FILE_BYTES as u64, true), (7..31, false)] {
             let unstable = self.index.unstable(&range);
             let ends = unstable.iter().map(|(at, data)| at + data.len() as u64);
-            assert!(ends.clone().all(|end| end <= range.end), "not more than was asked");
+            assert!(ends.clone().all(|end| end <= range.end), "not more than was requested");
             assert!(unstable.iter().all(|(at, data)| *at >= range.start && !data.is_empty()));
             assert!(unstable.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
             let bytes: usize = unstable.iter().map(|(_, data)| data.len()).sum();

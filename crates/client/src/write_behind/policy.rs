@@ -73,7 +73,7 @@ pub(super) enum Lock {
 
 /// What a policy decides. The rest (order, stability, errors) is the same for all.
 pub(super) trait Policy: fmt::Debug + Send + Sync {
-    /// Where the bytes of one file are kept until they are stable.
+    /// Where the bytes of one file are held until they are stable.
     fn index(&self, wsize: u32) -> Box<dyn Index>;
 
     /// How many calls are outstanding.
@@ -151,7 +151,7 @@ impl Policy for Paged {
         self.lock
     }
 
-    /// 2.4.4 commits when it is told to, or after seconds.
+    /// 2.4.4 commits on request, or after seconds.
     fn commits_early(&self) -> bool {
         false
     }

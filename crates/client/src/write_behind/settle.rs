@@ -78,7 +78,7 @@ impl Engine {
         .await;
     }
 
-    /// Waits until `is_done` says so; it is asked whenever a reply has come.
+    /// Waits until `is_done` says so; it is called whenever a reply has come.
     async fn until(&self, file: &File, mut is_done: impl FnMut(&mut State) -> bool) {
         loop {
             let changed = file.changed.notified();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::index::Ages;
 
-/// Bytes that are kept, and the buffer they keep alive.
+/// Bytes that are held, and the buffer that stays with them.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) data: Bytes,
