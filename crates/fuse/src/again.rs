@@ -1,7 +1,7 @@
 //! Threads that were answered ESTALE. The kernel looks the whole path up once more then, and makes
 //! the same call again; what that finds has to be the server's, and not what is remembered here:
 //! the file that another client has put in the place of the first may itself have been replaced,
-//! or changed, since a listing told of it. There is no third time.
+//! or changed, since a listing had it. There is no third time.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const THREADS_MAX: usize = 256;
 pub(crate) enum Why {
     /// The server does not know a handle.
     Stale,
-    /// It was refused this file, of which the server has just been asked.
+    /// It was refused this file, for which the server was just called.
     Refused(FileHandle),
 }
 

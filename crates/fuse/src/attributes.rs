@@ -17,7 +17,7 @@ const S_IFREG: u32 = 0o100_000;
 const S_IFLNK: u32 = 0o120_000;
 const S_IFSOCK: u32 = 0o140_000;
 
-/// A time this near to now, where only the other one is said to be now, is meant to be now too:
+/// A time this near to now, where only the other one is set to now, is meant to be now too:
 /// a kernel that writes back says its own time instead.
 const NOW: Duration = Duration::from_secs(1);
 
@@ -110,7 +110,7 @@ pub(crate) fn wanted(setattr: &Setattr, now: Duration) -> Sattr3 {
     let mtime = match nfs_time(setattr.mtime, setattr.mtime_nanos) {
         _ if !has(fattr::MTIME) => SetTime::DontChange,
         _ if has(fattr::MTIME_NOW) => SetTime::ServerTime,
-        // A kernel that writes back says its own time where utimes(2) was told none; and only the
+        // A kernel that writes back sends its own time where utimes(2) was given none; and only the
         // owner may set a time, where whoever may write may set it to now.
         time if atime_is_now && is_near(time, now) => SetTime::ServerTime,
         time => SetTime::ClientTime(time),
@@ -181,8 +181,8 @@ mod tests {
             Sattr3 { atime: SetTime::ServerTime, mtime: SetTime::ServerTime, ..Sattr3::default() };
         assert_eq!(wanted(&touch, now), both);
         let long_ago = Setattr { mtime: 500, ..touch };
-        let kept = SetTime::ClientTime(NfsTime { seconds: 500, nseconds: 5 });
-        assert_eq!(wanted(&long_ago, now).mtime, kept);
+        let sent = SetTime::ClientTime(NfsTime { seconds: 500, nseconds: 5 });
+        assert_eq!(wanted(&long_ago, now).mtime, sent);
         let chmod = Setattr { valid: fattr::MODE, mode: 0o100_644, ..Setattr::default() };
         let mode = Sattr3::of_mode(0o644);
         assert_eq!(wanted(&chmod, now), mode);

@@ -258,9 +258,13 @@ fn by_helper(at: &Path, flags: &Flags) -> Result<OwnedFd, MountError> {
             Ok(device)
         }
         _ => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim().trim_start_matches("fusermount3: ").to_owned();
-            Err(MountError::Helper(if said.is_empty() { output.status.to_string() } else { said }))
+            let reason = String::from_utf8_lossy(&output.stderr);
+            let reason = reason.trim().trim_start_matches("fusermount3: ").to_owned();
+            Err(MountError::Helper(if reason.is_empty() {
+                output.status.to_string()
+            } else {
+                reason
+            }))
         }
     }
 }

@@ -24,9 +24,9 @@ const BUFFER_BYTES: usize = WRITE_HEAD_BYTES + TRANSFER_BYTES_MAX as usize;
 
 /// Data of WRITEs from this size on stay where they were read, which takes a buffer away; below
 /// they are copied, so that little data does not keep a large buffer.
-const KEPT_BYTES_MIN: usize = 512 << 10;
+const POOLED_BYTES_MIN: usize = 512 << 10;
 
-/// Buffers kept for use again; further ones are given back to the system.
+/// Buffers pooled for use again; further ones are given back to the system.
 const FREE_MAX: usize = 16;
 
 /// Work that answers a request.
@@ -86,7 +86,7 @@ pub(crate) fn run(
         let unique = match parse(&buffer) {
             Ok((header, Operation::Write { file, offset, count, how })) => {
                 let end = WRITE_HEAD_BYTES + count as usize;
-                let data = if count as usize >= KEPT_BYTES_MIN {
+                let data = if count as usize >= POOLED_BYTES_MIN {
                     let bytes = std::mem::replace(&mut buffer, buffers.take());
                     Bytes::from_owner(Lent { bytes, buffers: buffers.clone() })
                         .slice(WRITE_HEAD_BYTES..end)

@@ -1,4 +1,4 @@
-//! Error numbers: what the server or the way to it said, in the words of errno(3).
+//! Error numbers: what the server or the way to it reports, in the words of errno(3).
 
 use client::error::Error;
 use net::error::{CallError, Refusal};

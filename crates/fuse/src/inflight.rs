@@ -215,8 +215,8 @@ impl Inflight {
                 return;
             }
             for (unique, pid, waited) in looked_at {
-                let is_asked = waited >= LONG && caller::is_signalled_to_end(pid);
-                if is_asked || caller::is_dying(pid) {
+                let is_interrupted = waited >= LONG && caller::is_signalled_to_end(pid);
+                if is_interrupted || caller::is_dying(pid) {
                     self.abandon(unique);
                 }
             }

@@ -1,8 +1,8 @@
 //! Telling the kernel what it should forget or know.
 //!
 //! What concerns data may have to wait: for a READ or a write-back of the same node, which holds
-//! pages until the server has answered. So it is told by threads of their own, never by the one
-//! that reads requests, and what waits for one file does not hold up what another is told. A node
+//! pages until the server has answered. So threads notify it of their own, never by the one
+//! that reads requests, and what waits for one file does not hold up the notices of another. A node
 //! has one notice under way at a time. What concerns attributes only waits for nothing.
 
 use std::collections::{HashMap, VecDeque};
@@ -55,7 +55,7 @@ impl Notifier {
         Self::telling(move |notice| notify(&device, notice))
     }
 
-    /// The same, whoever is told.
+    /// The same, whoever gets it.
     fn telling(tell: impl Fn(&Notice) -> bool + Send + Sync + 'static) -> io::Result<Self> {
         let (notifier, notices) = Self::to();
         let desk =
@@ -81,9 +81,9 @@ impl Notifier {
     /// Done when the kernel is. False when it knows no such node. Everyone who asks waits for the
     /// end of it, so that there are never more notices than requests.
     pub(crate) async fn notify(&self, notice: Notice) -> bool {
-        let (done, told) = oneshot::channel();
+        let (done, answered) = oneshot::channel();
         match self.0.send((notice, done)) {
-            Ok(()) => told.await.unwrap_or(false),
+            Ok(()) => answered.await.unwrap_or(false),
             Err(_) => false,
         }
     }
@@ -100,7 +100,7 @@ struct Desk {
 /// Bounded by those who wait for the notices.
 #[derive(Debug, Default)]
 struct Waits {
-    /// What each node is to be told after what is under way of it.
+    /// The notices of each node after what is under way of it.
     nodes: HashMap<u64, VecDeque<Waiting>>,
     /// Nodes of which nothing is under way.
     ready: VecDeque<u64>,
@@ -219,7 +219,7 @@ mod tests {
     /// heard.
     fn waiting_kernel() -> (Notifier, Sender<()>, Receiver<u64>) {
         let (go, may_go) = mpsc::channel::<()>();
-        let (say, said) = mpsc::channel();
+        let (say, noticed) = mpsc::channel();
         let may_go = Mutex::new(may_go);
         let notifier = Notifier::telling(move |notice| {
             say.send(notice.node()).unwrap();
@@ -228,28 +228,28 @@ mod tests {
             }
             true
         });
-        (notifier.unwrap(), go, said)
+        (notifier.unwrap(), go, noticed)
     }
 
     /// Leaves a notice, and waits for nothing.
     fn leave(notifier: &Notifier, notice: Notice) -> oneshot::Receiver<bool> {
-        let (done, told) = oneshot::channel();
+        let (done, answered) = oneshot::channel();
         notifier.0.send((notice, done)).unwrap();
-        told
+        answered
     }
 
     #[test]
     fn a_node_whose_pages_are_waited_for_holds_up_no_other() {
-        let (notifier, go, said) = waiting_kernel();
+        let (notifier, go, noticed) = waiting_kernel();
         let mut first = leave(&notifier, forget(1));
-        assert_eq!(said.recv().unwrap(), 1);
+        assert_eq!(noticed.recv().unwrap(), 1);
         let mut second = leave(&notifier, forget(1));
         for node in 2..200 {
             assert!(leave(&notifier, forget(node)).blocking_recv().unwrap());
         }
         let attributes = Notice::ForgetAttributes { node: 1 };
         assert!(leave(&notifier, attributes).blocking_recv().unwrap());
-        assert!(said.try_iter().eq((2..200).chain([1])), "one of a node at a time");
+        assert!(noticed.try_iter().eq((2..200).chain([1])), "one of a node at a time");
         assert!(first.try_recv().is_err() && second.try_recv().is_err());
         go.send(()).unwrap();
         go.send(()).unwrap();
@@ -257,18 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn more_nodes_than_threads_are_told_one_after_the_other() {
+    fn more_nodes_than_threads_are_notified_one_after_the_other() {
         let notifier = Notifier::telling(|notice| {
             thread::yield_now();
             notice.node().is_multiple_of(2)
         });
         let notifier = notifier.unwrap();
-        let mut told = Vec::new();
+        let mut answered = Vec::new();
         for at in 0..200 {
-            told.push(leave(&notifier, forget(at % 50)));
+            answered.push(leave(&notifier, forget(at % 50)));
         }
-        for (at, told) in told.into_iter().enumerate() {
-            assert_eq!(told.blocking_recv().unwrap(), at % 2 == 0);
+        for (at, answered) in answered.into_iter().enumerate() {
+            assert_eq!(answered.blocking_recv().unwrap(), at % 2 == 0);
         }
     }
 }

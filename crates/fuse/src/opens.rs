@@ -16,7 +16,7 @@ const WRITERS_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFile {
     pub(crate) open: Open,
-    /// Who opened it: on whose behalf everything is asked that is done with it.
+    /// Who opened it: on whose behalf everything is called that is done with it.
     pub(crate) who: Credential,
     pub(crate) node: u64,
     pub(crate) can_write: bool,

@@ -2,7 +2,7 @@
 //!
 //! The end comes from either side: somebody unmounts, and the reader of requests finds no more of
 //! them; or [`Mount::end`] is called, which writes back what the kernel has, unmounts, and never
-//! waits longer than it is told to, all its steps together.
+//! waits longer than configured, all its steps together.
 
 use std::fs;
 use std::io;
@@ -176,7 +176,7 @@ impl Mount {
         };
         let is_bounded = options.dirty_bytes_max.is_some();
         let agreed = dispatch::greet(&device, options.cache, is_bounded)
-            .map_err(|said| undo(MountError::Handshake(said)))?;
+            .map_err(|reason| undo(MountError::Handshake(reason)))?;
         let device = Arc::new(device);
         let system = |error| undo(MountError::System(error));
         let notifier = Notifier::start(&device).map_err(system)?;
@@ -287,12 +287,12 @@ impl Mount {
     /// umount(2) in a thread of its own: it may wait for a server.
     async fn try_unmount(&self, grace: &Grace) -> io::Result<()> {
         let mounted = Arc::clone(&self.mounted);
-        let (tell, told) = oneshot::channel();
+        let (tell, answer) = oneshot::channel();
         thread::Builder::new().name("nfskit-unmount".to_owned()).spawn(move || {
             // Nobody may be waiting any more.
             tell.send(mounted.unmount(false)).ok();
         })?;
-        match grace.within(told).await {
+        match grace.within(answer).await {
             Some(Ok(result)) => result,
             Some(Err(_)) | None => Err(io::ErrorKind::TimedOut.into()),
         }

@@ -20,7 +20,7 @@ pub(crate) fn header(unique: u64, errno: i32, body_bytes: usize) -> [u8; 16] {
     bytes
 }
 
-/// Codes of notifications, which have no `unique` and are told where answers have their errno.
+/// Codes of notifications, which have no `unique` and are sent where answers have their errno.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Notify {
     InvalInode = 2,

@@ -156,11 +156,11 @@ pub(crate) struct How {
 pub(crate) enum From {
     /// write(2), which the kernel has copied to its cache as well.
     Program,
-    /// write(2) past the kernel's cache, which may have been filled since it was last told to
+    /// write(2) past the kernel's cache, which may have been filled since its last notification to
     /// forget these bytes: the kernel does that before it asks, and not when an asynchronous write
     /// is done.
     PastCache,
-    /// What the kernel has kept, and now writes back: no program waits for it.
+    /// What the kernel has cached, and now writes back: no program waits for it.
     Cache,
 }
 
@@ -315,11 +315,11 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
     })
 }
 
-/// Who reads or writes is told (FUSE_READ_LOCKOWNER, FUSE_WRITE_LOCKOWNER): the kernel tells it of
+/// The owner is in READ and WRITE (FUSE_READ_LOCKOWNER, FUSE_WRITE_LOCKOWNER): the kernel has it of
 /// what goes past its cache, and of nothing else.
 const LOCK_OWNER: u32 = 1 << 1;
 
-/// A WRITE of what the kernel has kept (FUSE_WRITE_CACHE).
+/// A WRITE of what the kernel has cached (FUSE_WRITE_CACHE).
 const FROM_CACHE: u32 = 1 << 0;
 
 /// Whoever writes may not leave set-id bits (FUSE_WRITE_KILL_SUIDGID).

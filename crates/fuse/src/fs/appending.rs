@@ -39,8 +39,8 @@ impl FileSystem {
         }
     }
 
-    /// Where an append goes that the kernel has not kept: to the end, wherever the kernel takes it
-    /// to be. Before what may be a cut by another client, the server is asked.
+    /// Where an append goes that the kernel has not cached: to the end, wherever the kernel takes
+    /// it to be. Before what may be a cut by another client, a GETATTR is sent.
     pub(super) async fn place_of_append(
         &self,
         file: &OpenFile,
@@ -51,8 +51,8 @@ impl FileSystem {
         if end >= requested || self.writes_back {
             return Ok(end.max(requested));
         }
-        let asked = self.files.ask_attributes(&file.who, file.open.file()).await?;
-        Ok(asked.size)
+        let attributes = self.files.ask_attributes(&file.who, file.open.file()).await?;
+        Ok(attributes.size)
     }
 
     /// The kernel's pages of a file keep what could not be written. It would give that to readers,

@@ -404,7 +404,7 @@ impl FileSystem {
     }
 }
 
-/// Answers with an error that a descriptor was told. Who was interrupted meanwhile does not hear of
+/// Answers with an error that a descriptor got. Who was interrupted meanwhile does not hear of
 /// it, so that the next who asks does, or the end.
 fn answer_error(open: &Open, error: Error, reply: Reply) {
     if !reply.report_error(errno(error.clone())) {

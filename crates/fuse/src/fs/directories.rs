@@ -1,4 +1,4 @@
-//! Open directories: a page of the server's is kept, and the kernel takes from it what it has
+//! Open directories: a page of the server's is cached, and the kernel takes from it what it has
 //! room for.
 //!
 //! Where reading goes on is the server's cookie, which stays good while the directory changes.
@@ -61,19 +61,19 @@ impl FileSystem {
         named: &mut Vec<Entry>,
     ) -> Result<Listed, Errno> {
         let mut listed = Listed::new(size);
-        let mut kept = dir.page.lock().await;
+        let mut cached = dir.page.lock().await;
         // Whoever begins again (rewinddir(3)) wants what is there now.
         if offset == 0 {
-            *kept = None;
+            *cached = None;
         }
         loop {
-            let at = kept.as_ref().and_then(|(follows, page)| position(*follows, page, offset));
-            let (at, page) = match (at, kept.as_ref()) {
+            let at = cached.as_ref().and_then(|(follows, page)| position(*follows, page, offset));
+            let (at, page) = match (at, cached.as_ref()) {
                 (Some(at), Some((_, page))) => (at, page),
                 _ => {
                     // It leads on, or it is an error: nothing here is requested without end.
                     let page = dir.listing.page(offset).await.map_err(errno)?;
-                    (0, &kept.insert((offset, page)).1)
+                    (0, &cached.insert((offset, page)).1)
                 }
             };
             for entry in &page.entries[at..] {
@@ -104,8 +104,8 @@ impl FileSystem {
         named: &mut Vec<Entry>,
     ) {
         let fileid = entry.attributes.map_or(entry.fileid, |attributes| attributes.fileid);
-        let told = entry.attributes.or_else(|| self.files.last(&dir.listing.dir()));
-        let ino = told.map_or(fileid, |told| self.number(fileid, told.fsid));
+        let attributes = entry.attributes.or_else(|| self.files.last(&dir.listing.dir()));
+        let ino = attributes.map_or(fileid, |attributes| self.number(fileid, attributes.fsid));
         let kind = entry.attributes.map_or(0, |attributes| kind(attributes.ftype));
         let name = Name { name: &entry.name, ino, kind, offset: entry.cookie };
         if !plus {

@@ -281,7 +281,8 @@ impl FileSystem {
         }
     }
 
-    /// What is said of a file that was found in `dir`; the kernel then knows its node once more.
+    /// What is answered of a file that was found in `dir`; the kernel then knows its node once
+    /// more.
     fn entry(&self, dir: &FileHandle, found: &Found) -> Entry {
         // What the kernel keeps it gives to all users.
         let is_for_all = !self.files.refuses_some(dir);

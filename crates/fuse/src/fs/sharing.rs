@@ -48,7 +48,7 @@ impl FileSystem {
     }
 
     /// Whether the name by which a thread opens a file may lead to another one by now. The kernel
-    /// looks it up once more; where it comes again, the server has said so, or there is no name.
+    /// looks it up once more; where it comes again, the server has it, or there is no name.
     pub(super) async fn may_lead_elsewhere(
         &self,
         (node, thread): (u64, u32),
@@ -116,7 +116,7 @@ impl FileSystem {
             let nodes = self.nodes.lock();
             let Some(known) = nodes.find(node) else { return };
             let now = self.files.version(&known.file);
-            // Ours, or nobody's: a reply has overtaken what we know to be written.
+            // Ours, or of no owner: a reply has overtaken what we know to be written.
             if known.version.is_none() || known.version == now {
                 return;
             }
@@ -135,14 +135,14 @@ impl FileSystem {
     /// killed, and the file is to be closed all the same.
     async fn last_byte(&self, who: &Credential, file: &FileHandle, size: u64) -> Option<Bytes> {
         let open = self.files.open_made(who, *file);
-        let (tell, told) = oneshot::channel();
+        let (tell, answer) = oneshot::channel();
         self.clock.spawn(async move {
             let last = open.read(size.saturating_sub(1), 1).await;
             open.close().await;
             // Nobody may be waiting any more.
             tell.send(last).ok();
         });
-        told.await.ok()?.ok().filter(|last| last.len() == 1)
+        answer.await.ok()?.ok().filter(|last| last.len() == 1)
     }
 
     /// A file that has grown, whoever has made it so long.
@@ -154,7 +154,7 @@ impl FileSystem {
             };
             (known.file, known.size)
         };
-        // What the kernel has written is told to us before its data are forgotten; and the page in
+        // What the kernel has written reaches us before its data are forgotten; and the page in
         // which the file ended has nothing behind the end.
         self.notifier.notify(Notice::Forget { node, offset: had, length: 0 }).await;
         let Ok(attributes) = self.files.getattr(who, file).await else {

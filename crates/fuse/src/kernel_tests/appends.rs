@@ -18,9 +18,9 @@ fn what_is_written_past_the_kernels_cache_is_forgotten_there_before_it_is_answer
         kernel.ask(READ, node, &parts(&[file, 0, 4096, 0, 0]));
         answers(kernel.hear());
         write(DIRECT, 4096, &[2; 4096]);
-        let (unique, notice, told) = kernel.hear();
+        let (unique, notice, notified) = kernel.hear();
         assert_eq!((unique, notice), (0, 2), "data of an inode are to be forgotten");
-        assert_eq!(told, parts(&[node, 4096, 4096]));
+        assert_eq!(notified, parts(&[node, 4096, 4096]));
         answers(kernel.hear());
         // What comes from its cache is in its cache.
         write(CACHED, 0, &[3; 4096]);
@@ -44,7 +44,7 @@ fn what_a_program_writes_with_o_direct_is_at_the_server_when_the_write_returns()
         assert_eq!(on_the_server(scene).size, 4096);
         let full = Errno::NOSPC.raw_os_error();
         assert_eq!(write(4096, &[1; 100_000]), full, "its own error");
-        assert_eq!(write(4096, &[1; 4096]), 0, "told once");
+        assert_eq!(write(4096, &[1; 4096]), 0, "notified once");
         assert_eq!(on_the_server(scene).size, 8192);
     });
 }
@@ -92,8 +92,12 @@ fn a_kernel_that_writes_back_learns_where_the_file_ends_before_it_appends() {
         // As it asks before a write: by the open file.
         kernel.ask(GETATTR, node, &parts(&[1, file]));
         assert_eq!(kernel.notice(), (INVAL, parts(&[node, 4, 0])));
-        let (code, told) = kernel.notice();
-        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        let (code, notified) = kernel.notice();
+        assert_eq!(
+            (code, u64_at(&notified, 0), u64_at(&notified, 8)),
+            (STORE, node, 9),
+            "the last byte"
+        );
         let attributes = kernel.answer();
         assert_eq!(u64_at(&attributes, 16 + 8), 10);
         assert_eq!(u64_at(&attributes, 0), 0, "another may append before we do");
@@ -119,8 +123,12 @@ fn an_lseek_before_another_client_appends_is_not_where_our_append_goes() {
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         kernel.ask(GETATTR, node, &parts(&[1, file]));
         assert_eq!(kernel.notice().0, INVAL);
-        let (code, told) = kernel.notice();
-        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 5), "the last byte");
+        let (code, notified) = kernel.notice();
+        assert_eq!(
+            (code, u64_at(&notified, 0), u64_at(&notified, 8)),
+            (STORE, node, 5),
+            "the last byte"
+        );
         assert_eq!(u64_at(&kernel.answer(), 16 + 8), 6);
     });
 }
@@ -151,8 +159,12 @@ fn an_append_follows_another_clients_though_other_programs_have_written_in_place
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         kernel.ask(GETATTR, node, &parts(&[1, file]));
         assert_eq!(kernel.notice().0, INVAL);
-        let (code, told) = kernel.notice();
-        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        let (code, notified) = kernel.notice();
+        assert_eq!(
+            (code, u64_at(&notified, 0), u64_at(&notified, 8)),
+            (STORE, node, 9),
+            "the last byte"
+        );
         assert_eq!(u64_at(&kernel.answer(), 16 + 8), 10);
     });
 }
@@ -170,8 +182,12 @@ fn an_append_follows_another_clients_though_other_programs_go_on_writing() {
         kernel.write((node, file), CACHED, 0, b"o");
         kernel.answer();
         assert_eq!(kernel.notice(), (INVAL, parts(&[node, 4, 0])));
-        let (code, told) = kernel.notice();
-        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        let (code, notified) = kernel.notice();
+        assert_eq!(
+            (code, u64_at(&notified, 0), u64_at(&notified, 8)),
+            (STORE, node, 9),
+            "the last byte"
+        );
         assert_eq!(u64_at(&kernel.ended(8).1, 16 + 8), 10);
     });
 }
@@ -195,7 +211,7 @@ fn what_is_written_through_goes_to_the_end_that_the_server_knows_of() {
             scene.runtime.block_on(appended_elsewhere(scene, b"theirs "));
             append(5, b"ours ");
             assert_eq!(kernel.notice(), (INVAL, parts(&[file.0, 5, 0])), "it is not there");
-            // The kernel has not asked for the size meanwhile.
+            // The kernel has not requested the size meanwhile.
             append(10, b"again");
             assert_eq!(kernel.notice().0, INVAL);
             kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
@@ -238,7 +254,7 @@ fn what_is_written_through_goes_to_the_end_of_a_file_that_another_client_has_cut
                 let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
                 other.setattr(&who, found.handle, cut).await.unwrap();
             });
-            // The kernel has not asked for the size meanwhile.
+            // The kernel has not requested the size meanwhile.
             append(10_000, b"after ");
             append(10_006, b"that");
             fsync();

@@ -11,8 +11,8 @@ use super::*;
 fn a_time_that_a_program_sets_is_set_whether_the_file_is_open_or_not() {
     served(1 << 20, |kernel, scene| {
         let file = kernel.create();
-        let told = set_time(kernel, file.0, None, 2000, 0);
-        assert_eq!(u64_at(&told, 16 + 32), 2000);
+        let answer = set_time(kernel, file.0, None, 2000, 0);
+        assert_eq!(u64_at(&answer, 16 + 32), 2000);
         assert_eq!(on_the_server(scene).mtime.seconds, 2000, "while it is open");
         kernel.release(file);
         set_time(kernel, file.0, None, 1000, 0);
@@ -22,7 +22,7 @@ fn a_time_that_a_program_sets_is_set_whether_the_file_is_open_or_not() {
 
 /// A kernel that writes back tells the time that it has whenever a name of the file is changed.
 #[test]
-fn a_time_that_the_kernel_has_kept_does_not_replace_what_another_client_has_left() {
+fn a_time_that_the_kernel_has_cached_does_not_replace_what_another_client_has_left() {
     served(1 << 20, |kernel, scene| {
         kernel.ask_create(0);
         let created = kernel.answer();
@@ -53,9 +53,9 @@ fn a_time_that_the_kernel_has_of_a_file_that_is_gone_costs_no_call() {
         kernel.release(file);
         let remove = scene.files.remove(&who, root, b"file");
         scene.runtime.block_on(remove).unwrap();
-        // Had the server been asked, it would have been of a stale handle.
-        let told = set_time(kernel, file.0, None, secs, nanos);
-        let valid = (u64_at(&told, 0), u32::from_ne_bytes(told[8..12].try_into().unwrap()));
+        // Had the server been called, it would have been of a stale handle.
+        let answer = set_time(kernel, file.0, None, secs, nanos);
+        let valid = (u64_at(&answer, 0), u32::from_ne_bytes(answer[8..12].try_into().unwrap()));
         assert_eq!(valid, (0, 0), "who wants to know more asks");
     });
 }
@@ -128,7 +128,7 @@ fn who_keeps_a_file_open_gets_what_another_client_has_written_in_place() {
 
 /// What was listed in between is gone as well.
 #[test]
-fn a_name_that_has_led_to_a_stale_handle_is_asked_for_at_the_server() {
+fn a_name_that_has_led_to_a_stale_handle_is_looked_up_at_the_server() {
     served(1 << 20, |kernel, scene| {
         let first = kernel.create();
         kernel.release(first);
@@ -160,7 +160,7 @@ fn a_name_that_has_led_to_a_stale_handle_is_asked_for_at_the_server() {
 
 /// A file that somebody has open on the other client lives on when another takes its name.
 #[test]
-fn a_name_is_asked_for_at_the_server_where_it_led_to_a_file_that_was_refused() {
+fn a_name_is_looked_up_at_the_server_where_it_led_to_a_file_that_was_refused() {
     served(1 << 20, |kernel, scene| {
         let first = kernel.create();
         kernel.release(first);
@@ -198,7 +198,7 @@ fn a_name_is_asked_for_at_the_server_where_it_led_to_a_file_that_was_refused() {
     });
 }
 
-/// A kernel that revalidates a name forgets the node that it is told, and asks once more; then it
+/// A kernel that revalidates a name forgets the node that it gets, and asks once more; then it
 /// opens the file for the last time.
 #[test]
 fn an_open_is_refused_once_though_the_file_changes_again_and_nodes_are_forgotten() {
@@ -269,7 +269,7 @@ fn set_id_bits_that_a_write_takes_are_gone_when_it_is_answered() {
 
 /// A page of a listing is older than the rest of it by the time the kernel gets that.
 #[test]
-fn a_page_that_is_kept_names_no_file_with_the_size_it_had() {
+fn a_page_that_is_cached_names_no_file_with_the_size_it_had() {
     served(1 << 20, |kernel, scene| {
         let (runtime, who) = (&scene.runtime, own());
         let file = kernel.create();
@@ -367,15 +367,15 @@ fn attributes_are_good_for_as_long_as_the_options_say() {
     use client::cache::attributes::Times;
     use perf::units::Nanos;
 
-    /// Of a file that another client changes, as it is told before and after: for how many seconds
-    /// it is good, and its size; and the seconds of its directory.
-    fn told(kernel: &Kernel, scene: &Scene) -> ([(u64, u64); 2], u64) {
+    /// Of a file that another client changes, as it is reported before and after: for how many
+    /// seconds it is good, and its size; and the seconds of its directory.
+    fn reported(kernel: &Kernel, scene: &Scene) -> ([(u64, u64); 2], u64) {
         let file = kernel.create();
         kernel.release(file);
         let attributes = |node| {
             kernel.ask(GETATTR, node, &parts(&[0, 0]));
-            let told = kernel.answer();
-            (u64_at(&told, 0), u64_at(&told, 16 + 8))
+            let answer = kernel.answer();
+            (u64_at(&answer, 0), u64_at(&answer, 16 + 8))
         };
         let before = attributes(file.0);
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
@@ -385,12 +385,12 @@ fn attributes_are_good_for_as_long_as_the_options_say() {
     let with = |times| files::Options { times, ..files::Options::default() };
     let never = with(Times::all(Nanos::ZERO));
     served_as(never, KernelCache::Writethrough, 1 << 20, |kernel, scene| {
-        assert_eq!(told(kernel, scene), ([(0, 0), (0, 6)], 0));
+        assert_eq!(reported(kernel, scene), ([(0, 0), (0, 6)], 0));
     });
     let hour = Times { dir_min: Nanos::from_secs(7_200), ..Times::all(Nanos::from_secs(3_600)) };
     served_as(with(hour), KernelCache::Writethrough, 1 << 20, |kernel, scene| {
-        let ([(before, none), (after, still_none)], dir) = told(kernel, scene);
-        assert_eq!((none, still_none), (0, 0), "nobody has asked the server");
+        let ([(before, none), (after, still_none)], dir) = reported(kernel, scene);
+        assert_eq!((none, still_none), (0, 0), "there was no call");
         assert!([before, after].iter().all(|secs| (1_800..=3_600).contains(secs)));
         assert!((3_601..=7_200).contains(&dir));
     });

@@ -1,4 +1,4 @@
-//! Errors of writes: who is told, when, and once.
+//! Errors of writes: who gets them, when, and once.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn an_error_that_comes_after_the_last_close_is_reported_at_the_end() {
     });
 }
 
-/// Does what a process has asked for that no longer waits for it (Ctrl-C).
+/// Does what a process has requested that no longer waits for it (Ctrl-C).
 fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
     let bytes = request(opcode, node, body);
     let (header, operation) = parse(&bytes).unwrap();
@@ -85,7 +85,7 @@ fn an_error_is_reported_once_to_each_descriptor_that_was_open_when_it_came() {
         assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
         kernel.ask(OPEN, node, &parts(&[2]));
         let later = u64_at(&kernel.ended(7).1, 0);
-        assert_eq!([fsync(later), close(later)], [0, 0], "it was told");
+        assert_eq!([fsync(later), close(later)], [0, 0], "it was reported");
         assert_eq!([close(first), fsync(first), fsync(first)], [full, full, 0]);
         kernel.write((node, first), CACHED, 0, &[1; 100_000]);
         kernel.answer();

@@ -79,8 +79,12 @@ fn what_was_written_under_a_lock_is_seen_under_the_next_by_whatever_node() {
             // The kernel drops what it has of the node, and writes it back when it is given up.
             for kind in [EXCLUSIVE, UNLOCK] {
                 lock(kind);
-                let (code, told) = kernel.notice();
-                assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (INVAL, node, 0), "{turn}");
+                let (code, notified) = kernel.notice();
+                assert_eq!(
+                    (code, u64_at(&notified, 0), u64_at(&notified, 8)),
+                    (INVAL, node, 0),
+                    "{turn}"
+                );
                 assert_eq!(kernel.ended(7).0, 0);
             }
         }

@@ -99,7 +99,7 @@ struct Scene {
     files: Files,
     /// Another client.
     other: Files,
-    /// What the kernel is not told, where a test holds it back.
+    /// What the kernel does not get, where a test holds it back.
     held: Receiver<Waiting>,
 }
 
@@ -169,10 +169,10 @@ fn served_by(
         let serving =
             std::thread::spawn(move || dispatch::run(&device, &system, &inflight, &runtime));
         let asking = std::thread::spawn(move || test(&Kernel(kernel), &scene));
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (tell, received) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || tell.send((asking.join(), serving.join())).ok());
-        let (asked, served) = told.await.unwrap();
-        asked.unwrap();
+        let (first, served) = received.await.unwrap();
+        first.unwrap();
         served.unwrap();
     };
     net::runtime::block_on_threads(2, run).unwrap();
@@ -225,11 +225,11 @@ impl Kernel {
         self.ask(CREATE, 1, &head.chain(*b"file\0").collect::<Vec<u8>>());
     }
 
-    /// What it is told beside answers.
+    /// What it gets beside answers.
     fn notice(&self) -> (i32, Vec<u8>) {
-        let (unique, code, told) = self.hear();
+        let (unique, code, received) = self.hear();
         assert_eq!(unique, 0);
-        (code, told)
+        (code, received)
     }
 
     fn write(&self, (node, file): (u64, u64), kind: u64, offset: u64, data: &[u8]) {
