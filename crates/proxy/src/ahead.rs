@@ -114,7 +114,7 @@ pub(crate) struct Read<'r> {
 }
 
 impl Read<'_> {
-    /// Whether a client of ours opens the file with it: the origin is to be asked what it is.
+    /// Whether a client of ours opens the file with it: the origin is to be queried for what it is.
     pub(crate) fn opens(&self) -> bool {
         (self.offset, self.count) == (0, OPENING_READ_BYTES)
     }
@@ -144,17 +144,17 @@ impl Ahead {
     }
 
     /// The origin has returned these attributes of a file.
-    pub(crate) fn note(&self, file: &FileHandle, told: Option<&Fattr3>) {
+    pub(crate) fn note(&self, file: &FileHandle, returned: Option<&Fattr3>) {
         let mut files = self.files.lock();
         let Some(known) = files.peek_mut(file) else { return };
-        let told = told.map(Version::from);
-        if told == Some(known.version) {
+        let returned = returned.map(Version::from);
+        if returned == Some(known.version) {
             return;
         }
         known.since = self.clock.now();
         known.readers.iter_mut().for_each(|reader| reader.streams.clear());
-        match told {
-            Some(told) => known.version = told,
+        match returned {
+            Some(returned) => known.version = returned,
             // It was changed, and nobody knows to what.
             None => drop(files.pop(file)),
         }
@@ -182,15 +182,15 @@ impl Ahead {
     }
 
     /// A read has been answered by the origin: what follows it is worth fetching, perhaps.
-    pub(crate) fn answered(&self, read: &Read<'_>, told: Option<&Fattr3>) {
-        let Some(told) = told.filter(|_| !self.is_off) else { return };
-        self.note(&read.file, Some(told));
+    pub(crate) fn answered(&self, read: &Read<'_>, returned: Option<&Fattr3>) {
+        let Some(returned) = returned.filter(|_| !self.is_off) else { return };
+        self.note(&read.file, Some(returned));
         let now = self.clock.now();
         let is_new = {
             let mut files = self.files.lock();
             let is_new = files.peek(&read.file).is_none();
             if is_new {
-                let version = told.into();
+                let version = returned.into();
                 let file = File { version, since: now, used: now, readers: Vec::new() };
                 files.put(read.file, file);
             }
@@ -241,11 +241,11 @@ impl Ahead {
     async fn chunk(&self, session: &Session, file: FileHandle, at: u64) -> Result<ReadOk, Error> {
         let state = self.disk.as_ref().and_then(|disk| disk.state(&file));
         let read = transfer::read_whole(session, file, at, self.chunk_bytes).await;
-        let told = read.as_ref().ok().and_then(|read| read.file_attributes.as_ref());
-        self.note(&file, told);
+        let returned = read.as_ref().ok().and_then(|read| read.file_attributes.as_ref());
+        self.note(&file, returned);
         if let (Some(disk), Ok(read)) = (&self.disk, &read) {
-            if let Some(told) = told {
-                disk.known.note(&file, told, None);
+            if let Some(returned) = returned {
+                disk.known.note(&file, returned, None);
             }
             disk.keep(&file, state, at, read);
         }

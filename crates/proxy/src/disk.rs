@@ -36,33 +36,33 @@ impl Disk {
 
     /// Keeps what was read, if it is of the state that the file was in when it was requested.
     pub(crate) fn keep(&self, file: &FileHandle, state: Option<State>, offset: u64, read: &ReadOk) {
-        let Some(State { token: asked, is_settled: true }) = state else { return };
-        let told = read.file_attributes.as_ref().map(token);
-        if told == Some(asked)
+        let Some(State { token: token_read, is_settled: true }) = state else { return };
+        let returned = read.file_attributes.as_ref().map(token);
+        if returned == Some(token_read)
             && !read.data.is_empty()
             && let Some(key) = Key::new(file.as_bytes())
         {
-            self.cache.store(&key, &asked, offset, read.data.clone());
+            self.cache.store(&key, &token_read, offset, read.data.clone());
         }
     }
 
     /// What it has served and stored.
     pub(crate) fn readings(&self) -> Vec<Reading> {
-        let told = self.cache.statistics();
+        let statistics = self.cache.statistics();
         let row = |name, help, count: u64| Reading::new(name, help, count as f64);
         vec![
-            row("nfskit_cache_hits_total", "Reads served from the disk.", told.hits),
-            row("nfskit_cache_hit_bytes_total", "Their bytes.", told.hit_bytes),
+            row("nfskit_cache_hits_total", "Reads served from the disk.", statistics.hits),
+            row("nfskit_cache_hit_bytes_total", "Their bytes.", statistics.hit_bytes),
             row(
                 "nfskit_cache_misses_total",
                 "Reads not served from the disk.",
-                told.misses.iter().sum(),
+                statistics.misses.iter().sum(),
             ),
-            row("nfskit_cache_stored_blocks_total", "Blocks stored.", told.stored_blocks),
-            row("nfskit_cache_stored_bytes_total", "Their bytes.", told.stored_bytes),
-            row("nfskit_cache_failures_total", "Errors of the disk.", told.failures),
-            row("nfskit_cache_bytes", "Bytes that it takes of the disk.", told.filled.bytes),
-            row("nfskit_cache_files", "Local files that it has.", told.filled.files),
+            row("nfskit_cache_stored_blocks_total", "Blocks stored.", statistics.stored_blocks),
+            row("nfskit_cache_stored_bytes_total", "Their bytes.", statistics.stored_bytes),
+            row("nfskit_cache_failures_total", "Errors of the disk.", statistics.failures),
+            row("nfskit_cache_bytes", "Bytes that it takes of the disk.", statistics.filled.bytes),
+            row("nfskit_cache_files", "Local files that it has.", statistics.filled.files),
         ]
     }
 
@@ -86,21 +86,26 @@ impl Remote {
             Some(attributes) => attributes,
             None => self.ask_readable(disk, read).await?,
         };
-        self.read_kept(disk, read, attributes).await
+        self.read_cached(disk, read, attributes).await
     }
 
     /// The same of a READ that opens the file: if the disk has all of it, an ACCESS in place of the
     /// READ tells whether it is what it was.
     async fn open_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
         let last = disk.known.last(&read.file)?;
-        let kept = self.read_kept(disk, read, last).await?;
+        let cached = self.read_cached(disk, read, last).await?;
         let attributes = self.ask_readable(disk, read).await?;
         let is_same = token(&attributes) == token(&last);
-        is_same.then_some(ReadOk { file_attributes: Some(attributes), ..kept })
+        is_same.then_some(ReadOk { file_attributes: Some(attributes), ..cached })
     }
 
     /// What the disk has of a file in this state.
-    async fn read_kept(&self, disk: &Disk, read: &Read<'_>, attributes: Fattr3) -> Option<ReadOk> {
+    async fn read_cached(
+        &self,
+        disk: &Disk,
+        read: &Read<'_>,
+        attributes: Fattr3,
+    ) -> Option<ReadOk> {
         let Read { file, offset, count, .. } = read;
         let size = attributes.size;
         if *offset >= size {
@@ -122,9 +127,9 @@ impl Remote {
     /// Asks the origin for the state of the file and what the caller may.
     async fn ask_readable(&self, disk: &Disk, read: &Read<'_>) -> Option<Fattr3> {
         let Read { session, caller, file, .. } = read;
-        let was_kept =
+        let was_cached =
             self.ask_access(session, caller, *file, wire::nfs3::access::ALL).await.ok()?.1;
-        if was_kept {
+        if was_cached {
             // The origin is away: what was known is what there is.
             let right = disk.known.last_rights(file, caller)?;
             let may = right.access & wire::nfs3::access::READ != 0;

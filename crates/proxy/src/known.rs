@@ -36,13 +36,13 @@ pub(crate) struct Known {
 }
 
 struct Tables {
-    files: LruCache<FileHandle, Told>,
+    files: LruCache<FileHandle, Seen>,
     rights: LruCache<(FileHandle, Caller), Right>,
     names: LruCache<(FileHandle, Box<[u8]>), FileHandle>,
     time: OriginTime,
 }
 
-struct Told {
+struct Seen {
     attributes: Fattr3,
     /// When this state was reported first.
     since: Instant,
@@ -100,22 +100,22 @@ impl Known {
         Self { clock: clock.clone(), tables: Arc::new(Mutex::new(tables)) }
     }
 
-    /// A reply to a call that was begun at `asked`, if that is known, has these attributes.
-    pub(crate) fn note(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
+    /// A reply to a call that was begun at `begun`, if that is known, has these attributes.
+    pub(crate) fn note(&self, file: &FileHandle, returned: &Fattr3, begun: Option<Instant>) {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
-        tables.time.observe(time_of(told.ctime), steady_ns(now));
+        tables.time.observe(time_of(returned.ctime), steady_ns(now));
         let Some(known) = tables.files.get_mut(file) else {
-            let told = Told { attributes: *told, since: now, at: now, is_sure: true };
-            put(&mut tables.files, *file, told);
+            let seen = Seen { attributes: *returned, since: now, at: now, is_sure: true };
+            put(&mut tables.files, *file, seen);
             return;
         };
-        if token(&known.attributes) != token(told) {
-            *known = Told { attributes: *told, since: now, at: now, is_sure: false };
+        if token(&known.attributes) != token(returned) {
+            *known = Seen { attributes: *returned, since: now, at: now, is_sure: false };
             return;
         }
-        known.attributes = *told;
-        known.is_sure |= asked.is_some_and(|asked| asked >= known.since);
+        known.attributes = *returned;
+        known.is_sure |= begun.is_some_and(|begun| begun >= known.since);
         known.at = now;
     }
 
@@ -157,19 +157,19 @@ impl Known {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
         let right = *tables.rights.get(&(*file, caller.clone()))?;
-        let told = tables.files.get(file)?;
-        let is_good = told.is_sure && now.since(told.at) <= GOOD_FOR;
+        let seen = tables.files.get(file)?;
+        let is_good = seen.is_sure && now.since(seen.at) <= GOOD_FOR;
         let may = right.granted & access::READ != 0
-            && right.ctime == told.attributes.ctime
+            && right.ctime == seen.attributes.ctime
             && now.since(right.at) <= RIGHTS_GOOD_FOR;
-        (is_good && may).then_some(told.attributes)
+        (is_good && may).then_some(seen.attributes)
     }
 
     /// The state that data requested now are of, if the reply has the same one.
     pub(crate) fn state(&self, file: &FileHandle) -> Option<State> {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
-        let Told { attributes, since, .. } = tables.files.get(file)?;
+        let Seen { attributes, since, .. } = tables.files.get(file)?;
         let (token, since) = (token(attributes), *since);
         let known_for_ns = now.since(since).as_nanos();
         let wall = Time::since_1970(self.clock.since_1970());
@@ -180,7 +180,7 @@ impl Known {
 
     /// What was reported of a file last, however long ago.
     pub(crate) fn last(&self, file: &FileHandle) -> Option<Fattr3> {
-        self.tables.lock().files.get(file).map(|told| told.attributes)
+        self.tables.lock().files.get(file).map(|seen| seen.attributes)
     }
 
     /// The same of a caller's rights, unless the file was given others since.
@@ -191,9 +191,9 @@ impl Known {
     ) -> Option<access::ReplyOk> {
         let mut tables = self.tables.lock();
         let right = *tables.rights.get(&(*file, caller.clone()))?;
-        let told = tables.files.get(file)?.attributes;
-        let obj_attributes = Some(told);
-        (right.of == Owned::from(&told))
+        let seen = tables.files.get(file)?.attributes;
+        let obj_attributes = Some(seen);
+        (right.of == Owned::from(&seen))
             .then_some(access::ReplyOk { obj_attributes, access: right.granted })
     }
 
@@ -208,7 +208,7 @@ impl Known {
         let mut tables = self.tables.lock();
         let object = *tables.names.get(&(*dir, name.into()))?;
         let obj_attributes = Some(tables.files.get(&object)?.attributes);
-        let dir_attributes = tables.files.get(dir).map(|told| told.attributes);
+        let dir_attributes = tables.files.get(dir).map(|seen| seen.attributes);
         Some(lookup::ReplyOk { object, obj_attributes, dir_attributes })
     }
 }

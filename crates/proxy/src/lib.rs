@@ -3,7 +3,7 @@
 //! ```text
 //!   client --NFS--> engine --Store--> Remote --Session, as the caller--> origin
 //!                                       |- handles    ours <-> the origin's
-//!                                       |- disk       blocks of files that are kept here
+//!                                       |- disk       blocks of files that are cached here
 //!                                       |- ahead      what sequential readers will ask for
 //!                                       |- neutral    the protocol's types <-> the store's
 //!                                       '- fate       the reply to a client whose call failed

@@ -71,7 +71,7 @@ impl Remote {
     /// What the entry tells of its file.
     fn known(&self, dir: &FileHandle, entry: &DirEntry) -> Option<Node> {
         let (origin, attributes) = entry.handle.zip(entry.attributes)?;
-        self.told(&origin, &attributes, None);
+        self.learn(&origin, &attributes, None);
         if let Some(disk) = &self.disk {
             disk.known.note_name(dir, &entry.name, &origin);
         }

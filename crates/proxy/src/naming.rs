@@ -26,21 +26,21 @@ impl Remote {
             return self.above(&session, dir).await;
         }
         let call = session.lookup(dir, name);
-        match self.or_kept(call, |known| known.last_name(&dir, name, caller)).await {
-            Ok((reply, was_kept)) => {
+        match self.or_cached(call, |known| known.last_name(&dir, name, caller)).await {
+            Ok((reply, was_cached)) => {
                 let attr = neutral::post_op(reply.dir_attributes);
-                let (found, told) = (reply.object, reply.obj_attributes);
-                if was_kept {
-                    return Looked { attr, result: self.kept_node(found, told) };
+                let (found, returned) = (reply.object, reply.obj_attributes);
+                if was_cached {
+                    return Looked { attr, result: self.cached_node(found, returned) };
                 }
                 self.note_name((&dir, name), caller, &reply);
-                Looked { attr, result: self.node(&session, found, told).await }
+                Looked { attr, result: self.node(&session, found, returned).await }
             }
             Err(error) => self.looked_in_vain(&error),
         }
     }
 
-    /// The origin has told the caller what has this name.
+    /// The origin has answered the caller what has this name.
     fn note_name(
         &self,
         (dir, name): (&FileHandle, &[u8]),
@@ -49,15 +49,15 @@ impl Remote {
     ) {
         let Some(Disk { known, .. }) = &self.disk else { return };
         known.note_name(dir, name, &reply.object);
-        if let Some(told) = &reply.dir_attributes {
-            known.note(dir, told, None);
-            known.note_search(dir, caller, told);
+        if let Some(returned) = &reply.dir_attributes {
+            known.note(dir, returned, None);
+            known.note_search(dir, caller, returned);
         }
     }
 
     /// A file by what was known of it.
-    fn kept_node(&self, origin: FileHandle, told: PostOpAttr) -> Result<Node, Status> {
-        let attr = neutral::post_op(told).ok_or(Status::Jukebox)?;
+    fn cached_node(&self, origin: FileHandle, returned: PostOpAttr) -> Result<Node, Status> {
+        let attr = neutral::post_op(returned).ok_or(Status::Jukebox)?;
         Ok(Node { handle: self.handles.seal(&origin), attr })
     }
 
@@ -66,16 +66,16 @@ impl Remote {
         &self,
         session: &Session,
         origin: FileHandle,
-        told: PostOpAttr,
+        returned: PostOpAttr,
     ) -> Result<Node, Status> {
-        let attributes = match told {
+        let attributes = match returned {
             Some(attributes) => attributes,
             None => {
-                let asked = session.getattr(origin).await;
-                asked.map_err(|error| self.failed(&error, Kind::Repeatable))?
+                let found_now = session.getattr(origin).await;
+                found_now.map_err(|error| self.failed(&error, Kind::Repeatable))?
             }
         };
-        self.told(&origin, &attributes, None);
+        self.learn(&origin, &attributes, None);
         Ok(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
     }
 
@@ -197,8 +197,8 @@ impl Remote {
         };
         match self.acting(caller).link(file, dir, name).await {
             Ok(reply) => {
-                if let Some(told) = &reply.file_attributes {
-                    self.told(&file, told, None);
+                if let Some(returned) = &reply.file_attributes {
+                    self.learn(&file, returned, None);
                 }
                 Linked {
                     attr: neutral::post_op(reply.file_attributes),

@@ -104,12 +104,12 @@ pub(crate) fn sattr(of: &SetAttr) -> Sattr3 {
 /// The other way.
 pub(crate) fn set_attr(of: &Sattr3) -> SetAttr {
     let &Sattr3 { mode, uid, gid, size, atime, mtime } = of;
-    let told = |of: nfs3::SetTime| match of {
+    let set = |of: nfs3::SetTime| match of {
         nfs3::SetTime::DontChange => SetTime::Keep,
         nfs3::SetTime::ServerTime => SetTime::ToServer,
         nfs3::SetTime::ClientTime(at) => SetTime::To(time(at)),
     };
-    SetAttr { mode, uid, gid, size, accessed: told(atime), modified: told(mtime) }
+    SetAttr { mode, uid, gid, size, accessed: set(atime), modified: set(mtime) }
 }
 
 fn set_time(of: SetTime) -> nfs3::SetTime {

@@ -169,19 +169,19 @@ impl Remote {
         Changed { wcc: fate::wcc(error), result: Err(status) }
     }
 
-    /// The origin has returned these attributes, in reply to a call begun at `asked` if that is
+    /// The origin has returned these attributes, in reply to a call begun at `begun` if that is
     /// known.
-    pub(crate) fn told(&self, file: &FileHandle, told: &Fattr3, asked: Option<Instant>) {
-        self.ahead.note(file, Some(told));
+    pub(crate) fn learn(&self, file: &FileHandle, returned: &Fattr3, begun: Option<Instant>) {
+        self.ahead.note(file, Some(returned));
         if let Some(disk) = &self.disk {
-            disk.known.note(file, told, asked);
+            disk.known.note(file, returned, begun);
         }
     }
 
     /// A file was changed; these are the origin's attributes of it.
-    pub(crate) fn changed(&self, file: &FileHandle, told: Option<&Fattr3>) {
-        match (told, &self.disk) {
-            (Some(told), _) => self.told(file, told, None),
+    pub(crate) fn changed(&self, file: &FileHandle, returned: Option<&Fattr3>) {
+        match (returned, &self.disk) {
+            (Some(returned), _) => self.learn(file, returned, None),
             (None, disk) => {
                 self.ahead.note(file, None);
                 disk.iter().for_each(|disk| disk.known.forget(file));
@@ -189,38 +189,40 @@ impl Remote {
         }
     }
 
-    /// What the call says; while the origin is away and there is `kept`, that, and `true`.
-    pub(crate) async fn or_kept<T>(
+    /// What the call says; while the origin is away and there is `cached`, that, and `true`.
+    pub(crate) async fn or_cached<T>(
         &self,
         call: impl Future<Output = Result<T, Error>>,
-        kept: impl Fn(&Known) -> Option<T>,
+        cached: impl Fn(&Known) -> Option<T>,
     ) -> Result<(T, bool), Error> {
         let Some(disk) = self.disk.as_ref().filter(|_| self.options.offline_reads) else {
-            return call.await.map(|told| (told, false));
+            return call.await.map(|returned| (returned, false));
         };
         let patience = if self.is_away.load(Ordering::Relaxed) { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
-        let told = match self.clock.within(patience, call.as_mut()).await {
-            Ok(told) => told,
-            Err(_elapsed) => match self.while_away(kept(&disk.known)) {
-                Some(kept) => return Ok(kept),
+        let returned = match self.clock.within(patience, call.as_mut()).await {
+            Ok(returned) => returned,
+            Err(_elapsed) => match self.while_away(cached(&disk.known)) {
+                Some(cached) => return Ok(cached),
                 None => call.await,
             },
         };
-        match told {
-            Err(error) if fate::is_away(&error) => self.while_away(kept(&disk.known)).ok_or(error),
-            told => {
+        match returned {
+            Err(error) if fate::is_away(&error) => {
+                self.while_away(cached(&disk.known)).ok_or(error)
+            }
+            returned => {
                 self.is_away.store(false, Ordering::Relaxed);
-                told.map(|told| (told, false))
+                returned.map(|returned| (returned, false))
             }
         }
     }
 
     /// The origin is away, and this was known of what it was to say.
-    fn while_away<T>(&self, kept: Option<T>) -> Option<(T, bool)> {
+    fn while_away<T>(&self, cached: Option<T>) -> Option<(T, bool)> {
         self.is_away.store(true, Ordering::Relaxed);
-        self.counts.offline.fetch_add(u64::from(kept.is_some()), Ordering::Relaxed);
-        kept.map(|kept| (kept, true))
+        self.counts.offline.fetch_add(u64::from(cached.is_some()), Ordering::Relaxed);
+        cached.map(|cached| (cached, true))
     }
 
     /// ACCESS, or what was known of it while the origin is away, and `true`.
@@ -229,24 +231,24 @@ impl Remote {
         session: &Session,
         caller: &Caller,
         file: FileHandle,
-        asked: u32,
+        requested: u32,
     ) -> Result<(access::ReplyOk, bool), Error> {
         let begun = self.clock.now();
-        let call = session.access(file, asked);
-        let (reply, was_kept) =
-            self.or_kept(call, |known| known.last_rights(&file, caller)).await?;
-        if !was_kept && let Some(told) = &reply.obj_attributes {
-            self.told(&file, told, Some(begun));
+        let call = session.access(file, requested);
+        let (reply, was_cached) =
+            self.or_cached(call, |known| known.last_rights(&file, caller)).await?;
+        if !was_cached && let Some(returned) = &reply.obj_attributes {
+            self.learn(&file, returned, Some(begun));
             // Only what was requested is known.
-            let needed = match told.ftype {
+            let needed = match returned.ftype {
                 FType::Dir => access::LOOKUP,
                 _ => access::READ,
             };
-            if let Some(disk) = self.disk.as_ref().filter(|_| asked & needed != 0) {
-                disk.known.note_rights(&file, caller, reply.access & asked, told);
+            if let Some(disk) = self.disk.as_ref().filter(|_| requested & needed != 0) {
+                disk.known.note_rights(&file, caller, reply.access & requested, returned);
             }
         }
-        Ok((reply, was_kept))
+        Ok((reply, was_cached))
     }
 
     fn counter_readings(&self) -> Vec<Reading> {
@@ -388,13 +390,14 @@ impl Store for Remote {
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
         let origin = self.origin_handle(handle)?;
-        let (session, asked) = (self.acting(caller), self.clock.now());
-        let told = self.or_kept(session.getattr(origin), |known| known.last(&origin)).await;
-        let (told, was_kept) = told.map_err(|error| self.failed(&error, Kind::Repeatable))?;
-        if !was_kept {
-            self.told(&origin, &told, Some(asked));
+        let (session, begun) = (self.acting(caller), self.clock.now());
+        let returned = self.or_cached(session.getattr(origin), |known| known.last(&origin)).await;
+        let (returned, was_cached) =
+            returned.map_err(|error| self.failed(&error, Kind::Repeatable))?;
+        if !was_cached {
+            self.learn(&origin, &returned, Some(begun));
         }
-        Ok(neutral::attr(&told))
+        Ok(neutral::attr(&returned))
     }
 
     async fn set_attr(
@@ -424,14 +427,14 @@ impl Store for Remote {
         self.look_up(caller, dir, name).await
     }
 
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+    async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
             Err(status) => return Looked::failed(status),
         };
-        match self.ask_access(&self.acting(caller), caller, origin, asked.0).await {
+        match self.ask_access(&self.acting(caller), caller, origin, requested.0).await {
             Ok((reply, _)) => {
-                let granted = Access(reply.access & asked.0);
+                let granted = Access(reply.access & requested.0);
                 Looked { attr: neutral::post_op(reply.obj_attributes), result: Ok(granted) }
             }
             Err(error) => self.looked_in_vain(&error),
@@ -573,16 +576,16 @@ impl Store for Remote {
             Err(status) => return Looked::failed(status),
         };
         match self.acting(caller).fsstat(origin).await {
-            Ok(told) => {
+            Ok(returned) => {
                 let space = Space {
-                    bytes_total: told.tbytes,
-                    bytes_free: told.fbytes,
-                    bytes_available: told.abytes,
-                    files_total: told.tfiles,
-                    files_free: told.ffiles,
-                    files_available: told.afiles,
+                    bytes_total: returned.tbytes,
+                    bytes_free: returned.fbytes,
+                    bytes_available: returned.abytes,
+                    files_total: returned.tfiles,
+                    files_free: returned.ffiles,
+                    files_available: returned.afiles,
                 };
-                Looked { attr: neutral::post_op(told.obj_attributes), result: Ok(space) }
+                Looked { attr: neutral::post_op(returned.obj_attributes), result: Ok(space) }
             }
             Err(error) => self.looked_in_vain(&error),
         }
@@ -594,8 +597,8 @@ impl Store for Remote {
             Err(status) => return Looked::failed(status),
         };
         let session = self.acting(caller);
-        let told = try_join(session.fsinfo(origin), session.pathconf(origin)).await;
-        match told {
+        let returned = try_join(session.fsinfo(origin), session.pathconf(origin)).await;
+        match returned {
             Ok((info, paths)) => {
                 let properties = Properties {
                     file_size_max: info.maxfilesize,

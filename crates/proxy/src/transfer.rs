@@ -48,8 +48,8 @@ impl Remote {
         let begun = read.opens().then(|| self.clock.now());
         match self.read_origin(&read).await {
             Ok(ReadOk { file_attributes, eof, data }) => {
-                if let Some(told) = &file_attributes {
-                    self.told(&file, told, begun);
+                if let Some(returned) = &file_attributes {
+                    self.learn(&file, returned, begun);
                 }
                 self.ahead.answered(&read, file_attributes.as_ref());
                 let attr = neutral::post_op(file_attributes);
@@ -127,8 +127,8 @@ impl Remote {
                 }
             };
             self.changed(&file, reply.file_wcc.after.as_ref());
-            let told = neutral::wcc(&reply.file_wcc);
-            wcc = Some(wcc.map_or(told, |before| around(before, told)));
+            let returned = neutral::wcc(&reply.file_wcc);
+            wcc = Some(wcc.map_or(returned, |before| around(before, returned)));
             let where_ = Committed::of_reply(&reply);
             committed = Some(committed.map_or(where_, |before| before.and(where_)));
             done += (reply.count as usize).min(data.len() - done);
@@ -155,8 +155,8 @@ impl Remote {
         match self.acting(caller).commit(file, offset, count).await {
             Ok(timed) => {
                 let wcc = &timed.reply.file_wcc;
-                if let Some(told) = &wcc.after {
-                    self.told(&file, told, None);
+                if let Some(returned) = &wcc.after {
+                    self.learn(&file, returned, None);
                 }
                 Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::of_reply(&timed.reply)) }
             }
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(around(wcc(1, 2), wcc(2, 3)), wcc(1, 3));
         let torn = Wcc { before: None, after: Some(attr(4)) };
         assert_eq!(around(wcc(1, 2), wcc(3, 4)), torn);
-        let untold = Wcc { before: None, after: None };
-        assert_eq!(around(untold, Wcc { before: None, ..wcc(3, 4) }), torn);
+        let unknown = Wcc { before: None, after: None };
+        assert_eq!(around(unknown, Wcc { before: None, ..wcc(3, 4) }), torn);
     }
 }

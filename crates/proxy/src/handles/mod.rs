@@ -47,7 +47,7 @@ const ROWS_MAX: usize = 1 << 20;
 /// A number in the table.
 type Number = [u8; 16];
 
-/// Why handles cannot be kept over a restart.
+/// Why handles cannot be stored over a restart.
 #[derive(Debug, thiserror::Error)]
 pub enum HandlesError {
     #[error("{path}: {error}")]
@@ -89,7 +89,7 @@ impl Handles {
 
     /// Whether a handle is good after a restart.
     pub fn survive_restart(&self) -> bool {
-        self.table.is_kept()
+        self.table.is_stored()
     }
 
     /// Handles in the table.

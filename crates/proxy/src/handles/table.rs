@@ -18,7 +18,7 @@ struct Rows {
     /// Bounded by `max`: a bounded one would take all of its memory at once.
     by_number: LruCache<Number, FileHandle>,
     max: usize,
-    kept: Option<StateRows>,
+    stored: Option<StateRows>,
 }
 
 impl std::fmt::Debug for Table {
@@ -35,19 +35,19 @@ impl Table {
         rows_max: usize,
     ) -> Result<Self, StateError> {
         let mut by_number = LruCache::unbounded();
-        let mut kept = None;
+        let mut stored = None;
         if let Some(dir) = state {
             let (own, rows) = StateRows::open(dir, name, size_of::<Number>(), Box::new(new_log))?;
             for (number, origin) in rows.into_iter().filter_map(row) {
                 by_number.put(number, origin);
             }
-            kept = Some(own);
+            stored = Some(own);
         }
-        Ok(Self { rows: Mutex::new(Rows { by_number, max: rows_max.max(1), kept }) })
+        Ok(Self { rows: Mutex::new(Rows { by_number, max: rows_max.max(1), stored }) })
     }
 
-    pub(super) fn is_kept(&self) -> bool {
-        self.rows.lock().kept.is_some()
+    pub(super) fn is_stored(&self) -> bool {
+        self.rows.lock().stored.is_some()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,36 +56,36 @@ impl Table {
 
     /// Rows that a restart may forget, after another try to write them.
     pub(super) fn unstored(&self) -> usize {
-        unstored(&mut self.rows.lock().kept)
+        unstored(&mut self.rows.lock().stored)
     }
 
     pub(super) fn find(&self, number: &Number) -> Option<FileHandle> {
         self.rows.lock().by_number.get(number).copied()
     }
 
-    /// The number is of this handle. Where rows are kept, it is in their log when this returns.
+    /// The number is of this handle. Where rows are stored, it is in their log when this returns.
     pub(super) fn note(&self, number: Number, origin: &FileHandle) {
         let mut rows = self.rows.lock();
-        let Rows { by_number, max, kept } = &mut *rows;
+        let Rows { by_number, max, stored } = &mut *rows;
         if by_number.get(&number).is_some() {
             return;
         }
         let gone = (by_number.len() >= *max).then(|| by_number.pop_lru()).flatten();
         by_number.put(number, *origin);
-        if let Some(kept) = kept {
-            kept.note(&number, origin.as_bytes().to_vec());
+        if let Some(stored) = stored {
+            stored.note(&number, origin.as_bytes().to_vec());
             if let Some((gone, _)) = gone {
-                kept.note(&gone, Vec::new());
+                stored.note(&gone, Vec::new());
             }
         }
     }
 }
 
 /// Rows that a restart may forget, after another try to write them.
-pub(crate) fn unstored(kept: &mut Option<StateRows>) -> usize {
-    let Some(kept) = kept else { return 0 };
-    kept.retry();
-    kept.unlogged()
+pub(crate) fn unstored(stored: &mut Option<StateRows>) -> usize {
+    let Some(stored) = stored else { return 0 };
+    stored.retry();
+    stored.unlogged()
 }
 
 /// What this program wrote; others are passed over.

@@ -1,7 +1,7 @@
 //! Files that were made in the log have a handle and a number before the origin has given them its
 //! own. They keep them: a client that gets another number takes it for another file. So once the
 //! origin has made such a file, a row says which of its files it is, on disk before anything is
-//! said of it, and in every reply from then on the file has the name that it was given first.
+//! known of it, and in every reply from then on the file has the name that it was given first.
 //!
 //! Bounded: [`ROWS_MAX`] rows; the one not used for longest goes. Its handle is `Stale` then, and
 //! whoever looks the file up gets the origin's.
@@ -46,7 +46,7 @@ struct Rows {
     by_origin: HashMap<Handle, Handle>,
     by_fileid: HashMap<u64, u64>,
     max: usize,
-    kept: Option<StateRows>,
+    stored: Option<StateRows>,
 }
 
 impl std::fmt::Debug for Aliases {
@@ -61,19 +61,19 @@ pub(crate) fn is_ours(handle: &Handle) -> bool {
 }
 
 impl Aliases {
-    /// The rows that are kept in this directory.
+    /// The rows that are stored in this directory.
     ///
     /// # Errors
     /// [`StateError`], which names the file.
     pub fn open(state: &Path) -> Result<Self, StateError> {
-        let (kept, rows) = StateRows::open(state, "write-back", HANDLE_BYTES, Box::new(new_log))?;
+        let (stored, rows) = StateRows::open(state, "write-back", HANDLE_BYTES, Box::new(new_log))?;
         let aliases = Self::with_rows_max(ROWS_MAX);
         {
             let mut own = aliases.rows.lock();
             for (ours, alias) in rows.into_iter().filter_map(row) {
                 own.put(ours, alias);
             }
-            own.kept = Some(kept);
+            own.stored = Some(stored);
         }
         Ok(aliases)
     }
@@ -89,7 +89,7 @@ impl Aliases {
             by_origin: HashMap::new(),
             by_fileid: HashMap::new(),
             max,
-            kept: None,
+            stored: None,
         };
         Self { rows: Mutex::new(rows) }
     }
@@ -125,9 +125,9 @@ impl Aliases {
     pub(crate) fn note(&self, ours: Handle, alias: Alias) {
         let mut rows = self.rows.lock();
         let gone = rows.put(ours, alias);
-        if let Some(kept) = &mut rows.kept {
-            kept.note(ours.as_bytes(), value(&alias));
-            gone.iter().for_each(|gone| kept.note(gone.as_bytes(), Vec::new()));
+        if let Some(stored) = &mut rows.stored {
+            stored.note(ours.as_bytes(), value(&alias));
+            gone.iter().for_each(|gone| stored.note(gone.as_bytes(), Vec::new()));
         }
     }
 
@@ -135,21 +135,21 @@ impl Aliases {
     pub(crate) fn forget(&self, ours: &Handle) {
         let mut rows = self.rows.lock();
         if rows.remove(ours)
-            && let Some(kept) = &mut rows.kept
+            && let Some(stored) = &mut rows.stored
         {
-            kept.note(ours.as_bytes(), Vec::new());
+            stored.note(ours.as_bytes(), Vec::new());
         }
     }
 
     /// Rows that a restart may forget, after another try to write them.
     pub(crate) fn unstored(&self) -> usize {
-        unstored(&mut self.rows.lock().kept)
+        unstored(&mut self.rows.lock().stored)
     }
 
     /// The files that are to be synced so that all that was noted survives power loss, too.
     pub(crate) fn unsynced(&self) -> io::Result<Vec<File>> {
-        match &mut self.rows.lock().kept {
-            Some(kept) => kept.unsynced(),
+        match &mut self.rows.lock().stored {
+            Some(stored) => stored.unsynced(),
             None => Ok(Vec::new()),
         }
     }

@@ -24,7 +24,7 @@ pub(super) const GIVE_UP: Nanos = Nanos::from_secs(60);
 /// A file whose name is not known any more.
 static UNNAMED: Bytes = Bytes::from_static(b".unnamed");
 
-/// Whether a change that is refused with this will be refused again, as far as that can be told.
+/// Whether a change that is refused with this will be refused again, as far as that is known.
 pub(super) fn is_for_good(status: Status) -> bool {
     use Status::{Io, Jukebox, NoDevice, NoSpace, Quota, ReadOnly, ServerFault};
     !matches!(status, Io | Jukebox | NoDevice | NoSpace | Quota | ReadOnly | ServerFault)
@@ -40,7 +40,7 @@ impl<S: Store> Inner<S> {
     }
 
     /// A change is set aside; none: this host does not take its bytes either, and it waits.
-    /// `status`: the origin's reason, if it was asked.
+    /// `status`: the origin's reason, if it was called.
     pub(super) async fn set_aside(&self, number: u64, status: Option<Status>) -> Option<Came> {
         let (entry, _) = self.entry(number)?;
         let made = self.state.lock().identity(number).0;
@@ -99,32 +99,32 @@ impl<S: Store> Inner<S> {
                 },
             }
         };
-        let kept = match keeping {
+        let stored = match keeping {
             Some(keeping) => keeping.await.map(Some),
             None => Ok(None),
         };
         let is_first = {
             let mut state = self.state.lock();
             let node = state.nodes.find_mut(file);
-            match (node.map(|node| &mut node.aside), &kept) {
+            match (node.map(|node| &mut node.aside), &stored) {
                 (Some(Some(aside)), Ok(_)) => {
                     let is_first = aside.number == 0;
                     aside.number = aside.number.max(newest);
                     is_first
                 }
                 (Some(aside), Err(_)) => {
-                    // It is tried at the origin again, and told when it is kept.
+                    // It is tried at the origin again, and reported when it is stored.
                     aside.take_if(|aside| aside.number == 0);
                     false
                 }
                 _ => true,
             }
         };
-        match kept {
+        match stored {
             Ok(copy) if is_first => self.report_aside(&entry.change, Some(file), status, copy),
             Ok(_) => {}
             Err(why) => {
-                (self.options.hear)(&Event::NotKept { why: why.to_string() });
+                (self.options.hear)(&Event::NotStored { why: why.to_string() });
                 return None;
             }
         }

@@ -55,8 +55,8 @@ impl<S: Store> Inner<S> {
         Who { caller, is_himself: self.is_known(caller) }
     }
 
-    /// What the caller may: as the origin has told lately or tells now, or by what is on its way
-    /// there. While the origin is away, its last reply stands.
+    /// What the caller may: as the origin has granted lately or grants now, or by what is on its
+    /// way there. While the origin is away, its last reply stands.
     pub(super) async fn rights(&self, caller: &Caller, id: &Handle) -> Result<u32, Status> {
         loop {
             self.load(caller, id).await?;
@@ -96,14 +96,14 @@ impl<S: Store> Inner<S> {
             self.has_rights_there(id).await?;
             let origin = self.there(id)?;
             let epoch = self.epoch();
-            let asked = self.store.access(caller, &origin, ALL);
+            let access = self.store.access(caller, &origin, ALL);
             let looked = match old {
                 // While the origin is away, its last reply stands.
-                true => match self.clock.within(PATIENCE, std::pin::pin!(asked)).await {
+                true => match self.clock.within(PATIENCE, std::pin::pin!(access)).await {
                     Ok(looked) => looked,
                     Err(Elapsed { .. }) => return Ok(()),
                 },
-                false => asked.await,
+                false => access.await,
             };
             let granted = looked.result?;
             let attr = match looked.attr {
@@ -128,14 +128,14 @@ impl<S: Store> Inner<S> {
     ) -> bool {
         let now = self.now();
         let fileid = self.aliases.fileid_of(id, attr.fileid);
-        let (base, told) = (Before::from(&attr), Attr { fileid, ..attr });
+        let (base, known) = (Before::from(&attr), Attr { fileid, ..attr });
         let mut state = self.state.lock();
         if state.nodes.find(id).is_some() {
-            state.told(id, told, epoch);
+            state.learn(id, known, epoch);
         } else if state.is_touched(&Thing::File(*id), epoch) {
             return false;
         } else {
-            state.nodes.insert(*id, Node::met(told, *origin, base, now));
+            state.nodes.insert(*id, Node::met(known, *origin, base, now));
         }
         state.nodes.find_mut(id).is_none_or(|node| {
             node.used = now;
@@ -268,18 +268,18 @@ impl<S: Store> Inner<S> {
         let epoch = self.epoch();
         // Nothing is unstable here, so that a COMMIT has nothing to do.
         let written = self.store.write(caller, &origin, offset, data, Stability::FileSync).await;
-        let wcc = self.told_around(id, written.wcc, epoch);
+        let wcc = self.reported_around(id, written.wcc, epoch);
         drop(passing);
         Changed { wcc, result: written.result.map(|_| self.durable()) }
     }
 
     /// The states that the origin tells around a change that was passed through.
-    pub(super) fn told_around(&self, id: &Handle, wcc: Wcc, epoch: u64) -> Wcc {
-        self.told_around_dir(id, wcc, epoch, 0)
+    pub(super) fn reported_around(&self, id: &Handle, wcc: Wcc, epoch: u64) -> Wcc {
+        self.reported_around_dir(id, wcc, epoch, 0)
     }
 
     /// The same of a directory, in which there are so many more directories then.
-    pub(super) fn told_around_dir(&self, id: &Handle, wcc: Wcc, epoch: u64, dirs: i64) -> Wcc {
+    pub(super) fn reported_around_dir(&self, id: &Handle, wcc: Wcc, epoch: u64, dirs: i64) -> Wcc {
         let mut state = self.state.lock();
         if let Some(node) = state.nodes.find_mut(id).filter(|_| dirs != 0) {
             node.more_dirs(dirs);
@@ -319,7 +319,7 @@ impl<S: Store> Inner<S> {
         // All that was written was stable when it was answered.
         let (id, now) = (self.id(handle), self.now());
         let known =
-            self.state.lock().nodes.find(&id).map(|node| (node.attr, node.is_told_here(now)));
+            self.state.lock().nodes.find(&id).map(|node| (node.attr, node.is_answered_here(now)));
         let attr = match known {
             Some((attr, true)) => Some(attr),
             Some((_, false)) => None,
@@ -354,7 +354,7 @@ impl<S: Store> Inner<S> {
         let epoch = self.epoch();
         let guard = guard.map(|guard| self.guard(&id, guard));
         let Changed { wcc, result } = self.store.set_attr(caller, &origin, set, guard).await;
-        let wcc = self.told_around(&id, wcc, epoch);
+        let wcc = self.reported_around(&id, wcc, epoch);
         drop(passing);
         Changed { wcc, result }
     }

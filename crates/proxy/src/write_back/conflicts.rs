@@ -29,7 +29,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// Why ours got a name beside.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kept {
+pub enum Conflict {
     /// Somebody else has changed the file.
     Changed,
     /// Somebody else has removed the file, or its directory.
@@ -55,7 +55,7 @@ pub enum Gone {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
     /// Both versions are at the origin: theirs as `name`, ours as `copy`.
-    Beside { name: String, copy: String, why: Kept },
+    Beside { name: String, copy: String, why: Conflict },
     /// A change was not made, so that what is at the origin stays.
     NotMade { change: String, why: Gone },
     /// The origin refuses a change; it is tried again, and what has to follow it waits.
@@ -63,9 +63,9 @@ pub enum Event {
     /// The origin has refused a change for good: it was not made, and its bytes are in a file of
     /// this host.
     SetAside { change: String, path: String, status: Status, copy: Option<String> },
-    /// What the origin refuses cannot be kept on this host either: it is tried again, and what has
-    /// to follow it waits.
-    NotKept { why: String },
+    /// What the origin refuses cannot be stored on this host either: it is tried again, and what
+    /// has to follow it waits.
+    NotStored { why: String },
     /// The log cannot be written: changes go to the origin while their callers wait.
     LogFailed,
     /// Somebody else has taken the lease: nothing is sent to the origin any more.
@@ -77,9 +77,9 @@ impl std::fmt::Display for Event {
         match self {
             Self::Beside { name, copy, why } => {
                 let why = match why {
-                    Kept::Changed => "was changed at the origin by somebody else",
-                    Kept::Gone => "is gone at the origin",
-                    Kept::Replaced => "was made at the origin by somebody else",
+                    Conflict::Changed => "was changed at the origin by somebody else",
+                    Conflict::Gone => "is gone at the origin",
+                    Conflict::Replaced => "was made at the origin by somebody else",
                 };
                 write!(f, "CONFLICT: {name} {why}; the clients' version is {copy}")
             }
@@ -103,7 +103,7 @@ impl std::fmt::Display for Event {
                     None => f.write_str("it was not carried out"),
                 }
             }
-            Self::NotKept { why } => {
+            Self::NotStored { why } => {
                 write!(f, "what the origin refuses cannot be set aside, and is tried again: {why}")
             }
             Self::LogFailed => f.write_str(
@@ -129,14 +129,14 @@ pub(super) struct Sent {
 
 impl Sent {
     /// To where nobody else is.
-    pub(super) fn untold(target: Handle) -> Self {
+    pub(super) fn unobserved(target: Handle) -> Self {
         Self { target, trail: None }
     }
 }
 
 impl<S: Store> Inner<S> {
     /// Where a change of a file goes: to the file, if that is as we left it. The reply is to be
-    /// told to [`Inner::answered`].
+    /// passed to [`Inner::answered`].
     pub(super) async fn target(
         &self,
         entry: &Entry,
@@ -153,7 +153,7 @@ impl<S: Store> Inner<S> {
                 let now = self.now();
                 let Some(node) = state.nodes.find_mut(file) else { return Some(None) };
                 if let Some(beside) = node.beside {
-                    return Some(Some(Step::Go(Sent::untold(beside))));
+                    return Some(Some(Step::Go(Sent::unobserved(beside))));
                 }
                 let Some(origin) = node.origin else { return Some(None) };
                 if node.is_being_confirmed || node.trail.is_doubtful() {
@@ -181,7 +181,7 @@ impl<S: Store> Inner<S> {
                     self.end_confirming(file);
                     checked?;
                 }
-                None => return self.there(file).map(Sent::untold),
+                None => return self.there(file).map(Sent::unobserved),
             }
         }
     }
@@ -192,28 +192,34 @@ impl<S: Store> Inner<S> {
         let mut state = self.state.lock();
         let is_file = |node: &&mut Node| node.origin == Some(*target) && node.beside.is_none();
         let Some(node) = state.nodes.find_mut(file).filter(is_file) else {
-            return Sent::untold(*target);
+            return Sent::unobserved(*target);
         };
         let number = node.trail.sent(node.base.as_ref());
         Sent { target: *target, trail: Some((number, doubts)) }
     }
 
     /// The origin has answered a change of a file: done, or refused it for this reason.
-    pub(super) fn answered(&self, file: &Handle, sent: &Sent, told: &Wcc, refused: Option<Status>) {
+    pub(super) fn answered(
+        &self,
+        file: &Handle,
+        sent: &Sent,
+        returned: &Wcc,
+        refused: Option<Status>,
+    ) {
         let Some((number, doubts)) = sent.trail else { return };
         // One that was made twice may have left two states.
-        let wcc = if self.store.doubts() == doubts { *told } else { Wcc::default() };
+        let wcc = if self.store.doubts() == doubts { *returned } else { Wcc::default() };
         let now = self.now();
         let mut state = self.state.lock();
         if let Some(node) = state.nodes.find_mut(file) {
-            match refused.filter(|_| told.after.is_none()) {
+            match refused.filter(|_| returned.after.is_none()) {
                 Some(status) if is_for_good(status) => node.trail.refused(number),
                 _ => node.trail.answered(number, &wcc),
             }
             if refused.is_none() {
-                node.left(told.after.as_ref().map(Before::from), false);
+                node.left(returned.after.as_ref().map(Before::from), false);
             }
-            if node.trail.is_told() {
+            if node.trail.is_decided() {
                 node.confirmed = Some(now);
             }
         }
@@ -250,7 +256,7 @@ impl<S: Store> Inner<S> {
         if let Some(beside) = beside.await?? {
             return Ok(beside);
         }
-        let beside = self.keep_beside(entry, number, file, None, Kept::Gone).await;
+        let beside = self.keep_beside(entry, number, file, None, Conflict::Gone).await;
         self.end_confirming(file);
         beside
     }
@@ -267,7 +273,7 @@ impl<S: Store> Inner<S> {
         let attr = match self.store.attr(&entry.caller, origin).await {
             Ok(attr) => attr,
             Err(Status::Stale | Status::BadHandle) if has_data(&entry.change) => {
-                self.keep_beside(entry, number, file, None, Kept::Gone).await?;
+                self.keep_beside(entry, number, file, None, Conflict::Gone).await?;
                 return Ok(());
             }
             Err(status) => return Err(status),
@@ -283,7 +289,7 @@ impl<S: Store> Inner<S> {
             }
             return Ok(());
         }
-        self.keep_beside(entry, number, file, Some((origin, &attr)), Kept::Changed).await?;
+        self.keep_beside(entry, number, file, Some((origin, &attr)), Conflict::Changed).await?;
         Ok(())
     }
 
@@ -330,8 +336,8 @@ impl<S: Store> Inner<S> {
     /// A name for ours beside theirs.
     pub(super) fn beside_name(&self, name: &Bytes, number: u64) -> Bytes {
         let suffix = format!(".nfskit-conflict-{number}");
-        let kept = name.len().min(NAME_BYTES_MAX - suffix.len());
-        Bytes::from([&name[..kept], suffix.as_bytes()].concat())
+        let head = name.len().min(NAME_BYTES_MAX - suffix.len());
+        Bytes::from([&name[..head], suffix.as_bytes()].concat())
     }
 
     /// Makes a file beside one that somebody else has changed or removed, with all that clients see
@@ -343,7 +349,7 @@ impl<S: Store> Inner<S> {
         number: u64,
         file: &Handle,
         theirs: Option<(&Handle, &Attr)>,
-        why: Kept,
+        why: Conflict,
     ) -> Result<Handle, Status> {
         let (node, place) = {
             let state = self.state.lock();
@@ -363,7 +369,7 @@ impl<S: Store> Inner<S> {
             node.beside = Some(copy);
         }
         drop(state);
-        self.kept_beside(&dir, &name, &beside, why);
+        self.stored_beside(&dir, &name, &beside, why);
         Ok(copy)
     }
 
@@ -463,8 +469,8 @@ impl<S: Store> Inner<S> {
         let beside = self.beside_name(name, number);
         let (copy, place) = self.make_somewhere(&entry.caller, dir, &beside, what, set).await?;
         let attr = self.store.attr(&entry.caller, &copy).await?;
-        let why = if there.is_some() { Kept::Replaced } else { Kept::Gone };
-        self.kept_beside(&place, name, &beside, why);
+        let why = if there.is_some() { Conflict::Replaced } else { Conflict::Gone };
+        self.stored_beside(&place, name, &beside, why);
         let came = self.made(number, StoreNode { handle: copy, attr }, None);
         let (id, _) = self.state.lock().identity(number);
         if let Some(node) = self.state.lock().nodes.find_mut(&id) {
@@ -473,7 +479,7 @@ impl<S: Store> Inner<S> {
         Ok(Came { differs: true, ..came })
     }
 
-    pub(super) fn kept_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Kept) {
+    pub(super) fn stored_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Conflict) {
         let path = |name: &Bytes| self.path(dir, name);
         let event = Event::Beside { name: path(name), copy: path(copy), why };
         self.conflict(&event);

@@ -13,7 +13,7 @@ use server::types::{
 
 use super::aliases::Alias;
 use super::aside::{GIVE_UP, is_for_good};
-use super::conflicts::{Event, Gone, Kept, Sent};
+use super::conflicts::{Conflict, Event, Gone, Sent};
 use super::describe::describe;
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
@@ -244,7 +244,7 @@ impl<S: Store> Inner<S> {
                     return Ok(self.changed_file(entry, 1, file, &target, wcc).await);
                 }
                 Err(Status::Stale | Status::BadHandle) => {
-                    sent = Sent::untold(self.beside_gone(entry, number, file, &target).await?);
+                    sent = Sent::unobserved(self.beside_gone(entry, number, file, &target).await?);
                 }
                 Err(status) => {
                     self.tried(entry, file, &target, wcc.after).await;
@@ -680,7 +680,7 @@ impl<S: Store> Inner<S> {
         let renamed = self.store.rename(caller, &from_dir, &from.1, &to_dir, &name).await;
         renamed.result?;
         if is_theirs {
-            self.kept_beside(&to.0, &to.1, &name, Kept::Replaced);
+            self.stored_beside(&to.0, &to.1, &name, Conflict::Replaced);
             let mut state = self.state.lock();
             if let Some(node) = state.nodes.find_mut(file)
                 && node.place.as_ref() == Some(to)

@@ -41,8 +41,8 @@ impl Extents {
             let Some(Piece { data, number }) = self.pieces.remove(&at) else { continue };
             let end = at + data.len() as u64;
             if at < from {
-                let kept = place(from.min(end) - at);
-                self.pieces.insert(at, Piece { data: data.slice(..kept), number });
+                let left = place(from.min(end) - at);
+                self.pieces.insert(at, Piece { data: data.slice(..left), number });
             }
             if end > to && to > at {
                 self.pieces.insert(to, Piece { data: data.slice(place(to - at)..), number });
@@ -142,8 +142,8 @@ mod tests {
                 }
                 let mut seen = [0xff; 2 * LEN];
                 extents.over(0, &mut seen);
-                let told = model.map(|byte| byte.map_or(0xff, |(fill, _)| fill));
-                prop_assert_eq!(seen, told);
+                let expected = model.map(|byte| byte.map_or(0xff, |(fill, _)| fill));
+                prop_assert_eq!(seen, expected);
                 let next = (at..model.len()).find(|at| model[*at].is_some());
                 prop_assert_eq!(extents.next(at as u64), next.map(|next| next as u64));
                 for (from, to) in [(0, LEN), (at, at + len), (at / 2, at)] {
@@ -151,7 +151,7 @@ mod tests {
                     prop_assert_eq!(extents.covers(from as u64, to as u64), all);
                     let mut part = vec![0xff; to - from];
                     extents.over(from as u64, &mut part);
-                    prop_assert_eq!(&part[..], &told[from..to]);
+                    prop_assert_eq!(&part[..], &expected[from..to]);
                 }
                 prop_assert_eq!(extents.is_empty(), model.iter().all(Option::is_none));
             }

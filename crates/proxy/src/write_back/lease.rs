@@ -2,7 +2,7 @@
 //! proxy with a log at a time takes it, writes to it every few seconds, and removes it when nothing
 //! is on its way any more.
 //!
-//! Nobody's clock counts but that of whoever looks: a lease that does not change while it is looked
+//! Only the clock of whoever looks counts: a lease that does not change while it is looked
 //! at for [`WATCHED_FOR`] has no living holder. It is taken over only by the proxy with the same
 //! log; of another one, it says that something may be on its way that only that log has.
 

@@ -15,11 +15,11 @@ const EVERYBODYS_MAX: u64 = i32::MAX as u64;
 /// File systems that are remembered; one more begins anew.
 const FILE_SYSTEMS_MAX: usize = 64;
 
-/// The longest file of each file system, by its fsid, once the origin has told it.
+/// The longest file of each file system, by its fsid, once the origin has returned it.
 pub(super) type Lengths = Mutex<HashMap<u64, u64>>;
 
 impl<S: Store> Inner<S> {
-    /// Whether a file may be so long. The origin is asked once for each file system.
+    /// Whether a file may be so long. The origin is called once for each file system.
     pub(super) async fn takes_length(
         &self,
         caller: &Caller,

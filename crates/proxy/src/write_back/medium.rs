@@ -104,12 +104,12 @@ struct OnDisk {
 
 impl LogDevice for OnDisk {
     fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)> {
-        self.frames.write(at, frame).map(|told| told.unwrap_or_default()).boxed()
+        self.frames.write(at, frame).map(|outcome| outcome.unwrap_or_default()).boxed()
     }
 
     fn sync(&self, files: Vec<File>) -> BoxFuture<'static, bool> {
         let sync = move || files.iter().all(|file| file.sync_data().is_ok());
-        self.others.run(sync).map(|told| told.unwrap_or_default()).boxed()
+        self.others.run(sync).map(|outcome| outcome.unwrap_or_default()).boxed()
     }
 
     fn keep(
@@ -121,7 +121,7 @@ impl LogDevice for OnDisk {
         let refused = self.refused.clone();
         let keep = move || refused.keep(&name, size, &pieces);
         let over = || KeepError::File { path: String::new(), cause: io::Error::other("it ends") };
-        self.others.run(keep).map(move |told| told.unwrap_or_else(|_| Err(over()))).boxed()
+        self.others.run(keep).map(move |outcome| outcome.unwrap_or_else(|_| Err(over()))).boxed()
     }
 }
 
@@ -133,7 +133,7 @@ pub struct InMemory {
     bytes: Arc<Mutex<Vec<u8>>>,
     latency: Nanos,
     is_broken: Arc<AtomicBool>,
-    /// What was kept aside.
+    /// What was set aside.
     refused: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
 }
 
@@ -147,7 +147,7 @@ impl InMemory {
         Self { clock: clock.clone(), bytes, latency, is_broken, refused }
     }
 
-    /// The files that were kept aside.
+    /// The files that were set aside.
     pub fn refused(&self) -> BTreeMap<String, Vec<u8>> {
         self.refused.lock().clone()
     }
@@ -175,7 +175,7 @@ impl InMemory {
     }
 }
 
-/// The longest file that is kept aside in memory.
+/// The longest file that is set aside in memory.
 const LENGTH_MAX: usize = 64 << 20;
 
 impl LogDevice for InMemory {

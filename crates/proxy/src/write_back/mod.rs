@@ -78,14 +78,14 @@ use server::types::{
 use tokio::sync::{Notify, oneshot};
 
 pub use self::aliases::Aliases;
-pub use self::conflicts::{Event, Gone, Kept};
+pub use self::conflicts::{Conflict, Event, Gone};
 pub use self::lease::{LeaseError, Owner};
 pub use self::medium::{InMemory, KeepError, Log, LogDevice};
 pub use self::open::{OpenError, owner_name, owner_text};
 pub use self::recover::{Held, HeldError};
 use self::state::State;
 
-/// How changes are kept and sent.
+/// How changes are stored and sent.
 #[derive(Clone)]
 pub struct Options {
     /// Changes under way to the origin at a time.
@@ -278,46 +278,46 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// What the origin tells; while it is away, what is kept of it, if anything.
-    async fn told_or_kept<T>(
+    /// What the origin tells; while it is away, what is cached of it, if anything.
+    async fn origin_or_cached<T>(
         &self,
         call: impl Future<Output = Result<T, Status>>,
-        kept: impl Fn(&mut State) -> Option<T>,
+        cached: impl Fn(&mut State) -> Option<T>,
     ) -> Result<T, Status> {
         let patience = if self.state.lock().is_away { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
-        let told = self.clock.within(patience, call.as_mut()).await;
-        let put_off = match told {
+        let outcome = self.clock.within(patience, call.as_mut()).await;
+        let put_off = match outcome {
             Ok(Err(Status::Jukebox)) => true,
-            Ok(told) => {
+            Ok(outcome) => {
                 self.state.lock().is_away = false;
-                return told;
+                return outcome;
             }
             Err(_elapsed) => false,
         };
-        let kept = {
+        let cached = {
             let mut state = self.state.lock();
             state.is_away = true;
-            kept(&mut state)
+            cached(&mut state)
         };
-        match kept {
-            Some(kept) => Ok(kept),
+        match cached {
+            Some(cached) => Ok(cached),
             None if put_off => Err(Status::Jukebox),
             None => {
-                let told = call.await;
-                self.state.lock().is_away = matches!(told, Err(Status::Jukebox));
-                told
+                let outcome = call.await;
+                self.state.lock().is_away = matches!(outcome, Err(Status::Jukebox));
+                outcome
             }
         }
     }
 
     /// A file of the origin's as clients see it.
-    fn tell(&self, id: &Handle, told: Attr, epoch: u64) -> Attr {
+    fn tell(&self, id: &Handle, returned: Attr, epoch: u64) -> Attr {
         let fileid = match self.options.mistake {
-            Some(Mistake::ForgetNames) => told.fileid,
-            _ => self.aliases.fileid_of(id, told.fileid),
+            Some(Mistake::ForgetNames) => returned.fileid,
+            _ => self.aliases.fileid_of(id, returned.fileid),
         };
-        self.state.lock().told(id, Attr { fileid, ..told }, epoch)
+        self.state.lock().learn(id, Attr { fileid, ..returned }, epoch)
     }
 
     fn tell_node(&self, node: &Node, epoch: u64) -> Node {
@@ -344,10 +344,10 @@ impl<S: Store> WriteBack<S> {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        let (told, hears) = oneshot::channel();
+        let (done, hears) = oneshot::channel();
         let work = work(Arc::clone(&self.inner));
         self.inner.clock.spawn(async move {
-            told.send(work.await).ok();
+            done.send(work.await).ok();
         });
         match hears.await {
             Ok(outcome) => outcome,
@@ -455,8 +455,8 @@ impl<S: Store> Layer for WriteBack<S> {
         self.inner.lookup(caller, dir, name).await
     }
 
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.inner.access(caller, handle, asked).await
+    async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
+        self.inner.access(caller, handle, requested).await
     }
 
     async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {

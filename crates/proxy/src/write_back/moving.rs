@@ -132,7 +132,7 @@ impl<S: Store> Inner<S> {
         }
         drop(state);
         let dirs = -i64::from(is_dir && result.is_ok());
-        Ok(Changed { wcc: self.told_around_dir(dir, wcc, epoch, dirs), result })
+        Ok(Changed { wcc: self.reported_around_dir(dir, wcc, epoch, dirs), result })
     }
 
     pub(super) async fn rename(&self, caller: &Caller, from: Place<'_>, to: Place<'_>) -> Renamed {
@@ -247,8 +247,8 @@ impl<S: Store> Inner<S> {
             true if from.0 == to.0 => (0, 0),
             true => (-1, 1),
         };
-        let from = self.told_around_dir(from.0, renamed.from, epoch, left);
-        let to = self.told_around_dir(to.0, renamed.to, epoch, arrived);
+        let from = self.reported_around_dir(from.0, renamed.from, epoch, left);
+        let to = self.reported_around_dir(to.0, renamed.to, epoch, arrived);
         Ok(Renamed { from, to, ..renamed })
     }
 
@@ -324,7 +324,7 @@ impl<S: Store> Inner<S> {
         }
         drop(state);
         let attr = linked.attr.map(|attr| self.tell(file, attr, epoch));
-        Ok(Linked { attr, dir: self.told_around(dir, linked.dir, epoch), ..linked })
+        Ok(Linked { attr, dir: self.reported_around(dir, linked.dir, epoch), ..linked })
     }
 }
 

@@ -196,7 +196,7 @@ impl<S: Store> Inner<S> {
     /// A directory that was not changed, if its state is known here.
     pub(super) fn dir_now(&self, id: &Handle) -> Wcc {
         let (now, state) = (self.now(), self.state.lock());
-        let node = state.nodes.find(id).filter(|node| node.is_told_here(now));
+        let node = state.nodes.find(id).filter(|node| node.is_answered_here(now));
         let attr = node.map(|node| node.attr);
         Wcc { before: attr.as_ref().map(Before::from), after: attr }
     }
@@ -409,7 +409,7 @@ impl<S: Store> Inner<S> {
         let Changed { wcc, result } = store(passing.dirs[0]).await;
         let is_dir = |node: &StoreNode| node.attr.kind == FileKind::Directory;
         let dirs = i64::from(result.as_ref().is_ok_and(is_dir));
-        let wcc = self.told_around_dir(dir, wcc, epoch, dirs);
+        let wcc = self.reported_around_dir(dir, wcc, epoch, dirs);
         let result = result.map(|node| self.tell_node(&node, epoch));
         let now = self.now();
         match &result {

@@ -17,8 +17,8 @@ use super::record::{Change, Made};
 use super::rights::{Rights, Who, by_mode};
 use super::trail::Trail;
 
-/// Nodes that are kept when nothing of them is on its way any more: some 500 bytes each.
-pub(super) const KEPT_MAX: usize = 1 << 15;
+/// Nodes that are retained when nothing of them is on its way any more: some 500 bytes each.
+pub(super) const RETAINED_MAX: usize = 1 << 15;
 
 /// How long the names of a directory that was made here are served from here after its last change.
 pub(super) const LINGER: Nanos = Nanos::from_secs(3);
@@ -26,7 +26,7 @@ pub(super) const LINGER: Nanos = Nanos::from_secs(3);
 /// How long a client is waited for that goes on with a listing.
 const LISTING: Nanos = Nanos::from_secs(60);
 
-/// Names of a directory that are kept when they are at the origin.
+/// Names of a directory that are retained when they are at the origin.
 const NAMES_MAX: usize = 1 << 16;
 
 /// Where the bytes of a file are that the origin does not take, and which changes they have.
@@ -154,7 +154,7 @@ impl Node {
     }
 
     /// Whether the origin need not be queried about it: it could only return what is older.
-    pub(crate) fn is_told_here(&self, now: Instant) -> bool {
+    pub(crate) fn is_answered_here(&self, now: Instant) -> bool {
         self.is_pending() || (self.is_made_here && now.since(self.ours_at) <= LINGER)
     }
 
@@ -173,7 +173,7 @@ impl Node {
         if who.is_himself && (self.is_made_here || !is_there) {
             return Some((by_mode(&self.attr, who.caller), true));
         }
-        self.rights.told(who.caller, now).filter(|_| is_there)
+        self.rights.of_origin(who.caller, now).filter(|_| is_there)
     }
 
     /// The same; nothing, where that is not known.
@@ -282,7 +282,7 @@ impl Node {
     /// A record of this node has come to the origin.
     pub(crate) fn arrived(&mut self, number: u64, epoch: u64, now: Instant) {
         self.pending = self.pending.saturating_sub(1);
-        // What goes aside is kept together until the last of it.
+        // What goes aside stays together until the last of it.
         if self.aside.is_none() {
             self.extents.forget(number);
         }
@@ -320,11 +320,11 @@ impl Node {
         let Some(names) = &mut self.names else { return };
         let next = self.names_left + 1;
         names.retain(|named| {
-            let is_kept = stays(named);
-            if !is_kept {
+            let is_retained = stays(named);
+            if !is_retained {
                 self.names_forgotten = self.names_forgotten.max(named.left.unwrap_or(next));
             }
-            is_kept
+            is_retained
         });
         self.names_left = self.names_left.max(self.names_forgotten);
     }
@@ -350,7 +350,7 @@ impl Node {
     }
 
     /// With which [`Node::names_left`] a listing has begun that has this verifier, if that can be
-    /// told; as of now otherwise. None: it may not go on.
+    /// reported; as of now otherwise. None: it may not go on.
     pub(crate) fn listing(&self, verifier: [u8; 8]) -> Option<u64> {
         let is_of = |listed: &[u8; 8]| listed[..6] == verifier[..6];
         let Some(listed) = self.listed.filter(is_of) else { return Some(self.names_left) };
@@ -363,16 +363,16 @@ impl Node {
     }
 
     /// What clients see when the origin returns this, in reply to a call of `epoch`.
-    pub(crate) fn told(&mut self, told: Attr, epoch: u64) -> Attr {
+    pub(crate) fn learn(&mut self, returned: Attr, epoch: u64) -> Attr {
         if self.is_pending() || epoch < self.epoch {
             return self.attr;
         }
         let (modified, changed) = (self.attr.modified, self.attr.changed);
-        let state = Before::from(&told);
+        let state = Before::from(&returned);
         if self.base == Some(state) {
-            self.attr = Attr { modified, changed, ..told };
+            self.attr = Attr { modified, changed, ..returned };
         } else {
-            (self.attr, self.base) = (told, Some(state));
+            (self.attr, self.base) = (returned, Some(state));
             self.forget_names(|_| false);
             (self.names, self.is_made_here) = (None, false);
             self.rights.forget(epoch);
@@ -444,13 +444,13 @@ impl Nodes {
                 node.forget_names(|named| is_listed || named.is_recent(now));
             }
         }
-        if self.nodes.len() <= KEPT_MAX {
+        if self.nodes.len() <= RETAINED_MAX {
             return;
         }
         let quiet = self.nodes.iter().filter(|(_, node)| !node.is_pending());
         let mut quiet: Vec<_> = quiet.map(|(id, node)| (node.used, *id)).collect();
         quiet.sort_unstable_by_key(|(used, _)| *used);
-        let excess = self.nodes.len() - KEPT_MAX;
+        let excess = self.nodes.len() - RETAINED_MAX;
         for (_, id) in quiet.into_iter().take(excess) {
             self.nodes.remove(&id);
         }
@@ -491,26 +491,26 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn times_are_told_as_they_were_told_until_somebody_else_has_changed_the_file() {
+    fn times_are_reported_as_they_were_reported_until_somebody_else_has_changed_the_file() {
         let mut node = met();
         let at = node.next_time(Time { secs: 9, nanos: 1 });
         (node.pending, node.epoch) = (1, 1);
         node.write(90, Bytes::from_static(&[1; 20]), 4, at);
         assert_eq!((node.attr.size, node.attr.modified), (110, at));
-        assert_eq!(node.told(attr(5), 1), node.attr, "its change is not there yet");
+        assert_eq!(node.learn(attr(5), 1), node.attr, "its change is not there yet");
         let there = Attr { size: 110, ..attr(20) };
         node.left(Some(Before::from(&there)), false);
         node.arrived(4, 2, Instant::EPOCH);
         assert!(node.extents.is_empty() && !node.is_pending());
-        assert_eq!(node.told(attr(5), 1).size, 110, "a reply that is older than the change");
-        let told = node.told(there, 2);
-        assert_eq!((told.changed, told.modified, told.size), (at, at, 110));
-        assert_eq!(node.told(attr(30), 2), attr(30));
+        assert_eq!(node.learn(attr(5), 1).size, 110, "a reply that is older than the change");
+        let shown = node.learn(there, 2);
+        assert_eq!((shown.changed, shown.modified, shown.size), (at, at, 110));
+        assert_eq!(node.learn(attr(30), 2), attr(30));
         assert_eq!(node.base, Some(Before::from(&attr(30))));
     }
 
     #[test]
-    fn a_change_is_later_than_what_was_told_before() {
+    fn a_change_is_later_than_what_was_reported_before() {
         let node = met();
         assert_eq!(node.next_time(Time { secs: 2, nanos: 0 }), Time { secs: 5, nanos: 1 });
         let last = Time { secs: 5, nanos: 999_999_999 };

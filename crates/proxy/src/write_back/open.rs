@@ -24,11 +24,11 @@ use super::state::{State, has_base_of, involved};
 use super::{Inner, Mistake, Options, WriteBack};
 
 /// Bytes of the log for each change that may be on its way: the record that it has come takes a
-/// block of the quarter that is kept for those, at worst.
+/// block of the quarter that is reserved for those, at worst.
 const BYTES_EACH: u64 = 16 << 10;
 
 /// Calls outstanding at a time.
-const ASKED_AT_A_TIME: usize = 64;
+const CALLS_AT_A_TIME: usize = 64;
 
 /// Why a proxy with a log cannot begin.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -112,7 +112,7 @@ impl<S: Store> Inner<S> {
         let mut state = self.state.lock();
         for (id, (origin, attr)) in known {
             let fileid = self.aliases.fileid_of(&id, attr.fileid);
-            let told = Attr { fileid, ..attr };
+            let shown = Attr { fileid, ..attr };
             // What it is now may be the doing of a change that is in doubt. Calls that were passed
             // through have changed it between what changes have left and what the next has found.
             let of_file = |held: &&HeldEntry| has_base_of(&held.entry.change) == Some(id);
@@ -120,7 +120,7 @@ impl<S: Store> Inner<S> {
             let known = found.chain(held.left.get(&id).copied());
             let base = known.max_by_key(|base| base.changed);
             let base = base.unwrap_or_else(|| Before::from(&attr));
-            let mut node = Node::met(told, origin, base, now);
+            let mut node = Node::met(shown, origin, base, now);
             node.is_unsure = true;
             state.nodes.insert(id, node);
         }
@@ -150,7 +150,7 @@ impl<S: Store> Inner<S> {
         &self,
         entries: &BTreeMap<u64, HeldEntry>,
     ) -> Result<Vec<(Handle, (Handle, Attr))>, OpenError> {
-        let (mut seen, mut asked) = (HashSet::new(), Vec::new());
+        let (mut seen, mut calls) = (HashSet::new(), Vec::new());
         for (number, HeldEntry { entry, .. }) in entries {
             if matches!(entry.change, Change::Make { .. }) {
                 // It need not be there.
@@ -162,10 +162,10 @@ impl<S: Store> Inner<S> {
                 }
                 let alias = || self.aliases.find(&id).map(|alias| alias.origin);
                 let origin = if is_ours(&id) { alias() } else { Some(id) };
-                asked.extend(origin.map(|origin| (id, origin, entry.caller.clone())));
+                calls.extend(origin.map(|origin| (id, origin, entry.caller.clone())));
             }
         }
-        let answers = stream::iter(asked).map(|(id, origin, caller)| async move {
+        let answers = stream::iter(calls).map(|(id, origin, caller)| async move {
             match self.store.attr(&caller, &origin).await {
                 Ok(attr) => Ok((id, (origin, attr))),
                 // Somebody has removed it; what was written is not lost with it.
@@ -173,7 +173,7 @@ impl<S: Store> Inner<S> {
                 Err(status) => Err(OpenError::Origin(status)),
             }
         });
-        let answers: Vec<_> = answers.buffer_unordered(ASKED_AT_A_TIME).collect().await;
+        let answers: Vec<_> = answers.buffer_unordered(CALLS_AT_A_TIME).collect().await;
         answers.into_iter().collect()
     }
 }

@@ -62,7 +62,7 @@ impl<S: Store> Inner<S> {
             ("nfskit_writeback_under_way", "Changes that are calls now.", state.under_way as u64),
             (
                 "nfskit_writeback_nodes",
-                "Files and directories told from here.",
+                "Files and directories answered from here.",
                 state.nodes.len() as u64,
             ),
             ("nfskit_writeback_aliases", "Files with a name of ours.", self.aliases.len() as u64),

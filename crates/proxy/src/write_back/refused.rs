@@ -108,7 +108,7 @@ impl Refused {
     }
 }
 
-/// What is said of a file beside its path.
+/// What is written of a file beside its path.
 pub(super) const LISTED: &str = ", below a list of its places";
 
 /// Whether the system has no files so long.
@@ -151,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_that_is_longer_than_any_here_the_pieces_are_kept_with_their_places() {
+    fn of_a_file_that_is_longer_than_any_here_the_pieces_are_stored_with_their_places() {
         let dir = tempfile::tempdir().unwrap();
         let refused = Refused::beside(&dir.path().join("log"), 1 << 20);
         let far = u64::MAX - 9;
-        let told = refused.keep(b"long", u64::MAX, &[piece(7, "abc"), piece(far, "xy")]).unwrap();
-        let path = told.strip_suffix(LISTED).unwrap();
+        let entry = refused.keep(b"long", u64::MAX, &[piece(7, "abc"), piece(far, "xy")]).unwrap();
+        let path = entry.strip_suffix(LISTED).unwrap();
         let right = format!(
             "2 pieces of a file of {} bytes:\n3 bytes at 7\n2 bytes at {far}\nabcxy",
             u64::MAX

@@ -1,4 +1,4 @@
-//! Who may do what with a file: what the origin has told of a caller, and what its mode says while
+//! Who may do what with a file: what the origin has granted a caller, and what its mode says while
 //! changes of that are on their way. Pure.
 //!
 //! A mode counts only for who is the same one at the origin: it may take root for nobody, or
@@ -45,7 +45,7 @@ struct Right {
 /// See the module's head.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rights {
-    told: Vec<Right>,
+    of_origin: Vec<Right>,
     /// The record by which mode or owner are otherwise here than there.
     own: Option<u64>,
     /// The origin's replies to calls of before this count no more.
@@ -67,7 +67,7 @@ impl Rights {
 
     /// They are others at the origin since this epoch.
     pub(crate) fn forget(&mut self, epoch: u64) {
-        self.told.clear();
+        self.of_origin.clear();
         self.epoch = self.epoch.max(epoch);
     }
 
@@ -76,22 +76,23 @@ impl Rights {
         self.own.is_none()
     }
 
-    /// The origin has told this in reply to a call of `epoch`. False: it may be otherwise by now.
+    /// The origin has granted this in reply to a call of `epoch`. False: it may be otherwise by
+    /// now.
     pub(crate) fn note(&mut self, caller: &Caller, granted: u32, epoch: u64, now: Instant) -> bool {
         if !self.are_there() || epoch < self.epoch {
             return false;
         }
-        self.told.retain(|right| right.caller != *caller);
-        if self.told.len() >= CALLERS_MAX {
-            self.told.remove(0);
+        self.of_origin.retain(|right| right.caller != *caller);
+        if self.of_origin.len() >= CALLERS_MAX {
+            self.of_origin.remove(0);
         }
-        self.told.push(Right { caller: caller.clone(), granted, at: now });
+        self.of_origin.push(Right { caller: caller.clone(), granted, at: now });
         true
     }
 
-    /// What the origin has told, and whether that was lately.
-    pub(crate) fn told(&self, caller: &Caller, now: Instant) -> Option<(u32, bool)> {
-        let right = self.told.iter().find(|right| right.caller == *caller)?;
+    /// What the origin has granted, and whether that was lately.
+    pub(crate) fn of_origin(&self, caller: &Caller, now: Instant) -> Option<(u32, bool)> {
+        let right = self.of_origin.iter().find(|right| right.caller == *caller)?;
         Some((right.granted, now.since(right.at) <= RIGHTS_GOOD_FOR))
     }
 }
@@ -135,15 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_origin_has_told_is_good_for_a_minute() {
+    fn what_the_origin_has_granted_is_good_for_a_minute() {
         let (mut rights, now, one) = (Rights::default(), Instant::EPOCH, caller(7, 1));
-        assert_eq!(rights.told(&one, now), None);
+        assert_eq!(rights.of_origin(&one, now), None);
         assert!(rights.note(&one, Access::READ, 0, now));
-        assert_eq!(rights.told(&one, now), Some((Access::READ, true)));
+        assert_eq!(rights.of_origin(&one, now), Some((Access::READ, true)));
         let late = now + Nanos::from_secs(61);
-        assert_eq!(rights.told(&one, late), Some((Access::READ, false)));
+        assert_eq!(rights.of_origin(&one, late), Some((Access::READ, false)));
         (0..9).for_each(|uid| assert!(rights.note(&caller(uid, 1), 0, 0, now)));
-        assert_eq!(rights.told(&caller(0, 1), now), None, "those of eight are known");
+        assert_eq!(rights.of_origin(&caller(0, 1), now), None, "those of eight are known");
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         rights.arrived(4, false, 3);
         assert!(!rights.are_there());
         rights.arrived(6, false, 5);
-        assert!(rights.are_there() && rights.told(&one, now).is_none());
+        assert!(rights.are_there() && rights.of_origin(&one, now).is_none());
         assert!(!rights.note(&one, Access::READ, 4, now), "requested before");
         assert!(rights.note(&one, 0, 5, now));
     }

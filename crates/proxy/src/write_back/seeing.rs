@@ -84,37 +84,37 @@ struct Listing {
 impl<S: Store> Inner<S> {
     pub(super) async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
         let id = self.id(handle);
-        if let Some(attr) = self.told_here(&id)? {
+        if let Some(attr) = self.answered_here(&id)? {
             return Ok(attr);
         }
         let Some(origin) = self.origin(&id)? else { return Err(Status::Stale) };
         let epoch = self.epoch();
         let call = async {
-            let told = self.store.attr(caller, &origin).await;
-            told.map(|told| self.tell(&id, told, epoch))
+            let returned = self.store.attr(caller, &origin).await;
+            returned.map(|returned| self.tell(&id, returned, epoch))
         };
-        let kept = |state: &mut State| state.nodes.find(&id).map(|node| node.attr);
-        match self.told_or_kept(call, kept).await {
+        let cached = |state: &mut State| state.nodes.find(&id).map(|node| node.attr);
+        match self.origin_or_cached(call, cached).await {
             Ok(attr) => Ok(attr),
-            Err(status) => self.told_here(&id)?.ok_or(status),
+            Err(status) => self.answered_here(&id)?.ok_or(status),
         }
     }
 
     /// The attributes of a file that need no call to the origin.
-    fn told_here(&self, id: &Handle) -> Result<Option<Attr>, Status> {
+    fn answered_here(&self, id: &Handle) -> Result<Option<Attr>, Status> {
         let (now, state) = (self.now(), self.state.lock());
-        match state.nodes.find(id).filter(|node| node.is_told_here(now)) {
+        match state.nodes.find(id).filter(|node| node.is_answered_here(now)) {
             Some(node) if node.attr.links == 0 => Err(Status::Stale),
             node => Ok(node.map(|node| node.attr)),
         }
     }
 
     /// Attributes that the origin has returned beside a result.
-    pub(super) fn tell_other(&self, handle: &Handle, told: Option<Attr>) -> Option<Attr> {
+    pub(super) fn tell_other(&self, handle: &Handle, returned: Option<Attr>) -> Option<Attr> {
         let id = self.id(handle);
-        match self.told_here(&id) {
+        match self.answered_here(&id) {
             Ok(Some(attr)) => Some(attr),
-            _ => told.map(|told| self.tell(&id, told, 0)),
+            _ => returned.map(|returned| self.tell(&id, returned, 0)),
         }
     }
 
@@ -132,15 +132,19 @@ impl<S: Store> Inner<S> {
         let mut own = look();
         if own.is_some() {
             if let Err(status) = self.may_pass(caller, &id).await {
-                return Looked { attr: self.told_here(&id).ok().flatten(), result: Err(status) };
+                return Looked {
+                    attr: self.answered_here(&id).ok().flatten(),
+                    result: Err(status),
+                };
             }
             own = look();
         }
         match own {
             Some(Some(child)) => self.looked_at(caller, &id, &child).await,
-            Some(None) => {
-                Looked { attr: self.told_here(&id).ok().flatten(), result: Err(Status::NoEntry) }
-            }
+            Some(None) => Looked {
+                attr: self.answered_here(&id).ok().flatten(),
+                result: Err(Status::NoEntry),
+            },
             None => self.lookup_there(caller, &id, name).await,
         }
     }
@@ -162,7 +166,7 @@ impl<S: Store> Inner<S> {
 
     async fn looked_at(&self, caller: &Caller, dir: &Handle, child: &Handle) -> Looked<Node> {
         let result = self.attr(caller, child).await.map(|attr| Node { handle: *child, attr });
-        Looked { attr: self.told_here(dir).ok().flatten(), result }
+        Looked { attr: self.answered_here(dir).ok().flatten(), result }
     }
 
     async fn lookup_there(&self, caller: &Caller, id: &Handle, name: &[u8]) -> Looked<Node> {
@@ -173,16 +177,16 @@ impl<S: Store> Inner<S> {
         let epoch = self.epoch();
         let now = self.now();
         let call = async { Ok(Some(self.store.lookup(caller, &origin, name).await)) };
-        // While the origin is away, what is kept of a name counts.
+        // While the origin is away, what is cached of a name counts.
         let is_above = name == b"..";
-        let kept = |state: &mut State| match is_above {
+        let cached = |state: &mut State| match is_above {
             true => None,
             false => state.own_name(id, name, now).map(|_| None),
         };
-        let looked = match self.told_or_kept(call, kept).await {
+        let looked = match self.origin_or_cached(call, cached).await {
             Ok(Some(looked)) => match looked.result {
                 Ok(_) | Err(Status::NoEntry) => looked,
-                // Whoever is refused is not told what was made here meanwhile either.
+                // Whoever is refused does not see what was made here meanwhile either.
                 Err(_) => return looked,
             },
             Ok(None) => match self.may_pass(caller, id).await {
@@ -245,17 +249,17 @@ impl<S: Store> Inner<S> {
         &self,
         caller: &Caller,
         handle: &Handle,
-        asked: Access,
+        requested: Access,
     ) -> Looked<Access> {
         let id = self.id(handle);
         let (who, now) = (self.who(caller), self.now());
         let own = {
             let state = self.state.lock();
-            let node = state.nodes.find(&id).filter(|node| node.is_told_here(now));
+            let node = state.nodes.find(&id).filter(|node| node.is_answered_here(now));
             node.and_then(|node| Some((node.attr, node.rights(who, now)?.0)))
         };
         if let Some((attr, granted)) = own {
-            return Looked { attr: Some(attr), result: Ok(Access(granted & asked.0)) };
+            return Looked { attr: Some(attr), result: Ok(Access(granted & requested.0)) };
         }
         let there = self.has_rights_there(&id).await;
         let origin = match there.and_then(|()| self.there(&id)) {
@@ -264,17 +268,19 @@ impl<S: Store> Inner<S> {
         };
         let epoch = self.epoch();
         let call = async {
-            let Looked { attr, result } = self.store.access(caller, &origin, asked).await;
+            let Looked { attr, result } = self.store.access(caller, &origin, requested).await;
             result.map(|granted| (attr.map(|attr| self.tell(&id, attr, epoch)), granted))
         };
-        let kept = |state: &mut State| {
+        let cached = |state: &mut State| {
             let node = state.nodes.find(&id)?;
             let granted = node.rights(who, now)?.0;
-            Some((Some(node.attr), Access(granted & asked.0)))
+            Some((Some(node.attr), Access(granted & requested.0)))
         };
-        match self.told_or_kept(call, kept).await {
+        match self.origin_or_cached(call, cached).await {
             Ok((attr, granted)) => Looked { attr, result: Ok(granted) },
-            Err(status) => Looked { attr: self.told_here(&id).ok().flatten(), result: Err(status) },
+            Err(status) => {
+                Looked { attr: self.answered_here(&id).ok().flatten(), result: Err(status) }
+            }
         }
     }
 
@@ -317,9 +323,9 @@ impl<S: Store> Inner<S> {
                 let attr = read.attr.map(|attr| self.tell(&id, attr, epoch));
                 return Looked { attr, result: read.result };
             };
-            let told = |result| Looked { attr: Some(over.attr), result };
+            let looked = |result| Looked { attr: Some(over.attr), result };
             if let Some(status) = over.refusal() {
-                return told(Err(status));
+                return looked(Err(status));
             }
             // Elsewhere the READ at the origin says who may.
             let is_ours = over.theirs(offset, count).is_none() || !over.has_rights_there;
@@ -327,18 +333,18 @@ impl<S: Store> Inner<S> {
             if is_ours && !over.is_own && !is_known {
                 match self.load(caller, &id).await {
                     Ok(()) => is_loaded = true,
-                    Err(status) => return told(Err(status)),
+                    Err(status) => return looked(Err(status)),
                 }
                 continue;
             }
             if is_ours && !over.may_read() {
-                return told(Err(Status::Access));
+                return looked(Err(Status::Access));
             }
             let result = self.read_over(caller, &over, offset, count).await;
             // It is to have the mode first that lets the caller read.
             let waits = matches!(result, Err(Status::Access)) && !over.has_rights_there;
             if !waits || self.has_rights_there(&id).await.is_err() {
-                return told(result);
+                return looked(result);
             }
         }
     }
@@ -398,7 +404,7 @@ impl<S: Store> Inner<S> {
             return Looked::failed(Status::BadCookie);
         };
         let mut looked = Looked {
-            attr: self.told_here(&id).ok().flatten(),
+            attr: self.answered_here(&id).ok().flatten(),
             result: Ok(Listed { verifier: from.verifier, eof: false }),
         };
         if from.cookie < OURS && !listing.is_all {
@@ -455,7 +461,7 @@ impl<S: Store> Inner<S> {
             return if is_unmade { Some(all) } else { nothing(names_left) };
         };
         let can_all = is_unmade || names.is_complete;
-        let is_fresh = is_unmade || is_away || node.is_told_here(now);
+        let is_fresh = is_unmade || is_away || node.is_answered_here(now);
         // A listing goes on as it has begun.
         let is_all = if is_first { can_all && is_fresh } else { from.cookie >= ALL };
         if is_all && !can_all {
@@ -492,7 +498,7 @@ impl<S: Store> Inner<S> {
             _ => ListFrom { verifier: DirNode::verifier(names_left, from.verifier), ..from },
         };
         let mut is_ambiguous = false;
-        let mut told = |entry: Entry<'_>| {
+        let mut each = |entry: Entry<'_>| {
             is_ambiguous |= entry.cookie >= OURS;
             if is_ambiguous {
                 return false;
@@ -506,7 +512,7 @@ impl<S: Store> Inner<S> {
             let fileid = node.map_or_else(fileid, |node| node.attr.fileid);
             sink(Entry { fileid, node, ..entry })
         };
-        let Looked { attr, result } = self.store.list(caller, &origin, from, &mut told).await;
+        let Looked { attr, result } = self.store.list(caller, &origin, from, &mut each).await;
         if is_ambiguous {
             // Its names would be passed over.
             return Err(Status::ServerFault);

@@ -61,7 +61,7 @@ impl Touched {
 pub(crate) struct Op {
     pub(crate) entry: Entry,
     /// Who waits until it is stable, here or there.
-    told: Option<oneshot::Sender<()>>,
+    done: Option<oneshot::Sender<()>>,
     /// A proxy that was killed may have carried it out already.
     pub(crate) is_in_doubt: bool,
     pub(crate) since: Instant,
@@ -75,9 +75,9 @@ pub(crate) struct Op {
 
 impl Op {
     /// One that nobody waits for was found in a log.
-    fn new(entry: Entry, told: Option<oneshot::Sender<()>>, bytes: usize, since: Instant) -> Self {
-        let (is_in_doubt, cost) = (told.is_none(), cost(bytes));
-        Self { entry, told, is_in_doubt, since, trouble: None, is_joined: false, cost }
+    fn new(entry: Entry, done: Option<oneshot::Sender<()>>, bytes: usize, since: Instant) -> Self {
+        let (is_in_doubt, cost) = (done.is_none(), cost(bytes));
+        Self { entry, done, is_in_doubt, since, trouble: None, is_joined: false, cost }
     }
 }
 
@@ -191,11 +191,11 @@ impl State {
         self.journal.submit_change(key, bytes, Waiter::Taken(number));
         self.counts.taken += 1;
         self.last_taken = Some(now);
-        let (told, hears) = oneshot::channel();
+        let (done, hears) = oneshot::channel();
         self.show(number, &entry, now);
-        let mut op = Op::new(entry, Some(told), len, now);
-        if let Some(told) = op.told.take_if(|_| is_known) {
-            told.send(()).ok();
+        let mut op = Op::new(entry, Some(done), len, now);
+        if let Some(done) = op.done.take_if(|_| is_known) {
+            done.send(()).ok();
         }
         self.add(number, op);
         Some((number, hears))
@@ -205,7 +205,7 @@ impl State {
     /// does not have yet. If its record is lost, nothing of it is.
     fn is_known(&self, change: &Change) -> bool {
         let Change::Set { file, set } = change else { return false };
-        let is_stable = |number| self.ops.get(&number).is_some_and(|op| op.told.is_none());
+        let is_stable = |number| self.ops.get(&number).is_some_and(|op| op.done.is_none());
         self.nodes.find(file).is_some_and(|node| node.origin.is_none() && node.is_as(set))
             && self.order.newest_alone(&Thing::File(*file)).is_some_and(is_stable)
     }
@@ -241,8 +241,8 @@ impl State {
     /// has it.
     pub(crate) fn taken(&mut self, number: u64, is_stable: bool) {
         let waits = self.ops.get_mut(&number).filter(|_| is_stable);
-        if let Some(told) = waits.and_then(|op| op.told.take()) {
-            told.send(()).ok();
+        if let Some(done) = waits.and_then(|op| op.done.take()) {
+            done.send(()).ok();
         }
         self.order.stable(number);
     }
@@ -321,8 +321,8 @@ impl State {
                 node.name_is_there(name, number, now);
             }
         }
-        if let Some(told) = op.told.take() {
-            told.send(()).ok();
+        if let Some(done) = op.done.take() {
+            done.send(()).ok();
         }
         Some(op)
     }
@@ -431,7 +431,7 @@ impl State {
     ) -> Option<Option<Handle>> {
         let node = self.nodes.find(dir)?;
         let names = node.names.as_ref()?;
-        let is_fresh = self.is_away || node.is_told_here(now);
+        let is_fresh = self.is_away || node.is_answered_here(now);
         match names.find(name) {
             Some(named) => (named.is_recent(now) || is_fresh).then_some(named.child),
             None => (names.is_complete && is_fresh).then_some(None),
@@ -580,8 +580,8 @@ impl State {
     }
 
     /// What clients see of a file of which the origin returns this.
-    pub(crate) fn told(&mut self, id: &Handle, told: Attr, epoch: u64) -> Attr {
-        self.nodes.find_mut(id).map_or(told, |node| node.told(told, epoch))
+    pub(crate) fn learn(&mut self, id: &Handle, returned: Attr, epoch: u64) -> Attr {
+        self.nodes.find_mut(id).map_or(returned, |node| node.learn(returned, epoch))
     }
 
     /// The oldest change that is on its way, and how long.

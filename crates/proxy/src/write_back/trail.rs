@@ -26,13 +26,13 @@ impl From<&Before> for State {
 
 /// So many states stay known before the newest one at the time when a change was sent: those that
 /// others have left that were under way then.
-const KEPT_MIN: u64 = 1024;
+const RETAINED_MIN: u64 = 1024;
 
-/// As many are kept; with more, it is not judged whose doing a state is until all have come.
-const KEPT_MAX: usize = 1 << 16;
+/// As many are retained; with more, it is not judged whose doing a state is until all have come.
+const RETAINED_MAX: usize = 1 << 16;
 
 /// See the module's head; of one file, as long as changes of it are on their way. Its memory is
-/// bounded by [`KEPT_MAX`].
+/// bounded by [`RETAINED_MAX`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trail {
     /// Changes under way, and how many states had been left when each was sent.
@@ -45,7 +45,7 @@ pub(crate) struct Trail {
     found: Vec<State>,
     /// How often a state was left more than once.
     excuses: usize,
-    /// What a change under way has found is not told, or what one has left.
+    /// What a change under way has found is not known, or what one has left.
     is_unknown: bool,
     /// What those find that are sent next is not known.
     is_lost: bool,
@@ -82,7 +82,7 @@ impl Trail {
             }
             (_, None) => (self.is_unknown, self.is_lost) = (true, true),
         }
-        self.is_unknown |= self.left.len() > KEPT_MAX;
+        self.is_unknown |= self.left.len() > RETAINED_MAX;
         self.ended();
     }
 
@@ -96,7 +96,7 @@ impl Trail {
     fn ended(&mut self) {
         let oldest = self.under_way.values().next().copied();
         let oldest = oldest.unwrap_or(self.left_before + self.left.len() as u64);
-        while self.left_before + KEPT_MIN < oldest {
+        while self.left_before + RETAINED_MIN < oldest {
             self.left.pop_front();
             self.left_before += 1;
         }
@@ -144,8 +144,8 @@ impl Trail {
         self.is_torn = true;
     }
 
-    /// Whether the last replies have told whose doing the file's state is.
-    pub(crate) fn is_told(&self) -> bool {
+    /// Whether the last replies show whose doing the file's state is.
+    pub(crate) fn is_decided(&self) -> bool {
         !self.is_unknown && !self.is_otherwise()
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let mut ours = [wcc(1, 2), wcc(2, 3), wcc(3, 3), wcc(3, 4)];
         for _ in 0..ours.len() {
             ours.rotate_left(1);
-            assert!(trail(&ours).is_told() && !trail(&ours).is_torn());
+            assert!(trail(&ours).is_decided() && !trail(&ours).is_torn());
             let mut reversed = ours;
             reversed.reverse();
             assert!(!trail(&reversed).is_torn());
@@ -196,9 +196,9 @@ mod tests {
         let base = Before::from(&attr(1));
         let [first, second] = [(); 2].map(|()| trail.sent(Some(&base)));
         trail.answered(second, &wcc(2, 3));
-        assert!(trail.is_doubtful() && !trail.is_torn() && !trail.is_told());
+        assert!(trail.is_doubtful() && !trail.is_torn() && !trail.is_decided());
         trail.answered(first, &wcc(1, 2));
-        assert!(!trail.is_doubtful() && !trail.is_torn() && trail.is_told());
+        assert!(!trail.is_doubtful() && !trail.is_torn() && trail.is_decided());
     }
 
     /// The first change left 2, which the second found, before the first was looked at again.
@@ -211,13 +211,13 @@ mod tests {
 
     #[test]
     fn where_replies_do_not_tell_it_is_not_judged_until_the_next_that_do() {
-        let untold = Wcc { before: None, ..wcc(0, 2) };
-        let mut trail = trail(&[untold, wcc(9, 3)]);
-        assert!(!trail.is_torn() && !trail.is_told());
+        let unknown = Wcc { before: None, ..wcc(0, 2) };
+        let mut trail = trail(&[unknown, wcc(9, 3)]);
+        assert!(!trail.is_torn() && !trail.is_decided());
         let mut reply = |wcc: Wcc| {
             let number = trail.sent(None);
             trail.answered(number, &wcc);
-            (trail.is_told(), trail.is_torn())
+            (trail.is_decided(), trail.is_torn())
         };
         assert_eq!(reply(wcc(3, 4)), (true, false));
         // What this one did nobody knows, and the next finds it.
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_kept_as_long_as_a_change_under_way_may_have_found_them() {
+    fn states_are_retained_as_long_as_a_change_under_way_may_have_found_them() {
         let mut trail = Trail::default();
         let base = Before::from(&attr(1));
         let slow = trail.sent(Some(&base));
@@ -237,8 +237,8 @@ mod tests {
             let from = if second == 1 { 1 } else { second + 1 };
             trail.answered(number, &wcc(from, second + 2));
         }
-        assert!(trail.left.len() > 4000 && trail.is_told());
+        assert!(trail.left.len() > 4000 && trail.is_decided());
         trail.answered(slow, &wcc(2500, 2501));
-        assert!(trail.left.len() <= 1024 && trail.is_told());
+        assert!(trail.left.len() <= 1024 && trail.is_decided());
     }
 }

@@ -93,9 +93,9 @@ impl Turns {
         for (thing, how) in &claim.uses {
             let line = self.lines.entry(thing.clone()).or_default();
             // What it has alone and shares, it has alone.
-            let (kept, _) = line.entry(place).or_insert((*how, claim.passes));
+            let (turn, _) = line.entry(place).or_insert((*how, claim.passes));
             if *how == How::Alone {
-                *kept = How::Alone;
+                *turn = How::Alone;
             }
         }
     }

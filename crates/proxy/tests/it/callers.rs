@@ -48,7 +48,7 @@ fn what_is_created_over_a_file_with_bytes_on_their_way_is_cut_after_them() {
             assert!(proxy.pending() > 0);
             let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
             let made = proxy.create(caller, &top, b"file", how).await.result.unwrap();
-            assert_eq!(made.attr.size, 0, "told by {by}");
+            assert_eq!(made.attr.size, 0, "reported by {by}");
             assert_eq!(read(proxy, &top, "file").await, "", "seen by {by}");
             proxy.drained(None).await;
             let files = &*stage.origin.files;

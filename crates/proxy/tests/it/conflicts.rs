@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use perf::units::Nanos;
-use proxy::write_back::{Event, Gone, Kept};
+use proxy::write_back::{Conflict, Event, Gone};
 use server::store::Store;
 use server::store::mem::MemStore;
 use server::types::{CreateHow, Handle, SetAttr, Stability};
 
-use crate::origin::Asked;
+use crate::origin::Requested;
 use crate::stage::{Life, Stage, names, play, root};
 
 const MODE: SetAttr = SetAttr {
@@ -89,11 +89,11 @@ impl Set {
     }
 
     /// The name of ours beside theirs, after one conflict.
-    fn beside(&self, events: &[Event], name: &str, why: Kept) -> String {
-        let [Event::Beside { name: told, copy, why: because }] = events else {
+    fn beside(&self, events: &[Event], name: &str, why: Conflict) -> String {
+        let [Event::Beside { name: reported, copy, why: because }] = events else {
             panic!("{events:?}");
         };
-        assert_eq!((told.as_str(), *because), (name, why));
+        assert_eq!((reported.as_str(), *because), (name, why));
         assert!(copy.contains(".nfskit-conflict-"), "{copy}");
         copy.rsplit('/').next().unwrap().to_owned()
     }
@@ -112,7 +112,7 @@ fn of_a_file_that_somebody_else_has_changed_both_versions_stay() {
         write(&set.life.proxy, &set.file, 13, "ended by us").await;
         write(set.origin(), &theirs, 0, "THEIRS").await;
         let events = set.settled().await;
-        let copy = set.beside(&events, "/dir/file", Kept::Changed);
+        let copy = set.beside(&events, "/dir/file", Conflict::Changed);
         assert_eq!(set.at("file").await, "THEIRSby us, ");
         // What was written before it was changed is in theirs alone.
         assert_eq!(set.at(&copy).await, "THEIRSby us, ended by us");
@@ -131,7 +131,7 @@ fn of_a_file_that_somebody_else_has_removed_ours_stays() {
         set.life.proxy.set_attr(&root(), &set.file, set_mode, None).await.result.unwrap();
         set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
         let events = set.settled().await;
-        let copy = set.beside(&events, "/dir/file", Kept::Gone);
+        let copy = set.beside(&events, "/dir/file", Conflict::Gone);
         assert_eq!(&set.at(&copy).await[..4], "ours");
         assert_eq!(names(set.origin(), &set.there).await, [copy]);
     });
@@ -143,8 +143,8 @@ fn of_a_file_that_is_removed_under_many_writes_one_copy_is_made() {
         let (proxy, is_away) = (&set.life.proxy, Arc::clone(&set.stage.origin.is_away));
         set.settled().await;
         // The WRITEs are sent, and none of them is there when the file goes.
-        set.stage.origin.refuse(move |asked| {
-            is_away.fetch_or(matches!(asked, Asked::Write(..)), Ordering::Relaxed);
+        set.stage.origin.refuse(move |requested| {
+            is_away.fetch_or(matches!(requested, Requested::Write(..)), Ordering::Relaxed);
             None
         });
         for number in 0..8 {
@@ -155,7 +155,7 @@ fn of_a_file_that_is_removed_under_many_writes_one_copy_is_made() {
         set.stage.origin.refuse(|_| None);
         set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
         let events = set.settled().await;
-        let copy = set.beside(&events, "/dir/file", Kept::Gone);
+        let copy = set.beside(&events, "/dir/file", Conflict::Gone);
         assert_eq!(set.at(&copy).await, "ours".repeat(8));
         assert_eq!(names(set.origin(), &set.there).await, [copy]);
     });
@@ -170,8 +170,8 @@ fn what_somebody_else_changes_while_many_writes_are_on_their_way_is_found() {
         set.settled().await;
         write(proxy, &set.file, 0, &"old".repeat(1100)).await;
         set.settled().await;
-        set.stage.origin.refuse(move |asked| {
-            is_away.fetch_or(matches!(asked, Asked::Write(..)), Ordering::Relaxed);
+        set.stage.origin.refuse(move |requested| {
+            is_away.fetch_or(matches!(requested, Requested::Write(..)), Ordering::Relaxed);
             None
         });
         for number in 0..200 {
@@ -182,7 +182,7 @@ fn what_somebody_else_changes_while_many_writes_are_on_their_way_is_found() {
         let theirs = find(set.origin(), &set.there, "file").await;
         write(set.origin(), &theirs, LAST.into(), "what they have p").await;
         let events = set.settled().await;
-        let copy = set.beside(&events, "/dir/file", Kept::Changed);
+        let copy = set.beside(&events, "/dir/file", Conflict::Changed);
         let last = LAST as usize..LAST as usize + 16;
         assert_eq!(&set.at("file").await[last.clone()], "what they have p");
         assert_eq!(&set.at(&copy).await[last], "what we have put");
@@ -195,8 +195,8 @@ fn what_somebody_else_writes_before_a_file_gets_its_time_is_seen() {
     test(async |set| {
         let (proxy, is_away) = (&set.life.proxy, Arc::clone(&set.stage.origin.is_away));
         set.settled().await;
-        set.stage.origin.refuse(move |asked| {
-            is_away.fetch_or(matches!(asked, Asked::Set(..)), Ordering::Relaxed);
+        set.stage.origin.refuse(move |requested| {
+            is_away.fetch_or(matches!(requested, Requested::Set(..)), Ordering::Relaxed);
             None
         });
         write(proxy, &set.file, 0, "OURS").await;
@@ -226,15 +226,18 @@ fn a_copy_has_the_holes_of_its_file() {
             write(&set.life.proxy, &set.file, 96 << 20, "ours").await;
             let why = if is_gone {
                 set.origin().remove(&root(), &set.there, b"file").await.result.unwrap();
-                Kept::Gone
+                Conflict::Gone
             } else {
                 write(set.origin(), &theirs, 64 << 20, "theirs").await;
-                Kept::Changed
+                Conflict::Changed
             };
             let calls = Arc::new(AtomicUsize::new(0));
             let count = Arc::clone(&calls);
-            set.stage.origin.refuse(move |asked| {
-                count.fetch_add(usize::from(matches!(asked, Asked::Write(..))), Ordering::Relaxed);
+            set.stage.origin.refuse(move |requested| {
+                count.fetch_add(
+                    usize::from(matches!(requested, Requested::Write(..))),
+                    Ordering::Relaxed,
+                );
                 None
             });
             let events = set.settled().await;
@@ -269,7 +272,7 @@ fn of_a_file_that_somebody_else_has_made_both_stay_and_of_a_directory_one() {
         let both = make_dir(set.origin(), &set.there, "both").await;
         make(set.origin(), &both, "b").await;
         let events = set.settled().await;
-        let copy = set.beside(&events, "/dir/new", Kept::Replaced);
+        let copy = set.beside(&events, "/dir/new", Conflict::Replaced);
         assert_eq!(
             (set.at("new").await.as_str(), set.at(&copy).await.as_str()),
             ("theirs", "ours")
@@ -333,7 +336,7 @@ fn what_is_moved_to_where_somebody_else_has_something_gets_a_name_beside_it() {
         let theirs = make(set.origin(), &set.there, "moved").await;
         write(set.origin(), &theirs, 0, "theirs").await;
         let events = set.settled().await;
-        let copy = set.beside(&events, "/dir/moved", Kept::Replaced);
+        let copy = set.beside(&events, "/dir/moved", Conflict::Replaced);
         assert_eq!(set.at("moved").await, "theirs");
         assert_eq!(set.at(&copy).await, "begun by us, ");
         let both = ["moved", &copy];
@@ -396,8 +399,8 @@ fn a_file_that_was_moved_has_the_name_that_it_has_at_the_origin() {
         let own = make_dir(proxy, &set.dir, "own").await;
         make(proxy, &own, "moved").await;
         set.settled().await;
-        set.stage.origin.refuse(|asked| match asked {
-            Asked::Remove(b"moved") => Some(server::types::Status::Access),
+        set.stage.origin.refuse(|requested| match requested {
+            Requested::Remove(b"moved") => Some(server::types::Status::Access),
             _ => None,
         });
         proxy.remove(&root(), &own, b"moved").await.result.unwrap();

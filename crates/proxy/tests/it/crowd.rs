@@ -12,7 +12,7 @@ use server::store::Store;
 use server::types::{FileKind, Handle, Status};
 use testkit::seeds::seeds;
 
-use crate::origin::Asked;
+use crate::origin::Requested;
 use crate::stage::{Life, Proxy, Seen, Stage, play, root, tree};
 use crate::steps::{Step, act, draw};
 
@@ -70,8 +70,8 @@ async fn live(stage: Stage, seed: u64) {
     assert_eq!(without_links(&seen), without_links(&there), "seed {seed}: what they saw");
     assert_eq!(tree(&life.proxy).await, there, "seed {seed}: what they see");
     for (handle, is_dir) in known {
-        let told = life.proxy.attr(&root(), &handle).await;
-        let is_same = told.map_or(true, |told| (told.kind == FileKind::Directory) == is_dir);
+        let attr = life.proxy.attr(&root(), &handle).await;
+        let is_same = attr.map_or(true, |attr| (attr.kind == FileKind::Directory) == is_dir);
         assert!(is_same, "seed {seed}: a handle stays with its file");
     }
 }
@@ -91,11 +91,13 @@ fn what_was_passed_through_into_a_directory_of_ours_is_listed_by_the_next_proxy(
 }
 
 /// What an origin refuses of what the clients do, each time that it is tried.
-fn refuses(asked: Asked<'_>) -> Option<Status> {
-    match asked {
-        Asked::Make(b"n5") | Asked::Remove(b"n6") | Asked::Rename(b"n7") => Some(Status::Access),
-        Asked::Write(_, offset) if offset > 4500 => Some(Status::TooLarge),
-        Asked::Set(set) if set.size.is_some_and(|size| size > 5000) => Some(Status::TooLarge),
+fn refuses(requested: Requested<'_>) -> Option<Status> {
+    match requested {
+        Requested::Make(b"n5") | Requested::Remove(b"n6") | Requested::Rename(b"n7") => {
+            Some(Status::Access)
+        }
+        Requested::Write(_, offset) if offset > 4500 => Some(Status::TooLarge),
+        Requested::Set(set) if set.size.is_some_and(|size| size > 5000) => Some(Status::TooLarge),
         _ => None,
     }
 }
@@ -118,9 +120,9 @@ async fn live_refused(stage: Stage, seed: u64) {
             _ => None,
         })
         .collect();
-    let kept = stage.log.refused();
-    assert!(copies.iter().all(|copy| kept.contains_key(copy)), "seed {seed}: {copies:?}");
-    assert!(kept.keys().all(|copy| copies.contains(copy)), "seed {seed}: each is reported");
+    let refused = stage.log.refused();
+    assert!(copies.iter().all(|copy| refused.contains_key(copy)), "seed {seed}: {copies:?}");
+    assert!(refused.keys().all(|copy| copies.contains(copy)), "seed {seed}: each is reported");
 }
 
 #[test]

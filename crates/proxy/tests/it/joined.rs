@@ -12,7 +12,7 @@ use server::types::{
 };
 
 use crate::conflicts::find;
-use crate::origin::Asked;
+use crate::origin::Requested;
 use crate::stage::{Life, Stage, play, root};
 
 const fn mode(mode: u32) -> SetAttr {
@@ -69,8 +69,9 @@ fn attributes_that_are_set_one_after_the_other_are_set_by_one_call_at_the_origin
     play(1, None, async |stage| {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
-        stage.origin.refuse(move |asked| {
-            counted.fetch_add(usize::from(matches!(asked, Asked::Set(_))), Ordering::Relaxed);
+        stage.origin.refuse(move |requested| {
+            counted
+                .fetch_add(usize::from(matches!(requested, Requested::Set(_))), Ordering::Relaxed);
             None
         });
         let life = stage.begin().await;
@@ -86,8 +87,8 @@ fn attributes_that_are_set_one_after_the_other_are_set_by_one_call_at_the_origin
 #[test]
 fn what_the_origin_refuses_as_one_call_it_gets_one_by_one() {
     play(1, None, async |stage| {
-        stage.origin.refuse(|asked| match asked {
-            Asked::Set(set) if set.mode.is_some() && set.uid.is_some() => Some(Status::Access),
+        stage.origin.refuse(|requested| match requested {
+            Requested::Set(set) if set.mode.is_some() && set.uid.is_some() => Some(Status::Access),
             _ => None,
         });
         let life = stage.begin().await;
@@ -128,14 +129,14 @@ fn what_is_set_already_waits_for_no_frame_and_is_so_after_a_kill() {
         };
         let (first, _) = took(mode(0o640)).await;
         assert!(first >= Nanos::from_micros(100), "a frame takes as long: {first:?}");
-        let (again, told) = took(mode(0o640)).await;
+        let (again, answered) = took(mode(0o640)).await;
         assert_eq!(again, Nanos::ZERO);
         life.kill();
         stage.clock.sleep(Nanos::from_millis(1)).await;
         let life = stage.begin().await;
         let seen = life.proxy.attr(&root(), &file).await.unwrap();
-        assert_eq!((seen.mode, seen.modified), (told.mode, told.modified));
-        assert!(seen.changed >= told.changed, "{seen:?} {told:?}");
+        assert_eq!((seen.mode, seen.modified), (answered.mode, answered.modified));
+        assert!(seen.changed >= answered.changed, "{seen:?} {answered:?}");
     });
 }
 
@@ -164,18 +165,18 @@ fn what_is_set_already_waits_while_that_is_not_stable() {
         let file = made(&life, b"file").await;
         let began = stage.clock.now();
         let both = [0; 2].map(|_| async {
-            let told = set(&life, &file, mode(0o640)).await.changed;
-            (told, stage.clock.now().since(began))
+            let answered = set(&life, &file, mode(0o640)).await.changed;
+            (answered, stage.clock.now().since(began))
         });
         let both = futures_util::future::join_all(both).await;
         let frame = Nanos::from_micros(100);
         assert!(both.iter().all(|(_, took)| *took >= frame), "{both:?}");
-        let told = both.iter().map(|(told, _)| *told).max().unwrap();
+        let answered = both.iter().map(|(answered, _)| *answered).max().unwrap();
         // A file of the origin's may be otherwise there by now.
         assert_eq!(life.proxy.drained(None).await, 0);
         let began = stage.clock.now();
         let attr = set(&life, &file, mode(0o640)).await;
-        assert!(attr.changed > told && stage.clock.now() > began);
+        assert!(attr.changed > answered && stage.clock.now() > began);
     });
 }
 

@@ -21,7 +21,7 @@ use server::types::{
 
 /// A change, as far as it decides whether the origin refuses it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum Requested<'a> {
     /// CREATE, MKDIR and SYMLINK.
     Make(&'a [u8]),
     Remove(&'a [u8]),
@@ -31,7 +31,7 @@ pub(crate) enum Asked<'a> {
     Set(&'a SetAttr),
 }
 
-type Refuses = dyn Fn(Asked<'_>) -> Option<Status> + Send;
+type Refuses = dyn Fn(Requested<'_>) -> Option<Status> + Send;
 
 /// See the module's head; clones are the same origin.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl Origin {
     }
 
     /// From now on, it refuses these.
-    pub(crate) fn refuse(&self, which: impl Fn(Asked<'_>) -> Option<Status> + Send + 'static) {
+    pub(crate) fn refuse(&self, which: impl Fn(Requested<'_>) -> Option<Status> + Send + 'static) {
         *self.refuses.lock() = Box::new(which);
     }
 
@@ -78,14 +78,15 @@ impl Origin {
         }
     }
 
-    async fn refuses(&self, asked: Asked<'_>) -> Option<Status> {
-        let length = match asked {
-            Asked::Write(_, offset) => offset,
-            Asked::Set(set) => set.size.unwrap_or(0),
+    async fn refuses(&self, requested: Requested<'_>) -> Option<Status> {
+        let length = match requested {
+            Requested::Write(_, offset) => offset,
+            Requested::Set(set) => set.size.unwrap_or(0),
             _ => 0,
         };
         let is_long = length > self.length_max.load(Ordering::Relaxed);
-        let status = (self.refuses.lock())(asked).or_else(|| is_long.then_some(Status::TooLarge));
+        let status =
+            (self.refuses.lock())(requested).or_else(|| is_long.then_some(Status::TooLarge));
         if status.is_some() {
             self.passes().await;
         }
@@ -107,9 +108,9 @@ macro_rules! round_trip {
     ($self:ident, $caller:ident, $call:expr) => {{
         let $caller = &$self.taken_for($caller);
         $self.passes().await;
-        let told = $call.await;
+        let looked = $call.await;
         $self.passes().await;
-        told
+        looked
     }};
 }
 
@@ -131,7 +132,7 @@ impl Layer for Origin {
         set: SetAttr,
         guard: Option<Time>,
     ) -> Changed<()> {
-        if let Some(status) = self.refuses(Asked::Set(&set)).await {
+        if let Some(status) = self.refuses(Requested::Set(&set)).await {
             return Changed::failed(status);
         }
         round_trip!(self, caller, self.files.set_attr(caller, handle, set, guard))
@@ -141,8 +142,8 @@ impl Layer for Origin {
         round_trip!(self, caller, self.files.lookup(caller, dir, name))
     }
 
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        round_trip!(self, caller, self.files.access(caller, handle, asked))
+    async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
+        round_trip!(self, caller, self.files.access(caller, handle, requested))
     }
 
     async fn read(
@@ -163,7 +164,7 @@ impl Layer for Origin {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
-        if let Some(status) = self.refuses(Asked::Write(handle, offset)).await {
+        if let Some(status) = self.refuses(Requested::Write(handle, offset)).await {
             // A full disk takes what there is room for.
             let wcc = match status {
                 Status::NoSpace => {
@@ -194,7 +195,7 @@ impl Layer for Origin {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
-        if let Some(status) = self.refuses(Asked::Make(name)).await {
+        if let Some(status) = self.refuses(Requested::Make(name)).await {
             return Changed::failed(status);
         }
         round_trip!(self, caller, self.files.create(caller, dir, name, how))
@@ -207,7 +208,7 @@ impl Layer for Origin {
         name: &[u8],
         set: SetAttr,
     ) -> Changed<Node> {
-        if let Some(status) = self.refuses(Asked::Make(name)).await {
+        if let Some(status) = self.refuses(Requested::Make(name)).await {
             return Changed::failed(status);
         }
         round_trip!(self, caller, self.files.make_dir(caller, dir, name, set))
@@ -221,21 +222,21 @@ impl Layer for Origin {
         target: &[u8],
         set: SetAttr,
     ) -> Changed<Node> {
-        if let Some(status) = self.refuses(Asked::Make(name)).await {
+        if let Some(status) = self.refuses(Requested::Make(name)).await {
             return Changed::failed(status);
         }
         round_trip!(self, caller, self.files.symlink(caller, dir, name, target, set))
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        if let Some(status) = self.refuses(Asked::Remove(name)).await {
+        if let Some(status) = self.refuses(Requested::Remove(name)).await {
             return Changed::failed(status);
         }
         round_trip!(self, caller, self.files.remove(caller, dir, name))
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        if let Some(status) = self.refuses(Asked::Remove(name)).await {
+        if let Some(status) = self.refuses(Requested::Remove(name)).await {
             return Changed::failed(status);
         }
         round_trip!(self, caller, self.files.remove_dir(caller, dir, name))
@@ -249,7 +250,7 @@ impl Layer for Origin {
         to_dir: &Handle,
         to_name: &[u8],
     ) -> Renamed {
-        if let Some(status) = self.refuses(Asked::Rename(to_name)).await {
+        if let Some(status) = self.refuses(Requested::Rename(to_name)).await {
             return Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) };
         }
         round_trip!(self, caller, self.files.rename(caller, from_dir, from_name, to_dir, to_name))
@@ -260,10 +261,10 @@ impl Layer for Origin {
     }
 
     async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
-        let told = round_trip!(self, caller, self.files.properties(caller, handle));
+        let looked = round_trip!(self, caller, self.files.properties(caller, handle));
         let file_size_max = self.length_max.load(Ordering::Relaxed);
-        let result = told.result.map(|told| Properties { file_size_max, ..told });
-        Looked { attr: told.attr, result }
+        let result = looked.result.map(|looked| Properties { file_size_max, ..looked });
+        Looked { attr: looked.attr, result }
     }
 
     async fn list(

@@ -11,7 +11,7 @@ use server::store::{Entry, ListFrom, Store};
 use server::types::{CreateHow, SetAttr, Stability, Status};
 
 use crate::conflicts::{find, make, make_dir, read, write};
-use crate::origin::Asked;
+use crate::origin::Requested;
 use crate::stage::{Life, Proxy, Stage, names, play, root};
 
 #[test]
@@ -23,7 +23,7 @@ fn while_the_origin_is_away_work_goes_on_and_comes_there_later() {
         let dir = make_dir(&life.proxy, &top, "dir").await;
         let old = make(&life.proxy, &dir, "old").await;
         life.proxy.drained(None).await;
-        // What was made here is told as it is known.
+        // What was made here is reported as it is known.
         stage.clock.sleep(Nanos::from_secs(600)).await;
         stage.origin.is_away.store(true, Ordering::Relaxed);
         write(&life.proxy, &old, 0, "more").await;
@@ -236,8 +236,8 @@ fn a_listing_has_all_names_however_large_the_origins_cookies_are() {
 /// A change that the origin does not take for a long time.
 fn refuse_in_full(stage: &Stage, is_full: &Arc<AtomicBool>) {
     let is_full = Arc::clone(is_full);
-    stage.origin.refuse(move |asked| match asked {
-        Asked::Write(_, 0) if is_full.load(Ordering::Relaxed) => Some(Status::NoSpace),
+    stage.origin.refuse(move |requested| match requested {
+        Requested::Write(_, 0) if is_full.load(Ordering::Relaxed) => Some(Status::NoSpace),
         _ => None,
     });
 }
@@ -261,8 +261,8 @@ fn a_change_that_waits_for_long_does_not_keep_the_log_from_others() {
             let begun = stage.clock.now();
             let (caller, stable) = (root(), Stability::FileSync);
             let call = pin!(proxy.write(&caller, &other, at, data.clone(), stable));
-            let told = stage.clock.within(Nanos::from_secs(100), call).await;
-            told.expect("there is room").result.unwrap();
+            let outcome = stage.clock.within(Nanos::from_secs(100), call).await;
+            outcome.expect("there is room").result.unwrap();
             let took = stage.clock.now().since(begun);
             assert!(took < Nanos::from_secs(1), "{at}: {took:?}");
         }
@@ -318,9 +318,9 @@ fn what_was_written_again_is_done_once_and_in_its_order_whenever_the_proxy_is_ki
             let files = &*stage.origin.files;
             assert_eq!(read(files, &files.root(), "moved").await, content);
             assert_eq!(names(files, &files.root()).await, ["first", "moved", "other"]);
-            let told =
+            let outcome =
                 stage.events.lock().iter().all(|event| matches!(event, Event::Refused { .. }));
-            assert!(told, "{:?}", stage.events.lock());
+            assert!(outcome, "{:?}", stage.events.lock());
         });
     }
 }

@@ -7,7 +7,7 @@ use server::store::Store;
 use server::types::{SetAttr, Stability, Status};
 
 use crate::conflicts::{Set, find, make, make_dir, read, test, write};
-use crate::origin::Asked;
+use crate::origin::Requested;
 use crate::stage::{names, root};
 
 /// Those that were set aside: what, where, and where their bytes are.
@@ -26,8 +26,8 @@ fn bytes_that_the_origin_refuses_for_good_are_set_aside_and_the_rest_goes_on() {
     test(async |set| {
         let proxy = &set.life.proxy;
         let theirs = find(set.origin(), &set.there, "file").await;
-        set.stage.origin.refuse(move |asked| match asked {
-            Asked::Write(file, _) if *file == theirs => Some(Status::Access),
+        set.stage.origin.refuse(move |requested| match requested {
+            Requested::Write(file, _) if *file == theirs => Some(Status::Access),
             _ => None,
         });
         write(proxy, &set.file, 2, "OURS").await;
@@ -45,9 +45,9 @@ fn bytes_that_the_origin_refuses_for_good_are_set_aside_and_the_rest_goes_on() {
         let aside = aside(&events);
         let [(change, "/dir/file", Some(copy))] = aside[..] else { panic!("{events:?}") };
         assert_eq!(change, "WRITE of 4 bytes at 2");
-        let kept = set.stage.log.refused();
-        assert_eq!(kept.len(), 1);
-        assert_eq!(kept[copy], b"\0\0OURS, more!");
+        let stored = set.stage.log.refused();
+        assert_eq!(stored.len(), 1);
+        assert_eq!(stored[copy], b"\0\0OURS, more!");
         assert!(copy.starts_with("file.nfskit-conflict-"), "{copy}");
         assert_eq!(set.at("file").await, "begun by us, ");
         assert_eq!(read(proxy, &set.dir, "file").await, "begun by us, ", "as the origin has it");
@@ -94,8 +94,8 @@ fn a_change_that_makes_a_file_longer_than_any_here_is_set_aside_like_others() {
         let events = set.settled().await;
         let aside = aside(&events);
         let [(_, "/dir/file", Some(copy))] = aside[..] else { panic!("{events:?}") };
-        let kept = String::from_utf8_lossy(&set.stage.log.refused()[copy]).into_owned();
-        assert!(kept.ends_with("3 bytes at 1125899906842624\nfar"), "{kept}");
+        let stored = String::from_utf8_lossy(&set.stage.log.refused()[copy]).into_owned();
+        assert!(stored.ends_with("3 bytes at 1125899906842624\nfar"), "{stored}");
         write(proxy, &set.file, 0, "again").await;
         set.settled().await;
         assert_eq!(set.at("file").await, "again by us, ");
@@ -103,11 +103,11 @@ fn a_change_that_makes_a_file_longer_than_any_here_is_set_aside_like_others() {
 }
 
 #[test]
-fn a_file_that_the_origin_does_not_let_be_made_is_kept_with_its_bytes() {
+fn a_file_that_the_origin_does_not_let_be_made_is_stored_with_its_bytes() {
     test(async |set| {
         let proxy = &set.life.proxy;
-        set.stage.origin.refuse(|asked| match asked {
-            Asked::Make(b"new" | b"own") => Some(Status::NotOwner),
+        set.stage.origin.refuse(|requested| match requested {
+            Requested::Make(b"new" | b"own") => Some(Status::NotOwner),
             _ => None,
         });
         let ours = make(proxy, &set.dir, "new").await;
@@ -123,9 +123,9 @@ fn a_file_that_the_origin_does_not_let_be_made_is_kept_with_its_bytes() {
         assert!(aside.iter().any(|(change, path, copy)| {
             (*change, *path) == ("MKDIR of own", "/dir/own") && copy.is_none()
         }));
-        let kept = set.stage.log.refused();
+        let stored = set.stage.log.refused();
         let copy = aside.iter().find_map(|(_, _, copy)| *copy).unwrap();
-        assert_eq!((kept.len(), &kept[copy][..]), (1, &b"ours\0\0"[..]));
+        assert_eq!((stored.len(), &stored[copy][..]), (1, &b"ours\0\0"[..]));
         assert_eq!(names(set.origin(), &set.there).await, ["file"]);
         // What was in the directory has a place all the same.
         let root_names = names(set.origin(), &set.origin().root()).await;
@@ -143,8 +143,8 @@ fn a_file_that_the_origin_does_not_let_be_made_is_kept_with_its_bytes() {
 fn what_is_not_to_be_removed_or_moved_is_seen_again_where_it_is() {
     test(async |set| {
         let (proxy, dir) = (&set.life.proxy, &set.dir);
-        set.stage.origin.refuse(|asked| match asked {
-            Asked::Remove(_) | Asked::Rename(_) | Asked::Set(_) => Some(Status::Access),
+        set.stage.origin.refuse(|requested| match requested {
+            Requested::Remove(_) | Requested::Rename(_) | Requested::Set(_) => Some(Status::Access),
             _ => None,
         });
         let other = make(proxy, dir, "other").await;
@@ -168,8 +168,8 @@ fn what_is_not_to_be_removed_or_moved_is_seen_again_where_it_is() {
 #[test]
 fn an_origin_that_is_full_is_waited_for() {
     test(async |set| {
-        set.stage.origin.refuse(|asked| match asked {
-            Asked::Write(..) => Some(Status::NoSpace),
+        set.stage.origin.refuse(|requested| match requested {
+            Requested::Write(..) => Some(Status::NoSpace),
             _ => None,
         });
         write(&set.life.proxy, &set.file, 0, "later").await;
@@ -186,8 +186,8 @@ fn an_origin_that_is_full_is_waited_for() {
 #[test]
 fn a_proxy_that_is_killed_while_bytes_go_aside_has_them_all() {
     test(async |mut set| {
-        set.stage.origin.refuse(|asked| match asked {
-            Asked::Make(b"new") => Some(Status::Access),
+        set.stage.origin.refuse(|requested| match requested {
+            Requested::Make(b"new") => Some(Status::Access),
             _ => None,
         });
         let ours = make(&set.life.proxy, &set.dir, "new").await;
@@ -199,9 +199,9 @@ fn a_proxy_that_is_killed_while_bytes_go_aside_has_them_all() {
         set.life = set.stage.begin().await;
         let events = set.settled().await;
         assert_eq!(aside(&events).len(), 1, "{events:?}");
-        let kept = set.stage.log.refused();
-        let kept: Vec<_> = kept.values().map(|bytes| String::from_utf8_lossy(bytes)).collect();
-        assert_eq!(kept, ["first, second"]);
+        let stored = set.stage.log.refused();
+        let stored: Vec<_> = stored.values().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+        assert_eq!(stored, ["first, second"]);
     });
 }
 
@@ -214,8 +214,8 @@ fn a_directory_that_the_origin_moves_counts_where_other_changes_are_on_their_way
         let moved = make_dir(proxy, &from, "moved").await;
         make(proxy, &moved, "within").await;
         set.settled().await;
-        set.stage.origin.refuse(|asked| match asked {
-            Asked::Make(b"held") => Some(Status::NoSpace),
+        set.stage.origin.refuse(|requested| match requested {
+            Requested::Make(b"held") => Some(Status::NoSpace),
             _ => None,
         });
         make(proxy, &from, "held").await;
@@ -235,8 +235,8 @@ fn a_directory_that_the_origin_moves_counts_where_other_changes_are_on_their_way
 #[test]
 fn what_a_full_origin_has_taken_in_part_is_nobody_elses_after_a_crash() {
     test(async |Set { stage, life, dir, file, there }| {
-        stage.origin.refuse(|asked| match asked {
-            Asked::Write(..) => Some(Status::NoSpace),
+        stage.origin.refuse(|requested| match requested {
+            Requested::Write(..) => Some(Status::NoSpace),
             _ => None,
         });
         let longer = make(&life.proxy, &dir, "longer").await;

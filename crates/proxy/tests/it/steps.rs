@@ -61,7 +61,7 @@ impl Client {
         act(proxy, step, &|at| self.known[at].here).await
     }
 
-    /// What was done at the proxy is done in the model, and told the same there; `is_again`: a
+    /// What was done at the proxy is done in the model, and reported the same there; `is_again`: a
     /// proxy was killed in it.
     pub(crate) async fn note<S: Store>(
         &mut self,
@@ -106,33 +106,33 @@ impl Client {
     /// A file looks as it does in the model, and has the number that it always had.
     pub(crate) async fn compare(&self, proxy: &Proxy, at: usize, seed: u64) {
         let Known { here, model, fileid, is_dir } = self.known[at];
-        let told = proxy.attr(&root(), &here).await;
+        let seen = proxy.attr(&root(), &here).await;
         let right = self.model.attr(&root(), &model).await;
-        let (told, right) = match (told, right) {
-            (Ok(told), Ok(right)) => (told, right),
-            (told, right) => {
-                // What is removed may be told as long as its removal is on its way.
-                let may_differ = told.is_ok() && proxy.pending() > 0;
-                let is_same = told.is_ok() == right.is_ok();
-                assert!(is_same || may_differ, "seed {seed}: {at}: {told:?} {right:?}");
+        let (seen, right) = match (seen, right) {
+            (Ok(seen), Ok(right)) => (seen, right),
+            (seen, right) => {
+                // What is removed may be reported as long as its removal is on its way.
+                let may_differ = seen.is_ok() && proxy.pending() > 0;
+                let is_same = seen.is_ok() == right.is_ok();
+                assert!(is_same || may_differ, "seed {seed}: {at}: {seen:?} {right:?}");
                 return;
             }
         };
-        assert_eq!(told.fileid, fileid, "seed {seed}: a file has one number");
+        assert_eq!(seen.fileid, fileid, "seed {seed}: a file has one number");
         // How many names a file has may have been counted twice by the next proxy.
         let links = |attr: &server::types::Attr| if proxy.pending() == 0 { attr.links } else { 0 };
         let same = |attr: &server::types::Attr| (attr.kind, attr.mode, links(attr));
-        assert_eq!(same(&told), same(&right), "seed {seed}: {at}");
-        if !is_dir && told.kind == FileKind::Regular {
-            assert_eq!(told.size, right.size, "seed {seed}: {at}");
-            let told = proxy.read(&root(), &here, 0, 1 << 16).await.result.unwrap();
+        assert_eq!(same(&seen), same(&right), "seed {seed}: {at}");
+        if !is_dir && seen.kind == FileKind::Regular {
+            assert_eq!(seen.size, right.size, "seed {seed}: {at}");
+            let seen = proxy.read(&root(), &here, 0, 1 << 16).await.result.unwrap();
             let right = self.model.read(&root(), &model, 0, 1 << 16).await.result.unwrap();
-            assert!(told.data == right.data, "seed {seed}: the bytes of {at}");
-            assert_eq!(told.eof, right.eof, "seed {seed}");
+            assert!(seen.data == right.data, "seed {seed}: the bytes of {at}");
+            assert_eq!(seen.eof, right.eof, "seed {seed}");
         } else if is_dir {
-            let told = crate::stage::names(proxy, &here).await;
+            let seen = crate::stage::names(proxy, &here).await;
             let right = crate::stage::names(&self.model, &model).await;
-            assert_eq!(told, right, "seed {seed}: the names in {at}");
+            assert_eq!(seen, right, "seed {seed}: the names in {at}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Modification times at the origin are those that clients were told.
+//! Modification times at the origin are those that clients saw.
 
 use bytes::Bytes;
 use perf::units::Nanos;
@@ -11,12 +11,12 @@ use crate::stage::{Life, Stage, play, root};
 /// Once as the proxy tells it, and once as the origin has it a minute later.
 async fn seen(stage: &Stage, life: &Life, name: &str) -> [Time; 2] {
     let file = find(&life.proxy, &life.proxy.root(), name).await;
-    let told = life.proxy.attr(&root(), &file).await.unwrap().modified;
+    let shown = life.proxy.attr(&root(), &file).await.unwrap().modified;
     stage.clock.sleep(Nanos::from_secs(60)).await;
     assert_eq!(life.proxy.pending(), 0);
     let files = &*stage.origin.files;
     let there = find(files, &files.root(), name).await;
-    [told, files.attr(&root(), &there).await.unwrap().modified]
+    [shown, files.attr(&root(), &there).await.unwrap().modified]
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn a_file_that_nobody_writes_has_the_time_of_its_making() {
             proxy.create(&root(), &top, name, how).await.result.unwrap();
         }
         assert!(proxy.pending() > 0);
-        let [told, there] = seen(&stage, &life, "second").await;
-        assert_eq!(told, there);
+        let [shown, there] = seen(&stage, &life, "second").await;
+        assert_eq!(shown, there);
     });
 }
 
@@ -52,8 +52,8 @@ fn a_file_that_another_than_its_owner_writes_has_the_time_of_the_write() {
             done.result.unwrap();
         }
         assert!(life.proxy.pending() > 0);
-        let [told, there] = seen(&stage, &life, "file").await;
-        assert_eq!(told, there);
+        let [shown, there] = seen(&stage, &life, "file").await;
+        assert_eq!(shown, there);
     });
 }
 
@@ -74,7 +74,7 @@ fn a_change_of_rights_that_the_origin_decides_leaves_the_time_of_the_write() {
         let other = Caller { uid: 8, gid: 8, gids: Vec::new() };
         let mode = SetAttr { mode: Some(0o666), ..SetAttr::default() };
         proxy.set_attr(&other, &file, mode, None).await.result.unwrap_err();
-        let [told, there] = seen(&stage, &life, "file").await;
-        assert_eq!([told, there], [written; 2]);
+        let [shown, there] = seen(&stage, &life, "file").await;
+        assert_eq!([shown, there], [written; 2]);
     });
 }

@@ -60,12 +60,12 @@ async fn answered<T>(stage: &Stage, life: &Life, busy: Busy, call: impl Future<O
     }
     stage.clock.sleep(Nanos::from_millis(100)).await;
     let begun = stage.clock.now();
-    let told = stage.clock.within(Nanos::from_secs(30), pin!(call)).await;
+    let outcome = stage.clock.within(Nanos::from_secs(30), pin!(call)).await;
     is_over.store(true, Ordering::Relaxed);
-    let told = told.unwrap_or_else(|_| panic!("nobody has answered it"));
+    let outcome = outcome.unwrap_or_else(|_| panic!("nobody has answered it"));
     let took = stage.clock.now().since(begun);
     assert!(took < Nanos::from_secs(2), "{took:?}");
-    told
+    outcome
 }
 
 fn timed(secs: i64) -> SetAttr {
@@ -92,8 +92,8 @@ fn a_call_that_passes_is_answered_though_its_file_is_written_without_pause() {
             answered(&stage, &life, Busy::Write(file), link).await.result.unwrap();
             let guard = proxy.attr(&root, &file).await.unwrap().changed;
             let guarded = proxy.set_attr(&root, &file, timed(7), Some(guard));
-            let told = answered(&stage, &life, Busy::Write(file), guarded).await.result;
-            assert_eq!(told, Err(Status::NotSync), "it was written meanwhile");
+            let outcome = answered(&stage, &life, Busy::Write(file), guarded).await.result;
+            assert_eq!(outcome, Err(Status::NotSync), "it was written meanwhile");
             proxy.drained(None).await;
             assert_eq!(names(proxy, &dir).await, ["file", "link"]);
         });
@@ -144,8 +144,8 @@ fn everybody_is_answered_whatever_waits_for_what() {
             let dirs = [dir, make_dir(proxy, &dir, "below").await];
             let all = (0..24_u64).map(|client| work(proxy, dirs, seed * 100 + client));
             let all = pin!(join_all(all));
-            let told = stage.clock.within(Nanos::from_secs(600), all).await;
-            assert!(told.is_ok(), "seed {seed}: somebody waits for ever");
+            let outcome = stage.clock.within(Nanos::from_secs(600), all).await;
+            assert!(outcome.is_ok(), "seed {seed}: somebody waits for ever");
             assert_eq!(proxy.drained(Some(Nanos::from_secs(60))).await, 0, "seed {seed}");
             assert_eq!(tree(proxy).await, tree(&*stage.origin.files).await, "seed {seed}");
         });
