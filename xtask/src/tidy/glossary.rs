@@ -10,9 +10,6 @@ const GLOSSARY: &str = "docs/style.md";
 /// What quotes, what is as it was, and what is a rule about words itself.
 const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", GLOSSARY];
 
-/// Crates that have words of rows "in code" still.
-const LATER: [&str; 3] = ["crates/client/", "crates/fuse/", "crates/proxy/"];
-
 /// What ends a row whose words may stand in documents.
 const IN_CODE: &str = "(in code)";
 
@@ -38,8 +35,7 @@ struct Entry {
 
 impl Entry {
     fn is_for(&self, path: &str) -> bool {
-        let is_later = || LATER.iter().any(|crate_| path.starts_with(crate_));
-        !self.is_of_code || path.ends_with(".rs") && !is_later()
+        !self.is_of_code || path.ends_with(".rs")
     }
 }
 
@@ -161,7 +157,6 @@ mod tests {
         assert_eq!(count("CHANGELOG.md", "there and back"), 0);
         assert_eq!(count("a.md", "bidden"), 0);
         assert_eq!(count("a.rs", "/// bidden\nlet is_bidden = true;"), 2);
-        assert_eq!(count("crates/fuse/a.rs", "/// bidden\nlet is_bidden = true;"), 0);
         assert_eq!(check(&Tree::of(&[(GLOSSARY, "# Style")])).len(), 1);
     }
 }
