@@ -1,7 +1,7 @@
 //! The log is free only behind its oldest record that is needed. A change that waits for long, as
 //! one that the origin refuses, would keep all that came after it, and clients would wait for room
 //! though little is on its way. So what keeps the log's oldest frame is written again, as its
-//! newest, when more than half of the log is taken and no more than half of that is needed.
+//! newest, when more than half of the log is taken and less than half of that is needed.
 //!
 //! A change keeps its number, which says its order and what it makes is called, whichever record it
 //! is in. The old record is needed until the new one is stable.
@@ -18,7 +18,8 @@ impl State {
     /// frame: its end is the next occasion.
     pub(crate) fn carry_forward(&mut self, above: Option<u64>) {
         let (used, all) = self.journal.fill();
-        if used <= above.unwrap_or(all / 2) || self.cost > used / 2 {
+        // What was written again and its last frame are no more than twice that: so this ends.
+        if used <= above.unwrap_or(all / 2) || used <= 2 * self.cost {
             return;
         }
         let oldest = self.journal.oldest_frame().filter(|frame| *frame > self.carried);
