@@ -5,7 +5,6 @@ pub mod file;
 pub mod options;
 pub mod resolve;
 
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use server::{NOBODY, Network, NetworkError, Squash};
@@ -70,12 +69,6 @@ pub fn client(text: &str) -> Result<Client, String> {
     let form = || {
         format!("{text:?} is neither an address, a network such as 10.0.0.0/8, nor a host's name")
     };
-    if let Some((address, _)) = text.split_once('/')
-        && address.parse::<Ipv6Addr>().is_ok_and(|address| address.to_ipv4_mapped().is_some())
-    {
-        // Clients of IPv4 are known by their own addresses.
-        return Err(format!("{text:?} holds addresses of IPv4: the form is 10.0.0.0/8"));
-    }
     match text.parse() {
         Ok(network) => Ok(Client::Network(network)),
         Err(NetworkError::Address) if is_host_name(text) => Ok(Client::Host(text.to_owned())),
@@ -132,18 +125,8 @@ mod tests {
         assert!(matches!(client("10.0.0.0/8"), Ok(Client::Network(_))));
         assert!(matches!(client("fd00::1"), Ok(Client::Network(_))));
         assert_eq!(client("build-1.example"), Ok(Client::Host("build-1.example".to_owned())));
-        for wrong in [
-            "",
-            "10.0.0",
-            "1.2.3.4.5",
-            "a b",
-            "-a",
-            "a..b",
-            "*",
-            "a/8",
-            "10.0.0.1/8",
-            "::ffff:127.0.0.0/104",
-        ] {
+        assert_eq!(client("::ffff:10.0.0.0/104"), client("10.0.0.0/8"));
+        for wrong in ["", "10.0.0", "1.2.3.4.5", "a b", "-a", "a..b", "*", "a/8", "10.0.0.1/8"] {
             assert!(client(wrong).is_err(), "{wrong}");
         }
         assert!(client("10.0.0.1/8").unwrap_err().contains("behind its prefix"));
