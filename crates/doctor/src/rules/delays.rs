@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn delays_are_found() {
         let text = mount("rw", &[READ]).replace("23 24 0 0 0", "23 24 40 0 0");
-        assert!(found(&RULE, &one(&text)).what.contains("40 times in 9000 calls"));
+        assert!(found(&RULE, &one(&text)).what.contains("put off 40 of 9000 calls"));
     }
 
     #[test]
