@@ -1,5 +1,5 @@
 //! For whom something is held ahead, and who gives way to the others: the one that has not read for
-//! the longest time, if that is [`IDLE`]. Readers at work take nothing from each other.
+//! the longest time, if that is a second. Readers at work take nothing from each other.
 
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
