@@ -184,6 +184,18 @@ impl Newest {
         all.retain(|(sequence, answered)| last.get(&call(answered)) == Some(sequence));
         // Those that were written again have newer records than others that came after them.
         all.sort_by_key(|(_, answered)| answered.reply.came);
-        all.into_iter().map(|(_, answered)| answered).collect()
+        let (mut writes, mut others) = (0, 0);
+        let mut is_retained = |answered: &Answered| {
+            let (count, max) = match answered.reply.is_write {
+                true => (&mut writes, WRITES_MAX),
+                false => (&mut others, OTHERS_MAX),
+            };
+            *count += 1;
+            *count <= max
+        };
+        let newest_first = all.into_iter().rev().map(|(_, answered)| answered);
+        let mut newest: Vec<_> = newest_first.filter(|answered| is_retained(answered)).collect();
+        newest.reverse();
+        newest
     }
 }

@@ -179,16 +179,21 @@ impl Replies {
         None
     }
 
-    /// What is to be done with all that stand in a frame and are not open: those of calls that
-    /// came since `oldest` are written again, the others are dropped.
-    pub(crate) fn carry(&mut self, oldest: Stamp) -> Carried {
+    /// The oldest frame that is needed for an open one.
+    pub(crate) fn oldest_open_frame(&self) -> Option<u64> {
+        let open = self.others.replies.iter().filter(|one| one.state == State::Open);
+        open.filter_map(|one| one.frame).min()
+    }
+
+    /// What is to be done with all that stand in a frame before this one and are not open: those of
+    /// calls that came since `oldest` are written again, the others are dropped.
+    pub(crate) fn carry(&mut self, oldest: Stamp, before: u64) -> Carried {
         let mut carried = Carried::default();
         let Self { others, writes, again, open } = self;
         for shelf in [others, writes] {
             shelf.replies.retain_mut(|retained| {
-                let Some(frame) = retained.frame.filter(|_| retained.state != State::Open) else {
-                    return true;
-                };
+                let is_carried = |&frame: &u64| frame < before && retained.state != State::Open;
+                let Some(frame) = retained.frame.filter(is_carried) else { return true };
                 let stays = retained.state == State::Stable && retained.reply.came >= oldest;
                 if stays {
                     retained.frame = None;
@@ -266,7 +271,7 @@ mod tests {
         replies.decide(1, true);
         replies.decide(2, true);
         replies.decide(3, false);
-        let Carried { again, released } = replies.carry(Stamp { seconds: 2, nanos: 0 });
+        let Carried { again, released } = replies.carry(Stamp { seconds: 2, nanos: 0 }, 14);
         // The first is too old, the third was not executed for certain.
         assert_eq!(released, [11, 13]);
         let [(2, encoded, 12)] = &again[..] else { panic!("{again:?}") };

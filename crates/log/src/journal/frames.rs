@@ -226,7 +226,12 @@ impl<W> Journal<W> {
 }
 
 impl Part {
+    /// Data leave a sixteenth of the log to replies.
     pub(super) fn admits(&self, cost: u64, limits: &Limits) -> bool {
+        self.admits_reply(cost + self.ring.capacity() / 16, limits)
+    }
+
+    pub(super) fn admits_reply(&self, cost: u64, limits: &Limits) -> bool {
         self.ring.admits(cost, limits.frame_bytes_max())
     }
 

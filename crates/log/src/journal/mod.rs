@@ -103,8 +103,8 @@ pub struct Counts {
     pub bytes: u64,
     /// WRITEs that were not admitted.
     pub refused: u64,
-    /// Replies that were not admitted.
-    pub replies_refused: u64,
+    /// Replies that waited for room.
+    pub replies_waited: u64,
 }
 
 #[derive(Debug)]
@@ -344,15 +344,33 @@ impl<W> Journal<W> {
         self.push(key, Content::Past { through }, waiter);
     }
 
-    /// Whether a reply may be submitted, with data of so many bytes before it.
-    pub fn admits_reply(&mut self, reply: &EncodedReply, data_len: usize) -> bool {
-        let cost = self.queued_cost + cost(reply.bytes.len()) + cost(data_len);
-        let admits = !self.is_failed
+    /// Whether replies are retained. Where a file is doubtful, nothing that stands behind its
+    /// records becomes free before the next start.
+    pub fn retains_replies(&self) -> bool {
+        !self.is_failed && !self.is_ended && !self.has_doubts
+    }
+
+    /// Whether a reply may be submitted, with data of so many bytes before it. It finds room where
+    /// data find none any more.
+    pub fn admits_reply(&self, reply: &EncodedReply, data_len: usize) -> bool {
+        !self.is_failed
             && !self.is_ended
             && self.replies.admits(reply.is_write)
-            && self.parts.iter().any(|part| part.admits(cost, &self.limits));
-        self.counts.replies_refused += u64::from(!admits);
-        admits
+            && self.has_room(reply, data_len)
+    }
+
+    fn has_room(&self, reply: &EncodedReply, data_len: usize) -> bool {
+        let cost = self.queued_cost + cost(reply.bytes.len()) + cost(data_len);
+        self.parts.iter().any(|part| part.admits_reply(cost, &self.limits))
+    }
+
+    /// A reply was not admitted and waits, for the first time or still. What is free already is
+    /// recorded as such; whether a sweep would free more.
+    pub fn awaits_room(&mut self, reply: &EncodedReply, is_first: bool) -> bool {
+        self.counts.replies_waited += u64::from(is_first);
+        self.is_due |= self.parts.iter().any(|part| part.ring.unrecorded() > 0);
+        let open = self.replies.oldest_open_frame();
+        !self.has_room(reply, 0) && self.oldest_frame() < open.or(Some(u64::MAX))
     }
 
     /// Takes up what a call will be answered. What it did stands in the log already, or is open:
@@ -365,6 +383,12 @@ impl<W> Journal<W> {
         sequence
     }
 
+    /// The same of one that a recovery has found, before the first frame: with that the one that
+    /// has it now is not needed any more, and neither is what has room reserved.
+    pub fn restore_reply(&mut self, reply: EncodedReply, waiter: W) {
+        self.submit_reply(reply, false, waiter);
+    }
+
     fn push_reply(&mut self, reply: EncodedReply, instead: Option<u64>, waiter: W) -> u64 {
         self.queued_cost += cost(reply.bytes.len());
         self.push(reply.key, Content::Reply { reply, instead }, waiter)
@@ -375,13 +399,16 @@ impl<W> Journal<W> {
         self.replies.decide(reply, is_stable);
     }
 
-    /// Writes the replies again that stay, those of calls since `oldest`: with a sweep,
-    /// so that the frames before it become free.
+    /// Writes the replies again that stay, those of calls since `oldest`: after a sweep, so that
+    /// the frames before what is needed anyway become free. Those behind it would free nothing.
     pub fn carry(&mut self, oldest: Stamp, mut waiter: impl FnMut() -> W) {
         if self.is_failed {
             return;
         }
-        let Carried { again, released } = self.replies.carry(oldest);
+        let needed = self.files.values().filter_map(|file| file.needed.front());
+        let needed = needed.map(|(_, frame)| *frame).chain(self.replies.oldest_open_frame());
+        let before = needed.min().unwrap_or(u64::MAX);
+        let Carried { again, released } = self.replies.carry(oldest, before);
         released.into_iter().for_each(|frame| self.release(frame));
         for (age, reply, frame) in again {
             let is_write = reply.is_write;

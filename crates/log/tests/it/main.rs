@@ -7,6 +7,7 @@ mod damage;
 mod every_step;
 mod lives;
 mod power_cuts;
+mod room;
 mod seeds;
 mod several;
 mod simulated;

@@ -23,9 +23,9 @@ pub(super) fn readings<W>(journal: &Journal<W>) -> Vec<Reading> {
             journal.replies() as u64,
         ),
         (
-            "nfskit_log_replies_refused_total",
-            "Replies that found no room in the log.",
-            counts.replies_refused,
+            "nfskit_log_replies_waited_total",
+            "Replies that waited for room in the log.",
+            counts.replies_waited,
         ),
         ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used),
         ("nfskit_log_size_bytes", "Bytes of the log.", size),

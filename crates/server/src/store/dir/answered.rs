@@ -2,78 +2,93 @@
 //! answered.
 
 use futures_util::future::join;
+use log::EncodedReply;
 use log::reply::{Effect, FileId};
 
 use super::objects::Object;
 use super::tree::{Touched, Tree};
-use super::write_log::{Noted, file_id};
+use super::write_log::file_id;
 use crate::replies::Outcome;
 use crate::store::{Changed, Linked, Node, Renamed};
 use crate::types::{Handle, Status, Wcc};
 
 impl Tree {
     /// Something was made.
-    pub(super) fn note_made(
+    pub(super) fn reply_made(
         &self,
         change: &Changed<(Node, Touched)>,
         dir: &Handle,
         name: &[u8],
-    ) -> Option<Noted> {
+    ) -> Option<EncodedReply> {
         let (node, _) = change.result.as_ref().ok()?;
         let effect = Effect::Named { name, file: file_id(&node.attr) };
-        self.note(dir, effect, &Outcome::Made { node, dir: &change.wcc })
+        self.encode(dir, effect, &Outcome::Made { node, dir: &change.wcc })
     }
 
     /// A name was removed.
-    pub(super) fn note_removed(
+    pub(super) fn reply_removed(
         &self,
         change: &Changed<(FileId, Touched)>,
         dir: &Handle,
         name: &[u8],
-    ) -> Option<Noted> {
+    ) -> Option<EncodedReply> {
         let (file, _) = change.result.as_ref().ok()?;
         let effect = Effect::Unnamed { name, file: *file };
-        self.note(dir, effect, &Outcome::Changed(&change.wcc))
+        self.encode(dir, effect, &Outcome::Changed(&change.wcc))
     }
 
-    pub(super) fn note_renamed(
+    pub(super) fn reply_renamed(
         &self,
         renamed: &Renamed,
         file: Option<FileId>,
         to_dir: &Handle,
         to_name: &[u8],
-    ) -> Option<Noted> {
+    ) -> Option<EncodedReply> {
         let effect = Effect::Named { name: to_name, file: file? };
-        self.note(to_dir, effect, &Outcome::Renamed { from: &renamed.from, to: &renamed.to })
+        self.encode(to_dir, effect, &Outcome::Renamed { from: &renamed.from, to: &renamed.to })
     }
 
-    pub(super) fn note_linked(&self, linked: &Linked, dir: &Handle, name: &[u8]) -> Option<Noted> {
+    pub(super) fn reply_linked(
+        &self,
+        linked: &Linked,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Option<EncodedReply> {
         linked.result.ok()?;
         let attr = linked.attr.as_ref();
         let effect = Effect::Named { name, file: file_id(attr?) };
-        self.note(dir, effect, &Outcome::Linked { attr, dir: &linked.dir })
+        self.encode(dir, effect, &Outcome::Linked { attr, dir: &linked.dir })
     }
 
     /// Attributes were set that are not in the log.
-    pub(super) fn note_attributes(&self, object: &Object, wcc: &Wcc) -> Option<Noted> {
+    pub(super) fn reply_attributes(&self, object: &Object, wcc: &Wcc) -> Option<EncodedReply> {
         let changed = super::write_log::stamp(wcc.after?.changed);
-        self.note(&object.handle, Effect::Changed { changed }, &Outcome::Changed(wcc))
+        self.encode(&object.handle, Effect::Changed { changed }, &Outcome::Changed(wcc))
     }
 
-    fn note(&self, of: &Handle, effect: Effect<'_>, outcome: &Outcome<'_>) -> Option<Noted> {
-        let log = self.log.as_ref()?;
-        log.note(log.encode_reply(of, effect, outcome)?)
+    fn encode(
+        &self,
+        of: &Handle,
+        effect: Effect<'_>,
+        outcome: &Outcome<'_>,
+    ) -> Option<EncodedReply> {
+        self.log.as_ref()?.encode_reply(of, effect, outcome)
     }
 
     /// Waits until what was touched is stable, and its reply recorded, if it is to be.
     pub(super) async fn settle_touched(
         &self,
         touched: Touched,
-        noted: Option<Noted>,
+        reply: Option<EncodedReply>,
     ) -> Result<(), Status> {
-        let Some(mut noted) = noted else { return self.make_stable(touched).await };
-        let (stable, ()) = join(self.make_stable(touched), noted.written()).await;
-        noted.decide(stable.is_ok());
+        let (Some(log), Some(reply)) = (&self.log, reply) else {
+            return self.make_stable(touched).await;
+        };
+        // First the record: it may be written while the sync waits for others.
+        let (noted, stable) = join(log.note(reply), self.make_stable(touched)).await;
+        if let Some(noted) = noted {
+            noted.decide(stable.is_ok());
+        }
         stable
     }
 
@@ -81,10 +96,10 @@ impl Tree {
     pub(super) async fn settle<T>(
         &self,
         change: Changed<(T, Touched)>,
-        noted: Option<Noted>,
+        reply: Option<EncodedReply>,
     ) -> Changed<T> {
         let result = match change.result {
-            Ok((value, touched)) => self.settle_touched(touched, noted).await.map(|()| value),
+            Ok((value, touched)) => self.settle_touched(touched, reply).await.map(|()| value),
             Err(status) => Err(status),
         };
         Changed { wcc: change.wcc, result }

@@ -477,8 +477,8 @@ impl Store for DirStore {
         let result = match result {
             Ok((object, Some(ticket))) => self.tree.logged(ticket, &object).await.map(|_| ()),
             Ok((object, None)) => {
-                let noted = self.tree.note_attributes(&object, &wcc);
-                self.tree.settle_touched(Touched([Some(object), None]), noted).await
+                let reply = self.tree.reply_attributes(&object, &wcc);
+                self.tree.settle_touched(Touched([Some(object), None]), reply).await
             }
             Err(status) => Err(status),
         };
@@ -543,8 +543,8 @@ impl Store for DirStore {
             self.tree.settle_log(self.tree.cached_child(dir, name)).await;
         }
         let change = self.tree.create(caller, dir, name, &how);
-        let noted = self.tree.note_made(&change, dir, name);
-        self.tree.settle(change, noted).await
+        let reply = self.tree.reply_made(&change, dir, name);
+        self.tree.settle(change, reply).await
     }
 
     async fn make_dir(
@@ -556,8 +556,8 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.make_dir(caller, dir, name, &attrs);
-        let noted = self.tree.note_made(&change, dir, name);
-        self.tree.settle(change, noted).await
+        let reply = self.tree.reply_made(&change, dir, name);
+        self.tree.settle(change, reply).await
     }
 
     async fn symlink(
@@ -570,8 +570,8 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.symlink(caller, dir, name, target, &attrs);
-        let noted = self.tree.note_made(&change, dir, name);
-        self.tree.settle(change, noted).await
+        let reply = self.tree.reply_made(&change, dir, name);
+        self.tree.settle(change, reply).await
     }
 
     async fn make_node(
@@ -584,23 +584,23 @@ impl Store for DirStore {
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.make_node(caller, dir, name, what, &attrs);
-        let noted = self.tree.note_made(&change, dir, name);
-        self.tree.settle(change, noted).await
+        let reply = self.tree.reply_made(&change, dir, name);
+        self.tree.settle(change, reply).await
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.remove(caller, dir, name);
-        let noted = self.tree.note_removed(&change, dir, name);
-        let Changed { wcc, result } = self.tree.settle(change, noted).await;
+        let reply = self.tree.reply_removed(&change, dir, name);
+        let Changed { wcc, result } = self.tree.settle(change, reply).await;
         Changed { wcc, result: result.map(drop) }
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
         let _met = self.tree.meet(dir).await;
         let change = self.tree.remove_dir(caller, dir, name);
-        let noted = self.tree.note_removed(&change, dir, name);
-        let Changed { wcc, result } = self.tree.settle(change, noted).await;
+        let reply = self.tree.reply_removed(&change, dir, name);
+        let Changed { wcc, result } = self.tree.settle(change, reply).await;
         Changed { wcc, result: result.map(drop) }
     }
 
@@ -615,9 +615,9 @@ impl Store for DirStore {
         let _met = (self.tree.meet(from_dir).await, self.tree.meet(to_dir).await);
         let (renamed, file, touched) =
             self.tree.rename(caller, from_dir, from_name, to_dir, to_name);
-        let noted = self.tree.note_renamed(&renamed, file, to_dir, to_name);
+        let reply = self.tree.reply_renamed(&renamed, file, to_dir, to_name);
         let stable = match renamed.result {
-            Ok(()) => self.tree.settle_touched(touched, noted).await,
+            Ok(()) => self.tree.settle_touched(touched, reply).await,
             Err(status) => Err(status),
         };
         Renamed { result: stable, ..renamed }
@@ -626,9 +626,9 @@ impl Store for DirStore {
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
         let _met = (self.tree.meet(handle).await, self.tree.meet(dir).await);
         let (linked, touched) = self.tree.link(caller, handle, dir, name);
-        let noted = self.tree.note_linked(&linked, dir, name);
+        let reply = self.tree.reply_linked(&linked, dir, name);
         let stable = match linked.result {
-            Ok(()) => self.tree.settle_touched(touched, noted).await,
+            Ok(()) => self.tree.settle_touched(touched, reply).await,
             Err(status) => Err(status),
         };
         Linked { result: stable, ..linked }

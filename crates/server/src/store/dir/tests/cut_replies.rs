@@ -23,7 +23,7 @@ const TOGETHER: usize = 8;
 type Answered = (Bytes, Vec<u8>);
 
 /// A server process that has the log alone to remember by.
-fn engine(store: &Arc<DirStore>) -> Engine<DirStore> {
+pub(super) fn engine(store: &Arc<DirStore>) -> Engine<DirStore> {
     let day = || {
         let now = clock_gettime(ClockId::Realtime);
         Time { secs: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap() }
@@ -36,13 +36,13 @@ fn engine(store: &Arc<DirStore>) -> Engine<DirStore> {
     Engine::new(exports, EngineConfig::default()).remembering(Replies::in_memory(1000, times))
 }
 
-async fn send(engine: &Engine<DirStore>, call: &Bytes) -> Vec<u8> {
+pub(super) async fn send(engine: &Engine<DirStore>, call: &Bytes) -> Vec<u8> {
     let peer = Peer::at("10.0.0.7:700".parse().unwrap(), Transport::Stream);
     let reply = engine.call(peer, call.clone()).await.reply().unwrap();
     [&reply.head[..], &reply.payload].concat()
 }
 
-fn record(xid: u32, procedure: P, args: &dyn Encode) -> Bytes {
+pub(super) fn record(xid: u32, procedure: P, args: &dyn Encode) -> Bytes {
     let gids = Gids::new(&[]).unwrap();
     let body = AuthSys { stamp: 1, machine_name: b"client", uid: 0, gid: 0, gids }.to_bytes();
     let header = CallHeader::new(xid, Procedure::Nfs3(procedure), OpaqueAuth::sys(&body));

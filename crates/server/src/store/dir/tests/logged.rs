@@ -14,7 +14,7 @@ const SIZE: u64 = 16 << 20;
 
 pub(super) struct Logged {
     pub(super) at: Fixture,
-    syncs: Arc<AtomicUsize>,
+    pub(super) syncs: Arc<AtomicUsize>,
     pub(super) fails: Arc<AtomicBool>,
 }
 

@@ -12,6 +12,7 @@ mod data;
 mod handles;
 mod idle;
 mod listing;
+mod log_room;
 mod log_trouble;
 mod logged;
 mod names;

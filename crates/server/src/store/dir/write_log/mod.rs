@@ -54,7 +54,7 @@ pub use log::scan::Lost;
 use log::{EncodedReply, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{Mode, OFlags};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 pub use self::alone::{Alone, Peek, Writer};
 use self::covers::Covers;
@@ -64,7 +64,7 @@ use self::marker::Marker;
 pub use self::measure::Latencies;
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};
 pub use self::recover::{Progress, Recovered, Stage};
-pub(super) use self::replies::{Noted, file_id};
+pub(super) use self::replies::file_id;
 pub use self::set::Inspection;
 use self::set::LogFiles;
 use self::threads::{Shared, State};
@@ -233,9 +233,7 @@ impl Log {
         let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
         for reply in &replies {
             // In the frame by which those that have them now are needed no more.
-            if journal.admits_reply(reply, 0) {
-                journal.submit_reply(reply.clone(), false, None);
-            }
+            journal.restore_reply(reply.clone(), None);
         }
         logs.marker().set(root).map_err(|errno| {
             logs.error(format!("the directory cannot remember it (user.nfskit.write_log): {errno}"))
@@ -256,6 +254,7 @@ impl Log {
             to_write: (0..count).map(|_| Condvar::new()).collect(),
             to_sync: Condvar::new(),
             submissions: AtomicU64::new(0),
+            room: Notify::new(),
             root,
             syncer,
         });

@@ -27,19 +27,10 @@ use crate::types::{Attr, Handle, Time};
 pub(in crate::store::dir) struct Noted {
     shared: Arc<Shared>,
     reply: u64,
-    ticket: Option<Ticket>,
     is_stable: bool,
 }
 
 impl Noted {
-    /// Waits until the record is stable, or cannot be: a log that has failed keeps no reply, and
-    /// what the call did is stable without it.
-    pub(in crate::store::dir) async fn written(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            let _: Result<(), Failed> = ticket.outcome().await;
-        }
-    }
-
     /// What the call did was made stable, or could not be.
     pub(in crate::store::dir) fn decide(mut self, is_stable: bool) {
         self.is_stable = is_stable;
@@ -49,6 +40,7 @@ impl Noted {
 impl Drop for Noted {
     fn drop(&mut self) {
         self.shared.state.lock().journal.decide(self.reply, self.is_stable);
+        self.shared.room.notify_waiters();
     }
 }
 
@@ -68,16 +60,36 @@ impl Log {
         EncodedReply::new(key_of(of.as_bytes())?, stamp(recording.came), &reply)
     }
 
-    /// Takes up a reply whose call has done something that is not in the log.
-    pub(in crate::store::dir) fn note(&self, reply: EncodedReply) -> Option<Noted> {
+    /// Takes up a reply whose call has done something that is not in the log, when there is room,
+    /// and waits until its record is stable, or cannot be: a log that has failed retains no reply,
+    /// and what the call did is stable without it.
+    pub(in crate::store::dir) async fn note(&self, reply: EncodedReply) -> Option<Noted> {
+        let mut is_first = true;
+        loop {
+            let room = self.shared.room.notified();
+            if let Some((noted, ticket)) = self.note_now(&reply, is_first)? {
+                let _: Result<(), Failed> = ticket.outcome().await;
+                return Some(noted);
+            }
+            is_first = false;
+            room.await;
+        }
+    }
+
+    /// None: no reply is retained any more. Some of none: there is no room now.
+    fn note_now(&self, reply: &EncodedReply, is_first: bool) -> Option<Option<(Noted, Ticket)>> {
         let mut state = self.shared.state.lock();
-        if !state.journal.admits_reply(&reply, 0) {
-            return None;
+        if !state.journal.admits_reply(reply, 0) {
+            let retains = state.journal.retains_replies();
+            return retains.then(|| {
+                self.shared.make_room(&mut state, reply, is_first);
+                None
+            });
         }
         let (waiter, heard) = oneshot::channel();
-        let reply = state.journal.submit_reply(reply, true, Some(waiter));
-        let ticket = Some(self.waking(state, heard));
-        Some(Noted { shared: Arc::clone(&self.shared), reply, ticket, is_stable: false })
+        let reply = state.journal.submit_reply(reply.clone(), true, Some(waiter));
+        let noted = Noted { shared: Arc::clone(&self.shared), reply, is_stable: false };
+        Some(Some((noted, self.waking(state, heard))))
     }
 
     pub(in crate::store::dir) fn keeps_replies(&self) -> bool {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use log::journal::Drafted;
-use log::{Journal, Key, Stamp};
+use log::{EncodedReply, Journal, Key, Stamp};
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::failure::GivenUp;
 use super::file::{Aligned, LogFile};
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) to_write: Vec<Condvar>,
     /// There is something to sync, or the end.
     pub(super) to_sync: Condvar,
+    /// The log may have room for replies that had none.
+    pub(super) room: Notify,
     /// How often something was submitted.
     pub(super) submissions: AtomicU64,
     pub(super) root: OwnedFd,
@@ -89,6 +91,7 @@ impl Shared {
                 self.to_sync.notify_one();
             }
             drop(state);
+            self.room.notify_waiters();
             for waiter in waiters.into_iter().flatten() {
                 // A caller who went away is no reason not to tell the others.
                 let _ = waiter.send(if outcome { Ok(()) } else { Err(Failed) });
@@ -137,6 +140,7 @@ impl Shared {
                 let _ = done.send(self.end());
             }
             self.state.lock().is_sweep_due = false;
+            self.room.notify_waiters();
         }
     }
 
@@ -168,6 +172,7 @@ impl Shared {
         let files: Vec<_> =
             state.objects.iter().map(|(key, object)| (*key, Arc::clone(object))).collect();
         drop(state);
+        let mut recorded = Vec::with_capacity(files.len());
         for some in files.chunks(SYNCS_AT_ONCE) {
             let syncs = some.iter().filter_map(|(key, object)| {
                 let mark = self.state.lock().journal.mark(key)?;
@@ -176,15 +181,36 @@ impl Shared {
             for (key, object, mark, outcome) in syncs.collect::<Vec<_>>() {
                 let is_ok = matches!(outcome.blocking_recv(), Ok(Ok(_)));
                 is_all_stable &= is_ok;
-                self.synced(object, key, mark, is_ok, None);
+                let (waiter, is_recorded) = oneshot::channel();
+                self.synced(object, key, mark, is_ok, Some(waiter));
+                recorded.push(is_recorded);
             }
         }
+        // Nobody would write it any more.
+        if !self.state.lock().is_closed {
+            // An error is that of the log, or of the file.
+            recorded.into_iter().for_each(|one| drop(one.blocking_recv()));
+        }
+        self.carry();
+        is_all_stable
+    }
+
+    /// Writes replies again when all that was swept is needed no more.
+    fn carry(&self) {
         let mut state = self.state.lock();
         let now = now();
         let oldest = Stamp { seconds: now.seconds.saturating_sub(REPLY_SECONDS), ..now };
         state.journal.carry(oldest, || None);
         self.wake(&mut state);
-        is_all_stable
+    }
+
+    /// A reply has found no room: has some made, where that helps.
+    pub(super) fn make_room(&self, state: &mut State, reply: &EncodedReply, is_first: bool) {
+        if state.journal.awaits_room(reply, is_first) && !state.is_sweep_due {
+            state.is_sweep_due = true;
+            self.to_sync.notify_one();
+        }
+        self.wake(state);
     }
 
     /// A sync that began after `through` was known has ended. The waiter is dropped if the file is
