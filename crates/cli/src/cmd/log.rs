@@ -1,5 +1,7 @@
 //! `nfskit log`: write logs that no server has.
 
+use std::path::Path;
+
 use harness::exit::Failure;
 use harness::output;
 use harness::served;
@@ -125,8 +127,7 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
 
 fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
     let (_, recovered) = replayed(place)?;
-    let (done, dir) = (recovery::summary(&recovered, &place.dir), place.dir.display());
-    output::print(&format!("{done}; {dir} keeps its log\n"))
+    print_done(&recovered, &place.dir, "keeps its log")
 }
 
 fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
@@ -134,11 +135,13 @@ fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
-    let dir = place.dir.display();
-    output::print(&format!(
-        "{}; {dir} needs no log any more\n",
-        recovery::summary(&recovered, &place.dir)
-    ))
+    print_done(&recovered, &place.dir, "needs no log any more")
+}
+
+/// What was brought to its place in `dir`, and what that means for its log.
+fn print_done(recovered: &Recovered, dir: &Path, and: &str) -> Result<(), Failure> {
+    let done = recovery::summary(recovered, dir);
+    output::print(&format!("{done}; {} {and}\n", dir.display()))
 }
 
 fn summary(found: &Inspection) -> String {

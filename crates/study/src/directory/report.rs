@@ -44,15 +44,12 @@ pub(super) fn report(outcome: &DirectoryStudy, run: &Run) -> StudyReport {
 }
 
 fn mount(outcome: &DirectoryStudy) -> String {
-    let options = outcome.file_system.mount_options.as_deref().unwrap_or("options not known");
-    match &outcome.diagnosis {
-        None => format!("mounted {options}"),
-        Some(report) => {
-            let [server, version, options] =
-                ["server", "version", "options"].map(|name| report.fact(name).unwrap_or_default());
-            format!("{server} NFS v{version}: {options}")
-        }
-    }
+    let Some(report) = &outcome.diagnosis else {
+        let options = outcome.file_system.mount_options.as_deref();
+        return format!("mounted {}", options.unwrap_or("options not known"));
+    };
+    let fact = |name| report.fact(name).unwrap_or_default();
+    format!("{} NFS v{}: {}", fact("server"), fact("version"), fact("options"))
 }
 
 fn title(kind: Kind) -> &'static str {

@@ -89,9 +89,7 @@ impl Page {
     /// The text on the terminal, the record where it was requested.
     fn show(&self, json: &Option<PathBuf>, verbosity: Verbosity) -> Result<(), Failure> {
         output::check([json])?;
-        if output::prints_text(verbosity, [json]) {
-            output::print(&self.text)?;
-        }
+        output::print_text(verbosity, [json], || &self.text)?;
         output::write_to(json, || self.record.to_json_pretty())
     }
 }

@@ -7,7 +7,7 @@ use harness::exports::{RuleSpec, Spec, file, resolve};
 use net::clock::Clock;
 use server::Export;
 
-use crate::args;
+use crate::args::Serve;
 use crate::cmd::log;
 
 pub(super) fn bad_exports(why: String) -> Failure {
@@ -18,7 +18,7 @@ pub(super) fn bad_exports(why: String) -> Failure {
 }
 
 /// What is to be exported.
-pub(super) fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
+pub(super) fn specs(args: &Serve) -> Result<Vec<Spec>, Failure> {
     match &args.store {
         Some(store) => Ok(vec![named(args, store)?]),
         None => specs_again(args).map_err(bad_exports),
@@ -26,7 +26,7 @@ pub(super) fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
 }
 
 /// The same, when it changes while the server runs.
-pub(super) fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
+pub(super) fn specs_again(args: &Serve) -> Result<Vec<Spec>, String> {
     if let Some(store) = &args.store {
         return Ok(vec![named(args, store).map_err(|_| "one store has one name".to_owned())?]);
     }
@@ -49,7 +49,7 @@ pub(super) async fn export(clock: &Clock, spec: &Spec) -> Result<Export, Failure
 }
 
 /// The one store that was named, under the name that was given.
-pub(super) fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
+pub(super) fn named(args: &Serve, store: &str) -> Result<Spec, Failure> {
     let rule = RuleSpec { read_only: args.ro, ..RuleSpec::default() };
     let path = PathBuf::from(store);
     let spec = match args.export.as_slice() {
