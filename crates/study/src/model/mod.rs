@@ -99,10 +99,7 @@ fn unreadable(path: &Path, verb: &str, cause: &dyn Display) -> Failure {
     if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
         return Failure::environment(what, "a file that is there, and that this user may read");
     }
-    match what.contains("choose with --of") {
-        true => Failure::usage(what, "--of with a part of one of these names"),
-        false => Failure::usage(what, format!("nfskit model {verb} --help shows such a file")),
-    }
+    Failure::usage(what, format!("nfskit model {verb} --help shows such a file"))
 }
 
 fn us(span: Span) -> f64 {

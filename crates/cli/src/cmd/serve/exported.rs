@@ -4,24 +4,17 @@ use std::path::PathBuf;
 
 use harness::exit::Failure;
 use harness::exports::{RuleSpec, Spec, file, resolve};
+use harness::unservable::Unservable;
 use net::clock::Clock;
 use server::Export;
 
 use crate::args::Serve;
-use crate::cmd::log;
-
-pub(super) fn bad_exports(why: String) -> Failure {
-    match why.starts_with("cannot serve") {
-        true => log::cannot_open(why),
-        false => Failure::environment(why, "nfskit serve --help has the form of exports"),
-    }
-}
 
 /// What is to be exported.
 pub(super) fn specs(args: &Serve) -> Result<Vec<Spec>, Failure> {
     match &args.store {
         Some(store) => Ok(vec![named(args, store)?]),
-        None => specs_again(args).map_err(bad_exports),
+        None => Ok(specs_again(args).map_err(Unservable::Exports)?),
     }
 }
 
@@ -43,7 +36,7 @@ pub(super) fn specs_again(args: &Serve) -> Result<Vec<Spec>, String> {
 
 /// The export of a store that is served alone.
 pub(super) async fn export(clock: &Clock, spec: &Spec) -> Result<Export, Failure> {
-    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(Unservable::Exports)?;
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
     Ok(Export { name: spec.name.clone(), id, rules: vec![rule] })
 }

@@ -39,7 +39,7 @@ use server::{Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
-use self::exported::{bad_exports, export, named, specs, specs_again};
+use self::exported::{export, named, specs, specs_again};
 use self::logged::{check_write_log, emulated_log, log_in_export, named_in_vain, stopped};
 use self::persistent::{REPLIES_MAX, outside, replies, state_in_export, state_or_warning};
 use self::stores::Kind;
@@ -117,7 +117,7 @@ async fn serve_directories(
         let (is_at, leads_into) = (DirStore::is_at, DirStore::leads_into);
         stores.exports(clock, specs, open, is_at, leads_into, &acts_as).await
     };
-    let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
+    let exports = exported(&specs, &clock).await?;
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
     banner.recovers(first);
@@ -128,7 +128,7 @@ async fn serve_directories(
     let reload = async || {
         let specs = specs_again(args)?;
         keep_apart(args, state.as_ref(), &specs)?;
-        exported(&specs, &clock).await
+        exported(&specs, &clock).await.map_err(|error| error.to_string())
     };
     let stopped = stopped(args.log_failure, logged.as_deref());
     server.run(exports, banner, reload, stopped).await?;

@@ -395,11 +395,9 @@ fn open_log(
     match &options.write_log {
         None => write_log::refuse_without(root).map(|()| None),
         Some(_) if options.metadata_sync == MetadataSync::Never => {
-            Err(LogError::Unfit("names and attributes that are synced"))
+            Err(LogError::NeedsSyncedMetadata)
         }
-        Some(_) if !handles.are_lasting() => {
-            Err(LogError::Unfit("a directory whose files can be opened by the kernel's handles"))
-        }
+        Some(_) if !handles.are_lasting() => Err(LogError::NeedsHandles),
         Some(log) => Log::open(log, options.open_files_max, root, syncer.clone()).map(Some),
     }
 }
