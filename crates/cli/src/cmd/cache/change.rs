@@ -144,8 +144,10 @@ fn files<'f>(
 ) -> Result<Vec<(&'f Found, BTreeSet<FileHash>)>, Failure> {
     let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for path in paths {
-        for found in origin::of_path(all, path)? {
-            wanted.entry(&found.folder).or_default().insert(seen(path)?.fileid);
+        let exports = origin::of_path(all, path)?;
+        let fileid = seen(path)?.fileid;
+        for found in exports {
+            wanted.entry(&found.folder).or_default().insert(fileid);
         }
     }
     let of_each = all.iter().filter_map(|found| Some((found, wanted.get(&*found.folder)?)));
