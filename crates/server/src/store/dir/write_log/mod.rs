@@ -384,8 +384,8 @@ impl Log {
         self.shared.to_sync.notify_one();
     }
 
-    /// Brings everything to its place and says so, so that the directory can be served without the
-    /// log. No WRITE is logged any more.
+    /// Brings everything to its place and notes that, so that the directory can be served without
+    /// the log. No WRITE is logged any more.
     ///
     /// # Errors
     /// Some file could not be synced, or the log not be written: it is to be given again.
