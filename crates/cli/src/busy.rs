@@ -46,12 +46,11 @@ fn around<T>(
 
 fn sentence(share: f64) -> Option<String> {
     let percent = 100.0 * share;
-    (share > NEIGHBOURS_SHARE_MAX).then(|| {
-        format!(
-            "busy machine: others used {percent:.0} % of the processors meanwhile, kernel threads \
-             and a server on this host among them; measure again when it is quiet"
-        )
-    })
+    let text = format!(
+        "busy machine: others used {percent:.0} % of the processors meanwhile, kernel threads and \
+         a server on this host among them; measure again when it is quiet"
+    );
+    (share > NEIGHBOURS_SHARE_MAX).then_some(text)
 }
 
 #[cfg(test)]

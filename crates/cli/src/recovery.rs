@@ -31,14 +31,12 @@ pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
     }
 }
 
-fn losses(lost: &Lost) -> String {
-    match lost {
-        Lost { frames: 0, .. } => "the write log was damaged where nobody needs it; ".to_owned(),
-        Lost { frames, first } => {
-            let frames = counted(*frames, "frame");
-            format!("LOST of the damaged write log: {frames}, from number {first} on; ")
-        }
+fn losses(Lost { frames, first }: &Lost) -> String {
+    if *frames == 0 {
+        return "the write log was damaged where nobody needs it; ".to_owned();
     }
+    let frames = counted(*frames, "frame");
+    format!("LOST of the damaged write log: {frames}, from number {first} on; ")
 }
 
 fn replayed(recovered: &Recovered, dir: &Path) -> String {

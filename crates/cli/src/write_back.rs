@@ -29,7 +29,7 @@ use proxy::write_back::{
 };
 use proxy::{Handles, Remote};
 use rustix::fs::OFlags;
-use server::store::dir::write_log::{Alone, LogError, Peek};
+use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::Caller;
 
 use crate::{args, origin};
@@ -63,22 +63,20 @@ fn beside(log: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What to do about a log that cannot be made, by what the system says of it.
-const ADVICE: [(&str, &str); 3] = [
-    ("in memory", "a place on a disk, such as /var/lib/nfskit"),
-    ("No space left", "a disk with room for all of the log, or a smaller --write-back-size"),
-    ("No such file", "a folder that is there, and in which this user may make files"),
-];
-
+/// A log that cannot be had or made.
 fn unusable(error: LogError) -> Failure {
-    let why = error.to_string();
-    let known = ADVICE.iter().find(|(words, _)| why.contains(*words));
-    let advice = match known {
-        _ if error.is_in_use() => {
+    let advice = match error.kind() {
+        LogTrouble::InMemory => "a place on a disk, such as /var/lib/nfskit",
+        LogTrouble::InUse => {
             "its proxy brings it to the origin by itself; how far: nfskit log status"
         }
-        Some((_, advice)) => advice,
-        None => "the log of a proxy to the same origin, or a path where nothing is",
+        LogTrouble::NoSpace => {
+            "a disk with room for all of the log, or a smaller --write-back-size"
+        }
+        LogTrouble::NotFound | LogTrouble::NotMade => {
+            "a folder that is there, and in which this user may make files"
+        }
+        _ => "the log of a proxy to the same origin, or a path where nothing is",
     };
     Failure::environment(error, advice)
 }
@@ -88,10 +86,9 @@ const KEEP_A_COPY: &str =
 
 /// Why a log cannot be looked at.
 fn unreadable(error: LogError) -> Failure {
-    let error = error.to_string();
-    let advice = match error.ends_with("cut off") {
-        true => KEEP_A_COPY,
-        false => "the log of serve nfs://... --write-back, as the user who has it",
+    let advice = match error.kind() {
+        LogTrouble::WrongLength => KEEP_A_COPY,
+        _ => "the log of serve nfs://... --write-back, as the user who has it",
     };
     Failure::environment(error, advice)
 }

@@ -129,7 +129,7 @@ impl Error {
         }
     }
 
-    /// Whether the server does not know the procedure: it says so, or has none of that number.
+    /// Whether the server does not have the procedure: it refuses it, or the program's version.
     pub fn is_unsupported(&self) -> bool {
         let refused =
             |cause: &CallError| matches!(cause, CallError::Refused(Refusal::ProcedureUnavailable));

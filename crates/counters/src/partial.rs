@@ -1,7 +1,7 @@
 //! What can be read of a text that is damaged or cut off, and what cannot.
 //!
 //! The readers of this crate stop at the first line that is broken, since half a table would be
-//! believed. Who has nothing but a damaged text leaves that line out, says so, and reads the rest.
+//! believed. Who has nothing but a damaged text leaves that line out, reports it, and reads on.
 
 use super::problem::{Problem, Wrong};
 

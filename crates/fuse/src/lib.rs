@@ -20,7 +20,7 @@ mod fs;
 mod inflight;
 #[cfg(test)]
 mod kernel_tests;
-mod mounts;
+pub mod mounts;
 mod nodes;
 mod notify;
 mod opens;

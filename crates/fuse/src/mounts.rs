@@ -31,7 +31,7 @@ pub(crate) fn at(dir: &Path) -> io::Result<Option<Entry>> {
 ///
 /// # Errors
 /// It is not there, or may not be looked at; /proc cannot be read.
-pub(crate) fn of(path: &Path) -> io::Result<Option<Entry>> {
+pub fn of(path: &Path) -> io::Result<Option<Entry>> {
     let device = rustix::fs::lstat(path)?.st_dev;
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let text = fs::read("/proc/self/mountinfo")?;

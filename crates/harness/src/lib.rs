@@ -44,6 +44,7 @@ pub mod sockets;
 pub mod state;
 pub mod table;
 pub mod target;
+pub mod unservable;
 pub mod values;
 pub mod verbosity;
 pub mod verdict;

@@ -121,6 +121,18 @@ pub fn prints_text<'a>(
     verbosity > Verbosity::Quiet && !is_taken
 }
 
+/// Prints a command's text, where it [prints one](prints_text).
+pub fn print_text<'a, T: AsRef<str>>(
+    verbosity: Verbosity,
+    files: impl IntoIterator<Item = &'a Option<PathBuf>>,
+    text: impl FnOnce() -> T,
+) -> Result<(), Failure> {
+    match prints_text(verbosity, files) {
+        true => print(text().as_ref()),
+        false => Ok(()),
+    }
+}
+
 /// Whether what will be measured can be written there, checked before anything is measured: at most
 /// one to standard output. Nothing is left of a file that was not there; a pipe or a device is left
 /// alone.

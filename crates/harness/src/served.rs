@@ -38,6 +38,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::sockets::Sockets;
 use crate::target;
+use crate::unservable::Unservable;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
@@ -90,18 +91,9 @@ pub fn dir_options(commit_mode: CommitMode) -> DirOptions {
 }
 
 /// Opens a directory as a store.
-pub fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, String> {
+pub fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, Unservable> {
     raise_descriptor_limit();
-    DirStore::open(dir, options).map_err(|error| format!("cannot serve {}: {error}", dir.display()))
-}
-
-/// A directory that cannot be served.
-pub fn cannot_open(why: String) -> Failure {
-    let advice = match why.contains("state of handles") {
-        true => "remove that file, whose handles clients then lose, or another --state DIR",
-        false => "a directory that exists and that this user may read and search",
-    };
-    Failure::environment(why, advice)
+    DirStore::open(dir, options).map_err(|cause| Unservable::Store { dir: dir.to_owned(), cause })
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
@@ -358,7 +350,7 @@ impl Embedded {
         commit_mode: CommitMode,
         threads: u32,
     ) -> Result<Self, Failure> {
-        let store = open(dir, options).map_err(cannot_open)?;
+        let store = open(dir, options)?;
         let log = store.log_latencies().first().copied().map(Box::new);
         let started = Self::start_on(store, Options::embedded(commit_mode, threads))?;
         Ok(Self { log, ..started })
@@ -390,7 +382,7 @@ impl Embedded {
         let options = Options { links, ..Options::embedded(commit_mode, threads) };
         match dir {
             Some(dir) => {
-                let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
+                let store = open(dir, &dir_options(commit_mode))?;
                 Self::start_on_threads(store, options, 1)
             }
             None => Self::start_on_threads(memory(&Clock::real(), bytes_max), options, 1),

@@ -1,5 +1,7 @@
 //! How well predictions held: of the change first, then of what was measured beside it.
 
+use perf::words::counted;
+
 use crate::records::median;
 
 /// A prediction that is off by less than this held, percent: the aim for the worst of the changes
@@ -109,7 +111,7 @@ impl Errors {
 }
 
 fn points(number: usize) -> String {
-    format!("{number} {}", if number == 1 { "point" } else { "points" })
+    counted(number, "point")
 }
 
 #[cfg(test)]

@@ -170,9 +170,7 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
         let what = "packets passed too fast, and were dropped by the kernel";
         output::say(format_args!("{count} {what}"));
     }
-    if output::prints_text(verbosity, outs(args)) {
-        output::print(&screen::text(read))?;
-    }
+    output::print_text(verbosity, outs(args), || screen::text(read))?;
     output::write_to(&args.json, || json::text(read))?;
     output::write_to(&args.html, || page::text(read))?;
     let Some(path) = &args.mix else { return Ok(()) };

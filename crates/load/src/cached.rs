@@ -11,8 +11,8 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 const SAMPLED_PAGES: u64 = 256;
 const PAGE_BYTES: u64 = 4 << 10;
 
-/// Drops what is clean of the file's pages. A file system without pages to drop says so, which is
-/// no failure: [`resident`] tells what is left.
+/// Drops what is clean of the file's pages. A file system without pages to drop returns an error,
+/// which is no failure: [`resident`] tells what is left.
 ///
 /// # Errors
 /// The file cannot be opened.

@@ -72,17 +72,7 @@ impl Run {
 /// The bytes of every WRITE: pseudo-random, so that no storage can compress or deduplicate them
 /// within a call, and the same in every run.
 pub fn pattern(bytes: usize) -> Bytes {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut pattern = Vec::with_capacity(bytes + 8);
-    while pattern.len() < bytes {
-        // xorshift64 (Marsaglia 2003)
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        pattern.extend_from_slice(&state.to_le_bytes());
-    }
-    pattern.truncate(bytes);
-    pattern.into()
+    net::floor::pattern(bytes).into()
 }
 
 /// Runs the workload on a file that the caller has made.

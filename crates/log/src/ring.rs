@@ -3,8 +3,8 @@
 //!
 //! What must not be overwritten is what a recovery would read: everything from the tail that the
 //! newest *written* frame names. A file may be synced and its frames not needed any more; their
-//! place is free only when a frame that says so is stable itself. Where an export has several logs,
-//! each has a ring, and their frames one sequence.
+//! place is free only when a frame that notes it is stable itself. Where an export has several
+//! logs, each has a ring, and their frames one sequence.
 
 use std::collections::VecDeque;
 

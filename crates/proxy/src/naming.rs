@@ -156,8 +156,7 @@ impl Remote {
         from: (&Handle, &[u8]),
         to: (&Handle, &[u8]),
     ) -> Renamed {
-        let dirs = self.origin_handle(from.0).and_then(|dir| Ok((dir, self.origin_handle(to.0)?)));
-        let (from_dir, to_dir) = match dirs {
+        let [from_dir, to_dir] = match self.origin_handles([from.0, to.0]) {
             Ok(dirs) => dirs,
             Err(status) => return Renamed::failed(status),
         };
@@ -190,8 +189,7 @@ impl Remote {
         dir: &Handle,
         name: &[u8],
     ) -> Linked {
-        let both = self.origin_handle(file).and_then(|file| Ok((file, self.origin_handle(dir)?)));
-        let (file, dir) = match both {
+        let [file, dir] = match self.origin_handles([file, dir]) {
             Ok(both) => both,
             Err(status) => return Linked::failed(status),
         };

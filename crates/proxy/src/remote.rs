@@ -149,6 +149,10 @@ impl Remote {
         self.handles.open_handle(ours)
     }
 
+    pub(crate) fn origin_handles(&self, [a, b]: [&Handle; 2]) -> Result<[FileHandle; 2], Status> {
+        Ok([self.origin_handle(a)?, self.origin_handle(b)?])
+    }
+
     /// The reply to a client after a failure, which is counted.
     pub(crate) fn failed(&self, error: &Error, kind: Kind) -> Status {
         match error {
@@ -198,19 +202,18 @@ impl Remote {
         let Some(disk) = self.disk.as_ref().filter(|_| self.options.offline_reads) else {
             return call.await.map(|returned| (returned, false));
         };
+        let cached = || self.while_away(cached(&disk.known));
         let patience = if self.is_away.load(Ordering::Relaxed) { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
         let returned = match self.clock.within(patience, call.as_mut()).await {
             Ok(returned) => returned,
-            Err(_elapsed) => match self.while_away(cached(&disk.known)) {
+            Err(_elapsed) => match cached() {
                 Some(cached) => return Ok(cached),
                 None => call.await,
             },
         };
         match returned {
-            Err(error) if fate::is_away(&error) => {
-                self.while_away(cached(&disk.known)).ok_or(error)
-            }
+            Err(error) if fate::is_away(&error) => cached().ok_or(error),
             returned => {
                 self.is_away.store(false, Ordering::Relaxed);
                 returned.map(|returned| (returned, false))

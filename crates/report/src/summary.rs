@@ -2,7 +2,7 @@
 //!
 //! Headline first, then the terms, then predicted beside measured for every window, then what
 //! the changes gave. When that does not fit, first the empty lines give way, then whole throughput
-//! tables, last one first, and a line says so: the report in HTML has everything.
+//! tables, last one first, with a line in their place: the report in HTML has everything.
 
 use super::number::{clipped, count, interval, number, optional, percent};
 use super::{Curve, Parameter, Step, StudyReport, ThroughputPlot};

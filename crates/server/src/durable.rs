@@ -11,7 +11,7 @@ use wire::nfs3::{StableHow, commit, write};
 use crate::types::{Stability, Status, Verifier};
 
 /// Proof that the bytes an operation speaks of survive power loss, as far as the store's medium
-/// does (a memory store's medium is its memory, and its banner says so).
+/// does (a memory store's medium is its memory, as its banner states).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use]
 pub struct Durable {

@@ -1,8 +1,8 @@
 //! The portmapper, versions 2 (here) and 3 and 4 (`rpcbind.rs`), for the programs served here, so
 //! that a client needs no other (RFC 1833).
 //!
-//! What is served is known from the start: SET and UNSET change nothing and say so. CALLIT is not
-//! served (PROC_UNAVAIL): it would let strangers send calls in our name.
+//! What is served is known from the start: SET and UNSET change nothing and reply FALSE. CALLIT is
+//! not served (PROC_UNAVAIL): it would let strangers send calls in our name.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -10,6 +10,7 @@ use perf::model::transaction::{Bound, Cycle, Path, Prediction, Server, Term, Tra
 use perf::model::whatif::of_path::PathCase;
 use perf::stats::{Estimate, Interval};
 use perf::units::Nanos;
+use perf::words::counted;
 
 use super::models::{self, Choice};
 
@@ -288,8 +289,7 @@ const DOMINATES_PCT: f64 = 50.0;
 /// Names the largest term in a sentence, and whether it dominates.
 fn sentence(row: &Row, explanation: &Explanation) -> String {
     let size = bytes(row.configuration.call_bytes);
-    let n = row.configuration.outstanding;
-    let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
+    let calls = counted(row.configuration.outstanding, "call");
     if let Some(pct) = off_pct(row) {
         return format!(
             "What limits with {size} calls and {calls} outstanding is not known: the model is \

@@ -147,19 +147,15 @@ fn mount_row(of: &MountRates, depth: Depth) -> Row {
         ],
         calls_per_s: total.calls_per_s,
         ms: total.execute_ms_mean,
-        parts: parts(total.queue_ms_mean, total.rtt_ms_mean, total.execute_ms_mean),
+        parts: parts([total.queue_ms_mean, total.rtt_ms_mean, total.execute_ms_mean]),
         is_sum: false,
         below: (depth == Depth::Operations).then(|| Box::new(mount(of))),
     }
 }
 
 /// Where the time of a call goes, as far as a client can tell.
-fn parts(
-    queue: Option<f64>,
-    rtt: Option<f64>,
-    execute: Option<f64>,
-) -> Vec<(Cow<'static, str>, f64)> {
-    let (Some(queue), Some(rtt), Some(execute)) = (queue, rtt, execute) else { return Vec::new() };
+fn parts(ms_mean: [Option<f64>; 3]) -> Vec<(Cow<'static, str>, f64)> {
+    let [Some(queue), Some(rtt), Some(execute)] = ms_mean else { return Vec::new() };
     let rest = (execute - queue - rtt).max(0.0);
     let parts = [("queue", queue), ("network and server", rtt), ("rest of the client", rest)];
     parts.map(|(name, ms)| (Cow::Borrowed(name), ms)).into()
@@ -201,7 +197,7 @@ fn operation_row(of: &OperationRates) -> Row {
         ],
         calls_per_s: of.calls_per_s,
         ms: of.execute_ms_mean,
-        parts: parts(of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean),
+        parts: parts([of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean]),
         is_sum: of.name.is_empty(),
         below: None,
     }
@@ -462,7 +458,7 @@ fn our_mount_row(of: &OurMountProcedure) -> Row {
         ],
         calls_per_s: of.calls_per_s,
         ms: of.execute_ms_mean,
-        parts: parts(of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean),
+        parts: parts([of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean]),
         ..Row::default()
     }
 }

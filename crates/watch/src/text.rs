@@ -1,7 +1,5 @@
 //! Tables as text, for a terminal of any width, or a file.
 
-use std::fmt::Write;
-
 use crate::table::{Kind, Table};
 
 /// A table with its title, its rows and its notes.
@@ -10,9 +8,7 @@ pub fn table(table: &Table) -> String {
     if !table.rows.is_empty() {
         write_rows(&mut text, table);
     }
-    for note in &table.notes {
-        writeln!(text, "  {note}").expect("a String takes everything");
-    }
+    text.extend(table.notes.iter().map(|note| format!("  {note}\n")));
     text
 }
 

@@ -310,7 +310,7 @@ fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Not allowed is no harm: an attack that needs more says so.
+    // Not allowed is no harm: an attack that needs more reports that.
     setrlimit(Resource::Nofile, limit).ok();
 }
 

@@ -18,6 +18,7 @@ use super::compare::{compare, compare_operations};
 use super::scenes::{PEER, SOON, captured};
 use crate::guest::image::Image;
 use crate::guest::shell::Shell;
+use crate::host::about;
 use crate::host::child::{Service, finish, text};
 use crate::host::ganesha::Ganesha;
 use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
@@ -120,7 +121,7 @@ fn boot(image: &Image, scratch: &Path) -> Result<Shell, String> {
     finish(Command::new("ip").args(["netns", "attach", NAMESPACE, &pid]), SOON, text)?;
     finish(image.guest(NAMESPACE).arg("--prep"), SOON, text)?;
     let work = scratch.join("work.py");
-    std::fs::write(&work, WORK).map_err(|cause| format!("{}: {cause}", work.display()))?;
+    std::fs::write(&work, WORK).map_err(about(&work))?;
     Shell::boot(image, NAMESPACE, &scratch.join("guest"))
 }
 

@@ -9,6 +9,8 @@ use super::answer::Answer;
 use super::options::Options;
 use super::scene::Staged;
 
+use crate::host::about;
+
 /// How many causes may be wrong.
 const WRONG_CAUSES_MAX: usize = 2;
 /// Median of the differences between predicted and measured.
@@ -145,7 +147,7 @@ impl Outcome {
         println!("\n{tables}");
         if let Some(path) = &options.json {
             let written = std::fs::write(path, format!("{:#}\n", self.json()));
-            written.map_err(|cause| format!("{}: {cause}", path.display()))?;
+            written.map_err(about(path))?;
         }
         self.verdict()?;
         if options.record { record(root, &tables) } else { Ok(()) }

@@ -8,6 +8,7 @@ use super::options::Options;
 use super::outcome::{Fault, Outcome};
 use super::scene::{Staged, staged, well};
 use super::stage::{GUEST, HOST, SOON, Stage};
+use crate::host::about;
 use crate::host::child::Service;
 
 const DISK: &str = include_str!("scripts/disk.py");
@@ -152,7 +153,7 @@ pub(super) fn play(
 /// The server, and what it exports: memory, two disks, and a folder that is full.
 fn prepare(stage: &mut Stage<'_>) -> Result<Vec<Service>, String> {
     let script = stage.scratch.join("disk.py");
-    std::fs::write(&script, DISK).map_err(|cause| format!("{}: {cause}", script.display()))?;
+    std::fs::write(&script, DISK).map_err(about(&script))?;
     let mut disks = Vec::new();
     let mut attached = String::new();
     for (number, port, delay_ms, order) in DISKS {

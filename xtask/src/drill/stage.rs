@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::scene::{HEALTHY, Load, Setup};
 use crate::guest::image::Image;
 use crate::guest::shell::Shell;
+use crate::host::about;
 use crate::host::child::{Service, finish, text};
 use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
 
@@ -68,7 +69,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Self, String> {
         finish(image.guest(NAMESPACE).arg("--prep"), SOON, text)?;
         let load = scratch.join("load.py");
-        std::fs::write(&load, LOAD).map_err(|cause| format!("{}: {cause}", load.display()))?;
+        std::fs::write(&load, LOAD).map_err(about(&load))?;
         let shell = Shell::boot(image, NAMESPACE, &scratch.join(name))?;
         Ok(Self { shell, scratch, nfskit, keep, played: 0 })
     }
@@ -108,8 +109,7 @@ impl<'a> Stage<'a> {
         let Some(folder) = self.keep else { return Ok(()) };
         self.played += 1;
         let path = folder.join(format!("{:02}-{}.json", self.played, load.kind));
-        std::fs::write(&path, report.to_string())
-            .map_err(|why| format!("{}: {why}", path.display()))
+        std::fs::write(&path, report.to_string()).map_err(about(&path))
     }
 
     fn played(&mut self, setup: &Setup, server: &Service) -> Result<Played, String> {

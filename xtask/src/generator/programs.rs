@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::host::about;
 use crate::host::child::{NO_END, finish, text};
 use crate::host::family;
 use crate::host::nfskit::Server;
@@ -59,7 +60,7 @@ pub(super) fn provide(root: &Path, scratch: &Path, nfskit: &Path) -> Result<Vec<
     let ours = |name, work: Work| {
         let mix = scratch.join(format!("{}.mix", work.procedure()));
         let line = format!("{} 100\n", work.procedure().to_lowercase());
-        std::fs::write(&mix, line).map_err(|error| format!("{}: {error}", mix.display()))?;
+        std::fs::write(&mix, line).map_err(about(&mix))?;
         Ok::<_, String>(Program { name, work, how: How::Ours { nfskit: nfskit.to_owned(), mix } })
     };
     let libnfs = How::Libnfs { program: compile(scratch)? };

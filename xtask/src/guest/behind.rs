@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::options::{Options, Play};
 use super::stage::{ADDRESS, Stage, User};
+use crate::host::about;
 use crate::host::child::{finish, text};
 
 const LINK: &str = "wan-10ms";
@@ -32,9 +33,7 @@ pub(super) fn play(
     material: &Path,
     scratch: &Path,
 ) -> Result<(), String> {
-    let made = |folder: &Path| {
-        fs::create_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))
-    };
+    let made = |folder: &Path| fs::create_dir(folder).map_err(about(folder));
     let folder = stage.folder().to_owned();
     made(&folder.join("state"))?;
     if options.ganesha {

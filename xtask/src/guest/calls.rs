@@ -7,6 +7,8 @@ use std::path::Path;
 
 use super::stage::{ADDRESS, Stage, User};
 
+use crate::host::about;
+
 const PORT: u16 = 2049;
 const METRICS: u16 = 9100;
 /// Of the kernel's calls, at most so many in a hundred, where ours are to be far fewer.
@@ -36,7 +38,7 @@ pub(super) fn play(mut stage: Stage<'_>, material: &Path, scratch: &Path) -> Res
     let export = stage.folder().join("data");
     let state = stage.folder().join("state");
     for folder in [&export, &state, &export.join("kernel"), &export.join("ours")] {
-        fs::create_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        fs::create_dir(folder).map_err(about(folder))?;
     }
     let metrics = ["--metrics".to_owned(), format!("{ADDRESS}:{METRICS}")];
     stage.serve(User::Root, export.as_os_str(), &state, PORT, &metrics)?;

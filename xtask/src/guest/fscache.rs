@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::stage::{ADDRESS, Stage, User};
+use crate::host::about;
 use crate::host::child::{finish, text};
 
 const PORT: u16 = 2049;
@@ -29,7 +30,7 @@ pub(super) fn play(mut stage: Stage<'_>, material: &Path, scratch: &Path) -> Res
     let [export, state] = ["data", "state"].map(|name| stage.folder().join(name));
     let persist = scratch.join("persist");
     for folder in [&export, &state, &persist] {
-        fs::create_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        fs::create_dir(folder).map_err(about(folder))?;
     }
     let mut making = Command::new("bash");
     making.args(["-c", FILES, "bash"]).args([&export, material, &persist]).arg(DISK);

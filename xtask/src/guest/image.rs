@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::host::about;
+
 /// Where the scripts are, seen from the root of the checkout.
 const BESIDE: &str = "../shared/kernelvm";
 /// What the workload needs beyond the packages that the scripts install.
@@ -44,13 +46,13 @@ impl Image {
             return Ok(image);
         }
         image.build(&source).map_err(|error| format!("guest: {error}"))?;
-        fs::write(&stamp, recipe).map_err(|error| format!("{}: {error}", stamp.display()))?;
+        fs::write(&stamp, recipe).map_err(about(&stamp))?;
         Ok(image)
     }
 
     fn build(&self, source: &Path) -> Result<(), String> {
         println!("guest: building kernel and root disk, about a minute");
-        let error = |error: std::io::Error| format!("{}: {error}", self.scripts.display());
+        let error = about(&self.scripts);
         if self.scripts.exists() {
             fs::remove_dir_all(&self.scripts).map_err(error)?;
         }
@@ -81,7 +83,7 @@ impl Image {
 
     fn add_xstate(&self) -> Result<(), String> {
         let folder = self.folder();
-        let error = |error: std::io::Error| format!("{}: {error}", folder.display());
+        let error = about(&folder);
         fs::write(folder.join("xstate.c"), XSTATE).map_err(error)?;
         let shell = Command::new("sh").args(["-c", WITH_XSTATE, "sh"]).arg(&folder).status();
         match shell.map_err(error)?.success() {

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::host::about;
+
 const SCRIPTS: [(&str, &str); 11] = [
     ("behind.sh", include_str!("scripts/behind.sh")),
     ("checks.py", include_str!("scripts/checks.py")),
@@ -24,7 +26,7 @@ pub(crate) fn make(root: &Path, scratch: &Path) -> Result<PathBuf, String> {
     let written = fs::create_dir(&material).and_then(|()| {
         SCRIPTS.iter().try_for_each(|(name, text)| fs::write(material.join(name), text))
     });
-    written.map_err(|error| format!("{}: {error}", material.display()))?;
+    written.map_err(about(&material))?;
     // The checkout may belong to somebody else, which is no danger: it is only read.
     let git = || {
         let mut git = Command::new("git");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::options::Options;
 use super::stage::{ADDRESS, Stage, User};
+use crate::host::about;
 use crate::host::child::{finish, text};
 
 /// From a proxy's port to that of the server behind it.
@@ -92,7 +93,7 @@ impl<'a> Servers<'a> {
         for folder in [&export, &state] {
             let owner = (!mount.privileged).then_some(NOBODY);
             let made = fs::create_dir(folder).and_then(|()| chown(folder, owner, owner));
-            made.map_err(|error| format!("{}: {error}", folder.display()))?;
+            made.map_err(about(folder))?;
         }
         let user = if mount.privileged { User::Root } else { User::Nobody };
         let port = if proxy { mount.port + BEHIND } else { mount.port };
@@ -169,7 +170,7 @@ impl<'a> Servers<'a> {
 
 fn read(path: &Path) -> Result<String, String> {
     // Names need not be UTF-8; what is not is replaced alike on both sides.
-    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = fs::read(path).map_err(about(path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::image::Image;
+use crate::host::about;
 use crate::host::child::Service;
 
 const SCRIPT: &str = include_str!("scripts/shell.sh");
@@ -29,7 +30,7 @@ impl Shell {
     pub(crate) fn boot(image: &Image, namespace: &str, folder: &Path) -> Result<Self, String> {
         let script = folder.join("shell.sh");
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&script, SCRIPT));
-        written.map_err(|cause| format!("{}: {cause}", folder.display()))?;
+        written.map_err(about(folder))?;
         let mut command = image.guest(namespace);
         command.args(["--timeout", &GUEST_SECONDS_MAX.to_string()]);
         command.arg("--set").arg(format!("FOLDER={}", folder.display())).arg(script);
@@ -48,7 +49,7 @@ impl Shell {
         // It must not be seen before it is whole.
         fs::write(&draft, command)
             .and_then(|()| fs::rename(&draft, file("command")))
-            .map_err(|cause| format!("{}: {cause}", draft.display()))?;
+            .map_err(about(&draft))?;
         let ended = self.service.wait_for(within, |_| fs::read_to_string(&status).ok());
         let log = fs::read_to_string(log).unwrap_or_default();
         match ended?.trim() {
@@ -60,7 +61,7 @@ impl Shell {
     /// Lets it end.
     pub(crate) fn end(self) -> Result<(), String> {
         let end = self.folder.join("end");
-        fs::write(&end, "").map_err(|cause| format!("{}: {cause}", end.display()))?;
+        fs::write(&end, "").map_err(about(&end))?;
         self.service.wait(END_WITHIN)
     }
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::image::Image;
+use crate::host::about;
 use crate::host::child::{Service, finish, text};
 use crate::host::nfskit::{START_WITHIN, TRUSTING};
 
@@ -51,9 +52,7 @@ impl<'a> Stage<'a> {
             return Err("guest: the network namespace cannot be made".to_owned());
         }
         let open = |folder: &Path| fs::set_permissions(folder, Permissions::from_mode(0o755));
-        fs::create_dir(&stage.folder)
-            .and_then(|()| open(scratch))
-            .map_err(|error| format!("{}: {error}", stage.folder.display()))?;
+        fs::create_dir(&stage.folder).and_then(|()| open(scratch)).map_err(about(&stage.folder))?;
         Ok(stage)
     }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::check::cargo_program;
 
-/// Builds a binary as users get it; `command` is who asks, for the line that says so.
+/// Builds a binary as users get it; `command` is the one that needs it, which is printed.
 pub(crate) fn release(
     root: &Path,
     command: &str,

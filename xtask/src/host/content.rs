@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use crate::host::about;
+
 const CHUNK_BYTES: usize = 1024 * 1024;
 
 /// Writes `mib` MiB that depend on the seed and on nothing else.
@@ -57,7 +59,7 @@ pub(crate) fn compare(expected: &Path, mut got: impl Read) -> Result<(), String>
 
 /// Compares two files.
 pub(crate) fn compare_files(expected: &Path, got: &Path) -> Result<(), String> {
-    let file = File::open(got).map_err(|error| format!("{}: {error}", got.display()))?;
+    let file = File::open(got).map_err(about(got))?;
     compare(expected, file)
 }
 

@@ -13,3 +13,11 @@ pub(crate) mod process;
 pub(crate) mod report;
 pub(crate) mod scratch;
 pub(crate) mod tools;
+
+use std::fmt::Display;
+use std::path::Path;
+
+/// For `map_err`: an error in words, behind the path that it is about.
+pub(crate) fn about<E: Display>(path: &Path) -> impl Fn(E) -> String + Copy {
+    move |error| format!("{}: {error}", path.display())
+}

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::host::about;
 use crate::host::child::{Finished, finish, text};
 use crate::host::content;
 use crate::host::nfskit::Server;
@@ -123,7 +124,7 @@ fn rate<T>(copied: &Finished<T>) -> String {
 }
 
 fn remove(file: &Path) -> Result<(), String> {
-    std::fs::remove_file(file).map_err(|error| format!("{}: {error}", file.display()))
+    std::fs::remove_file(file).map_err(about(file))
 }
 
 #[cfg(test)]

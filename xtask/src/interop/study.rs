@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{basic, curve};
+use crate::host::about;
 use crate::host::child::{finish, text};
 use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Server};
@@ -85,7 +86,7 @@ pub(super) fn check_own_server(report: &mut Report, scratch: &Path, nfskit: &Pat
 pub(super) fn make_export(export: &Path) -> Result<(), String> {
     std::fs::create_dir_all(export)
         .and_then(|()| std::fs::write(export.join("not-ours"), "keep me\n"))
-        .map_err(|error| format!("{}: {error}", export.display()))
+        .map_err(about(export))
 }
 
 fn check_study(
@@ -105,8 +106,7 @@ fn check_study(
     if studied {
         report.check(peer, "the record has every number", || {
             let path = out.join("run.json");
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
+            let text = std::fs::read_to_string(&path).map_err(about(&path))?;
             check_record(&text)
         });
     }
@@ -120,7 +120,7 @@ fn check_study(
 }
 
 fn names(folder: &Path) -> Result<BTreeSet<String>, String> {
-    let failed = |error| format!("{}: {error}", folder.display());
+    let failed = about(folder);
     std::fs::read_dir(folder)
         .map_err(failed)?
         .map(|entry| Ok(entry.map_err(failed)?.file_name().to_string_lossy().into_owned()))

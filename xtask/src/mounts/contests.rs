@@ -12,6 +12,7 @@ use super::CONTESTS;
 use super::mounted::Mounted;
 use super::served::{Kind, Ours, new_folder};
 use super::steps::Stage;
+use crate::host::about;
 use crate::host::child::{finish, text};
 
 /// From one trouble to the next, and how long it lasts.
@@ -145,5 +146,5 @@ fn fill(file: &Path) -> Result<(), String> {
     // It is too large: what can be written is.
     fs::write(file, vec![0; FILLING]).err();
     thread::sleep(TROUBLE);
-    fs::remove_file(file).map_err(|error| format!("{}: {error}", file.display()))
+    fs::remove_file(file).map_err(about(file))
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use super::mounted::Mounted;
 use super::steps::Stage;
 
+use crate::host::about;
+
 /// What may stay: what the allocator keeps in pieces, and what is in use.
 const LEFT_MIB_MAX: u64 = 32;
 
@@ -25,7 +27,7 @@ pub(super) fn play(stage: &Stage<'_>) -> Result<String, String> {
     let worked = load(&file, size_mib);
     let loaded = mounted.resident_mib()?;
     fs::remove_file(&file).ok();
-    worked.map_err(|error| format!("{}: {error}", file.display()))?;
+    worked.map_err(about(&file))?;
     let begin = Instant::now();
     loop {
         let now = mounted.resident_mib()?;

@@ -29,6 +29,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::guest::material;
+use crate::host::about;
 use crate::host::report::Report;
 use crate::host::{build, ganesha, isolate, scratch, tools};
 use mounted::Mounted;
@@ -62,19 +63,16 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         };
     }
     let nfskit = match &options.nfskit {
-        Some(program) => {
-            fs::canonicalize(program).map_err(|error| format!("{}: {error}", program.display()))?
-        }
+        Some(program) => fs::canonicalize(program).map_err(about(program))?,
         None => build::release(root, "mounts", "nfskit", "nfskit")?,
     };
     let scratch = scratch::make("mounts")?;
     let material = material::make(root, scratch.path())?;
     let written = SCRIPTS.iter().try_for_each(|(name, text)| fs::write(material.join(name), text));
-    written.map_err(|error| format!("{}: {error}", material.display()))?;
+    written.map_err(about(&material))?;
     if options.wants("contests") {
         let player = build::tested_example(root, "mounts", "sim")?;
-        fs::copy(&player, material.join(CONTESTS))
-            .map_err(|error| format!("{}: {error}", player.display()))?;
+        fs::copy(&player, material.join(CONTESTS)).map_err(about(&player))?;
     }
     let ourselves = std::env::current_exe()
         .map_err(|error| format!("our own program is not known: {error}"))?;

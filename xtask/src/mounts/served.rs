@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::host::about;
 use crate::host::child::Service;
 use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Link, START_WITHIN, STOP_WITHIN, TRUSTING};
@@ -174,6 +175,6 @@ fn serve(nfskit: &Path, arguments: &[String]) -> Result<Service, String> {
 /// A folder that was not there before.
 pub(super) fn new_folder(scratch: &Path, name: &str) -> Result<PathBuf, String> {
     let folder = scratch.join(name);
-    std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    std::fs::create_dir(&folder).map_err(about(&folder))?;
     Ok(folder)
 }

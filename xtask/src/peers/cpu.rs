@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::host::about;
+
 /// Ticks in `/proc/PID/stat` are of USER_HZ, which Linux has fixed at 100.
 const TICK_NS: u64 = 10_000_000;
 /// By so much the ticks may be off, at both ends together, though no thread has ended.
@@ -25,9 +27,7 @@ pub(crate) struct CpuTime {
 impl CpuTime {
     pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let read = |path: &Path| {
-            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-        };
+        let read = |path: &Path| fs::read_to_string(path).map_err(about(path));
         let stat = read(&process.join("stat"))?;
         let ticks = ticks(&stat).ok_or_else(|| format!("/proc/{pid}/stat reads {stat:?}"))?;
         let mut threads_ns = BTreeMap::new();

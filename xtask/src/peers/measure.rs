@@ -22,6 +22,8 @@ use super::rows::{Cache, Row, Work};
 use super::servers::Name;
 use super::stats::percentile;
 
+use crate::host::about;
+
 /// Of one stable write: a page, which databases and mail servers write so.
 const STABLE_BYTES: u32 = 4 << 10;
 /// All files of the stable writes together.
@@ -208,7 +210,7 @@ impl Measurer<'_> {
         if name != Name::OursMemory {
             let path = fixture::work_dir(self.export, name).join("written");
             let is_there = is_written(&path, bytes, block_bytes);
-            if !is_there.map_err(|error| format!("{}: {error}", path.display()))? {
+            if !is_there.map_err(about(&path))? {
                 return Err("the file is not what was written".to_owned());
             }
         }

@@ -26,6 +26,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::host::about;
 use crate::host::{build, isolate, scratch};
 pub(crate) use cpu::CpuTime;
 use durability::Syncs;
@@ -73,7 +74,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Resul
     }
     let export = scratch.join("export");
     println!("peers: making {} files", fixture::ENTRIES);
-    fixture::make(&export).map_err(|error| format!("{}: {error}", export.display()))?;
+    fixture::make(&export).map_err(about(&export))?;
     let stage = Stage::new(nfskit, scratch, export, options.serve())?;
     stage.obstacle(Name::Ganesha)?;
     for name in Name::ALL {
@@ -90,7 +91,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Resul
     if let Some(file) = &options.json {
         let record = record(&options, load, &syncs, &outcomes);
         let text = serde_json::to_string_pretty(&record).map_err(|error| error.to_string())?;
-        std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        std::fs::write(file, text).map_err(about(file))?;
     }
     match outcomes.failures.as_slice() {
         [] => Ok(()),

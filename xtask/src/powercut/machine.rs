@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::disk::{Counts, Disk, Served};
 use super::scenes::{Ends, Scene, Server};
+use crate::host::about;
 use crate::host::child::{finish, text};
 use crate::host::tools;
 
@@ -64,7 +65,7 @@ impl Machine {
         nfskit: &Path,
         seed: u64,
     ) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        let failed = about(&folder);
         fs::create_dir_all(folder.join("job")).map_err(failed)?;
         let image = folder.join("disk");
         File::create(&image).and_then(|file| file.set_len(DISK_BYTES)).map_err(failed)?;

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use super::machine::Machine;
 use super::origin::Origin;
 
+use crate::host::about;
+
 /// Files of others, and the longest: some twenty blocks of the cache in all.
 const STATIC_FILES: usize = 40;
 const STATIC_BYTES_MAX: usize = 600_000;
@@ -57,7 +59,7 @@ impl<'a> Play<'a> {
         let mut play = Self { job, origin, rng, versions: BTreeMap::new(), life: 0, is_lying };
         for folder in ["static", "own"] {
             let folder = origin.export().join(folder);
-            fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            fs::create_dir(&folder).map_err(about(&folder))?;
         }
         for number in 0..STATIC_FILES {
             play.change(&format!("static/{number}"))?;
@@ -110,7 +112,7 @@ impl<'a> Play<'a> {
                 fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path))
             }
         };
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        written.map_err(about(&path))
     }
 
     /// The guest reads which versions there are in its next life.
@@ -121,7 +123,7 @@ impl<'a> Play<'a> {
         }
         let put = |file: &str, text: &str| {
             let path = self.job.join(file);
-            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+            fs::write(&path, text).map_err(about(&path))
         };
         put(&format!("versions.{}", self.life), &text)?;
         put("life", &format!("{}\n", self.life))
@@ -146,7 +148,7 @@ impl<'a> Play<'a> {
         let wrong = self.job.join("wrong");
         if let Ok(text) = fs::read_to_string(&wrong) {
             lost.extend(text.lines().map(str::to_owned));
-            fs::remove_file(&wrong).map_err(|error| format!("{}: {error}", wrong.display()))?;
+            fs::remove_file(&wrong).map_err(about(&wrong))?;
         }
         // The last line of a guest that is dead may be torn.
         let acks = fs::read_to_string(self.job.join("acks")).unwrap_or_default();

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::machine::HOST;
+use crate::host::about;
 use crate::host::child::Service;
 use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
 
@@ -36,7 +37,7 @@ impl Origin {
     pub(super) fn start(nfskit: &Path, folder: &Path, link: Option<&str>) -> Result<Self, String> {
         let (export, state) = (folder.join("origin"), folder.join("origin-state"));
         for made in [&export, &state] {
-            fs::create_dir_all(made).map_err(|error| format!("{}: {error}", made.display()))?;
+            fs::create_dir_all(made).map_err(about(made))?;
         }
         let mut command = Command::new(nfskit);
         command.arg("serve").arg(&export).arg("--state").arg(state).args(TRUSTING);
@@ -77,7 +78,7 @@ impl Origin {
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let failed = about(folder);
     let entries = fs::read_dir(folder).map_err(failed)?;
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     entries.map(|entry| entry.map(name).map_err(failed)).collect()

@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::host::about;
 use crate::host::{build, scratch};
 use client::{Client, Shared};
 use options::Options;
@@ -55,8 +56,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options: Options = crate::options::parse(words)?;
     let nfskit = build::release(root, "stress", "nfskit", "nfskit")?;
     let scratch = scratch::make("stress")?;
-    prepare(scratch.path(), options.unprivileged)
-        .map_err(|error| format!("{}: {error}", scratch.path().display()))?;
+    prepare(scratch.path(), options.unprivileged).map_err(about(scratch.path()))?;
     let folder = scratch.path().join("served");
     let mut server = Server::new(&nfskit, &folder, scratch.path(), &options)?;
     server.start()?;

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::options::Options;
+use crate::host::about;
 use crate::host::nfskit::TRUSTING;
 
 const POLL: Duration = Duration::from_millis(2);
@@ -64,7 +65,7 @@ impl Server {
     /// Starts it, and waits until it takes connections.
     pub(super) fn start(&mut self) -> Result<(), String> {
         let log = File::options().create(true).append(true).open(&self.log);
-        let log = log.map_err(|error| format!("{}: {error}", self.log.display()))?;
+        let log = log.map_err(about(&self.log))?;
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let began = Instant::now();
         let child = Command::new(&self.command)

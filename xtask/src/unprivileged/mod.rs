@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
+use crate::host::about;
 use crate::host::report::Report;
 use crate::host::{build, isolate, scratch};
 use steps::Stage;
@@ -100,7 +101,7 @@ fn copied(scratch: &Path, nfskit: &Path) -> Result<(PathBuf, PathBuf), String> {
         let to = scratch.join(name);
         fs::copy(from, &to)
             .and_then(|_| fs::set_permissions(&to, fs::Permissions::from_mode(0o755)))
-            .map_err(|error| format!("{}: {error}", from.display()))?;
+            .map_err(about(from))?;
         Ok::<_, String>(to)
     };
     let entered = fs::Permissions::from_mode(0o755);

@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::host::about;
+
 /// See the module's head.
 #[derive(Debug)]
 pub(super) struct User {
@@ -22,14 +24,14 @@ impl User {
         let made = fs::create_dir(&home)
             .and_then(|()| fs::set_permissions(&home, fs::Permissions::from_mode(0o700)))
             .and_then(|()| chown(&home, Some(uid), Some(uid)));
-        made.map_err(|error| format!("{}: {error}", home.display()))?;
+        made.map_err(about(&home))?;
         Ok(Self { uid, home, is_this: false })
     }
 
     /// Whoever runs us.
     pub(super) fn this(scratch: &Path) -> Result<Self, String> {
         let home = scratch.join("home");
-        fs::create_dir(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+        fs::create_dir(&home).map_err(about(&home))?;
         Ok(Self { uid: rustix::process::getuid().as_raw(), home, is_this: true })
     }
 

@@ -11,6 +11,8 @@ mod whatif;
 mod writes;
 
 use harness::exit::Failure;
+use harness::records;
+use perf::record::{Run as Record, Target};
 
 use crate::workload::workloads;
 
@@ -23,6 +25,21 @@ workloads! {
         Sun(args::Sun),
         Whatif(args::WhatIf),
     }
+}
+
+/// The record of a paper, measured on a server of our own, or on the one at `url`.
+fn begun(paper: &str, started: &str, url: Option<&String>) -> Record {
+    let mut record = records::begin(started.to_owned());
+    let kind = if url.is_some() { "server" } else { "embedded" };
+    record.target = Target {
+        kind: kind.to_owned(),
+        url: url.cloned(),
+        version: Some(3),
+        proto: Some("tcp".to_owned()),
+        ..Target::default()
+    };
+    record.workload.name = paper.to_owned();
+    record
 }
 
 impl args::Common {

@@ -10,6 +10,7 @@ use harness::signals::Interrupts;
 use harness::sink::Sink;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
+use perf::words::counted;
 use serde::Serialize;
 use watch::ours::Ours;
 use watch::sample::{Rates, Sample};
@@ -182,8 +183,7 @@ fn kernel_tables(rates: &Rates) -> Vec<Table> {
     if let Some(first) = rest.iter_mut().find(|table| table.title == "mounts") {
         // Their rows are in the tables above.
         first.rows.clear();
-        let all = busy.len() + idle.len();
-        first.title = format!("{all} mount{}", if all == 1 { "" } else { "s" });
+        first.title = counted(busy.len() + idle.len(), "mount");
         let idle: Vec<_> = idle.iter().map(|mount| watch::table::plain(&mount.point)).collect();
         first.notes.extend((!idle.is_empty()).then(|| format!("no calls on {}", idle.join(", "))));
     }

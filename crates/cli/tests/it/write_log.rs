@@ -213,6 +213,15 @@ fn a_log_where_clients_could_write_or_without_a_disk_is_refused() {
     assert!(!places.log().exists());
 }
 
+#[test]
+fn advice_on_a_log_is_by_what_is_wrong_with_it_and_not_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("in memory and damaged");
+    let log = log.to_str().unwrap();
+    run(["log", "inspect", log]).complains(3, &["No such file", "the log by its name"]);
+    run(["log", "status", log]).complains(3, &["No such file", "as the user who has it"]);
+}
+
 /// Whatever is wrong with what lies there, nothing of it is overwritten.
 #[test]
 fn what_is_no_log_of_this_directory_is_refused_with_a_sentence() {

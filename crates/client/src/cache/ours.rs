@@ -9,7 +9,7 @@
 //! Servers are to tell the state before only where nothing can come between it and the change, and
 //! many do not keep to that: of two WRITEs that they carry out at the same time, the state before
 //! the one may be one in the middle of the other, which no reply shows. So what was requested while
-//! another change of ours was under way accuses nobody at once, where the caller says so: for
+//! another change of ours was under way accuses nobody at once, where the caller wants that: for
 //! files. It may be somebody else's all the same, and whoever opens the file next is promised to
 //! see what was written before: then it counts.
 //!

@@ -168,7 +168,7 @@ impl Files {
     }
 
     /// Waits, before a directory is removed, for what it hides of files that programs have closed:
-    /// a kernel says so when the program has gone on already.
+    /// a kernel reports it when the program has gone on already.
     pub(super) async fn hidden_go(&self, dir: FileHandle) {
         let until = self.now() + CLOSED_WITHIN;
         loop {

@@ -66,7 +66,7 @@ impl Files {
             known = self.find(&dir, name);
         }
         if known.is_some() && !self.may_search(&acting, dir).await? {
-            // It says so by itself.
+            // The server's own refusal is the error.
             return self.ask_lookup(&acting, dir, name).await;
         }
         match known {

@@ -217,13 +217,8 @@ impl Open {
     /// # Errors
     /// That of a write of this file, whoever wrote, which this descriptor has not reported.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let inner = &*self.inner;
-        let session = self.acting().session.impatient();
-        self.is_used();
-        self.tell()?;
-        self.files().is_written(&inner.file);
-        let write_behind = self.write_behind();
-        write_behind.take(&session, inner.file, offset, data).await?;
+        let session = self.begin_write()?;
+        self.write_behind().take(&session, self.inner.file, offset, data).await?;
         self.wrote(offset).await
     }
 
@@ -232,13 +227,8 @@ impl Open {
     /// # Errors
     /// As [`Open::write`].
     pub async fn write_bytes(&self, offset: u64, data: Bytes) -> Result<(), Error> {
-        let inner = &*self.inner;
-        let session = self.acting().session.impatient();
-        self.is_used();
-        self.tell()?;
-        self.files().is_written(&inner.file);
-        let write_behind = self.write_behind();
-        write_behind.take_bytes(&session, inner.file, offset, data).await?;
+        let session = self.begin_write()?;
+        self.write_behind().take_bytes(&session, self.inner.file, offset, data).await?;
         self.wrote(offset).await
     }
 
@@ -282,6 +272,15 @@ impl Open {
             self.write_behind().settle(inner.file).await;
         }
         Ok(())
+    }
+
+    /// A write begins; its calls go through this session.
+    fn begin_write(&self) -> Result<Session, Error> {
+        let session = self.acting().session.impatient();
+        self.is_used();
+        self.tell()?;
+        self.files().is_written(&self.inner.file);
+        Ok(session)
     }
 
     async fn wrote(&self, offset: u64) -> Result<(), Error> {

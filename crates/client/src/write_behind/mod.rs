@@ -329,8 +329,8 @@ impl WriteBehind {
     }
 
     /// What the server has acknowledged of a range and may still lose, in order: where each part
-    /// begins, and its bytes. A server that has lost it says so at the next COMMIT, and not to who
-    /// reads.
+    /// begins, and its bytes. A server that has lost it has another verifier at the next COMMIT; a
+    /// READ does not show it.
     pub fn unstable(&self, file: FileHandle, range: &Range<u64>) -> Vec<(u64, Bytes)> {
         self.engine.look(file, |state| state.index.unstable(range)).unwrap_or_default()
     }

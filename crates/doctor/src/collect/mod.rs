@@ -285,7 +285,7 @@ pub fn live_settings(root: &Path) -> Files {
     let of_backings =
         backings.iter().flat_map(|name| OF_BACKING.map(|what| format!("{BACKINGS}{name}/{what}")));
     for path in of_devices(root).chain(of_backings) {
-        // A device without a link has no speed, and says so with an error.
+        // A device without a link has no speed: reading it is an error.
         if let Ok(text) = read(&root.join(&path)) {
             files.put(path, text);
         }

@@ -72,7 +72,7 @@ fn judge(case: &Case<'_>) -> Judged {
     Ok(found)
 }
 
-/// By the last of the options that say so.
+/// By the last of the options about it.
 fn is_async(options: &[String]) -> bool {
     options
         .iter()

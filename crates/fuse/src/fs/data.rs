@@ -16,7 +16,6 @@ use crate::abi::request::{From, How, O_APPEND};
 use crate::abi::{answer, fopen};
 use crate::attributes::made;
 use crate::inflight::Reply;
-use crate::notify::Notice;
 use crate::opens::OpenFile;
 
 const O_ACCMODE: u32 = 3;
@@ -228,8 +227,8 @@ impl FileSystem {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
-        let mut offset = requested;
         let turn = if how.appends { Some(file.appending.lock().await) } else { None };
+        let mut offset = requested;
         if how.appends {
             match self.place_of_append(&file, offset).await {
                 Ok(end) => offset = end,
@@ -241,14 +240,7 @@ impl FileSystem {
         };
         #[expect(clippy::cast_possible_truncation, reason = "the kernel counts in 32 bits")]
         let count = data.len() as u32;
-        let mut written = match how.from {
-            From::Cache => {
-                let others = self.other_writers(node, &file.who);
-                file.open.write_back(offset, data, others).await
-            }
-            _ if how.asks_server => file.open.write_past_caches(offset, data).await,
-            From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
-        };
+        let mut written = self.write_at(offset, data, (node, &file), how).await;
         drop(turn);
         let last = self.files.last(&file.open.file()).filter(|_| how.kills_setid);
         if last.is_some_and(|last| last.mode & SETID != 0) && written.is_ok() {
@@ -258,8 +250,7 @@ impl FileSystem {
         match written {
             Ok(()) => {
                 if self.wrote(node, end, how.from) && how.from == From::PastCache && count > 0 {
-                    let length = u64::from(count);
-                    self.notifier.notify(Notice::Forget { node, offset, length }).await;
+                    self.forget_pages(node, offset, count.into()).await;
                 }
                 if self.files.is_sync() {
                     self.is_to_ask(node).await;
@@ -268,8 +259,7 @@ impl FileSystem {
                 if offset != requested {
                     // What it keeps where it took the end to be is not there; it holds those pages
                     // until it is answered.
-                    let notice = Notice::Forget { node, offset: requested, length: 0 };
-                    self.notifier.notify(notice).await;
+                    self.forget_pages(node, requested, 0).await;
                 }
                 if self.files.is_sync() {
                     self.forget_what_was_lost(node).await;
@@ -285,6 +275,23 @@ impl FileSystem {
                 }
                 self.forget_what_was_lost(node).await;
             }
+        }
+    }
+
+    async fn write_at(
+        &self,
+        offset: u64,
+        data: Bytes,
+        (node, file): (u64, &OpenFile),
+        how: How,
+    ) -> Result<(), Error> {
+        match how.from {
+            From::Cache => {
+                let others = self.other_writers(node, &file.who);
+                file.open.write_back(offset, data, others).await
+            }
+            _ if how.asks_server => file.open.write_past_caches(offset, data).await,
+            From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
         }
     }
 

@@ -105,7 +105,12 @@ impl FileSystem {
 
     /// The kernel writes what it has of a node, and forgets its data.
     pub(crate) async fn write_back(&self, node: u64) {
-        self.notifier.notify(Notice::Forget { node, offset: 0, length: 0 }).await;
+        self.forget_pages(node, 0, 0).await;
+    }
+
+    /// The same of `length` bytes from `offset` on; 0 for all there are.
+    pub(super) async fn forget_pages(&self, node: u64, offset: u64, length: u64) {
+        self.notifier.notify(Notice::Forget { node, offset, length }).await;
     }
 
     /// An open file that somebody else has changed: a kernel that writes back would not see it
@@ -156,7 +161,7 @@ impl FileSystem {
         };
         // What the kernel has written reaches us before its data are forgotten; and the page in
         // which the file ended has nothing behind the end.
-        self.notifier.notify(Notice::Forget { node, offset: had, length: 0 }).await;
+        self.forget_pages(node, had, 0).await;
         let Ok(attributes) = self.files.getattr(who, file).await else {
             return;
         };

@@ -12,6 +12,7 @@ use server::types::Caller;
 use server::{Clients, Export, Exported, Exports, Network, Rule, Squash};
 
 use super::{Client, RuleSpec, Spec};
+use crate::unservable::Unservable;
 
 /// How long a host name may take.
 const RESOLVE_LIMIT: Nanos = Nanos::from_secs(5);
@@ -43,25 +44,21 @@ impl<S> Stores<S> {
         &mut self,
         clock: &Clock,
         specs: &[Spec],
-        open: impl Fn(&Path) -> Result<S, String>,
+        open: impl Fn(&Path) -> Result<S, Unservable>,
         is_at: impl Fn(&S, &Path) -> bool,
         leads_into: impl Fn(&S, &S) -> bool,
         acts_as: Squasher<'_, S>,
-    ) -> Result<Exports<S>, String> {
+    ) -> Result<Exports<S>, Unservable> {
         let mut exported: Vec<Exported<S>> = Vec::new();
         let mut paths: HashMap<String, PathBuf> = HashMap::new();
         let mut stores = HashMap::new();
         for spec in specs {
             let path = std::fs::canonicalize(&spec.path)
-                .map_err(|cause| format!("cannot serve {}: {cause}", spec.path.display()))?;
+                .map_err(|cause| Unservable::Path { dir: spec.path.clone(), cause })?;
             match paths.get(&spec.name) {
                 Some(other) if *other != path => {
-                    return Err(format!(
-                        "{} is the name of {} and of {}",
-                        spec.name,
-                        other.display(),
-                        path.display()
-                    ));
+                    let (name, other, path) = (&spec.name, other.display(), path.display());
+                    return Err(format!("{name} is the name of {other} and of {path}").into());
                 }
                 _ => drop(paths.insert(spec.name.clone(), path.clone())),
             }
@@ -82,11 +79,11 @@ impl<S> Stores<S> {
             }
         }
         if let Some((inner, outer)) = contradiction(&exported, leads_into) {
-            return Err(format!(
+            return Err(Unservable::Exports(format!(
                 "the export {inner} lies in the export {outer}, whose rules differ: clients would \
                  reach it by either. Give both the same rules, or make its directory a mount \
                  point (mount --bind DIR DIR), which no other export leads into"
-            ));
+            )));
         }
         let exports = Exports::new(exported).map_err(|error| error.to_string())?;
         self.0 = stores;

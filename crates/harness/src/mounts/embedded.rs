@@ -86,7 +86,7 @@ impl EmbeddedMount {
         // Also when the program's file was replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command.arg("mounted").arg(&self.source).arg(&self.at).arg("--options").arg(&self.options);
-        // A Ctrl-C is for us alone: the mount goes when we say so, or when we are gone.
+        // A Ctrl-C is for us alone: the mount goes when we end it, or when we are gone.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(Failure::resources)?;

@@ -13,15 +13,25 @@ use super::is_known;
 /// A change, and by which factor calls of the most frequent group would come faster.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    pub(super) name: &'static str,
+    pub(super) what: What,
     /// None where only bounds are known.
     pub(super) factor: Option<f64>,
     pub(super) interval: Option<(f64, f64)>,
 }
 
+perf::named! {
+    /// What is changed, in the order in which it is shown.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub(super) enum What {
+        WindowTimes4 => "window_times_4",
+        HalfTheWay => "half_the_way",
+        UnstableWrites => "unstable_writes",
+    }
+}
+
 impl Change {
-    pub(super) fn between(name: &'static str, (lo, hi): (f64, f64)) -> Self {
-        Self { name, factor: None, interval: Some((lo.min(hi), lo.max(hi))) }
+    pub(super) fn between(what: What, (lo, hi): (f64, f64)) -> Self {
+        Self { what, factor: None, interval: Some((lo.min(hi), lo.max(hi))) }
     }
 
     /// Whether it says anything: what may give next to nothing or ten times as much does not.
@@ -33,10 +43,10 @@ impl Change {
 
     /// A sentence.
     pub(super) fn text(&self) -> String {
-        let what = match self.name {
-            "window_times_4" => "four times the calls outstanding",
-            HALF_THE_WAY => "half the network's round trip",
-            _ => "unstable WRITEs instead",
+        let what = match self.what {
+            What::HalfTheWay => "half the network's round trip",
+            What::UnstableWrites => "unstable WRITEs instead",
+            What::WindowTimes4 => "four times the calls outstanding",
         };
         format!("{what}: {} times the calls", self.factor_text())
     }
@@ -70,29 +80,29 @@ pub(super) fn changes(explained: &Explained, way: Way) -> Vec<Change> {
     if !calls.is_found("way") || !calls.shows(&["op", "ser", "block"]) {
         return Vec::new();
     }
-    let known = ALTERNATIVES.iter().filter(|other| is_stable || !other.without_block);
-    known.map(|other| calls.change(other)).filter(Change::is_identified).collect()
+    let known = What::ALL.into_iter().filter(|what| is_stable || *what != What::UnstableWrites);
+    known.map(|what| calls.change(what)).filter(Change::is_identified).collect()
 }
 
-/// What is changed.
+/// What a call takes after a change.
 struct Alternative {
-    name: &'static str,
     way_share: f64,
     window_times: f64,
     without_block: bool,
 }
 
-const HALF_THE_WAY: &str = "half_the_way";
-
-const ALTERNATIVES: [Alternative; 3] = [
-    Alternative { name: "window_times_4", way_share: 1.0, window_times: 4.0, without_block: false },
-    Alternative { name: HALF_THE_WAY, way_share: 0.5, window_times: 1.0, without_block: false },
-    Alternative { name: "unstable_writes", way_share: 1.0, window_times: 1.0, without_block: true },
-];
+impl Alternative {
+    const fn of(what: What) -> Self {
+        match what {
+            What::HalfTheWay => Self { way_share: 0.5, ..NOW },
+            What::UnstableWrites => Self { without_block: true, ..NOW },
+            What::WindowTimes4 => Self { window_times: 4.0, ..NOW },
+        }
+    }
+}
 
 /// As it is.
-const NOW: Alternative =
-    Alternative { name: "now", way_share: 1.0, window_times: 1.0, without_block: false };
+const NOW: Alternative = Alternative { way_share: 1.0, window_times: 1.0, without_block: false };
 
 /// The calls of a group, with the parameters that were found.
 struct Calls<'a> {
@@ -149,17 +159,18 @@ impl Calls<'_> {
         let Interval { lo, hi } = self.way.measured()?;
         let now = self.rate(values, &NOW);
         let without = |us: f64| self.rate_over(way_us - us / 2.0, values, &NOW) / now;
-        (hi < way_us).then(|| Change::between(HALF_THE_WAY, (without(lo), without(hi))))
+        (hi < way_us).then(|| Change::between(What::HalfTheWay, (without(lo), without(hi))))
     }
 
     fn window(&self, of: &Alternative) -> f64 {
         f64::from(self.group.outstanding) * of.window_times
     }
 
-    fn change(&self, of: &Alternative) -> Change {
+    fn change(&self, what: What) -> Change {
+        let of = &Alternative::of(what);
         let fitted = &self.explained.fitted;
         let values = fitted.values();
-        if of.name == HALF_THE_WAY
+        if what == What::HalfTheWay
             && let Some(change) = self.half_the_network(&values)
         {
             return change;
@@ -168,7 +179,7 @@ impl Calls<'_> {
         let fastest = self.window(of) / (self.value(&values, "way") * of.way_share);
         let ideal = fastest / self.rate(&values, &NOW);
         if of.without_block && !self.shows(&["op", "ser"]) {
-            return Change::between(of.name, (1.0, ideal));
+            return Change::between(what, (1.0, ideal));
         }
         let most = if of.without_block { ideal } else { ideal.min(of.window_times / of.way_share) };
         let factor = |values: &[f64]| self.rate(values, of) / self.rate(values, &NOW);
@@ -176,7 +187,7 @@ impl Calls<'_> {
             fitted.answer(|values| Ok::<f64, Infallible>(factor(values)));
         let interval = ci95.filter(|_| at > 0.0);
         let within = |found: Interval| (found.lo.max(1.0).min(at), found.hi.min(most).max(at));
-        Change { name: of.name, factor: Some(at), interval: interval.map(within) }
+        Change { what, factor: Some(at), interval: interval.map(within) }
     }
 }
 
@@ -300,7 +311,7 @@ mod tests {
         let gain = |light_us: f64| {
             let way = Way { least_us: Some(4.0), light_us: Some(light_us), ..Way::default() };
             let changes = changes(&explained, way);
-            changes.into_iter().find(|change| change.name == HALF_THE_WAY).unwrap()
+            changes.into_iter().find(|change| change.what == What::HalfTheWay).unwrap()
         };
         let bounded = gain(40.0);
         let (lo, hi) = bounded.interval.unwrap();
@@ -312,9 +323,9 @@ mod tests {
 
     #[test]
     fn a_gain_between_nothing_and_ten_times_is_not_reported() {
-        let change = |interval| Change { name: "half_the_way", factor: Some(1.4), interval };
+        let change = |interval| Change { what: What::HalfTheWay, factor: Some(1.4), interval };
         assert!(change(Some((1.0, 3.9))).is_identified() && change(None).is_identified());
         assert!(!change(Some((1.0, 250.0))).is_identified());
-        assert!(Change::between("window_times_4", (1.0, 250.0)).is_identified());
+        assert!(Change::between(What::WindowTimes4, (1.0, 250.0)).is_identified());
     }
 }

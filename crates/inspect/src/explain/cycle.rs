@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use perf::model::trace::{Transaction, Work};
 use perf::stats::{Estimate, Interval};
 
-use super::changes::Change;
+use super::changes::{Change, What};
 
 /// Cycles below which nothing is stated.
 const CYCLES_MIN: usize = 16;
@@ -137,14 +137,14 @@ impl Cycle {
         let without = |us: f64| cycle_us / (cycle_us - us).max(cycle_us / 1e3);
         let serial = (cycle_us / server_us.hi.max(1e-3)).clamp(1.0, 4.0);
         let mut changes = vec![
-            Change::between("window_times_4", (serial, 4.0)),
+            Change::between(What::WindowTimes4, (serial, 4.0)),
             Change::between(
-                "half_the_way",
+                What::HalfTheWay,
                 (without(self.way_us.lo / 2.0), without(self.way_us.hi / 2.0)),
             ),
         ];
         if self.work == Work::Stable {
-            changes.push(Change::between("unstable_writes", (1.0, without(server_us.hi))));
+            changes.push(Change::between(What::UnstableWrites, (1.0, without(server_us.hi))));
         }
         changes
     }
@@ -193,16 +193,16 @@ mod tests {
         let server_us = cycle.server_us();
         assert_eq!((server_us.lo, server_us.hi), (680.0, 700.0));
         let changes = cycle.changes();
-        let within = |name: &str| {
-            let change = changes.iter().find(|change| change.name == name).unwrap();
+        let within = |what: What| {
+            let change = changes.iter().find(|change| change.what == what).unwrap();
             change.interval.unwrap()
         };
         // One after the other: 700 us each, instead of 1,000.
-        let (lo, hi) = within("window_times_4");
+        let (lo, hi) = within(What::WindowTimes4);
         assert!((lo - 1_000.0 / 700.0).abs() < 1e-9 && hi == 4.0);
-        let (lo, hi) = within("half_the_way");
+        let (lo, hi) = within(What::HalfTheWay);
         assert!((lo - 1_000.0 / 900.0).abs() < 1e-9 && (hi - 1_000.0 / 890.0).abs() < 1e-9);
-        let (lo, hi) = within("unstable_writes");
+        let (lo, hi) = within(What::UnstableWrites);
         assert!(lo == 1.0 && (hi - 1_000.0 / 300.0).abs() < 1e-9);
     }
 

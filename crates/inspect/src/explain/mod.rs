@@ -144,7 +144,7 @@ fn saturation(queue: &Queue) -> String {
 pub(super) fn json(explanation: &Explanation) -> Value {
     let changes = explanation.changes().into_iter().map(|change| {
         let within = change.interval.map(|(lo, hi)| json!([lo, hi]));
-        (change.name.to_owned(), json!({ "factor": change.factor, "interval": within }))
+        (change.what.name().to_owned(), json!({ "factor": change.factor, "interval": within }))
     });
     let mut value = match &explanation.model {
         Ok(explained) => model_json(explained),

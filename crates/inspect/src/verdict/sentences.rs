@@ -1,6 +1,7 @@
 //! The sentences of a verdict: every number in them is one of the evidence.
 
 use perf::units::Nanos;
+use perf::words::counted;
 use trace::verdict::{
     CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, SideNumbers, Suspect, WorkNumbers,
     is_cut_too_much, nominal_rate, unknown_share,
@@ -295,8 +296,7 @@ fn medians(evidence: &Evidence) -> String {
 fn calls(work: Work, numbers: &WorkNumbers) -> String {
     let each = bytes(numbers.bytes / numbers.calls);
     let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
-    let (calls, s) = (numbers.calls, if numbers.calls == 1 { "" } else { "s" });
-    format!("{calls} {}{s}{of} in {}", name(work), ns(numbers.median_ns))
+    format!("{}{of} in {}", counted(numbers.calls, name(work)), ns(numbers.median_ns))
 }
 
 fn round_trip(evidence: &Evidence) -> String {

@@ -155,7 +155,7 @@ impl Journal<()> {
 
 impl<W> Journal<W> {
     /// Goes on behind what was found, all of which is in its place by now, but for what is held
-    /// ([`Self::hold`]): the first frame says so, and is to be written before anything is
+    /// ([`Self::hold`]): the first frame records that, and is to be written before anything is
     /// submitted.
     pub fn new(set: &Set, boot: [u8; 16], found: Option<&Found>, limits: Limits) -> Self {
         let frames = found.map_or(&[][..], |found| &found.frames);

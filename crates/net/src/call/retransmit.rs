@@ -6,8 +6,8 @@
 //! waits twice as long. Streams lose nothing, so that they estimate nothing and wait for `timeo`.
 //!
 //! `timeo` x `retrans` after a call was submitted is its major timeout: a soft client gives it up
-//! exactly then; a hard one says so, and goes on until the next one. (Linux's comes after `timeo` x
-//! (`retrans` + 1) over TCP, and after `timeo` doubled `retrans` times over UDP.)
+//! exactly then; a hard one reports it, and goes on until the next one. (Linux's comes after
+//! `timeo` x (`retrans` + 1) over TCP, and after `timeo` doubled `retrans` times over UDP.)
 
 use std::collections::{BTreeSet, HashMap};
 

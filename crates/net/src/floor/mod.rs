@@ -32,6 +32,8 @@ pub mod spray;
 mod spray_service;
 mod transfer;
 
+pub use self::sockets::pattern;
+
 /// Smallest message: an RPC call without credential, arguments or results.
 pub const MESSAGE_BYTES_MIN: usize = 40;
 /// Largest datagram of IPv4 without its headers.

@@ -85,8 +85,8 @@ fn is_full(cause: &io::Error) -> bool {
     cause.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())
 }
 
-/// Bytes that no card or kernel finds the same pattern in.
-pub(super) fn pattern(bytes: usize) -> Vec<u8> {
+/// Pseudo-random bytes, the same each time, in which nothing finds a pattern.
+pub fn pattern(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut pattern = Vec::with_capacity(bytes + 8);
     while pattern.len() < bytes {

@@ -20,7 +20,7 @@
 
 use super::curve::{self, CurveError};
 use super::error::{ModelError, positive, within};
-use super::least_squares::{FitError, Fitted, Parameter, Unidentified, minimize_from};
+use super::least_squares::{FitError, Fitted, Found, Parameter, Unidentified, minimize_from};
 use crate::stats::student_t_975;
 
 /// Throughput with so many calls outstanding.
@@ -128,6 +128,12 @@ impl Explained {
             (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok((one, None)),
             (Err(error), Err(_)) => Err(error),
         }
+    }
+
+    /// The parameters, without the stage where it does not show.
+    pub fn shown(&self) -> impl Iterator<Item = &Found> {
+        let is_shown = |found: &&Found| self.shows_stage || found.name != "stage";
+        self.fitted.parameters.iter().filter(is_shown)
     }
 
     /// Calls a second with so many outstanding.

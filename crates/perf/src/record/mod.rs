@@ -10,18 +10,18 @@
 //!   the record states: see [`Run::limit`]. What is not so is left out where the record is written
 //!   (`record/sound.rs`), whoever put it there, and a warning stands in its place.
 
+mod durability;
 mod lists;
+mod read;
 mod sound;
-
-use std::fmt;
-use std::str::FromStr;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use thiserror::Error;
 
+pub use self::durability::{Durability, DurabilityMismatch, UnknownDurability};
 use self::lists::ListsOnOneLine;
+pub use self::read::RecordError;
 use crate::histogram::{DecodeError, Histogram};
 use crate::series::Series;
 use crate::stats::{Estimate, Interval};
@@ -217,48 +217,6 @@ pub struct Warning {
     pub other: Map<String, Value>,
 }
 
-/// What an answered write survives: never to be mixed in one comparison.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Durability {
-    /// Nothing: data live in the server process.
-    Memory,
-    /// The server process, not the machine.
-    PageCache,
-    /// Loss of power.
-    Stable,
-}
-
-/// Why a text is not a run record of this schema.
-#[derive(Debug, Error)]
-pub enum RecordError {
-    /// Not JSON, or broken off.
-    #[error("not a run record: {what} (line {line}, column {column})")]
-    Syntax { what: String, line: usize, column: usize },
-    /// JSON without the mark of a run record.
-    #[error("not a run record: no text in the field \"schema\"; ours says \"{SCHEMA}\"")]
-    NoSchema,
-    #[error("run record of schema \"{found}\", this program reads \"{SCHEMA}\"")]
-    UnknownSchema { found: String },
-    /// A field is missing or of the wrong kind; `field` is its path, such as `metrics.rtt.value`.
-    #[error("run record field {field}: {what} (line {line}, column {column})")]
-    Field { field: String, what: String, line: usize, column: usize },
-    #[error("run record series {name}: {times} times but {values} values")]
-    UnevenSeries { name: String, times: usize, values: usize },
-}
-
-/// Two records that must not be compared.
-#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[error(
-    "the runs differ in durability: one is {}, the other {}; their numbers do not compare",
-    stated(.first),
-    stated(.second)
-)]
-pub struct DurabilityMismatch {
-    pub first: Option<Durability>,
-    pub second: Option<Durability>,
-}
-
 impl Run {
     pub fn new(tool: Tool, started: impl Into<String>) -> Self {
         Self {
@@ -364,12 +322,6 @@ impl Run {
         self.metrics.get(name).map(|metric| metric.value).filter(|value| value.is_finite())
     }
 
-    /// Refuses two runs whose writes survive different things.
-    pub fn check_comparable(&self, with: &Self) -> Result<(), DurabilityMismatch> {
-        let (first, second) = (self.target.durability, with.target.durability);
-        if first == second { Ok(()) } else { Err(DurabilityMismatch { first, second }) }
-    }
-
     /// The record as one line of JSON, without the line's end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(&*self.sound())
@@ -383,28 +335,6 @@ impl Run {
             serde_json::Serializer::with_formatter(&mut text, ListsOnOneLine::default());
         self.sound().serialize(&mut serializer).expect("keys are text and a Vec takes every byte");
         String::from_utf8(text).expect("JSON is text")
-    }
-
-    /// Reads a record, compact or pretty. The error says what is wrong and where.
-    pub fn from_json(text: &str) -> Result<Self, RecordError> {
-        let marked: Marked = serde_json::from_str(text).map_err(|e| syntax(&e))?;
-        match marked.schema {
-            Value::String(schema) if schema == SCHEMA => {}
-            Value::String(found) => return Err(RecordError::UnknownSchema { found }),
-            _ => return Err(RecordError::NoSchema),
-        }
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let run: Self = serde_path_to_error::deserialize(&mut reader).map_err(|e| field(&e))?;
-        for (name, series) in &run.series {
-            if series.t_us.len() != series.v.len() {
-                return Err(RecordError::UnevenSeries {
-                    name: name.clone(),
-                    times: series.t_us.len(),
-                    values: series.v.len(),
-                });
-            }
-        }
-        Ok(run)
     }
 }
 
@@ -446,74 +376,6 @@ impl From<&Series> for SeriesEntry {
             other: Map::new(),
         }
     }
-}
-
-impl Durability {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::PageCache => "page-cache",
-            Self::Stable => "stable",
-        }
-    }
-}
-
-impl fmt::Display for Durability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// Not one of the words for a durability.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("durability is memory, page-cache or stable, not \"{0}\"")]
-pub struct UnknownDurability(pub String);
-
-impl FromStr for Durability {
-    type Err = UnknownDurability;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        [Self::Memory, Self::PageCache, Self::Stable]
-            .into_iter()
-            .find(|durability| durability.as_str() == word)
-            .ok_or_else(|| UnknownDurability(word.into()))
-    }
-}
-
-fn stated(durability: &Option<Durability>) -> &'static str {
-    durability.map_or("not stated", Durability::as_str)
-}
-
-/// The part of a record that says what the rest means.
-#[derive(Deserialize)]
-struct Marked {
-    #[serde(default)]
-    schema: Value,
-}
-
-fn syntax(error: &serde_json::Error) -> RecordError {
-    RecordError::Syntax {
-        what: without_position(error),
-        line: error.line(),
-        column: error.column(),
-    }
-}
-
-fn field(error: &serde_path_to_error::Error<serde_json::Error>) -> RecordError {
-    let inner = error.inner();
-    RecordError::Field {
-        field: error.path().to_string(),
-        what: without_position(inner),
-        line: inner.line(),
-        column: inner.column(),
-    }
-}
-
-/// serde_json ends its messages with the position, which our errors carry as numbers.
-fn without_position(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let position = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&position).unwrap_or(&text).into()
 }
 
 fn is_not_finite(load: &Option<[f64; 3]>) -> bool {
@@ -609,55 +471,6 @@ pub(crate) mod tests {
         let read = Run::from_json(&run.to_json()).unwrap();
         let names: Vec<_> = read.metrics().keys().collect();
         assert_eq!(names, ["z", "a", "m"]);
-    }
-
-    #[test]
-    fn a_broken_record_is_reported_where() {
-        let at = |text: &str| Run::from_json(text).unwrap_err().to_string();
-        assert_eq!(
-            at("{\n  \"schema\": \"nfskit.run/1\",\n  \"tool\": }"),
-            "not a run record: expected value (line 3, column 11)"
-        );
-        assert_eq!(at(""), "not a run record: EOF while parsing a value (line 1, column 0)");
-        assert!(at("{\"a\": 1}").contains("no text in the field \"schema\""));
-        assert_eq!(
-            at(r#"{"schema": "nfskit.run/7"}"#),
-            "run record of schema \"nfskit.run/7\", this program reads \"nfskit.run/1\""
-        );
-        let head = r#""schema": "nfskit.run/1", "tool": {"version": "1"}, "started": "now""#;
-        assert_eq!(
-            at(&format!("{{{head},\n\"metrics\": {{\"rtt\": {{\"value\": \"fast\"}}}}}}")),
-            "run record field metrics.rtt.value: invalid type: string \"fast\", expected f64 \
-             (line 2, column 35)"
-        );
-        let series = r#""series": {"s": {"unit": "B", "t_us": [1, 2], "v": [1.0]}}"#;
-        assert_eq!(
-            at(&format!("{{{head}, {series}}}")),
-            "run record series s: 2 times but 1 values"
-        );
-        let durability = r#""target": {"durability": "hope"}"#;
-        assert!(at(&format!("{{{head}, {durability}}}")).starts_with("run record field target."));
-    }
-
-    #[test]
-    fn runs_of_different_durability_do_not_compare() {
-        let (mut a, mut b) = (minimal(), minimal());
-        assert_eq!(a.check_comparable(&b), Ok(()));
-        a.target.durability = Some(Durability::PageCache);
-        let refused = a.check_comparable(&b).unwrap_err();
-        assert!(refused.to_string().contains("one is page-cache, the other not stated"));
-        b.target.durability = Some(Durability::Stable);
-        let refused = a.check_comparable(&b).unwrap_err();
-        assert!(refused.to_string().contains("one is page-cache, the other stable"));
-    }
-
-    #[test]
-    fn durability_has_one_spelling_everywhere() {
-        for durability in [Durability::Memory, Durability::PageCache, Durability::Stable] {
-            assert_eq!(durability.to_string().parse(), Ok(durability));
-            assert_eq!(json!(durability), json!(durability.to_string()));
-        }
-        assert_eq!("disk".parse::<Durability>(), Err(UnknownDurability("disk".into())));
     }
 
     fn any_run() -> impl Strategy<Value = Run> {

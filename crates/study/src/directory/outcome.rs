@@ -46,8 +46,23 @@ pub(super) struct ProgramsPoint {
 /// A part of a call's time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
-    pub(super) name: &'static str,
+    pub(super) place: Place,
     pub(super) us: f64,
+}
+
+perf::named! {
+    /// Where a part of the time goes.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub(super) enum Place {
+        ClientQueue => "client's queue",
+        ClientRest => "client, rest",
+        Fdatasync => "fdatasync(2)",
+        Network => "network",
+        NetworkOrServer => "network or server",
+        PageCache => "page cache",
+        Server => "server",
+        Write => "write(2)",
+    }
 }
 
 impl DirectoryStudy {
@@ -96,8 +111,8 @@ impl DirectoryStudy {
         let (written, stable) = (mean(&step.of.written), mean(&step.of.stable));
         let Some(counted) = step.counted.as_ref().filter(|_| calls > 0) else {
             return vec![
-                Part { name: "write(2)", us: written },
-                Part { name: "fdatasync(2)", us: (stable - written).max(0.0) },
+                Part { place: Place::Write, us: written },
+                Part { place: Place::Fdatasync, us: (stable - written).max(0.0) },
             ];
         };
         self.counted_parts(&counted.total(), stable, calls)
@@ -105,19 +120,19 @@ impl DirectoryStudy {
 
     /// Of a call that takes so long, by the counters of so many.
     fn counted_parts(&self, total: &Operation, stable_us: f64, calls: usize) -> Vec<Part> {
-        let part = |name, ms: f64| Part { name, us: ms * 1e3 / calls as f64 };
+        let us = |ms: f64| ms * 1e3 / calls as f64;
+        let part = |place, ms: f64| Part { place, us: us(ms) };
         let floor_ms = self.diagnosis.as_ref().and_then(|report| report.floor);
         let network_ms = floor_ms.map(|floor| (floor.ms * total.calls as f64).min(total.rtt_ms));
         let server_ms = total.rtt_ms - network_ms.unwrap_or(0.0);
         let rest_ms = (total.execute_ms - total.queue_ms - total.rtt_ms).max(0.0);
-        let in_client_us = part("client", total.execute_ms).us;
         let mut parts = vec![
-            Part { name: "page cache", us: (stable_us - in_client_us).max(0.0) },
-            part("client's queue", total.queue_ms),
-            part("client, rest", rest_ms),
+            Part { place: Place::PageCache, us: (stable_us - us(total.execute_ms)).max(0.0) },
+            part(Place::ClientQueue, total.queue_ms),
+            part(Place::ClientRest, rest_ms),
         ];
-        let server = if network_ms.is_some() { "server" } else { "network or server" };
-        parts.extend(network_ms.map(|ms| part("network", ms)));
+        let server = if network_ms.is_some() { Place::Server } else { Place::NetworkOrServer };
+        parts.extend(network_ms.map(|ms| part(Place::Network, ms)));
         parts.push(part(server, server_ms));
         parts
     }

@@ -85,7 +85,7 @@ fn calls(run: &mut Run, outcome: &DirectoryStudy) {
         run.metric("list_us_per_name", time.as_micros_f64() / names as f64, "us");
     }
     for part in outcome.parts() {
-        let name = part.name.replace([' ', '\'', ',', '('], "_").replace(')', "");
+        let name = part.place.name().replace([' ', '\'', ',', '('], "_").replace(')', "");
         run.metric(&format!("write_stable_8k_{name}_us"), part.us, "us");
     }
 }

@@ -11,7 +11,7 @@ use report::{
 
 use super::counted::{Counted, Operation};
 use super::job::Measured;
-use super::outcome::{DirectoryStudy, Part, ProgramsPoint};
+use super::outcome::{DirectoryStudy, Part, Place, ProgramsPoint};
 use super::record::{SPANS, file_rates, single, us};
 use crate::model::or_dash;
 use crate::server_study::report::environment;
@@ -44,15 +44,12 @@ pub(super) fn report(outcome: &DirectoryStudy, run: &Run) -> StudyReport {
 }
 
 fn mount(outcome: &DirectoryStudy) -> String {
-    let options = outcome.file_system.mount_options.as_deref().unwrap_or("options not known");
-    match &outcome.diagnosis {
-        None => format!("mounted {options}"),
-        Some(report) => {
-            let [server, version, options] =
-                ["server", "version", "options"].map(|name| report.fact(name).unwrap_or_default());
-            format!("{server} NFS v{version}: {options}")
-        }
-    }
+    let Some(report) = &outcome.diagnosis else {
+        let options = outcome.file_system.mount_options.as_deref();
+        return format!("mounted {}", options.unwrap_or("options not known"));
+    };
+    let fact = |name| report.fact(name).unwrap_or_default();
+    format!("{} NFS v{}: {}", fact("server"), fact("version"), fact("options"))
 }
 
 fn title(kind: Kind) -> &'static str {
@@ -125,13 +122,13 @@ fn survives(outcome: &DirectoryStudy) -> &'static str {
 
 /// A part in words.
 fn in_words(part: &Part) -> &'static str {
-    match part.name {
-        "network" => "the network's round trips",
-        "network or server" => "network or server, which cannot be distinguished",
-        "server" => "the server and its storage",
-        "client's queue" => "waiting in the client for its turn",
-        "fdatasync(2)" => "making it stable",
-        _ => "spent in this host",
+    match part.place {
+        Place::ClientQueue => "waiting in the client for its turn",
+        Place::ClientRest | Place::PageCache | Place::Write => "spent in this host",
+        Place::Fdatasync => "making it stable",
+        Place::Network => "the network's round trips",
+        Place::NetworkOrServer => "network or server, which cannot be distinguished",
+        Place::Server => "the server and its storage",
     }
 }
 
@@ -170,7 +167,8 @@ fn median(name: String, unit: &str, sample: &Sample, how: &str) -> Parameter {
 fn cycles(outcome: &DirectoryStudy) -> Vec<Cycle> {
     let name = "8 KiB, stable, one at a time".to_owned();
     let terms = outcome.parts().into_iter();
-    let terms = terms.map(|part| Term { name: part.name.to_owned(), us: part.us }).collect();
+    let terms =
+        terms.map(|part| Term { name: part.place.name().to_owned(), us: part.us }).collect();
     let measured_us = us(&outcome.measured.small.of.stable).map(|sample| sample.mean());
     vec![Cycle { name, terms, measured_us }]
 }

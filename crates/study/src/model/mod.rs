@@ -89,9 +89,7 @@ impl Page {
     /// The text on the terminal, the record where it was requested.
     fn show(&self, json: &Option<PathBuf>, verbosity: Verbosity) -> Result<(), Failure> {
         output::check([json])?;
-        if output::prints_text(verbosity, [json]) {
-            output::print(&self.text)?;
-        }
+        output::print_text(verbosity, [json], || &self.text)?;
         output::write_to(json, || self.record.to_json_pretty())
     }
 }
@@ -101,10 +99,7 @@ fn unreadable(path: &Path, verb: &str, cause: &dyn Display) -> Failure {
     if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
         return Failure::environment(what, "a file that is there, and that this user may read");
     }
-    match what.contains("choose with --of") {
-        true => Failure::usage(what, "--of with a part of one of these names"),
-        false => Failure::usage(what, format!("nfskit model {verb} --help shows such a file")),
-    }
+    Failure::usage(what, format!("nfskit model {verb} --help shows such a file"))
 }
 
 fn us(span: Span) -> f64 {

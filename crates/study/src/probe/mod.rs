@@ -66,9 +66,7 @@ pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json, &args.html])?;
     let outcome = block_on(measure(args, verbosity)).map_err(Failure::resources)??;
     output::write_to(&args.html, || page::html(&outcome))?;
-    if output::prints_text(verbosity, [&args.json, &args.html]) {
-        output::print(&screen::text(&outcome))?;
-    }
+    output::print_text(verbosity, [&args.json, &args.html], || screen::text(&outcome))?;
     output::write_to(&args.json, || record::json(&outcome))
 }
 

@@ -361,60 +361,80 @@ fn block(
 ) -> Result<(Step, usize), PcapError> {
     let (rest, raw) = parser.next_raw_block(unread)?;
     let taken = unread.len() - rest.len();
-    let endianness = parser.section().endianness;
-    let word = |at: usize| -> Option<u32> {
-        let bytes = raw.body.get(at..at + 4)?.try_into().ok()?;
-        Some(match endianness {
-            Endianness::Big => u32::from_be_bytes(bytes),
-            Endianness::Little => u32::from_le_bytes(bytes),
-        })
-    };
-    let short = || PcapError::InvalidField("a block shorter than its header");
+    let body = Body { bytes: &raw.body, endianness: parser.section().endianness };
     let step = match raw.type_ {
         SECTION => {
             interfaces.clear();
             Step::Other
         }
+        INTERFACE if interfaces.len() >= INTERFACES_MAX => {
+            return Err(PcapError::InvalidField("more interfaces than 4096"));
+        }
         INTERFACE => {
-            if interfaces.len() >= INTERFACES_MAX {
-                return Err(PcapError::InvalidField("more interfaces than 4096"));
-            }
-            let number = word(0).ok_or_else(short)?;
-            let number = match endianness {
-                Endianness::Big => number >> 16,
-                Endianness::Little => number & 0xffff,
-            };
-            let options = raw.body.get(8..).unwrap_or_default();
-            interfaces.push(interface(number, options, endianness));
+            interfaces.push(body.interface()?);
             Step::Other
         }
-        ENHANCED_PACKET | OLD_PACKET => {
-            let first = word(0).ok_or_else(short)?;
-            let id = match (raw.type_, endianness) {
-                (ENHANCED_PACKET, _) => first,
-                (_, Endianness::Big) => first >> 16,
-                (_, Endianness::Little) => first & 0xffff,
-            };
-            let (Some(high), Some(low)) = (word(4), word(8)) else { return Err(short()) };
-            let (Some(len), Some(wire_len)) = (word(12), word(16)) else { return Err(short()) };
-            if raw.body.len() - 20 < len as usize {
-                return Err(PcapError::InvalidField("a packet longer than its block"));
-            }
-            let interface = interfaces
-                .get(id as usize)
-                .ok_or(PcapError::InvalidField("a packet of an interface that is not described"))?;
-            let at_ns = interface.nanos((u64::from(high) << 32) | u64::from(low));
-            // Behind type, length and the 20 bytes of its own header.
-            let (link, start) = (interface.link, start + 28);
-            // Some writers do not say how long it was.
-            let (wire_len, len) = (wire_len.max(len), len as usize);
-            Step::Packet(Located { at_ns, link, interface: id, wire_len, start, len })
-        }
+        ENHANCED_PACKET => Step::Packet(body.packet(body.word(0)?, interfaces, start)?),
+        OLD_PACKET => Step::Packet(body.packet(body.first_half()?, interfaces, start)?),
         // It has no time, without which nothing can be concluded.
         SIMPLE_PACKET => Step::Timeless,
         _ => Step::Other,
     };
     Ok((step, taken))
+}
+
+/// A block without its type and length, in its section's order of bytes.
+struct Body<'a> {
+    bytes: &'a [u8],
+    endianness: Endianness,
+}
+
+impl Body<'_> {
+    fn word(&self, at: usize) -> Result<u32, PcapError> {
+        let word = self.bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+        let word = word.ok_or(PcapError::InvalidField("a block shorter than its header"))?;
+        Ok(match self.endianness {
+            Endianness::Big => u32::from_be_bytes(word),
+            Endianness::Little => u32::from_le_bytes(word),
+        })
+    }
+
+    /// The number of 16 bits at its begin.
+    fn first_half(&self) -> Result<u32, PcapError> {
+        let word = self.word(0)?;
+        Ok(match self.endianness {
+            Endianness::Big => word >> 16,
+            Endianness::Little => word & 0xffff,
+        })
+    }
+
+    fn interface(&self) -> Result<Interface, PcapError> {
+        let options = self.bytes.get(8..).unwrap_or_default();
+        Ok(interface(self.first_half()?, options, self.endianness))
+    }
+
+    /// A packet of interface number `id`; the block begins at `start` of the buffer.
+    fn packet(
+        &self,
+        id: u32,
+        interfaces: &[Interface],
+        start: usize,
+    ) -> Result<Located, PcapError> {
+        let (high, low) = (self.word(4)?, self.word(8)?);
+        let (len, wire_len) = (self.word(12)?, self.word(16)?);
+        if self.bytes.len() - 20 < len as usize {
+            return Err(PcapError::InvalidField("a packet longer than its block"));
+        }
+        let interface = interfaces
+            .get(id as usize)
+            .ok_or(PcapError::InvalidField("a packet of an interface that is not described"))?;
+        let at_ns = interface.nanos((u64::from(high) << 32) | u64::from(low));
+        // Behind type, length and the 20 bytes of its own header.
+        let (link, start) = (interface.link, start + 28);
+        // Some writers do not say how long it was.
+        let (wire_len, len) = (wire_len.max(len), len as usize);
+        Ok(Located { at_ns, link, interface: id, wire_len, start, len })
+    }
 }
 
 /// An interface with its options: the resolution (9) and the offset (14) of its time stamps.

@@ -2,24 +2,16 @@
 
 use harness::records;
 use load::recover::{Parameter, Point};
-use perf::record::{Run, Target};
+use perf::record::Run;
 use serde_json::json;
 
 use super::Outcome;
 use super::table::{of, predicted_block_us};
 use super::verdict::{GOAL_PCT, Verdict};
+use crate::papers::begun;
 
 pub(super) fn record(outcome: &Outcome) -> Run {
-    let mut record = records::begin(outcome.started.clone());
-    let kind = if outcome.url.is_some() { "server" } else { "embedded" };
-    record.target = Target {
-        kind: kind.to_owned(),
-        url: outcome.url.clone(),
-        version: Some(3),
-        proto: Some("tcp".to_owned()),
-        ..Target::default()
-    };
-    record.workload.name = "papers-loggp".to_owned();
+    let mut record = begun("papers-loggp", &outcome.started, outcome.url.as_ref());
     let base_us = json!(outcome.base_latency.as_micros_f64());
     record.workload.parameters.insert("base_latency_us".to_owned(), base_us);
     for (parameter, point) in &outcome.sweep {

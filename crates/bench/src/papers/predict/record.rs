@@ -1,19 +1,13 @@
 //! The run record of upper load points predicted.
 
 use harness::records;
-use perf::record::{Run, Target};
+use perf::record::Run;
 
 use super::{AIMS, Outcome};
+use crate::papers::begun;
 
 pub(super) fn record(outcome: &Outcome) -> Run {
-    let mut record = records::begin(outcome.started.clone());
-    record.target = Target {
-        kind: "embedded".to_owned(),
-        version: Some(3),
-        proto: Some("tcp".to_owned()),
-        ..Target::default()
-    };
-    record.workload.name = "papers-predict".to_owned();
+    let mut record = begun("papers-predict", &outcome.started, None);
     let given = [("link", outcome.link.clone()), ("overhead", outcome.overhead.to_string())];
     records::parameters(&mut record, given);
     add_servers(&mut record, outcome);

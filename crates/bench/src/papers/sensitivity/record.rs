@@ -1,24 +1,16 @@
 //! The run record of the sensitivities.
 
 use harness::records;
-use perf::record::{Run, Target};
+use perf::record::Run;
 use serde_json::json;
 
 use super::Outcome;
 use super::findings::{Found, GOAL_PCT, model};
 use super::points::{Measured, Part};
+use crate::papers::begun;
 
 pub(super) fn record(outcome: &Outcome) -> Run {
-    let mut record = records::begin(outcome.started.clone());
-    let kind = if outcome.url.is_some() { "server" } else { "embedded" };
-    record.target = Target {
-        kind: kind.to_owned(),
-        url: outcome.url.clone(),
-        version: Some(3),
-        proto: Some("tcp".to_owned()),
-        ..Target::default()
-    };
-    record.workload.name = "papers-sensitivity".to_owned();
+    let mut record = begun("papers-sensitivity", &outcome.started, outcome.url.as_ref());
     let given = [
         ("mix", json!(outcome.mix.name)),
         ("mix_source", json!(outcome.mix.source)),

@@ -3,21 +3,14 @@
 use harness::records;
 use perf::model::saved::SavedPath;
 use perf::model::whatif::of_path::Spread;
-use perf::record::{Run, Target, Workload};
+use perf::record::Run;
 
 use super::{AIMS_PCT, Outcome};
+use crate::papers::begun;
 
 pub(super) fn record(outcome: &Outcome) -> Run {
-    let mut record = records::begin(outcome.started.clone());
-    record.target = Target {
-        kind: "embedded".to_owned(),
-        version: Some(3),
-        proto: Some("tcp".to_owned()),
-        ..Target::default()
-    };
-    let mut workload = Workload { name: "papers-whatif".to_owned(), ..Workload::default() };
-    workload.parameters.insert("link".to_owned(), outcome.link.clone().into());
-    record.workload = workload;
+    let mut record = begun("papers-whatif", &outcome.started, None);
+    records::parameters(&mut record, [("link", outcome.link.clone())]);
     let n = outcome.repeats as u64;
     record.metric("base_per_s", outcome.base_per_s, "1/s");
     for verified in &outcome.verified {

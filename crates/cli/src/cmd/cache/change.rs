@@ -15,7 +15,7 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use perf::words::counted;
 
-use super::{mib, name, origin, origins, seen, unreadable};
+use super::{mib, name, origin, origins, seen, unreadable, walk};
 use crate::args::cache::{Clean, Files, Invalidate};
 
 /// How long a mount is waited for that has an order: it looks each second, and may be storing.
@@ -23,36 +23,33 @@ const LOOKS_MAX: u32 = 1200;
 const LOOK: Nanos = Nanos::from_millis(100);
 
 pub(super) fn invalidate(args: &Invalidate) -> Result<(), Failure> {
-    let mut text = String::new();
     let all = origins(&args.dir)?;
-    for (found, orders) in forget(&all, &args.paths)? {
-        let orders = orders.into_iter();
-        text +=
-            &orders.map(|order| done(&args.dir, found, order)).collect::<Result<String, _>>()?;
-    }
+    let text = all_done(&args.dir, forget(&all, &args.paths)?)?;
     output::print(if text.is_empty() { "nothing of it is stored\n" } else { &text })
 }
 
 /// All that is stored of the exports, or of these files.
-fn forget<'f>(
-    all: &'f [Found],
-    paths: &[PathBuf],
-) -> Result<Vec<(&'f Found, Vec<Order>)>, Failure> {
+fn forget<'f>(all: &'f [Found], paths: &[PathBuf]) -> Result<Vec<(&'f Found, Order)>, Failure> {
     if paths.is_empty() {
-        return Ok(all.iter().map(|found| (found, vec![Order::Forget(None)])).collect());
+        return Ok(all.iter().map(|found| (found, Order::Forget(None))).collect());
     }
-    let each = files(all, paths)?.into_iter().map(|(found, files)| {
-        (found, files.into_iter().map(|file| Order::Forget(Some(file))).collect())
-    });
-    Ok(each.collect())
+    let of_export = |(found, files): (_, BTreeSet<_>)| {
+        files.into_iter().map(move |file| (found, Order::Forget(Some(file))))
+    };
+    Ok(files(all, paths)?.into_iter().flat_map(of_export).collect())
 }
 
 pub(super) fn clean(args: &Clean) -> Result<(), Failure> {
-    let mut text = String::new();
-    for found in origins(&args.dir)? {
-        text += &done(&args.dir, &found, Order::Clean(args.to))?;
-    }
-    output::print(&text)
+    let all = origins(&args.dir)?;
+    let orders = all.iter().map(|found| (found, Order::Clean(args.to)));
+    output::print(&all_done(&args.dir, orders)?)
+}
+
+fn all_done<'f>(
+    dir: &Path,
+    orders: impl IntoIterator<Item = (&'f Found, Order)>,
+) -> Result<String, Failure> {
+    orders.into_iter().map(|(found, order)| done(dir, found, order)).collect()
 }
 
 /// Sees to it that an order is carried out; says by whom.
@@ -147,8 +144,10 @@ fn files<'f>(
 ) -> Result<Vec<(&'f Found, BTreeSet<FileHash>)>, Failure> {
     let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for path in paths {
-        for found in origin::of_path(all, path)? {
-            wanted.entry(&found.folder).or_default().insert(seen(path)?.fileid);
+        let exports = origin::of_path(all, path)?;
+        let fileid = seen(path)?.fileid;
+        for found in exports {
+            wanted.entry(&found.folder).or_default().insert(fileid);
         }
     }
     let of_each = all.iter().filter_map(|found| Some((found, wanted.get(&*found.folder)?)));
@@ -157,10 +156,9 @@ fn files<'f>(
 
 fn stored_of(found: &Found, wanted: &BTreeSet<u64>) -> Result<BTreeSet<FileHash>, Failure> {
     let mut files = BTreeSet::new();
-    let walked = found.walk(false, &mut |looked| {
+    walk(found, false, &mut |looked| {
         let is_wanted = looked.token().is_some_and(|token| wanted.contains(&token.fileid));
         files.extend(is_wanted.then_some(looked.name.file));
-    });
-    walked.map_err(|cause| unreadable(found, &cause))?;
+    })?;
     Ok(files)
 }

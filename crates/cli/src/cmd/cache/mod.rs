@@ -47,6 +47,11 @@ fn unreadable(found: &Found, cause: &std::io::Error) -> Failure {
     Failure::environment(what, "as the user whose cache it is")
 }
 
+/// Looks at all that is stored of an export, and at its bytes if `reads`.
+fn walk(found: &Found, reads: bool, look: &mut dyn FnMut(Looked)) -> Result<(), Failure> {
+    found.walk(reads, look).map_err(|cause| unreadable(found, &cause))
+}
+
 fn name(found: &Found) -> String {
     let identity = found.identity.as_ref();
     identity.map_or_else(|| "(damaged identity)".to_owned(), |known| known.origin.name.clone())
@@ -110,8 +115,7 @@ struct Totals {
 impl Totals {
     fn of(found: &Found, tells_files_apart: bool) -> Result<Self, Failure> {
         let mut totals = Self::default();
-        let walked = found.walk(false, &mut |looked| totals.add(looked, tells_files_apart));
-        walked.map_err(|cause| unreadable(found, &cause))?;
+        walk(found, false, &mut |looked| totals.add(looked, tells_files_apart))?;
         Ok(totals)
     }
 
@@ -236,7 +240,7 @@ fn why(args: &Why) -> Result<(), Failure> {
 fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
     let pins = orders::pins(found.dir()).unwrap_or_default();
     let mut lines = Vec::new();
-    let walked = found.walk(true, &mut |looked| {
+    walk(found, true, &mut |looked| {
         let catalog = looked.catalog.as_ref();
         let catalog = catalog.filter(|catalog| catalog.token.fileid == seen.fileid);
         lines.extend(catalog.map(|catalog| (0, directory_line(catalog, seen))));
@@ -245,8 +249,7 @@ fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
             let is_pinned = pins.contains(&looked.name.file);
             lines.push((looked.name.segment, segment_line(header, &looked, seen, is_pinned)));
         }
-    });
-    walked.map_err(|cause| unreadable(found, &cause))?;
+    })?;
     Ok(lines)
 }
 
@@ -335,8 +338,7 @@ impl Verified {
 fn verify(args: &Verify) -> Result<(), Failure> {
     let mut verified = Verified::default();
     for found in origins(&args.dir)? {
-        let walked = found.walk(true, &mut |looked| verified.add(looked));
-        walked.map_err(|cause| unreadable(&found, &cause))?;
+        walk(&found, true, &mut |looked| verified.add(looked))?;
     }
     let Verified { files, directories, blocks, bytes, damaged } = verified;
     if damaged.is_empty() {

@@ -1,12 +1,11 @@
 //! Which of the exports in a cache a path is of. A file's number alone does not tell: it is one of
 //! its file system's, and every file system begins to count anew.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use cache::survey::Found;
 use client::url::Target;
+use fuse::mounts::{self, Entry};
 use harness::exit::Failure;
 use harness::values;
 
@@ -19,11 +18,9 @@ pub(super) fn of_path<'f>(all: &'f [Found], path: &Path) -> Result<Vec<&'f Found
         let what = format!("{}: {what}", path.display());
         Failure::environment(what, "a file of a mount with this cache")
     };
-    let file = fs::symlink_metadata(path).map_err(|cause| refused(cause.to_string()))?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
-    let source = nfs_source(&mounts, &format!("{major}:{minor}"))
-        .ok_or_else(|| refused("it is on no NFS mount".to_owned()))?;
+    let mount = mounts::of(path).map_err(|cause| refused(cause.to_string()))?;
+    let source = mount.as_ref().and_then(nfs_source);
+    let source = source.ok_or_else(|| refused("it is on no NFS mount".to_owned()))?;
     let named: Vec<_> = all.iter().filter(|found| is_of(found, source.as_ref())).collect();
     match all {
         _ if !named.is_empty() => Ok(named),
@@ -34,16 +31,10 @@ pub(super) fn of_path<'f>(all: &'f [Found], path: &Path) -> Result<Vec<&'f Found
     }
 }
 
-/// What is mounted from this device, if that is NFS; `None` inside where it is not understood.
-fn nfs_source(mounts: &str, device: &str) -> Option<Option<Target>> {
-    mounts.lines().find_map(|line| {
-        let mut words = line.split(' ');
-        words.nth(2).filter(|word| *word == device)?;
-        let mut words = words.skip_while(|word| *word != "-").skip(1);
-        let (kind, source) = (words.next()?, words.next()?);
-        let is_nfs = matches!(kind, "fuse.nfskit" | "nfs" | "nfs4");
-        is_nfs.then(|| values::target(&source.replace("\\040", " ")).ok())
-    })
+/// The source of a mount, if that is NFS; `None` inside where it is not understood.
+fn nfs_source(mount: &Entry) -> Option<Option<Target>> {
+    let is_nfs = matches!(&*mount.kind, "fuse.nfskit" | "nfs" | "nfs4");
+    is_nfs.then(|| values::target(&mount.source).ok())
 }
 
 /// Options may have given a port that the source does not have.
@@ -66,17 +57,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_nfs_where_the_mount_table_says_so() {
-        let mounts = "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
-                      35 21 0:52 / /mnt rw,nosuid shared:9 - fuse.nfskit nfs://h:3049/a rw\n\
-                      36 21 0:53 / /net rw - nfs4 h:/a\\040b rw\n";
-        let path = |device| {
-            let source = nfs_source(mounts, device)?.unwrap();
+    fn a_mount_is_nfs_where_its_type_says_so() {
+        let source = |kind: &str, source: &str| {
+            let (kind, source) = (kind.to_owned(), source.to_owned());
+            let mount = Entry { device: "0:52".to_owned(), at: "/mnt".into(), kind, source };
+            let source = nfs_source(&mount)?.unwrap();
             Some((source.host.clone(), source.path_text(), source.nfs_port))
         };
-        assert_eq!(path("8:1"), None);
-        assert_eq!(path("0:5"), None);
-        assert_eq!(path("0:52"), Some(("h".to_owned(), "/a".to_owned(), Some(3049))));
-        assert_eq!(path("0:53"), Some(("h".to_owned(), "/a b".to_owned(), None)));
+        assert_eq!(source("ext4", "/dev/sda1"), None);
+        let ours = source("fuse.nfskit", "nfs://h:3049/a");
+        assert_eq!(ours, Some(("h".to_owned(), "/a".to_owned(), Some(3049))));
+        assert_eq!(source("nfs4", "h:/a b"), Some(("h".to_owned(), "/a b".to_owned(), None)));
     }
 }

@@ -60,10 +60,15 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
 }
 
 fn check_needs_no_server(args: &Doctor) -> Result<(), Failure> {
-    let needy = [(args.write, "--write"), (args.probe, "--probe")];
-    let Some((_, option)) = needy.iter().find(|(given, _)| *given) else { return Ok(()) };
+    let Some(option) = needy(args) else { return Ok(()) };
     let form = "nfs://HOST/EXPORT or HOST:/EXPORT as the subject";
     Err(Failure::usage(format!("{option} without a server"), form))
+}
+
+/// An option that needs a server's export.
+fn needy(args: &Doctor) -> Option<&'static str> {
+    let all = [(args.write, "--write"), (args.probe, "--probe")];
+    all.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
 }
 
 /// The server that is named instead of a mount.
@@ -95,10 +100,10 @@ fn write(
     if verbosity > Verbosity::Quiet {
         say_ignored(evidence);
     }
-    if output::prints_text(verbosity, [&args.json, &args.html]) {
+    output::print_text(verbosity, [&args.json, &args.html], || {
         let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        output::print(&screen::text(reports, has_colour))?;
-    }
+        screen::text(reports, has_colour)
+    })?;
     output::write_to(&args.json, || json::text(evidence, reports))?;
     output::write_to(&args.html, || page::text(evidence, reports, shell::own()))
 }

@@ -20,8 +20,7 @@ use crate::args::doctor::Doctor;
 /// Runs the command for a URL.
 pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), Failure> {
     let (target, has_path) = target_of(url)?;
-    let needy = [(args.write, "--write"), (args.probe, "--probe")];
-    if let Some((_, option)) = needy.iter().find(|(given, _)| *given && !has_path) {
+    if let Some(option) = super::needy(args).filter(|_| !has_path) {
         return Err(Failure::usage(format!("{option} without an export"), "nfs://HOST/EXPORT"));
     }
     let ran = net::runtime::block_on(checked(args, &target, has_path));

@@ -77,12 +77,11 @@ impl Statistics {
 /// What has passed, a few lines.
 pub(super) fn table(counts: &Counts) -> String {
     let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
+    let (there, back) = (direction("there", &counts.there), direction("back", &counts.back));
     format!(
-        "{}{}  {accepted} connections; {unreachable} found no server, {refused} refused \
+        "{there}{back}  {accepted} connections; {unreachable} found no server, {refused} refused \
          (connection limit), {broken} broke ({garbled} malformed RPC records, {given_up} \
-         stalled)\n",
-        direction("there", &counts.there),
-        direction("back", &counts.back),
+         stalled)\n"
     )
 }
 

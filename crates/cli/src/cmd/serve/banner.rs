@@ -21,7 +21,7 @@ use server::{Exports, Squash};
 
 use super::proxied::Origin;
 use super::stores::Kind;
-use crate::args::{self, MetadataSync};
+use crate::args::{MetadataSync, Serve};
 use crate::recovery;
 
 /// Exports listed; of more, the number is given.
@@ -32,7 +32,7 @@ const SLOW_LOG: &str = "a write of the log takes no less than a sync of the dire
 
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
-    args: &'a args::Serve,
+    args: &'a Serve,
     kind: Kind,
     specs: Vec<Spec>,
     everyone: Option<Caller>,
@@ -46,7 +46,7 @@ pub(super) struct Banner<'a> {
 }
 
 impl<'a> Banner<'a> {
-    pub(super) fn new(args: &'a args::Serve, kind: Kind) -> Self {
+    pub(super) fn new(args: &'a Serve, kind: Kind) -> Self {
         Self {
             args,
             kind,

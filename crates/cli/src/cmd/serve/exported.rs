@@ -4,29 +4,22 @@ use std::path::PathBuf;
 
 use harness::exit::Failure;
 use harness::exports::{RuleSpec, Spec, file, resolve};
+use harness::unservable::Unservable;
 use net::clock::Clock;
 use server::Export;
 
-use crate::args;
-use crate::cmd::log;
-
-pub(super) fn bad_exports(why: String) -> Failure {
-    match why.starts_with("cannot serve") {
-        true => log::cannot_open(why),
-        false => Failure::environment(why, "nfskit serve --help has the form of exports"),
-    }
-}
+use crate::args::Serve;
 
 /// What is to be exported.
-pub(super) fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
+pub(super) fn specs(args: &Serve) -> Result<Vec<Spec>, Failure> {
     match &args.store {
         Some(store) => Ok(vec![named(args, store)?]),
-        None => specs_again(args).map_err(bad_exports),
+        None => Ok(specs_again(args).map_err(Unservable::Exports)?),
     }
 }
 
 /// The same, when it changes while the server runs.
-pub(super) fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
+pub(super) fn specs_again(args: &Serve) -> Result<Vec<Spec>, String> {
     if let Some(store) = &args.store {
         return Ok(vec![named(args, store).map_err(|_| "one store has one name".to_owned())?]);
     }
@@ -43,13 +36,13 @@ pub(super) fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
 
 /// The export of a store that is served alone.
 pub(super) async fn export(clock: &Clock, spec: &Spec) -> Result<Export, Failure> {
-    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let rule = resolve::rule(clock, &spec.rule, None).await.map_err(Unservable::Exports)?;
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
     Ok(Export { name: spec.name.clone(), id, rules: vec![rule] })
 }
 
 /// The one store that was named, under the name that was given.
-pub(super) fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
+pub(super) fn named(args: &Serve, store: &str) -> Result<Spec, Failure> {
     let rule = RuleSpec { read_only: args.ro, ..RuleSpec::default() };
     let path = PathBuf::from(store);
     let spec = match args.export.as_slice() {

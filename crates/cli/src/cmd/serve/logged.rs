@@ -10,10 +10,10 @@ use server::store::dir::{DirStore, leads_to};
 use server::store::sim::LogSpec;
 
 use super::stores::{EMULATED, Kind};
-use crate::args::{self, LogFailure, MetadataSync};
+use crate::args::{LogFailure, MetadataSync, Serve};
 
 /// A log belongs to a directory, and where its clients cannot write.
-pub(super) fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
+pub(super) fn check_write_log(args: &Serve, kind: Kind) -> Result<(), Failure> {
     let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
     let what = match kind {
         Kind::Emulated(_) => return check_emulated_log(args, store),
@@ -24,7 +24,7 @@ pub(super) fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Fail
     Err(Failure::usage(format!("{store} {what}"), "a directory, or no --write-log"))
 }
 
-fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
+fn check_directory_log(args: &Serve, store: &str) -> Result<(), Failure> {
     if let Some(log) = args.write_log.iter().find(|log| is_emulated(log)) {
         let what = format!("{} is an emulated disk: nothing is stable there", log.display());
         return Err(Failure::usage(what, "a file, or sim:hdd in the place of the directory"));
@@ -39,7 +39,7 @@ fn check_directory_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
 }
 
 /// Why a directory cannot be exported, if a log can be reached through it.
-pub(super) fn log_in_export(args: &args::Serve, dir: &Path) -> Option<String> {
+pub(super) fn log_in_export(args: &Serve, dir: &Path) -> Option<String> {
     let log = args.write_log.iter().find(|log| leads_to(dir, log))?;
     let (log, dir) = (log.display(), dir.display());
     Some(format!("the write log {log} lies in {dir}, where clients could change it"))
@@ -63,7 +63,7 @@ fn is_emulated(log: &Path) -> bool {
 }
 
 /// An emulated store has one log, on an emulated disk, in the same bounds as one in a file has.
-fn check_emulated_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
+fn check_emulated_log(args: &Serve, store: &str) -> Result<(), Failure> {
     let [log] = &args.write_log[..] else {
         let what = format!("{store} has one log at most");
         return Err(Failure::usage(what, "--write-log sim:nvram"));
@@ -80,7 +80,7 @@ fn check_emulated_log(args: &args::Serve, store: &str) -> Result<(), Failure> {
 }
 
 /// The log of an emulated store, on an emulated disk of its own.
-pub(super) fn emulated_log(args: &args::Serve) -> Result<Option<LogSpec>, Failure> {
+pub(super) fn emulated_log(args: &Serve) -> Result<Option<LogSpec>, Failure> {
     let Some(log) = args.write_log.first() else { return Ok(None) };
     let text = log.to_string_lossy();
     let disk = text.strip_prefix(EMULATED).unwrap_or_default().parse().map_err(|cause| {

@@ -39,18 +39,18 @@ use server::{Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
-use self::exported::{bad_exports, export, named, specs, specs_again};
+use self::exported::{export, named, specs, specs_again};
 use self::logged::{check_write_log, emulated_log, log_in_export, named_in_vain, stopped};
 use self::persistent::{REPLIES_MAX, outside, replies, state_in_export, state_or_warning};
 use self::stores::Kind;
-use crate::args::{self, LogReplies};
+use crate::args::{LogReplies, Serve};
 use crate::recovery;
 
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
 
 /// Runs the command: until Ctrl-C or SIGTERM.
-pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+pub(crate) fn run(args: &Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let workers = served::worker_threads().min(args.threads as usize);
     let served = net::runtime::block_on_threads(workers, async {
         let kind = Kind::named(args.store.as_deref())?;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
 
 /// A store of which nothing is left when this ends.
 async fn serve_passing<S: Store>(
-    args: &args::Serve,
+    args: &Serve,
     kind: Kind,
     store: S,
     clock: Clock,
@@ -96,7 +96,7 @@ async fn serve_passing<S: Store>(
 }
 
 async fn serve_directories(
-    args: &args::Serve,
+    args: &Serve,
     clock: Clock,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
@@ -117,7 +117,7 @@ async fn serve_directories(
         let (is_at, leads_into) = (DirStore::is_at, DirStore::leads_into);
         stores.exports(clock, specs, open, is_at, leads_into, &acts_as).await
     };
-    let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
+    let exports = exported(&specs, &clock).await?;
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
     banner.recovers(first);
@@ -128,7 +128,7 @@ async fn serve_directories(
     let reload = async || {
         let specs = specs_again(args)?;
         keep_apart(args, state.as_ref(), &specs)?;
-        exported(&specs, &clock).await
+        exported(&specs, &clock).await.map_err(|error| error.to_string())
     };
     let stopped = stopped(args.log_failure, logged.as_deref());
     server.run(exports, banner, reload, stopped).await?;
@@ -139,7 +139,7 @@ async fn serve_directories(
 }
 
 /// What the server keeps for itself is never exported, whatever the exports have become.
-fn keep_apart(args: &args::Serve, state: Option<&State>, specs: &[Spec]) -> Result<(), String> {
+fn keep_apart(args: &Serve, state: Option<&State>, specs: &[Spec]) -> Result<(), String> {
     let reached = |spec: &Spec| {
         let state = state.and_then(|state| state_in_export(state, spec));
         state.or_else(|| log_in_export(args, &spec.path))
@@ -148,7 +148,7 @@ fn keep_apart(args: &args::Serve, state: Option<&State>, specs: &[Spec]) -> Resu
 }
 
 /// How directories are served.
-fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
+fn dir_options(args: &Serve, state: Option<&State>) -> DirOptions {
     let metadata_sync = args.metadata_sync.into();
     let state_dir = state.map(|state| state.path().to_owned());
     let write_log = (!args.write_log.is_empty()).then(|| write_log(args));
@@ -156,7 +156,7 @@ fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
     DirOptions { metadata_sync, state_dir, write_log, ..usual }
 }
 
-fn write_log(args: &args::Serve) -> WriteLog {
+fn write_log(args: &Serve) -> WriteLog {
     let on_failure = args.log_failure.into();
     let keeps_replies = args.log_replies == LogReplies::Always;
     let progress = Some(recovery::progress as fn(_));
@@ -166,7 +166,7 @@ fn write_log(args: &args::Serve) -> WriteLog {
 
 /// A server that is about to begin.
 struct Server<'a> {
-    args: &'a args::Serve,
+    args: &'a Serve,
     verbosity: Verbosity,
     clock: Clock,
     interrupts: Interrupts,
@@ -243,7 +243,7 @@ fn outcome(failed: Option<Failure>, calls_abandoned: u64) -> Result<(), Failure>
 
 /// The registration with rpcbind that was requested.
 async fn registration(
-    args: &args::Serve,
+    args: &Serve,
     sockets: &Sockets,
     clock: &Clock,
 ) -> Result<Option<Registration>, Failure> {
@@ -253,8 +253,8 @@ async fn registration(
     }
 }
 
-fn options(args: &args::Serve, links: Shape) -> Options {
-    let args::Serve { commit_mode, threads, versions, .. } = *args;
+fn options(args: &Serve, links: Shape) -> Options {
+    let Serve { commit_mode, threads, versions, .. } = *args;
     Options { commit_mode, threads, links, versions, limits: limits(args) }
 }
 
@@ -295,7 +295,7 @@ fn names<S>(exports: &Exports<S>) -> Vec<&str> {
     exports.iter().map(|exported| exported.export.name.as_str()).collect()
 }
 
-fn limits(args: &args::Serve) -> Limits {
+fn limits(args: &Serve) -> Limits {
     Limits {
         connections_max: args.connections as usize,
         connections_per_host_max: args.connections_per_host as usize,
@@ -306,7 +306,7 @@ fn limits(args: &args::Serve) -> Limits {
     }
 }
 
-fn bind(args: &args::Serve) -> Result<Sockets, Failure> {
+fn bind(args: &Serve) -> Result<Sockets, Failure> {
     let mut sockets = Sockets::bind(args.listen, args.udp).map_err(cannot_listen)?;
     if args.portmap {
         sockets.add_portmapper().map_err(no_portmapper)?;

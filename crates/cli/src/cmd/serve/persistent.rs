@@ -10,7 +10,7 @@ use server::store::dir::leads_to;
 use world::machine::times;
 
 use super::banner::Banner;
-use crate::args;
+use crate::args::Serve;
 
 /// Replies that are remembered for retransmissions, some 400 bytes each.
 pub(super) const REPLIES_MAX: usize = 65_536;
@@ -19,7 +19,7 @@ pub(super) const REPLIES_MAX: usize = 65_536;
 const SLOTS_MIN: usize = 8192;
 
 /// The place for what outlives the process; none when nobody will come back to this port.
-fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, String> {
+fn open_state(args: &Serve, sockets: &Sockets) -> Result<Option<State>, String> {
     let Some(base) = args.state.clone().or_else(state::default_base) else {
         return Err("there is no home directory; --state DIR names another".to_owned());
     };
@@ -37,10 +37,7 @@ fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, St
 ///
 /// # Errors
 /// It cannot be used.
-pub(super) fn needed_state(
-    args: &args::Serve,
-    sockets: &Sockets,
-) -> Result<Option<State>, Failure> {
+pub(super) fn needed_state(args: &Serve, sockets: &Sockets) -> Result<Option<State>, Failure> {
     open_state(args, sockets).map_err(|why| {
         Failure::environment(
             format!("--write-back needs its state directory: {why}"),
@@ -51,7 +48,7 @@ pub(super) fn needed_state(
 
 /// The state directory; without one, the banner says why.
 pub(super) fn state_or_warning(
-    args: &args::Serve,
+    args: &Serve,
     sockets: &Sockets,
     banner: &mut Banner<'_>,
 ) -> Option<State> {
@@ -85,7 +82,7 @@ pub(super) fn state_in_export(state: &State, Spec { path, name, .. }: &Spec) -> 
 }
 
 pub(super) fn replies(
-    args: &args::Serve,
+    args: &Serve,
     clock: &Clock,
     state: Option<&State>,
     banner: &mut Banner<'_>,

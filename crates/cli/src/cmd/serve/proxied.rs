@@ -21,10 +21,11 @@ use super::exported::{export, named};
 use super::persistent::{needed_state, replies, state_or_warning};
 use super::stores::Kind;
 use super::{Server, bind};
-use crate::{args, origin, write_back};
+use crate::args::Serve;
+use crate::{origin, write_back};
 
 /// What is of an origin belongs to one.
-pub(super) fn check(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
+pub(super) fn check(args: &Serve, kind: Kind) -> Result<(), Failure> {
     let options = [
         (!args.origin.is_empty(), "--origin"),
         (args.cache.is_some(), "--cache"),
@@ -49,11 +50,7 @@ pub(super) struct Origin {
     pub(super) everyone: Option<Caller>,
 }
 
-pub(super) async fn serve(
-    args: &args::Serve,
-    clock: Clock,
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
+pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> Result<(), Failure> {
     let store = args.store.as_deref().unwrap_or_default();
     let settings = origin::settings(store, &args.origin)?;
     let interrupts = Interrupts::catch()?;
@@ -96,9 +93,9 @@ pub(super) async fn serve(
     ended
 }
 
-fn options(args: &args::Serve, everyone: Option<Caller>, cache: Option<Cache>) -> proxy::Options {
+fn options(args: &Serve, everyone: Option<Caller>, cache: Option<Cache>) -> proxy::Options {
     let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let args::Serve { read_ahead: read_ahead_bytes_max, offline_reads, .. } = *args;
+    let Serve { read_ahead: read_ahead_bytes_max, offline_reads, .. } = *args;
     proxy::Options { machine_name, everyone, read_ahead_bytes_max, cache, offline_reads }
 }
 
@@ -119,11 +116,7 @@ fn handles(
 }
 
 /// The cache on a local disk that was requested.
-fn cached(
-    args: &args::Serve,
-    target: &Target,
-    session: &Session,
-) -> Result<Option<Cache>, Failure> {
+fn cached(args: &Serve, target: &Target, session: &Session) -> Result<Option<Cache>, Failure> {
     let Some(dir) = &args.cache else { return Ok(None) };
     let limits = Limits { bytes_max: args.cache_size, ..Limits::default() };
     disk::open(dir, target, session, limits, |text| output::say(text))

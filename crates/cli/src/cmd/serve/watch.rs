@@ -19,13 +19,13 @@ use server::Engine;
 use server::metrics::{Metrics, SlowCalls};
 use server::store::Store;
 
-use crate::args;
+use crate::args::Serve;
 
 /// How often counts are looked at that only the log tells of.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// The counters that were requested, if any; slow calls go to the log.
-pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
+pub(super) fn metrics(args: &Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
     let monotonic = world::machine::passing(clock);
     let metrics = match (args.slow_log, args.metrics) {
         (Some(threshold), _) => {
@@ -47,7 +47,7 @@ async fn log_slow(mut slow: SlowCalls, log: Log) {
 
 /// Begins to tell about `running`; gives where its counters are.
 pub(super) fn begin<S: Store>(
-    args: &args::Serve,
+    args: &Serve,
     running: &Running<S>,
     log: &Log,
     clock: &Clock,

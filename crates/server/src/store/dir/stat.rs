@@ -55,7 +55,7 @@ impl Identity {
 impl Stat {
     /// Of the file open at `fd`, which may be O_PATH. One system call.
     pub(super) fn of(fd: impl AsFd) -> Result<Self, Errno> {
-        // What is open was there: FUSE says so of a file that is gone.
+        // What is open was there: FUSE has this error for a file that is gone.
         Self::at(fd.as_fd(), b"").map_err(|errno| match errno {
             Errno::NOENT => Errno::STALE,
             other => other,

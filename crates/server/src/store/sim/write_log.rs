@@ -77,7 +77,7 @@ struct Leaving {
     through: u64,
 }
 
-/// A file that is past its records when the ticket says so.
+/// A file that is past its records when the ticket is done.
 #[derive(Debug)]
 struct Passing {
     ticket: LogTicket,
@@ -112,7 +112,7 @@ pub(super) struct WriteLog {
     /// Only where crashes are requested; at most what fits in the log.
     records: Option<VecDeque<LogRecord>>,
     leaving: Vec<Leaving>,
-    /// Records that files are past as soon as a frame says so; only where some are recorded.
+    /// Records that files are past as soon as a frame notes it; only where some are recorded.
     passing: Vec<Passing>,
     swept_at: Instant,
     /// Files whose creation may not be stable yet, with the batch of the pipeline that has it.
@@ -194,7 +194,7 @@ impl WriteLog {
     }
 
     /// A file is past its records up to `through`, or could not be made stable: the ticket is that
-    /// of the frame that says so.
+    /// of the frame that notes it.
     pub(super) fn synced(
         &mut self,
         now: Instant,

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use harness::table::{Table, right};
-use perf::model::least_squares::Found;
 use perf::model::sweep::{Explained, Form, SweepPoint};
 use perf::record::Run as Record;
 
@@ -59,8 +58,7 @@ fn measured(observed: &[SweepPoint]) -> String {
 
 fn parameters(record: &mut Record, explained: &Explained, n: u64) {
     let form = name(explained.form);
-    let is_shown = |found: &&Found| explained.shows_stage || found.name != "stage";
-    for found in explained.fitted.parameters.iter().filter(is_shown) {
+    for found in explained.shown() {
         record.estimate(&format!("{form}/{}", found.name), &found.estimate, found.unit, n);
     }
     record.metric(&format!("{form}/typical_error"), explained.fitted.deviation, "1");
@@ -90,9 +88,7 @@ fn screen(observed: &[SweepPoint], best: &Explained, other: Option<&Explained>) 
 
 /// The parameters; of a stage that does not show, what it takes at most.
 fn shown(best: &Explained) -> Table {
-    let is_shown = |found: &&Found| best.shows_stage || found.name != "stage";
-    let parameters = best.fitted.parameters.iter().filter(is_shown).copied();
-    let mut table = found(&parameters.collect::<Vec<_>>());
+    let mut table = found(&best.shown().copied().collect::<Vec<_>>());
     if !best.shows_stage {
         let most = format!("{} at most", span(1e6 / best.least_per_s()));
         table.row(["stage".to_owned(), "-".to_owned(), most]);

@@ -59,9 +59,7 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let memory_bytes_max = memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
     output::write_to(&args.html, || page::html(&simulated))?;
-    if output::prints_text(verbosity, [&args.json, &args.html]) {
-        output::print(&screen::text(&simulated))?;
-    }
+    output::print_text(verbosity, [&args.json, &args.html], || screen::text(&simulated))?;
     output::write_to(&args.json, || record::json(&simulated))
 }
 

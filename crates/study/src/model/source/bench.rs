@@ -10,7 +10,7 @@ use perf::model::curve::{Curve, Point as CurvePoint};
 use perf::model::sweep::{OUTSTANDING_MAX, SweepPoint};
 use perf::record::Run as Record;
 
-use super::{Names, Source, choose, csv};
+use super::{Names, Source, SourceError, choose, csv};
 
 /// A load point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub(super) fn is_csv(text: &str) -> bool {
     text.starts_with("target,load,")
 }
 
-pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
+pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, SourceError> {
     let mut rows = csv::rows(text);
     let columns = csv::columns(rows.next(), COLUMNS)?;
     let mut targets = Names::default();
@@ -65,7 +65,7 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
         let fields = fields?;
         let row = fields.0;
         if row > LINES_MAX {
-            return Err(format!("row {row}: more than {LINES_MAX} rows"));
+            return Err(format!("row {row}: more than {LINES_MAX} rows").into());
         }
         let [target, load, per_s, response, verdict, operation] = csv::picked(&fields, columns)?;
         // The others are parts of it.
@@ -87,7 +87,7 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
     // With N outstanding, more than N a second are answered wherever a call takes less than a
     // second; at a rate, hardly more than were requested.
     let above = points.iter().filter(|point| point.per_s > 1.5 * point.load).count();
-    source(points.clone(), 2 * above > points.len())
+    Ok(source(points.clone(), 2 * above > points.len())?)
 }
 
 pub(super) fn of_record(record: &Record) -> Result<Source, String> {
@@ -174,9 +174,11 @@ mod tests {
         assert_eq!(points, [(99.5, 800.0), (198.5, 900.0)]);
         // Two servers: which?
         text += &line("nfs://b/", "100", "99.5", "800", "valid", "all");
-        assert!(of_csv(&text, None).unwrap_err().contains("--of, of nfs://a/, nfs://b/"));
+        assert!(
+            of_csv(&text, None).unwrap_err().to_string().contains("--of, of nfs://a/, nfs://b/")
+        );
         assert!(of_csv(&text, Some("//a")).is_ok());
-        assert!(of_csv(&text, Some("//b")).unwrap_err().contains("1 load points"));
+        assert!(of_csv(&text, Some("//b")).unwrap_err().to_string().contains("1 load points"));
     }
 
     #[test]
@@ -191,7 +193,8 @@ mod tests {
 
     #[test]
     fn bad_rows_are_reported_with_their_reason() {
-        let error = |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err();
+        let error =
+            |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err().to_string();
         let row = |load, per_s, us| line("nfs://a/", load, per_s, us, "valid", "all");
         assert!(error("").contains("0 servers"));
         assert!(error(&row("100", "99", "1")).contains("1 load points"));
@@ -200,6 +203,8 @@ mod tests {
         assert!(error(&row("100", "-1", "1")).contains("row 2: the achieved throughput is -1"));
         assert!(error(&row("100", "99", "-1")).contains("row 2: the response time is -1"));
         assert!(error("nfs://a/,100\n").contains("row 2: at least 16 fields are needed, got 2"));
-        assert!(of_csv("target,load,operation\n", None).unwrap_err().contains("no column"));
+        assert!(
+            of_csv("target,load,operation\n", None).unwrap_err().to_string().contains("no column")
+        );
     }
 }

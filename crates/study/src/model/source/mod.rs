@@ -56,10 +56,16 @@ impl Source {
     pub(super) fn read(path: &Path, verb: &str, of: Option<&str>) -> Result<Self, Failure> {
         let unreadable = |cause: &dyn Display| super::unreadable(path, verb, cause);
         let text = text(path).map_err(|cause| unreadable(&cause))?;
-        Self::of_text(&text, of).map_err(|cause| unreadable(&cause))
+        Self::of_text(&text, of).map_err(|error| match error {
+            SourceError::Several(_) => Failure::usage(
+                format!("{}: {error}", path.display()),
+                "--of with a part of one of these names",
+            ),
+            SourceError::Unreadable(why) => unreadable(&why),
+        })
     }
 
-    fn of_text(text: &str, of: Option<&str>) -> Result<Self, String> {
+    fn of_text(text: &str, of: Option<&str>) -> Result<Self, SourceError> {
         if is_json(text) {
             return Self::of_json(text, of);
         }
@@ -69,7 +75,7 @@ impl Source {
         if transactions::is_csv(text) {
             return transactions::of_csv(text, of).map(Self::Trace);
         }
-        let reason = |error: perf::model::curve::CurveError| error.to_string();
+        let reason = |error: perf::model::curve::CurveError| error.to_string().into();
         if trace::is_trace(text) {
             return trace::parse(text).map(Self::Trace).map_err(reason);
         }
@@ -83,7 +89,7 @@ impl Source {
         Self::Curve(curve, Facts::default())
     }
 
-    fn of_json(text: &str, of: Option<&str>) -> Result<Self, String> {
+    fn of_json(text: &str, of: Option<&str>) -> Result<Self, SourceError> {
         let records = records(text)?;
         let names: Vec<String> = records.iter().map(name).collect();
         let record = &records[choose("records", &names, of)?];
@@ -94,16 +100,16 @@ impl Source {
             });
         }
         if record.workload.name == "curve" {
-            return bench::of_record(record);
+            return Ok(bench::of_record(record)?);
         }
         match SavedPath::read(&record.model) {
             Ok(saved) => Ok(Self::Path(Box::new(saved))),
-            Err(perf::model::saved::SavedError::Missing) => Err(format!(
+            Err(perf::model::saved::SavedError::Missing) => Err(SourceError::Unreadable(format!(
                 "a record of {:?} has nothing to explain: give one of bench curve, probe, \
                  model infer or model fit",
                 record.workload.name
-            )),
-            Err(error) => Err(error.to_string()),
+            ))),
+            Err(error) => Err(error.to_string().into()),
         }
     }
 }
@@ -146,8 +152,29 @@ impl Names {
     }
 }
 
+/// Why a file is no source.
+#[derive(Debug, Eq, PartialEq)]
+enum SourceError {
+    /// None, or more than one, is what was requested.
+    Several(String),
+    Unreadable(String),
+}
+
+impl Display for SourceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Several(why) | Self::Unreadable(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl From<String> for SourceError {
+    fn from(why: String) -> Self {
+        Self::Unreadable(why)
+    }
+}
+
 /// Which of several is meant: the one whose name contains what was requested.
-fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, String> {
+fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, SourceError> {
     let fits = |name: &String| of.is_none_or(|of| name.contains(of));
     let exact = of.and_then(|of| names.iter().position(|name| name == of));
     let found: Vec<usize> = (0..names.len()).filter(|&at| fits(&names[at])).collect();
@@ -162,7 +189,8 @@ fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, Strin
                 Some(of) => format!("{} of {} {what} are called {of:?}", found.len(), names.len()),
                 None => format!("there are {} {what}", names.len()),
             };
-            Err(format!("{many}: choose with --of, of {}", listed.join(", ")))
+            let listed = listed.join(", ");
+            Err(SourceError::Several(format!("{many}: choose with --of, of {listed}")))
         }
     }
 }
@@ -219,26 +247,25 @@ mod tests {
         assert_eq!(choose("records", &names[..1], None), Ok(0));
         assert_eq!(choose("records", &names, Some("//a")), Ok(0));
         assert_eq!(choose("records", &names, Some("nfs://b/x")), Ok(1));
-        let reason = choose("records", &names, None).unwrap_err();
+        let reason = choose("records", &names, None).unwrap_err().to_string();
         assert_eq!(
             reason,
             "there are 3 records: choose with --of, of nfs://a/x, nfs://b/x, nfs://b/xy"
         );
-        let reason = choose("records", &names, Some("//b")).unwrap_err();
+        let reason = choose("records", &names, Some("//b")).unwrap_err().to_string();
         assert_eq!(
             reason,
             "2 of 3 records are called \"//b\": choose with --of, of nfs://b/x, nfs://b/xy"
         );
-        assert!(choose("records", &names, Some("c")).unwrap_err().contains("of nfs://a/x"));
-        assert_eq!(
-            choose("records", &[], None).unwrap_err(),
-            "there are 0 records: choose with --of, of "
-        );
+        let reason = choose("records", &names, Some("c")).unwrap_err().to_string();
+        assert!(reason.contains("of nfs://a/x"));
+        let none = "there are 0 records: choose with --of, of ".to_owned();
+        assert_eq!(choose("records", &[], None), Err(SourceError::Several(none)));
     }
 
     #[test]
     fn what_is_no_measurement_is_reported_so() {
-        let reason = |text: &str| Source::of_text(text, None).unwrap_err();
+        let reason = |text: &str| Source::of_text(text, None).unwrap_err().to_string();
         assert!(reason("{").contains("line 1"), "{}", reason("{"));
         assert!(reason("{}").contains("not a run record"));
         assert!(reason("[]").contains("0 records"));

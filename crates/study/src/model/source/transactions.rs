@@ -4,7 +4,7 @@
 
 use perf::model::trace::{TRANSACTIONS_MAX, Transaction, Work};
 
-use super::{Names, choose, csv};
+use super::{Names, SourceError, choose, csv};
 
 const COLUMNS: [&str; 9] = [
     "call_s",
@@ -25,7 +25,7 @@ pub(super) fn is_csv(text: &str) -> bool {
     text.starts_with("call_s,reply_s,")
 }
 
-pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Vec<Transaction>, String> {
+pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Vec<Transaction>, SourceError> {
     let mut rows = csv::rows(text);
     let columns = csv::columns(rows.next(), COLUMNS)?;
     let mut connections = Names::default();
@@ -137,17 +137,14 @@ mod tests {
         // The capture lost an end of this one.
         let unknown = line("1700000000.1", "1700000000.1", "c", "READ", "0");
         text += &unknown.replacen(",1,c", ",,c", 1);
-        let error = of_csv(&text, None).unwrap_err();
-        assert_eq!(
-            error,
-            "there are 2 connections: choose with --of, of c:1 to s:2049, d:1 to s:2049"
-        );
+        let which = "there are 2 connections: choose with --of, of c:1 to s:2049, d:1 to s:2049";
+        assert_eq!(of_csv(&text, None), Err(SourceError::Several(which.to_owned())));
         assert_eq!(of_csv(&text, Some("d:1")).unwrap().len(), 1);
     }
 
     #[test]
     fn bad_rows_are_reported_with_their_reason() {
-        let error = |row: &str| of_csv(&format!("{HEADING}{row}"), None).unwrap_err();
+        let error = |row: &str| of_csv(&format!("{HEADING}{row}"), None).unwrap_err().to_string();
         assert!(error("").contains("0 connections"));
         assert_eq!(
             error(&line("2", "1", "c", "READ", "0")),

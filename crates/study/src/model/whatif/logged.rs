@@ -41,11 +41,12 @@ pub(super) fn write(
     let mut notes = Vec::new();
     for calls in stable_writes(before) {
         let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
-        let Some(pair) = answers else { continue };
+        let Some([without, with]) = answers else { continue };
         let world = simulated(before, &after, &log, &calls);
         let world = world.map_err(|why| notes.push(format!("no simulation: {why}"))).ok();
-        record_pair(&mut page.record, &calls, &pair, world);
-        table.row(row(&calls, &pair, world));
+        let pair = Pair { calls: &calls, without, with, world };
+        pair.record(&mut page.record);
+        table.row(pair.row());
     }
     page.line("");
     page.table(&table);
@@ -101,39 +102,48 @@ fn simulated(
     Ok([of(before, None)?, of(after, Some(log))?])
 }
 
-fn record_pair(
-    record: &mut Record,
-    calls: &Stable,
-    pair: &[StablePrediction; 2],
+/// WRITEs without the log and with it: as the formula has them, and a world.
+struct Pair<'a> {
+    calls: &'a Stable,
+    without: StablePrediction,
+    with: StablePrediction,
     world: Option<[f64; 2]>,
-) {
-    let of = format!("stable/{}/{}", calls.bytes, calls.outstanding);
-    let [without, with] = pair;
-    for (name, prediction) in [("without", without), ("with", with)] {
-        let metric = |what: &str| format!("{of}/{name}/{what}");
-        record.estimate(&metric("per_s"), &prediction.per_s, "1/s", 1);
-        record.metric(&metric("response_us"), prediction.rate.response_us, "us");
-    }
-    let gain = with.per_s.value / without.per_s.value;
-    record.metric(&format!("{of}/gain"), gain, "ratio");
-    if let Some([without, with]) = world {
-        record.metric(&format!("{of}/simulated_gain"), with / without, "ratio");
-    }
 }
 
-fn row(calls: &Stable, pair: &[StablePrediction; 2], world: Option<[f64; 2]>) -> [String; 8] {
-    let [without, with] = pair;
-    let response_us = [without, with].map(|of| span(of.rate.response_us));
-    [
-        format!("of {}", scaled(calls.bytes as f64)),
-        calls.outstanding.to_string(),
-        with_interval(&without.per_s, whole),
-        with_interval(&with.per_s, whole),
-        format!("{:.1}", with.rate.turns.together),
-        times(with.per_s.value / without.per_s.value),
-        or_dash(world.map(|[without, with]| times(with / without))),
-        response_us.join(" -> "),
-    ]
+impl Pair<'_> {
+    fn gain(&self) -> f64 {
+        self.with.per_s.value / self.without.per_s.value
+    }
+
+    fn simulated_gain(&self) -> Option<f64> {
+        self.world.map(|[without, with]| with / without)
+    }
+
+    fn record(&self, record: &mut Record) {
+        let of = format!("stable/{}/{}", self.calls.bytes, self.calls.outstanding);
+        for (name, prediction) in [("without", &self.without), ("with", &self.with)] {
+            let metric = |what: &str| format!("{of}/{name}/{what}");
+            record.estimate(&metric("per_s"), &prediction.per_s, "1/s", 1);
+            record.metric(&metric("response_us"), prediction.rate.response_us, "us");
+        }
+        record.metric(&format!("{of}/gain"), self.gain(), "ratio");
+        record.metric_if_known(&format!("{of}/simulated_gain"), self.simulated_gain(), "ratio");
+    }
+
+    fn row(&self) -> [String; 8] {
+        let Self { calls, without, with, .. } = self;
+        let response_us = [without, with].map(|of| span(of.rate.response_us));
+        [
+            format!("of {}", scaled(calls.bytes as f64)),
+            calls.outstanding.to_string(),
+            with_interval(&without.per_s, whole),
+            with_interval(&with.per_s, whole),
+            format!("{:.1}", with.rate.turns.together),
+            times(self.gain()),
+            or_dash(self.simulated_gain().map(times)),
+            response_us.join(" -> "),
+        ]
+    }
 }
 
 /// Which the log answers where they are of little.

@@ -1,5 +1,6 @@
 //! How a study measures, in words.
 
+use load::probe::Findings;
 use load::study::Drain;
 
 use crate::server_study::outcome::ServerStudy;
@@ -43,13 +44,12 @@ const NOT_OURS: &str = "The server is not ours: whether it stalls while it commi
     anything showed.";
 
 fn probe(outcome: &ServerStudy) -> String {
+    let Findings { null_us, rounds, bursts, .. } = &outcome.findings;
     format!(
-        "Probe: {} NULL calls; {} rounds of single WRITEs of 1 KiB to 1 MiB, each size \
-              UNSTABLE and FILE_SYNC in turn; {} bursts of UNSTABLE WRITEs. The first round, \
-              which pays for what is cold, is left out.",
-        outcome.findings.null_us.len(),
-        outcome.findings.rounds,
-        outcome.findings.bursts
+        "Probe: {} NULL calls; {rounds} rounds of single WRITEs of 1 KiB to 1 MiB, each size \
+         UNSTABLE and FILE_SYNC in turn; {bursts} bursts of UNSTABLE WRITEs. The first round, \
+         which pays for what is cold, is left out.",
+        null_us.len()
     )
 }
 

@@ -4,6 +4,7 @@
 
 mod identity;
 mod kernel;
+mod known;
 mod persisted;
 mod search;
 mod table;
@@ -172,11 +173,11 @@ impl Handles {
             (Self::Kernel(kernel), Some(&kernel::MARKER)) => {
                 acting.serving(|| kernel.open(root, handle)).map(Opened::Found)
             }
-            (Self::Table(table), Some(&table::MARKER)) => {
+            (Self::Table(table), Some(&known::MARKER)) => {
                 acting.serving(|| table.open_known(root.as_fd(), handle))
             }
             // Of the other kind: from another run of the server, with other privileges.
-            (_, Some(&kernel::MARKER | &table::MARKER)) => Err(Status::Stale),
+            (_, Some(&kernel::MARKER | &known::MARKER)) => Err(Status::Stale),
             _ => Err(Status::BadHandle),
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::table::{Entry, Key, PLACES_MAX, Place};
+use super::known::{Entry, Key, PLACES_MAX, Place};
 use crate::store::dir::acting::Acting;
 use crate::store::dir::stat::Identity;
 use crate::store::state::{self, StateError, StateRows};

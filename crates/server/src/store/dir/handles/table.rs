@@ -29,50 +29,16 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::Opened;
 use super::identity::Identities;
+use super::known::{Key, Known, PLACES_MAX, Place};
 use super::persisted::Persisted;
 use super::search;
 use crate::store::dir::OpenError;
 use crate::store::dir::acting::Acting;
 use crate::store::dir::beneath::{Beneath, Component};
-use crate::store::dir::bounded::Bounded;
 use crate::store::dir::errno::{stale_status, status};
 use crate::store::dir::stat::{Identity, Stat};
 use crate::store::state::StateError;
 use crate::types::{Handle, Status};
-
-pub(super) const MARKER: u8 = b'T';
-const HANDLE_BYTES: usize = 33;
-
-/// Names remembered of one file.
-pub(super) const PLACES_MAX: usize = 8;
-
-/// Directories above one another: 4096 bytes of path hold no more.
-const DEPTH_MAX: usize = 2048;
-
-/// The root's serial in every process, so that its handle survives a restart.
-const ROOT_SERIAL: u32 = 0;
-
-/// A file as the table knows it, which is also what a handle says.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Key {
-    pub(super) identity: Identity,
-    pub(super) serial: u32,
-}
-
-/// A name in a directory.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Place {
-    pub(super) dir: Key,
-    pub(super) name: Box<[u8]>,
-}
-
-pub(super) struct Entry {
-    pub(super) serial: u32,
-    /// Never empty, but for the root.
-    pub(super) places: Vec<Place>,
-    /// How many places of others lie in this directory.
-    pub(super) children: usize,
-}
 
 pub(in crate::store::dir) struct Table {
     root: Key,
@@ -88,16 +54,6 @@ pub(in crate::store::dir) struct Table {
 
 /// A rename or a removal under way.
 pub(in crate::store::dir) type Moving<'a> = RwLockWriteGuard<'a, ()>;
-
-struct Known {
-    entries: Bounded<Identity, Entry>,
-    serials: u32,
-    /// What keeps it over a restart.
-    stored: Option<Persisted>,
-}
-
-/// Serials left out at each start: those given to entries that a power failure made forgotten.
-const SERIALS_SKIPPED: u32 = 1 << 20;
 
 impl Table {
     /// A table of at most `entries_max` files. What it knows is stored in the directory, if there
@@ -128,17 +84,8 @@ impl Table {
 
     /// One that knows only the root.
     fn new(root: Identity, identities: Identities, beneath: Beneath, entries_max: usize) -> Self {
-        let entries = Bounded::new(entries_max);
-        let mut known = Known { entries, serials: ROOT_SERIAL, stored: None };
-        let entry = Entry { serial: ROOT_SERIAL, places: Vec::new(), children: 0 };
-        known.entries.insert(root, entry, Entry::may_go);
-        Self {
-            root: Key { identity: root, serial: ROOT_SERIAL },
-            identities,
-            beneath,
-            known: RwLock::new(known),
-            moves: RwLock::new(()),
-        }
+        let (known, root) = Known::new(root, entries_max);
+        Self { root, identities, beneath, known: RwLock::new(known), moves: RwLock::new(()) }
     }
 
     pub(super) fn identify(&self, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Identity, Status> {
@@ -146,12 +93,12 @@ impl Table {
     }
 
     pub(super) fn survives_restart(&self) -> bool {
-        self.known.read().stored.is_some()
+        self.known.read().is_stored()
     }
 
     /// Entries that a restart may forget, after another try to write them.
     pub(super) fn unstored(&self) -> usize {
-        self.known.write().stored.as_mut().map_or(0, Persisted::unstored)
+        self.known.write().unstored()
     }
 
     pub(super) fn root(&self) -> Handle {
@@ -184,10 +131,7 @@ impl Table {
 
     /// The handle of a file that is known already.
     pub(super) fn known(&self, file: Identity) -> Result<Handle, Status> {
-        let known = self.known.read();
-        let entry = known.entries.find(&file).ok_or(Status::Stale)?;
-        let key = Key { identity: file, serial: entry.serial };
-        Ok(key.handle())
+        self.known.read().key(file).map(Key::handle).ok_or(Status::Stale)
     }
 
     pub(super) fn open_known(
@@ -241,11 +185,8 @@ impl Table {
                 if dir == key { Ok(found.fd) } else { Err(Status::Stale) }
             }
             Err(Status::Stale) => {
-                if known.find(key).is_some()
-                    && let Some(gone) = known.entries.remove(&key.identity)
-                {
-                    known.note(key.identity);
-                    known.release(gone);
+                if known.find(key).is_some() {
+                    known.forget(key.identity);
                 }
                 Err(Status::Stale)
             }
@@ -278,11 +219,8 @@ impl Table {
     ) -> Result<Handle, Status> {
         let place = Place::new(dir, name)?;
         let mut known = self.known.write();
-        if known.key_at(file, &place).is_none()
-            && let Some(gone) = known.entries.remove(&file)
-        {
-            known.note(file);
-            known.release(gone);
+        if known.key_at(file, &place).is_none() {
+            known.forget(file);
         }
         Ok(known.seen(file, place).handle())
     }
@@ -296,177 +234,6 @@ impl Table {
         if let (Ok(place), Ok(key)) = (Place::new(dir, name), Key::parse(file)) {
             self.known.write().unlinked(key, &place, deleted);
         }
-    }
-}
-
-impl Known {
-    /// The file's key if it is known at this place already.
-    fn key_at(&self, file: Identity, place: &Place) -> Option<Key> {
-        let entry = self.entries.find(&file)?;
-        entry.places.contains(place).then_some(Key { identity: file, serial: entry.serial })
-    }
-
-    fn seen(&mut self, file: Identity, place: Place) -> Key {
-        if let Some(entry) = self.entries.find_mut(&file) {
-            let key = Key { identity: file, serial: entry.serial };
-            // The root's entry has no place and must not get one (it cannot be met below itself).
-            if entry.places.is_empty() || entry.places.contains(&place) {
-                return key;
-            }
-            // The latest name is tried first: it is the likeliest to be true.
-            entry.places.insert(0, place.clone());
-            let dropped = (entry.places.len() > PLACES_MAX).then(|| entry.places.pop()).flatten();
-            self.count_child(&place, 1);
-            if let Some(dropped) = dropped {
-                self.count_child(&dropped, -1);
-            }
-            self.note(file);
-            return key;
-        }
-        self.serials = self.serials.wrapping_add(1).max(ROOT_SERIAL + 1);
-        let key = Key { identity: file, serial: self.serials };
-        self.count_child(&place, 1);
-        let entry = Entry { serial: key.serial, places: vec![place], children: 0 };
-        for (forgotten, gone) in self.entries.insert(file, entry, Entry::may_go) {
-            self.note(forgotten);
-            self.release(gone);
-        }
-        self.note(file);
-        key
-    }
-
-    fn unlinked(&mut self, key: Key, place: &Place, deleted: bool) {
-        let Some(entry) = self.find_mut(key) else {
-            return;
-        };
-        let had = entry.places.len();
-        // A file that has other names, which only others know, is found from the last one we knew.
-        if !deleted && entry.places == [place.clone()] {
-            return;
-        }
-        entry.places.retain(|known| known != place);
-        let lost = had - entry.places.len();
-        let last = deleted;
-        if lost > 0 {
-            self.count_child(place, -1);
-        }
-        if last && let Some(entry) = self.entries.remove(&key.identity) {
-            self.release(entry);
-        }
-        if last || lost > 0 {
-            self.note(key.identity);
-        }
-    }
-
-    /// The entry of `file` has changed, or gone.
-    fn note(&mut self, file: Identity) {
-        if let Some(stored) = &mut self.stored {
-            stored.note(file, self.entries.find(&file));
-        }
-    }
-
-    /// Takes over what an earlier process knew.
-    fn restore(&mut self, stored: Persisted, entries: Vec<(Identity, Entry)>, entries_max: usize) {
-        let mut places = Vec::new();
-        let mut too_many = Vec::new();
-        for (file, entry) in entries {
-            // The root is known already, and has no place.
-            if self.entries.find(&file).is_some() {
-                continue;
-            }
-            self.serials = self.serials.max(entry.serial);
-            // The maximum was larger then.
-            if self.entries.len() >= entries_max {
-                too_many.push(file);
-                continue;
-            }
-            places.extend(entry.places.iter().cloned());
-            self.entries.insert(file, entry, |_| false);
-        }
-        places.iter().for_each(|place| self.count_child(place, 1));
-        self.serials = self.serials.saturating_add(SERIALS_SKIPPED);
-        self.stored = Some(stored);
-        too_many.into_iter().for_each(|file| self.note(file));
-    }
-
-    /// The names from the root down to the file, by its place number `index`. `None`: there is no
-    /// such place, or the way is not known any more.
-    fn path(&self, key: Key, index: usize) -> Option<Vec<Box<[u8]>>> {
-        let mut names = Vec::new();
-        let mut entry = self.find(key)?;
-        if entry.places.is_empty() {
-            return (index == 0).then_some(names);
-        }
-        let mut index = index;
-        while let Some(place) = entry.places.get(index) {
-            names.push(place.name.clone());
-            entry = self.find(place.dir)?;
-            index = 0;
-            if entry.places.is_empty() {
-                names.reverse();
-                return Some(names);
-            }
-            // Moves by other processes can leave a circle behind.
-            if names.len() > DEPTH_MAX {
-                break;
-            }
-        }
-        None
-    }
-
-    fn find(&self, key: Key) -> Option<&Entry> {
-        let entry = self.entries.find(&key.identity)?;
-        (entry.serial == key.serial).then_some(entry)
-    }
-
-    fn find_mut(&mut self, key: Key) -> Option<&mut Entry> {
-        let entry = self.entries.find_mut(&key.identity)?;
-        (entry.serial == key.serial).then_some(entry)
-    }
-
-    fn count_child(&mut self, place: &Place, change: isize) {
-        if let Some(dir) = self.find_mut(place.dir) {
-            dir.children = dir.children.saturating_add_signed(change);
-        }
-    }
-
-    fn release(&mut self, gone: Entry) {
-        for place in gone.places {
-            self.count_child(&place, -1);
-        }
-    }
-}
-
-impl Entry {
-    /// Directories on the way to others stay, and so does the root.
-    fn may_go(&self) -> bool {
-        self.children == 0 && !self.places.is_empty()
-    }
-}
-
-impl Place {
-    fn new(dir: &Handle, name: Component<'_>) -> Result<Self, Status> {
-        Ok(Self { dir: Key::parse(dir)?, name: name.as_bytes().into() })
-    }
-}
-
-impl Key {
-    fn handle(self) -> Handle {
-        let mut bytes = [0; HANDLE_BYTES];
-        bytes[0] = MARKER;
-        bytes[1..29].copy_from_slice(&self.identity.to_bytes());
-        bytes[29..33].copy_from_slice(&self.serial.to_le_bytes());
-        Handle::new(&bytes).expect("33 bytes are fewer than 48")
-    }
-
-    fn parse(handle: &Handle) -> Result<Self, Status> {
-        let bytes: &[u8; HANDLE_BYTES] =
-            handle.as_bytes().try_into().map_err(|_| Status::BadHandle)?;
-        let (named, serial) = bytes.split_last_chunk::<4>().ok_or(Status::BadHandle)?;
-        Ok(Self {
-            identity: Identity::from_bytes(&named[1..]).ok_or(Status::BadHandle)?,
-            serial: u32::from_le_bytes(*serial),
-        })
     }
 }
 
@@ -567,7 +334,7 @@ mod tests {
             table.name(&table.root(), name(&index.to_string()), file(1000 + index)).unwrap();
             assert!(path(&table, &deep, 0).is_some(), "requested again and again");
         }
-        assert_eq!(table.known.read().entries.len(), 10);
+        assert_eq!(table.known.read().len(), 10);
     }
 
     #[test]
@@ -584,9 +351,9 @@ mod tests {
         }
         drop(table);
         let table = open(10);
-        assert_eq!(table.known.read().entries.len(), 10);
+        assert_eq!(table.known.read().len(), 10);
         drop(table);
-        assert_eq!(open(100).known.read().entries.len(), 10, "the others were forgotten");
+        assert_eq!(open(100).known.read().len(), 10, "the others were forgotten");
     }
 
     #[test]

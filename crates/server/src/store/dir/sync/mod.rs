@@ -1,7 +1,7 @@
 //! Making things stable: syncs run on the store's own threads, grouped by file (see [`group`]).
 //!
 //! A sync that fails means that the kernel may have thrown away what it could not write, and that
-//! it will not say so again. So everyone whom that sync covers gets the error, and the write
+//! it will not report that again. So everyone whom that sync covers gets the error, and the write
 //! verifier changes, upon which clients write again what they had not seen committed. The
 //! verifier's value is read *before* a sync begins: data lost until then belong to an older one.
 

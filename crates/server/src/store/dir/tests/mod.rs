@@ -24,7 +24,8 @@ mod up;
 
 use std::fs;
 use std::future::Future;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -32,6 +33,7 @@ use std::thread::{self, Thread};
 
 use bytes::Bytes;
 use perf::units::Nanos;
+use rustix::io::Errno;
 
 use super::*;
 use crate::durable::Committed;

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use log::identity::IdentityError;
 use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Medium, Purpose, Set};
 use rustix::fs::FlockOperation;
 use rustix::rand::GetRandomFlags;
 use tokio::sync::oneshot;
 
-use super::LogError;
+use super::error::{LogError, LogTrouble, Trouble};
 use super::file::{self, Aligned, LogFile, Site};
 
 /// One log, open and locked.
@@ -46,15 +47,15 @@ impl Alone {
     /// # Errors
     /// [`LogError`]: it is another's, in use, cut off, or cannot be made.
     pub fn open_or_make(path: &Path, bytes: u64, owner: &[u8]) -> Result<Self, LogError> {
-        let wrong = |what: String| LogError::File { file: path.to_owned(), what };
+        let wrong = |trouble: Trouble| trouble.about(path);
         let site = Site::at(path).map_err(wrong)?;
         if !matches!(site, Site::Taken) {
             let mut id = [0; 16];
             rustix::rand::getrandom(&mut id, GetRandomFlags::empty())
-                .map_err(|errno| wrong(errno.to_string()))?;
+                .map_err(|errno| wrong(errno.into()))?;
             let bytes = site.bytes(bytes).map_err(wrong)?;
             let set = Set { id, bytes: vec![bytes] };
-            let boot = boot(path)?;
+            let boot = file::known_boot(path)?;
             let first = Journal::first_frame(&set, boot);
             let (purpose, export) = (Purpose::Proxy, owner.to_vec());
             let identity = Identity { purpose, id, log: 0, logs: 1, bytes, export };
@@ -63,9 +64,9 @@ impl Alone {
         let log = Self { is_new: matches!(site, Site::Free), ..Self::open(path)? };
         match log.file.identity.export == owner {
             true => Ok(log),
-            false => Err(log.file.error(
-                "it was made for another origin: the same URL as before is needed".to_owned(),
-            )),
+            false => Err(log.file.error(Trouble::other(
+                "it was made for another origin: the same URL as before is needed",
+            ))),
         }
     }
 
@@ -76,8 +77,8 @@ impl Alone {
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let file = LogFile::open(path, None)?;
         match file.identity.purpose {
-            Purpose::Proxy => Ok(Self { file, boot: boot(path)?, is_new: false }),
-            Purpose::Server => Err(file.error(OF_A_SERVER.to_owned())),
+            Purpose::Proxy => Ok(Self { file, boot: file::known_boot(path)?, is_new: false }),
+            Purpose::Server => Err(file.error(Trouble::other(OF_A_SERVER))),
         }
     }
 
@@ -123,27 +124,28 @@ impl Peek {
     /// # Errors
     /// It is no log of a proxy, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        let wrong = |what: String| LogError::File { file: path.to_owned(), what };
-        let failed = |cause: io::Error| wrong(cause.to_string());
+        Self::open_for_reading(path).map_err(|trouble| trouble.about(path))
+    }
+
+    fn open_for_reading(path: &Path) -> Result<Self, Trouble> {
         // A pipe that somebody has put here is not waited for.
-        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let file = file.map_err(failed)?;
-        let found = file.metadata().map_err(failed)?;
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let found = file.metadata()?;
         if !found.is_file() {
-            return Err(wrong("it is no file".to_owned()));
+            return Err(Trouble::new(LogTrouble::NoLog, "it is no file"));
         }
         let mut block = vec![0; BLOCK];
         file.read_exact_at(&mut block, 0).map_err(|cause| match cause.kind() {
-            io::ErrorKind::UnexpectedEof => wrong("it is not a write log of nfskit".to_owned()),
-            _ => failed(cause),
+            io::ErrorKind::UnexpectedEof => IdentityError::Foreign.into(),
+            _ => Trouble::from(cause),
         })?;
-        let identity = Identity::decode(&block).map_err(|error| wrong(error.to_string()))?;
+        let identity = Identity::decode(&block)?;
         if identity.purpose != Purpose::Proxy {
-            return Err(wrong(OF_A_SERVER.to_owned()));
+            return Err(Trouble::other(OF_A_SERVER));
         }
         let (len, bytes) = (found.len(), identity.bytes);
         if len < bytes {
-            return Err(wrong(format!("it is of {len} bytes and was made with {bytes}: cut off")));
+            return Err(file::wrong_length(len, bytes).and("cut off"));
         }
         let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
         Ok(Self { file, identity, is_in_use: lock.is_err() })
@@ -164,13 +166,6 @@ impl Peek {
 }
 
 const OF_A_SERVER: &str = "it is the log of a server with a directory (--write-log)";
-
-fn boot(path: &Path) -> Result<[u8; 16], LogError> {
-    file::boot().map_err(|cause| LogError::File {
-        file: path.to_owned(),
-        what: format!("the boot of this machine is not known: {cause}"),
-    })
-}
 
 /// A frame to be written, or other work that may block on a disk.
 enum Job {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use log::BLOCK_BYTES;
 use log::identity::{MAGIC, PROXY_MAGIC};
 
+use super::error::{LogTrouble, Trouble};
 use crate::store::dir::data::FileSystem;
 
 /// What has to be zeros at the beginning of a device that is to become a log: all that is known by
@@ -53,8 +54,8 @@ pub(super) fn is_device(file: &File) -> io::Result<bool> {
 }
 
 /// Why it cannot be a log whatever it holds.
-pub(super) fn check(file: &File) -> Result<(), String> {
-    let number = file.metadata().map_err(|cause| cause.to_string())?.rdev();
+pub(super) fn check(file: &File) -> Result<(), Trouble> {
+    let number = file.metadata()?.rdev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     let entry = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     let name = fs::canonicalize(&entry).ok();
@@ -67,7 +68,9 @@ pub(super) fn check(file: &File) -> Result<(), String> {
         .and_then(|file| FileSystem::of(file.as_fd()).ok())
         .is_some_and(|system| system.is_memory());
     match is_memory || lies_in_memory {
-        true => Err("it lies in memory, where nothing is stable".to_owned()),
+        true => {
+            Err(Trouble::new(LogTrouble::InMemory, "it lies in memory, where nothing is stable"))
+        }
         false => Ok(()),
     }
 }
@@ -76,23 +79,22 @@ pub(super) fn check(file: &File) -> Result<(), String> {
 ///
 /// # Errors
 /// What it seems to hold.
-pub(super) fn check_blank(file: &File, bytes: u64) -> Result<(), String> {
-    let text = |cause: io::Error| cause.to_string();
+pub(super) fn check_blank(file: &File, bytes: u64) -> Result<(), Trouble> {
     let mut start = vec![0; BLANK_BYTES.min(usize::try_from(bytes).unwrap_or(BLANK_BYTES))];
-    file.read_exact_at(&mut start, 0).map_err(text)?;
+    file.read_exact_at(&mut start, 0)?;
     let end_bytes = END_BYTES.min(bytes);
     let mut end = vec![0; usize::try_from(end_bytes).unwrap_or(0)];
-    file.read_exact_at(&mut end, bytes - end_bytes).map_err(text)?;
+    file.read_exact_at(&mut end, bytes - end_bytes)?;
     let what = known(&start).or_else(|| known_at_end(&end, bytes));
     let what = match what {
         Some(what) => what,
         None if start.iter().any(|&byte| byte != 0) => "something",
         None => return Ok(()),
     };
-    Err(format!(
+    Err(Trouble::other(format!(
         "the device holds {what}, which is not overwritten; if nobody needs it, zeros in its first \
          MiB make it blank (wipefs --all, then dd if=/dev/zero bs=1M count=1)"
-    ))
+    )))
 }
 
 /// Whether the first block is a log's, if perhaps a damaged one.
@@ -130,7 +132,7 @@ mod tests {
         let mut content = vec![0; 2 << 20];
         content[at..at + bytes.len()].copy_from_slice(bytes);
         file.write_all_at(&content, 0).unwrap();
-        check_blank(&file, content.len() as u64).err()
+        check_blank(&file, content.len() as u64).err().map(|trouble| trouble.what)
     }
 
     #[test]

@@ -11,7 +11,8 @@ use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::FlockOperation;
 
-use super::{LogError, device};
+use super::device;
+use super::error::{LogError, LogTrouble, Trouble};
 use crate::store::dir::data::FileSystem;
 use crate::store::dir::sys;
 
@@ -63,14 +64,16 @@ impl LogFile {
     /// Opens and locks it, whose ever it is. `rebuilt` is the identity of one that is to be
     /// salvaged, where its first block is damaged; its length is found here.
     pub(super) fn open(path: &Path, rebuilt: Option<Identity>) -> Result<Self, LogError> {
-        let wrong = |what: String| LogError::File { file: path.to_owned(), what };
-        let failed = |cause: io::Error| wrong(cause.to_string());
-        let (file, len) = open_locked(path).map_err(&wrong)?;
+        Self::open_whole(path, rebuilt).map_err(|trouble| trouble.about(path))
+    }
+
+    fn open_whole(path: &Path, rebuilt: Option<Identity>) -> Result<Self, Trouble> {
+        let (file, len) = open_locked(path)?;
         let mut block = vec![0; BLOCK];
         if len >= BLOCK_BYTES {
-            file.read_exact_at(&mut block, 0).map_err(failed)?;
+            file.read_exact_at(&mut block, 0)?;
         }
-        let is_device = device::is_device(&file).map_err(failed)?;
+        let is_device = device::is_device(&file)?;
         let own = rebuilt.as_ref().map(|rebuilt| rebuilt.id);
         let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
             (Ok(identity), _) => (identity, false),
@@ -78,20 +81,17 @@ impl LogFile {
                 let bytes = if is_device { usable(len) } else { len };
                 (Identity { bytes, ..rebuilt }, true)
             }
-            (Err(error @ IdentityError::Checksum), None) => {
-                return Err(LogError::Damaged { file: path.to_owned(), what: error.to_string() });
-            }
-            (Err(error), _) => return Err(wrong(error.to_string())),
+            (Err(error), _) => return Err(error.into()),
         };
         let bytes = identity.bytes;
         if bytes > len || (bytes < len && !is_device) {
             if is_device || own != Some(identity.id) {
-                return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
+                return Err(wrong_length(len, bytes));
             }
             // What was cut off is zeros from now on, and read as damage.
-            make_as_long(&file, len, bytes).map_err(failed)?;
+            make_as_long(&file, len, bytes)?;
         }
-        let direct = open_direct(path, &file).map_err(failed)?;
+        let direct = open_direct(path, &file)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -115,8 +115,8 @@ impl LogFile {
         self.file.read_exact_at(into, at)
     }
 
-    pub(super) fn error(&self, what: String) -> LogError {
-        LogError::File { file: self.path.clone(), what }
+    pub(super) fn error(&self, trouble: Trouble) -> LogError {
+        trouble.about(&self.path)
     }
 
     pub(super) fn real_path(&self) -> PathBuf {
@@ -147,47 +147,53 @@ impl LogFile {
     }
 }
 
-/// Why a log cannot be opened that somebody has.
-pub(super) const IN_USE: &str = "another server has it";
+pub(super) fn wrong_length(len: u64, made: u64) -> Trouble {
+    let what = format!("it is of {len} bytes and was made with {made}");
+    Trouble::new(LogTrouble::WrongLength, what)
+}
 
 /// A file or a device, and its length. What else opens a device so (a mount, a volume, a second
 /// server) is refused by the kernel from then on.
-fn open_locked(path: &Path) -> Result<(File, u64), String> {
+fn open_locked(path: &Path) -> Result<(File, u64), Trouble> {
     // A pipe that somebody has put here is not waited for.
     let flags = libc::O_EXCL | libc::O_NONBLOCK;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
+    let in_use = |what| Trouble::new(LogTrouble::InUse, what);
     let mut file = opened.map_err(|cause| match cause.kind() {
         io::ErrorKind::ResourceBusy => {
-            "the device is in use: mounted, a part of another one, or another server's".to_owned()
+            in_use("the device is in use: mounted, a part of another one, or another server's")
         }
-        _ => cause.to_string(),
+        _ => cause.into(),
     })?;
     check_kind(&file)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| IN_USE.to_owned())?;
-    let len = file.seek(SeekFrom::End(0)).map_err(|cause| cause.to_string())?;
+        .map_err(|_| in_use("another server has it"))?;
+    let len = file.seek(SeekFrom::End(0))?;
     Ok((file, len))
 }
 
-fn check_kind(file: &File) -> Result<(), String> {
-    if device::is_device(file).map_err(|cause| cause.to_string())? {
+fn check_kind(file: &File) -> Result<(), Trouble> {
+    if device::is_device(file)? {
         return device::check(file);
     }
-    let found = file.metadata().map_err(|cause| cause.to_string())?;
+    let found = file.metadata()?;
     if !found.is_file() {
-        return Err("it is neither a file nor a block device".to_owned());
+        return Err(Trouble::new(LogTrouble::NoLog, "it is neither a file nor a block device"));
     }
+    let others = |what| Err(Trouble::new(LogTrouble::OthersMayWrite, what));
     // What stands in a log is done again with the server's rights.
     if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("it belongs to another user (uid {})", found.uid()));
+        return others(format!("it belongs to another user (uid {})", found.uid()));
     }
     if found.mode() & 0o022 != 0 {
         let mode = found.mode() & 0o7777;
-        return Err(format!("it may be written to by others (mode {mode:o}: chmod go-w)"));
+        return others(format!("it may be written to by others (mode {mode:o}: chmod go-w)"));
     }
-    let system = FileSystem::of(file.as_fd()).map_err(|errno| errno.to_string())?;
-    match system.is_memory() {
-        true => Err("it lies in memory (tmpfs), where nothing is stable".to_owned()),
+    match FileSystem::of(file.as_fd())?.is_memory() {
+        true => Err(Trouble::new(
+            LogTrouble::InMemory,
+            "it lies in memory (tmpfs), where nothing is stable",
+        )),
         false => Ok(()),
     }
 }
@@ -238,22 +244,21 @@ pub(super) enum Site {
 impl Site {
     /// # Errors
     /// Something lies there that is no log, or it cannot be looked at.
-    pub(super) fn at(path: &Path) -> Result<Self, String> {
+    pub(super) fn at(path: &Path) -> Result<Self, Trouble> {
         match fs::metadata(path) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                const NOWHERE: &str = "it is a symbolic link that leads nowhere";
                 return match fs::symlink_metadata(path) {
-                    Ok(_) => Err("it is a symbolic link that leads nowhere".to_owned()),
+                    Ok(_) => Err(Trouble::new(LogTrouble::DanglingLink, NOWHERE)),
                     Err(_) => Ok(Self::Free),
                 };
             }
-            Err(cause) => return Err(cause.to_string()),
+            Err(cause) => return Err(cause.into()),
             Ok(data) if !data.file_type().is_block_device() => return Ok(Self::Taken),
             Ok(_) => {}
         }
         let (file, bytes) = open_locked(path)?;
-        if bytes >= BLOCK_BYTES
-            && device::begins_as_log(&file).map_err(|cause| cause.to_string())?
-        {
+        if bytes >= BLOCK_BYTES && device::begins_as_log(&file)? {
             return Ok(Self::Taken);
         }
         device::check_blank(&file, bytes)?;
@@ -261,10 +266,11 @@ impl Site {
     }
 
     /// How long a log is made here.
-    pub(super) fn bytes(&self, wanted: u64) -> Result<u64, String> {
+    pub(super) fn bytes(&self, wanted: u64) -> Result<u64, Trouble> {
+        let size = |what| Err(Trouble::new(LogTrouble::Size, what));
         let bytes = match *self {
             Self::Blank(bytes) if bytes < SIZE_MIN => {
-                return Err(format!(
+                return size(format!(
                     "a log takes 16 MiB at least, and the device has {bytes} bytes"
                 ));
             }
@@ -273,7 +279,7 @@ impl Site {
         };
         match (SIZE_MIN..=SIZE_MAX).contains(&bytes) {
             true => Ok(bytes),
-            false => Err("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned()),
+            false => size("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned()),
         }
     }
 }
@@ -285,7 +291,7 @@ pub(super) fn make(
     site: &Site,
     identity: &Identity,
     first: &[u8],
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     if let Site::Blank(_) = site {
         return make_on_device(path, identity, first);
     }
@@ -298,27 +304,27 @@ pub(super) fn make(
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(rustix::fs::CWD, &new, rustix::fs::CWD, path, flags)?;
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()
+        Ok(File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()?)
     });
-    made.map_err(|cause| {
+    made.map_err(|trouble| {
         // What is there of it takes space only.
         fs::remove_file(&new).ok();
-        format!("it cannot be made: {cause}")
+        trouble.in_making()
     })
 }
 
-fn make_on_device(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), String> {
+fn make_on_device(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), Trouble> {
     let (file, bytes) = open_locked(path)?;
     // Somebody may have come since it was looked at.
     device::check_blank(&file, bytes)?;
     let mut start = identity.encode();
     start.extend_from_slice(first);
     let made = file.write_all_at(&start, 0).and_then(|()| file.sync_all());
-    made.map_err(|cause| format!("it cannot be made: {cause}"))
+    made.map_err(|cause| Trouble::from(cause).in_making())
 }
 
 /// What an interrupted start has left of a log goes, and nothing else.
-fn clear_away(new: &Path) -> Result<(), String> {
+fn clear_away(new: &Path) -> Result<(), Trouble> {
     let mut begin = Vec::new();
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let opened = File::options().read(true).custom_flags(flags).open(new);
@@ -331,16 +337,17 @@ fn clear_away(new: &Path) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Ok(true) if begin.is_empty() || Identity::decode(&begin).is_ok() => {}
         _ => {
-            return Err(format!("it cannot be made: {} is a file that is no log", new.display()));
+            let what = format!("{} is a file that is no log", new.display());
+            return Err(Trouble::new(LogTrouble::Taken, what).in_making());
         }
     }
-    fs::remove_file(new).map_err(|cause| format!("it cannot be made: {cause}"))
+    fs::remove_file(new).map_err(|cause| Trouble::from(cause).in_making())
 }
 
-fn fill(path: &Path, identity: &Identity, first: &[u8]) -> io::Result<()> {
+fn fill(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), Trouble> {
     // A link that somebody has put here meanwhile is not followed.
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-    check_kind(&file).map_err(io::Error::other)?;
+    check_kind(&file)?;
     file.write_all(&identity.encode())?;
     let zeros = vec![0; 1 << 20];
     let mut left = identity.bytes - BLOCK_BYTES;
@@ -350,7 +357,7 @@ fn fill(path: &Path, identity: &Identity, first: &[u8]) -> io::Result<()> {
         left -= len as u64;
     }
     file.write_all_at(first, BLOCK_BYTES)?;
-    file.sync_all()
+    Ok(file.sync_all()?)
 }
 
 /// What names a directory after a reboot and no other: the file system's UUID, where the kernel
@@ -387,6 +394,12 @@ pub(super) fn identity_at(path: &Path) -> Option<Identity> {
     let mut block = vec![0; BLOCK];
     file.read_exact_at(&mut block, 0).ok()?;
     Identity::decode(&block).ok()
+}
+
+/// This machine's boot, for the log at `path`.
+pub(super) fn known_boot(path: &Path) -> Result<[u8; 16], LogError> {
+    let doing = "the boot of this machine is not known";
+    boot().map_err(|cause| Trouble::from(cause).in_doing(doing).about(path))
 }
 
 /// The kernel's id of this boot.

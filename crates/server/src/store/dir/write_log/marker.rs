@@ -5,8 +5,8 @@
 //! It is an extended attribute that everybody sees who may read the directory: also a server
 //! without privilege must not serve it then. Whoever may write to the directory can set it, too,
 //! and a copy may have it. So it counts if it stands a second time where only privileged processes
-//! write (`trusted.*`), or if a log that it names says so; else only where nobody but root and the
-//! server's user could have set it, or where this process does not see the second.
+//! write (`trusted.*`), or if a log that it names is this one's; else only where nobody but root
+//! and the server's user could have set it, or where this process does not see the second.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ const ATTRIBUTE: &str = "user.nfskit.write_log";
 /// The same again, which shows that a server has set it.
 const PROOF: &str = "trusted.nfskit.write_log";
 
-/// Set when a file could not be synced and no frame could say so any more.
+/// Set when a file could not be synced and no frame could record that any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
 
 /// Set while what a log holds is done again: since when. A file that was changed later was changed

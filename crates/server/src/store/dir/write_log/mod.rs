@@ -32,6 +32,7 @@
 mod alone;
 mod covers;
 mod device;
+mod error;
 mod failure;
 mod file;
 mod marker;
@@ -58,6 +59,8 @@ use tokio::sync::{Notify, oneshot};
 
 pub use self::alone::{Alone, Peek, Writer};
 use self::covers::Covers;
+use self::error::Trouble;
+pub use self::error::{LogError, LogTrouble};
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
 use self::marker::Marker;
@@ -107,35 +110,6 @@ impl WriteLog {
         let (salvages, keeps_replies) = (false, true);
         Self { files, bytes, boot, on_failure, salvages, progress, is_faster, keeps_replies }
     }
-}
-
-/// Why a log cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    #[error("write log {}: {what}", file.display())]
-    File { file: PathBuf, what: String },
-    #[error("write log {}: {what}", file.display())]
-    Damaged { file: PathBuf, what: String },
-    #[error(
-        "its last server had the write log {}, which may hold stable writes that are nowhere else: \
-         give it (--write-log), or bring them to their place (nfskit log drain)",
-        listed(files)
-    )]
-    Missing { files: Vec<PathBuf> },
-    #[error("a write log is only for {0}")]
-    Unfit(&'static str),
-}
-
-impl LogError {
-    /// Whether somebody else has the log.
-    pub fn is_in_use(&self) -> bool {
-        matches!(self, Self::File { what, .. } if what == file::IN_USE)
-    }
-}
-
-fn listed(files: &[PathBuf]) -> String {
-    let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-    files.join(" and ")
 }
 
 /// What a directory's last server left, without a log being given.
@@ -223,10 +197,8 @@ impl Log {
         root: &OwnedFd,
         syncer: Syncer,
     ) -> Result<Self, LogError> {
-        let boot = options.boot.map_or_else(file::boot, Ok).map_err(|cause| LogError::File {
-            file: options.files.first().cloned().unwrap_or_default(),
-            what: format!("the boot of this machine is not known: {cause}"),
-        })?;
+        let first = options.files.first().map_or_else(|| Path::new(""), PathBuf::as_path);
+        let boot = options.boot.map_or_else(|| file::known_boot(first), Ok)?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot)?;
         let limits = limits(open_files_max);
@@ -236,9 +208,10 @@ impl Log {
             journal.restore_reply(reply.clone(), None);
         }
         logs.marker().set(root).map_err(|errno| {
-            logs.error(format!("the directory cannot remember it (user.nfskit.write_log): {errno}"))
+            let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
+            logs.error(Trouble::new(LogTrouble::NotRemembered, what))
         })?;
-        let unwritable = |cause| logs.error(format!("it cannot be written: {cause}"));
+        let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
         let free = begin(&mut journal, &logs)?;
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
@@ -247,7 +220,7 @@ impl Log {
         let is_slow = Latencies::slowest(&latencies).is_log_slow();
         let covers = Covers::from_now(root, options.is_faster.unwrap_or(!is_slow));
         let root = rustix::io::fcntl_dupfd_cloexec(root, 0)
-            .map_err(|errno| logs.error(format!("no descriptor for it: {errno}")))?;
+            .map_err(|errno| logs.error(Trouble::from(errno).in_doing("no descriptor for it")))?;
         let count = logs.files.len();
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(journal, count)),
@@ -272,7 +245,7 @@ impl Log {
         };
         let logs = Arc::new(logs);
         let started = log.start(&logs);
-        started.map_err(|cause| logs.error(format!("threads: {cause}")))?;
+        started.map_err(|cause| logs.error(Trouble::from(cause).in_doing("threads")))?;
         Ok(log)
     }
 
@@ -410,8 +383,8 @@ impl Log {
         self.shared.to_sync.notify_one();
     }
 
-    /// Brings everything to its place and says so, so that the directory can be served without the
-    /// log. No WRITE is logged any more.
+    /// Brings everything to its place and notes that, so that the directory can be served without
+    /// the log. No WRITE is logged any more.
     ///
     /// # Errors
     /// Some file could not be synced, or the log not be written: it is to be given again.
@@ -476,12 +449,14 @@ fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64),
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
         let written = file.write(at, Aligned::default().copy(&buffer));
-        written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
+        written.map_err(|cause| file.error(Trouble::from(cause).in_doing(WRITING)))?;
         journal.finish(frame, true);
         return Ok((log, at + buffer.len() as u64));
     }
-    Err(logs.error("it has no room for a frame".to_owned()))
+    Err(logs.error(Trouble::other("it has no room for a frame")))
 }
+
+const WRITING: &str = "it cannot be written";
 
 /// Frames are answered in order: a record and the reply behind it are there when the last one is.
 fn waits_for_last<W>(

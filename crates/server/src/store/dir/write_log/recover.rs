@@ -23,6 +23,7 @@ use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::error::Trouble;
 use super::marker::Marker;
 use super::overtaken::{Overtaken, Replaced};
 use super::set::LogFiles;
@@ -183,10 +184,10 @@ pub(super) fn recover(
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
     outcome.map_err(|stop| {
-        logs.error(format!(
+        logs.error(Trouble::other(format!(
             "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \
              replayed by the next start"
-        ))
+        )))
     })?;
     Ok((found, recovered, replies))
 }

@@ -10,9 +10,10 @@ use log::scan::{Found, Lost, ScanError, salvage, scan};
 use log::{Identity, Journal, Medium, Purpose, Set, frame};
 use rustix::rand::GetRandomFlags;
 
+use super::WriteLog;
+use super::error::{LogError, LogTrouble, Trouble};
 use super::file::{self, LogFile, Site};
 use super::marker::Marker;
-use super::{LogError, WriteLog};
 
 /// What `nfskit log inspect` tells.
 #[derive(Clone, Debug)]
@@ -54,30 +55,30 @@ impl LogFiles {
         boot: [u8; 16],
     ) -> Result<Self, LogError> {
         let first = options.files.first().cloned().unwrap_or_default();
-        let wrong = |what: String| LogError::File { file: first.clone(), what };
         if !(1..=LOGS_MAX).contains(&options.files.len()) {
-            return Err(wrong(format!("a directory has 1 to {LOGS_MAX} logs")));
+            let what = format!("a directory has 1 to {LOGS_MAX} logs");
+            return Err(Trouble::other(what).about(&first));
         }
-        let export =
-            file::export_name(root).map_err(|cause| wrong(format!("no handle: {cause}")))?;
+        let export = file::export_name(root)
+            .map_err(|cause| Trouble::from(cause).in_doing("no handle").about(&first))?;
         check_each_once(&options.files)?;
         let marker = Marker::of(root);
         make_if_none(options, marker.as_ref(), &export, boot)?;
         let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
         let logs = Self::open(&options.files, rebuilt)?;
         if let Some(log) = logs.files.iter().find(|log| log.identity.export != export) {
-            return Err(log.error("it was made for another directory".to_owned()));
+            let what = "it was made for another directory";
+            return Err(log.error(Trouble::new(LogTrouble::OfAnother, what)));
         }
         match marker {
             Some(Marker { id, files }) if id != logs.set.id => Err(LogError::Missing { files }),
             Some(_) => Ok(logs),
             None if logs.needs_nothing()? => Ok(logs),
-            None => Err(wrong(
+            None => Err(logs.error(Trouble::other(
                 "it holds stable writes, but the directory does not know it any more: it was \
                  restored, or the log could not be written and its server went on without it. Keep \
-                 a copy of the log, and remove it"
-                    .to_owned(),
-            )),
+                 a copy of the log, and remove it",
+            ))),
         }
     }
 
@@ -99,9 +100,8 @@ impl LogFiles {
             });
             let log = LogFile::open(path, rebuilt)?;
             if log.identity.purpose == Purpose::Proxy {
-                return Err(
-                    log.error("it is the log of a proxy (serve nfs://... --write-back)".to_owned())
-                );
+                let what = "it is the log of a proxy (serve nfs://... --write-back)";
+                return Err(log.error(Trouble::other(what)));
             }
             check_company(&log, &files, paths.len())?;
             files.push(log);
@@ -112,9 +112,8 @@ impl LogFiles {
         Ok(Self { files, set })
     }
 
-    pub(super) fn error(&self, what: String) -> LogError {
-        let file = self.files.first().map_or_else(PathBuf::new, |log| log.path().to_owned());
-        LogError::File { file, what }
+    pub(super) fn error(&self, trouble: impl Into<Trouble>) -> LogError {
+        trouble.into().about(self.files.first().map_or_else(|| Path::new(""), LogFile::path))
     }
 
     pub(super) fn marker(&self) -> Marker {
@@ -132,37 +131,26 @@ impl LogFiles {
             Ok(found) => (found, None),
             Err(ScanError::Empty | ScanError::Damaged { .. }) if salvages => {
                 let (found, lost) =
-                    salvage(medium, &self.set).map_err(|error| self.unreadable(error))?;
+                    salvage(medium, &self.set).map_err(|error| self.error(error))?;
                 (found, Some(lost))
             }
-            Err(error) => return Err(self.unreadable(error)),
+            Err(error) => return Err(self.error(error)),
         };
         // A first block is written anew only where what follows shows whose it is.
         let shows = |log: usize| found.frames.iter().any(|place| place.log == log);
         let stranger =
             self.files.iter().enumerate().find(|(index, log)| log.is_nameless() && !shows(*index));
         match stranger {
-            Some((_, log)) => Err(log.error(
+            Some((_, log)) => Err(log.error(Trouble::other(
                 "its first block is not that of a write log, and nothing else in it shows that it \
-                 is this directory's"
-                    .to_owned(),
-            )),
+                 is this directory's",
+            ))),
             None => Ok((found, lost)),
         }
     }
 
     pub(super) fn plan(&self, found: &Found) -> Result<Plan, LogError> {
-        Plan::of(self, &self.set, found).map_err(|error| self.unreadable(error))
-    }
-
-    fn unreadable(&self, error: ScanError) -> LogError {
-        match error {
-            ScanError::Io(_) => self.error(error.to_string()),
-            damage => {
-                let file = self.files.first().map(|log| log.path().to_owned()).unwrap_or_default();
-                LogError::Damaged { file, what: damage.to_string() }
-            }
-        }
+        Plan::of(self, &self.set, found).map_err(|error| self.error(error))
     }
 
     /// Writes first blocks that were damaged, after all that was held was brought to its place.
@@ -188,8 +176,8 @@ fn check_each_once(paths: &[PathBuf]) -> Result<(), LogError> {
     for path in paths {
         let real = real(path);
         if seen.contains(&real) {
-            let what = "it is given twice: each log is needed once".to_owned();
-            return Err(LogError::File { file: path.clone(), what });
+            let what = "it is given twice: each log is needed once";
+            return Err(Trouble::new(LogTrouble::NotEachOnce, what).about(path));
         }
         seen.push(real);
     }
@@ -203,14 +191,19 @@ fn check_company(log: &LogFile, others: &[LogFile], given: usize) -> Result<(), 
     if usize::from(*logs) != given {
         let given =
             if given == 1 { "one was given".to_owned() } else { format!("{given} were given") };
-        return Err(log.error(format!("{it}, and {given}: all are needed, each once")));
+        let what = format!("{it}, and {given}: all are needed, each once");
+        return Err(log.error(Trouble::new(LogTrouble::NotEachOnce, what)));
     }
     if let Some(other) = others.iter().find(|other| other.identity.id != *id) {
         let other = other.path().display();
-        return Err(log.error(format!("{it} of another server or directory than {other}")));
+        let what = format!("{it} of another server or directory than {other}");
+        return Err(log.error(Trouble::new(LogTrouble::OfAnother, what)));
     }
     match others.iter().find(|other| other.identity.log == *number) {
-        Some(other) => Err(log.error(format!("{it}, and so is {}", other.path().display()))),
+        Some(other) => {
+            let what = format!("{it}, and so is {}", other.path().display());
+            Err(log.error(Trouble::other(what)))
+        }
         None => Ok(()),
     }
 }
@@ -222,10 +215,9 @@ fn make_if_none(
     export: &[u8],
     boot: [u8; 16],
 ) -> Result<(), LogError> {
-    let wrong = |file: &Path, what: String| LogError::File { file: file.to_owned(), what };
     let mut sites = Vec::new();
     for path in &options.files {
-        sites.push(Site::at(path).map_err(|what| wrong(path, what))?);
+        sites.push(Site::at(path).map_err(|trouble| trouble.about(path))?);
     }
     let is_there = |site: &Site| matches!(site, Site::Taken);
     if sites.iter().all(is_there) {
@@ -237,20 +229,18 @@ fn make_if_none(
     if let Some(there) = sites.iter().position(is_there) {
         let missing = sites.iter().position(|site| !is_there(site)).unwrap_or_default();
         let there = options.files[there].display();
-        return Err(wrong(
-            &options.files[missing],
-            format!(
-                "no log is there, but one is at {there}, and logs are made together: if an earlier \
-                 start was interrupted, remove that one (on a device, its first MiB)"
-            ),
+        let trouble = Trouble::other(format!(
+            "no log is there, but one is at {there}, and logs are made together: if an earlier \
+             start was interrupted, remove that one (on a device, its first MiB)"
         ));
+        return Err(trouble.about(&options.files[missing]));
     }
     let mut id = [0; 16];
     rustix::rand::getrandom(&mut id, GetRandomFlags::empty())
-        .map_err(|errno| wrong(&options.files[0], errno.to_string()))?;
+        .map_err(|errno| Trouble::from(errno).about(&options.files[0]))?;
     let mut bytes = Vec::new();
     for (path, site) in options.files.iter().zip(&sites) {
-        bytes.push(site.bytes(options.bytes).map_err(|what| wrong(path, what))?);
+        bytes.push(site.bytes(options.bytes).map_err(|trouble| trouble.about(path))?);
     }
     let set = Set { id, bytes };
     let first = Journal::first_frame(&set, boot);
@@ -261,13 +251,13 @@ fn make_if_none(
         let purpose = Purpose::Server;
         let identity = Identity { purpose, id, log, logs, bytes, export };
         let first = if index == 0 { &first[..] } else { &[] };
-        file::make(path, site, &identity, first).map_err(|what| {
+        file::make(path, site, &identity, first).map_err(|trouble| {
             // Those that were made before are of no use to anybody.
             let made = options.files.iter().zip(&sites).take(index);
             made.filter(|(_, site)| matches!(site, Site::Free)).for_each(|(path, _)| {
                 std::fs::remove_file(path).ok();
             });
-            wrong(path, what)
+            trouble.about(path)
         })?;
     }
     Ok(())
