@@ -83,6 +83,13 @@ fn what_several_clients_see_is_what_the_origin_gets_whatever_is_killed() {
     }
 }
 
+/// Found as seed 179: a file's time was set on condition that nobody changes it, while a WRITE of
+/// ours was done whose reply came later.
+#[test]
+fn a_time_that_is_refused_because_of_a_change_of_ours_is_no_conflict() {
+    play(179, None, |stage| live(stage, 179));
+}
+
 /// Found as seed 710: a name that the origin had made while its caller waited, in a directory whose
 /// making the log had not noted as done when the proxy was killed.
 #[test]
