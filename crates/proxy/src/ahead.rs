@@ -9,7 +9,11 @@
 //! version of the file that clients saw last: every reply of the origin that passes tells
 //! one ([`Ahead::note`]), and another than before drops what there is. So whoever opens a file,
 //! which asks for its attributes, reads what they say. A reader who does not ask sees changes of
-//! others after [`GOOD_FOR`] at the latest.
+//! others after [`GOOD_FOR`] at the latest. A change by a client drops what there is in any case
+//! ([`Ahead::changed`]): within a tick of the origin's clock two versions look the same.
+//!
+//! Replies overtake one another, so that the version may be an older one for a moment. Where a file
+//! ends is therefore what the chunk says that has its last byte.
 //!
 //! Bounded: the files that are followed, the callers of each, and the bytes of all. Where there is
 //! no room nothing is fetched ahead, and readers are served as they ask.
@@ -18,7 +22,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use client::error::Error;
 use client::files::first::OPENING_READ_BYTES;
 use client::ops::ReadOk;
@@ -31,7 +35,7 @@ use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use server::types::Caller;
-use wire::nfs3::{Fattr3, FileHandle, NfsTime, PostOpAttr};
+use wire::nfs3::{Fattr3, FileHandle, NfsTime};
 
 use crate::disk::Disk;
 use crate::transfer;
@@ -151,13 +155,20 @@ impl Ahead {
         if returned == Some(known.version) {
             return;
         }
-        known.since = self.clock.now();
-        known.readers.iter_mut().for_each(|reader| reader.streams.clear());
+        known.clear(self.clock.now());
         match returned {
             Some(returned) => known.version = returned,
             // It was changed, and nobody knows to what.
             None => drop(files.pop(file)),
         }
+    }
+
+    /// The same in reply to a change of it.
+    pub(crate) fn changed(&self, file: &FileHandle, returned: Option<&Fattr3>) {
+        if let Some(known) = self.files.lock().peek_mut(file) {
+            known.clear(self.clock.now());
+        }
+        self.note(file, returned);
     }
 
     /// Gives back what nobody has requested lately.
@@ -174,11 +185,11 @@ impl Ahead {
         if self.is_off {
             return None;
         }
-        let (plan, size) = self.plan(read)?;
+        let plan = self.plan(read)?;
         let stream = plan.stream?;
         plan.needed.iter().chain(&plan.ahead).all(|&at| self.fetch(read, stream, at));
         let was_ahead = plan.needed.is_empty();
-        self.assembled(read, stream, size).await.map(|read| (read, was_ahead))
+        self.assembled(read, stream).await.map(|read| (read, was_ahead))
     }
 
     /// A read has been answered by the origin: what follows it is worth fetching, perhaps.
@@ -198,15 +209,15 @@ impl Ahead {
         };
         // Others were planned before they were answered.
         if is_new
-            && let Some((plan, _)) = self.plan(read)
+            && let Some(plan) = self.plan(read)
             && let Some(stream) = plan.stream
         {
             plan.ahead.iter().all(|&at| self.fetch(read, stream, at));
         }
     }
 
-    /// What the read comes to, and the size of the file.
-    fn plan(&self, read: &Read<'_>) -> Option<(Plan, u64)> {
+    /// What the read comes to.
+    fn plan(&self, read: &Read<'_>) -> Option<Plan> {
         let now = self.clock.now();
         let mut files = self.files.lock();
         let file = files.get_mut(&read.file)?;
@@ -217,7 +228,7 @@ impl Ahead {
         }
         let oldest = (now - GOOD_FOR).max(file.since);
         let streams = file.streams(read.caller, self.chunk_bytes);
-        Some((streams.read(read.offset, read.count, size, oldest), size))
+        Some(streams.read(read.offset, read.count, size, oldest))
     }
 
     /// Begins to fetch a chunk, if there is room for it.
@@ -264,43 +275,38 @@ impl Ahead {
     }
 
     /// Waits for the chunks of a read; none when they have not got what they should have.
-    async fn assembled(&self, read: &Read<'_>, stream: StreamId, size: u64) -> Option<ReadOk> {
-        let end = read.offset.saturating_add(u64::from(read.count)).min(size);
+    async fn assembled(&self, read: &Read<'_>, stream: StreamId) -> Option<ReadOk> {
+        let end = read.offset.saturating_add(u64::from(read.count));
         let mut whole = BytesMut::new();
         let mut from = read.offset;
         loop {
-            let (piece, file_attributes) = self.piece(read, stream, from..end).await?;
-            from += piece.len() as u64;
-            let is_all = whole.is_empty() && from >= end;
-            if !is_all {
-                whole.extend_from_slice(&piece);
+            let ReadOk { data, eof, file_attributes } = self.piece(read, stream, from..end).await?;
+            from += data.len() as u64;
+            let is_over = eof || from >= end;
+            if is_over && whole.is_empty() {
+                return Some(ReadOk { file_attributes, eof, data });
             }
-            if from >= end {
-                let data = if is_all { piece } else { whole.freeze() };
-                return Some(ReadOk { file_attributes, eof: end >= size, data });
+            whole.extend_from_slice(&data);
+            if is_over {
+                return Some(ReadOk { file_attributes, eof, data: whole.freeze() });
             }
         }
     }
 
-    /// The first of these bytes, as many as one chunk has; none when it has not got them.
+    /// The first of these bytes, as many as one chunk has; none when it has not got any.
     async fn piece(
         &self,
         read: &Read<'_>,
         stream: StreamId,
         Range { start, end }: Range<u64>,
-    ) -> Option<(Bytes, PostOpAttr)> {
+    ) -> Option<ReadOk> {
         let (at, part) =
             self.with_streams(read, |streams| streams.chunk(stream, start)).flatten()?;
         if part.content.peek().is_none() {
             self.with_streams(read, |streams| streams.waited(stream));
         }
-        let end = end.min(at + u64::from(self.chunk_bytes));
-        let within = usize::try_from(start - at).ok()?..usize::try_from(end - at).ok()?;
-        let piece = part.content.await.ok().and_then(|content| {
-            let piece = content.data.get(within)?;
-            Some((content.data.slice_ref(piece), content.file_attributes))
-        });
-        let taken = piece.as_ref().map(|(piece, _)| piece.len() as u64);
+        let piece = part.content.await.ok().and_then(|content| piece_of(&content, at, start..end));
+        let taken = piece.as_ref().map(|piece| piece.data.len() as u64);
         self.with_streams(read, |streams| match taken {
             Some(taken) => streams.taken(stream, at, taken),
             // It failed, or the file has another length by now.
@@ -310,7 +316,27 @@ impl Ahead {
     }
 }
 
+/// The first of these bytes, of what a file has from `at` on.
+fn piece_of(content: &ReadOk, at: u64, Range { start, end }: Range<u64>) -> Option<ReadOk> {
+    let there = at + content.data.len() as u64;
+    let end = end.min(there);
+    let within = usize::try_from(start - at).ok()?..usize::try_from(end.checked_sub(at)?).ok()?;
+    let data = content.data.get(within).filter(|data| !data.is_empty())?;
+    let eof = match &content.file_attributes {
+        Some(returned) => end >= returned.size,
+        None => content.eof && end == there,
+    };
+    let data = content.data.slice_ref(data);
+    Some(ReadOk { file_attributes: content.file_attributes, eof, data })
+}
+
 impl File {
+    /// What was fetched, or is requested already, counts no more.
+    fn clear(&mut self, now: Instant) {
+        self.since = now;
+        self.readers.iter_mut().for_each(|reader| reader.streams.clear());
+    }
+
     /// What this caller reads; who was the first makes room.
     fn streams(&mut self, caller: &Caller, chunk_bytes: u32) -> &mut Streams<Part> {
         let at = self.readers.iter().position(|reader| reader.caller == *caller);
@@ -323,5 +349,41 @@ impl File {
             self.readers.len() - 1
         });
         &mut self.readers[at].streams
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn what_was_fetched_goes_with_a_change_within_a_tick_of_the_origins_clock() {
+        let clock = net::clock::world::World::new().clock();
+        let ahead = Ahead::new(&clock, 1 << 20, 1 << 16, None);
+        let file = FileHandle::new(&[1]).unwrap();
+        let returned = Fattr3::of_file(5, NfsTime { seconds: 1, nseconds: 0 });
+        let mut streams = Streams::new(1 << 16);
+        let stream = streams.read(0, 5, 5, Instant::EPOCH).stream.unwrap();
+        let fetched =
+            ReadOk { file_attributes: None, eof: true, data: Bytes::from_static(b"12345") };
+        let content = std::future::ready(Ok(fetched)).boxed().shared();
+        let _permit = Arc::new(ahead.budget.take(5).unwrap());
+        streams.fetching(stream, 0, Part { content, _permit }, Instant::EPOCH);
+        let caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
+        let (since, used, readers) = Default::default();
+        let mut known = File { version: Version::from(&returned), since, used, readers };
+        known.readers.push(Reader { caller, streams });
+        ahead.files.lock().put(file, known);
+        let is_there = || {
+            let mut files = ahead.files.lock();
+            let known = files.get_mut(&file).unwrap();
+            known.readers[0].streams.chunk(stream, 0).is_some()
+        };
+        ahead.note(&file, Some(&returned));
+        assert!(is_there());
+        ahead.changed(&file, Some(&returned));
+        assert!(!is_there());
     }
 }

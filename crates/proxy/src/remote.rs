@@ -184,12 +184,11 @@ impl Remote {
 
     /// A file was changed; these are the origin's attributes of it.
     pub(crate) fn changed(&self, file: &FileHandle, returned: Option<&Fattr3>) {
+        self.ahead.changed(file, returned);
         match (returned, &self.disk) {
-            (Some(returned), _) => self.learn(file, returned, None),
-            (None, disk) => {
-                self.ahead.note(file, None);
-                disk.iter().for_each(|disk| disk.known.forget(file));
-            }
+            (Some(returned), Some(disk)) => disk.known.note(file, returned, None),
+            (None, Some(disk)) => disk.known.forget(file),
+            (_, None) => {}
         }
     }
 

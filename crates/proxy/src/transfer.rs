@@ -93,7 +93,8 @@ impl Remote {
             Err(status) => return Changed::failed(status),
         };
         let written = self.write_whole(&self.acting(caller), file, offset, data, stability).await;
-        if written.wcc.after.is_none() {
+        // One that has failed may have written some.
+        if written.wcc.after.is_none() || written.result.is_err() {
             self.changed(&file, None);
         }
         written

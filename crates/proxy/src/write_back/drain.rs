@@ -346,6 +346,8 @@ impl<S: Store> Inner<S> {
                     _ if is_elsewhere || is_in_doubt => node.owes_time = false,
                     // Perhaps a change of ours that came meanwhile.
                     _ if node.base.is_some_and(|base| Some(base.changed) > guard) => {}
+                    // Or one that is done and not answered yet: its reply tells.
+                    _ if node.trail.is_under_way() => {}
                     // Its mode, or a name.
                     (_, Some(now)) if after.is_some_and(|after| has_same_bytes(&after, &now)) => {
                         after = Some(now);

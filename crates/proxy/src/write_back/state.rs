@@ -21,7 +21,7 @@ use super::order::{How, Order, Thing};
 use super::passing::Place;
 use super::record::{Change, Entry};
 use super::recover::HeldEntry;
-use super::turns::Turns;
+use super::turns::{Claim, Turns};
 
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -211,15 +211,20 @@ impl State {
     }
 
     /// The same of one that a log had. A change that was answered and set nothing new may be lost,
-    /// but for its time: so that no client sees an older one, it is not before `time`.
+    /// but for its time: so that no client sees an older one, it is not before `time`. What the origin has done
+    /// already is in the links that it has reported.
     pub(crate) fn carry_on(
         &mut self,
         number: u64,
         HeldEntry { entry, bytes, records }: HeldEntry,
+        is_done: bool,
         (now, time): (Instant, Time),
     ) {
         for (record, frame) in records {
             self.journal.hold(key(number), record, frame);
+        }
+        if is_done {
+            self.take_back(&entry.change);
         }
         self.show(number, &entry, now);
         let made = self.identity(number).0;
@@ -306,7 +311,11 @@ impl State {
         let mut op = self.ops.remove(&number)?;
         self.cost -= op.cost;
         self.under_way -= usize::from(!op.is_joined);
-        self.troubled -= usize::from(op.trouble.is_some());
+        if op.trouble.is_some() {
+            self.troubled -= 1;
+            let left = self.ops.iter().filter(|(_, op)| op.trouble.is_some());
+            self.order.troubled(left.map(|(number, _)| *number));
+        }
         self.epoch += 1;
         self.counts.arrived += 1;
         let epoch = self.epoch;
@@ -564,9 +573,15 @@ impl State {
                     .any(|(dir, name)| is_busy(dir) || self.busy.contains(&named(dir, name))))
     }
 
-    /// Whether what waits for the origin may wait for long.
+    /// Whether all that waits for the origin may wait for long.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_away || self.is_fenced || self.troubled > 0
+        self.is_away || self.is_fenced
+    }
+
+    /// Looks whether a caller waits for what is in trouble; whether that is news.
+    pub(crate) fn hold_up(&mut self, claim: &Claim) -> bool {
+        let Self { turns, order, .. } = self;
+        turns.hold_up(claim, |thing, how| order.is_stuck(thing, how))
     }
 
     /// Whether something that uses any of these is on its way.
@@ -596,6 +611,7 @@ impl State {
         // It may have been executed.
         op.is_in_doubt = true;
         let before = op.trouble.replace(status);
+        self.order.trouble(number);
         self.troubled += usize::from(before.is_none());
         before == Some(status)
     }
@@ -661,7 +677,7 @@ pub(crate) fn named(dir: &Handle, name: &[u8]) -> Thing {
     Thing::Name(*dir, Bytes::copy_from_slice(name))
 }
 
-fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
+pub(crate) fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
     let alone = |file: &Handle| (Thing::File(*file), How::Alone);
     let named = |dir: &Handle, name: &Bytes| {
         [(Thing::File(*dir), How::Shared), (Thing::Name(*dir, name.clone()), How::Alone)]

@@ -123,3 +123,20 @@ fn what_a_client_changes_itself_it_reads() {
         assert_eq!((read.data.len(), read.eof), (0, true));
     });
 }
+
+#[test]
+fn a_file_that_has_grown_ends_where_the_attributes_of_the_reply_say() {
+    world_behind(away(FAR), async |clock, origin| {
+        const BYTES: usize = 2 * BLOCK as usize + 5;
+        let proxy = proxied(&clock, &origin).await;
+        let session = proxy.session(proxy.rpc()).await.unwrap();
+        let direct = origin.session(origin.rpc()).await.unwrap();
+        let theirs = filled(&direct, BYTES, 1).await;
+        let file = session.lookup(session.root(), b"file").await.unwrap().object;
+        session.read(file, 0, BLOCK).await.unwrap();
+        write(&direct, theirs, BYTES + 1000, 2).await;
+        let read = session.read(file, u64::from(BLOCK), 4 * BLOCK).await.unwrap();
+        assert_eq!(read.file_attributes.unwrap().size, BYTES as u64 + 1000);
+        assert_eq!((read.data.len(), read.eof), (BLOCK as usize + 5 + 1000, true));
+    });
+}
