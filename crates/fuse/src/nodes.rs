@@ -162,8 +162,9 @@ impl Nodes {
         }
     }
 
-    /// Data of a file that the kernel has written are lost. What it has of its nodes is not the
-    /// file's: whoever opens one looks the name up again. Gives those that somebody has open.
+    /// Data of a file that the kernel has written are lost, or it has not heard of a change that it
+    /// has requested. What it has of its nodes is not the file's: whoever opens one looks the name
+    /// up again. Gives those that somebody has open.
     pub(crate) fn lost(&mut self, file: &FileHandle) -> Vec<u64> {
         let mut open = Vec::new();
         for id in self.files.get(file).into_iter().flatten() {

@@ -38,6 +38,8 @@ impl FileSystem {
     }
 
     pub(super) async fn setattr(&self, who: Credential, node: u64, setattr: Setattr, reply: Reply) {
+        // The file of which size or time was set, and the size that the node had.
+        let mut changed = None;
         let result = async {
             let handle = self.file(node)?;
             let mut new = wanted(&setattr, self.clock.since_1970());
@@ -78,8 +80,10 @@ impl FileSystem {
                 nodes.changed(node);
             }
             if let Some(node) = nodes.find_mut(node) {
+                let sets_time = new.mtime != SetTime::DontChange;
+                changed = (new.size.is_some() || sets_time).then_some((handle, node.size));
                 node.size = new.size.unwrap_or(node.size);
-                if new.mtime != SetTime::DontChange {
+                if sets_time {
                     node.mtime = None;
                 }
             }
@@ -87,7 +91,14 @@ impl FileSystem {
             Ok((handle, attributes))
         };
         let valid = |(file, attributes)| (attributes, self.attr_valid(node, &file));
-        self.answer_attr(result.await.map(valid), reply);
+        let is_heard = self.answer_attr(result.await.map(valid), reply);
+        if let Some((file, had)) = changed.filter(|_| self.writes_back && !is_heard) {
+            // Size and time it has for itself, as they were: no later reply could correct them.
+            if let Some(node) = self.nodes.lock().find_mut(node) {
+                node.size = had;
+            }
+            self.disown(&file).await;
+        }
     }
 
     /// What the kernel has of a node, as far as it is known.
@@ -98,12 +109,11 @@ impl FileSystem {
         Fattr3 { mode: 0o600, fileid: 0, ..Fattr3::of_file(size, time) }
     }
 
-    fn answer_attr(&self, result: Result<(Fattr3, Duration), Errno>, reply: Reply) {
+    /// False when nobody has heard it.
+    fn answer_attr(&self, result: Result<(Fattr3, Duration), Errno>, reply: Reply) -> bool {
         match result {
-            Ok((attributes, valid)) => {
-                reply.body(&answer::attr(&self.attr(&attributes), valid));
-            }
-            Err(errno) => reply.error(errno),
+            Ok((attributes, valid)) => reply.body(&answer::attr(&self.attr(&attributes), valid)),
+            Err(errno) => reply.report_error(errno),
         }
     }
 
