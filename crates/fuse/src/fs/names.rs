@@ -22,7 +22,7 @@ impl FileSystem {
         who: Credential,
         (dir, name): (u64, Vec<u8>),
         again: Option<Why>,
-        reply: Reply,
+        mut reply: Reply,
     ) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
@@ -42,6 +42,7 @@ impl FileSystem {
                 self.answer_entry(&dir, &found, reply);
             }
             Ok((dir, None)) => {
+                reply.leads_nowhere();
                 // A node 0 is the absence of one, which may be remembered as well.
                 let entry_valid = duration(self.files.missing_for(&dir, &name));
                 let nothing = Entry { entry_valid, ..Entry::default() };

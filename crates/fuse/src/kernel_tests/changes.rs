@@ -198,6 +198,44 @@ fn a_name_is_looked_up_at_the_server_where_it_led_to_a_file_that_was_refused() {
     });
 }
 
+/// The kernel makes no further call then, and the thread's next open is of another file.
+#[test]
+fn a_thread_whose_name_leads_nowhere_when_it_is_looked_up_again_does_not_come_again() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        kernel.release(first);
+        let (who, root, other) = (own(), scene.other.root(), &scene.other);
+        let mode = Sattr3::of_mode(0o644);
+        let second = other.create(&who, root, b"second", mode, true);
+        let second = scene.runtime.block_on(second).unwrap().handle;
+        kernel.ask(LOOKUP, 1, b"second\0");
+        let node = u64_at(&kernel.answer(), 0);
+        let changed = async |file| {
+            let open = other.open(&who, file, ALL).await.unwrap();
+            open.write(0, b"theirs").await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+        };
+        let refused = |node| {
+            kernel.ask(OPEN, node, &parts(&[2]));
+            assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        };
+        scene.runtime.block_on(async {
+            let found = other.lookup(&who, root, b"file").await.unwrap();
+            changed(found.handle).await;
+        });
+        refused(first.0);
+        scene.runtime.block_on(async {
+            other.remove(&who, root, b"file").await.unwrap();
+            changed(second).await;
+        });
+        kernel.ask(LOOKUP, 1, b"file\0");
+        let (code, found) = kernel.ended(7);
+        assert!(code == Errno::NOENT.raw_os_error() || u64_at(&found, 0) == 0);
+        refused(node);
+    });
+}
+
 /// A kernel that revalidates a name forgets the node that it gets, and asks once more; then it
 /// opens the file for the last time.
 #[test]
