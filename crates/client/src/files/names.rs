@@ -147,7 +147,8 @@ impl Files {
         Ok(())
     }
 
-    pub(super) fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
+    /// Where a name leads, as far as that is known without a call.
+    pub fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
         let now = self.now();
         let mut state = self.inner.state.lock();
         let version = state.attributes.sure_version(dir)?;

@@ -1,5 +1,6 @@
 //! What finds, makes, moves and removes names.
 
+use client::cache::names::Target;
 use client::files::Found;
 use client::session::Credential;
 use rustix::io::Errno;
@@ -124,6 +125,7 @@ impl FileSystem {
         let result = async {
             let (file, dir) = (self.file(node)?, self.named_in(dir, &name)?);
             let found = self.files.link(&who, file, dir, &name).await.map_err(errno)?;
+            self.nodes.lock().name_changed(Some(file));
             Ok((dir, self.settled(&who, found).await?))
         }
         .await;
@@ -133,7 +135,10 @@ impl FileSystem {
     pub(super) async fn unlink(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
-            self.files.remove(&who, dir, &name).await.map_err(errno)
+            let gone = self.files.find(&dir, &name);
+            self.files.remove(&who, dir, &name).await.map_err(errno)?;
+            self.name_changed(gone);
+            Ok(())
         }
         .await;
         self.changed([(dir, name)], result, reply).await;
@@ -158,7 +163,10 @@ impl FileSystem {
         let result = async {
             let old = (self.named_in(from.0, &from.1)?, from.1.as_slice());
             let new = (self.named_in(to.0, &to.1)?, to.1.as_slice());
-            self.files.rename(&who, old, new).await.map_err(errno)
+            let targets = [old, new].map(|(dir, name)| self.files.find(&dir, name));
+            self.files.rename(&who, old, new).await.map_err(errno)?;
+            targets.into_iter().for_each(|target| self.name_changed(target));
+            Ok(())
         }
         .await;
         self.changed([from, to], result, reply).await;
@@ -185,6 +193,16 @@ impl FileSystem {
             return Err(Errno::NAMETOOLONG);
         }
         self.file(dir)
+    }
+
+    /// A name that led there, as far as is known, was changed.
+    fn name_changed(&self, target: Option<Target>) {
+        let file = match target {
+            Some(Target::Nothing) => return,
+            Some(Target::File(file)) => Some(file),
+            None => None,
+        };
+        self.nodes.lock().name_changed(file);
     }
 
     async fn made(

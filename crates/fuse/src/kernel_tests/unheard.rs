@@ -6,10 +6,8 @@ use super::*;
 const SYMLINK: u32 = 6;
 const MKNOD: u32 = 8;
 const MKDIR: u32 = 9;
-const UNLINK: u32 = 10;
 const RMDIR: u32 = 11;
 const RENAME: u32 = 12;
-const LINK: u32 = 13;
 
 const SIZE: u64 = 1 << 3;
 const MTIME: u64 = 1 << 5;
