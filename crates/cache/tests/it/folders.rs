@@ -59,6 +59,34 @@ fn a_folder_survives_its_process_and_is_for_its_owner_alone() {
 }
 
 #[test]
+fn several_that_are_the_first_make_one_cache() {
+    for _ in 0..20 {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("cache");
+        let start = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (dir, start) = (&dir, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    open(dir, &format!("nfs://one/{number}")).unwrap();
+                });
+            }
+        });
+        assert_eq!(survey::origins(&dir).unwrap().len(), 8);
+    }
+}
+
+/// A disk that was full then, or a loss of power.
+#[test]
+fn a_cache_that_was_begun_is_made() {
+    let base = tempfile::tempdir().unwrap();
+    fs::write(base.path().join("nfskit-cache.new"), "").unwrap();
+    filled(base.path());
+    assert!(!base.path().join("nfskit-cache.new").exists());
+}
+
+#[test]
 fn two_processes_are_refused_and_another_server_has_its_own() {
     let base = tempfile::tempdir().unwrap();
     filled(base.path());
