@@ -86,6 +86,22 @@ fn a_cache_that_was_begun_is_made() {
     assert!(!base.path().join("nfskit-cache.new").exists());
 }
 
+/// A file system that allocates room ahead of an end would take more than the bound.
+#[test]
+fn a_segment_is_as_long_as_its_file_before_all_of_it_is_there() {
+    let base = tempfile::tempdir().unwrap();
+    let cache = open(base.path(), "nfs://one/x").unwrap();
+    cache.store(&key(1), &token(50_000, 1), 0, content(4096, 1));
+    drop(cache);
+    let folder = survey::origins(base.path()).unwrap()[0].path.clone();
+    let mut lengths = Vec::new();
+    for name in (0..=255).map(|first| folder.join(format!("{first:02x}"))) {
+        let segments = fs::read_dir(name).into_iter().flatten();
+        lengths.extend(segments.map(|segment| segment.unwrap().metadata().unwrap().len()));
+    }
+    assert_eq!(lengths, [4096 + 50_000]);
+}
+
 #[test]
 fn two_processes_are_refused_and_another_server_has_its_own() {
     let base = tempfile::tempdir().unwrap();
@@ -192,8 +208,8 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
         let first = name.file.to_string()[..2].to_owned();
         let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
         let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let len = file.metadata().unwrap().len();
-        std::os::unix::fs::FileExt::write_at(&file, b"!", len - 1).unwrap();
+        // In the first block of each, behind the header.
+        std::os::unix::fs::FileExt::write_at(&file, b"!", 4096).unwrap();
     }
     let mut wrong = 0;
     found.walk(true, &mut |looked| wrong += looked.wrong.len()).unwrap();
