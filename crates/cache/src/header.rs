@@ -179,6 +179,11 @@ impl Header {
         self.blocks().map(|index| self.len(index)).sum()
     }
 
+    /// The length of the local file when all of the file that belongs here is there.
+    pub fn whole_len(&self) -> u64 {
+        DATA_AT + (0..BLOCKS).map(|index| self.len(index)).sum::<u64>()
+    }
+
     /// Bytes that it takes of a local disk.
     pub fn disk_bytes(&self) -> u64 {
         let blocks = self.blocks().map(|index| Geometry::disk_bytes(self.len(index)));

@@ -332,6 +332,8 @@ fn put(
             made
         }
     };
+    let whole_len = segment.head.lock().header.whole_len();
+    segment.stored.lengthen(whole_len)?;
     let geometry = shared.geometry;
     for (index, _, data) in blocks {
         holes::write(&*segment.stored, geometry.place(*index), data, is_new)?;

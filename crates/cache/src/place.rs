@@ -240,31 +240,47 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
             false => failed(errno),
         })?;
     is_ours(&dir, path)?;
-    match read_text(dir.as_fd(), MARKER, TEXT_BYTES_MAX).map_err(failed)? {
-        Some(text) => {
-            let found = text.trim_end().strip_prefix("nfskit cache ");
-            let Some(found) = found else {
-                return Err(OpenError::NoCache { path: path.to_owned() });
-            };
-            if found != VERSION.to_string() {
-                let found = found.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
-                return Err(OpenError::Version { path: path.to_owned(), found });
-            }
-        }
-        None => {
-            let is_empty =
-                names(dir.as_fd()).map_err(failed)?.iter().all(|name| name == "lost+found");
-            if !is_empty {
-                return Err(OpenError::NoCache { path: path.to_owned() });
-            }
-            if !makes {
-                return Err(OpenError::Empty { path: path.to_owned() });
-            }
-            let text = format!("nfskit cache {VERSION}\n");
-            write_text(dir.as_fd(), MARKER, &text).map_err(failed)?;
-        }
+    if !is_marked(&dir, path)? {
+        // Several mounts may be the first. Not all file systems have locks: whoever is too late
+        // there sees a cache with no marker yet, and says so.
+        rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
+        let marked = mark(&dir, path, makes);
+        rustix::fs::flock(&dir, FlockOperation::Unlock).ok();
+        marked?;
     }
     Ok(dir)
+}
+
+/// Whether there is a marker, which is then ours.
+fn is_marked(dir: &OwnedFd, path: &Path) -> Result<bool, OpenError> {
+    let text = read_text(dir.as_fd(), MARKER, TEXT_BYTES_MAX);
+    let Some(text) = text.map_err(|errno| system(path, errno))? else { return Ok(false) };
+    let found = text.trim_end().strip_prefix("nfskit cache ");
+    let Some(found) = found else {
+        return Err(OpenError::NoCache { path: path.to_owned() });
+    };
+    if found != VERSION.to_string() {
+        let found = found.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
+        return Err(OpenError::Version { path: path.to_owned(), found });
+    }
+    Ok(true)
+}
+
+/// Makes a directory into a cache, unless another process has just done so.
+fn mark(dir: &OwnedFd, path: &Path, makes: bool) -> Result<(), OpenError> {
+    let failed = |errno| system(path, errno);
+    if is_marked(dir, path)? {
+        return Ok(());
+    }
+    let names = names(dir.as_fd()).map_err(failed)?;
+    if !names.iter().all(|name| *name == "lost+found" || *name == unfinished(MARKER)) {
+        return Err(OpenError::NoCache { path: path.to_owned() });
+    }
+    if !makes {
+        return Err(OpenError::Empty { path: path.to_owned() });
+    }
+    let text = format!("nfskit cache {VERSION}\n");
+    write_text(dir.as_fd(), MARKER, &text).map_err(failed)
 }
 
 fn system(path: &Path, errno: Errno) -> OpenError {
@@ -346,16 +362,28 @@ pub(crate) fn replace_text(dir: BorrowedFd<'_>, name: &str, text: &str) -> Resul
 }
 
 fn write_new(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<(OwnedFd, String), Errno> {
-    let new = format!("{name}.new");
+    let new = unfinished(name);
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = rustix::fs::openat(dir, &new, flags, FOR_OWNER)?;
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let count = rustix::io::write(&fd, rest)?;
-        rest = &rest[count..];
+    if let Err(errno) = write_all(fd.as_fd(), text.as_bytes()) {
+        rustix::fs::unlinkat(dir, &new, AtFlags::empty()).ok();
+        return Err(errno);
     }
     Ok((fd, new))
+}
+
+/// Where a small file is written before it has its name.
+fn unfinished(name: &str) -> String {
+    format!("{name}.new")
+}
+
+fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
+    while !rest.is_empty() {
+        let count = rustix::io::write(fd, rest)?;
+        rest = &rest[count..];
+    }
+    Ok(())
 }
 
 #[cfg(test)]

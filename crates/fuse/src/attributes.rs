@@ -134,6 +134,11 @@ fn is_near(time: NfsTime, now: Duration) -> bool {
     Duration::new(u64::from(time.seconds), time.nseconds).abs_diff(now) < NOW
 }
 
+/// Whether the kernel has a time of modification that NFS cannot say.
+pub(crate) fn is_out_of_range(setattr: &Setattr) -> bool {
+    setattr.valid & fattr::MTIME != 0 && u32::try_from(setattr.mtime).is_err()
+}
+
 /// NFS's times begin in 1970 and end in 2106: what lies outside is cut to that.
 fn nfs_time(seconds: i64, nanos: u32) -> NfsTime {
     match u32::try_from(seconds) {

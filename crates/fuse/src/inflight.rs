@@ -49,17 +49,33 @@ pub(crate) struct Reply {
     answered: Arc<AtomicBool>,
     /// Who hears of it, and where it is noted if the handle is stale.
     caller: Option<(Arc<Again>, u32)>,
+    /// The caller comes again, and this is on the way.
+    is_on_the_way: bool,
 }
 
 impl Reply {
     pub(crate) fn new(device: &Arc<Device>, unique: u64) -> Self {
-        Self { device: Arc::clone(device), unique, answered: Arc::default(), caller: None }
+        let (device, answered) = (Arc::clone(device), Arc::default());
+        Self { device, unique, answered, caller: None, is_on_the_way: false }
     }
 
     /// A thread waits for it, which comes again after a stale handle.
     pub(crate) fn to(mut self, again: &Arc<Again>, thread: u32) -> Self {
         self.caller = Some((Arc::clone(again), thread));
         self
+    }
+
+    /// The same, where the thread is on its way again, to the call that got a stale handle.
+    pub(crate) fn on_the_way(mut self) -> Self {
+        self.is_on_the_way = true;
+        self
+    }
+
+    /// The path of a thread that comes again ends here: it makes no further call.
+    pub(crate) fn leads_nowhere(&mut self) {
+        if let Some((again, thread)) = self.caller.take_if(|_| self.is_on_the_way) {
+            again.has_come(thread);
+        }
     }
 
     /// The caller is refused a file that it opens, and is to look its name up again.
@@ -77,15 +93,22 @@ impl Reply {
 
     /// Answers. False when nobody has heard it: what it gave must be taken back.
     pub(crate) fn body(self, body: &Body) -> bool {
-        self.send(0, body.as_slice())
+        self.succeed(body.as_slice())
     }
 
     pub(crate) fn data(self, data: &[u8]) -> bool {
-        self.send(0, data)
+        self.succeed(data)
     }
 
     pub(crate) fn done(self) -> bool {
-        self.send(0, &[])
+        self.succeed(&[])
+    }
+
+    fn succeed(self, body: &[u8]) -> bool {
+        if let Some((again, thread)) = self.caller.as_ref().filter(|_| self.is_on_the_way) {
+            again.goes_on(*thread);
+        }
+        self.send(0, body)
     }
 
     pub(crate) fn error(self, errno: Errno) {
@@ -93,7 +116,8 @@ impl Reply {
     }
 
     /// As [`Reply::error`]; false when nobody has heard it.
-    pub(crate) fn report_error(self, errno: Errno) -> bool {
+    pub(crate) fn report_error(mut self, errno: Errno) -> bool {
+        self.leads_nowhere();
         if let Some((again, thread)) = self.caller.as_ref().filter(|_| errno == Errno::STALE) {
             again.expect(*thread, Why::Stale);
         }

@@ -26,6 +26,9 @@ pub(crate) struct Nodes {
     /// Which files threads were refused to open, the newest last. The kernel tries once more, and
     /// may have forgotten the nodes until then.
     refused: VecDeque<(FileHandle, u32)>,
+    /// How often names were changed, and when last that of a file that is not known.
+    name_changes: u64,
+    unknown_name_change: u64,
 }
 
 /// Opens that were refused and not tried again yet (guess); of more, one is refused once more, and
@@ -47,6 +50,9 @@ pub(crate) struct Node {
     pub(crate) mtime: Option<NfsTime>,
     /// The one that the kernel believes in, where it keeps times for itself.
     pub(crate) kernel_mtime: NfsTime,
+    /// The last change of a name of the file, and of all names when the kernel has sent its time.
+    name_change: u64,
+    time_sent: u64,
     /// Opens, and how many of them can write.
     pub(crate) opens: u32,
     pub(crate) writers: u32,
@@ -82,6 +88,8 @@ impl Nodes {
             files: HashMap::from([(root, vec![ROOT])]),
             last: ROOT,
             refused: VecDeque::new(),
+            name_changes: 0,
+            unknown_name_change: 0,
         }
     }
 
@@ -115,7 +123,7 @@ impl Nodes {
             return id;
         }
         self.last += 1;
-        let node = Node { lookups: 1, ..Node::new(named) };
+        let node = Node { lookups: 1, time_sent: self.name_changes, ..Node::new(named) };
         self.nodes.insert(self.last, node);
         self.files.entry(named.file).or_default().push(self.last);
         self.last
@@ -162,8 +170,9 @@ impl Nodes {
         }
     }
 
-    /// Data of a file that the kernel has written are lost. What it has of its nodes is not the
-    /// file's: whoever opens one looks the name up again. Gives those that somebody has open.
+    /// Data of a file that the kernel has written are lost, or it has not heard of a change that it
+    /// has requested. What it has of its nodes is not the file's: whoever opens one looks the name
+    /// up again. Gives those that somebody has open.
     pub(crate) fn lost(&mut self, file: &FileHandle) -> Vec<u64> {
         let mut open = Vec::new();
         for id in self.files.get(file).into_iter().flatten() {
@@ -185,6 +194,30 @@ impl Nodes {
             node.size = node.size.max(end);
             node.has_pages
         })
+    }
+
+    /// The kernel has changed a name of this file, or of one that is not known: it sends the time
+    /// that it has of the file.
+    pub(crate) fn name_changed(&mut self, file: Option<FileHandle>) {
+        self.name_changes += 1;
+        match file {
+            None => self.unknown_name_change = self.name_changes,
+            Some(file) => {
+                for id in self.files.get(&file).into_iter().flatten() {
+                    if let Some(node) = self.nodes.get_mut(id) {
+                        node.name_change = self.name_changes;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The kernel has sent a time of a node. Whether that is because a name was changed, and of
+    /// no program's: it does so once.
+    pub(crate) fn sends_time(&mut self, id: u64) -> bool {
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        let before = std::mem::replace(&mut node.time_sent, self.name_changes);
+        node.name_change.max(self.unknown_name_change) > before
     }
 
     /// What was written through a node is stable. Whether somebody may append through it, and then
@@ -241,6 +274,8 @@ impl Node {
             size: named.size,
             mtime: None,
             kernel_mtime: named.mtime,
+            name_change: 0,
+            time_sent: 0,
             opens: 0,
             writers: 0,
             appenders: 0,

@@ -1,9 +1,11 @@
 //! Telling the kernel what it should forget or know.
 //!
 //! What concerns data may have to wait: for a READ or a write-back of the same node, which holds
-//! pages until the server has answered. So threads notify it of their own, never by the one
-//! that reads requests, and what waits for one file does not hold up the notices of another. A node
-//! has one notice under way at a time. What concerns attributes only waits for nothing.
+//! pages until the server has answered. What concerns a name may have to wait for whoever changes
+//! another name of the directory, and who does so may wait for a notice of data. So threads notify
+//! it of their own, those of names beside those of data, never by the one that reads requests, and
+//! what waits for one file does not hold up the notices of another. A node has one notice of each
+//! kind under way at a time. What concerns attributes only waits for nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -31,12 +33,14 @@ pub(crate) enum Notice {
     Forget { node: u64, offset: u64, length: u64 },
     /// Attributes are to be requested when they are next needed; data stay.
     ForgetAttributes { node: u64 },
+    /// A name is to be looked up when it is next used.
+    ForgetName { dir: u64, name: Vec<u8> },
     /// These data follow what the kernel knows of a file.
     Store { node: u64, offset: u64, data: Bytes },
 }
 
-/// Threads that tell of data (guess). When the notices of so many nodes wait for their servers,
-/// those of further nodes wait, too.
+/// Threads that notify of data, and as many of names (guess). When the notices of so many nodes
+/// wait for their servers, those of further nodes wait, too.
 const THREADS_MAX: usize = 16;
 
 impl Notice {
@@ -45,6 +49,7 @@ impl Notice {
             Self::Forget { node, .. }
             | Self::ForgetAttributes { node }
             | Self::Store { node, .. } => *node,
+            Self::ForgetName { dir, .. } => *dir,
         }
     }
 }
@@ -58,16 +63,17 @@ impl Notifier {
     /// The same, whoever gets it.
     fn telling(tell: impl Fn(&Notice) -> bool + Send + Sync + 'static) -> io::Result<Self> {
         let (notifier, notices) = Self::to();
-        let desk =
-            Arc::new(Desk { tell: Box::new(tell), nodes: Mutex::default(), more: Condvar::new() });
+        let tell: Arc<Tell> = Arc::new(tell);
+        let [data, names] = [Desk::new(&tell), Desk::new(&tell)];
         thread::Builder::new().name("nfskit-notify".to_owned()).spawn(move || {
             for waiting in notices {
                 match &waiting.0 {
-                    Notice::ForgetAttributes { .. } => desk.tell(waiting),
-                    Notice::Forget { .. } | Notice::Store { .. } => desk.leave(waiting),
+                    Notice::ForgetAttributes { .. } => data.tell(waiting),
+                    Notice::Forget { .. } | Notice::Store { .. } => data.leave(waiting),
+                    Notice::ForgetName { .. } => names.leave(waiting),
                 }
             }
-            desk.close();
+            [data, names].iter().for_each(|desk| desk.close());
         })?;
         Ok(notifier)
     }
@@ -89,9 +95,12 @@ impl Notifier {
     }
 }
 
-/// Where notices of data wait for a thread.
+/// Notifies the kernel. False when it knows no such node.
+type Tell = dyn Fn(&Notice) -> bool + Send + Sync;
+
+/// Where notices of data, or of names, wait for a thread.
 struct Desk {
-    tell: Box<dyn Fn(&Notice) -> bool + Send + Sync>,
+    tell: Arc<Tell>,
     /// Guards what waits.
     nodes: Mutex<Waits>,
     more: Condvar,
@@ -110,6 +119,11 @@ struct Waits {
 }
 
 impl Desk {
+    fn new(tell: &Arc<Tell>) -> Arc<Self> {
+        let tell = Arc::clone(tell);
+        Arc::new(Self { tell, nodes: Mutex::default(), more: Condvar::new() })
+    }
+
     fn tell(&self, (notice, done): Waiting) {
         // Nobody may be waiting any more.
         done.send((self.tell)(&notice)).ok();
@@ -198,6 +212,11 @@ fn notify(device: &Device, notice: &Notice) -> bool {
         Notice::ForgetAttributes { node } => {
             // A negative offset: no data.
             device.notify(Notify::InvalInode, &answer::inval_inode(*node, u64::MAX, 0), &[])
+        }
+        Notice::ForgetName { dir, name } => {
+            let length = u32::try_from(name.len()).unwrap_or(0);
+            let name = [name.as_slice(), &[0]].concat();
+            device.notify(Notify::InvalEntry, &answer::inval_entry(*dir, length), &name)
         }
         Notice::Store { node, offset, data } => {
             let count = u32::try_from(data.len()).unwrap_or(0);

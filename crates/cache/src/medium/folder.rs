@@ -237,6 +237,14 @@ impl Stored for File {
         Ok(())
     }
 
+    fn lengthen(&self, bytes: u64) -> io::Result<()> {
+        let has_bytes = u64::try_from(rustix::fs::fstat(&self.fd)?.st_size).unwrap_or(0);
+        if has_bytes < bytes {
+            rustix::fs::ftruncate(&self.fd, bytes)?;
+        }
+        Ok(())
+    }
+
     fn clear(&self, at: u64, bytes: usize) -> io::Result<()> {
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.fd, how, at, bytes as u64) {

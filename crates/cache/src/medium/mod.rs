@@ -106,6 +106,16 @@ pub trait Stored: Debug + Send + Sync {
     /// As the file system says.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
+    /// It is at least so long, before anything is written so far behind. Local file systems
+    /// allocate room behind the end of what grows (XFS: as much again), which no bound would count.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn lengthen(&self, bytes: u64) -> io::Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// As a [`Stored::write`] of zeros that takes no room, where the file system can do that.
     ///
     /// # Errors

@@ -59,6 +59,50 @@ fn a_folder_survives_its_process_and_is_for_its_owner_alone() {
 }
 
 #[test]
+fn several_that_are_the_first_make_one_cache() {
+    for _ in 0..20 {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("cache");
+        let start = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (dir, start) = (&dir, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    open(dir, &format!("nfs://one/{number}")).unwrap();
+                });
+            }
+        });
+        assert_eq!(survey::origins(&dir).unwrap().len(), 8);
+    }
+}
+
+/// A disk that was full then, or a loss of power.
+#[test]
+fn a_cache_that_was_begun_is_made() {
+    let base = tempfile::tempdir().unwrap();
+    fs::write(base.path().join("nfskit-cache.new"), "").unwrap();
+    filled(base.path());
+    assert!(!base.path().join("nfskit-cache.new").exists());
+}
+
+/// A file system that allocates room ahead of an end would take more than the bound.
+#[test]
+fn a_segment_is_as_long_as_its_file_before_all_of_it_is_there() {
+    let base = tempfile::tempdir().unwrap();
+    let cache = open(base.path(), "nfs://one/x").unwrap();
+    cache.store(&key(1), &token(50_000, 1), 0, content(4096, 1));
+    drop(cache);
+    let folder = survey::origins(base.path()).unwrap()[0].path.clone();
+    let mut lengths = Vec::new();
+    for name in (0..=255).map(|first| folder.join(format!("{first:02x}"))) {
+        let segments = fs::read_dir(name).into_iter().flatten();
+        lengths.extend(segments.map(|segment| segment.unwrap().metadata().unwrap().len()));
+    }
+    assert_eq!(lengths, [4096 + 50_000]);
+}
+
+#[test]
 fn two_processes_are_refused_and_another_server_has_its_own() {
     let base = tempfile::tempdir().unwrap();
     filled(base.path());
@@ -164,8 +208,8 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
         let first = name.file.to_string()[..2].to_owned();
         let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
         let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let len = file.metadata().unwrap().len();
-        std::os::unix::fs::FileExt::write_at(&file, b"!", len - 1).unwrap();
+        // In the first block of each, behind the header.
+        std::os::unix::fs::FileExt::write_at(&file, b"!", 4096).unwrap();
     }
     let mut wrong = 0;
     found.walk(true, &mut |looked| wrong += looked.wrong.len()).unwrap();

@@ -2,6 +2,7 @@
 
 use wire::nfs3::{FType, FileHandle, NfsStat3};
 
+use super::joint::Question;
 use super::own::At;
 use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::Version;
@@ -137,17 +138,23 @@ impl Files {
         self.or_fetch(acting, answer.object, found).await
     }
 
-    /// Asks for the directory's attributes unless they are good.
+    /// Asks for the directory's attributes unless they are good; by a call that tells whether the
+    /// caller may search it, if that will be needed.
     async fn revalidate(&self, acting: &Acting, dir: FileHandle) -> Result<(), Error> {
         let now = self.now();
         let is_good = self.inner.state.lock().attributes.good(&dir, now).is_some();
-        if !is_good {
-            self.fresh(acting, dir).await?;
+        if is_good {
+            return Ok(());
         }
-        Ok(())
+        if self.was_searched(acting, &dir) {
+            return self.fresh(acting, dir).await.map(drop);
+        }
+        let _asking = self.inner.joint.begin(Question::Attributes, dir).await;
+        self.may_search(acting, dir).await.map(drop)
     }
 
-    pub(super) fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
+    /// Where a name leads, as far as that is known without a call.
+    pub fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
         let now = self.now();
         let mut state = self.inner.state.lock();
         let version = state.attributes.sure_version(dir)?;

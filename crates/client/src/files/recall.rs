@@ -150,11 +150,24 @@ impl Files {
         if self.disk().is_none() {
             return Ok(None);
         }
-        match self.fresh(acting, file).await {
+        let found = match self.was_searched(acting, &file) {
+            true => self.fresh(acting, file).await,
+            // It may be a directory, of which the disk has names.
+            false => self.ask_with_right(acting, file).await,
+        };
+        match found {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.status() == Some(NfsStat3::Stale) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    async fn ask_with_right(&self, acting: &Acting, file: FileHandle) -> Result<Found, Error> {
+        let asking = self.inner.joint.begin(Question::Attributes, file).await;
+        if asking.is_some() {
+            self.ask_access(acting, file, access::LOOKUP, false).await?;
+        }
+        self.or_fetch(acting, file, self.found(&file)).await
     }
 
     /// The same by a part of a listing that tells of many, where all of the directory is known.

@@ -1,6 +1,6 @@
 //! Who is given what is known of a directory's names: see [`crate::cache::searchers`].
 
-use wire::nfs3::{FileHandle, access};
+use wire::nfs3::{Fattr3, FileHandle, access};
 
 use super::{Acting, Files};
 use crate::error::Error;
@@ -17,30 +17,37 @@ impl Files {
         }
     }
 
-    /// Whether a caller may be given what is known of a directory's names. Who has requested what
-    /// the local disk had before this mount is not known: whoever comes first is taken for that.
+    /// Whether a right to search a directory is not needed, or was requested before. Who has
+    /// requested what the local disk had before this mount is not known.
+    pub(super) fn was_searched(&self, acting: &Acting, dir: &FileHandle) -> bool {
+        let searchers = &mut self.inner.state.lock().searchers;
+        self.disk().is_none() || searchers.is_alone(dir, acting.id).is_some()
+    }
+
+    /// Whether a caller may be given what is known of a directory's names.
     pub(super) async fn may_search(&self, acting: &Acting, dir: FileHandle) -> Result<bool, Error> {
         let now = self.now();
-        let known = {
+        let (is_alone, known) = {
             let mut state = self.inner.state.lock();
-            match state.searchers.is_alone(&dir, acting.id) {
-                Some(true) => return Ok(true),
-                None if self.disk().is_some() => {
-                    state.searchers.requested(&dir, acting.id);
-                    return Ok(true);
-                }
-                Some(false) | None => {}
+            let is_alone = state.searchers.is_alone(&dir, acting.id);
+            if is_alone == Some(true) {
+                return Ok(true);
             }
             let good = state.attributes.good(&dir, now);
-            good.and_then(|good| state.rights.find(&dir, acting.id, good.ctime, access::LOOKUP))
+            let find =
+                |good: Fattr3| state.rights.find(&dir, acting.id, good.ctime, access::LOOKUP);
+            (is_alone, good.and_then(find))
         };
         let granted = match known {
             Some(granted) => granted,
             None => self.ask_access(acting, dir, access::LOOKUP, false).await?,
         };
         let may = granted & access::LOOKUP != 0;
-        if !may {
-            self.inner.state.lock().searchers.refused(&dir);
+        let searchers = &mut self.inner.state.lock().searchers;
+        match is_alone {
+            _ if !may => searchers.refused(&dir),
+            None => searchers.requested(&dir, acting.id),
+            Some(_) => {}
         }
         Ok(may)
     }

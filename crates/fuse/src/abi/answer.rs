@@ -24,6 +24,7 @@ pub(crate) fn header(unique: u64, errno: i32, body_bytes: usize) -> [u8; 16] {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Notify {
     InvalInode = 2,
+    InvalEntry = 3,
     Store = 4,
 }
 
@@ -35,6 +36,13 @@ pub(crate) fn notification(code: Notify, body_bytes: usize) -> [u8; 16] {
 /// FUSE_NOTIFY_INVAL_INODE: attributes, and the data from `offset`, `length` bytes (0: all).
 pub(crate) fn inval_inode(node: u64, offset: u64, length: u64) -> Body {
     Body::default().u64(node).u64(offset).u64(length)
+}
+
+/// FUSE_NOTIFY_INVAL_ENTRY: what precedes a name of so many bytes, and a NUL. The name is looked up
+/// when it is next used; kernels before 6.2, which do not know that (`FUSE_EXPIRE_ONLY`), drop it.
+pub(crate) fn inval_entry(dir: u64, name_bytes: u32) -> Body {
+    const EXPIRE_ONLY: u32 = 1;
+    Body::default().u64(dir).u32(name_bytes).u32(EXPIRE_ONLY)
 }
 
 /// FUSE_NOTIFY_STORE: what precedes the data.
@@ -176,6 +184,7 @@ mod tests {
         assert_eq!(lock(None).as_slice().len(), 24);
         assert_eq!(statfs(&Statfs::default()).as_slice().len(), 80);
         assert_eq!(inval_inode(1, 0, 0).as_slice().len(), 24);
+        assert_eq!(inval_entry(1, 4).as_slice().len(), 16);
         assert_eq!(store(1, 0, 1).as_slice().len(), 24);
     }
 

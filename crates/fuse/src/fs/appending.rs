@@ -63,10 +63,7 @@ impl FileSystem {
         if !self.files.write_behind().take_given_up(file) {
             return;
         }
-        let nodes = self.nodes.lock().lost(&file);
-        for node in nodes {
-            self.write_back(node).await;
-        }
+        self.disown(&file).await;
     }
 
     /// The attributes before an append through this open file, or before anything else; and how

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use client::session::Credential;
 use rustix::io::Errno;
-use wire::nfs3::{FType, Fattr3, SetTime, access};
+use wire::nfs3::{FType, Fattr3, Sattr3, SetTime, access};
 
 use super::names::{NAME_LEN_MAX, done};
 use super::{FileSystem, errno};
 use crate::abi::answer::{self, Statfs};
 use crate::abi::fattr;
 use crate::abi::request::Setattr;
-use crate::attributes::wanted;
+use crate::attributes::{is_out_of_range, wanted};
 use crate::inflight::Reply;
 
 /// The unit in which space is given.
@@ -38,6 +38,8 @@ impl FileSystem {
     }
 
     pub(super) async fn setattr(&self, who: Credential, node: u64, setattr: Setattr, reply: Reply) {
+        // The file of which size or time was set, and the size that the node had.
+        let mut changed = None;
         let result = async {
             let handle = self.file(node)?;
             let mut new = wanted(&setattr, self.clock.since_1970());
@@ -46,25 +48,8 @@ impl FileSystem {
                 Some(_) => self.opener(setattr.file, who),
                 None => who,
             };
-            if self.writes_back && setattr.valid & fattr::ATIME == 0 {
-                // The kernel's own time of its own writes, or of a cut, follows at the close: here
-                // it would wait for all data, and only the owner may set it. What comes without an
-                // open file a program has set; or the kernel tells the time it has, because a name
-                // of the file was changed, and another client may have left a later one.
-                if let SetTime::ClientTime(time) = new.mtime
-                    && let Some(node) = self.nodes.lock().find_mut(node)
-                {
-                    let is_known = std::mem::replace(&mut node.kernel_mtime, time) == time;
-                    let is_of_writes = setattr.file.is_some() || new.size.is_some();
-                    if is_of_writes {
-                        node.mtime = (node.opens > 0).then_some(time);
-                    }
-                    if is_of_writes || is_known {
-                        new.mtime = SetTime::DontChange;
-                    }
-                }
-            }
-            if new == wire::nfs3::Sattr3::default() {
+            self.without_own_time(node, &setattr, &mut new);
+            if new == Sattr3::default() {
                 // A kernel that tells a file's time does not look at the attributes, and the file
                 // may be gone: it tells that of each file whose last name it removes. Those that
                 // are not good it asks for when somebody wants them.
@@ -78,16 +63,53 @@ impl FileSystem {
                 nodes.changed(node);
             }
             if let Some(node) = nodes.find_mut(node) {
+                let sets_time = new.mtime != SetTime::DontChange;
+                changed = (new.size.is_some() || sets_time).then_some((handle, node.size));
                 node.size = new.size.unwrap_or(node.size);
-                if new.mtime != SetTime::DontChange {
+                if sets_time {
                     node.mtime = None;
                 }
+            }
+            if self.writes_back && is_out_of_range(&setattr) {
+                // Whoever looks when it is answered finds another node.
+                nodes.lost(&handle);
             }
             drop(nodes);
             Ok((handle, attributes))
         };
         let valid = |(file, attributes)| (attributes, self.attr_valid(node, &file));
-        self.answer_attr(result.await.map(valid), reply);
+        let is_heard = self.answer_attr(result.await.map(valid), reply);
+        let Some((file, had)) = changed.filter(|_| self.writes_back) else { return };
+        if !is_heard && let Some(node) = self.nodes.lock().find_mut(node) {
+            node.size = had;
+        }
+        // Size and time it has for itself, and no later reply could correct them: as they were
+        // before what it has not heard of, or a time as the program has it.
+        if !is_heard || is_out_of_range(&setattr) {
+            self.disown(&file).await;
+        }
+    }
+
+    /// The kernel's own time of its own writes, or of a cut, follows at the close: here it would
+    /// wait for all data, and only the owner may set it. What comes without an open file a program
+    /// has set; or the kernel sends the time it has, because it has changed a name of the file, and
+    /// another client may have left a later one.
+    fn without_own_time(&self, id: u64, setattr: &Setattr, new: &mut Sattr3) {
+        let SetTime::ClientTime(time) = new.mtime else { return };
+        if !self.writes_back || setattr.valid & fattr::ATIME != 0 {
+            return;
+        }
+        let mut nodes = self.nodes.lock();
+        let is_own = nodes.sends_time(id);
+        let Some(node) = nodes.find_mut(id) else { return };
+        let is_known = std::mem::replace(&mut node.kernel_mtime, time) == time;
+        let is_of_writes = setattr.file.is_some() || new.size.is_some();
+        if is_of_writes {
+            node.mtime = (node.opens > 0).then_some(time);
+        }
+        if is_of_writes || is_known && is_own {
+            new.mtime = SetTime::DontChange;
+        }
     }
 
     /// What the kernel has of a node, as far as it is known.
@@ -98,12 +120,11 @@ impl FileSystem {
         Fattr3 { mode: 0o600, fileid: 0, ..Fattr3::of_file(size, time) }
     }
 
-    fn answer_attr(&self, result: Result<(Fattr3, Duration), Errno>, reply: Reply) {
+    /// False when nobody has heard it.
+    fn answer_attr(&self, result: Result<(Fattr3, Duration), Errno>, reply: Reply) -> bool {
         match result {
-            Ok((attributes, valid)) => {
-                reply.body(&answer::attr(&self.attr(&attributes), valid));
-            }
-            Err(errno) => reply.error(errno),
+            Ok((attributes, valid)) => reply.body(&answer::attr(&self.attr(&attributes), valid)),
+            Err(errno) => reply.report_error(errno),
         }
     }
 

@@ -171,12 +171,13 @@ impl FileSystem {
                     Err(errno)
                 }
             }
-        };
-        let (dir, found, open) = match result.await {
+        }
+        .await;
+        let (parent, found, open) = match result {
             Ok(created) => created,
-            Err(errno) => return reply.error(errno),
+            Err(errno) => return self.not_changed([(dir, name)], errno, reply).await,
         };
-        let mut entry = self.entry(&dir, &found);
+        let mut entry = self.entry(&parent, &found);
         let can_write = flags & O_ACCMODE != O_RDONLY;
         let node = entry.node;
         let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
@@ -190,6 +191,7 @@ impl FileSystem {
         if !reply.body(&answer::create(&entry, number, caching)) {
             self.closed(number).await;
             self.unname(&entry);
+            self.forget_names([(dir, name)]).await;
         }
     }
 

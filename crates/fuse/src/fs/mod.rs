@@ -73,7 +73,8 @@ impl FileSystem {
     ) -> Self {
         let nodes = Mutex::new(Nodes::new(files.root()));
         let writes_back = agreed.writes_back();
-        let (opens, again, locks) = (Opens::default(), Arc::default(), Locks::default());
+        let (opens, locks) = (Opens::default(), Locks::default());
+        let again = Arc::new(Again::new(clock));
         let (clock, root_fsid) = (clock.clone(), Mutex::default());
         Self {
             files,
@@ -166,15 +167,21 @@ impl FileSystem {
     ) -> Option<Work> {
         let (this, node) = (Arc::clone(self), header.node);
         let who = self.callers.credential(header);
-        let reply = reply.to(&self.again, header.pid);
         let expected = self.again.expected(header.pid);
-        let comes_again = match &operation {
-            // What is looked at on the way there.
+        // What is looked at on the way there.
+        let is_on_the_way = matches!(
+            operation,
             Operation::Lookup { .. }
-            | Operation::Readlink
-            | Operation::Getattr { .. }
-            | Operation::Access { .. } => false,
-            _ => self.again.has_come(header.pid),
+                | Operation::Readlink
+                | Operation::Getattr { .. }
+                | Operation::Access { .. }
+        );
+        let comes_again = !is_on_the_way && self.again.has_come(header.pid);
+        let reply = match expected {
+            // There is no third time.
+            Some(_) if comes_again => reply,
+            Some(_) => reply.to(&self.again, header.pid).on_the_way(),
+            None => reply.to(&self.again, header.pid),
         };
         Some(match operation {
             Operation::Lookup { name } => {

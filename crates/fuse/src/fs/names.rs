@@ -1,5 +1,6 @@
 //! What finds, makes, moves and removes names.
 
+use client::cache::names::Target;
 use client::files::Found;
 use client::session::Credential;
 use rustix::io::Errno;
@@ -10,6 +11,7 @@ use crate::abi::{Entry, answer};
 use crate::again::Why;
 use crate::attributes::{made, special};
 use crate::inflight::Reply;
+use crate::notify::Notice;
 
 /// Longest name, as everywhere in Linux.
 pub(super) const NAME_LEN_MAX: usize = 255;
@@ -21,7 +23,7 @@ impl FileSystem {
         who: Credential,
         (dir, name): (u64, Vec<u8>),
         again: Option<Why>,
-        reply: Reply,
+        mut reply: Reply,
     ) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
@@ -37,8 +39,11 @@ impl FileSystem {
             }
         };
         match result.await {
-            Ok((dir, Some(found))) => self.answer_entry(&dir, &found, reply),
+            Ok((dir, Some(found))) => {
+                self.answer_entry(&dir, &found, reply);
+            }
             Ok((dir, None)) => {
+                reply.leads_nowhere();
                 // A node 0 is the absence of one, which may be remembered as well.
                 let entry_valid = duration(self.files.missing_for(&dir, &name));
                 let nothing = Entry { entry_valid, ..Entry::default() };
@@ -65,8 +70,9 @@ impl FileSystem {
             let dir = self.named_in(dir, &name)?;
             let found = self.files.mkdir(&who, dir, &name, made(mode)).await.map_err(errno)?;
             Ok((dir, found))
-        };
-        self.made(result.await, reply);
+        }
+        .await;
+        self.made((dir, name), result, reply).await;
     }
 
     pub(super) async fn symlink(
@@ -82,8 +88,9 @@ impl FileSystem {
             let attributes = made(0o777);
             let made = self.files.symlink(&who, dir, &name, attributes, &target);
             Ok((dir, made.await.map_err(errno)?))
-        };
-        self.made(result.await, reply);
+        }
+        .await;
+        self.made((dir, name), result, reply).await;
     }
 
     pub(super) async fn mknod(
@@ -102,8 +109,9 @@ impl FileSystem {
                 None => self.files.create(&who, dir, &name, made(mode), true).await,
             };
             Ok((dir, found.map_err(errno)?))
-        };
-        self.made(result.await, reply);
+        }
+        .await;
+        self.made((dir, name), result, reply).await;
     }
 
     pub(super) async fn link(
@@ -117,25 +125,32 @@ impl FileSystem {
         let result = async {
             let (file, dir) = (self.file(node)?, self.named_in(dir, &name)?);
             let found = self.files.link(&who, file, dir, &name).await.map_err(errno)?;
+            self.nodes.lock().name_changed(Some(file));
             Ok((dir, self.settled(&who, found).await?))
-        };
-        self.made(result.await, reply);
+        }
+        .await;
+        self.made((dir, name), result, reply).await;
     }
 
     pub(super) async fn unlink(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
-            self.files.remove(&who, dir, &name).await.map_err(errno)
-        };
-        done(result.await, reply);
+            let gone = self.files.find(&dir, &name);
+            self.files.remove(&who, dir, &name).await.map_err(errno)?;
+            self.name_changed(gone);
+            Ok(())
+        }
+        .await;
+        self.changed([(dir, name)], result, reply).await;
     }
 
     pub(super) async fn rmdir(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
         let result = async {
             let dir = self.named_in(dir, &name)?;
             self.files.rmdir(&who, dir, &name).await.map_err(errno)
-        };
-        done(result.await, reply);
+        }
+        .await;
+        self.changed([(dir, name)], result, reply).await;
     }
 
     pub(super) async fn rename(
@@ -148,9 +163,13 @@ impl FileSystem {
         let result = async {
             let old = (self.named_in(from.0, &from.1)?, from.1.as_slice());
             let new = (self.named_in(to.0, &to.1)?, to.1.as_slice());
-            self.files.rename(&who, old, new).await.map_err(errno)
-        };
-        done(result.await, reply);
+            let targets = [old, new].map(|(dir, name)| self.files.find(&dir, name));
+            self.files.rename(&who, old, new).await.map_err(errno)?;
+            targets.into_iter().for_each(|target| self.name_changed(target));
+            Ok(())
+        }
+        .await;
+        self.changed([from, to], result, reply).await;
     }
 
     pub(super) async fn readlink(&self, who: Credential, node: u64, reply: Reply) {
@@ -176,18 +195,75 @@ impl FileSystem {
         self.file(dir)
     }
 
-    fn made(&self, result: Result<(FileHandle, Found), Errno>, reply: Reply) {
-        match result {
-            Ok((dir, found)) => self.answer_entry(&dir, &found, reply),
-            Err(errno) => reply.error(errno),
+    /// A name that led there, as far as is known, was changed.
+    fn name_changed(&self, target: Option<Target>) {
+        let file = match target {
+            Some(Target::Nothing) => return,
+            Some(Target::File(file)) => Some(file),
+            None => None,
+        };
+        self.nodes.lock().name_changed(file);
+    }
+
+    async fn made(
+        &self,
+        name: (u64, Vec<u8>),
+        result: Result<(FileHandle, Found), Errno>,
+        reply: Reply,
+    ) {
+        let (dir, found) = match result {
+            Ok(made) => made,
+            Err(errno) => return self.not_changed([name], errno, reply).await,
+        };
+        if !self.answer_entry(&dir, &found, reply) {
+            self.forget_names([name]).await;
         }
     }
 
-    fn answer_entry(&self, dir: &FileHandle, found: &Found, reply: Reply) {
+    async fn changed<const N: usize>(
+        &self,
+        names: [(u64, Vec<u8>); N],
+        result: Result<(), Errno>,
+        reply: Reply,
+    ) {
+        if let Err(errno) = result {
+            return self.not_changed(names, errno, reply).await;
+        }
+        if !reply.done() {
+            self.forget_names(names).await;
+        }
+    }
+
+    /// Answers that names were not changed, or that it is not known: where the server has given no
+    /// answer, or nobody waits for it any more, the kernel is to ask for them anew. It would go on
+    /// denying a name that it has looked for before, for as long as the directory is good.
+    pub(super) async fn not_changed<const N: usize>(
+        &self,
+        names: [(u64, Vec<u8>); N],
+        errno: Errno,
+        reply: Reply,
+    ) {
+        let is_heard = reply.report_error(errno);
+        if !is_heard || errno == Errno::IO {
+            self.forget_names(names).await;
+        }
+    }
+
+    /// Waits for whoever changes names of a directory; so not before that is answered.
+    pub(super) async fn forget_names<const N: usize>(&self, names: [(u64, Vec<u8>); N]) {
+        for (dir, name) in names {
+            self.notifier.notify(Notice::ForgetName { dir, name }).await;
+        }
+    }
+
+    /// False when nobody has heard it.
+    fn answer_entry(&self, dir: &FileHandle, found: &Found, reply: Reply) -> bool {
         let entry = self.entry(dir, found);
-        if !reply.body(&answer::entry(&entry)) {
+        let is_heard = reply.body(&answer::entry(&entry));
+        if !is_heard {
             self.unname(&entry);
         }
+        is_heard
     }
 }
 

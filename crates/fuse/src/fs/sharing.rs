@@ -178,4 +178,13 @@ impl FileSystem {
             known.size = known.size.max(attributes.size);
         }
     }
+
+    /// What the kernel has of a file is not what the file has: it forgets what programs have open,
+    /// and whoever opens the file next gets another node.
+    pub(super) async fn disown(&self, file: &FileHandle) {
+        let open = self.nodes.lock().lost(file);
+        for node in open {
+            self.write_back(node).await;
+        }
+    }
 }

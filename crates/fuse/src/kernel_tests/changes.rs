@@ -34,8 +34,32 @@ fn a_time_that_the_kernel_has_cached_does_not_replace_what_another_client_has_le
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         let theirs = on_the_server(scene).mtime;
         assert_ne!((u64::from(theirs.seconds), theirs.nseconds), (secs, nanos));
+        kernel.ask(LINK, 1, &[&parts(&[file.0])[..], b"link\0"].concat());
+        kernel.answer();
         set_time(kernel, file.0, None, secs, nanos);
         assert_eq!(on_the_server(scene).mtime, theirs);
+        set_time(kernel, file.0, None, secs, nanos);
+        assert_eq!(u64::from(on_the_server(scene).mtime.seconds), secs, "that is a program's");
+    });
+}
+
+/// `touch -m -d` of the same time, twice.
+#[test]
+fn a_time_that_a_program_sets_is_set_though_another_client_has_set_one_since() {
+    served(1 << 20, |kernel, scene| {
+        let file = kernel.create();
+        kernel.release(file);
+        set_time(kernel, file.0, None, 1000, 0);
+        scene.runtime.block_on(async {
+            let (who, other) = (own(), &scene.other);
+            let found = other.lookup(&who, other.root(), b"file").await.unwrap();
+            let time = wire::nfs3::NfsTime { seconds: 2000, nseconds: 0 };
+            let mtime = wire::nfs3::SetTime::ClientTime(time);
+            let new = Sattr3 { mtime, ..Sattr3::default() };
+            other.setattr(&who, found.handle, new).await.unwrap();
+        });
+        set_time(kernel, file.0, None, 1000, 0);
+        assert_eq!(on_the_server(scene).mtime.seconds, 1000);
     });
 }
 
@@ -51,12 +75,30 @@ fn a_time_that_the_kernel_has_of_a_file_that_is_gone_costs_no_call() {
         let secs = u64_at(&created, 40 + 32);
         let nanos = u32::from_ne_bytes(created[40 + 52..40 + 56].try_into().unwrap());
         kernel.release(file);
-        let remove = scene.files.remove(&who, root, b"file");
-        scene.runtime.block_on(remove).unwrap();
+        kernel.ask(UNLINK, 1, b"file\0");
+        kernel.answer();
         // Had the server been called, it would have been of a stale handle.
         let answer = set_time(kernel, file.0, None, secs, nanos);
         let valid = (u64_at(&answer, 0), u32::from_ne_bytes(answer[8..12].try_into().unwrap()));
         assert_eq!(valid, (0, 0), "who wants to know more asks");
+    });
+}
+
+/// A kernel that writes back has the time that the program has set.
+#[test]
+fn a_time_that_nfs_cannot_say_is_seen_as_the_server_has_it() {
+    served(1 << 20, |kernel, _| {
+        let file = kernel.create();
+        kernel.release(file);
+        for (secs, server_secs) in [(-1_i64, 0), (1 << 32, u64::from(u32::MAX))] {
+            kernel.ask(LOOKUP, 1, b"file\0");
+            let node = u64_at(&kernel.answer(), 0);
+            set_time(kernel, node, None, secs.cast_unsigned(), 0);
+            kernel.ask(LOOKUP, 1, b"file\0");
+            let found = kernel.answer();
+            assert_ne!(u64_at(&found, 0), node);
+            assert_eq!(u64_at(&found, 40 + 32), server_secs);
+        }
     });
 }
 
@@ -195,6 +237,44 @@ fn a_name_is_looked_up_at_the_server_where_it_led_to_a_file_that_was_refused() {
         assert_eq!(scene.system.nodes.lock().find(third).unwrap().file, there.handle);
         assert_eq!(open(third), 0, "the kernel does not come a third time");
         scene.runtime.block_on(async { (one.close().await, two.close().await) });
+    });
+}
+
+/// The kernel makes no further call then, and the thread's next open is of another file.
+#[test]
+fn a_thread_whose_name_leads_nowhere_when_it_is_looked_up_again_does_not_come_again() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        kernel.release(first);
+        let (who, root, other) = (own(), scene.other.root(), &scene.other);
+        let mode = Sattr3::of_mode(0o644);
+        let second = other.create(&who, root, b"second", mode, true);
+        let second = scene.runtime.block_on(second).unwrap().handle;
+        kernel.ask(LOOKUP, 1, b"second\0");
+        let node = u64_at(&kernel.answer(), 0);
+        let changed = async |file| {
+            let open = other.open(&who, file, ALL).await.unwrap();
+            open.write(0, b"theirs").await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+        };
+        let refused = |node| {
+            kernel.ask(OPEN, node, &parts(&[2]));
+            assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        };
+        scene.runtime.block_on(async {
+            let found = other.lookup(&who, root, b"file").await.unwrap();
+            changed(found.handle).await;
+        });
+        refused(first.0);
+        scene.runtime.block_on(async {
+            other.remove(&who, root, b"file").await.unwrap();
+            changed(second).await;
+        });
+        kernel.ask(LOOKUP, 1, b"file\0");
+        let (code, found) = kernel.ended(7);
+        assert!(code == Errno::NOENT.raw_os_error() || u64_at(&found, 0) == 0);
+        refused(node);
     });
 }
 

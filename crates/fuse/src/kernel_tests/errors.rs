@@ -15,16 +15,6 @@ fn an_error_that_comes_after_the_last_close_is_reported_at_the_end() {
     });
 }
 
-/// Does what a process has requested that no longer waits for it (Ctrl-C).
-fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
-    let bytes = request(opcode, node, body);
-    let (header, operation) = parse(&bytes).unwrap();
-    let reply = Reply::new(&scene.device, header.unique);
-    Inflight::mark(&reply).store(true, Ordering::Release);
-    let request = Incoming { header, operation, data: Bytes::new() };
-    scene.runtime.block_on(scene.system.begin(request, reply).unwrap());
-}
-
 #[test]
 fn an_error_that_an_interrupted_close_was_to_report_is_reported_at_the_end() {
     served(64 << 10, |kernel, scene| {

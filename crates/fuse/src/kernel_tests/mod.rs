@@ -6,6 +6,7 @@ mod changes;
 mod errors;
 mod locks;
 mod removals;
+mod unheard;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -187,6 +188,8 @@ const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const SETATTR: u32 = 4;
+const UNLINK: u32 = 10;
+const LINK: u32 = 13;
 const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
 const FSYNC: u32 = 20;
@@ -255,6 +258,16 @@ fn set_time(kernel: &Kernel, node: u64, open: Option<u64>, secs: u64, nanos: u32
     kernel.answer()
 }
 
+/// Does what a process has requested that no longer waits for it (Ctrl-C).
+fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
+    let bytes = request(opcode, node, body);
+    let (header, operation) = parse(&bytes).unwrap();
+    let reply = Reply::new(&scene.device, header.unique);
+    Inflight::mark(&reply).store(true, Ordering::Release);
+    let request = Incoming { header, operation, data: Bytes::new() };
+    scene.runtime.block_on(scene.system.begin(request, reply).unwrap());
+}
+
 /// What the server has, as another client sees it.
 fn on_the_server(scene: &Scene) -> Fattr3 {
     let who = own();
@@ -277,6 +290,7 @@ async fn appended_elsewhere(scene: &Scene, data: &[u8]) {
 }
 
 const INVAL: i32 = 2;
+const INVAL_ENTRY: i32 = 3;
 const STORE: i32 = 4;
 
 /// A file that is open by a node, and again, after another client has changed it, by a second one.

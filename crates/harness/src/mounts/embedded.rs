@@ -64,6 +64,7 @@ pub fn settings(source: &str, words: &str) -> Result<Settings, String> {
     for word in split(words) {
         settings.word(&word)?;
     }
+    settings.check()?;
     settings.flags.allow_other |= rustix::process::geteuid().is_root();
     Ok(settings)
 }

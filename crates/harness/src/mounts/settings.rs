@@ -22,6 +22,8 @@ const KERNEL_DIRTY_MAX: u64 = 64 << 20;
 /// One WRITE; with less the kernel stands still.
 const KERNEL_DIRTY_LEAST: u64 = 1 << 20;
 
+const DISK_BYTES_LEAST: u64 = 1 << 20;
+
 /// The longest that attributes may be good: guess.
 const SECONDS_MAX: Nanos = Nanos::from_secs(86_400);
 
@@ -169,6 +171,20 @@ impl Settings {
         })
     }
 
+    /// What the words come to together.
+    ///
+    /// # Errors
+    /// One of them has no meaning without another.
+    pub fn check(&self) -> Result<(), String> {
+        let has_bounds = self.disk_bytes_max.is_some() || self.disk_files_max.is_some();
+        match has_bounds && self.disk.is_none() {
+            true => {
+                Err("cache_size= and cache_files= bound a cache: cache=DIR is missing".to_owned())
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Takes one word in.
     pub fn word(&mut self, word: &str) -> Result<(), String> {
         let is_taken = TAKEN_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning));
@@ -256,9 +272,7 @@ impl Settings {
             "dirty_max" => self.dirty_max = Some(crate::values::size(value).map_err(in_word)?),
             "cache" if value.is_empty() => return Err(in_word("a directory is wanted".to_owned())),
             "cache" => self.disk = Some(PathBuf::from(value)),
-            "cache_size" => {
-                self.disk_bytes_max = Some(crate::values::size(value).map_err(in_word)?);
-            }
+            "cache_size" => self.disk_bytes_max = Some(disk_bytes(value).map_err(in_word)?),
             "cache_files" => {
                 self.disk_files_max = Some(number(value, 1, 100_000_000).map_err(in_word)?.into());
             }
@@ -316,6 +330,14 @@ pub fn kernel_dirty(value: &str) -> Result<Option<u64>, String> {
     }
 }
 
+/// Less would have no room for the header and a block of one segment, and what it is cleaned to.
+fn disk_bytes(value: &str) -> Result<u64, String> {
+    match crate::values::size(value)? {
+        bytes if bytes >= DISK_BYTES_LEAST => Ok(bytes),
+        _ => Err("a size of 1M at least is wanted".to_owned()),
+    }
+}
+
 fn port(value: &str) -> Result<u16, String> {
     value.parse().ok().filter(|port| *port > 0).ok_or_else(|| "a port is wanted".to_owned())
 }
@@ -334,6 +356,7 @@ mod tests {
     fn settings(words: &str) -> Result<Settings, String> {
         let mut settings = Settings::of("nfs://server/export")?;
         split(words).try_for_each(|word| settings.word(&word))?;
+        settings.check()?;
         Ok(settings)
     }
 
@@ -430,6 +453,9 @@ mod tests {
             ("cache=", "a directory"),
             ("cache_files=0", "between 1 and 100000000"),
             ("cache_size=x", "powers of 1024"),
+            ("cache=d,cache_size=1k", "1M at least"),
+            ("cache_size=1G", "cache=DIR is missing"),
+            ("cache_files=7,ro", "cache=DIR is missing"),
             ("link=fast", "lan-1g"),
             ("port=0", "a port"),
             ("lock", "unknown option"),

@@ -1,5 +1,6 @@
 //! Names that one user of a mount has requested, and another may not see.
 
+use cache::medium::Memory;
 use client::error::Error;
 use client::files::{Files, Found, Options};
 use net::clock::Clock;
@@ -9,7 +10,7 @@ use testkit::Site;
 use wire::nfs3::{FileHandle, NfsStat3, Procedure, Sattr3};
 
 use crate::files::{me, mounted, world};
-use crate::on_disk::user;
+use crate::on_disk::{self, user};
 
 fn calls(files: &Files, procedure: Procedure) -> u64 {
     let counters = files.session().rpc().counters();
@@ -104,5 +105,37 @@ fn whoever_makes_a_directory_and_changes_it_needs_no_right_for_that() {
             assert_eq!(status(files.lookup(&user(7), dir, b"other").await), Some(NfsStat3::NoEnt));
         }
         assert_eq!(calls(&files, Procedure::Access), 0);
+    });
+}
+
+/// The server may know users as no mode tells (`root_squash`, ACLs).
+#[test]
+fn names_of_a_disk_are_for_whom_the_server_lets_search_the_directory() {
+    world(async |clock, site| {
+        site.believe_callers();
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let mode = Sattr3::of_mode(0o700);
+        let dir = theirs.mkdir(&me(), theirs.root(), b"d", mode).await.unwrap().handle;
+        theirs.create(&me(), dir, b"there", Sattr3::of_mode(0o644), true).await.unwrap();
+        let memory = Memory::default();
+        let filling = on_disk::mounted(&site, &clock, Some(&memory)).await;
+        filling.getattr(&me(), dir).await.unwrap();
+        clock.sleep(Nanos::from_secs(1)).await;
+        filling.lookup(&me(), dir, b"there").await.unwrap();
+        assert_eq!(status(filling.lookup(&me(), dir, b"nowhere").await), Some(NfsStat3::NoEnt));
+        filling.shut_down().await;
+        for (who, may) in [(user(7), false), (me(), true)] {
+            let files = on_disk::mounted(&site, &clock, Some(&memory)).await;
+            for (name, then) in [(&b"there"[..], None), (b"nowhere", Some(NfsStat3::NoEnt))] {
+                let refused = Some(NfsStat3::Acces);
+                let found = status(files.lookup(&who, dir, name).await);
+                assert_eq!(found, if may { then } else { refused }, "{}", name.escape_ascii());
+            }
+            if may {
+                // Of the directory, and of the file in place of its GETATTR.
+                assert_eq!(calls(&files, Procedure::Access), 2);
+                assert_eq!(calls(&files, Procedure::Lookup), 0, "the disk has them");
+            }
+        }
     });
 }

@@ -3,7 +3,8 @@
 use counters::exposition::Series;
 use serde::Serialize;
 
-/// The mean, and what so many of a hundred take at most; none where nothing was counted.
+/// The mean, and what so many of a hundred take at most; none where too few were counted to show
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
     pub mean: Option<f64>,
@@ -54,9 +55,13 @@ impl Histogram {
     }
 
     /// Inside of the bucket, in proportion; the lower bound of the last one, which has no upper.
+    /// One at least lies beyond it, else it would be the largest under another name: the median
+    /// takes 2, p99 takes 100.
     fn quantile_ms(&self, share: f64) -> Option<f64> {
+        /// 1.0 - 0.95 is a little less than a twentieth.
+        const ROUNDING: f64 = 1e-9;
         let rank = share * self.count();
-        if rank <= 0.0 {
+        if self.count() - rank < 1.0 - ROUNDING {
             return None;
         }
         let (mut low, mut below) = (0.0, 0.0);
@@ -69,5 +74,25 @@ impl Histogram {
             (low, below) = (bound, count);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_shown_where_one_lies_beyond_it() {
+        let shown = |count: f64| {
+            let mut histogram = Histogram { sum_s: count / 2.0, ..Histogram::default() };
+            histogram.put(1.0, count);
+            let Percentiles { mean, p50, p95, p99 } = histogram.percentiles();
+            [mean, p50, p95, p99].map(|value| value.is_some())
+        };
+        assert_eq!(shown(0.0), [false; 4]);
+        assert_eq!(shown(1.0), [true, false, false, false]);
+        assert_eq!(shown(2.0), [true, true, false, false]);
+        assert_eq!(shown(20.0), [true, true, true, false]);
+        assert_eq!(shown(100.0), [true; 4]);
     }
 }

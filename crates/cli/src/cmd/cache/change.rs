@@ -99,7 +99,8 @@ fn distinct(found: &Found, order: Order) -> u64 {
 pub(super) fn pin(args: &Files, is_pinned: bool) -> Result<(), Failure> {
     let mut count = 0;
     let all = origins(&args.dir)?;
-    for (found, files) in files(&all, &args.paths)? {
+    // The names of directories go when they are not used; what is pinned is data.
+    for (found, files) in files(&all, &super::below::files(&args.paths)?)? {
         count += files.len();
         set_pins(found, files, is_pinned).map_err(|errno| not_pinned(found, errno))?;
     }
@@ -137,11 +138,13 @@ fn not_pinned(found: &Found, errno: rustix::io::Errno) -> Failure {
     Failure::environment(what, "unpin others")
 }
 
-/// The files that these paths name, with their exports, as far as anything is stored of them.
+/// The files that these paths name, or that are below them, with their exports, as far as anything
+/// is stored of them.
 fn files<'f>(
     all: &'f [Found],
     paths: &[PathBuf],
 ) -> Result<Vec<(&'f Found, BTreeSet<FileHash>)>, Failure> {
+    let paths = &super::below::all(paths)?;
     let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for path in paths {
         let exports = origin::of_path(all, path)?;

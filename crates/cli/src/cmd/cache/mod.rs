@@ -2,6 +2,7 @@
 //! directory itself: whether a mount has it or not is found out, and what is to be changed is left
 //! to that mount as an order.
 
+mod below;
 mod change;
 mod origin;
 mod warm;

@@ -9,14 +9,15 @@ use fuse::session::is_mounted;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::verbosity::Verbosity;
+use net::clock::Clock;
+use perf::units::Nanos;
 use perf::words::counted;
 use rustix::fs::{Advice, OFlags};
 
+use super::below::{self, DEPTH_MAX};
+
 /// Bytes that are read at once: what a read of the server has at most.
 const PIECE_BYTES: usize = 1 << 20;
-
-/// Folders below each other; what lies deeper is left.
-const DEPTH_MAX: usize = 200;
 
 #[derive(Default)]
 struct Done {
@@ -34,6 +35,13 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
              `findmnt -t fuse.nfskit` lists what is mounted",
         ));
     }
+    if let Some(path) = paths.iter().find(|path| path.is_symlink()) {
+        return Err(Failure::environment(
+            format!("{} is a symbolic link, and links are not followed", path.display()),
+            "what it leads to",
+        ));
+    }
+    settle(paths)?;
     let (mut done, mut bars) = (Done::default(), Bars::new(verbosity));
     for (number, path) in paths.iter().enumerate() {
         let share = number as f64 / paths.len() as f64;
@@ -51,6 +59,31 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
     }
 }
 
+/// A mount stores nothing of a state of a file that may be followed by another that looks the same:
+/// it has to know it for a while, longer where the server's times are whole seconds. All are looked
+/// at first, so that this is one wait.
+fn settle(paths: &[PathBuf]) -> Result<(), Failure> {
+    let (mut wait, now) = (Nanos::ZERO, Clock::real().since_1970().as_secs().cast_signed());
+    // What cannot be looked at is reported when it cannot be read.
+    for path in below::readable(paths).0 {
+        let Ok(found) = std::fs::symlink_metadata(path) else { continue };
+        wait = wait.max(settles_within((found.ctime(), found.ctime_nsec()), now));
+    }
+    let sleep = async move { Clock::real().sleep(wait).await };
+    net::runtime::block_on(sleep).map_err(Failure::resources)
+}
+
+/// How long a state that changed last at `ctime` is looked at before it is sure.
+fn settles_within((secs, nanos): (i64, i64), now: i64) -> Nanos {
+    /// Older ones are sure, however wrong one of the clocks goes.
+    const OLD_SECS: i64 = 2 * 3600;
+    match nanos {
+        _ if now.saturating_sub(secs) > OLD_SECS => Nanos::ZERO,
+        0 => Nanos::from_millis(2100),
+        _ => Nanos::from_millis(100),
+    }
+}
+
 /// Symbolic links are left where they lead: it may be another file system.
 fn walk(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) {
     if let Err(cause) = tried(path, depth, done, show) {
@@ -61,20 +94,13 @@ fn walk(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) 
 fn tried(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) -> io::Result<()> {
     let found = std::fs::symlink_metadata(path)?;
     if found.is_dir() && depth > 0 {
-        below(path)?.iter().for_each(|path| walk(path, depth - 1, done, show));
+        below::of(path)?.iter().for_each(|path| walk(path, depth - 1, done, show));
     } else if found.is_file() {
         show(&path.to_string_lossy());
         done.bytes += read(path, found.size())?;
         done.files += 1;
     }
     Ok(())
-}
-
-/// What is in a directory, by name.
-fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut below: Vec<_> = std::fs::read_dir(dir)?.flatten().map(|entry| entry.path()).collect();
-    below.sort_unstable();
-    Ok(below)
 }
 
 fn read(path: &Path, size: u64) -> io::Result<u64> {
@@ -92,5 +118,19 @@ fn read(path: &Path, size: u64) -> io::Result<u64> {
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
             Err(cause) => return Err(cause),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_just_changed_is_looked_at_for_a_while_before_it_is_read() {
+        let within = |secs, nanos| settles_within((secs, nanos), 10_000);
+        assert_eq!(within(9_000, 1), Nanos::from_millis(100));
+        assert_eq!(within(9_000, 0), Nanos::from_millis(2100), "whole seconds");
+        assert_eq!(within(20_000, 1), Nanos::from_millis(100), "its clock is ahead");
+        assert_eq!(within(1_000, 0), Nanos::ZERO);
     }
 }

@@ -220,6 +220,43 @@ fn directories_that_cannot_be_used_are_refused_with_a_sentence() {
 }
 
 #[test]
+fn files_of_a_directory_that_were_just_written_elsewhere_are_warmed_pinned_and_dropped() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let mounted = cached(&served, cache.path());
+    let elsewhere = Mounted::new(&served, &[]);
+    fs::create_dir(elsewhere.path("d")).unwrap();
+    for name in ["d/one", "d/two"] {
+        fs::write(elsewhere.path(name), content(1)).unwrap();
+    }
+    elsewhere.stop();
+    let (dir, files) = (cache.path().to_str().unwrap(), mounted.path("d"));
+    let path = files.to_str().unwrap();
+    let warmed = run(["cache", "warm", path]);
+    assert_eq!(warmed.stdout, format!("2 files of {} bytes read\n", 2 * SIZE), "{warmed:?}");
+    for name in ["d/one", "d/two"] {
+        stored(cache.path(), &mounted.path(name));
+    }
+    let pinned = run(["cache", "pin", dir, path]);
+    assert_eq!(pinned.stdout, "2 files are pinned\n", "{pinned:?}");
+    assert_eq!(run(["cache", "clean", dir, "--to", "1"]).code, Some(0));
+    assert_eq!(status(cache.path())[0], 2);
+    let unpinned = run(["cache", "unpin", dir, path]);
+    assert_eq!(unpinned.stdout, "2 files are not pinned any more\n", "{unpinned:?}");
+    assert_eq!(run(["cache", "invalidate", dir, path]).code, Some(0));
+    assert_eq!(status(cache.path())[0], 0);
+    let link = mounted.path("link");
+    std::os::unix::fs::symlink("d", &link).unwrap();
+    let refused = run(["cache", "warm", link.to_str().unwrap()]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is a symbolic link"), "{refused:?}");
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
 fn what_is_in_no_mount_is_not_warmed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("f"), "local").unwrap();
