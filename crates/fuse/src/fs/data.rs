@@ -91,7 +91,7 @@ impl FileSystem {
             Ok((open, can_write, caching)) => {
                 let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
                 let appends = file.appends;
-                let number = self.opened(file);
+                let (number, caching) = self.opened(file, caching);
                 if appends {
                     self.is_stable(node).await;
                 }
@@ -115,7 +115,7 @@ impl FileSystem {
         let file = open.file();
         if self.cache == KernelCache::None {
             if self.judge((node, thread), &file) != Verdict::Same {
-                self.catch_up(node, &file).await;
+                self.catch_up(who, node, &file).await;
             }
             return Ok(fopen::DIRECT_IO);
         }
@@ -133,7 +133,7 @@ impl FileSystem {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
             Verdict::Changed => {
                 // Its size is good for a while yet, as far as the kernel knows.
-                self.catch_up(node, &file).await;
+                self.catch_up(who, node, &file).await;
                 Ok(0)
             }
             Verdict::ChangedAgain => {
@@ -182,12 +182,12 @@ impl FileSystem {
         let node = entry.node;
         let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
         let appends = file.appends;
-        let number = self.opened(file);
+        let caching = if self.cache == KernelCache::None { fopen::DIRECT_IO } else { 0 };
+        let (number, caching) = self.opened(file, caching);
         if appends {
             entry.attr_valid = Duration::ZERO;
             self.is_stable(node).await;
         }
-        let caching = if self.cache == KernelCache::None { fopen::DIRECT_IO } else { 0 };
         if !reply.body(&answer::create(&entry, number, caching)) {
             self.closed(number).await;
             self.unname(&entry);
@@ -229,6 +229,9 @@ impl FileSystem {
             return reply.error(Errno::BADF);
         };
         let mut offset = requested;
+        if how.from == From::PastCache {
+            self.others_forget(node).await;
+        }
         let turn = if how.appends { Some(file.appending.lock().await) } else { None };
         if how.appends {
             match self.place_of_append(&file, offset).await {
@@ -260,6 +263,9 @@ impl FileSystem {
                 if self.wrote(node, end, how.from) && how.from == From::PastCache && count > 0 {
                     let length = u64::from(count);
                     self.notifier.notify(Notice::Forget { node, offset, length }).await;
+                }
+                if how.from == From::PastCache {
+                    self.others_forget(node).await;
                 }
                 if self.files.is_sync() {
                     self.is_to_ask(node).await;
@@ -367,14 +373,12 @@ impl FileSystem {
         }
     }
 
-    /// The kernel has this open from now on.
-    fn opened(&self, file: OpenFile) -> u64 {
-        if let Some(node) = self.nodes.lock().find_mut(file.node) {
-            node.opens += 1;
-            node.writers += u32::from(file.can_write);
-            node.appenders += u32::from(file.appends);
-        }
-        self.opens.add_file(file)
+    /// The kernel has this open from now on. Gives its number, and how it may be cached.
+    fn opened(&self, file: OpenFile, caching: u32) -> (u64, u32) {
+        let (node, writes, appends) = (file.node, file.can_write, file.appends);
+        let may_be_cached = self.nodes.lock().opened(node, writes, appends);
+        let number = self.opens.add_file(file);
+        (number, if may_be_cached { caching } else { fopen::DIRECT_IO })
     }
 
     async fn closed(&self, number: u64) {
@@ -389,11 +393,7 @@ impl FileSystem {
             // Nobody hears of an error here: the next who opens the file does, or the end.
             file.open.settle().await;
         }
-        if let Some(node) = self.nodes.lock().find_mut(file.node) {
-            node.opens = node.opens.saturating_sub(1);
-            node.writers = node.writers.saturating_sub(u32::from(file.can_write));
-            node.appenders = node.appenders.saturating_sub(u32::from(file.appends));
-        }
+        self.nodes.lock().closed(file.node, file.can_write, file.appends);
         if file.can_write {
             self.forget_what_was_lost(file.node).await;
         }

@@ -1,6 +1,7 @@
 //! What other clients have done to a file that this kernel caches. See `nodes` for the idea.
 
 use bytes::Bytes;
+use client::cache::attributes::Version;
 use client::files::Found;
 use client::session::Credential;
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ pub(super) enum Verdict {
     /// It has what the server has.
     Same,
     /// Its data are to be forgotten; its size and time it asks for. Whoever opens the file before
-    /// that is done finds the same.
+    /// that is done finds the same. One that writes back keeps the time, and is shown the size.
     Changed,
     /// Size and time of the node are no longer the file's, and the name has to be looked up again.
     Outdated,
@@ -30,15 +31,17 @@ impl FileSystem {
     pub(super) fn judge(&self, (node, thread): (u64, u32), file: &FileHandle) -> Verdict {
         let now = self.files.version(file);
         let mut nodes = self.nodes.lock();
-        let Some(node) = nodes.find(node) else {
+        let Some(known) = nodes.find(node) else {
             return Verdict::Outdated;
         };
-        let is_same = node.version == now;
+        let is_same = known.version == now;
         if !self.writes_back {
             return if is_same { Verdict::Same } else { Verdict::Changed };
         }
+        let stays = !is_same && nodes.staying(file, self.files.size(file)) == Some(node);
         match (is_same, nodes.was_refused(*file, thread)) {
             (true, _) => Verdict::Same,
+            _ if stays => Verdict::Changed,
             (false, true) => Verdict::ChangedAgain,
             (false, false) => {
                 nodes.refuse(*file, thread);
@@ -75,7 +78,8 @@ impl FileSystem {
     }
 
     /// A file that was looked up: before it gets another node, what the kernel has not yet written
-    /// of it through older ones is written.
+    /// of it through older ones is written. So it is where its node stays, which has then what the
+    /// file has.
     pub(super) async fn settled(&self, who: &Credential, found: Found) -> Result<Found, Errno> {
         let named = self.named(&found);
         let written: Vec<u64> = {
@@ -86,26 +90,53 @@ impl FileSystem {
         if written.is_empty() {
             return Ok(found);
         }
+        let now = self.files.version(&found.handle);
         for old in written {
             self.write_back(old).await;
         }
-        self.files.find_again(who, found.handle).await.map_err(errno)
+        let found = self.files.find_again(who, found.handle).await.map_err(errno)?;
+        if let Some(node) = self.staying(&found.handle) {
+            self.caught_up(node, now);
+            self.follow_to(who, node, found.attributes.size).await;
+        }
+        Ok(found)
+    }
+
+    /// See [`Nodes::staying`](crate::nodes::Nodes::staying).
+    fn staying(&self, file: &FileHandle) -> Option<u64> {
+        let nodes = self.nodes.lock();
+        // The node's size counts what programs write after the file's does: here it waits.
+        nodes.staying(file, self.files.size(file))
+    }
+
+    fn caught_up(&self, node: u64, version: Option<Version>) {
+        self.nodes.lock().caught_up(node, version, self.writes_back);
     }
 
     /// The kernel forgets what it has of a file that others have changed, and has from then on what
     /// is known of it now.
-    pub(super) async fn catch_up(&self, node: u64, file: &FileHandle) {
+    pub(super) async fn catch_up(&self, who: &Credential, node: u64, file: &FileHandle) {
         let now = self.files.version(file);
         self.write_back(node).await;
-        if let Some(node) = self.nodes.lock().find_mut(node) {
-            node.version = now;
-            node.data = now;
+        self.caught_up(node, now);
+        if self.writes_back {
+            self.follow_to(who, node, self.files.size(file)).await;
         }
     }
 
     /// The kernel writes what it has of a node, and forgets its data.
     pub(crate) async fn write_back(&self, node: u64) {
         self.notifier.notify(Notice::Forget { node, offset: 0, length: 0 }).await;
+    }
+
+    /// Before and after a write past the kernel's cache: what it has of the file by other nodes is
+    /// written, and no longer the file's, and an append through these asks for the end.
+    pub(super) async fn others_forget(&self, node: u64) {
+        let others = self.nodes.lock().others(node);
+        for (other, _) in others.iter().filter(|(_, known)| known.opens > 0) {
+            self.write_back(*other).await;
+            self.is_to_ask(*other).await;
+        }
     }
 
     /// An open file that somebody else has changed: a kernel that writes back would not see it
