@@ -7,6 +7,10 @@
 //! opens the old one gets ESTALE, at which the kernel looks the name up again and opens the new
 //! one. What stat(2) shows as the inode's number is the server's, the same for all incarnations.
 //!
+//! Two nodes of one file have two page caches and two ends, and programs that write through them
+//! overwrite each other's bytes. So a file that programs here have open for writing stays one node,
+//! whose data and size follow, unless others have made it shorter ([`Nodes::staying`]).
+//!
 //! The table holds what the kernel holds, no more: nodes go when it forgets them.
 
 use std::collections::{HashMap, VecDeque};

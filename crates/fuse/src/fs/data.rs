@@ -132,9 +132,9 @@ impl FileSystem {
         match self.judge((node, thread), &file) {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
             Verdict::Changed => {
-                // Its size is good for a while yet, as far as the kernel knows.
-                self.catch_up(who, node, &file).await;
-                Ok(0)
+                // Its size is good for a while yet, as far as a kernel knows that keeps none.
+                let has_size = self.catch_up(who, node, &file).await;
+                Ok(if has_size { 0 } else { fopen::DIRECT_IO })
             }
             Verdict::ChangedAgain => {
                 // What programs have written through its pages counts, and who maps it gets others.

@@ -96,8 +96,7 @@ impl FileSystem {
         }
         let found = self.files.find_again(who, found.handle).await.map_err(errno)?;
         if let Some(node) = self.staying(&found.handle) {
-            self.caught_up(node, now);
-            self.follow_to(who, node, found.attributes.size).await;
+            self.has_forgotten(who, node, (&found.handle, now)).await;
         }
         Ok(found)
     }
@@ -109,19 +108,26 @@ impl FileSystem {
         nodes.staying(file, self.files.size(file))
     }
 
-    fn caught_up(&self, node: u64, version: Option<Version>) {
-        self.nodes.lock().caught_up(node, version, self.writes_back);
-    }
-
     /// The kernel forgets what it has of a file that others have changed, and has from then on what
-    /// is known of it now.
-    pub(super) async fn catch_up(&self, who: &Credential, node: u64, file: &FileHandle) {
+    /// is known of it now. Gives whether it has the size as well, if it keeps one.
+    pub(super) async fn catch_up(&self, who: &Credential, node: u64, file: &FileHandle) -> bool {
         let now = self.files.version(file);
         self.write_back(node).await;
-        self.caught_up(node, now);
-        if self.writes_back {
-            self.follow_to(who, node, self.files.size(file)).await;
+        self.has_forgotten(who, node, (file, now)).await
+    }
+
+    /// The same where it has forgotten its data of before this version.
+    async fn has_forgotten(
+        &self,
+        who: &Credential,
+        node: u64,
+        (file, version): (&FileHandle, Option<Version>),
+    ) -> bool {
+        let has_size = !self.writes_back || self.follow_to(who, node, self.files.size(file)).await;
+        if has_size {
+            self.nodes.lock().caught_up(node, version, self.writes_back);
         }
+        has_size
     }
 
     /// The kernel writes what it has of a node, and forgets its data.
@@ -176,32 +182,35 @@ impl FileSystem {
         answer.await.ok()?.ok().filter(|last| last.len() == 1)
     }
 
-    /// A file that has grown, whoever has made it so long.
-    pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) {
-        let (file, had) = {
-            let nodes = self.nodes.lock();
-            let Some(known) = nodes.find(node).filter(|known| known.size < size) else {
-                return;
-            };
-            (known.file, known.size)
+    /// A file that has grown, whoever has made it so long. Gives whether the kernel has that size.
+    pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) -> bool {
+        let (file, had) = match self.nodes.lock().find(node) {
+            Some(known) if known.size < size => (known.file, known.size),
+            known => return known.is_some(),
         };
         // What the kernel has written reaches us before its data are forgotten; and the page in
         // which the file ended has nothing behind the end.
         self.notifier.notify(Notice::Forget { node, offset: had, length: 0 }).await;
         let Ok(attributes) = self.files.getattr(who, file).await else {
-            return;
+            return false;
         };
         if self.nodes.lock().find(node).is_none_or(|known| known.size >= attributes.size) {
-            return;
+            return true;
         }
-        let Some(last) = self.last_byte(who, &file, attributes.size).await else {
-            return;
-        };
-        let store = Notice::Store { node, offset: attributes.size - 1, data: last };
-        if self.notifier.notify(store).await
-            && let Some(known) = self.nodes.lock().find_mut(node)
-        {
+        let offset = attributes.size - 1;
+        let last = self.last_byte(who, &file, attributes.size).await;
+        let is_read = last.is_some();
+        let data = last.unwrap_or(Bytes::from_static(&[0]));
+        if !self.notifier.notify(Notice::Store { node, offset, data }).await {
+            return false;
+        }
+        if let Some(known) = self.nodes.lock().find_mut(node) {
             known.size = known.size.max(attributes.size);
         }
+        if !is_read {
+            // Who may not read the file has moved its end all the same.
+            self.notifier.notify(Notice::Forget { node, offset, length: 1 }).await;
+        }
+        true
     }
 }

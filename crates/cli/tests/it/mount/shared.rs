@@ -286,3 +286,26 @@ fn what_two_programs_write_in_place_is_there_though_another_client_has_changed_t
         assert_eq!((&read[100..106], &read[200..205]), (&b"second"[..], &b"first"[..]));
     });
 }
+
+/// The kernel learns the end of a file by a byte of it.
+#[test]
+fn who_may_not_read_a_file_that_another_client_has_appended_to_sees_how_long_it_is() {
+    use std::os::unix::process::CommandExt;
+    two(&["--actimeo", "0"], |here, there| {
+        let open = |mounted: &Mounted| {
+            OpenOptions::new().create(true).append(true).open(mounted.path("log")).unwrap()
+        };
+        let mut first = open(here);
+        first.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        first.write_all(b"first\n").unwrap();
+        first.sync_data().unwrap();
+        open(there).write_all(b"theirs\n").unwrap();
+        let mut stat = Command::new("stat");
+        let seen = stat.args(["-c", "%s"]).arg(here.path("log")).uid(65_534).output().unwrap();
+        assert_eq!(seen.stdout, b"13\n", "{seen:?}");
+        open(here).write_all(b"second\n").unwrap();
+        drop(first);
+        assert_eq!(fs::read(there.path("log")).unwrap(), b"first\ntheirs\nsecond\n");
+        assert_eq!(fs::read(here.path("log")).unwrap(), b"first\ntheirs\nsecond\n");
+    });
+}
