@@ -7,6 +7,10 @@
 //! opens the old one gets ESTALE, at which the kernel looks the name up again and opens the new
 //! one. What stat(2) shows as the inode's number is the server's, the same for all incarnations.
 //!
+//! Two nodes of one file have two page caches and two ends, and programs that write through them
+//! overwrite each other's bytes. So a file that programs here have open for writing stays one node,
+//! whose data and size follow, unless others have made it shorter ([`Nodes::staying`]).
+//!
 //! The table holds what the kernel holds, no more: nodes go when it forgets them.
 
 use std::collections::{HashMap, VecDeque};
@@ -66,6 +70,8 @@ pub(crate) struct Node {
     pub(crate) wrote_pages: bool,
     /// Programs have written through it, past that cache or not.
     pub(crate) is_written: bool,
+    /// Others have changed the file, and the node has stayed: its times are the kernel's own.
+    has_own_times: bool,
     lookups: u64,
 }
 
@@ -111,11 +117,34 @@ impl Nodes {
         ids.filter_map(|id| Some((*id, self.nodes.get(id)?)))
     }
 
+    /// The node of a file of this size that stays the newest, though others have changed the data:
+    /// programs here have it open for writing. By another node the kernel would have pages and an
+    /// end of their own, and these programs would overwrite what is written through it. Where the
+    /// file is shorter than the kernel believes there has to be another: nothing makes it shorter.
+    pub(crate) fn staying(&self, file: &FileHandle, size: u64) -> Option<u64> {
+        let id = self.newest(file)?;
+        let node = self.nodes.get(&id)?;
+        // Of no data that there are: its size may be wrong as well.
+        let is_lost = node.version == Some(Version::default());
+        (node.writers > 0 && !is_lost && node.size <= size).then_some(id)
+    }
+
+    /// The kernel has forgotten the data of a node that others have changed, and has from now on
+    /// those of this version. Its times it may keep.
+    pub(crate) fn caught_up(&mut self, id: u64, version: Option<Version>, keeps_times: bool) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.version = version;
+            node.data = version;
+            node.has_own_times |= keeps_times;
+        }
+    }
+
     /// The node of a file that a reply names; counts it as looked up once more.
     pub(crate) fn name(&mut self, named: Named) -> u64 {
+        let staying = self.staying(&named.file, named.size);
         if let Some(id) = self.newest(&named.file)
             && let Some(node) = self.nodes.get_mut(&id)
-            && (named.version.is_none() || node.version == named.version)
+            && (named.version.is_none() || node.version == named.version || staying == Some(id))
         {
             if id != ROOT {
                 node.lookups += 1;
@@ -137,6 +166,35 @@ impl Nodes {
     pub(crate) fn has_others(&self, id: u64) -> bool {
         let file = self.nodes.get(&id).map(|node| node.file);
         file.and_then(|file| self.files.get(&file)).is_some_and(|ids| ids.len() > 1)
+    }
+
+    /// A file is opened by a node. Gives whether it may be cached: not what is to be written while
+    /// programs write to the file through another node.
+    pub(crate) fn opened(&mut self, id: u64, writes: bool, appends: bool) -> bool {
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        node.opens += 1;
+        node.writers += u32::from(writes);
+        node.appenders += u32::from(appends);
+        !writes || self.others(id).iter().all(|(_, other)| other.writers == 0)
+    }
+
+    /// It is closed.
+    pub(crate) fn closed(&mut self, id: u64, writes: bool, appends: bool) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.opens = node.opens.saturating_sub(1);
+        node.writers = node.writers.saturating_sub(u32::from(writes));
+        node.appenders = node.appenders.saturating_sub(u32::from(appends));
+        if node.writers == 0 && std::mem::take(&mut node.has_own_times) {
+            // Whoever looks the name up gets the server's times by another node.
+            node.version = node.version.map(|_| Version::default());
+        }
+    }
+
+    /// The other nodes of its file.
+    pub(crate) fn others(&self, id: u64) -> Vec<(u64, Node)> {
+        let ids = self.nodes.get(&id).and_then(|node| self.files.get(&node.file));
+        let others = ids.into_iter().flatten().filter(|other| **other != id);
+        others.filter_map(|other| Some((*other, *self.nodes.get(other)?))).collect()
     }
 
     /// The kernel has forgotten so many lookups of a node.
@@ -283,6 +341,7 @@ impl Node {
             has_pages: false,
             wrote_pages: false,
             is_written: false,
+            has_own_times: false,
             lookups: 0,
         }
     }

@@ -286,6 +286,12 @@ impl Files {
         self.inner.state.lock().attributes.last(file)
     }
 
+    /// The size that programs here see of the file, by those attributes; nothing where there are
+    /// none.
+    pub fn size(&self, file: &FileHandle) -> u64 {
+        self.last(file).map_or(0, |last| self.with_own_data(file, last).size)
+    }
+
     /// How long what is known of the file's attributes is still good; zero when it is not.
     pub fn validity(&self, file: &FileHandle) -> Nanos {
         let now = self.now();

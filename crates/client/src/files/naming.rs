@@ -343,7 +343,8 @@ impl Files {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<(), Error> {
-        match self.find(&from.0, from.1) {
+        let moved = self.find(&from.0, from.1);
+        match moved {
             Some(Target::File(file)) => self.finish_making(file).await,
             Some(Target::Nothing) => {}
             None => self.finish_all_making().await,
@@ -362,6 +363,10 @@ impl Files {
         }
         let renamed = self.ask_rename(&acting, from, to).await;
         self.lost_name(gone);
+        if moved.is_some() && may_be_done(&renamed) {
+            // Where others have been in the directory this is not sure; but it may be open here.
+            self.lost_name(moved);
+        }
         if let Some((file, hidden)) = replaced {
             let (hidden, was_moved) = hidden;
             match (renamed.is_ok(), was_moved) {
@@ -421,11 +426,16 @@ impl Files {
         let nothing = (is_done && is_moved).then_some(Target::Nothing);
         self.now_leads((&from.0, left), from.1, nothing);
         self.now_leads((&to.0, reached), to.1, file.filter(|_| is_done));
-        // Unless the server says that nothing was done, its time of change may be another.
-        if result.as_ref().map_or_else(|error| error.status().is_none(), |_| true) {
+        // Its time of change may be another.
+        if may_be_done(&result) {
             self.lost_name(file);
         }
         let renamed = self.heard((&from.0, sent), result);
         renamed.map(|_| [from.0, to.0].iter().for_each(|dir| self.has_searched(acting, dir)))
     }
+}
+
+/// Whether a call has changed something, unless the server says that nothing was done.
+fn may_be_done<T>(result: &Result<T, Error>) -> bool {
+    result.as_ref().map_or_else(|error| error.status().is_none(), |_| true)
 }

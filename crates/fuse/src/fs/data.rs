@@ -90,7 +90,7 @@ impl FileSystem {
             Ok((open, can_write, caching)) => {
                 let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
                 let appends = file.appends;
-                let number = self.opened(file);
+                let (number, caching) = self.opened(file, caching);
                 if appends {
                     self.is_stable(node).await;
                 }
@@ -114,7 +114,7 @@ impl FileSystem {
         let file = open.file();
         if self.cache == KernelCache::None {
             if self.judge((node, thread), &file) != Verdict::Same {
-                self.catch_up(node, &file).await;
+                self.catch_up(who, node, &file).await;
             }
             return Ok(fopen::DIRECT_IO);
         }
@@ -131,9 +131,9 @@ impl FileSystem {
         match self.judge((node, thread), &file) {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
             Verdict::Changed => {
-                // Its size is good for a while yet, as far as the kernel knows.
-                self.catch_up(node, &file).await;
-                Ok(0)
+                // Its size is good for a while yet, as far as a kernel knows that keeps none.
+                let has_size = self.catch_up(who, node, &file).await;
+                Ok(if has_size { 0 } else { fopen::DIRECT_IO })
             }
             Verdict::ChangedAgain => {
                 // What programs have written through its pages counts, and who maps it gets others.
@@ -182,12 +182,12 @@ impl FileSystem {
         let node = entry.node;
         let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
         let appends = file.appends;
-        let number = self.opened(file);
+        let caching = if self.cache == KernelCache::None { fopen::DIRECT_IO } else { 0 };
+        let (number, caching) = self.opened(file, caching);
         if appends {
             entry.attr_valid = Duration::ZERO;
             self.is_stable(node).await;
         }
-        let caching = if self.cache == KernelCache::None { fopen::DIRECT_IO } else { 0 };
         if !reply.body(&answer::create(&entry, number, caching)) {
             self.closed(number).await;
             self.unname(&entry);
@@ -229,6 +229,9 @@ impl FileSystem {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
+        if how.from == From::PastCache {
+            self.others_forget(node).await;
+        }
         let turn = if how.appends { Some(file.appending.lock().await) } else { None };
         let mut offset = requested;
         if how.appends {
@@ -253,6 +256,9 @@ impl FileSystem {
             Ok(()) => {
                 if self.wrote(node, end, how.from) && how.from == From::PastCache && count > 0 {
                     self.forget_pages(node, offset, count.into()).await;
+                }
+                if how.from == From::PastCache {
+                    self.others_forget(node).await;
                 }
                 if self.files.is_sync() {
                     self.is_to_ask(node).await;
@@ -376,14 +382,12 @@ impl FileSystem {
         }
     }
 
-    /// The kernel has this open from now on.
-    fn opened(&self, file: OpenFile) -> u64 {
-        if let Some(node) = self.nodes.lock().find_mut(file.node) {
-            node.opens += 1;
-            node.writers += u32::from(file.can_write);
-            node.appenders += u32::from(file.appends);
-        }
-        self.opens.add_file(file)
+    /// The kernel has this open from now on. Gives its number, and how it may be cached.
+    fn opened(&self, file: OpenFile, caching: u32) -> (u64, u32) {
+        let (node, writes, appends) = (file.node, file.can_write, file.appends);
+        let may_be_cached = self.nodes.lock().opened(node, writes, appends);
+        let number = self.opens.add_file(file);
+        (number, if may_be_cached { caching } else { fopen::DIRECT_IO })
     }
 
     async fn closed(&self, number: u64) {
@@ -398,11 +402,7 @@ impl FileSystem {
             // Nobody hears of an error here: the next who opens the file does, or the end.
             file.open.settle().await;
         }
-        if let Some(node) = self.nodes.lock().find_mut(file.node) {
-            node.opens = node.opens.saturating_sub(1);
-            node.writers = node.writers.saturating_sub(u32::from(file.can_write));
-            node.appenders = node.appenders.saturating_sub(u32::from(file.appends));
-        }
+        self.nodes.lock().closed(file.node, file.can_write, file.appends);
         if file.can_write {
             self.forget_what_was_lost(file.node).await;
         }

@@ -1,6 +1,7 @@
 //! What other clients have done to a file that this kernel caches. See `nodes` for the idea.
 
 use bytes::Bytes;
+use client::cache::attributes::Version;
 use client::files::Found;
 use client::session::Credential;
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ pub(super) enum Verdict {
     /// It has what the server has.
     Same,
     /// Its data are to be forgotten; its size and time it asks for. Whoever opens the file before
-    /// that is done finds the same.
+    /// that is done finds the same. One that writes back keeps the time, and is shown the size.
     Changed,
     /// Size and time of the node are no longer the file's, and the name has to be looked up again.
     Outdated,
@@ -30,15 +31,17 @@ impl FileSystem {
     pub(super) fn judge(&self, (node, thread): (u64, u32), file: &FileHandle) -> Verdict {
         let now = self.files.version(file);
         let mut nodes = self.nodes.lock();
-        let Some(node) = nodes.find(node) else {
+        let Some(known) = nodes.find(node) else {
             return Verdict::Outdated;
         };
-        let is_same = node.version == now;
+        let is_same = known.version == now;
         if !self.writes_back {
             return if is_same { Verdict::Same } else { Verdict::Changed };
         }
+        let stays = !is_same && nodes.staying(file, self.files.size(file)) == Some(node);
         match (is_same, nodes.was_refused(*file, thread)) {
             (true, _) => Verdict::Same,
+            _ if stays => Verdict::Changed,
             (false, true) => Verdict::ChangedAgain,
             (false, false) => {
                 nodes.refuse(*file, thread);
@@ -75,7 +78,8 @@ impl FileSystem {
     }
 
     /// A file that was looked up: before it gets another node, what the kernel has not yet written
-    /// of it through older ones is written.
+    /// of it through older ones is written. So it is where its node stays, which has then what the
+    /// file has.
     pub(super) async fn settled(&self, who: &Credential, found: Found) -> Result<Found, Errno> {
         let named = self.named(&found);
         let written: Vec<u64> = {
@@ -86,21 +90,44 @@ impl FileSystem {
         if written.is_empty() {
             return Ok(found);
         }
+        let now = self.files.version(&found.handle);
         for old in written {
             self.write_back(old).await;
         }
-        self.files.find_again(who, found.handle).await.map_err(errno)
+        let found = self.files.find_again(who, found.handle).await.map_err(errno)?;
+        if let Some(node) = self.staying(&found.handle) {
+            self.has_forgotten(who, node, (&found.handle, now)).await;
+        }
+        Ok(found)
+    }
+
+    /// See [`Nodes::staying`](crate::nodes::Nodes::staying).
+    fn staying(&self, file: &FileHandle) -> Option<u64> {
+        let nodes = self.nodes.lock();
+        // The node's size counts what programs write after the file's does: here it waits.
+        nodes.staying(file, self.files.size(file))
     }
 
     /// The kernel forgets what it has of a file that others have changed, and has from then on what
-    /// is known of it now.
-    pub(super) async fn catch_up(&self, node: u64, file: &FileHandle) {
+    /// is known of it now. Gives whether it has the size as well, if it keeps one.
+    pub(super) async fn catch_up(&self, who: &Credential, node: u64, file: &FileHandle) -> bool {
         let now = self.files.version(file);
         self.write_back(node).await;
-        if let Some(node) = self.nodes.lock().find_mut(node) {
-            node.version = now;
-            node.data = now;
+        self.has_forgotten(who, node, (file, now)).await
+    }
+
+    /// The same where it has forgotten its data of before this version.
+    async fn has_forgotten(
+        &self,
+        who: &Credential,
+        node: u64,
+        (file, version): (&FileHandle, Option<Version>),
+    ) -> bool {
+        let has_size = !self.writes_back || self.follow_to(who, node, self.files.size(file)).await;
+        if has_size {
+            self.nodes.lock().caught_up(node, version, self.writes_back);
         }
+        has_size
     }
 
     /// The kernel writes what it has of a node, and forgets its data.
@@ -111,6 +138,16 @@ impl FileSystem {
     /// The same of `length` bytes from `offset` on; 0 for all there are.
     pub(super) async fn forget_pages(&self, node: u64, offset: u64, length: u64) {
         self.notifier.notify(Notice::Forget { node, offset, length }).await;
+    }
+
+    /// Before and after a write past the kernel's cache: what it has of the file by other nodes is
+    /// written, and no longer the file's, and an append through these asks for the end.
+    pub(super) async fn others_forget(&self, node: u64) {
+        let others = self.nodes.lock().others(node);
+        for (other, _) in others.iter().filter(|(_, known)| known.opens > 0) {
+            self.write_back(*other).await;
+            self.is_to_ask(*other).await;
+        }
     }
 
     /// An open file that somebody else has changed: a kernel that writes back would not see it
@@ -150,33 +187,36 @@ impl FileSystem {
         answer.await.ok()?.ok().filter(|last| last.len() == 1)
     }
 
-    /// A file that has grown, whoever has made it so long.
-    pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) {
-        let (file, had) = {
-            let nodes = self.nodes.lock();
-            let Some(known) = nodes.find(node).filter(|known| known.size < size) else {
-                return;
-            };
-            (known.file, known.size)
+    /// A file that has grown, whoever has made it so long. Gives whether the kernel has that size.
+    pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) -> bool {
+        let (file, had) = match self.nodes.lock().find(node) {
+            Some(known) if known.size < size => (known.file, known.size),
+            known => return known.is_some(),
         };
         // What the kernel has written reaches us before its data are forgotten; and the page in
         // which the file ended has nothing behind the end.
         self.forget_pages(node, had, 0).await;
         let Ok(attributes) = self.files.getattr(who, file).await else {
-            return;
+            return false;
         };
         if self.nodes.lock().find(node).is_none_or(|known| known.size >= attributes.size) {
-            return;
+            return true;
         }
-        let Some(last) = self.last_byte(who, &file, attributes.size).await else {
-            return;
-        };
-        let store = Notice::Store { node, offset: attributes.size - 1, data: last };
-        if self.notifier.notify(store).await
-            && let Some(known) = self.nodes.lock().find_mut(node)
-        {
+        let offset = attributes.size - 1;
+        let last = self.last_byte(who, &file, attributes.size).await;
+        let is_read = last.is_some();
+        let data = last.unwrap_or(Bytes::from_static(&[0]));
+        if !self.notifier.notify(Notice::Store { node, offset, data }).await {
+            return false;
+        }
+        if let Some(known) = self.nodes.lock().find_mut(node) {
             known.size = known.size.max(attributes.size);
         }
+        if !is_read {
+            // Who may not read the file has moved its end all the same.
+            self.notifier.notify(Notice::Forget { node, offset, length: 1 }).await;
+        }
+        true
     }
 
     /// What the kernel has of a file is not what the file has: it forgets what programs have open,

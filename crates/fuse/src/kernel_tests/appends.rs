@@ -147,6 +147,68 @@ fn log_with_a_record(kernel: &Kernel) -> (u64, u64) {
     (node, file)
 }
 
+/// By two nodes the kernel would have two ends, and two records at one of them.
+#[test]
+fn who_appends_beside_a_program_of_this_host_has_its_node_whatever_another_client_has_changed() {
+    /// As the kernel does, which has the name at hand.
+    fn opened(kernel: &Kernel, node: u64) -> u64 {
+        let open = || {
+            kernel.ask(OPEN, node, &parts(&[1 | u64::from(O_APPEND)]));
+            kernel.ended(7)
+        };
+        let mut answer = open();
+        if answer.0 == Errno::STALE.raw_os_error() {
+            kernel.ask(LOOKUP, 1, b"file\0");
+            assert_eq!(u64_at(&kernel.ended(7).1, 0), node);
+            answer = open();
+        }
+        assert_eq!(answer.0, 0);
+        assert_eq!(u64_at(&answer.1, 8) & DIRECT_IO, 0, "through the same pages");
+        u64_at(&answer.1, 0)
+    }
+    let mode = Sattr3::of_mode(0o600);
+    let time = Sattr3 { mtime: wire::nfs3::SetTime::ServerTime, ..Sattr3::default() };
+    served(1 << 20, move |kernel, scene| {
+        let (node, file) = log_with_a_record(kernel);
+        let (mut size, mut opens) = (4, vec![file]);
+        for (what, is_looked_up) in (0..3).flat_map(|what| [(what, false), (what, true)]) {
+            match what {
+                0 => scene.runtime.block_on(set_elsewhere(scene, mode)),
+                1 => scene.runtime.block_on(set_elsewhere(scene, time)),
+                _ => scene.runtime.block_on(appended_elsewhere(scene, b"theirs")),
+            }
+            size += if what == 2 { 6 } else { 0 };
+            if is_looked_up {
+                scene.runtime.block_on(heard(scene));
+                kernel.ask(LOOKUP, 1, b"file\0");
+                assert_eq!(u64_at(&kernel.ended(7).1, 0), node, "{what}");
+            }
+            opens.push(opened(kernel, node));
+            assert_eq!(scene.system.nodes.lock().find(node).unwrap().size, size, "{what}");
+        }
+        for file in opens {
+            kernel.ask(RELEASE, node, &parts(&[file, 0, 0]));
+            assert_eq!(kernel.ended(7).0, 0);
+        }
+        kernel.ask(LOOKUP, 1, b"file\0");
+        assert_ne!(u64_at(&kernel.ended(7).1, 0), node, "no time of before stays");
+    });
+}
+
+/// Nothing makes the kernel's file shorter, so that it gets a second node.
+#[test]
+fn what_is_written_to_a_file_that_others_have_cut_is_forgotten_where_it_was_longer() {
+    served(1 << 20, |kernel, scene| {
+        let [first, second] = twice(kernel, scene);
+        let write = parts(&[second.1, 2, DIRECT | 4, 0, 0]);
+        kernel.ask(WRITE, second.0, &[&write[..], b"ours"].concat());
+        for _ in 0..2 {
+            assert_eq!(kernel.notice(), (INVAL, parts(&[first.0, 0, 0])), "before and after");
+        }
+        assert_eq!(kernel.ended(7).0, 0);
+    });
+}
+
 /// A third program writes to the log in place, and neither syncs nor closes it.
 #[test]
 fn an_append_follows_another_clients_though_other_programs_have_written_in_place() {

@@ -106,12 +106,15 @@ fn a_time_that_nfs_cannot_say_is_seen_as_the_server_has_it() {
 fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
     served(1 << 20, |kernel, scene| {
         let first = kernel.create();
-        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
-        // By a name the kernel would look it up again; /proc/self/fd always leads to this node.
-        let open = || {
-            kernel.ask(OPEN, first.0, &parts(&[2]));
+        let open = |flags| {
+            kernel.ask(OPEN, first.0, &parts(&[flags]));
             kernel.ended(7)
         };
+        assert_eq!(open(0).0, 0);
+        kernel.release(first);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        // By a name the kernel would look it up again; /proc/self/fd always leads to this node.
+        let open = || open(2);
         assert_eq!(open().0, Errno::STALE.raw_os_error());
         let (code, opened) = open();
         assert_eq!((code, u64_at(&opened, 8)), (0, 1), "past the kernel's cache");
@@ -438,7 +441,7 @@ fn what_an_older_node_has_not_written_is_written_before_a_create_finds_its_file(
         kernel.ask_create(0);
         assert_eq!(kernel.notice(), (INVAL, parts(&[first.0, 0, 0])));
         let (code, second) = kernel.ended(7);
-        assert!(code == 0 && u64_at(&second, 0) != first.0);
+        assert_eq!((code, u64_at(&second, 0)), (0, first.0), "by its node");
     });
 }
 

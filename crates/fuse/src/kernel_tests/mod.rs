@@ -203,6 +203,7 @@ const CREATE: u32 = 35;
 const READDIRPLUS: u32 = 44;
 const READ: u32 = 15;
 const WRITE: u32 = 16;
+const DIRECT_IO: u64 = 1;
 const KEEP_CACHE: u64 = 2;
 const CACHED: u64 = 1 << 32;
 const DIRECT: u64 = 2 << 32;
@@ -293,21 +294,34 @@ const INVAL: i32 = 2;
 const INVAL_ENTRY: i32 = 3;
 const STORE: i32 = 4;
 
-/// A file that is open by a node, and again, after another client has changed it, by a second one.
+/// Another client sets attributes.
+async fn set_elsewhere(scene: &Scene, new: Sattr3) {
+    let who = own();
+    let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+    scene.other.setattr(&who, found.handle, new).await.unwrap();
+}
+
+/// A file that is open by a node, and again, after another client has cut it, by a second one.
 fn twice(kernel: &Kernel, scene: &Scene) -> [(u64, u64); 2] {
     let first = kernel.create();
-    scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
-    let heard = async {
-        let who = own();
-        let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
-        scene.files.open(&who, found.handle, ALL).await.unwrap().close().await;
-    };
-    scene.runtime.block_on(heard);
+    kernel.write(first, CACHED, 0, b"our record");
+    kernel.answer();
+    kernel.ask(FSYNC, first.0, &parts(&[first.1, 0]));
+    kernel.answer();
+    scene.runtime.block_on(set_elsewhere(scene, Sattr3 { size: Some(6), ..Sattr3::default() }));
+    scene.runtime.block_on(heard(scene));
     kernel.ask(LOOKUP, 1, b"file\0");
     let node = u64_at(&kernel.ended(7).1, 0);
     assert_ne!(node, first.0);
     kernel.ask(OPEN, node, &parts(&[2]));
     let (code, opened) = kernel.ended(7);
-    assert_eq!(code, 0);
+    assert_eq!((code, u64_at(&opened, 8)), (0, DIRECT_IO), "the first one can be written through");
     [first, (node, u64_at(&opened, 0))]
+}
+
+/// This client hears of what another one has done to the file.
+async fn heard(scene: &Scene) {
+    let who = own();
+    let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
+    scene.files.open(&who, found.handle, ALL).await.unwrap().close().await;
 }

@@ -201,6 +201,27 @@ fn a_name_that_others_have_given_to_another_file_is_not_remembered_as_it_was_whe
     });
 }
 
+/// Which file we have renamed is not sure then; whoever has it open has it all the same.
+#[test]
+fn a_file_that_is_open_is_what_it_was_when_we_rename_it_where_others_have_made_another() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let log = ours.create(&me, root, b"log", Sattr3::default(), true).await.unwrap().handle;
+        clock.sleep(Nanos::from_secs(3)).await;
+        ours.lookup(&me, root, b"log").await.unwrap();
+        let open = ours.open(&me, log, WRITE).await.unwrap();
+        let version = ours.version(&log);
+        theirs.create(&me, root, b"other", Sattr3::default(), true).await.unwrap();
+        ours.rename(&me, (root, b"log"), (root, b"old")).await.unwrap();
+        let again = ours.open(&me, log, WRITE).await.unwrap();
+        assert_eq!(ours.version(&log), version);
+        again.close().await;
+        open.close().await;
+    });
+}
+
 /// Two programs of one client change one name at the same time, and the replies come in the other
 /// order.
 #[test]

@@ -213,3 +213,99 @@ fn records_that_two_mounts_append_in_turn_are_all_there() {
         });
     }
 }
+
+/// Two programs of one host, each of which syncs its lines, and an administrator on another.
+#[test]
+fn what_two_programs_append_in_turn_is_there_whatever_another_client_does_between_their_opens() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode_set = |there: &Mounted| {
+        fs::set_permissions(there.path("log"), fs::Permissions::from_mode(0o640)).unwrap();
+    };
+    let linked = |there: &Mounted| fs::hard_link(there.path("log"), there.path("saved")).unwrap();
+    let renamed = |there: &Mounted| {
+        fs::rename(there.path("log"), there.path("moved")).unwrap();
+        fs::rename(there.path("moved"), there.path("log")).unwrap();
+    };
+    let touched = |there: &Mounted| {
+        let log = OpenOptions::new().write(true).open(there.path("log")).unwrap();
+        log.set_modified(std::time::SystemTime::now()).unwrap();
+    };
+    let appended = |there: &Mounted| {
+        let mut log = OpenOptions::new().append(true).open(there.path("log")).unwrap();
+        log.write_all(b"theirs\n").unwrap();
+    };
+    let changes: [(&str, &dyn Fn(&Mounted)); 5] = [
+        ("chmod", &mode_set),
+        ("link", &linked),
+        ("rename", &renamed),
+        ("touch", &touched),
+        ("append", &appended),
+    ];
+    for (what, change) in changes {
+        two(&[], |here, there| {
+            let open =
+                || OpenOptions::new().create(true).append(true).open(here.path("log")).unwrap();
+            let mut first = open();
+            first.write_all(b"first\n").unwrap();
+            first.sync_data().unwrap();
+            change(there);
+            let mut second = open();
+            let mut expected = fs::read_to_string(there.path("log")).unwrap();
+            for round in 0..5 {
+                for log in [&mut second, &mut first] {
+                    let line = format!("{round}\n");
+                    log.write_all(line.as_bytes()).unwrap();
+                    expected += &line;
+                }
+            }
+            for log in [first, second] {
+                log.sync_data().unwrap();
+            }
+            assert_eq!(fs::read_to_string(there.path("log")).unwrap(), expected, "{what}");
+        });
+    }
+}
+
+/// In one page, of which the kernel writes all.
+#[test]
+fn what_two_programs_write_in_place_is_there_though_another_client_has_changed_the_mode() {
+    use std::os::unix::fs::PermissionsExt;
+    two(&[], |here, there| {
+        fs::write(here.path("file"), [b'.'; 65_536]).unwrap();
+        let open = || OpenOptions::new().read(true).write(true).open(here.path("file")).unwrap();
+        let first = open();
+        first.read_exact_at(&mut [0; 4096], 0).unwrap();
+        fs::set_permissions(there.path("file"), fs::Permissions::from_mode(0o640)).unwrap();
+        let second = open();
+        second.read_exact_at(&mut [0; 4096], 0).unwrap();
+        second.write_all_at(b"second", 100).unwrap();
+        first.write_all_at(b"first", 200).unwrap();
+        second.sync_data().unwrap();
+        first.sync_data().unwrap();
+        let read = fs::read(there.path("file")).unwrap();
+        assert_eq!((&read[100..106], &read[200..205]), (&b"second"[..], &b"first"[..]));
+    });
+}
+
+/// The kernel learns the end of a file by a byte of it.
+#[test]
+fn who_may_not_read_a_file_that_another_client_has_appended_to_sees_how_long_it_is() {
+    use std::os::unix::process::CommandExt;
+    two(&["--actimeo", "0"], |here, there| {
+        let open = |mounted: &Mounted| {
+            OpenOptions::new().create(true).append(true).open(mounted.path("log")).unwrap()
+        };
+        let mut first = open(here);
+        first.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        first.write_all(b"first\n").unwrap();
+        first.sync_data().unwrap();
+        open(there).write_all(b"theirs\n").unwrap();
+        let mut stat = Command::new("stat");
+        let seen = stat.args(["-c", "%s"]).arg(here.path("log")).uid(65_534).output().unwrap();
+        assert_eq!(seen.stdout, b"13\n", "{seen:?}");
+        open(here).write_all(b"second\n").unwrap();
+        drop(first);
+        assert_eq!(fs::read(there.path("log")).unwrap(), b"first\ntheirs\nsecond\n");
+        assert_eq!(fs::read(here.path("log")).unwrap(), b"first\ntheirs\nsecond\n");
+    });
+}
