@@ -218,6 +218,7 @@ fn records_that_two_mounts_append_in_turn_are_all_there() {
 #[test]
 fn what_two_programs_append_in_turn_is_there_whatever_another_client_does_between_their_opens() {
     use std::os::unix::fs::PermissionsExt;
+    type Change<'a> = (&'a str, &'a dyn Fn(&Mounted));
     let mode_set = |there: &Mounted| {
         fs::set_permissions(there.path("log"), fs::Permissions::from_mode(0o640)).unwrap();
     };
@@ -228,13 +229,14 @@ fn what_two_programs_append_in_turn_is_there_whatever_another_client_does_betwee
     };
     let touched = |there: &Mounted| {
         let log = OpenOptions::new().write(true).open(there.path("log")).unwrap();
-        log.set_modified(std::time::SystemTime::now()).unwrap();
+        log.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
+            .unwrap();
     };
     let appended = |there: &Mounted| {
         let mut log = OpenOptions::new().append(true).open(there.path("log")).unwrap();
         log.write_all(b"theirs\n").unwrap();
     };
-    let changes: [(&str, &dyn Fn(&Mounted)); 5] = [
+    let changes: [Change<'_>; 5] = [
         ("chmod", &mode_set),
         ("link", &linked),
         ("rename", &renamed),
