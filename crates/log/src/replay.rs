@@ -62,15 +62,16 @@ pub fn executed(
     later.into_iter().rev().map(EncodedReply::decided).collect()
 }
 
-/// Whether what was done later needs the name that was made before, in its directory.
+/// Whether what was done later has taken the name from what it was made for, in its directory.
 fn has_replaced(later: &Effect<'_>, in_dir: &Key, made: &Effect<'_>, dir: &Key) -> bool {
     let &Effect::Named { name, file } = made else { return false };
     match *later {
         Effect::Unnamed { name: gone, file: removed } => {
             (in_dir, gone, removed) == (dir, name, file)
         }
+        // Moved on, or another has been moved to its name.
         Effect::Named { name: other, file: moved } => {
-            moved == file && (in_dir, other) != (dir, name)
+            (moved == file) != ((in_dir, other) == (dir, name))
         }
         Effect::Logged | Effect::Changed { .. } => false,
     }

@@ -5,7 +5,8 @@
 //! done since: to execute a REMOVE again removes what has the name now. What was not answered is
 //! done when it is answered now, whether before the restart or after it. A server may have done it
 //! and not know that, as long as it has promised to nobody that it was done: such calls are
-//! counted.
+//! counted. So that what they have done cannot hide what was answered before, an answered call whose
+//! names one of them was to change is not made again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,7 @@ use client::session::Session;
 use wire::nfs3::{Fattr3, FileHandle};
 
 use super::look::found;
-use super::operation::{Number, Operation};
+use super::operation::{Key, Number, Operation};
 use super::tree::{Answer, Ticket, Tree};
 use super::worker::{Worker, perform};
 use super::{Kind, Lost, Retransmitted};
@@ -91,7 +92,7 @@ impl Worker {
         let (answered, open): (Vec<_>, Vec<_>) =
             sent.into_iter().partition(|sent| sent.answer.is_some());
         let mut wrong = Vec::new();
-        for sent in &answered {
+        for sent in answered.iter().filter(|sent| !sent.is_hidden_by(&open)) {
             again.answered += 1;
             wrong.extend(sent.is_answered_otherwise(session).await?);
         }
@@ -105,6 +106,12 @@ impl Worker {
 }
 
 impl Sent {
+    /// Whether what the call did may have been changed by one of these.
+    fn is_hidden_by(&self, open: &[Self]) -> bool {
+        let changed = |key: Key| open.iter().any(|sent| sent.ticket.keys().any(|other| other == key));
+        self.ticket.keys().any(changed)
+    }
+
     /// The same call. None: it had not been sent.
     async fn call(&self, session: &Session) -> Option<Result<Answer, ClientError>> {
         session.rpc().go_on_from_xid(*self.xid.get()?);
@@ -185,5 +192,25 @@ impl Sent {
             }
         }
         Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(operation: Operation) -> Sent {
+        let handle = FileHandle::new(&[1]).unwrap();
+        Sent::new(Ticket { number: 1, operation }, (handle, handle))
+    }
+
+    #[test]
+    fn what_a_call_that_was_cut_off_may_have_changed_is_not_held_against_the_server() {
+        let key = |name| Key { dir: 0, name };
+        let made = sent(Operation::Link { file: 1, name: key(1) });
+        let over = sent(Operation::Rename { from: key(2), to: key(1) });
+        let other = sent(Operation::Remove { name: key(2) });
+        assert!(made.is_hidden_by(&[other.clone(), over.clone()]) && other.is_hidden_by(&[over]));
+        assert!(!made.is_hidden_by(&[other]) && !made.is_hidden_by(&[]));
     }
 }
