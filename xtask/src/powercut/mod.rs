@@ -69,6 +69,9 @@ struct Options {
     /// The load before a cut, at most.
     #[arg(long, value_name = "TIME", default_value = "3s")]
     load: String,
+    /// No call comes again after a boot.
+    #[arg(long)]
+    no_retransmissions: bool,
     /// A binary of nfskit, instead of one that is built here.
     #[arg(long, value_name = "FILE")]
     nfskit: Option<PathBuf>,
@@ -113,6 +116,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let mut arguments = vec![INSIDE.to_owned()];
     arguments.extend(paths.iter().map(|path| path.display().to_string()));
     arguments.extend([options.seed.to_string(), options.rounds.to_string(), options.load.clone()]);
+    arguments.push((!options.no_retransmissions).to_string());
     arguments.extend(options.scenes().iter().map(|scene| scene.name.to_owned()));
     match isolate::run(&own, arguments)? {
         true => Ok(()),
@@ -129,16 +133,18 @@ struct Run<'a> {
     seed: u64,
     rounds: &'a str,
     load: &'a str,
+    retransmits: bool,
 }
 
 pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
-    let [scratch, nfskit, guest, seed, rounds, load, names @ ..] = words else {
+    let [scratch, nfskit, guest, seed, rounds, load, retransmits, names @ ..] = words else {
         return Err("this command is called by powercut".to_owned());
     };
     let [scratch, nfskit, guest] = [scratch, nfskit, guest].map(Path::new);
     isolate::end_with_caller(scratch);
     let seed = seed.parse().map_err(|_| "a seed is a number".to_owned())?;
-    let run = Run { scratch, nfskit, guest, seed, rounds, load };
+    let retransmits = *retransmits == "true";
+    let run = Run { scratch, nfskit, guest, seed, rounds, load, retransmits };
     make_network()?;
     let mut failed = Vec::new();
     for scene in SCENES.iter().filter(|scene| names.contains(&scene.name)) {
@@ -253,7 +259,7 @@ impl Run<'_> {
             .args(["--load", self.load, "--calls", scene.calls])
             .args(["--back-within", BACK_WITHIN, "--json"])
             .arg(&record);
-        if scene.retransmits {
+        if scene.retransmits && self.retransmits {
             command.arg("--retransmit");
         }
         if matches!(scene.server, Server::Proxy(_)) {

@@ -108,8 +108,10 @@ impl Worker {
 impl Sent {
     /// Whether what the call did may have been changed by one of these.
     fn is_hidden_by(&self, open: &[Self]) -> bool {
-        let changed = |key: Key| open.iter().any(|sent| sent.ticket.keys().any(|other| other == key));
-        self.ticket.keys().any(changed)
+        let changed = |key: Key| {
+            open.iter().any(|sent| sent.ticket.operation.keys().any(|other| other == key))
+        };
+        self.ticket.operation.keys().any(changed)
     }
 
     /// The same call. None: it had not been sent.
