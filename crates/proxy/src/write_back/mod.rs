@@ -22,7 +22,7 @@
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
 //!   while they go; `aside`: the origin does not take them, and `refused`: where they are then.
 //! - `lease`: the origin's export has one such proxy at a time.
-//! - `recover`: what a log held.
+//! - `recover`: what a log held; `done`: and what of it the origin has already.
 //!
 //! Whatever cannot be answered here with certainty goes to the origin while the client waits, after
 //! the changes that it has to follow.
@@ -32,6 +32,7 @@ mod aside;
 mod changing;
 mod conflicts;
 mod describe;
+mod done;
 mod drain;
 mod extents;
 mod forward;

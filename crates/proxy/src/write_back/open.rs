@@ -14,6 +14,7 @@ use server::types::{Attr, Before, Caller, FileKind, Handle, Status, Time};
 use tokio::sync::Notify;
 
 use super::aliases::{self, Aliases, is_ours};
+use super::done::Done;
 use super::lease::{self, LeaseError};
 use super::medium::Log;
 use super::naming::made_attr;
@@ -28,7 +29,7 @@ use super::{Inner, Mistake, Options, WriteBack};
 const BYTES_EACH: u64 = 16 << 10;
 
 /// Calls outstanding at a time.
-const CALLS_AT_A_TIME: usize = 64;
+pub(super) const CALLS_AT_A_TIME: usize = 64;
 
 /// Why a proxy with a log cannot begin.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -107,7 +108,8 @@ const HEAD_BYTES_MAX: usize = 8 << 10;
 impl<S: Store> Inner<S> {
     /// What the log held is on its way again.
     async fn carry_on(&self, held: Held) -> Result<(), OpenError> {
-        let known = self.known_of(&held.entries).await?;
+        let done = self.done_of(&held.entries).await;
+        let known = self.known_of(&held.entries, &done).await?;
         let (now, time) = (self.now(), self.time());
         let mut state = self.state.lock();
         for (id, (origin, attr)) in known {
@@ -121,7 +123,7 @@ impl<S: Store> Inner<S> {
             let base = known.max_by_key(|base| base.changed);
             let base = base.unwrap_or_else(|| Before::from(&attr));
             let mut node = Node::met(shown, origin, base, now);
-            node.is_unsure = true;
+            node.is_unsure = done.is_unsure(&id);
             state.nodes.insert(id, node);
         }
         for (number, found) in held.entries {
@@ -140,7 +142,7 @@ impl<S: Store> Inner<S> {
                 }
                 state.nodes.insert(id, node);
             }
-            state.carry_on(number, found, (now, time));
+            state.carry_on(number, found, done.has(number), (now, time));
         }
         Ok(())
     }
@@ -149,6 +151,7 @@ impl<S: Store> Inner<S> {
     async fn known_of(
         &self,
         entries: &BTreeMap<u64, HeldEntry>,
+        done: &Done,
     ) -> Result<Vec<(Handle, (Handle, Attr))>, OpenError> {
         let (mut seen, mut calls) = (HashSet::new(), Vec::new());
         for (number, HeldEntry { entry, .. }) in entries {
@@ -166,10 +169,17 @@ impl<S: Store> Inner<S> {
             }
         }
         let answers = stream::iter(calls).map(|(id, origin, caller)| async move {
-            match self.store.attr(&caller, &origin).await {
+            let attr = match done.found(&id) {
+                Some(attr) => Ok(attr),
+                None => self.store.attr(&caller, &origin).await,
+            };
+            match attr {
                 Ok(attr) => Ok((id, (origin, attr))),
                 // Somebody has removed it; what was written is not lost with it.
-                Err(Status::Stale | Status::BadHandle) => Ok((id, (origin, gone(&caller)))),
+                Err(Status::Stale | Status::BadHandle) => {
+                    let links = u32::from(!done.has_lost(&id));
+                    Ok((id, (origin, Attr { links, ..gone(&caller) })))
+                }
                 Err(status) => Err(OpenError::Origin(status)),
             }
         });

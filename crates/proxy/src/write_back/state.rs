@@ -211,15 +211,20 @@ impl State {
     }
 
     /// The same of one that a log had. A change that was answered and set nothing new may be lost,
-    /// but for its time: so that no client sees an older one, it is not before `time`.
+    /// but for its time: so that no client sees an older one, it is not before `time`. What the
+    /// origin has done already is in the links that it has reported.
     pub(crate) fn carry_on(
         &mut self,
         number: u64,
         HeldEntry { entry, bytes, records }: HeldEntry,
+        is_done: bool,
         (now, time): (Instant, Time),
     ) {
         for (record, frame) in records {
             self.journal.hold(key(number), record, frame);
+        }
+        if is_done {
+            self.take_back(&entry.change);
         }
         self.show(number, &entry, now);
         let made = self.identity(number).0;
@@ -661,7 +666,7 @@ pub(crate) fn named(dir: &Handle, name: &[u8]) -> Thing {
     Thing::Name(*dir, Bytes::copy_from_slice(name))
 }
 
-fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
+pub(crate) fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
     let alone = |file: &Handle| (Thing::File(*file), How::Alone);
     let named = |dir: &Handle, name: &Bytes| {
         [(Thing::File(*dir), How::Shared), (Thing::Name(*dir, name.clone()), How::Alone)]

@@ -9,6 +9,7 @@ mod conflicts;
 mod crowd;
 mod joined;
 mod lease;
+mod links;
 mod origin;
 mod outage;
 mod refused;
