@@ -179,7 +179,7 @@ fn cannot_open(error: &OpenError, log: &Path, uid: u32) -> Failure {
         OpenError::Lease(LeaseError::Foreign) => {
             "look what it is, and remove it at the origin".to_owned()
         }
-        OpenError::Lease(LeaseError::Refused(_)) => {
+        OpenError::Lease(LeaseError::Refused(_) | LeaseError::Unwritten(_)) => {
             format!("let uid {uid} write to the root of the export, or name who may: ?uid=&gid=")
         }
         OpenError::Origin(_) => {

@@ -4,12 +4,13 @@
 //!
 //! Only the clock of whoever looks counts: a lease that does not change while it is looked
 //! at for [`WATCHED_FOR`] has no living holder. It is taken over only by the proxy with the same
-//! log; of another one, it says that something may be on its way that only that log has.
+//! log; of another one, it says that something may be on its way that only that log has. One that
+//! says nothing all that time was being made by a proxy that was killed, and has no owner.
 
 use net::clock::Clock;
 use perf::units::Nanos;
 use server::store::{Changed, Store};
-use server::types::{Caller, CreateHow, Handle, SetAttr, Stability, Status};
+use server::types::{Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time};
 
 use bytes::Bytes;
 
@@ -27,6 +28,16 @@ const HEAD: &str = "nfskit write-back lease 1";
 
 /// What a lease says is padded to this.
 const BYTES: usize = 512;
+
+/// It is its owner's alone.
+const MODE: SetAttr = SetAttr {
+    mode: Some(0o600),
+    uid: None,
+    gid: None,
+    size: None,
+    accessed: SetTime::Keep,
+    modified: SetTime::Keep,
+};
 
 /// Who takes a lease.
 #[derive(Clone, Debug)]
@@ -54,13 +65,29 @@ pub enum LeaseError {
     Foreign,
     #[error("the file .nfskit-write-back cannot be made in the root of the export: {0:?}")]
     Refused(Status),
+    #[error("the file .nfskit-write-back in the root of the export cannot be written: {0:?}")]
+    Unwritten(Status),
 }
 
 impl LeaseError {
-    /// The file is there, and was left as it is.
-    pub(super) fn is_anothers(&self) -> bool {
-        matches!(self, Self::Alive { .. } | Self::Dead { .. } | Self::Foreign)
+    /// Whether the origin may have a lease of this log all the same.
+    pub(super) fn may_be_there(&self) -> bool {
+        matches!(self, Self::Unwritten(_))
     }
+}
+
+/// What has a lease's name.
+struct Found {
+    file: Handle,
+    changed: Time,
+    says: Says,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Says {
+    Lease(Lease),
+    Nothing,
+    Else,
 }
 
 /// What a lease says.
@@ -110,19 +137,27 @@ impl Lease {
     }
 }
 
-/// The file, and what lies in it; nothing if there is none.
-async fn read<S: Store>(
-    store: &S,
-    owner: &Owner,
-) -> Result<Option<(Handle, Option<Lease>)>, LeaseError> {
+impl Says {
+    fn parse(text: &[u8]) -> Self {
+        match Lease::parse(text) {
+            Some(lease) => Self::Lease(lease),
+            None if text.is_empty() => Self::Nothing,
+            None => Self::Else,
+        }
+    }
+}
+
+/// What there is; nothing if there is none.
+async fn read<S: Store>(store: &S, owner: &Owner) -> Result<Option<Found>, LeaseError> {
     let found = match store.lookup(&owner.caller, &store.root(), NAME).await.result {
-        Ok(found) => found.handle,
+        Ok(found) => found,
         Err(Status::NoEntry) => return Ok(None),
         Err(status) => return Err(LeaseError::Refused(status)),
     };
+    let (file, changed) = (found.handle, found.attr.changed);
     let length = u32::try_from(BYTES).expect("it is small");
-    match store.read(&owner.caller, &found, 0, length).await.result {
-        Ok(read) => Ok(Some((found, Lease::parse(&read.data)))),
+    match store.read(&owner.caller, &file, 0, length).await.result {
+        Ok(read) => Ok(Some(Found { file, changed, says: Says::parse(&read.data) })),
         Err(Status::Stale) => Ok(None),
         Err(status) => Err(LeaseError::Refused(status)),
     }
@@ -138,6 +173,27 @@ async fn write<S: Store>(
     store.write(&owner.caller, file, 0, text, Stability::FileSync).await.result.map(drop)
 }
 
+/// Makes the file, where there is none. One that cannot be written is removed, if that can be.
+async fn make<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<(), LeaseError> {
+    let how = CreateHow::Guarded(MODE);
+    let Changed { result, .. } = store.create(&owner.caller, &store.root(), NAME, how).await;
+    let made = result.map_err(LeaseError::Refused)?;
+    fill(store, owner, &made.handle, renewed).await
+}
+
+async fn fill<S: Store>(
+    store: &S,
+    owner: &Owner,
+    file: &Handle,
+    renewed: u64,
+) -> Result<(), LeaseError> {
+    let Err(status) = write(store, owner, file, renewed).await else { return Ok(()) };
+    match store.remove(&owner.caller, &store.root(), NAME).await.result {
+        Ok(()) => Err(LeaseError::Refused(status)),
+        Err(_) => Err(LeaseError::Unwritten(status)),
+    }
+}
+
 /// Takes the lease.
 ///
 /// # Errors
@@ -147,64 +203,62 @@ pub(super) async fn take<S: Store>(
     clock: &Clock,
     owner: &Owner,
 ) -> Result<(), LeaseError> {
-    let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
-    let how = CreateHow::Guarded(set);
-    let Changed { result, .. } = store.create(&owner.caller, &store.root(), NAME, how).await;
-    let file = match result {
-        Ok(made) => made.handle,
-        Err(Status::Exists) => there(store, clock, owner).await?,
-        Err(status) => return Err(LeaseError::Refused(status)),
-    };
-    write(store, owner, &file, 0).await.map_err(LeaseError::Refused)
+    match make(store, owner, 0).await {
+        Err(LeaseError::Refused(Status::Exists)) => there(store, clock, owner).await,
+        made => made,
+    }
 }
 
 /// A lease that is there: this owner's, or why it cannot be.
-async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<Handle, LeaseError> {
-    let Some((file, first)) = read(store, owner).await? else {
+async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<(), LeaseError> {
+    let Some(Found { file, says: first, .. }) = read(store, owner).await? else {
         return Err(LeaseError::Refused(Status::Exists));
     };
     let own = Lease::of(owner, 0);
     let is_ours = |lease: &Lease| lease.log == own.log;
+    let renewed = async || write(store, owner, &file, 0).await.map_err(LeaseError::Unwritten);
     // The log's own lock says that nobody on this host has it.
-    if first.as_ref().is_some_and(|lease| is_ours(lease) && lease.boot == own.boot) {
-        return Ok(file);
+    if matches!(&first, Says::Lease(lease) if is_ours(lease) && lease.boot == own.boot) {
+        return renewed().await;
     }
     clock.sleep(WATCHED_FOR).await;
-    let last = read(store, owner).await?.and_then(|(_, lease)| lease);
+    let last = read(store, owner).await?;
     match (first, last) {
-        // What was being made is empty for a moment.
-        (None, None) => Err(LeaseError::Foreign),
-        (first, Some(last)) if first.as_ref() != Some(&last) => {
-            Err(LeaseError::Alive { host: last.host, process: last.process })
+        (Says::Nothing, Some(Found { file, changed, says: Says::Nothing })) => {
+            // Of several who see that, one has it.
+            let taken = store.set_attr(&owner.caller, &file, MODE, Some(changed)).await.result;
+            taken.map_err(LeaseError::Refused)?;
+            fill(store, owner, &file, 0).await
         }
-        (_, Some(last)) if is_ours(&last) => Ok(file),
-        (Some(last), _) | (None, Some(last)) => {
-            Err(LeaseError::Dead { host: last.host, process: last.process, log: last.log })
+        (first, Some(Found { says: Says::Lease(last), .. })) => {
+            let is_renewed = first != Says::Lease(last.clone());
+            let Lease { host, process, log, .. } = last.clone();
+            match is_renewed {
+                true => Err(LeaseError::Alive { host, process }),
+                false if is_ours(&last) => renewed().await,
+                false => Err(LeaseError::Dead { host, process, log }),
+            }
         }
+        (Says::Lease(Lease { host, process, log, .. }), _) => {
+            Err(LeaseError::Dead { host, process, log })
+        }
+        _ => Err(LeaseError::Foreign),
     }
 }
 
 /// Whether the lease is this owner's still; whose else.
 async fn renew<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<(), Option<String>> {
     match read(store, owner).await {
-        Ok(Some((file, Some(lease)))) => {
+        Ok(Some(Found { file, says: Says::Lease(lease), .. })) => {
             let own = Lease::of(owner, 0);
             if (&lease.log, lease.process, &lease.boot) != (&own.log, own.process, &own.boot) {
                 return Err(Some(format!("process {} on {}", lease.process, lease.host)));
             }
             write(store, owner, &file, renewed).await.map_err(|_| None)
         }
-        Ok(Some((_, None))) => Err(Some("somebody".to_owned())),
+        Ok(Some(_)) => Err(Some("somebody".to_owned())),
         // Somebody has removed it.
-        Ok(None) => {
-            let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
-            let how = CreateHow::Guarded(set);
-            let made = store.create(&owner.caller, &store.root(), NAME, how).await;
-            match made.result {
-                Ok(made) => write(store, owner, &made.handle, renewed).await.map_err(|_| None),
-                Err(_) => Err(None),
-            }
-        }
+        Ok(None) => make(store, owner, renewed).await.map_err(|_| None),
         Err(_) => Err(None),
     }
 }
@@ -244,7 +298,7 @@ impl<S: Store> Inner<S> {
             state.is_over = true;
         }
         match read(&self.store, owner).await {
-            Ok(Some((_, Some(lease)))) if lease.log == hex(&owner.log) => {
+            Ok(Some(Found { says: Says::Lease(lease), .. })) if lease.log == hex(&owner.log) => {
                 let root = self.store.root();
                 self.store.remove(&owner.caller, &root, NAME).await.result.is_ok()
             }

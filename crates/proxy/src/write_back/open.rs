@@ -55,7 +55,7 @@ impl<S: Store> WriteBack<S> {
         if let Some(owner) = &options.owner
             && let Err(error) = lease::take(&store, clock, owner).await
         {
-            if error.is_anothers() {
+            if !error.may_be_there() {
                 log.discard();
             }
             return Err(error.into());

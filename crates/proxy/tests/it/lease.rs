@@ -8,7 +8,8 @@ use server::store::Store;
 use server::store::dir::write_log::Alone;
 use server::types::Status;
 
-use crate::conflicts::make;
+use crate::conflicts::{make, write};
+use crate::origin::Requested;
 use crate::stage::{Stage, names, play, root};
 
 const NAME: &[u8] = b".nfskit-write-back";
@@ -95,8 +96,30 @@ fn who_ends_in_order_leaves_no_lease_and_clients_never_see_one() {
 #[test]
 fn what_is_no_lease_is_not_taken_for_one() {
     play(8, None, async |stage| {
-        make(&*stage.origin.files, &stage.origin.files.root(), ".nfskit-write-back").await;
+        let files = &*stage.origin.files;
+        let file = make(files, &files.root(), ".nfskit-write-back").await;
+        write(files, &file, 0, "a user's").await;
         assert_eq!(refused(&stage, owner(1, 1)).await, LeaseError::Foreign);
+    });
+}
+
+#[test]
+fn a_lease_that_says_nothing_is_for_one_of_those_who_come() {
+    play(8, None, async |stage| {
+        make(&*stage.origin.files, &stage.origin.files.root(), ".nfskit-write-back").await;
+        let begun = stage.clock.now();
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        assert!(stage.clock.now().since(begun) > Nanos::from_secs(12), "one may be making it");
+        assert!(matches!(refused(&stage, owner(2, 2)).await, LeaseError::Alive { .. }));
+        life.kill();
+        stage.begin_as(Some(owner(1, 1))).await.unwrap();
+    });
+    play(8, None, async |stage| {
+        make(&*stage.origin.files, &stage.origin.files.root(), ".nfskit-write-back").await;
+        let begin = |number| stage.begin_as(Some(owner(number, number)));
+        let (one, other) = futures_util::future::join(begin(1), begin(2)).await;
+        let refused = [one, other].into_iter().filter_map(Result::err).collect::<Vec<_>>();
+        assert!(matches!(refused[..], [OpenError::Lease(_)]), "{refused:?}");
     });
 }
 
@@ -137,5 +160,28 @@ fn a_log_that_was_made_for_nothing_is_removed_and_no_other() {
         refused().await.unwrap_err();
         assert!(path.exists(), "it was there before");
         life.kill();
+        std::fs::remove_file(&path).unwrap();
+        let files = &*stage.origin.files;
+        files.remove(&root(), &files.root(), NAME).await.result.unwrap();
+        type Refuses = fn(Requested<'_>) -> bool;
+        let all: [Refuses; 2] = [
+            |requested| matches!(requested, Requested::Make(_)),
+            |requested| matches!(requested, Requested::Write(..)),
+        ];
+        for refuses in all {
+            stage.origin.refuse(move |requested| refuses(requested).then_some(Status::NoSpace));
+            let error = LeaseError::Refused(Status::NoSpace);
+            assert_eq!(refused().await, Err(OpenError::Lease(error)));
+            assert!(!path.exists(), "the origin has no lease of it");
+            assert!(names(files, &files.root()).await.is_empty());
+        }
+        // Of a lease that may say whose it is the log stays.
+        stage.origin.refuse(|requested| {
+            let is_refused = matches!(requested, Requested::Write(..) | Requested::Remove(_));
+            is_refused.then_some(Status::Io)
+        });
+        let error = LeaseError::Unwritten(Status::Io);
+        assert_eq!(refused().await, Err(OpenError::Lease(error)));
+        assert!(path.exists());
     });
 }
