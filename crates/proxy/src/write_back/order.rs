@@ -5,7 +5,7 @@
 //! only need that it is there (what is made in a directory), or write bytes of a file that do not
 //! overlap. A change is due when all that it has to follow are done, and it is stable in the log.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 use server::types::Handle;
@@ -65,6 +65,8 @@ pub(crate) struct Order {
     users: HashMap<Thing, Users>,
     waiting: HashMap<u64, Waiting>,
     due: BTreeSet<u64>,
+    /// Those that the origin does not take, and all that follow them.
+    stuck: HashSet<u64>,
     /// A mistake, for tests of tests: nothing follows anything.
     pub(crate) ignores: bool,
 }
@@ -93,6 +95,9 @@ impl Order {
         follows.remove(&number);
         if self.ignores {
             follows.clear();
+        }
+        if follows.iter().any(|before| self.stuck.contains(before)) {
+            self.stuck.insert(number);
         }
         for before in &follows {
             if let Some(before) = self.waiting.get_mut(before) {
@@ -139,6 +144,7 @@ impl Order {
     pub(crate) fn done(&mut self, number: u64) {
         let Some(done) = self.waiting.remove(&number) else { return };
         self.due.remove(&number);
+        self.stuck.remove(&number);
         for thing in done.uses {
             let Some(users) = self.users.get_mut(&thing) else { continue };
             users.since.remove(&number);
@@ -156,6 +162,32 @@ impl Order {
         if waiting.on == 0 && !waiting.is_joined {
             self.due.insert(number);
         }
+    }
+
+    /// The origin does not take it.
+    pub(crate) fn trouble(&mut self, number: u64) {
+        let mut next = vec![number];
+        while let Some(number) = next.pop() {
+            if self.stuck.insert(number) {
+                let waiting = self.waiting.get(&number);
+                next.extend(waiting.into_iter().flat_map(|waiting| &waiting.holds_up));
+            }
+        }
+    }
+
+    /// Of those that it did not take, these are left.
+    pub(crate) fn troubled(&mut self, left: impl Iterator<Item = u64>) {
+        self.stuck.clear();
+        left.for_each(|number| self.trouble(number));
+    }
+
+    /// Whether who uses it in this way has to wait for what may be long.
+    pub(crate) fn is_stuck(&self, thing: &Thing, how: How) -> bool {
+        let Some(users) = self.users.get(thing).filter(|_| !self.stuck.is_empty()) else {
+            return false;
+        };
+        let others = users.since.iter().filter(|(_, other)| !how.goes_with(**other));
+        users.alone.iter().chain(others.map(|(number, _)| number)).any(|n| self.stuck.contains(n))
     }
 
     /// The newest change that uses it, if that has it alone.
@@ -227,6 +259,32 @@ mod tests {
         assert_eq!(order.newest_alone(&thing(0)), Some(4));
         order.add(5, vec![(thing(0), How::Shared)]);
         assert_eq!(order.newest_alone(&thing(0)), None, "5 uses it, too");
+    }
+
+    #[test]
+    fn what_follows_a_change_in_trouble_is_stuck_until_that_is_over() {
+        let mut order = Order::default();
+        order.add(1, vec![(thing(0), How::Alone)]);
+        order.add(2, vec![(thing(0), How::Shared), (thing(1), How::Alone)]);
+        order.add(3, vec![(thing(2), How::Alone)]);
+        (1..=3).for_each(|number| order.stable(number));
+        order.trouble(1);
+        order.add(4, vec![(thing(1), How::Alone), (thing(3), How::Alone)]);
+        let stuck = |order: &Order| [0, 1, 2, 3].map(|n| order.is_stuck(&thing(n), How::Alone));
+        assert_eq!(stuck(&order), [true, true, false, true]);
+        order.troubled([3].into_iter());
+        assert_eq!(stuck(&order), [false, false, true, false]);
+        order.done(3);
+        assert_eq!(stuck(&order), [false; 4]);
+    }
+
+    #[test]
+    fn who_goes_with_what_is_stuck_does_not_wait_for_it() {
+        let mut order = Order::default();
+        order.add(1, vec![(thing(0), How::Shared), (thing(1), How::Alone)]);
+        order.trouble(1);
+        assert!(!order.is_stuck(&thing(0), How::Shared) && order.is_stuck(&thing(0), How::Alone));
+        assert!(order.is_stuck(&thing(1), How::Shared));
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! Calls that are for the origin while their callers wait: after what is on its way of the same
 //! files and names, and before what comes of them meanwhile.
 //!
-//! While the origin is away, or does not take a change, such a call may wait for long, and changes
-//! do not wait behind it.
+//! While the origin is away, or does not take a change that such a call has to follow, the call may
+//! wait for long, and changes do not wait behind it.
 
 use server::store::Store;
 use server::types::{Caller, Handle, Status};
@@ -52,6 +52,9 @@ impl<S: Store> Turn<'_, S> {
         let has_come = is_free && (!self.claim.passes && state.is_stuck() || !is_behind());
         if !has_come {
             state.turns.wait(&mut self.claim);
+            if self.claim.passes && state.hold_up(&self.claim) {
+                self.inner.changed.notify_waiters();
+            }
         }
         has_come
     }

@@ -21,7 +21,7 @@ use super::order::{How, Order, Thing};
 use super::passing::Place;
 use super::record::{Change, Entry};
 use super::recover::HeldEntry;
-use super::turns::Turns;
+use super::turns::{Claim, Turns};
 
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -311,7 +311,11 @@ impl State {
         let mut op = self.ops.remove(&number)?;
         self.cost -= op.cost;
         self.under_way -= usize::from(!op.is_joined);
-        self.troubled -= usize::from(op.trouble.is_some());
+        if op.trouble.is_some() {
+            self.troubled -= 1;
+            let left = self.ops.iter().filter(|(_, op)| op.trouble.is_some());
+            self.order.troubled(left.map(|(number, _)| *number));
+        }
         self.epoch += 1;
         self.counts.arrived += 1;
         let epoch = self.epoch;
@@ -569,9 +573,15 @@ impl State {
                     .any(|(dir, name)| is_busy(dir) || self.busy.contains(&named(dir, name))))
     }
 
-    /// Whether what waits for the origin may wait for long.
+    /// Whether all that waits for the origin may wait for long.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_away || self.is_fenced || self.troubled > 0
+        self.is_away || self.is_fenced
+    }
+
+    /// Looks whether a caller waits for what is in trouble; whether that is news.
+    pub(crate) fn hold_up(&mut self, claim: &Claim) -> bool {
+        let Self { turns, order, .. } = self;
+        turns.hold_up(claim, |thing, how| order.is_stuck(thing, how))
     }
 
     /// Whether something that uses any of these is on its way.
@@ -601,6 +611,7 @@ impl State {
         // It may have been executed.
         op.is_in_doubt = true;
         let before = op.trouble.replace(status);
+        self.order.trouble(number);
         self.troubled += usize::from(before.is_none());
         before == Some(status)
     }

@@ -4,8 +4,11 @@
 //!
 //! Who has a place waits only for those with older ones, and for what is on its way by itself, so
 //! that nobody waits in a circle. So nobody who has a place may take another one.
+//!
+//! Behind a call that passes and waits for what is in trouble, or for another such call, no change
+//! waits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use server::types::Handle;
 
@@ -52,6 +55,8 @@ pub(crate) struct Turns {
     places: usize,
     /// Who waits for a thing: how it is used, and whether by a call that passes.
     lines: HashMap<Thing, BTreeMap<u64, (How, bool)>>,
+    /// Places of calls that pass and may wait for long.
+    held_up: BTreeSet<u64>,
 }
 
 impl Turns {
@@ -71,21 +76,47 @@ impl Turns {
         }
     }
 
-    /// Whether nobody who waits came before.
+    /// Whether nobody who waits came before, but for who may wait for long.
     pub(crate) fn is_next(&self, claim: &Claim) -> bool {
+        let is_passed_by = |place| !claim.passes && self.held_up.contains(&place);
+        self.before(claim).all(is_passed_by)
+    }
+
+    /// Those before a caller that are not to be overtaken.
+    fn before(&self, claim: &Claim) -> impl Iterator<Item = u64> {
         let place = claim.place.unwrap_or(u64::MAX);
-        !claim.uses.iter().any(|(thing, how)| {
-            let before = self.lines.get(thing).into_iter().flat_map(|line| line.range(..place));
-            before
-                .into_iter()
-                .any(|(_, (other, passes))| (claim.passes || *passes) && !how.goes_with(*other))
+        claim.uses.iter().flat_map(move |(thing, how)| {
+            let before =
+                self.lines.get(thing).into_iter().flat_map(move |line| line.range(..place));
+            let waits = move |(other, passes): &(How, bool)| {
+                (claim.passes || *passes) && !how.goes_with(*other)
+            };
+            before.filter(move |(_, turn)| waits(turn)).map(|(place, _)| *place)
         })
+    }
+
+    /// Looks whether a call that passes waits for what is stuck; whether that is news.
+    pub(crate) fn hold_up(
+        &mut self,
+        claim: &Claim,
+        is_stuck: impl Fn(&Thing, How) -> bool,
+    ) -> bool {
+        let Some(place) = claim.place else { return false };
+        let is_held_up = claim.uses.iter().any(|(thing, how)| is_stuck(thing, *how))
+            || self.before(claim).any(|other| self.held_up.contains(&other));
+        match is_held_up {
+            true => self.held_up.insert(place),
+            false => self.held_up.remove(&place),
+        }
     }
 
     /// A caller waits no more.
     pub(crate) fn end(&mut self, claim: &mut Claim) {
         self.leave(claim);
-        self.places -= usize::from(claim.place.take().is_some());
+        if let Some(place) = claim.place.take() {
+            self.held_up.remove(&place);
+            self.places -= 1;
+        }
     }
 
     fn enter(&mut self, claim: &Claim) {
@@ -163,6 +194,22 @@ mod tests {
         let mut dir = Claim::new(false);
         turns.want(&mut dir, &[], &[file(1)]);
         assert!(!turns.is_next(&dir), "LINK needs it as it is");
+    }
+
+    #[test]
+    fn no_change_waits_behind_who_waits_for_what_is_stuck() {
+        let mut turns = Turns::default();
+        let mut first = waiting(&mut turns, true, &[1, 2]);
+        let second = waiting(&mut turns, true, &[2, 3]);
+        let change = waiting(&mut turns, false, &[3]);
+        let is_stuck = |thing: &Thing, _| *thing == Thing::File(file(1));
+        assert!(!turns.is_next(&change));
+        assert!(turns.hold_up(&first, is_stuck) && !turns.hold_up(&first, is_stuck));
+        assert!(turns.hold_up(&second, is_stuck), "it waits for the first");
+        assert!(turns.is_next(&change) && !turns.is_next(&second));
+        turns.end(&mut first);
+        assert!(turns.hold_up(&second, is_stuck));
+        assert!(!turns.is_next(&change));
     }
 
     #[test]

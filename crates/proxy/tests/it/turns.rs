@@ -11,6 +11,7 @@ use server::store::Store;
 use server::types::{Caller, CreateHow, Handle, SetAttr, SetTime, Special, Stability, Status};
 
 use crate::conflicts::{find, make, make_dir, write};
+use crate::origin::Requested;
 use crate::stage::{Life, Proxy, Stage, names, play, root, tree};
 
 /// What some clients do without pause.
@@ -130,6 +131,43 @@ fn a_removal_from_a_sticky_directory_is_answered_though_the_file_is_written() {
             proxy.set_attr(&root(), &file, owned, None).await.result.unwrap();
             let remove = proxy.remove(&user, &dir, b"file");
             answered(&stage, &life, Busy::Write(file), remove).await.result.unwrap();
+        });
+    }
+}
+
+#[test]
+fn beside_a_change_that_the_origin_refuses_other_calls_have_their_turn() {
+    for seed in 0..9 {
+        play(seed, None, async |stage| {
+            let (life, dir, file) = begun(&stage).await;
+            let (proxy, root) = (&life.proxy, root());
+            let full = make(proxy, &dir, "full").await;
+            proxy.drained(None).await;
+            stage.origin.refuse(|requested| {
+                let is_refused = matches!(requested, Requested::Write(_, at) if at > 9000);
+                is_refused.then_some(Status::NoSpace)
+            });
+            write(proxy, &full, 10_000, "ours").await;
+            stage.clock.sleep(Nanos::from_secs(2)).await;
+            let link = proxy.link(&root, &file, &dir, b"link");
+            answered(&stage, &life, Busy::Write(file), link).await.result.unwrap();
+            // Behind a call that has to follow what is refused nobody waits.
+            let link = async {
+                proxy.link(&root, &full, &dir, b"other").await.result.unwrap();
+            };
+            let others = async {
+                stage.clock.sleep(Nanos::from_millis(100)).await;
+                let begun = stage.clock.now();
+                for number in 0..100 {
+                    write(proxy, &full, number * 4, "ours").await;
+                    make(proxy, &dir, &format!("n{number}")).await;
+                }
+                let took = stage.clock.now().since(begun);
+                assert!(took < Nanos::from_secs(1), "{took:?}");
+                stage.origin.refuse(|_| None);
+            };
+            join(link, others).await;
+            proxy.drained(None).await;
         });
     }
 }
