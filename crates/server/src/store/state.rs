@@ -23,6 +23,9 @@
 //! and written to the log when there is room again ([`StateRows::retry`]); a restart before that
 //! may forget them, so their number is reported. If no new log can be begun, what was collected
 //! goes to the database, and the old log grows on.
+//!
+//! If the database takes nothing, what was collected waits for it, up to `ROWS_MAX` rows. More are
+//! left to the logs, which stay then until the next start has replayed them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -46,6 +49,9 @@ pub(crate) const LOG_BYTES_MAX: usize = 4 << 20;
 
 /// Rows that wait for room in the log. What is noted beyond that is for the database alone.
 const UNLOGGED_MAX: usize = 1 << 20;
+
+/// Rows that wait for the database: twice those that may wait for a log, too.
+const ROWS_MAX: usize = 2 * UNLOGGED_MAX;
 
 const HEAD_BYTES: usize = 10;
 const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("files");
@@ -95,6 +101,9 @@ pub struct StateRows {
     /// Rows that a failed transaction left; they go with the next.
     failed: Arc<Mutex<Rows>>,
     is_committing: Arc<AtomicBool>,
+    rows_max: usize,
+    /// They have rows that are nowhere else.
+    logs_stay: bool,
     thread: Pool,
 }
 
@@ -166,6 +175,8 @@ impl StateRows {
             database: Arc::new(Mutex::new(Some(database))),
             failed: Arc::default(),
             is_committing: Arc::default(),
+            rows_max: ROWS_MAX,
+            logs_stay: false,
             thread,
         };
         Ok((stored, rows))
@@ -183,6 +194,8 @@ impl StateRows {
         }
         self.waiting_bytes += HEAD_BYTES + key.len() + value.len();
         self.changed.insert(key.to_vec(), value);
+        let changed = mem::take(&mut self.changed);
+        self.changed = self.bounded(changed);
         let waits = self.waiting_bytes >= LOG_BYTES_MAX || self.changed.len() >= LOG_BYTES_MAX / 64;
         if waits && !self.is_committing.swap(true, Ordering::AcqRel) {
             self.hand_over();
@@ -229,9 +242,25 @@ impl StateRows {
         if self.unlogged() > 0 {
             return Err(ErrorKind::StorageFull.into());
         }
-        let logs = self.previous.iter().chain([&self.log]).map(File::try_clone);
+        let mut older = Vec::new();
+        if self.logs_stay || !self.failed.lock().is_empty() {
+            let dir = self.base.parent().unwrap_or_else(|| Path::new("."));
+            older = logs(dir, &self.base)?;
+        }
+        let older = older.iter().map(|(_, path)| File::open(path));
+        let newest = self.previous.iter().chain([&self.log]).map(File::try_clone);
         // With the directory, which has the logs' names.
-        logs.chain(self.base.parent().map(File::open)).collect()
+        older.chain(newest).chain(self.base.parent().map(File::open)).collect()
+    }
+
+    /// These, or if they are too many those of them that no log has and that wait for one.
+    fn bounded(&mut self, mut rows: Rows) -> Rows {
+        if rows.len() > self.rows_max {
+            rows.retain(|key, _| self.unlogged.contains_key(key));
+            rows.shrink_to_fit();
+            self.logs_stay = true;
+        }
+        rows
     }
 
     /// Begins a new log, and lets a thread put what the others hold into the database.
@@ -245,10 +274,12 @@ impl StateRows {
         let written_to = self.number;
         let mut rows = mem::take(&mut *self.failed.lock());
         rows.extend(mem::take(&mut self.changed));
+        let (rows, logs_stay) = (self.bounded(rows), self.logs_stay);
         let (database, failed) = (Arc::clone(&self.database), Arc::clone(&self.failed));
         let (base, committing) = (self.base.clone(), Arc::clone(&self.is_committing));
         self.thread.run(Box::new(move || {
             match database.lock().as_ref().map(|database| commit(database, &rows)) {
+                Some(Ok(())) if logs_stay => {}
                 Some(Ok(())) => remove_logs_before(&base, written_to),
                 Some(Err(_)) => *failed.lock() = rows,
                 None => {}
@@ -484,6 +515,62 @@ mod tests {
         assert_eq!((stored.unlogged(), stored.unsynced().is_ok()), (0, true));
         drop(stored);
         assert_eq!(opened(dir.path()).1, [(3, 1), (4, 5), (6, 4)]);
+    }
+
+    /// A database whose disk fails.
+    #[derive(Debug)]
+    struct Failing(redb::backends::InMemoryBackend, Arc<AtomicBool>);
+
+    impl redb::StorageBackend for Failing {
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+
+        fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+            self.0.read(offset, len)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.set_len(len)
+        }
+
+        fn sync_data(&self, eventual: bool) -> io::Result<()> {
+            match self.1.load(Ordering::Relaxed) {
+                true => Err(ErrorKind::StorageFull.into()),
+                false => self.0.sync_data(eventual),
+            }
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.0.write(offset, data)
+        }
+    }
+
+    #[test]
+    fn what_a_database_that_fails_does_not_take_is_in_the_logs_and_bounded_in_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut stored, _) = opened(dir.path());
+        stored.rows_max = 100;
+        let fails = Arc::new(AtomicBool::new(false));
+        let backend = Failing(redb::backends::InMemoryBackend::new(), Arc::clone(&fails));
+        let database = Database::builder().create_with_backend(backend).unwrap();
+        *stored.database.lock() = Some(database);
+        fails.store(true, Ordering::Relaxed);
+        for key in 0..1000 {
+            note(&mut stored, key, b"row");
+            if key % 60 == 0 {
+                stored.is_committing.store(true, Ordering::Release);
+                stored.hand_over();
+                while stored.is_committing.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            }
+            assert!(stored.failed.lock().len() + stored.changed.len() <= 200);
+        }
+        let logs = usize::try_from(stored.number).unwrap() + 1;
+        assert!(stored.unsynced().unwrap().len() > logs, "all are to be synced, and the directory");
+        drop(stored);
+        assert_eq!(opened(dir.path()).1.len(), 1000);
     }
 
     #[test]
