@@ -82,7 +82,7 @@ impl Way {
         before: Option<SocketAddr>,
     ) -> Result<Box<dyn Transport>, ConnectError> {
         let Self { clock, nfs, private, limit, links, patience, pool } = self;
-        let tcp = match before {
+        let mut tcp = match before {
             Some(before) if private.is_none() => {
                 let port = before.port();
                 tcp::connect_from(clock, port, *nfs, *limit, pool, RECORD_BYTES_MAX).await?
@@ -91,6 +91,9 @@ impl Way {
         };
         if let Some((timeo, retrans)) = patience {
             tcp.watch_peer(*timeo, *retrans);
+            // A process that is killed leaves calls in the system's buffer. Behind a slow link they
+            // would be done after those of the next process, which does them again.
+            tcp.abort();
         }
         let around = links.around(tcp, &Processor::real(clock), clock);
         around.map_err(|cause| no_timer(*nfs, cause))
@@ -153,4 +156,49 @@ fn bind(server: SocketAddr, service: Service) -> Result<Udp, Error> {
 pub(super) fn first_xid(clock: &Clock) -> u32 {
     let nanos = clock.since_1970().as_nanos();
     (nanos ^ (nanos >> 32)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use net::error::TransportError;
+    use wire::record::Message;
+
+    use super::*;
+
+    #[test]
+    fn what_a_mount_has_not_sent_when_it_is_killed_is_not_sent_afterwards() {
+        let received = net::runtime::block_on(async {
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let listener = tcp::Listener::bind(any, RECORD_BYTES_MAX).unwrap();
+            let way = Way {
+                clock: Clock::real(),
+                nfs: listener.local_addr().unwrap(),
+                private: None,
+                limit: Nanos::from_secs(20),
+                links: Shape::default(),
+                patience: Some((Nanos::from_secs(60), 2)),
+                pool: Pool::new(RECORD_BYTES_MAX),
+            };
+            let mut transport = way.connect(None).await.unwrap();
+            let mut is_full = false;
+            while !is_full {
+                transport.send(Message::new(vec![7; RECORD_BYTES_MAX]));
+                let flush = poll_fn(|cx| Poll::Ready(transport.poll_flush(cx)));
+                is_full = flush.await.is_pending();
+            }
+            drop(transport);
+            let mut server = listener.accept().await.unwrap();
+            loop {
+                match poll_fn(|cx| server.poll_receive(cx)).await {
+                    Ok(Some(_)) => {}
+                    ended => return ended,
+                }
+            }
+        });
+        // An end in order would show a record that is cut off.
+        assert!(matches!(received.unwrap(), Err(TransportError::Io(_))));
+    }
 }
