@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use harness::events::Format;
 use harness::exports::options;
+use harness::mounts::settings::cache_size;
 use harness::served::CommitMode;
 use harness::values::{count, listen, size, time, versions};
 use harness::verbosity::Verbosity;
@@ -249,7 +250,8 @@ pub(crate) struct Serve {
     pub(crate) cache: Option<PathBuf>,
     /// Bytes that the cache may take of the disk.
     #[arg(
-        long, value_name = "SIZE", default_value = "10G", value_parser = size, requires = "cache"
+        long, value_name = "SIZE", default_value = "10G", value_parser = cache_size,
+        requires = "cache"
     )]
     pub(crate) cache_size: u64,
     /// While the origin is away, what is in the cache is read on, by what was known last.

@@ -22,6 +22,9 @@ const KERNEL_DIRTY_MAX: u64 = 64 << 20;
 /// One WRITE; with less the kernel stands still.
 const KERNEL_DIRTY_LEAST: u64 = 1 << 20;
 
+/// A block with its header, and what is stored before cleaning begins; with less nothing is stored.
+const CACHE_LEAST: u64 = 1 << 20;
+
 /// The longest that attributes may be good: guess.
 const SECONDS_MAX: Nanos = Nanos::from_secs(86_400);
 
@@ -257,7 +260,7 @@ impl Settings {
             "cache" if value.is_empty() => return Err(in_word("a directory is wanted".to_owned())),
             "cache" => self.disk = Some(PathBuf::from(value)),
             "cache_size" => {
-                self.disk_bytes_max = Some(crate::values::size(value).map_err(in_word)?);
+                self.disk_bytes_max = Some(cache_size(value).map_err(in_word)?);
             }
             "cache_files" => {
                 self.disk_files_max = Some(number(value, 1, 100_000_000).map_err(in_word)?.into());
@@ -270,6 +273,17 @@ impl Settings {
             _ => return Err(unknown(word)),
         }
         Ok(())
+    }
+
+    /// Whether the words mean something together, once all of them are taken in.
+    pub fn check(&self) -> Result<(), String> {
+        let bounds = [("cache_size", self.disk_bytes_max), ("cache_files", self.disk_files_max)];
+        match bounds.iter().find(|(_, bound)| bound.is_some()) {
+            Some((word, _)) if self.disk.is_none() => {
+                Err(format!("{word}= bounds a cache, and there is none without cache=DIR"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -316,6 +330,14 @@ pub fn kernel_dirty(value: &str) -> Result<Option<u64>, String> {
     }
 }
 
+/// Bytes that a cache may take of a local disk.
+pub fn cache_size(value: &str) -> Result<u64, String> {
+    match crate::values::size(value)? {
+        bytes if bytes >= CACHE_LEAST => Ok(bytes),
+        _ => Err("a size of 1M at least is wanted".to_owned()),
+    }
+}
+
 fn port(value: &str) -> Result<u16, String> {
     value.parse().ok().filter(|port| *port > 0).ok_or_else(|| "a port is wanted".to_owned())
 }
@@ -334,6 +356,7 @@ mod tests {
     fn settings(words: &str) -> Result<Settings, String> {
         let mut settings = Settings::of("nfs://server/export")?;
         split(words).try_for_each(|word| settings.word(&word))?;
+        settings.check()?;
         Ok(settings)
     }
 
@@ -430,6 +453,9 @@ mod tests {
             ("cache=", "a directory"),
             ("cache_files=0", "between 1 and 100000000"),
             ("cache_size=x", "powers of 1024"),
+            ("cache_size=1023K", "1M at least"),
+            ("cache_size=1M", "without cache=DIR"),
+            ("cache_files=10", "without cache=DIR"),
             ("link=fast", "lan-1g"),
             ("port=0", "a port"),
             ("lock", "unknown option"),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use harness::mounts::settings::{kernel_dirty, seconds, tenths, transfer};
+use harness::mounts::settings::{cache_size, kernel_dirty, seconds, tenths, transfer};
 use harness::values::{listen, read, size, time};
 
 /// Mounts an NFS file system, until Ctrl-C or SIGTERM, or until somebody unmounts it.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     cache: Option<String>,
     /// Bytes that the cache of this export may take of the disk [default: 10G].
-    #[arg(long, value_name = "SIZE", value_parser = read(size), requires = "cache")]
+    #[arg(long, value_name = "SIZE", value_parser = read(cache_size), requires = "cache")]
     cache_size: Option<String>,
     /// Local files that it may have: one for each 256 blocks of a file [default: 1000000].
     #[arg(long, value_name = "N", requires = "cache")]

@@ -74,6 +74,7 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
     for word in args.words() {
         settings.word(&word).map_err(usage)?;
     }
+    settings.check().map_err(usage)?;
     settings.flags.allow_other |= rustix::process::geteuid().is_root();
     Ok(settings)
 }
