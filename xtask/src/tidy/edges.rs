@@ -44,7 +44,7 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("study", &["client", "doctor", "harness", "load", "net", "perf", "report", "server", "world"]),
     ("testkit", &["cache", "client", "fuse", "load", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),
-    ("watch", &["counters", "wire"]),
+    ("watch", &["counters", "perf", "wire"]),
     ("wire", &[]),
     ("world", &["client", "load", "net", "perf", "server", "wire"]),
 ];

@@ -1,9 +1,10 @@
 //! Response times of our own programs, in buckets that end at powers of two.
 
 use counters::exposition::Series;
+use perf::stats::shows_quantile;
 use serde::Serialize;
 
-/// The mean, and what so many of a hundred take at most; none where nothing was counted.
+/// The mean, and what so many of a hundred take at most; none where too little was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
     pub mean: Option<f64>,
@@ -54,11 +55,18 @@ impl Histogram {
     }
 
     /// Inside of the bucket, in proportion; the lower bound of the last one, which has no upper.
+    /// None where too few were counted to show it.
     fn quantile_ms(&self, share: f64) -> Option<f64> {
-        let rank = share * self.count();
-        if rank <= 0.0 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a count"
+        )]
+        let counted = self.count() as u64;
+        if !shows_quantile(counted, share) {
             return None;
         }
+        let rank = share * self.count();
         let (mut low, mut below) = (0.0, 0.0);
         for &(bound, count) in &self.cumulated {
             if count >= rank && count > below {
@@ -69,5 +77,26 @@ impl Histogram {
             (low, below) = (bound, count);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_takes_as_many_observations_as_tell_it_from_the_next() {
+        let shown = |count: f64| {
+            let mut histogram = Histogram { sum_s: count * 0.001, ..Histogram::default() };
+            histogram.put(0.001, count);
+            let Percentiles { mean, p50, p95, p99 } = histogram.percentiles();
+            [mean, p50, p95, p99].map(|value| value.is_some())
+        };
+        assert_eq!(shown(0.0), [false; 4]);
+        assert_eq!(shown(1.0), [true, false, false, false]);
+        assert_eq!(shown(2.0), [true, true, false, false]);
+        assert_eq!(shown(20.0), [true, true, true, false]);
+        assert_eq!(shown(99.0), [true, true, true, false]);
+        assert_eq!(shown(100.0), [true; 4]);
     }
 }
