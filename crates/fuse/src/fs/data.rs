@@ -260,8 +260,13 @@ impl FileSystem {
         }
         match written {
             Ok(()) => {
-                if self.wrote(node, end, how.from) && how.from == From::PastCache && count > 0 {
-                    let length = u64::from(count);
+                let length = u64::from(count);
+                let has_pages = self.wrote(node, requested.saturating_add(length), how.from);
+                if offset != requested && self.writes_back {
+                    // It would take the file to end where it takes this to be.
+                    self.follow_to(&file.who, node, end).await;
+                }
+                if has_pages && how.from == From::PastCache && count > 0 {
                     self.notifier.notify(Notice::Forget { node, offset, length }).await;
                 }
                 if how.from == From::PastCache {
@@ -301,7 +306,8 @@ impl FileSystem {
         if is_shared { self.opens.other_writers(node, who) } else { Vec::new() }
     }
 
-    /// Remembers what was written of a node; tells whether the kernel may have pages of it.
+    /// Remembers what was written of a node, to an end that the kernel knows; tells whether it may
+    /// have pages of it.
     fn wrote(&self, node: u64, end: u64, from: From) -> bool {
         let mut nodes = self.nodes.lock();
         if from == From::Cache

@@ -209,6 +209,31 @@ fn what_is_written_to_a_file_that_others_have_cut_is_forgotten_where_it_was_long
     });
 }
 
+/// It takes the file to end where it takes its own record to be.
+#[test]
+fn a_kernel_learns_the_end_where_its_append_has_gone_further() {
+    served(1 << 20, |kernel, scene| {
+        let [_, (node, _)] = twice(kernel, scene);
+        kernel.ask(OPEN, node, &parts(&[1 | u64::from(O_APPEND)]));
+        let file = u64_at(&kernel.ended(7).1, 0);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let write = parts(&[file, 6, DIRECT | 4, 0, u64::from(O_APPEND)]);
+        kernel.ask(WRITE, node, &[&write[..], b"ours"].concat());
+        let mut stored = None;
+        loop {
+            let (of, code, notified) = kernel.hear();
+            if of != 0 {
+                assert_eq!((of, code), (7, 0));
+                break;
+            }
+            stored = if code == STORE { Some(notified) } else { stored };
+        }
+        let stored = stored.expect("a byte at its end");
+        assert_eq!((u64_at(&stored, 0), u64_at(&stored, 8)), (node, 15));
+        assert_eq!(scene.system.nodes.lock().find(node).unwrap().size, 16);
+    });
+}
+
 /// A third program writes to the log in place, and neither syncs nor closes it.
 #[test]
 fn an_append_follows_another_clients_though_other_programs_have_written_in_place() {
