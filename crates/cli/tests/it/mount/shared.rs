@@ -214,6 +214,9 @@ fn records_that_two_mounts_append_in_turn_are_all_there() {
     }
 }
 
+/// What another client does.
+type Change = dyn Fn(&Mounted);
+
 /// Two programs of one host, each of which syncs its lines, and an administrator on another.
 #[test]
 fn what_two_programs_append_in_turn_is_there_whatever_another_client_does_between_their_opens() {
@@ -228,13 +231,15 @@ fn what_two_programs_append_in_turn_is_there_whatever_another_client_does_betwee
     };
     let touched = |there: &Mounted| {
         let log = OpenOptions::new().write(true).open(there.path("log")).unwrap();
-        log.set_modified(std::time::SystemTime::now()).unwrap();
+        let time =
+            std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        log.set_modified(time).unwrap();
     };
     let appended = |there: &Mounted| {
         let mut log = OpenOptions::new().append(true).open(there.path("log")).unwrap();
         log.write_all(b"theirs\n").unwrap();
     };
-    let changes: [(&str, &dyn Fn(&Mounted)); 5] = [
+    let changes: [(&str, &Change); 5] = [
         ("chmod", &mode_set),
         ("link", &linked),
         ("rename", &renamed),
