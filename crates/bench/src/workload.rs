@@ -26,6 +26,11 @@ pub(crate) trait Workload {
     /// Where its outputs go.
     fn outputs(&self) -> Outputs<'_>;
 
+    /// Files that it reads, or words that may name one.
+    fn inputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Whether it wants all processors, where a client of ours sends from other threads than those
     /// that work; else one thread does everything.
     fn is_on_all_processors(&self) -> bool {
@@ -138,7 +143,7 @@ impl<'a> Outputs<'a> {
 pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = work.plan()?;
     let Outputs { json, csv, html } = work.outputs();
-    output::check([json, csv, html])?;
+    output::check([json, csv, html], &work.inputs())?;
     let measuring = async {
         let (clock, interrupts) = (Clock::real(), Interrupts::catch()?);
         work.run(&plan, Conditions { clock, interrupts, verbosity }).await
@@ -155,25 +160,36 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
             None => Err(nothing()),
         };
     };
-    if let Some(path) = csv {
-        output::write(path, &work.csv(&plan, &measured))?;
-    }
-    if let Some(path) = html {
-        output::write(path, &work.figure(&plan, &measured))?;
-    }
-    let mut of_records = json.as_deref();
-    if let (Some(path), Some(document)) = (json, work.document(&plan, &measured)) {
-        output::write(path, &format!("{document:#}\n"))?;
-        of_records = None;
-    }
-    records::deliver(
-        || work.table(&plan, &measured, verbosity),
-        || work.record(&plan, &measured),
+    written(work, &plan, &measured, verbosity, failed)?;
+    work.verdict(measured)
+}
+
+/// Writes all outputs of what was `measured` before the run was over, or `failed`. One that cannot
+/// be written loses none of the others.
+fn written<W: Workload>(
+    work: &W,
+    plan: &W::Plan,
+    measured: &W::Measured,
+    verbosity: Verbosity,
+    failed: Option<Failure>,
+) -> Result<(), Failure> {
+    let Outputs { json, csv, html } = work.outputs();
+    let csv_written = output::write_to(csv, || work.csv(plan, measured));
+    let html_written = output::write_to(html, || work.figure(plan, measured));
+    let document = json.as_ref().and_then(|_| work.document(plan, measured));
+    let of_records = json.as_deref().filter(|_| document.is_none());
+    let document_written = match document {
+        Some(document) => output::write_to(json, || format!("{document:#}\n")),
+        None => Ok(()),
+    };
+    let delivered = records::deliver(
+        || work.table(plan, measured, verbosity),
+        || work.record(plan, measured),
         of_records,
         output::prints_text(verbosity, [json, csv, html]),
         failed,
-    )?;
-    work.verdict(measured)
+    );
+    delivered.and(csv_written).and(html_written).and(document_written)
 }
 
 /// What no output could show.

@@ -109,7 +109,9 @@ fn floor_advice(error: &FloorError) -> String {
         FloorError::Connect(ConnectError::Refused { .. }) => {
             "start the far end there: nfskit bench stream --server --listen ADDRESS:PORT".to_owned()
         }
-        FloorError::Connect(cause) => connect_advice(Service::Nfs, cause),
+        FloorError::Connect(cause) | FloorError::NoServer(cause) => {
+            connect_advice(Service::Nfs, cause)
+        }
         FloorError::Silent { .. } | FloorError::NotOurs { .. } => {
             "the address and port that nfskit bench stream --server prints on that host".to_owned()
         }

@@ -35,6 +35,7 @@ pub mod output;
 pub mod processors;
 pub mod records;
 pub mod register;
+mod replaced;
 pub mod scratch;
 pub mod served;
 pub mod shell;

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::Failure;
 use crate::hints;
+use crate::replaced;
 use crate::sink::{Sink, refuse_links_of_others};
 use crate::verbosity::Verbosity;
 
@@ -96,11 +97,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if path == Path::new(STDOUT) {
         return print(text);
     }
-    let written = Sink::create(path).and_then(|mut sink| {
-        sink.write_all(text.as_bytes())?;
-        sink.end()
-    });
-    written.map_err(|cause| cannot_write(path, &cause))
+    Sink::whole(path, text.as_bytes()).map_err(|cause| cannot_write(path, &cause))
 }
 
 /// The same, where that was requested.
@@ -134,10 +131,11 @@ pub fn print_text<'a, T: AsRef<str>>(
 }
 
 /// Whether what will be measured can be written there, checked before anything is measured: at most
-/// one to standard output. Nothing is left of a file that was not there; a pipe or a device is left
-/// alone.
+/// one to standard output, and none to a file of the `inputs`, or of another one. Nothing is left
+/// of a file that was not there; a pipe or a device is left alone.
 pub fn check<'a>(
     files: impl IntoIterator<Item = &'a Option<PathBuf>> + Clone,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<(), Failure> {
     let to_stdout = files.clone().into_iter().flatten().filter(|path| *path == Path::new(STDOUT));
     if to_stdout.count() > 1 {
@@ -146,6 +144,7 @@ pub fn check<'a>(
             "- for one of them, and a FILE for the others",
         ));
     }
+    replaced::check(files.clone().into_iter().flatten(), inputs)?;
     for path in files.into_iter().flatten().filter(|path| *path != Path::new(STDOUT)) {
         refuse_links_of_others(path).map_err(|cause| cannot_write(path, &cause))?;
         let found = fs::metadata(path);
@@ -178,16 +177,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (there, new) = (folder.path().join("there"), folder.path().join("new"));
         fs::write(&there, "kept").unwrap();
-        check(&[None, Some(there.clone()), Some(new.clone()), Some("-".into())]).unwrap();
+        check(&[None, Some(there.clone()), Some(new.clone()), Some("-".into())], []).unwrap();
         assert_eq!(fs::read_to_string(there).unwrap(), "kept");
         assert!(!new.exists());
         let stdout = Some(PathBuf::from("-"));
-        assert!(check(&[stdout.clone(), None, stdout.clone()]).is_err());
+        assert!(check(&[stdout.clone(), None, stdout.clone()], []).is_err());
         assert!(prints_text(Verbosity::Normal, [&None, &Some("file".into())]));
         assert!(!prints_text(Verbosity::Normal, [&None, &stdout]));
         assert!(!prints_text(Verbosity::Quiet, [&None]));
         for bad in [folder.path().to_owned(), folder.path().join("no/where")] {
-            let failure = check(&[Some(bad.clone())]).unwrap_err();
+            let failure = check(&[Some(bad.clone())], []).unwrap_err();
             assert!(failure.what().contains(&*bad.to_string_lossy()), "{failure:?}");
         }
     }

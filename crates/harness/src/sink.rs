@@ -5,13 +5,14 @@
 //! place. A device, a pipe, and a file in a directory where we may make none, are written as they
 //! are.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Stdout, Write, stdout};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+
+use crate::replaced;
 
 /// Standard output for `-`, or a file.
 #[derive(Debug)]
@@ -43,6 +44,18 @@ impl Sink {
             Self::File(Unfinished { file, .. }) => {
                 Self::File(Unfinished { file: file.try_clone()?, names: None })
             }
+        })
+    }
+
+    /// Writes all of it. Where that fails, nothing is left: a disk that is full stays as it was.
+    pub fn whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut sink = Self::create(path)?;
+        let partial = match &sink {
+            Self::File(Unfinished { names: Some((partial, _)), .. }) => Some(partial.clone()),
+            _ => None,
+        };
+        sink.write_all(bytes).and_then(|()| sink.end()).inspect_err(|_| {
+            partial.into_iter().for_each(|partial| drop(fs::remove_file(partial)));
         })
     }
 
@@ -80,9 +93,7 @@ impl Unfinished {
         }
         // What a link leads to is replaced, and the link stays.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut partial = OsString::from(&path);
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+        let partial = replaced::partial(&path);
         // That of an earlier run, or a link that somebody has put there.
         fs::remove_file(&partial).ok();
         let Ok(file) = File::options().write(true).create_new(true).open(&partial) else {

@@ -1,17 +1,29 @@
 //! What values of options look like: one reader of each kind, for every command. Times, sizes and
 //! rates are those of `perf::words`.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use client::url::{FORM, Target};
 use perf::units::Nanos;
 use perf::words;
 use server::Versions;
 
-/// A number within a range.
-pub fn count(range: RangeInclusive<i64>) -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(range)
+/// A whole number within a range.
+pub fn count(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| within(text, &range, "whole number")
+}
+
+fn within<T: Display + FromStr + PartialOrd>(
+    text: &str,
+    range: &RangeInclusive<T>,
+    what: &str,
+) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let (low, high) = (range.start(), range.end());
+    number.ok_or_else(|| format!("{text:?} is no {what} from {low} to {high}"))
 }
 
 /// A time above zero.
@@ -47,11 +59,7 @@ pub fn byte_rate(text: &str) -> Result<u64, String> {
 
 /// A number of operations, calls or the like in each second, within a range.
 pub fn positive(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
-    move |text| {
-        let number = text.parse().ok().filter(|number| range.contains(number));
-        let (low, high) = (range.start(), range.end());
-        number.ok_or_else(|| format!("{text:?} is no number from {low} to {high}"))
-    }
+    move |text| within(text, &range, "number")
 }
 
 pub fn target(text: &str) -> Result<Target, String> {
@@ -99,6 +107,15 @@ mod tests {
         assert_eq!(positive(1.0..=30.0)("2.5"), Ok(2.5));
         for wrong in ["0", "nan", "31", "", "-1", "inf"] {
             assert!(positive(1.0..=30.0)(wrong).unwrap_err().contains("from 1 to 30"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_a_whole_number_and_what_it_may_be_is_named() {
+        assert_eq!(count(1..=4096)("4096"), Ok(4096));
+        for wrong in ["0", "4097", "1.5", "NaN", "-1", "", "99999999999999999999"] {
+            let why = count(1..=4096)(wrong).unwrap_err();
+            assert_eq!(why, format!("{wrong:?} is no whole number from 1 to 4096"));
         }
     }
 

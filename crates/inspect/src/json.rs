@@ -89,7 +89,7 @@ fn operation(operation: Operation, total: &OperationTotal) -> Value {
 }
 
 fn latency_us(total: &OperationTotal) -> Value {
-    let at = |q: f64| total.latency_at(q).as_micros_f64();
+    let at = |q: f64| total.latency_at(q).map(Nanos::as_micros_f64);
     json!({
         "mean": mean_us(total.latency_ns_sum, total.timed()),
         "min": us(total.latency_ns_min),
@@ -264,8 +264,8 @@ fn file(files: &Files, id: FileId, usage: &Usage) -> Value {
         "read_bytes": usage.read_bytes,
         "written_bytes": usage.written_bytes,
         "latency_us_mean": mean_us(usage.latency_ns_sum, usage.timed),
-        "latency_us_p50": usage.latency_at(0.5).as_micros_f64(),
-        "latency_us_p99": usage.latency_at(0.99).as_micros_f64(),
+        "latency_us_p50": usage.latency_at(0.5).map(Nanos::as_micros_f64),
+        "latency_us_p99": usage.latency_at(0.99).map(Nanos::as_micros_f64),
         "latency_us_max": us(usage.latency_ns_max),
     })
 }

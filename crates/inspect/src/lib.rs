@@ -115,7 +115,7 @@ impl Rows {
 pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     check_operations(&args.operation)?;
     // Before anything is read: a long capture would be read in vain.
-    output::check(outs(args))?;
+    output::check(outs(args), &args.files)?;
     let (mut rows, mut seen) = match args.interface.is_empty() {
         true => read_files(args, verbosity)?,
         false => read_live(args, verbosity)?,

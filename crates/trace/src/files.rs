@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
+use perf::stats::shows_quantile;
 use perf::units::Nanos;
 
 use super::operation::Kind;
@@ -101,8 +102,13 @@ impl Usage {
         self.rows[row] += 1;
     }
 
-    /// The latency that a share `q` (0 to 1) of the calls does not exceed, within a fifth.
-    pub fn latency_at(&self, q: f64) -> Nanos {
+    /// The latency that a share `q` (0 to 1) of the calls does not exceed, within a fifth. `None`
+    /// where too few calls show it.
+    pub fn latency_at(&self, q: f64) -> Option<Nanos> {
+        shows_quantile(self.timed, q).then(|| self.quantile(q))
+    }
+
+    fn quantile(&self, q: f64) -> Nanos {
         let most = Nanos::from_nanos(self.latency_ns_max);
         let all: u32 = self.rows.iter().map(|count| u32::from(*count)).sum();
         let mut seen = 0;

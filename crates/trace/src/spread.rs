@@ -1,5 +1,6 @@
 //! A small histogram of times, for the many: 16 steps for each doubling, from 256 ns to 137 s.
 
+use perf::stats::shows_quantile;
 use perf::units::Nanos;
 
 /// log2 of the first step's upper end.
@@ -67,6 +68,11 @@ impl Spread {
 
     pub const fn max(&self) -> Nanos {
         Nanos::from_nanos(self.max_ns)
+    }
+
+    /// The same as [`Self::quantile`], where that many values show it: see [`shows_quantile`].
+    pub fn quantile_if_known(&self, q: f64) -> Option<Nanos> {
+        shows_quantile(self.count, q).then(|| self.quantile(q))
     }
 
     /// The time that a share `q` (0 to 1) does not exceed.

@@ -45,9 +45,10 @@ impl OperationTotal {
     }
 
     /// This share of the replies came within so much: by the histogram, whose buckets are wider
-    /// than the longest one is exact.
-    pub fn latency_at(&self, share: f64) -> Nanos {
-        self.latency.quantile(share).min(Nanos::from_nanos(self.latency_ns_max))
+    /// than the longest one is exact. `None` where too few replies show it.
+    pub fn latency_at(&self, share: f64) -> Option<Nanos> {
+        let most = Nanos::from_nanos(self.latency_ns_max);
+        self.latency.quantile_if_known(share).map(|time| time.min(most))
     }
 }
 

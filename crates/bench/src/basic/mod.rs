@@ -93,6 +93,10 @@ impl Workload for Basic {
         Outputs { csv, ..Outputs::json(&self.json) }
     }
 
+    fn inputs(&self) -> Vec<PathBuf> {
+        self.read.clone()
+    }
+
     async fn run(&self, task: &Task, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
         let done = match task {
             Task::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),

@@ -59,6 +59,10 @@ impl Workload for Compare {
         Outputs::json(&self.json)
     }
 
+    fn inputs(&self) -> Vec<PathBuf> {
+        [&self.first[..], &self.second].concat()
+    }
+
     async fn run(&self, (): &(), _: Conditions) -> Result<Outcome<Comparison>, Failure> {
         let (first, second) = (read(&self.first)?, read(&self.second)?);
         Ok(Outcome::whole(compare(&first, &second, self)?))

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use client::url::{Protocol, Target, Version};
 use harness::exit::Failure;
+use harness::scratch::REMOVE_LIMIT;
+use harness::signals::Interrupts;
 use harness::values::{self, count, size, time};
 use harness::verbosity::Verbosity;
 use harness::{local, output, target};
@@ -219,9 +221,13 @@ impl Workload for CrashTest {
                     shown.rounds.push(round);
                 }
                 Err(failure) => {
-                    let failure = failure.and(left(&name));
+                    let stays = self.keep || shown.has_lost();
                     let measured = (!shown.rounds.is_empty()).then_some(shown);
-                    return Ok(Outcome { measured, failed: Some(failure) });
+                    let failed = match stays {
+                        true => Some(failure.and(left(&name))),
+                        false => end(&clock, &trial, &mut interrupts, Some(failure)).await,
+                    };
+                    return Ok(Outcome { measured, failed });
                 }
             }
         }
@@ -229,8 +235,7 @@ impl Workload for CrashTest {
             output::say(left(&name));
             return Ok(Outcome::whole(shown));
         }
-        let failed = interrupts.or(trial.end()).await.err();
-        let failed = failed.map(|failure| failure.and(left(&name)));
+        let failed = end(&clock, &trial, &mut interrupts, None).await;
         Ok(Outcome { measured: Some(shown), failed })
     }
 
@@ -258,6 +263,22 @@ impl Workload for CrashTest {
             });
         }
         Ok(())
+    }
+}
+
+/// Removes the directory, and gives what ended the trial before its end: why it `failed`, or why
+/// the directory is left.
+async fn end(
+    clock: &Clock,
+    trial: &Trial<Killed>,
+    interrupts: &mut Interrupts,
+    failed: Option<Failure>,
+) -> Option<Failure> {
+    let late = |elapsed| Failure::environment(elapsed, "the server's log");
+    let removal = async { clock.within(REMOVE_LIMIT, trial.end()).await.map_err(late)? };
+    match interrupts.or(removal).await {
+        Ok(()) => failed,
+        Err(why) => Some(failed.unwrap_or(why).and(left(trial.name()))),
     }
 }
 

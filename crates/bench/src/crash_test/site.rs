@@ -1,7 +1,8 @@
 //! The server under test, and the commands that end and start it.
 
+use std::fmt::Display;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use client::error::Error as ClientError;
 use client::mount;
@@ -11,6 +12,7 @@ use harness::exit::Failure;
 use load::crash::Site;
 use net::clock::Clock;
 use perf::units::Nanos;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How often it is looked whether a command has ended.
 const LOOK: Nanos = Nanos::from_millis(5);
@@ -42,7 +44,9 @@ impl Site for Killed {
     }
 
     async fn kill(&self) -> Result<(), Failure> {
-        match self.has_ended("--kill", &self.kill, self.answer_limit).await? {
+        let (option, limit) = ("--kill", self.answer_limit);
+        let mut group = Group(begin(option, &self.kill)?);
+        match self.has_ended(option, &mut group.0, limit).await? {
             true => Ok(()),
             false => {
                 let what = format!("--kill has not ended within {}", self.answer_limit);
@@ -52,7 +56,9 @@ impl Site for Killed {
     }
 
     async fn restart(&self) -> Result<(), Failure> {
-        self.has_ended("--restart", &self.restart, START_LIMIT).await.map(drop)
+        let option = "--restart";
+        let mut child = begin(option, &self.restart)?;
+        self.has_ended(option, &mut child, START_LIMIT).await.map(drop)
     }
 
     fn gone(&self, last: Option<ClientError>) -> Failure {
@@ -76,24 +82,49 @@ impl Killed {
         Ok(mounted.session.patient(&self.clock, Some(self.reply_limit)))
     }
 
-    /// Whether a command ends within this time; one that goes on is left alone.
-    async fn has_ended(&self, option: &str, line: &str, limit: Nanos) -> Result<bool, Failure> {
-        let advice = "the command as sh takes it, by hand";
-        let mut command = Command::new("sh");
-        // Its own group: an interrupt is for us, and not for the server that it starts.
-        command.args(["-c", line]).stdin(Stdio::null()).process_group(0);
-        // Standard output is the report's.
-        command.stdout(Stdio::from(std::io::stderr()));
-        let failed = |what: String| Failure::environment(format!("{option}: {what}"), advice);
-        let mut child = command.spawn().map_err(|cause| failed(cause.to_string()))?;
+    /// Whether a command ends within this time.
+    async fn has_ended(
+        &self,
+        option: &str,
+        child: &mut Child,
+        limit: Nanos,
+    ) -> Result<bool, Failure> {
         let until = self.clock.now() + limit;
         loop {
-            match child.try_wait().map_err(|cause| failed(cause.to_string()))? {
+            match child.try_wait().map_err(|cause| failed(option, &cause))? {
                 Some(status) if status.success() => return Ok(true),
-                Some(status) => return Err(failed(status.to_string())),
+                Some(status) => return Err(failed(option, &status)),
                 None if self.clock.now() >= until => return Ok(false),
                 None => self.clock.sleep(LOOK).await,
             }
+        }
+    }
+}
+
+/// Starts a command for sh.
+fn begin(option: &str, line: &str) -> Result<Child, Failure> {
+    let mut command = Command::new("sh");
+    // Its own group: an interrupt is for us, and not for the server that it starts.
+    command.args(["-c", line]).stdin(Stdio::null()).process_group(0);
+    // Standard output is the report's.
+    command.stdout(Stdio::from(std::io::stderr()));
+    command.spawn().map_err(|cause| failed(option, &cause))
+}
+
+fn failed(option: &str, what: &dyn Display) -> Failure {
+    Failure::environment(format!("{option}: {what}"), "the command as sh takes it, by hand")
+}
+
+/// A command that is to kill the server. Whoever no longer waits for that, because of an interrupt
+/// or of its limit, wants no server killed later: it ends, with all that it has started.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            kill_process_group(Pid::from_child(&self.0), Signal::KILL).ok();
+            // Killed, it ends at once.
+            self.0.wait().ok();
         }
     }
 }

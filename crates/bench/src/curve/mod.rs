@@ -13,6 +13,8 @@ mod record;
 mod report;
 mod text;
 
+use std::path::PathBuf;
+
 use client::mount;
 use client::url::{Target, Version};
 use harness::exit::Failure;
@@ -141,6 +143,10 @@ impl Workload for Args {
             true => Outputs { json: &self.json, csv: &self.csv, html: &self.html },
             false => Outputs::json(&None),
         }
+    }
+
+    fn inputs(&self) -> Vec<PathBuf> {
+        self.mix.iter().map(PathBuf::from).collect()
     }
 
     fn is_reported_elsewhere(&self) -> bool {

@@ -148,7 +148,7 @@ pub struct Spray {
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     pub(crate) length: Option<u64>,
     /// Calls [default: as many as make 100,000 bytes].
-    #[arg(short, long, value_name = "N", value_parser = count(1..=i64::from(spray::CALLS_MAX)))]
+    #[arg(short, long, value_name = "N", value_parser = count(1..=spray::CALLS_MAX))]
     pub(crate) count: Option<u32>,
     /// Time between a call and the next; a number without a unit is microseconds, as for spray(8).
     #[arg(short, long, value_name = "USECS|TIME", value_parser = delay, conflicts_with = "rate")]

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use client::url::{Protocol as UrlProtocol, Target};
 use harness::compared::letter;
 use harness::csv;
 use harness::exit::Failure;
@@ -110,10 +111,14 @@ async fn find(
 }
 
 fn plan(args: &Rtt) -> Result<Plan, Failure> {
-    let message_bytes =
-        message_sizes(&args.size, true).map_err(|why| Failure::usage(why, "another --size"))?;
-    let packet = message_sizes(&[args.packet], true)
-        .map_err(|why| Failure::usage(why, "another --packet"))?;
+    // A far end is called over both.
+    let is_udp = |target: &Target| target.protocol == UrlProtocol::Udp;
+    let is_udp = args.to.is_some() || args.target.iter().any(is_udp);
+    let sizes = |sizes: &[u64], advice| {
+        message_sizes(sizes, is_udp).map_err(|why| Failure::usage(why, advice))
+    };
+    let message_bytes = sizes(&args.size, "another --size")?;
+    let packet = sizes(&[args.packet], "another --packet")?;
     if let Some(bytes) = args.transfer.iter().find(|bytes| **bytes > TRANSFER_BYTES_MAX) {
         let what = format!("a transfer of {bytes} bytes: they have at most 1G");
         return Err(Failure::usage(what, "a smaller --transfer"));
@@ -167,4 +172,25 @@ fn csv(plan: &Plan, measured: &Measured) -> String {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_as_long_as_what_they_go_over_takes() {
+        let planned = |peer: &[&str]| {
+            let rtt = [&["rtt", "--size", "128K"], peer].concat();
+            plan(&Rtt::parse_from(rtt)).map(|plan| plan.message_bytes)
+        };
+        let (tcp, udp) = (["--target", "nfs://h/"], ["--target", "nfs://h/?proto=udp"]);
+        assert_eq!(planned(&tcp).unwrap(), [128 << 10]);
+        for datagrams in [&udp[..], &["--to", "h"], &[tcp, udp].concat()] {
+            let refused = planned(datagrams).unwrap_err();
+            assert!(refused.what().contains("over UDP they have"), "{}", refused.what());
+        }
+    }
 }

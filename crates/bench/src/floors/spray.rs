@@ -157,8 +157,13 @@ fn loss(run: &Run) -> f64 {
     lost(run) as f64 / run.sent.max(1) as f64
 }
 
-fn per_s(count: u64, run: &Run) -> f64 {
-    count as f64 / run.span.as_secs_f64()
+fn sent_per_s(run: &Run) -> f64 {
+    run.sent as f64 / run.span.as_secs_f64()
+}
+
+/// A queue takes calls faster than they are answered: the time is that until the last reply.
+fn received_per_s(run: &Run) -> f64 {
+    run.came as f64 / run.heard.as_secs_f64()
 }
 
 impl<'a> Report<'a> {
@@ -206,7 +211,7 @@ impl<'a> Report<'a> {
             self.write_classic(out, run)?;
         }
         let loss = self.of(|run| loss(run) * 100.0);
-        let sent = self.of(|run| per_s(run.sent, run));
+        let sent = self.of(sent_per_s);
         writeln!(out, "runs        {}", self.runs.len())?;
         writeln!(out, "lost        {} %", cell(loss.as_ref(), 2))?;
         writeln!(out, "sent        {} calls/s", cell(sent.as_ref(), 0))?;
@@ -254,18 +259,14 @@ impl<'a> Report<'a> {
     fn write_classic(&self, out: &mut String, run: &Run) -> std::fmt::Result {
         let length = length(self.args);
         let kib = length as f64 / 1024.0;
-        let (sent, came) = (run.sent, run.came);
-        let (peer, lost) = (&self.peer, lost(run));
+        let (sent, peer, lost) = (run.sent, &self.peer, lost(run));
         let percent = loss(run) * 100.0;
-        let line = |count: u64| {
-            let rate = per_s(count, run);
-            format!("{rate:.0} packets/sec, {:.1}K bytes/sec", rate * kib)
-        };
+        let line = |rate: f64| format!("{rate:.0} packets/sec, {:.1}K bytes/sec", rate * kib);
         writeln!(out, "sending {sent} packets of lnth {length} to {peer} ...")?;
         writeln!(out, "\tin {:.1} seconds elapsed time,", run.span.as_secs_f64())?;
         writeln!(out, "\t{lost} packets ({percent:.2}%) dropped by {peer}")?;
-        writeln!(out, "Sent:\t{}", line(sent))?;
-        writeln!(out, "Rcvd:\t{}", line(came))
+        writeln!(out, "Sent:\t{}", line(sent_per_s(run)))?;
+        writeln!(out, "Rcvd:\t{}", line(received_per_s(run)))
     }
 
     fn record(&self) -> Record {
@@ -291,8 +292,8 @@ impl<'a> Report<'a> {
         records::parameters(&mut record, parameters);
         let samples = [
             ("loss", self.of(loss), ""),
-            ("sent_per_s", self.of(|run| per_s(run.sent, run)), "1/s"),
-            ("received_per_s", self.of(|run| per_s(run.came, run)), "1/s"),
+            ("sent_per_s", self.of(sent_per_s), "1/s"),
+            ("received_per_s", self.of(received_per_s), "1/s"),
         ];
         records::spreads(&mut record, samples);
         if self.args.rate.is_none() && self.args.delay.is_none() {
@@ -308,5 +309,27 @@ impl<'a> Report<'a> {
             records::times(&mut record, "response_time", &self.response_times());
         }
         record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn what_was_received_in_a_second_is_of_the_time_until_the_last_reply() {
+        let args = Spray::parse_from(["spray", "--target", "nfs://h/"]);
+        let (span, heard) = (Nanos::from_millis(300), Nanos::from_millis(1_500));
+        let run = Run { sent: 300, came: 300, span, heard, ..Run::default() };
+        let address = ([127, 0, 0, 1], 2049).into();
+        let service = Service { address, program: 100_003, version: 3, is_udp: false };
+        let sprayed = Sprayed { peer: "h".to_owned(), service, runs: vec![run] };
+        let what = what(&args).unwrap();
+        let text = args.table(&what, &sprayed, Verbosity::Normal);
+        for line in ["\nSent:\t1000 packets/sec", "\nRcvd:\t200 packets/sec"] {
+            assert!(text.contains(line), "no {line:?} in {text}");
+        }
     }
 }

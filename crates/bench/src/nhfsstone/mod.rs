@@ -5,6 +5,8 @@ mod background;
 mod record;
 mod text;
 
+use std::path::PathBuf;
+
 use client::error::Error as ClientError;
 use client::mount::{self, Mounted};
 use client::url::Version;
@@ -51,6 +53,10 @@ impl Workload for Args {
 
     fn outputs(&self) -> Outputs<'_> {
         Outputs::json(&self.json)
+    }
+
+    fn inputs(&self) -> Vec<PathBuf> {
+        self.mix.iter().map(PathBuf::from).collect()
     }
 
     async fn run(

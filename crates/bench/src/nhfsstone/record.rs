@@ -1,6 +1,7 @@
 //! The run record.
 
 use harness::records;
+use load::nhfsstone::outcome::Pace;
 use load::nhfsstone::{Outcome, Plan};
 use perf::record::{Better, Run as Record, Target};
 use serde_json::json;
@@ -33,10 +34,17 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     if !outcome.is_valid() {
         record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
     }
-    if !outcome.keeps_rate() {
+    let advice = match outcome.pace() {
+        Pace::Below => Some("a lower --load, or more --processes"),
+        Pace::AsOffered => None,
+        Pace::Above => Some("more calls (-c, -t): an operation is several"),
+    };
+    if let Some(advice) = advice {
+        record.warn("rate-not-kept", &text::rate(outcome), advice);
+    }
+    if outcome.pace() == Pace::Below {
         // One that was reached is what was offered.
         record.result("calls_per_s", Better::Larger);
-        record.warn("rate-not-kept", &text::rate(outcome), "a lower --load, or more --processes");
     }
     if let Some(first) = &outcome.first_failure {
         let text = format!("{} calls had an unexpected answer: {first}", outcome.failed());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use harness::records::{quantile, write_stability};
 use harness::verbosity::Verbosity;
 use load::mix::Operation;
-use load::nhfsstone::outcome::{BACKGROUND_TIME, Tally};
+use load::nhfsstone::outcome::{BACKGROUND_TIME, Pace, Tally};
 use load::nhfsstone::{Outcome, Plan};
 use perf::histogram::Histogram;
 
@@ -97,14 +97,16 @@ fn additions(text: &mut String, ran: &Ran) {
     background(text, ran);
 }
 
-/// Whether the offered rate was reached.
+/// Whether the calls came at the offered rate.
 pub(super) fn rate(outcome: &Outcome) -> String {
-    let pace = match outcome.keeps_rate() {
-        true => String::new(),
-        false => format!("NOT reached: {:.2} of ", outcome.calls_per_s()),
+    let (rate, offered) = (outcome.calls_per_s(), outcome.load_per_s);
+    let above = 100.0 * (rate / offered - 1.0);
+    let pace = match outcome.pace() {
+        Pace::Below => format!("NOT reached: {rate:.2} of "),
+        Pace::AsOffered => String::new(),
+        Pace::Above => format!("NOT kept: {rate:.2}, {above:.0} % above the "),
     };
-    let (offered, behind) = (outcome.load_per_s, outcome.behind_max);
-    format!("{pace}{offered:.2} calls/sec offered; at most {behind:.2} s behind")
+    format!("{pace}{offered:.2} calls/sec offered; at most {:.2} s behind", outcome.behind_max)
 }
 
 fn response_times(text: &mut String, outcome: &Outcome) {

@@ -90,8 +90,13 @@ impl Measured {
             .runs
             .iter()
             .try_fold(Nanos::ZERO, |sum, run| run.machine_cpu.map(|time| sum + time));
-        (per_gib(own), machine.map(per_gib))
+        (per_gib(own), counted(own, machine).map(per_gib))
     }
+}
+
+/// The machine counts in ticks of 10 ms: less than what this process alone took is no number.
+fn counted(own: Nanos, machine: Option<Nanos>) -> Option<Nanos> {
+    machine.filter(|machine| *machine >= own)
 }
 
 /// What is to be written, of each length.
@@ -304,4 +309,17 @@ pub(super) fn csv(measured: &[Measured]) -> String {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_with_less_than_its_process_is_not_known() {
+        let (short, tick) = (Nanos::from_micros(290), Nanos::from_millis(10));
+        assert_eq!(counted(short, Some(Nanos::ZERO)), None);
+        assert_eq!(counted(short, Some(tick)), Some(tick));
+        assert_eq!(counted(short, None), None);
+    }
 }

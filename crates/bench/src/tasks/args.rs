@@ -30,7 +30,7 @@ pub struct Tasks {
     pub(crate) dir: Vec<PathBuf>,
     /// Tasks at once, or a list [default: 1,2,4,8,10,20; with --sweep: 8].
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
-    #[arg(value_parser = count(1..=i64::from(load::tasks::TASKS_MAX)))]
+    #[arg(value_parser = count(1..=load::tasks::TASKS_MAX))]
     pub(crate) tasks: Vec<u32>,
     /// Length of each file, or a list.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size)]

@@ -40,7 +40,7 @@ struct OursAt<'a> {
 
 /// Runs the command: once, COUNT times, or until it is interrupted.
 pub(crate) fn run(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json])?;
+    output::check([&args.json], &args.from)?;
     if args.from.len() > 1 || args.from.len() == 1 && args.interval.is_none() {
         return saved(args, verbosity);
     }

@@ -303,7 +303,7 @@ fn what_does_not_fit_together_is_refused() {
     refused(&["--read", "log", "-f"], "cannot be used with");
     refused(&["--dir", "/tmp", "--csv", "-"], "cannot be used with");
     refused(&["--dir", "/tmp", "--link", "lan-1g"], "cannot be used with");
-    refused(&["--dir", "/tmp", "--test", "10"], "1..=9");
+    refused(&["--dir", "/tmp", "--test", "10"], "from 1 to 9");
     refused(&["--dir", "/tmp", "--levels", "60"], "more than 10000000 files and directories");
     refused(&["--dir", "/tmp", "--dirs", "0"], "--levels 1");
     refused(&["--dir", "/tmp", "--files", "10"], "200 passes");

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use harness::shell::quoted;
+use rustix::process::Signal;
 
-use crate::program::{Finished, nfskit, run};
+use crate::program::{Finished, Program, appears, nfskit, run};
 use crate::served::Served;
 
 /// A server that is killed and started again; its first life has begun.
@@ -111,6 +112,8 @@ fn a_kill_that_kills_nothing_is_an_error() {
     let finished =
         run(["crash-test", &url, "--kill", "true", "--restart", "true"].into_iter().chain(rounds));
     finished.complains(3, &["it was not killed"]);
+    assert!(!finished.stderr.contains("is left"), "{finished:?}");
+    assert_eq!(server.left_behind(), [] as [String; 0]);
 }
 
 #[test]
@@ -128,4 +131,21 @@ fn a_command_that_fails_is_named() {
     ]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stderr.contains("--kill: exit status: 7"), "{finished:?}");
+    assert_eq!(server.left_behind(), [] as [String; 0]);
+}
+
+/// What it has started would hold its standard error open, and kill the server a little later.
+#[test]
+fn an_interrupt_ends_the_kill_that_is_under_way_and_removes_the_directory() {
+    let (server, folder) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let begun = quoted(folder.path().join("begun"));
+    let kill = format!("echo $$ >{begun}.new; mv {begun}.new {begun}; sleep 3600; true");
+    let mut command = nfskit(["crash-test", &server.url(), "--kill", &kill, "--restart", "true"]);
+    let running = Program::start(command.args(["--load", "9ms"]));
+    let begun = appears(folder.path(), |name| name == "begun");
+    running.signal(Signal::INT);
+    running.finish().was_interrupted();
+    let pid = fs::read_to_string(begun).unwrap();
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid}");
+    assert_eq!(server.left_behind(), [] as [String; 0]);
 }

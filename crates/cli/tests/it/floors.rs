@@ -159,6 +159,12 @@ fn a_far_end_that_is_none_is_distinguished_from_one_that_is_not_there() {
     run(["bench", "spray", "--target", &url]).complains(3, &["nothing listens at UDP port"]);
     bench(nobody, &["spray"]).complains(3, &["nothing listens at UDP port"]);
     served.stop();
+    // A server is no far end: what is tried is its port.
+    let of = |name: &str, port| run(["bench", name, "--target", &crate::served::url(port, "/")]);
+    for bench_name in ["rtt", "spray"] {
+        of(bench_name, nobody.port()).complains(3, &["no server listens", "nfsport="]);
+    }
+    of("rtt", at(&other).port()).complains(3, &["does not speak ONC RPC"]);
     // It answers calls, but of no program of NFS.
     let far = Far::start();
     let url = crate::served::url(far.address.port(), "/");

@@ -129,6 +129,16 @@ fn a_study_that_simulates_hears_an_interrupt() {
 }
 
 #[test]
+fn emulated_disks_hear_an_interrupt() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let running = Program::start(&mut nfskit(["papers", "sun", "--time", "3600s"]));
+        running.has_thread("nfskit-apart");
+        running.signal(signal);
+        running.finish().was_interrupted();
+    }
+}
+
+#[test]
 fn calls_at_a_rate_are_interrupted() {
     let served = Served::memory(&[]);
     let spray = ["bench", "spray", "--count", "1000000", "--rate", "1000", "--target"];

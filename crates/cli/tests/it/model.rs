@@ -222,7 +222,26 @@ fn the_latency_and_the_rate_that_a_record_knows_of_are_replaced() {
     assert!(after(&known, "G=10g").0 > after(&known, "L+0us").0);
     let refused = run(["model", "whatif", &unknown, "G=10g"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("not known"), "{refused:?}");
+    for part in ["not known", "a slower G", "probe --link"] {
+        assert!(refused.stderr.contains(part), "no {part:?} in {refused:?}");
+    }
+}
+
+#[test]
+fn the_readmes_changes_have_an_answer_of_a_probe_of_any_server() {
+    let files = Files::new();
+    let probed = files.with("probe.json", PROBED);
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
+    let readme = readme.unwrap();
+    let commands = readme.lines().filter_map(|line| line.strip_prefix("nfskit model whatif "));
+    let mut tried = 0;
+    for changes in commands.filter_map(|words| words.strip_prefix("probe.json ")) {
+        let words = changes.split(" #").next().unwrap().split_whitespace();
+        let finished = run(["model", "whatif", &probed].into_iter().chain(words));
+        assert_eq!(finished.code, Some(0), "{changes}: {finished:?}");
+        tried += 1;
+    }
+    assert!(tried > 1, "{tried} commands");
 }
 
 #[test]

@@ -147,7 +147,8 @@ fn what_cannot_be_meant_is_refused() {
     refused(&["papers", "sensitivity", "--time", "1ms"], &["too short", "200 ms"]);
     refused(&["papers", "predict", "--time", "1ms"], &["too short", "10.0 ms"]);
     refused(&["papers", "whatif", "--time", "9ms"], &["too short", "10.0 ms"]);
-    refused(&["papers", "sensitivity", "--repeats", "0"], &["--repeats", "1..=100"]);
+    refused(&["papers", "sun", "--time", "999ms"], &["too short", "1.00 s"]);
+    refused(&["papers", "sensitivity", "--repeats", "0"], &["--repeats", "from 1 to 100"]);
 }
 
 #[test]

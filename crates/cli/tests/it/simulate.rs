@@ -57,6 +57,13 @@ fn outputs_that_cannot_be_written_are_found_before_the_run() {
 }
 
 #[test]
+fn a_file_without_end_is_refused_and_not_held_in_memory() {
+    let (_place, path) = file("");
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(65 << 20).unwrap();
+    run(["model", "simulate", &path]).complains(2, &["more than 64 MiB"]);
+}
+
+#[test]
 fn utilization_over_time_and_the_curve_are_reported() {
     let (place, path) = file(TOPOLOGY.split("[[faults]]").next().unwrap());
     let page = place.path().join("page.html");

@@ -1,6 +1,12 @@
 //! What cannot be meant: exit code 2, and the right form.
 
-use crate::program::run;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use harness::shell::quoted;
+
+use crate::program::{Program, names, run};
 
 /// Asserts that `arguments` are refused, with all of `parts` in the message and the way to help.
 #[track_caller]
@@ -54,9 +60,9 @@ fn a_malformed_size_or_time_is_refused_with_the_form_of_a_good_one() {
 #[test]
 fn a_number_out_of_its_range_is_refused_with_the_range() {
     let bench = ["bench", "seqwrite", "--wire", "--target", "nfs://server/x"];
-    refused(&[&bench[..], &["--outstanding", "0"]].concat(), &["--outstanding", "1..=4096"]);
+    refused(&[&bench[..], &["--outstanding", "0"]].concat(), &["--outstanding", "from 1 to 4096"]);
     refused(&[&bench[..], &["--repeats", "many"]].concat(), &["--repeats", "many"]);
-    refused(&["serve", "mem:", "--threads", "0"], &["--threads", "1..=65536"]);
+    refused(&["serve", "mem:", "--threads", "0"], &["--threads", "from 1 to 65536"]);
 }
 
 #[test]
@@ -87,7 +93,7 @@ fn an_impossible_link_is_refused_with_what_is_possible() {
     }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("far.toml");
-    std::fs::write(&file, "L = \"1ms\"\n\n[back]\nloss = \"200%\"\n").unwrap();
+    fs::write(&file, "L = \"1ms\"\n\n[back]\nloss = \"200%\"\n").unwrap();
     let file = file.to_str().unwrap();
     refused(&["study", "--link", file], &["far.toml, line 4", "back.loss: 200 %"]);
 }
@@ -119,4 +125,101 @@ fn help_and_version_are_no_mistakes() {
     let study = run(["study", "--help"]).stdout;
     assert!(study.contains("Examples:") && study.contains("[default: 30s]"), "{study}");
     assert!(run(["--version"]).stdout.starts_with("nfskit "));
+}
+
+/// Copies of examples that nothing is to be lost of.
+fn inputs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for name in ["nfs.pcap", "office.toml", "probe.json", "cthon.log", "sweep.txt"] {
+        fs::copy(examples.join(name), folder.path().join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("nfs.pcap", folder.path().join("link")).unwrap();
+    folder
+}
+
+/// What a shell makes of the words in that folder.
+fn in_folder(folder: &Path, line: &str) -> crate::program::Finished {
+    let mut command = Command::new("sh");
+    command.current_dir(folder);
+    let program = quoted(env!("CARGO_BIN_EXE_nfskit"));
+    Program::start(command.args(["-c", &format!("exec {program} {line}")])).finish()
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused_and_nothing_is_lost() {
+    let folder = inputs();
+    let content = || {
+        names(folder.path())
+            .into_iter()
+            .map(|name| {
+                let bytes = fs::read(folder.path().join(&name)).unwrap();
+                (name, bytes)
+            })
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = content();
+    for line in [
+        "trace nfs.pcap --json nfs.pcap",
+        "trace nfs.pcap --html ./link",
+        "trace link --csv nfs.pcap",
+        "trace - --parquet nfs.pcap <nfs.pcap",
+        "model simulate office.toml --json office.toml",
+        "model whatif probe.json L+1ms --json probe.json",
+        "model fit sweep.txt --json sweep.txt",
+        "bench compare --first probe.json --second office.toml --json office.toml",
+        "bench basic --read cthon.log --csv cthon.log",
+        "bench curve --target nfs://127.0.0.1/ --mix nfs.pcap --html nfs.pcap",
+        "bench nhfsstone --target nfs://127.0.0.1/ -m nfs.pcap --json nfs.pcap",
+        "doctor --from nfs.pcap --json nfs.pcap",
+        "stat --from nfs.pcap --json nfs.pcap",
+    ] {
+        let finished = in_folder(folder.path(), line);
+        assert_eq!(
+            (finished.code, finished.stdout.as_str()),
+            (Some(2), ""),
+            "{line}: {finished:?}"
+        );
+        assert!(finished.stderr.contains("would replace the input"), "{line}: {finished:?}");
+        assert!(content() == before, "{line}");
+    }
+}
+
+#[test]
+fn two_outputs_of_one_file_are_refused() {
+    let folder = inputs();
+    for line in [
+        "trace nfs.pcap --json out --csv ./out",
+        "trace nfs.pcap --json out --csv out.partial",
+        "model simulate office.toml --json out --html out",
+        "bench curve --target nfs://127.0.0.1/ --json out --html out",
+        "link --to 127.0.0.1 none --json out --pcap out",
+        "doctor --from nfs.pcap --json out --html out",
+    ] {
+        let finished = in_folder(folder.path(), line);
+        assert_eq!(
+            (finished.code, finished.stdout.as_str()),
+            (Some(2), ""),
+            "{line}: {finished:?}"
+        );
+        assert!(finished.stderr.contains("would replace each other"), "{line}: {finished:?}");
+        assert!(!folder.path().join("out").exists(), "{line}");
+    }
+    let finished = in_folder(folder.path(), "trace nfs.pcap --json /dev/null --csv /dev/null -q");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+#[test]
+fn what_cannot_be_written_leaves_no_part_of_it_and_loses_nothing_else() {
+    let folder = inputs();
+    // A file of 4 KiB at most: the page is longer, the text is not.
+    let line = "trace nfs.pcap --html page";
+    let program = quoted(env!("CARGO_BIN_EXE_nfskit"));
+    let limited = format!("ulimit -f 8; trap '' XFSZ; exec {program} {line}");
+    let mut command = Command::new("sh");
+    command.current_dir(folder.path()).args(["-c", &limited]);
+    let finished = Program::start(&mut command).finish();
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stderr.contains("cannot write page"), "{finished:?}");
+    assert!(!names(folder.path()).iter().any(|name| name.starts_with("page")), "{folder:?}");
 }

@@ -5,6 +5,7 @@
 //! what is left is looked up, as RFC 2224 would have it.
 
 mod connect;
+pub mod null;
 mod services;
 pub mod steps;
 pub(crate) mod traits;

@@ -229,17 +229,11 @@ impl FileSystem {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
-        if how.from == From::PastCache {
-            self.others_forget(node).await;
-        }
         let turn = if how.appends { Some(file.appending.lock().await) } else { None };
-        let mut offset = requested;
-        if how.appends {
-            match self.place_of_append(&file, offset).await {
-                Ok(end) => offset = end,
-                Err(error) => return reply.error(errno(error)),
-            }
-        }
+        let offset = match self.place(node, &file, requested, how).await {
+            Ok(offset) => offset,
+            Err(error) => return reply.error(errno(error)),
+        };
         let Some(end) = offset.checked_add(data.len() as u64) else {
             return reply.error(Errno::FBIG);
         };
@@ -256,15 +250,8 @@ impl FileSystem {
             Ok(()) => {
                 let length = u64::from(count);
                 let has_pages = self.wrote(node, requested.saturating_add(length), how.from);
-                if offset != requested && self.writes_back {
-                    // It would take the file to end where it takes this to be.
-                    self.follow_to(&file.who, node, end).await;
-                }
-                if has_pages && how.from == From::PastCache && count > 0 {
-                    self.forget_pages(node, offset, length).await;
-                }
                 if how.from == From::PastCache {
-                    self.others_forget(node).await;
+                    self.wrote_past_cache(node, (offset, length), has_pages).await;
                 }
                 if self.files.is_sync() {
                     self.is_to_ask(node).await;
@@ -274,6 +261,10 @@ impl FileSystem {
                     // What it keeps where it took the end to be is not there; it holds those pages
                     // until it is answered.
                     self.forget_pages(node, requested, 0).await;
+                    if self.writes_back {
+                        // Nor does the file end there.
+                        self.follow_to(&file.who, node, end).await;
+                    }
                 }
                 if self.files.is_sync() {
                     self.forget_what_was_lost(node).await;
@@ -307,6 +298,28 @@ impl FileSystem {
             _ if how.asks_server => file.open.write_past_caches(offset, data).await,
             From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
         }
+    }
+
+    /// Where a write goes, for which the kernel gives way by other nodes of the file.
+    async fn place(
+        &self,
+        node: u64,
+        file: &OpenFile,
+        requested: u64,
+        how: How,
+    ) -> Result<u64, Error> {
+        if how.from == From::PastCache {
+            self.others_forget(node).await;
+        }
+        if how.appends { self.place_of_append(file, requested).await } else { Ok(requested) }
+    }
+
+    /// What the kernel has in its cache of bytes that were written past it is of before.
+    async fn wrote_past_cache(&self, node: u64, (offset, length): (u64, u64), has_pages: bool) {
+        if has_pages && length > 0 {
+            self.forget_pages(node, offset, length).await;
+        }
+        self.others_forget(node).await;
     }
 
     /// The other users that have a node open for writing: the kernel writes back by whichever open

@@ -219,18 +219,14 @@ fn a_kernel_learns_the_end_where_its_append_has_gone_further() {
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         let write = parts(&[file, 6, DIRECT | 4, 0, u64::from(O_APPEND)]);
         kernel.ask(WRITE, node, &[&write[..], b"ours"].concat());
-        let mut stored = None;
-        loop {
-            let (of, code, notified) = kernel.hear();
-            if of != 0 {
-                assert_eq!((of, code), (7, 0));
-                break;
+        assert_eq!(kernel.ended(7).0, 0);
+        let stored = loop {
+            let (code, notified) = kernel.notice();
+            if code == STORE {
+                break notified;
             }
-            stored = if code == STORE { Some(notified) } else { stored };
-        }
-        let stored = stored.expect("a byte at its end");
-        assert_eq!((u64_at(&stored, 0), u64_at(&stored, 8)), (node, 15));
-        assert_eq!(scene.system.nodes.lock().find(node).unwrap().size, 16);
+        };
+        assert_eq!((u64_at(&stored, 0), u64_at(&stored, 8)), (node, 15), "a byte at its end");
     });
 }
 

@@ -12,9 +12,6 @@ const RENAME: u32 = 12;
 const SIZE: u64 = 1 << 3;
 const MTIME: u64 = 1 << 5;
 
-/// Opcode, body, and the names whose entry is to expire.
-type Change<'a> = (u32, &'a [u8], &'a [&'a [u8]]);
-
 /// SETATTR: what is valid, file, size, lock, times; and their fractions.
 fn setting(valid: u64, size: u64, mtime: u64) -> Vec<u8> {
     parts(&[valid, 0, size, 0, 0, mtime, 0, 0, 0, 0, 0])

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use harness::records::known;
 use perf::units::Nanos;
 use report::Numbers;
 use trace::{Analyzer, Flow, FlowId, Gap, Operation, OperationTotal, RttOf, Spread, Usage};
@@ -34,8 +35,8 @@ fn operation_row(operation: Operation, total: &OperationTotal) -> [String; 9] {
     let [calls, errors, again, bytes, untimed] =
         [total.calls, total.errors, total.retransmissions, total.bytes, total.untimed]
             .map(|count| count.to_string());
-    let times = [total.latency_mean(), total.latency_at(0.5), total.latency_at(0.99)];
-    let [mean, p50, p99] = times.map(|time| timed(total, time));
+    let mean = timed(total, total.latency_mean());
+    let [p50, p99] = [0.5, 0.99].map(|share| known(total.latency_at(share)));
     [operation.to_string(), calls, errors, again, bytes, mean, p50, p99, untimed]
 }
 
@@ -78,7 +79,7 @@ fn end_row(word: &str, One { name, connections, tallies }: &One) -> [String; 7] 
     let total = tallies.total();
     let [connections, calls, errors] =
         [*connections, total.calls(), total.errors].map(|count| count.to_string());
-    let [p50, p99] = [0.5, 0.99].map(|share| total.latency.quantile(share).to_string());
+    let [p50, p99] = [0.5, 0.99].map(|share| known(total.latency.quantile_if_known(share)));
     [format!("{word} {name}"), connections, calls, errors, bytes(total.bytes), p50, p99]
 }
 
@@ -146,7 +147,7 @@ fn files(analyzer: &Analyzer) -> Numbers {
 fn file_row(path: String, usage: &Usage) -> [String; 7] {
     let [calls, errors] = [usage.calls, usage.errors].map(|count| count.to_string());
     let [read, written] = [usage.read_bytes, usage.written_bytes].map(bytes);
-    let [p50, p99] = [0.5, 0.99].map(|share| usage.latency_at(share).to_string());
+    let [p50, p99] = [0.5, 0.99].map(|share| known(usage.latency_at(share)));
     [path, calls, errors, read, written, p50, p99]
 }
 

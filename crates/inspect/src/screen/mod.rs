@@ -4,7 +4,7 @@ mod pace;
 
 use std::collections::BTreeSet;
 
-use harness::records::scaled;
+use harness::records::{known, scaled};
 use perf::units::Nanos;
 use perf::words::counted;
 use trace::capture::Place;
@@ -199,8 +199,8 @@ fn operation_cells(operation: &Operation, total: &OperationTotal) -> [String; 9]
         [total.calls, total.errors, total.retransmissions].map(|count| count.to_string());
     let data = if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() };
     let max = Nanos::from_nanos(total.latency_ns_max);
-    let times = [total.latency_mean(), total.latency_at(0.5), total.latency_at(0.99), max];
-    let [mean, p50, p99, max] = times.map(|time| timed(total, time));
+    let [mean, max] = [total.latency_mean(), max].map(|time| timed(total, time));
+    let [p50, p99] = [0.5, 0.99].map(|share| known(total.latency_at(share)));
     [operation.to_string(), calls, errors, again, data, mean, p50, p99, max]
 }
 
@@ -246,7 +246,7 @@ fn most_calls(analyzer: &Analyzer, word: &str, side: Side) -> String {
 
 fn end_line(One { name, tallies, .. }: &One) -> String {
     let total = tallies.total();
-    let [p50, p99] = [0.5, 0.99].map(|share| total.latency.quantile(share));
+    let [p50, p99] = [0.5, 0.99].map(|share| known(total.latency.quantile_if_known(share)));
     let (calls, errors, data) = (total.calls(), total.errors, bytes(total.bytes));
     format!("            {name}: {calls} calls, {errors} errors, {data}, p50 {p50}, p99 {p99}\n")
 }

@@ -223,6 +223,8 @@ const TRY_AGAIN: Nanos = Nanos::from_millis(50);
 /// How often a server that was killed is looked for, and how long each time.
 const KILL_TRIES: u32 = 20;
 const ALIVE_LIMIT: Nanos = Nanos::from_secs(1);
+/// How often the directory is tried to be removed.
+const REMOVE_TRIES: u32 = 3;
 /// How often a server behind is looked at again.
 const LOOK_AGAIN: Nanos = Nanos::from_millis(200);
 /// How long a call may wait while it is looked whether the server is there.
@@ -429,13 +431,24 @@ impl<S: Site> Trial<S> {
         join_all(looking).await.into_iter().collect()
     }
 
-    /// Removes the directory.
+    /// Removes the directory. Calls that were under way when a round was given up may still make
+    /// names in it: then again.
     ///
     /// # Errors
     /// As the server says.
-    pub async fn end(self) -> Result<(), S::Trouble> {
+    pub async fn end(&self) -> Result<(), S::Trouble> {
+        for _ in 1..REMOVE_TRIES {
+            if self.remove().await.is_ok() {
+                return Ok(());
+            }
+            self.clock.sleep(TRY_AGAIN).await;
+        }
+        Ok(self.remove().await?)
+    }
+
+    async fn remove(&self) -> Result<(), ClientError> {
         let session = self.site.connect().await?;
-        Ok(self.scratch.remove(&session).await?)
+        self.scratch.remove(&session).await
     }
 }
 

@@ -5,8 +5,8 @@
 //! done since: to execute a REMOVE again removes what has the name now. What was not answered is
 //! done when it is answered now, whether before the restart or after it. A server may have done it
 //! and not know that, as long as it has promised to nobody that it was done: such calls are
-//! counted. So that what they have done cannot hide what was answered before, an answered call whose
-//! names one of them was to change is not made again.
+//! counted. An answered call whose names one of them was to change is not made again: it may hide
+//! what was answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};

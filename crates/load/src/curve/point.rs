@@ -56,14 +56,15 @@ impl Point {
         let found = mean_in_order(&answered(&self.outcome));
         // Of a run that ended before its end, batches are left over: the rate is that of its time.
         let ci95 = found.and_then(|found| found.widths_around(value));
-        Estimate { value, ci95 }
+        Estimate { value, ci95 }.not_negative()
     }
 
     /// The mean response time in microseconds, with the interval of the batches.
     pub fn response_us(&self) -> Option<Estimate> {
         let value = self.outcome.response_mean()?.as_micros_f64();
         let found = mean_in_order(&responses(&self.outcome));
-        Some(Estimate { value, ci95: found.and_then(|found| found.widths_around(value)) })
+        let ci95 = found.and_then(|found| found.widths_around(value));
+        Some(Estimate { value, ci95 }.not_negative())
     }
 
     /// The mean response times of its batches, in microseconds: of batches so long that one does

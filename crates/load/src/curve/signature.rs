@@ -69,6 +69,8 @@ struct Seen {
     per_s: f64,
     response_us: f64,
     keeps_up: bool,
+    /// How far its rate and its times may be off is known.
+    has_interval: bool,
     /// Answers over seconds, and response times over responses, of each batch.
     answered: Vec<Sum>,
     responses: Vec<Sum>,
@@ -102,14 +104,17 @@ impl Signature {
             }
             drawn.overall.extend(self::overall_us(&seen, &again));
         }
+        let sustained = seen.iter().filter(|seen| seen.keeps_up);
         Some(Self {
-            base_us: estimate(base_us, &drawn.base),
-            slope: line.map(|(_, slope)| estimate(slope, &drawn.slope)),
-            intercept_us: line.map(|(intercept, _)| estimate(intercept, &drawn.intercept)),
-            highest_per_s: estimate(highest_per_s, &drawn.highest),
+            base_us: estimate_of(&seen[..1], base_us, &drawn.base),
+            slope: line.map(|(_, slope)| estimate_of(&seen[..=knee], slope, &drawn.slope)),
+            intercept_us: line
+                .map(|(intercept, _)| estimate_of(&seen[..=knee], intercept, &drawn.intercept)),
+            highest_per_s: estimate_of(&seen[seen.len() - 1..], highest_per_s, &drawn.highest),
             is_saturated: !is_topped && is_full(&valid().collect::<Vec<_>>()),
             knee: (plain.len() >= SLOPE_POINTS_MIN && knee + 1 < plain.len()).then(|| plain[knee]),
-            overall_us: overall_us.map(|overall_us| estimate(overall_us, &drawn.overall)),
+            overall_us: overall_us
+                .map(|overall_us| estimate_of(sustained, overall_us, &drawn.overall)),
             points: plain.len(),
             drawn,
         })
@@ -119,11 +124,13 @@ impl Signature {
     /// both; `None` where one has none.
     pub fn ratio(&self, other: &Self, quantity: Quantity) -> Option<Estimate> {
         let of = |signature: &Self| match quantity {
-            Quantity::Base => Some(signature.base_us.value),
-            Quantity::Highest => Some(signature.highest_per_s.value),
-            Quantity::Overall => signature.overall_us.map(|overall| overall.value),
+            Quantity::Base => Some(signature.base_us),
+            Quantity::Highest => Some(signature.highest_per_s),
+            Quantity::Overall => signature.overall_us,
         };
-        let value = of(other)? / of(self)?;
+        let (other_one, own) = (of(other)?, of(self)?);
+        let value = other_one.value / own.value;
+        let is_known = other_one.ci95.is_some() && own.ci95.is_some();
         let drawn = |signature: &'_ Self| -> Vec<f64> {
             match quantity {
                 Quantity::Base => signature.drawn.base.clone(),
@@ -135,7 +142,8 @@ impl Signature {
         let (own, others) = (drawn(self), drawn(other));
         let ratios = own.iter().zip(others.iter().rev()).map(|(own, other)| other / own);
         let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
-        value.is_finite().then(|| estimate(value, &ratios))
+        let Estimate { ci95, .. } = estimate(value, &ratios);
+        value.is_finite().then(|| Estimate { value, ci95: ci95.filter(|_| is_known) })
     }
 }
 
@@ -180,6 +188,9 @@ impl Seen {
             per_s,
             response_us: response.as_micros_f64(),
             keeps_up: point.keeps_up,
+            has_interval: [Some(point.achieved_per_s()), point.response_us()]
+                .iter()
+                .all(|found| found.is_some_and(|found| found.ci95.is_some())),
             answered,
             responses,
             blocks,
@@ -224,6 +235,17 @@ fn overall_us(seen: &[Seen], points: &[(f64, f64)]) -> Option<f64> {
         }
     }
     Some(Curve::new(on_curve).ok()?.overall_response_us())
+}
+
+/// Without an interval where one of the points has none.
+fn estimate_of<'a>(
+    points: impl IntoIterator<Item = &'a Seen>,
+    value: f64,
+    drawn: &[f64],
+) -> Estimate {
+    let are_known = points.into_iter().all(|seen| seen.has_interval);
+    let Estimate { value, ci95 } = estimate(value, drawn);
+    Estimate { value, ci95: ci95.filter(|_| are_known) }
 }
 
 fn estimate(value: f64, drawn: &[f64]) -> Estimate {
@@ -303,6 +325,23 @@ mod tests {
         let base = Signature::of(&[stalled]).unwrap().base_us;
         let ci95 = base.ci95.unwrap();
         assert!((base.value / mean_us - 1.0).abs() < 1e-6 && ci95.hi > 1.5 * mean_us, "{base:?}");
+    }
+
+    #[test]
+    fn a_queue_that_grows_gives_no_interval_of_either_kind() {
+        let grown = |per_s| {
+            let mut point = point(per_s, 1_000, true);
+            for (at, batch) in (1..).zip(&mut point.outcome.batches) {
+                batch.response_total = Nanos::from_micros(100 * at * at) * batch.responses;
+            }
+            point
+        };
+        assert_eq!(grown(100).response_us().unwrap().ci95, None);
+        let found = Signature::of(&[grown(100)]).unwrap();
+        assert_eq!((found.base_us.ci95, found.highest_per_s.ci95), (None, None));
+        let steady = Signature::of(&[point(100, 1_000, true)]).unwrap();
+        assert!(steady.base_us.ci95.is_some() && steady.highest_per_s.ci95.is_some());
+        assert_eq!(steady.ratio(&found, Quantity::Base).unwrap().ci95, None);
     }
 
     #[test]

@@ -13,12 +13,21 @@ use crate::mix::{Mix, Operation};
 /// A mix that is off by more than this, in percent of all calls, is another one.
 pub const OFF_MAX_PERCENT: f64 = 10.0;
 
-/// The share of the offered rate below which it was not reached. Guess.
-const REACHED_SHARE: f64 = 0.95;
+/// By how much of the offered rate another one is not that load any more. Guess.
+const PACE_OFF_MAX: f64 = 0.05;
 
 /// Calls of others in [`BACKGROUND_TIME`] over which a server is not measured.
 pub const BACKGROUND_MAX: u64 = 20;
 pub const BACKGROUND_TIME: Nanos = Nanos::from_secs(2);
+
+/// Whether the calls came at the rate that was offered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Pace {
+    /// The times are those of a higher load.
+    Above,
+    AsOffered,
+    Below,
+}
 
 /// One kind of call.
 #[derive(Clone, Debug, Default)]
@@ -90,12 +99,18 @@ impl Outcome {
         if elapsed > 0.0 { self.calls as f64 / elapsed } else { 0.0 }
     }
 
-    /// Whether the calls came at the rate that was offered. The run may end as much later as its
-    /// tasks sleep at most, which decides where there are a few calls only.
-    pub fn keeps_rate(&self) -> bool {
+    /// Whether the calls came at the rate that was offered. The run may end as much earlier or
+    /// later as its tasks sleep at most, which decides where there are a few calls only.
+    pub fn pace(&self) -> Pace {
         let sleep = 2.0 * self.tasks as f64;
-        let most = self.calls as f64 / REACHED_SHARE + sleep;
-        self.elapsed.as_secs_f64() * self.load_per_s <= most
+        let (due, calls) = (self.elapsed.as_secs_f64() * self.load_per_s, self.calls as f64);
+        if due * (1.0 - PACE_OFF_MAX) > calls + sleep {
+            Pace::Below
+        } else if due * (1.0 + PACE_OFF_MAX) + sleep < calls {
+            Pace::Above
+        } else {
+            Pace::AsOffered
+        }
     }
 
     /// Of all calls.

@@ -1,3 +1,4 @@
+use super::outcome::Pace;
 use super::*;
 use crate::mix::table::{MIXES, Sureness};
 
@@ -54,14 +55,15 @@ fn operations_have_the_numbers_of_version_2() {
 }
 
 #[test]
-fn a_rate_is_reached_if_the_calls_came_at_it_but_for_a_sleep_of_the_tasks() {
-    let keeps = |calls, seconds| {
+fn a_rate_is_the_offered_one_but_for_a_sleep_of_the_tasks() {
+    let pace = |calls, seconds| {
         let mut outcome = chosen(MIXES[0], calls);
         outcome.elapsed = Nanos::from_secs_f64(seconds * outcome.calls() as f64 / 30.0);
-        outcome.keeps_rate()
+        outcome.pace()
     };
-    assert!(keeps(5_000, 1.0) && keeps(5_000, 1.05));
-    assert!(!keeps(5_000, 1.1) && !keeps(200, 2.0));
-    // One call may be as late as a task sleeps.
-    assert!(keeps(1, 5.0));
+    assert!([0.96, 1.0, 1.05].into_iter().all(|seconds| pace(5_000, seconds) == Pace::AsOffered));
+    assert_eq!([pace(5_000, 1.1), pace(200, 2.0)], [Pace::Below; 2]);
+    assert_eq!([pace(5_000, 0.9), pace(120, 0.54)], [Pace::Above; 2]);
+    // One call may be as late as a task sleeps, or as early.
+    assert_eq!([pace(1, 5.0), pace(1, 0.0)], [Pace::AsOffered; 2]);
 }

@@ -13,6 +13,9 @@ use crate::error::{CallError, ConnectError};
 pub enum FloorError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// Of a server that is called, and no far end of ours.
+    #[error(transparent)]
+    NoServer(ConnectError),
     #[error("what listens at {address} says nothing within {limit}: it is no far end of ours")]
     Silent { address: SocketAddr, limit: Nanos },
     #[error("what listens at {address} is no far end of ours: it begins with {greeting:?}")]

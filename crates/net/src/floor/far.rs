@@ -339,6 +339,7 @@ mod tests {
         assert_eq!((sprayed.sent, sprayed.came, sprayed.bytes), (50, 50, 50_000));
         let nulls = spray::null(&clock, service, &what, &GO_ON).unwrap();
         assert_eq!((nulls.sent, nulls.came, nulls.response_times.len()), (50, 50, 50));
+        assert!(nulls.heard >= nulls.span.max(nulls.response_times[0]), "{nulls:?}");
         let mut null = NullCalls::open(&clock, service, 0, SECOND).unwrap();
         assert!(null.trial().unwrap().is_some() && null.is_refused().is_none());
         let nfs = Service { program: 100_003, ..service };

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use perf::units::{Instant, Nanos};
-use wire::record::Fragment;
+use wire::record::{Fragment, RecordError};
 use wire::rpc::{self, CallHeader, MessageType, OpaqueAuth};
 use wire::xdr::Encode;
 
@@ -19,7 +19,7 @@ use super::near::CONNECT_LIMIT;
 use super::sockets::{connected, dial, pattern, receive, send};
 use crate::call;
 use crate::clock::Clock;
-use crate::error::{CallError, Refusal};
+use crate::error::{CallError, Refusal, TransportError};
 
 /// Longest reply to NULL that is one: a header with the longest verifier.
 const REPLY_BYTES_MAX: usize = 512;
@@ -74,8 +74,19 @@ pub(super) fn reply_bytes(mark: [u8; 4]) -> io::Result<usize> {
     let len = usize::try_from(Fragment::from_header(mark).len).unwrap_or(usize::MAX);
     match len {
         0..=REPLY_BYTES_MAX => Ok(len),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "that is no reply to NULL")),
+        got => {
+            let error = RecordError::TooLong { max: REPLY_BYTES_MAX, got };
+            Err(io::Error::new(io::ErrorKind::InvalidData, error))
+        }
     }
+}
+
+/// Connects to a service over TCP.
+pub(super) fn dial_server(service: Service) -> Result<TcpStream, FloorError> {
+    dial(service.address, CONNECT_LIMIT).map_err(|error| match error {
+        FloorError::Connect(cause) => FloorError::NoServer(cause),
+        other => other,
+    })
 }
 
 impl<'a> NullCalls<'a> {
@@ -93,7 +104,7 @@ impl<'a> NullCalls<'a> {
         let socket = match service.is_udp {
             true => Socket::Udp(connected(service.address)?),
             false => {
-                let stream = dial(service.address, CONNECT_LIMIT)?;
+                let stream = dial_server(service)?;
                 let limit = Some(duration(reply_limit));
                 stream.set_read_timeout(limit).map_err(FloorError::System)?;
                 stream.set_write_timeout(limit).map_err(FloorError::System)?;
@@ -171,12 +182,15 @@ impl<'a> NullCalls<'a> {
     }
 
     fn failed(&self, cause: io::Error) -> FloorError {
-        let address = self.service.address;
-        match cause.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                FloorError::NoAnswer { address, count: 1, limit: self.reply_limit }
+        let (address, limit) = (self.service.address, self.reply_limit);
+        let record = cause.get_ref().and_then(|inner| inner.downcast_ref::<RecordError>());
+        match (cause.kind(), record) {
+            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, _) => {
+                FloorError::NoAnswer { address, count: 1, limit }
             }
-            _ => FloorError::Gone { address, cause },
+            (_, Some(record)) => self.error_of(TransportError::Record(*record).into()),
+            (io::ErrorKind::UnexpectedEof, _) => self.error_of(CallError::Closed),
+            _ => self.error_of(TransportError::from(cause).into()),
         }
     }
 }

@@ -19,10 +19,10 @@ use wire::xdr::{Encode, from_bytes};
 use super::error::FloorError;
 use super::kernel_counts::Host;
 use super::lines::{duration, is_passing};
-use super::near::{CONNECT_LIMIT, LATE};
+use super::near::LATE;
 use super::pace::{self, Pace};
-use super::rpc::{Service, mark, null_call, reply_bytes};
-use super::sockets::{connected, dial, receive, send};
+use super::rpc::{Service, dial_server, mark, null_call, reply_bytes};
+use super::sockets::{connected, receive, send};
 use crate::call;
 use crate::clock::Clock;
 use crate::error::CallError;
@@ -57,6 +57,8 @@ pub struct Sprayed {
     /// that sends.
     pub span: Nanos,
     pub cpu: Nanos,
+    /// From the first call to the last reply, where there are replies; else as `span`.
+    pub heard: Nanos,
     /// Calls that left more than [`LATE`] after they were due.
     pub late: u64,
     /// Calls that came (classic), or were answered.
@@ -192,7 +194,7 @@ pub fn null(
                 send(&socket, &call).map_err(gone)
             })?
         } else {
-            let stream = dial(service.address, CONNECT_LIMIT)?;
+            let stream = dial_server(service)?;
             stream.set_write_timeout(Some(duration(what.reply_limit))).map_err(gone)?;
             stream.set_read_timeout(Some(duration(LOOK))).map_err(gone)?;
             let taken = stream.try_clone().map_err(FloorError::System)?;
@@ -210,6 +212,7 @@ pub fn null(
     })?;
     sprayed.host = Host::now().since(host);
     sprayed.response_times = replies.response_times(&due_times);
+    sprayed.heard = sprayed.heard.max(replies.heard(&due_times));
     sprayed.came = sprayed.response_times.len() as u64;
     sprayed.refused = replies.refused.load(Ordering::Relaxed);
     if sprayed.came == 0 && sprayed.sent > 0 {
@@ -255,6 +258,7 @@ fn emit(
         after_delay = (what.delay > Nanos::ZERO).then(|| now + what.delay);
     }
     sprayed.cpu = thread_cpu().saturating_sub(cpu).min(sprayed.span);
+    sprayed.heard = sprayed.span;
     Ok(sprayed)
 }
 
@@ -359,6 +363,13 @@ impl<'a> Replies<'a> {
         while self.count.load(Ordering::Relaxed) < sent && self.clock.now() < until {
             pace::rest(Nanos::from_millis(1));
         }
+    }
+
+    /// From when the first was due to the last reply.
+    fn heard(&self, due: &[Instant]) -> Nanos {
+        let last_ns = self.came_ns.iter().map(|came_ns| came_ns.load(Ordering::Relaxed)).max();
+        let last = Instant::from_nanos(last_ns.unwrap_or_default());
+        due.first().map_or(Nanos::ZERO, |first| last.since(*first))
     }
 
     fn response_times(&self, due: &[Instant]) -> Vec<Nanos> {

@@ -51,13 +51,16 @@ pub fn median_in_order(portions: &[Vec<f64>]) -> Result<Estimate, StatsError> {
 }
 
 /// The mean of values of which each batch has some, in the order of the batches: the sum of all
-/// over their number. A batch weighs what it has. `None` without any value.
+/// over their number. A batch weighs what it has. `None` without any value; without an interval
+/// where batches resemble each other so much that they are not two values, as while a queue grows.
 pub fn mean_in_order(batches: &[Sum]) -> Option<Estimate> {
     let total = Sum::of(batches);
     let value = total.mean()?;
     let (off, _) = self::batches(batches.len(), off(batches)?);
-    let half = half(&off).filter(|half| half.is_finite());
-    Some(Estimate { value, ci95: half.map(|half| around(value, half)) })
+    let half = half(&off).filter(|half| half.is_finite() && independent(&off) >= 2.0);
+    let least = batches.iter().filter_map(|batch| batch.mean()).fold(f64::INFINITY, f64::min);
+    let interval = |half| above_nothing(around(value, half), value, least);
+    Some(Estimate { value, ci95: half.map(interval) })
 }
 
 /// How batches are drawn again in a bootstrap: blocks of so many neighbours, and what is drawn of
@@ -151,10 +154,16 @@ fn half(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let sample = Sample::new(values.to_vec()).ok()?;
     let deviation = sample.standard_deviation()?;
+    let independent = independent(values);
+    let freedom = (independent - 1.0).clamp(1.0, n - 1.0);
+    Some(student_t(freedom)? * deviation / independent.sqrt())
+}
+
+/// How many values they are worth that do not resemble each other.
+fn independent(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
     let left = (correlation(values) + 1.0 / n).clamp(0.0, CORRELATION_MAX);
-    let fewer = (1.0 - left) / (1.0 + left);
-    let freedom = (n * fewer - 1.0).clamp(1.0, n - 1.0);
-    Some(student_t(freedom)? * deviation / (n * fewer).sqrt())
+    n * (1.0 - left) / (1.0 + left)
 }
 
 /// The interval of the portions' own values, where they say that it is wider.
@@ -300,6 +309,10 @@ mod tests {
         let mean = mean_in_order(&batches).unwrap();
         assert!((mean.value - 4_300.0 / 340.0).abs() < 1e-9);
         assert!(mean.ci95.unwrap().hi > 20.0, "{mean:?}");
+        let grown: Vec<Sum> = (1..=20).map(|at| sum(f64::from(at * at), 1.0)).collect();
+        assert_eq!(mean_in_order(&grown).unwrap().ci95, None);
+        // None is below nothing, and so is no interval.
+        assert!(mean.ci95.unwrap().lo > 0.0, "{mean:?}");
         assert_eq!(mean_in_order(&[sum(0.0, 0.0)]), None);
         assert_eq!(mean_in_order(&[sum(6.0, 3.0)]).unwrap(), Estimate { value: 2.0, ci95: None });
     }

@@ -211,8 +211,8 @@ impl State {
     }
 
     /// The same of one that a log had. A change that was answered and set nothing new may be lost,
-    /// but for its time: so that no client sees an older one, it is not before `time`. What the origin has done
-    /// already is in the links that it has reported.
+    /// but for its time: so that no client sees an older one, it is not before `time`. What the
+    /// origin has done already is in the links that it has reported.
     pub(crate) fn carry_on(
         &mut self,
         number: u64,

@@ -24,7 +24,7 @@
 //! may forget them, so their number is reported. If no new log can be begun, what was collected
 //! goes to the database, and the old log grows on.
 //!
-//! If the database takes nothing, what was collected waits for it, up to [`ROWS_MAX`] rows. More are
+//! If the database takes nothing, what was collected waits for it, up to `ROWS_MAX` rows. More are
 //! left to the logs, which stay then until the next start has replayed them.
 
 use std::collections::{BTreeMap, HashMap};

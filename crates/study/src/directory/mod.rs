@@ -48,6 +48,14 @@ pub(crate) fn run(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<(), 
     written(args, verbosity, &record, &report, &record::calls_csv(&outcome.measured))
 }
 
+/// What to try where there is too little room.
+fn more_room(is_quick: bool) -> &'static str {
+    match is_quick {
+        true => "free space there, or another directory",
+        false => "another directory, or --quick, which needs less",
+    }
+}
+
 async fn measure(
     args: &Study,
     dir: &Path,
@@ -59,8 +67,7 @@ async fn measure(
     let started = load::environment::rfc3339(&clock);
     let file_system = local::directory(dir, "--dir")?;
     let free = file_system::free_bytes(dir).map_err(Failure::from)?;
-    let advice = "another directory, or --quick, which needs less";
-    local::room(&dir.display().to_string(), plan.bytes_max(), free, advice)?;
+    local::room(&dir.display().to_string(), plan.bytes_max(), free, more_room(args.quick))?;
     let neighbours = Neighbours::watch(clock.now());
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let job = Job { clock: clock.clone(), dir: dir.to_owned(), plan, stop, done };
@@ -139,4 +146,14 @@ fn diagnosis(measured: &Measured) -> Option<doctor::Report> {
     let evidence = Evidence::of(host::both(Path::new("/"), before, after));
     let reports = diagnose(&evidence, &Limits::default());
     reports.into_iter().rfind(|report| report.name == *point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_that_is_quick_needs_another_hint() {
+        assert!(more_room(false).contains("--quick") && !more_room(true).contains("--quick"));
+    }
 }

@@ -46,6 +46,8 @@ pub fn run(model: &ModelCommand, verbosity: Verbosity) -> Result<(), Failure> {
 
 /// What a command computes, from a file or from parameters: for the terminal, and as a record.
 struct Page {
+    /// What it was read from.
+    from: Option<PathBuf>,
     text: String,
     record: Record,
 }
@@ -56,7 +58,7 @@ impl Page {
         let path = from.map(|path| path.display().to_string());
         record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
         record.workload = Workload { name: name.to_owned(), ..Workload::default() };
-        Self { text: String::new(), record }
+        Self { from: from.map(Path::to_owned), text: String::new(), record }
     }
 
     fn line(&mut self, line: impl Display) {
@@ -88,7 +90,7 @@ impl Page {
 
     /// The text on the terminal, the record where it was requested.
     fn show(&self, json: &Option<PathBuf>, verbosity: Verbosity) -> Result<(), Failure> {
-        output::check([json])?;
+        output::check([json], &self.from)?;
         output::print_text(verbosity, [json], || &self.text)?;
         output::write_to(json, || self.record.to_json_pretty())
     }

@@ -63,11 +63,11 @@ struct Probed {
 
 /// Runs the command.
 pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json, &args.html])?;
+    output::check([&args.json, &args.html], [])?;
     let outcome = block_on(measure(args, verbosity)).map_err(Failure::resources)??;
-    output::write_to(&args.html, || page::html(&outcome))?;
+    let page = output::write_to(&args.html, || page::html(&outcome));
     output::print_text(verbosity, [&args.json, &args.html], || screen::text(&outcome))?;
-    output::write_to(&args.json, || record::json(&outcome))
+    output::write_to(&args.json, || record::json(&outcome)).and(page)
 }
 
 /// What a quick probe found, for who shows it beside other things.

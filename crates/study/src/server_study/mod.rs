@@ -57,13 +57,14 @@ pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
 pub(crate) fn prepare(args: &Study) -> Result<(), Failure> {
     fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
     let files = FILES.map(|name| Some(args.out.join(name)));
-    output::check(files.iter().chain([&args.json]))
+    output::check(files.iter().chain([&args.json]), [])
 }
 
 /// What a study leaves in its place.
 const FILES: [&str; 3] = ["run.json", "calls.csv", "report.html"];
 
-/// Writes a study's three files, and says or writes what was requested besides.
+/// Writes a study's three files, and says or writes what was requested besides. One that cannot be
+/// written loses none of the others.
 pub(crate) fn written(
     args: &Study,
     verbosity: Verbosity,
@@ -73,15 +74,18 @@ pub(crate) fn written(
 ) -> Result<(), Failure> {
     let json = record.to_json_pretty();
     let texts = [&json, calls_csv, &::report::html(report)];
-    for (name, text) in FILES.into_iter().zip(texts) {
-        output::write(&args.out.join(name), text)?;
-    }
-    if output::prints_text(verbosity, [&args.json]) {
-        let place = args.out.join("report.html");
-        let summary = ::report::summary(report, 96);
-        output::print(&format!("{summary}{}\n", place.display()))?;
-    }
-    output::write_to(&args.json, || json)
+    let file = |at: usize| output::write(&args.out.join(FILES[at]), texts[at]);
+    let [run, calls, page] = [0, 1, 2].map(file);
+    let printed = match output::prints_text(verbosity, [&args.json]) {
+        true => {
+            let place = args.out.join("report.html");
+            let summary = ::report::summary(report, 96);
+            output::print(&format!("{summary}{}\n", place.display()))
+        }
+        false => Ok(()),
+    };
+    let json = output::write_to(&args.json, || json.clone());
+    run.and(calls).and(page).and(printed).and(json)
 }
 
 /// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
@@ -386,4 +390,28 @@ fn below_limit(outcome: &ServerStudy) -> Option<Warning> {
     let text = format!("the best window reached {:.0} % of the limit", 100.0 * efficiency);
     let advice = "the parameters in the report: which stage is full before the limit is reached";
     (efficiency < 0.9).then(|| Warning::new("below_limit", &text, advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use harness::records;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_loses_none_of_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, json) = (folder.path().join("out"), folder.path().join("json"));
+        fs::create_dir_all(out.join("run.json")).unwrap();
+        let args = ["study".as_ref(), "--out".as_ref(), out.as_os_str()];
+        let args = args.into_iter().chain(["--json".as_ref(), json.as_os_str()]);
+        let (args, record) = (Study::parse_from(args), records::computed(records::now()));
+        let ended = written(&args, Verbosity::Quiet, &record, &StudyReport::default(), "calls\n");
+        assert!(ended.unwrap_err().what().contains("run.json"));
+        assert_eq!(fs::read_to_string(out.join("calls.csv")).unwrap(), "calls\n");
+        for written in [out.join("report.html"), json] {
+            assert!(!fs::read_to_string(&written).unwrap().is_empty(), "{}", written.display());
+        }
+    }
 }

@@ -51,3 +51,21 @@ fn side(disk: Profile, write_log: Option<LogSpec>, time: Nanos) -> Result<Side, 
     });
     played.map_err(|stuck| Failure::environment(stuck, "nfskit papers sun, as it is"))?
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_disk_reaches_does_not_depend_on_how_long_it_is_measured() {
+        // 8.6 ms a WRITE: a queue would take any rate for a while.
+        let curve = |secs| {
+            let side = side("hdd".parse().unwrap(), None, Nanos::from_secs(secs)).unwrap();
+            side.curve.into_iter().map(|point| (point.rate, point.is_reached)).collect::<Vec<_>>()
+        };
+        let reached = [(50.0, true), (100.0, true), (200.0, false)];
+        for secs in [1, 2, 8] {
+            assert_eq!(curve(secs), reached, "{secs} s");
+        }
+    }
+}

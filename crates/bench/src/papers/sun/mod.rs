@@ -28,6 +28,9 @@ use crate::workload::{Conditions, Outcome, Outputs, Workload};
 const PAPER_WITHOUT: [u64; 3] = [128, 128, 116];
 const PAPER_WITH: [u64; 3] = [128, 1, 1];
 
+/// In less than that 50 WRITEs a second are too few for a mean.
+const TIME_LEAST: Nanos = Nanos::from_secs(1);
+
 /// One of the two servers.
 #[derive(Clone, Debug, Default)]
 struct Side {
@@ -69,6 +72,10 @@ impl Workload for Sun {
     type Measured = Found;
 
     fn plan(&self) -> Result<(), Failure> {
+        if self.time < TIME_LEAST {
+            let what = format!("--time {} is too short for a rate", self.time);
+            return Err(Failure::usage(what, format!("{TIME_LEAST} or more")));
+        }
         self.disks().read().map(drop)
     }
 
@@ -84,7 +91,9 @@ impl Workload for Sun {
         let Conditions { clock, mut interrupts, verbosity } = conditions;
         let mut bars = Bars::new(verbosity);
         bars.show("emulated disks", 0.0);
-        let emulated = emulated::pair(self.sim, self.sim_log, self.time).await?;
+        // A world does not listen, and is left behind on an interrupt.
+        let emulated = emulated::pair(self.sim, self.sim_log, self.time);
+        let emulated = interrupts.or(emulated).await?;
         let (Some(without), Some(with)) = (&self.without, &self.with) else {
             bars.clear();
             return Ok(Outcome::whole(Found { emulated, real: None, note: None }));

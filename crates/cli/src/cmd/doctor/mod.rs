@@ -29,7 +29,7 @@ const FOUND: u8 = 1;
 /// Runs the command.
 pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
-    output::check([&args.json, &args.html, &args.collect])?;
+    output::check([&args.json, &args.html, &args.collect], &args.from)?;
     if let Some(server) = server(args) {
         return reach::run(args, server, verbosity);
     }

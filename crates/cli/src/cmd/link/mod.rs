@@ -120,7 +120,7 @@ async fn relay(
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
     let target = args.to.as_ref().ok_or_else(no_server)?;
-    output::check([&args.json])?;
+    output::check([&args.json, &args.pcap], [])?;
     let (legs, sockets) = legs(args, target, &clock).await?;
     let calibration = match args.uncalibrated {
         true => None,

@@ -46,7 +46,11 @@ fn a_call_that_a_relay_passes_on_counts_once_as_its_client_made_it() {
     assert_eq!(found["operations"][0]["program"], "NFS v3");
     let latency = &found["operations"][0]["latency_us"];
     assert!(latency["min"].as_f64().unwrap() >= 6000.0, "{latency}");
+    assert!(latency["p50"].is_number() && latency["p99"].is_null(), "{latency}");
     let screen = run(["trace", file.to_str().unwrap()]).stdout;
+    // Neither bytes nor a p99 are known of five calls without any.
+    let row = screen.lines().find(|line| line.starts_with("NULL ")).unwrap();
+    assert_eq!(row.matches(" - ").count(), 2, "{row}");
     assert!(screen.contains("5 calls were seen twice"), "{screen}");
     assert!(screen.contains("behind the relay they took "), "{screen}");
     let mix = run(["trace", file.to_str().unwrap(), "--mix", "-"]);

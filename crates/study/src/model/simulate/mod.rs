@@ -44,7 +44,7 @@ const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.
 
 /// Runs the command.
 pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json, &args.html])?;
+    output::check([&args.json, &args.html], [&args.topology])?;
     let topology = read(args)?;
     let clock = Clock::real();
     let started = load::environment::rfc3339(&clock);
@@ -58,15 +58,14 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let took = clock.now().since(begun);
     let memory_bytes_max = memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
-    output::write_to(&args.html, || page::html(&simulated))?;
+    let page = output::write_to(&args.html, || page::html(&simulated));
     output::print_text(verbosity, [&args.json, &args.html], || screen::text(&simulated))?;
-    output::write_to(&args.json, || record::json(&simulated))
+    output::write_to(&args.json, || record::json(&simulated)).and(page)
 }
 
 fn read(args: &Simulate) -> Result<Topology, Failure> {
     let path = &args.topology;
-    let text =
-        fs::read_to_string(path).map_err(|cause| super::unreadable(path, "simulate", &cause))?;
+    let text = source::text(path).map_err(|cause| super::unreadable(path, "simulate", &cause))?;
     let topology = match source::is_json(&text) {
         true => saved::topology(path, args.of.as_deref())?,
         false => Topology::parse(&text).map_err(|cause| {

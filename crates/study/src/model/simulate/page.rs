@@ -1,5 +1,6 @@
 //! The report of a simulation: utilization over time, and the curve.
 
+use harness::records::quantile;
 use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 use world::simulate::{Outcome, Slice};
@@ -31,7 +32,7 @@ pub(super) fn html(simulated: &Simulated) -> String {
 }
 
 fn findings(outcome: &Outcome) -> Vec<String> {
-    let (mean, p95) = (outcome.response_time.mean(), outcome.response_time.quantile(0.95));
+    let (mean, p95) = (outcome.response_time.mean(), quantile(&outcome.response_time, 0.95));
     let per_s = outcome.per_s;
     let all = format!("{per_s:.1} operations a second, {mean} at the mean, {p95} for 95 of 100.");
     let servers = outcome.servers.iter().enumerate().map(|(at, server)| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use harness::records::bytes;
+use harness::records::{bytes, quantile};
 use perf::histogram::Histogram;
 use perf::words::counted;
 use world::simulate::topology::Topology;
@@ -125,7 +125,7 @@ fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
 }
 
 fn times(times: &Histogram) -> [String; 5] {
-    let at = |q: f64| times.quantile(q).to_string();
+    let at = |q: f64| quantile(times, q);
     [times.mean().to_string(), at(0.5), at(0.95), at(0.99), times.max().to_string()]
 }
 
@@ -157,4 +157,20 @@ fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std:
         writeln!(text, "server {number} restarts: {}", server.lives - 1)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use perf::units::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_quantile_that_too_few_calls_show_is_a_dash() {
+        let of = |calls| times(&(0..calls).map(|_| Nanos::from_micros(5)).collect());
+        let [_, p50, p95, p99, max] = of(15);
+        assert_eq!([p95.as_str(), p99.as_str()], ["-", "-"]);
+        assert!([p50, max].iter().all(|time| time.starts_with('5')));
+        assert!(!of(100).contains(&"-".to_owned()));
+    }
 }

@@ -28,7 +28,13 @@ pub(super) fn page(args: &WhatIf) -> Result<Page, Failure> {
 }
 
 pub(super) fn refused(error: WhatIfError) -> Failure {
-    Failure::usage(error, "nfskit model whatif --help lists the changes")
+    let advice = match error {
+        WhatIfError::Foreign { what: What::Gap, .. } => {
+            "a slower G, such as G=100m; or a record of nfskit probe --link, whose rate is known"
+        }
+        _ => "nfskit model whatif --help lists the changes",
+    };
+    Failure::usage(error, advice)
 }
 
 /// Says that L= is added to `what`, in which no L is known that it could replace.
