@@ -242,7 +242,7 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
     is_ours(&dir, path)?;
     if !is_marked(&dir, path)? {
         // Several mounts may be the first. Not all file systems have locks: whoever is too late
-        // there sees a cache with no marker yet, and says so.
+        // there sees a cache with no marker yet, and reports it.
         rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
         let marked = mark(&dir, path, makes);
         rustix::fs::flock(&dir, FlockOperation::Unlock).ok();

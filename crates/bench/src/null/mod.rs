@@ -106,7 +106,7 @@ impl Workload for Null {
     }
 }
 
-/// Whether the rate was reached, and what says so.
+/// Whether the rate was reached, and what shows it.
 fn rate(Pace { per_s, time, .. }: &Pace, paced: &Paced<ClientError>) -> String {
     let verdict = if paced.keeps_pace() { "reached" } else { "NOT reached" };
     let (Half { due, answered }, not_started) = (paced.within(), paced.not_started);
