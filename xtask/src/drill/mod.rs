@@ -50,10 +50,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         return Err("drill: no namespaces here; run it as root in a container that may make them"
             .to_owned());
     }
-    let nfskit = match &options.nfskit {
-        Some(program) => program.clone(),
-        None => build::release(root, "drill", "nfskit", "nfskit")?,
-    };
+    let nfskit = build::given_or_release(root, "drill", options.nfskit.as_deref())?;
     let scratch = scratch::make("drill")?;
     // Made out here, where there is a network.
     let image = Image::provide(root, options.kernelvm.as_deref())?;

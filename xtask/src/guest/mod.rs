@@ -54,10 +54,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         };
     }
     let began = Instant::now();
-    let nfskit = match &options.nfskit {
-        Some(program) => program.clone(),
-        None => build::release(root, "guest", "nfskit", "nfskit")?,
-    };
+    let nfskit = build::given_or_release(root, "guest", options.nfskit.as_deref())?;
     let image = Image::provide(root, options.kernelvm.as_deref())?;
     println!("guest: image after {} s", began.elapsed().as_secs());
     let scratch = scratch::make("guest")?;

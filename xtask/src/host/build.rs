@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::about;
 use crate::check::cargo_program;
 
 /// Builds a binary as users get it; `command` is the one that needs it, which is printed.
@@ -13,6 +14,19 @@ pub(crate) fn release(
     bin: &str,
 ) -> Result<PathBuf, String> {
     build(root, command, &["--package", package, "--bin", bin, "--release"])
+}
+
+/// The nfskit that a command was given, or one that is built as users get it. Its path is good in
+/// any directory and in a guest that mounts the host's file system.
+pub(crate) fn given_or_release(
+    root: &Path,
+    command: &str,
+    given: Option<&Path>,
+) -> Result<PathBuf, String> {
+    match given {
+        Some(program) => std::fs::canonicalize(program).map_err(about(program)),
+        None => release(root, command, "nfskit", "nfskit"),
+    }
 }
 
 /// Builds an example as `cargo test --workspace` does: built by its package alone, it and all below
@@ -49,6 +63,18 @@ fn executable(messages: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_given_is_found_from_any_directory() {
+        let own = std::env::current_exe().unwrap();
+        let up = Path::new("..").join("src/host/build.rs");
+        let given = |path: &Path| given_or_release(Path::new("/"), "test", Some(path));
+        // Tests run in the package's directory.
+        let found = given(&Path::new("src").join(&up)).unwrap();
+        assert!(found.is_absolute() && found.ends_with("xtask/src/host/build.rs"), "{found:?}");
+        assert_eq!(given(&own).unwrap(), own.canonicalize().unwrap());
+        assert!(given(Path::new("nowhere/nfskit")).unwrap_err().contains("nowhere/nfskit"));
+    }
 
     #[test]
     fn the_executable_is_the_one_that_cargo_names_last() {

@@ -62,10 +62,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
             }
         };
     }
-    let nfskit = match &options.nfskit {
-        Some(program) => fs::canonicalize(program).map_err(about(program))?,
-        None => build::release(root, "mounts", "nfskit", "nfskit")?,
-    };
+    let nfskit = build::given_or_release(root, "mounts", options.nfskit.as_deref())?;
     let scratch = scratch::make("mounts")?;
     let material = material::make(root, scratch.path())?;
     let written = SCRIPTS.iter().try_for_each(|(name, text)| fs::write(material.join(name), text));

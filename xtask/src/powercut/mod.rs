@@ -105,10 +105,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
             }
         };
     }
-    let nfskit = match &options.nfskit {
-        Some(nfskit) => nfskit.clone(),
-        None => build::release(root, "powercut", "nfskit", "nfskit")?,
-    };
+    let nfskit = build::given_or_release(root, "powercut", options.nfskit.as_deref())?;
     let image = Image::provide(root, options.kernelvm.as_deref())?;
     let scratch = scratch::make("powercut")?;
     let own = std::env::current_exe().map_err(|error| format!("our own program: {error}"))?;

@@ -42,10 +42,7 @@ struct Options {
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let Options { nfskit } = crate::options::parse(words)?;
-    let nfskit = match nfskit {
-        None => build::release(root, "unprivileged", "nfskit", "nfskit")?,
-        Some(program) => program,
-    };
+    let nfskit = build::given_or_release(root, "unprivileged", nfskit.as_deref())?;
     let scratch = scratch::make("unprivileged")?;
     let (nfskit, own) = copied(scratch.path(), &nfskit)?;
     if isolate::is_possible() {
