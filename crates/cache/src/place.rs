@@ -76,7 +76,7 @@ pub struct Place {
     path: PathBuf,
     dir: OwnedFd,
     geometry: Geometry,
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 /// What an identity says.
@@ -144,7 +144,7 @@ impl Place {
             }
             (None, None) => return Err(OpenError::NoCache { path: at }),
         };
-        let place = Self { path: at, dir, geometry, _lock: lock };
+        let place = Self { path: at, dir, geometry, lock };
         place.begin()?;
         Ok(place)
     }
@@ -184,6 +184,13 @@ impl Place {
         let dir = self.dir.try_clone();
         let system = |error| OpenError::System { path: self.path.clone(), error };
         dir.map(Folder::new).map_err(system)
+    }
+}
+
+/// A process that is just being started has our descriptor for a moment: closing it is not enough.
+impl Drop for Place {
+    fn drop(&mut self) {
+        rustix::fs::flock(&self.lock, FlockOperation::Unlock).ok();
     }
 }
 
@@ -405,5 +412,18 @@ mod tests {
             assert_eq!(Identity::parse(&changed), None, "{changed:?}");
             assert_eq!(Identity::parse(&text[..at]), None);
         }
+    }
+
+    #[test]
+    fn a_folder_is_free_though_another_process_has_the_descriptor() {
+        let base = tempfile::tempdir().unwrap();
+        let origin = Origin { name: "nfs://server/a".to_owned(), root: vec![1] };
+        let open = || Place::open(base.path(), &origin, Geometry::of_blocks_up_to(8192));
+        let one = open().unwrap();
+        assert!(matches!(open(), Err(OpenError::Busy { .. })));
+        let inherited = one.lock.try_clone().unwrap();
+        drop(one);
+        open().unwrap();
+        drop(inherited);
     }
 }

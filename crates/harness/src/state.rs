@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, OFlags};
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl State {
@@ -37,11 +37,18 @@ impl State {
                 errno => errno.into(),
             }
         })?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, lock })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// A process that is just being started has our descriptor for a moment: closing it is not enough.
+impl Drop for State {
+    fn drop(&mut self) {
+        rustix::fs::flock(&self.lock, FlockOperation::Unlock).ok();
     }
 }
 
@@ -85,8 +92,11 @@ mod tests {
         let second = State::open(base.path(), 2049).unwrap_err();
         assert!(second.to_string().contains("another server"));
         State::open(base.path(), 2050).unwrap();
+        // As a process has it that is being started.
+        let inherited = first.lock.try_clone().unwrap();
         drop(first);
         State::open(base.path(), 2049).unwrap();
+        drop(inherited);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rustix::rand::GetRandomFlags;
 use tokio::sync::oneshot;
 
 use super::error::{LogError, LogTrouble, Trouble};
-use super::file::{self, Aligned, LogFile, Site};
+use super::file::{self, Aligned, Locked, LogFile, Site};
 
 /// One log, open and locked.
 pub struct Alone {
@@ -103,7 +103,7 @@ impl Alone {
 
 /// A log that somebody else may have, for reading.
 pub struct Peek {
-    file: File,
+    file: Locked,
     identity: Identity,
     is_in_use: bool,
 }
@@ -147,8 +147,9 @@ impl Peek {
         if len < bytes {
             return Err(file::wrong_length(len, bytes).and("cut off"));
         }
-        let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
-        Ok(Self { file, identity, is_in_use: lock.is_err() })
+        let file = Locked::new(file);
+        let is_in_use = !file.try_lock(FlockOperation::NonBlockingLockShared);
+        Ok(Self { file, identity, is_in_use })
     }
 
     /// Whether somebody has it.

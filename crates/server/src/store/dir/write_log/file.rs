@@ -19,8 +19,8 @@ use crate::store::dir::sys;
 /// One log, open and locked.
 pub(in crate::store::dir) struct LogFile {
     path: PathBuf,
-    /// Through the page cache, for reading; it holds the lock.
-    file: File,
+    /// Through the page cache, for reading.
+    file: Locked,
     /// Writes are on the disk when they return.
     direct: Option<File>,
     pub(super) identity: Identity,
@@ -28,6 +28,35 @@ pub(in crate::store::dir) struct LogFile {
     is_nameless: bool,
     #[cfg(test)]
     pub(in crate::store::dir) fails: std::sync::atomic::AtomicBool,
+}
+
+/// A file whose lock, where it has one, goes with it. A process that is just being started has
+/// descriptors of ours for a moment, so that closing ours is not enough.
+pub(super) struct Locked(File);
+
+impl Locked {
+    pub(super) fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Whether it is locked now: somebody else may have it.
+    pub(super) fn try_lock(&self, how: FlockOperation) -> bool {
+        rustix::fs::flock(&self.0, how).is_ok()
+    }
+}
+
+impl std::ops::Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        rustix::fs::flock(&self.0, FlockOperation::Unlock).ok();
+    }
 }
 
 /// Memory for a frame, which begins at a block of memory as direct writes want it. It has room for
@@ -154,7 +183,7 @@ pub(super) fn wrong_length(len: u64, made: u64) -> Trouble {
 
 /// A file or a device, and its length. What else opens a device so (a mount, a volume, a second
 /// server) is refused by the kernel from then on.
-fn open_locked(path: &Path) -> Result<(File, u64), Trouble> {
+fn open_locked(path: &Path) -> Result<(Locked, u64), Trouble> {
     // A pipe that somebody has put here is not waited for.
     let flags = libc::O_EXCL | libc::O_NONBLOCK;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
@@ -166,10 +195,12 @@ fn open_locked(path: &Path) -> Result<(File, u64), Trouble> {
         _ => cause.into(),
     })?;
     check_kind(&file)?;
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| in_use("another server has it"))?;
     let len = file.seek(SeekFrom::End(0))?;
-    Ok((file, len))
+    let file = Locked::new(file);
+    match file.try_lock(FlockOperation::NonBlockingLockExclusive) {
+        true => Ok((file, len)),
+        false => Err(in_use("another server has it")),
+    }
 }
 
 fn check_kind(file: &File) -> Result<(), Trouble> {
@@ -420,5 +451,18 @@ mod tests {
         let Some(direct) = open_direct(file.path(), file.as_file()).unwrap() else { return };
         let flags = rustix::fs::fcntl_getfl(&direct).unwrap().bits().cast_signed();
         assert_eq!(flags & libc::O_SYNC, libc::O_DSYNC, "O_SYNC has one bit more");
+    }
+
+    #[test]
+    fn a_lock_goes_though_another_process_has_the_descriptor() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || Locked::new(File::options().write(true).open(file.path()).unwrap());
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        let (one, two) = (open(), open());
+        assert!(one.try_lock(exclusive) && !two.try_lock(exclusive));
+        let inherited = one.try_clone().unwrap();
+        drop(one);
+        assert!(two.try_lock(exclusive));
+        drop(inherited);
     }
 }
