@@ -335,6 +335,10 @@ impl Transport for Tcp {
         self.room = Room::Allowed;
     }
 
+    fn take_error(&mut self) -> Option<TransportError> {
+        self.stream.take_error().ok().flatten().map(TransportError::from)
+    }
+
     fn is_fresh(&self) -> bool {
         self.fresh
     }
