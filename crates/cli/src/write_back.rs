@@ -29,6 +29,7 @@ use proxy::write_back::{
 };
 use proxy::{Handles, Remote};
 use rustix::fs::OFlags;
+use server::locked::is_locked;
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::Caller;
 
@@ -313,7 +314,7 @@ pub(crate) fn drain(place: &args::log::Place) -> Result<(), Failure> {
 
 /// A log that is there (it would be made, and would be empty), and that no proxy has.
 fn check_is_left(log: &Path) -> Result<(), Failure> {
-    if !Peek::open(log).map_err(unreadable)?.is_in_use() {
+    if !is_locked(Peek::open(log).map_err(unreadable)?.file()) {
         return Ok(());
     }
     let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
@@ -353,7 +354,7 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
 /// `nfskit log status LOG`.
 pub(crate) fn status(log: &Path) -> Result<(), Failure> {
     let (peek, held) = looked_at(log)?;
-    let has = if peek.is_in_use() { "a proxy has it" } else { "no proxy has it" };
+    let has = if is_locked(peek.file()) { "a proxy has it" } else { "no proxy has it" };
     let mut text = format!(
         "origin     {}\nlog        {}, {} MiB; {has}\npending    {} changes, {} bytes of data\n",
         owner_text(peek.owner()),
@@ -398,7 +399,7 @@ fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
         match Held::read(&peek, &peek.set()) {
             Ok(held) => return Ok((peek, held)),
             Err(error) => {
-                let is_in_use = peek.is_in_use();
+                let is_in_use = is_locked(peek.file());
                 last = Some(error);
                 if !is_in_use {
                     break;
