@@ -33,7 +33,7 @@ use server::locked::is_locked;
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::Caller;
 
-use crate::{args, origin};
+use crate::origin;
 
 /// Bytes of the file of conflicts at most: some thousands.
 const CONFLICTS_BYTES_MAX: u64 = 1 << 20;
@@ -294,21 +294,20 @@ pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
 }
 
 /// `nfskit log drain LOG URL`.
-pub(crate) fn drain(place: &args::log::Place) -> Result<(), Failure> {
-    let [log] = &place.files[..] else {
+pub(crate) fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<(), Failure> {
+    let [log] = logs else {
         let form = "nfskit log drain LOG nfs://HOST/EXPORT";
         return Err(Failure::usage("a proxy has one log", form));
     };
-    if place.salvage {
+    if salvages {
         return Err(Failure::usage("--salvage is for logs of directories", "without it"));
     }
     check_is_left(log)?;
-    let url = place.dir.to_string_lossy().into_owned();
     let Some(state) = state_of(log)? else {
         let what = format!("{} is not there", beside(log, ".state").display());
         return Err(Failure::environment(what, AS_IT_WAS));
     };
-    let drained = net::runtime::block_on(async { drain_to(log, &url, &state).await });
+    let drained = net::runtime::block_on(async { drain_to(log, url, &state).await });
     drained.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
