@@ -196,7 +196,12 @@ impl<'r> Way<'r> {
         self.account.settle();
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    /// Whether nothing is read of its source, for want of room here or on the link.
+    pub(super) fn is_held_up(&self) -> bool {
+        !self.has_room() || self.room_at.is_some()
+    }
+
+    fn has_room(&self) -> bool {
         self.waiting.is_none() && self.held_bytes < self.limits.held_bytes_max
     }
 

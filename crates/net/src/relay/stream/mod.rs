@@ -230,7 +230,7 @@ fn observed(from: &Way<'_>, end: &impl Transport, to: &Way<'_>, held: usize) -> 
     let unsent_bytes = end.unsent_bytes();
     Observed {
         records: from.records,
-        within_record: end.is_within_record() && from.has_room(),
+        within_record: end.is_within_record() && !from.is_held_up(),
         sent_bytes: to.given_bytes - (unsent_bytes as u64).min(to.given_bytes),
         unsent_bytes,
         calls: held,
