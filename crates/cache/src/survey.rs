@@ -2,11 +2,12 @@
 //! what changes meanwhile may be reported as it was.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use crate::catalog::{self, Catalog, CatalogError};
 use crate::catalogs::{catalog_bytes, name_of};
@@ -26,8 +27,6 @@ pub struct Found {
     pub path: PathBuf,
     /// None: it cannot be read, and is made anew when it is used next.
     pub identity: Option<Identity>,
-    /// Whether a process has it.
-    pub is_used: bool,
     dir: std::os::fd::OwnedFd,
 }
 
@@ -64,13 +63,8 @@ pub fn origins(path: &Path) -> Result<Vec<Found>, OpenError> {
     for folder in names(base.as_fd()).map_err(system)? {
         let Ok(dir) = open_dir(base.as_fd(), &folder) else { continue };
         let Ok(Some(text)) = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX) else { continue };
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let lock = rustix::fs::openat(&dir, LOCK, flags, Mode::empty());
-        let is_used = lock.is_ok_and(|lock| {
-            rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err()
-        });
         let (identity, path) = (Identity::parse(&text), path.join(&folder));
-        found.push(Found { folder, path, identity, is_used, dir });
+        found.push(Found { folder, path, identity, dir });
     }
     Ok(found)
 }
@@ -78,6 +72,15 @@ pub fn origins(path: &Path) -> Result<Vec<Found>, OpenError> {
 impl Found {
     pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
         self.dir.as_fd()
+    }
+
+    /// What a process that has it holds locked.
+    ///
+    /// # Errors
+    /// Nobody has ever had it, or it cannot be read.
+    pub fn lock(&self) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        Ok(rustix::fs::openat(&self.dir, LOCK, flags, Mode::empty())?.into())
     }
 
     /// What was missed of the files that were missed last, by its process's last second.

@@ -29,10 +29,11 @@ use proxy::write_back::{
 };
 use proxy::{Handles, Remote};
 use rustix::fs::OFlags;
+use server::locked::is_locked;
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::Caller;
 
-use crate::{args, origin};
+use crate::origin;
 
 /// Bytes of the file of conflicts at most: some thousands.
 const CONFLICTS_BYTES_MAX: u64 = 1 << 20;
@@ -293,27 +294,26 @@ pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
 }
 
 /// `nfskit log drain LOG URL`.
-pub(crate) fn drain(place: &args::log::Place) -> Result<(), Failure> {
-    let [log] = &place.files[..] else {
+pub(crate) fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<(), Failure> {
+    let [log] = logs else {
         let form = "nfskit log drain LOG nfs://HOST/EXPORT";
         return Err(Failure::usage("a proxy has one log", form));
     };
-    if place.salvage {
+    if salvages {
         return Err(Failure::usage("--salvage is for logs of directories", "without it"));
     }
     check_is_left(log)?;
-    let url = place.dir.to_string_lossy().into_owned();
     let Some(state) = state_of(log)? else {
         let what = format!("{} is not there", beside(log, ".state").display());
         return Err(Failure::environment(what, AS_IT_WAS));
     };
-    let drained = net::runtime::block_on(async { drain_to(log, &url, &state).await });
+    let drained = net::runtime::block_on(async { drain_to(log, url, &state).await });
     drained.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
 /// A log that is there (it would be made, and would be empty), and that no proxy has.
 fn check_is_left(log: &Path) -> Result<(), Failure> {
-    if !Peek::open(log).map_err(unreadable)?.is_in_use() {
+    if !is_locked(Peek::open(log).map_err(unreadable)?.file()) {
         return Ok(());
     }
     let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
@@ -353,7 +353,7 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
 /// `nfskit log status LOG`.
 pub(crate) fn status(log: &Path) -> Result<(), Failure> {
     let (peek, held) = looked_at(log)?;
-    let has = if peek.is_in_use() { "a proxy has it" } else { "no proxy has it" };
+    let has = if is_locked(peek.file()) { "a proxy has it" } else { "no proxy has it" };
     let mut text = format!(
         "origin     {}\nlog        {}, {} MiB; {has}\npending    {} changes, {} bytes of data\n",
         owner_text(peek.owner()),
@@ -398,7 +398,7 @@ fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
         match Held::read(&peek, &peek.set()) {
             Ok(held) => return Ok((peek, held)),
             Err(error) => {
-                let is_in_use = peek.is_in_use();
+                let is_in_use = is_locked(peek.file());
                 last = Some(error);
                 if !is_in_use {
                     break;

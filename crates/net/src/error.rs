@@ -42,6 +42,13 @@ pub enum TransportError {
     Unfinished { limit: Nanos },
 }
 
+impl TransportError {
+    /// Whether the peer has reset the connection, as a process does that ends without closing it.
+    pub fn is_reset(&self) -> bool {
+        matches!(self, Self::Io(cause) if cause.kind() == io::ErrorKind::ConnectionReset)
+    }
+}
+
 impl From<io::Error> for TransportError {
     fn from(cause: io::Error) -> Self {
         Self::Io(Arc::new(cause))

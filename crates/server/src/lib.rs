@@ -19,6 +19,7 @@ mod exports;
 pub mod fuzzing;
 mod handle;
 mod handle2;
+pub mod locked;
 pub mod metrics;
 mod mountd;
 mod peer;

@@ -32,7 +32,7 @@ pub(super) fn logs(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
     if let Some((name, log)) = logs.iter().find(|(_, log)| is_empty(log) && log.problems.is_empty())
     {
         let what = format!("{name} has {} lines, and none of the suite's", log.lines);
-        return Err(Failure::check(what, "a log of the basic tests: their standard output"));
+        return Err(Failure::environment(what, "a log of the basic tests: their standard output"));
     }
     Ok(logs)
 }

@@ -108,7 +108,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
         let text = input::text(file, RECORD_BYTES_MAX).map_err(cannot)?;
         let wrong = |why: String| {
             let what = format!("{}: {why}", file.display());
-            Failure::usage(what, "a record, as --json of a benchmark writes it")
+            Failure::environment(what, "a record, as --json of a benchmark writes it")
         };
         let value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let list = match value {
@@ -126,7 +126,8 @@ fn read(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
 /// Whether they can be compared at all.
 fn check(first: &[Record], second: &[Record], mix: bool) -> Result<(), Failure> {
     let (Some(one), Some(two)) = (first.first(), second.first()) else {
-        return Err(Failure::usage("a list without records", "files with records in them"));
+        let what = "a list without records";
+        return Err(Failure::environment(what, "files with records in them"));
     };
     let wanted = &one.workload.name;
     let names = first.iter().chain(second).map(|record| &record.workload.name);

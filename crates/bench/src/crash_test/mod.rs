@@ -221,6 +221,10 @@ impl Workload for CrashTest {
                     shown.rounds.push(round);
                 }
                 Err(failure) => {
+                    let failure = match interrupts.or(trial.revive()).await {
+                        Ok(()) => failure,
+                        Err(why) => failure.and(format!("the server is down: {}", why.what())),
+                    };
                     let stays = self.keep || shown.has_lost();
                     let measured = (!shown.rounds.is_empty()).then_some(shown);
                     let failed = match stays {

@@ -114,11 +114,9 @@ fn two_processes_are_refused_and_another_server_has_its_own() {
     let one = open(base.path(), "nfs://one/x").unwrap();
     assert!(read(&one, 1, 50_000).is_ok());
     let found = survey::origins(base.path()).unwrap();
-    let names: Vec<_> = found
-        .iter()
-        .map(|found| (found.identity.clone().unwrap().origin.name, found.is_used))
-        .collect();
-    assert_eq!(names, [("nfs://one/x".to_owned(), true), ("nfs://two/x".to_owned(), true)]);
+    let names: Vec<_> =
+        found.iter().map(|found| found.identity.clone().unwrap().origin.name).collect();
+    assert_eq!(names, ["nfs://one/x", "nfs://two/x"]);
     // One that was copied to where another's should be.
     drop((one, other));
     let (mut from, mut to) = (None, None);
@@ -129,6 +127,24 @@ fn two_processes_are_refused_and_another_server_has_its_own() {
     }
     fs::copy(from.unwrap().join("identity"), to.unwrap().join("identity")).unwrap();
     assert!(matches!(open(base.path(), "nfs://two/x"), Err(OpenError::OtherOrigin { .. })));
+}
+
+#[test]
+fn a_folder_that_is_looked_at_is_there_for_a_process_that_begins() {
+    let base = tempfile::tempdir().unwrap();
+    filled(base.path());
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            let open = |_: &u32| open(base.path(), "nfs://one/x").map(drop).err();
+            (0..500).find_map(|number| open(&number))
+        });
+        while !opening.is_finished() {
+            let found = survey::origins(base.path()).unwrap();
+            assert!(found[0].lock().is_ok());
+        }
+        let refused = opening.join().unwrap();
+        assert!(refused.is_none(), "{refused:?}");
+    });
 }
 
 #[test]

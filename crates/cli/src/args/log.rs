@@ -1,8 +1,9 @@
 //! The arguments of `nfskit log`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use harness::exit::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Log {
@@ -38,6 +39,7 @@ pub(crate) struct Verify {
 #[command(after_help = "Examples:
   nfskit log replay /var/lib/nfskit/data.wal /srv/data
   nfskit log replay --salvage /var/lib/nfskit/data.wal /srv/data   # it is damaged")]
+#[command(override_usage = "nfskit log replay [OPTIONS] <FILE|DEVICE>... <DIR>")]
 pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -60,6 +62,7 @@ pub(crate) struct Status {
   nfskit log drain /var/lib/nfskit/data.wal /srv/data
   nfskit log drain /var/lib/nfskit/filer.wal nfs://filer/export   # of a proxy that has ended
   nfskit log drain /dev/sdb1 /dev/sdc1 /srv/data")]
+#[command(override_usage = "nfskit log drain [OPTIONS] <FILE|DEVICE>... <DIR|URL>")]
 pub(crate) struct Drain {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -68,14 +71,31 @@ pub(crate) struct Drain {
 /// The logs of a directory, and what they are for.
 #[derive(Debug, Parser)]
 pub(crate) struct Place {
-    #[arg(value_name = "FILE|DEVICE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// The directory that was served with it; the origin of a proxy.
-    #[arg(value_name = "DIR|URL")]
-    pub(crate) dir: PathBuf,
+    /// All logs, and behind them the directory that was served with them; of a proxy, its log and
+    /// its origin.
+    // One list: of a single word clap would say that what is missing is the log.
+    #[arg(value_name = "FILE|DEVICE|DIR|URL", required = true)]
+    paths: Vec<PathBuf>,
     /// Of a damaged log, brings what is whole to its place and gives up the rest. Keep a copy of
     /// the log before. A file that was truncated or committed after a stable write may get the
     /// write's bytes again, if the note of that is what was lost.
     #[arg(long)]
     pub(crate) salvage: bool,
+}
+
+impl Place {
+    /// The logs, and the directory or URL.
+    ///
+    /// # Errors
+    /// Only one was given, with no directory or URL behind it.
+    pub(crate) fn split(&self) -> Result<(&[PathBuf], &Path), Failure> {
+        match &self.paths[..] {
+            [files @ .., dir] if !files.is_empty() => Ok((files, dir)),
+            given => {
+                let log = given.first().map(|log| log.display().to_string()).unwrap_or_default();
+                let what = format!("{log}, and no directory or origin that it is of");
+                Err(Failure::usage(what, format!("{log} DIR, or {log} nfs://HOST/EXPORT")))
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `nfskit log`: write logs that no server has.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::exit::Failure;
 use harness::output;
@@ -11,7 +11,7 @@ use perf::words::counted;
 use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
 
-use crate::args::log::{Drain, Inspect, Log, Place, Replay, Status, Verify};
+use crate::args::log::{Drain, Inspect, Log, Replay, Status, Verify};
 use crate::{origin, recovery};
 
 /// Runs the command.
@@ -22,9 +22,6 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
         }
         Log::Verify(args) => verify(args),
         Log::Replay(args) => replay(args),
-        Log::Drain(Drain { place }) if origin::is_origin(&place.dir.to_string_lossy()) => {
-            crate::write_back::drain(place)
-        }
         Log::Drain(args) => drain(args),
         Log::Status(Status { file }) => crate::write_back::status(file),
     }
@@ -47,8 +44,12 @@ fn unusable(error: LogError) -> Failure {
 }
 
 /// Opens the directory with its log, which brings to its place what that holds.
-fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovered), Failure> {
-    let is_there = *salvage && files.iter().all(|file| file.exists());
+fn replayed(
+    files: &[PathBuf],
+    dir: &Path,
+    salvages: bool,
+) -> Result<(DirStore, Recovered), Failure> {
+    let is_there = salvages && files.iter().all(|file| file.exists());
     if let Err(error) = write_log::inspect(files)
         && !is_there
     {
@@ -56,9 +57,9 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
         return Err(unusable(error));
     }
     let log = WriteLog {
-        salvages: *salvage,
+        salvages,
         progress: Some(recovery::progress),
-        ..WriteLog::new(files.clone(), 0)
+        ..WriteLog::new(files.to_vec(), 0)
     };
     let options =
         DirOptions { write_log: Some(log), ..served::dir_options(CommitMode::Concurrent) };
@@ -72,16 +73,21 @@ fn replayed(Place { files, dir, salvage }: &Place) -> Result<(DirStore, Recovere
 }
 
 fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
-    let (_, recovered) = replayed(place)?;
-    print_done(&recovered, &place.dir, "keeps its log")
+    let (files, dir) = place.split()?;
+    let (_, recovered) = replayed(files, dir, place.salvage)?;
+    print_done(&recovered, dir, "keeps its log")
 }
 
 fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
-    let (store, recovered) = replayed(place)?;
+    let (files, dir) = place.split()?;
+    if origin::is_origin(&dir.to_string_lossy()) {
+        return crate::write_back::drain(files, &dir.to_string_lossy(), place.salvage);
+    }
+    let (store, recovered) = replayed(files, dir, place.salvage)?;
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
-    print_done(&recovered, &place.dir, "needs no log any more")
+    print_done(&recovered, dir, "needs no log any more")
 }
 
 /// What was brought to its place in `dir`, and what that means for its log.

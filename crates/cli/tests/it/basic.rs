@@ -285,7 +285,7 @@ fn what_cannot_be_read_of_a_log_is_reported_with_its_line_and_the_rest_is_read()
     assert_eq!(finished.stdout.lines().count(), 2);
     std::fs::write(&log, [0xff, 0, b'\n', 7]).unwrap();
     let nothing = finish(basic(&["--read"]).arg(&log));
-    nothing.complains(1, &["2 lines, and none of the suite's"]);
+    nothing.complains(3, &["2 lines, and none of the suite's"]);
     let absent = finish(&mut basic(&["--read", "/no/such/log"]));
     absent.complains(3, &["/no/such/log", "No such file"]);
 }

@@ -193,5 +193,5 @@ fn records_of_two_places_are_compared_number_by_number() {
     let other = folder.path().join("other");
     std::fs::write(&other, "{}").unwrap();
     let other = other.to_str().unwrap();
-    assert_eq!(run(["bench", "compare", "--first", other, "--second", &slow[0]]).code, Some(2));
+    assert_eq!(run(["bench", "compare", "--first", other, "--second", &slow[0]]).code, Some(3));
 }

@@ -134,6 +134,27 @@ fn a_command_that_fails_is_named() {
     assert_eq!(server.left_behind(), [] as [String; 0]);
 }
 
+/// The server of somebody who ends the run would stay down.
+#[test]
+fn an_interrupt_while_the_server_is_down_starts_it_again() {
+    let (store, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let lives =
+        Lives::begin(|| serve(store.path().to_str().unwrap(), folder.path()), folder.path());
+    let killed = quoted(folder.path().join("killed"));
+    let kill = format!("{}; touch {killed}; sleep 3600; true", lives.kill);
+    let mut command =
+        nfskit(["crash-test", &lives.first.url(), "--kill", &kill, "--restart", &lives.restart]);
+    let running = Program::start(command.args(["--load", "50ms"]));
+    appears(folder.path(), |name| name == "killed");
+    running.signal(Signal::INT);
+    running.finish().was_interrupted();
+    let left = fs::read_dir(store.path()).unwrap().count();
+    assert_eq!(left, 0, "the server that is back has removed the directory");
+    let back = run(["doctor", &lives.first.url()]);
+    assert_eq!(back.code, Some(0), "{back:?}");
+    lives.end();
+}
+
 /// What it has started would hold its standard error open, and kill the server a little later.
 #[test]
 fn an_interrupt_ends_the_kill_that_is_under_way_and_removes_the_directory() {

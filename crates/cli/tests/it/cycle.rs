@@ -146,7 +146,7 @@ fn a_network_of_several_classes_is_solved_exactly_and_approximately() {
     ] {
         std::fs::write(file, NETWORK.replace(from, to)).unwrap();
         let refused = run(["model", "network", file]);
-        assert_eq!(refused.code, Some(2), "{from}: {refused:?}");
+        assert_eq!(refused.code, Some(3), "{from}: {refused:?}");
         assert!(refused.stderr.contains(why), "no {why:?} in {refused:?}");
     }
 }

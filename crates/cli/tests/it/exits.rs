@@ -146,6 +146,24 @@ fn a_file_that_is_not_there_is_the_environment_s_failure_in_every_verb() {
 }
 
 #[test]
+fn a_file_that_is_something_else_is_the_environment_s_failure_in_every_verb() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("junk"), b"\x9d\xff\x00 junk\n".repeat(2000)).unwrap();
+    let others: [&[&str]; 4] = [
+        &["log", "inspect"],
+        &["log", "verify"],
+        &["log", "status"],
+        &["bench", "compare", "--second", "junk", "--first"],
+    ];
+    for verb in OF_FILES.into_iter().chain(others) {
+        let arguments = with_file(verb, "junk");
+        let finished = Program::start(&mut command(folder.path(), &arguments)).finish();
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), ""), "{finished:?}");
+        assert!(finished.stderr.contains("junk"), "{finished:?}");
+    }
+}
+
+#[test]
 fn ctrl_c_and_sigterm_end_with_130_while_a_server_does_not_answer() {
     for (number, verb) in OF_TARGETS.into_iter().enumerate() {
         if verb.contains(&"spray") {
@@ -249,7 +267,8 @@ fn what_runs_until_a_signal_ends_with_0() {
 #[test]
 fn a_check_that_fails_ends_with_1() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("log"), "no line of the suite's\n").unwrap();
+    let log = "1500 statfs calls in 0.50 seconds\n1500 statfs calls in ? seconds\n";
+    std::fs::write(folder.path().join("log"), log).unwrap();
     // A capture without a packet, and a curve that is too short to show a server.
     let pcap =
         [0xd4_u8, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];

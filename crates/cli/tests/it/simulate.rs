@@ -60,7 +60,7 @@ fn outputs_that_cannot_be_written_are_found_before_the_run() {
 fn a_file_without_end_is_refused_and_not_held_in_memory() {
     let (_place, path) = file("");
     std::fs::File::options().write(true).open(&path).unwrap().set_len(65 << 20).unwrap();
-    run(["model", "simulate", &path]).complains(2, &["more than 64 MiB"]);
+    run(["model", "simulate", &path]).complains(3, &["more than 64 MiB"]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn utilization_over_time_and_the_curve_are_reported() {
 fn a_topology_that_cannot_be_had_is_refused_with_its_line() {
     let (_place, path) = file(&TOPOLOGY.replace("ssd-sata", "floppy"));
     let refused = run(["model", "simulate", &path]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
     for part in ["topology.toml: line 4: unknown disk \"floppy\"", "hdd, ssd-sata", "try: "] {
         assert!(refused.stderr.contains(part), "no {part:?} in {refused:?}");
     }

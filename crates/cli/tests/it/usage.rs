@@ -104,6 +104,11 @@ fn an_unknown_argument_or_command_is_refused_with_the_usage() {
     refused(&["serve"], &["<DIR|mem:|sim:DISK|nfs://HOST/EXPORT>", "Usage: nfskit serve"]);
     refused(&["bench", "randread"], &["randread"]);
     refused(&["frobnicate"], &["frobnicate", "Usage: nfskit"]);
+    refused(&["log", "drain"], &["<FILE|DEVICE>... <DIR|URL>"]);
+    for verb in ["drain", "replay"] {
+        let alone = run(["log", verb, "data.wal"]);
+        alone.complains(2, &["data.wal, and no directory or origin", "data.wal DIR"]);
+    }
     refused(&["study", "--store", "/x", "--target", "nfs://h/x"], &["cannot be used with"]);
 }
 

@@ -216,6 +216,8 @@ pub struct Trial<S> {
     rng: fastrand::Rng,
     scratch: Scratch,
     workers: Vec<Worker>,
+    /// The server is being killed, or was, and has not been started again.
+    is_down: bool,
 }
 
 /// How often a server that does not answer is tried.
@@ -245,7 +247,8 @@ impl<S: Site> Trial<S> {
         let scratch = Scratch::create(&session, name).await?;
         let mut rng = fastrand::Rng::with_seed(options.seed);
         let workers = (0..options.clients).map(|number| Worker::new(number, rng.fork())).collect();
-        Ok(Self { clock: clock.clone(), site, options, rng, scratch, workers })
+        let clock = clock.clone();
+        Ok(Self { clock, site, options, rng, scratch, workers, is_down: false })
     }
 
     /// The directory's name.
@@ -278,6 +281,7 @@ impl<S: Site> Trial<S> {
         let killing = async {
             self.clock.sleep(span).await;
             round.load = self.clock.now().since(begun);
+            self.is_down = true;
             self.site.kill().await
         };
         let working = async {
@@ -294,6 +298,7 @@ impl<S: Site> Trial<S> {
             return Err(self.site.alive());
         }
         drop(sessions);
+        self.is_down = false;
         self.site.restart().await?;
         let (session, is_there) = self.back().await?;
         round.outage = self.clock.now().since(killed);
@@ -307,6 +312,22 @@ impl<S: Site> Trial<S> {
             self.begin_anew(&session, &mut round).await?;
         }
         Ok(round)
+    }
+
+    /// Starts the server if a round has ended between its kill and its restart, and waits until it
+    /// answers. One that was not killed after all is left alone.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not come back.
+    pub async fn revive(&mut self) -> Result<(), S::Trouble> {
+        if !std::mem::take(&mut self.is_down) {
+            return Ok(());
+        }
+        if let Ok(Ok(_)) = self.clock.within(ALIVE_LIMIT, self.site.connect()).await {
+            return Ok(());
+        }
+        self.site.restart().await?;
+        self.back().await.map(drop)
     }
 
     /// Whether a connection from before the kill still has answers, which it has of a server that

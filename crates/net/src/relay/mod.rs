@@ -3,8 +3,8 @@
 //!
 //! It understands records and datagrams, not what is in them. A record is passed on when its last
 //! byte would have arrived, in one fragment, whatever fragments it came in; what is no record ends
-//! its connection. Each connection, and each source of datagrams, has a link of its own in each
-//! direction, as hosts on a switch have. Connections are made without the link's delay.
+//! its connection. Each client host has a link of its own in each direction, as on a switch, which
+//! its connections share. Connections are made without the link's delay.
 //!
 //! ```text
 //!   client --- Tcp --> Way: held until due --> Tcp --- server        one task for each connection
@@ -14,10 +14,12 @@
 //!
 //! Nothing is held without bound: a connection holds at most [`Limits::held_bytes_max`] in each
 //! direction, and all together [`Limits::bytes_max`]. Where that is reached, a connection is not
-//! read, and a datagram is dropped.
+//! read, and a datagram is dropped. Nor is a connection read whose records wait for the link
+//! already: what its sender's system would still have is there, and goes with a reset.
 
 mod datagrams;
 mod ledger;
+mod links;
 mod reach;
 mod stream;
 mod tap;
@@ -39,8 +41,8 @@ use crate::error::{ConnectError, TransportError};
 use crate::serve::budget::Budget;
 use crate::serve::host::{Ending, Phase};
 use crate::serve::seats::{Seated, Seats};
-use crate::shape::Shape;
 use crate::shape::conditions::HELD_BYTES_MAX;
+use crate::shape::{self, Shape};
 use crate::slack::Slack;
 use crate::transport::buffer::Pool;
 use crate::transport::datagram::Datagrams;
@@ -49,6 +51,7 @@ use crate::transport::{Transport, is_everybodys_port};
 
 use self::ledger::Ledger;
 pub use self::ledger::{Carried, Loss};
+use self::links::Links;
 pub use self::reach::{Unfit, reach};
 pub use self::tap::{Leg, Opened, Seen, Tap, Watcher};
 
@@ -177,6 +180,7 @@ struct RelayState {
     limits: Limits,
     budget: Budget,
     shape: Shape,
+    links: Links,
     there: Ledger,
     back: Ledger,
     seats: Arc<Seats>,
@@ -188,6 +192,15 @@ struct RelayState {
     tap: Option<Tap>,
     /// The slabs of its listeners. Guards a list that grows when one begins.
     pools: Mutex<Vec<Pool>>,
+}
+
+impl RelayState {
+    fn ledger(&self, side: shape::Side) -> &Ledger {
+        match side {
+            shape::Side::There => &self.there,
+            shape::Side::Back => &self.back,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -255,6 +268,7 @@ impl Relay {
             limits,
             budget: Budget::new(limits.bytes_max),
             shape,
+            links: Links::default(),
             there: Ledger::default(),
             back: Ledger::default(),
             seats: Arc::new(Seats::new(

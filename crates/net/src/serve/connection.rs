@@ -99,6 +99,7 @@ pub(super) async fn serve(
         queued_bytes: 0,
         overdrawn: false,
         queue_is_full: false,
+        leaves_unread: false,
         tagged: VecDeque::new(),
         end: None,
     };
@@ -150,6 +151,8 @@ struct Connection<'h, S, B, F> {
     overdrawn: bool,
     /// The transport had no room for replies when a call was to be read.
     queue_is_full: bool,
+    /// There may be calls that have come and were not read.
+    leaves_unread: bool,
     /// Replies with tags, by where their last byte is in all that was queued.
     tagged: VecDeque<Tagged>,
     /// No more calls are read: the client has ended, what came was no call, or the host ends.
@@ -344,12 +347,18 @@ where
         self.waiting.is_some() || self.admitted.is_some()
     }
 
-    /// Reads calls and starts them, as far as there is room.
+    /// Reads calls and starts them, as far as there is room. Those of a client that has reset the
+    /// connection are not begun: what it sends over its next one would be done before them.
     fn read(
         &mut self,
         transport: &mut impl Transport,
         cx: &mut Context<'_>,
     ) -> Result<(), TransportError> {
+        if std::mem::replace(&mut self.leaves_unread, true)
+            && let Some(cause) = transport.take_error()
+        {
+            self.stop(Err(cause));
+        }
         let (mut bytes, mut work) = (0, 0);
         loop {
             if work >= BATCH_MAX || bytes >= BATCH_BYTES_MAX {
@@ -380,10 +389,18 @@ where
                     self.stop(end.map(|_| ()));
                     break;
                 }
-                Poll::Pending => break,
+                Poll::Pending => {
+                    self.leaves_unread = self.waits_for_turn || self.is_held_up();
+                    break;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether a call that has come waits for bytes in flight.
+    fn is_held_up(&self) -> bool {
+        self.waiting.is_some() || self.bodies.are_waiting
     }
 
     /// The next call, with the bytes that it takes.
@@ -528,7 +545,7 @@ where
                 self.tagged.pop_front();
             }
         }
-        let was_held_up = self.queue_is_full || self.waiting.is_some() || self.bodies.are_waiting;
+        let was_held_up = self.queue_is_full || self.is_held_up();
         let was_overdrawn = self.overdrawn;
         let charged = self.accounts.charge_unsent(unsent);
         self.overdrawn = charged == Charged::Overdrawn;

@@ -93,6 +93,11 @@ impl<M> Direction<M> {
         self.held.poll_arrived(cx)
     }
 
+    /// Nothing of what is on its way arrives.
+    pub fn lose(&mut self) {
+        while self.held.pop().is_some() {}
+    }
+
     /// When the last byte of what was last admitted leaves.
     pub fn departs(&self) -> Option<Instant> {
         self.departs

@@ -208,6 +208,10 @@ impl<T: Transport> Transport for Busy<T> {
         self.inner.retained_bytes(message_bytes)
     }
 
+    fn take_error(&mut self) -> Option<TransportError> {
+        self.inner.take_error()
+    }
+
     fn is_within_record(&self) -> bool {
         self.inner.is_within_record()
     }

@@ -3,7 +3,8 @@
 //! Nothing is lost or mixed up on a stream; what that costs in time is in [`super::lane`]. Where
 //! the link's queue is full, or [`HELD_BYTES_MAX`](super::conditions::HELD_BYTES_MAX) are on their
 //! way, the sender waits (as it would for its network card) and the receiving side stops reading
-//! from the transport below. What is held goes with the connection.
+//! from the transport below. What is held goes with the connection, and when the peer resets it:
+//! over an idle link a new connection of the peer would pass it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -46,6 +47,13 @@ impl<T: Transport> Shaped<T> {
 
     /// Takes what the transport below has, and starts its way over the link.
     fn pull(&mut self, cx: &mut Context<'_>) {
+        if self.ended.is_none()
+            && !self.back.is_empty()
+            && let Some(error) = self.inner.take_error()
+        {
+            self.back.lose();
+            self.ended = Some(Err(error));
+        }
         while self.ended.is_none() && self.back.poll_room(self.clock.now()).is_ready() {
             match self.inner.poll_receive(cx) {
                 Poll::Ready(Ok(Some(message))) => {
@@ -132,6 +140,10 @@ impl<T: Transport> Transport for Shaped<T> {
 
     fn retained_bytes(&self, message_bytes: usize) -> usize {
         self.inner.retained_bytes(message_bytes)
+    }
+
+    fn take_error(&mut self) -> Option<TransportError> {
+        self.inner.take_error()
     }
 
     fn is_within_record(&self) -> bool {

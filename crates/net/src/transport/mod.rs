@@ -96,6 +96,12 @@ pub trait Transport: fmt::Debug + Send {
     /// There is room for the record that has begun.
     fn allow(&mut self) {}
 
+    /// How the connection has broken, reported once, although messages that came before may not
+    /// have been received: whoever resets a connection does not want them any more.
+    fn take_error(&mut self) -> Option<TransportError> {
+        None
+    }
+
     /// Whether the last message received had to be read, or had come with the one before.
     fn is_fresh(&self) -> bool {
         true
@@ -174,6 +180,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn allow(&mut self) {
         (**self).allow();
+    }
+
+    fn take_error(&mut self) -> Option<TransportError> {
+        (**self).take_error()
     }
 
     fn is_fresh(&self) -> bool {

@@ -258,3 +258,28 @@ fn calls_that_never_end_are_abandoned_after_the_grace_period() {
         assert_eq!(drained, Drained { calls_abandoned: 2, connections_abandoned: 1 });
     });
 }
+
+#[test]
+fn calls_that_were_not_read_are_not_begun_when_their_client_has_reset_the_connection() {
+    in_time(async {
+        let limits = Limits { calls_per_connection_max: 1, ..Limits::default() };
+        let (may, begun) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
+        let (host, address) = serve_counting(limits, &may, &begun);
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(&record(100).repeat(5)).await.unwrap();
+        while begun.load(Ordering::Relaxed) == 0 {
+            yield_now().await;
+        }
+        socket2::SockRef::from(&client).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(client);
+        // The reset is there; the runtime sees it with what else has happened.
+        for _ in 0..1000 {
+            yield_now().await;
+        }
+        may.add_permits(5);
+        while host.counts().served_now > 0 {
+            yield_now().await;
+        }
+        assert_eq!(begun.load(Ordering::Relaxed), 1);
+    });
+}

@@ -7,6 +7,7 @@
 mod crowd;
 mod host;
 mod relay;
+mod resetting;
 mod shape;
 mod tcp;
 mod udp;

@@ -25,6 +25,8 @@ use perf::units::{Instant, Nanos};
 use tokio::sync::oneshot;
 use wire::record::Message;
 
+use crate::resetting::{self, Resets};
+
 type Ended = oneshot::Receiver<Result<(), (Side, TransportError)>>;
 
 fn relay(clock: &Clock, links: LinkPair, limits: Limits) -> Relay {
@@ -34,6 +36,18 @@ fn relay(clock: &Clock, links: LinkPair, limits: Limits) -> Relay {
 /// A client and a server with a relay between them, and how that ends.
 fn between(clock: &Clock, relay: &Relay) -> (Memory, Memory, Ended) {
     let (client, front) = memory::pair(1);
+    let (back, server) = memory::pair(2);
+    let (sender, ended) = oneshot::channel();
+    let relay = relay.clone();
+    clock.spawn(async move {
+        sender.send(relay.connection(front, back).await).ok();
+    });
+    (client, server, ended)
+}
+
+/// The same with a client that can reset its connection.
+fn between_resetting(clock: &Clock, relay: &Relay) -> (Resets, Memory, Ended) {
+    let (client, front) = resetting::of(memory::pair(1));
     let (back, server) = memory::pair(2);
     let (sender, ended) = oneshot::channel();
     let relay = relay.clone();
@@ -317,6 +331,132 @@ fn a_change_holds_for_what_comes_after_it_and_nothing_is_overtaken() {
         send(&mut client, bytes(8, 3)).await;
         receive(&mut server).await.unwrap();
         assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(11));
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn connections_of_a_host_share_its_link_first_in_first_out() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        // 1 us for each byte.
+        let relay = relay(&clock, link(MS, 1_000_000), Limits::default());
+        let (mut first, mut at_first, _) = between(&clock, &relay);
+        let (mut second, mut at_second, _) = between(&clock, &relay);
+        let (mut other, front) =
+            memory::pair_between(([127, 1, 0, 9], 1).into(), ([127, 1, 0, 1], 1).into());
+        let (back, mut at_other) = memory::pair(2);
+        let own = relay.clone();
+        clock.spawn(async move { drop(own.connection(front, back).await) });
+        for fill in 0..5 {
+            send(&mut first, bytes(9_996, fill)).await;
+        }
+        clock.sleep(MS).await;
+        send(&mut second, bytes(96, 1)).await;
+        send(&mut other, bytes(96, 2)).await;
+        receive(&mut at_other).await.unwrap();
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_micros(2_100), "another host's");
+        receive(&mut at_second).await.unwrap();
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_micros(51_100));
+        for _ in 0..5 {
+            receive(&mut at_first).await.unwrap();
+        }
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_micros(51_100), "all were before it");
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn connections_that_always_have_something_to_send_share_a_link_and_none_starves() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        // A full queue takes what comes at the right moment, and one of each.
+        for (queue_bytes_max, least) in [(None, 190), (Some(66_000), 60)] {
+            let mut profile = Profile::from(link(MS, 1_000_000));
+            profile.there.queue_bytes_max = queue_bytes_max;
+            let events = Arc::new(|_| {});
+            let relay = Relay::new(&clock, profile.into(), Limits::default(), events, None);
+            let counts = [1_usize, 2, 4].map(|_| Arc::new(AtomicUsize::new(0)));
+            for count in &counts {
+                let (mut client, mut server, _) = between(&clock, &relay);
+                let count = Arc::clone(count);
+                clock.spawn(async move {
+                    while poll_fn(|cx| client.poll_ready(cx)).await.is_ok() {
+                        client.send(bytes(9_996, 1));
+                    }
+                });
+                clock.spawn(async move {
+                    while receive(&mut server).await.is_some() {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            clock.sleep(Nanos::from_secs(6)).await;
+            let counts = counts.map(|count| count.load(Ordering::Relaxed));
+            assert!(counts.iter().all(|count| *count >= least), "{counts:?}");
+            relay.drain(Nanos::ZERO).await;
+        }
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn what_a_client_that_resets_would_still_have_is_not_relayed_and_nothing_comes_before_it() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        // 10 ms for each record.
+        let relay = relay(&clock, link(MS, 1_000_000), Limits::default());
+        let (mut client, mut server, ended) = between_resetting(&clock, &relay);
+        for fill in 0..100 {
+            send(client.transport(), bytes(9_996, fill)).await;
+        }
+        clock.sleep(Nanos::from_millis(20)).await;
+        client.reset();
+        let (mut again, mut at_again, _) = between(&clock, &relay);
+        send(&mut again, bytes(96, 200)).await;
+        let mut came = 0;
+        while let Some(record) = receive(&mut server).await {
+            assert_eq!(record[0], came);
+            came += 1;
+        }
+        assert!((10..=14).contains(&came), "{came}: what takes 100 ms waits for the link");
+        let (side, cause) = ended.await.unwrap().unwrap_err();
+        assert!(side == Side::Client && cause.is_reset(), "{side}: {cause}");
+        receive(&mut at_again).await.unwrap();
+        let before = Nanos::from_millis(10) * u64::from(came) + MS;
+        assert_eq!(clock.now(), Instant::EPOCH + before + Nanos::from_micros(100));
+        assert_eq!((relay.counts().there.held, relay.counts().bytes_held), (0, 0));
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn what_was_lost_is_not_retransmitted_by_a_client_that_has_reset() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let profile = |lost| {
+            let mut profile = Profile::from(link(MS, 0));
+            profile.there.lost = lost;
+            profile
+        };
+        let events = Arc::new(|_| {});
+        let relay = Relay::new(&clock, profile(Ppm::NONE).into(), Limits::default(), events, None);
+        let (mut client, mut server, ended) = between_resetting(&clock, &relay);
+        for (fill, lost) in [(1, Ppm::NONE), (2, Ppm::ALL), (3, Ppm::NONE)] {
+            relay.shape().replace(profile(lost), clock.now());
+            send(client.transport(), bytes(96, fill)).await;
+            clock.sleep(Nanos::from_micros(100)).await;
+        }
+        client.reset();
+        assert_eq!(receive(&mut server).await.unwrap(), vec![1; 96]);
+        assert_eq!(receive(&mut server).await, None);
+        assert_eq!(clock.now(), Instant::EPOCH + MS);
+        assert!(ended.await.unwrap().is_err());
+        assert_eq!(relay.counts().there.lost.get(&Loss::Ended), Some(&2));
     });
     ran.unwrap();
 }

@@ -24,6 +24,8 @@ use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
 use wire::xdr::Encode;
 
+use crate::resetting;
+
 const US: Nanos = Nanos::from_micros(1);
 const MS: Nanos = Nanos::from_millis(1);
 
@@ -539,4 +541,18 @@ fn a_server_that_is_not_there_is_found_out_through_a_link_too() {
         assert_eq!(far.counts(Side::There).held, 0);
     })
     .unwrap();
+}
+
+#[test]
+fn what_is_on_its_way_goes_with_a_connection_that_its_peer_resets() {
+    in_world(async |clock| {
+        let (mut peer, own) = resetting::of(memory::pair(1));
+        let mut own = Shaped::new(own, profile("1ms/1m"), &clock).unwrap();
+        send_all(peer.transport(), &[1000, 1000]).await;
+        assert_eq!(receive(&clock, &mut own, 1).await, [(9_032, 1000)]);
+        peer.reset();
+        let received = std::future::poll_fn(|cx| own.poll_receive(cx)).await;
+        assert!(received.unwrap_err().is_reset());
+        assert_eq!(clock.now(), Instant::EPOCH + US * 9_032);
+    });
 }

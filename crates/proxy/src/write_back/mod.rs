@@ -100,6 +100,9 @@ pub struct Options {
     pub gather_within: Nanos,
     /// How long it waits at most for that, so that sending takes no time from them.
     pub rest_within: Nanos,
+    /// How much later than its proxy was killed the origin may still execute a call: the next proxy
+    /// begins after that with what the log held, and serves nothing before.
+    pub late_max: Nanos,
     /// Bytes of the log in use from which on changes that wait for long are written again; half of
     /// it, if not given.
     pub again_above: Option<u64>,
@@ -141,6 +144,8 @@ impl Default for Options {
             note_within: Nanos::from_millis(10),
             gather_within: Nanos::from_millis(10),
             rest_within: Nanos::from_secs(1),
+            // A guess: many times what an origin takes for a call, and little beside a restart.
+            late_max: Nanos::from_secs(2),
             again_above: None,
             owner: None,
             hear: Arc::new(|_| ()),

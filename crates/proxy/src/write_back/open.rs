@@ -108,6 +108,11 @@ const HEAD_BYTES_MAX: usize = 8 << 10;
 impl<S: Store> Inner<S> {
     /// What the log held is on its way again.
     async fn carry_on(&self, held: Held) -> Result<(), OpenError> {
+        if held.changes() > 0 {
+            // Calls of the proxy that had this log may be with the origin. What is found there is
+            // not certain before they are executed, and what is sent would be done before them.
+            self.clock.sleep(self.options.late_max).await;
+        }
         let done = self.done_of(&held.entries).await;
         let known = self.known_of(&held.entries, &done).await?;
         let (now, time) = (self.now(), self.time());

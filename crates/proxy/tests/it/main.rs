@@ -8,6 +8,7 @@ mod callers;
 mod conflicts;
 mod crowd;
 mod joined;
+mod late;
 mod lease;
 mod links;
 mod origin;

@@ -26,7 +26,7 @@ pub(super) fn page(args: &Infer) -> Result<Page, Failure> {
 fn no_curve(file: &Path) -> Failure {
     let what = "a server is inferred from a curve of response time";
     let advice = "nfskit model fit explains sweeps and traces";
-    Failure::usage(format!("{}: {what}", file.display()), advice)
+    Failure::environment(format!("{}: {what}", file.display()), advice)
 }
 
 /// A curve explained.

@@ -97,11 +97,11 @@ impl Page {
 }
 
 fn unreadable(path: &Path, verb: &str, cause: &dyn Display) -> Failure {
-    let what = format!("{}: {cause}", path.display());
-    if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
-        return Failure::environment(what, "a file that is there, and that this user may read");
-    }
-    Failure::usage(what, format!("nfskit model {verb} --help shows such a file"))
+    let advice = match rustix::fs::access(path, rustix::fs::Access::READ_OK) {
+        Ok(()) => format!("nfskit model {verb} --help shows such a file"),
+        Err(_) => "a file that is there, and that this user may read".to_owned(),
+    };
+    Failure::environment(format!("{}: {cause}", path.display()), advice)
 }
 
 fn us(span: Span) -> f64 {

@@ -21,6 +21,7 @@ use harness::output;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::words::counted;
+use server::locked::is_locked;
 
 use crate::args::cache::{Cache, Status, Verify, Why};
 
@@ -139,7 +140,8 @@ impl Totals {
 
     fn row(&self, found: &Found) -> [String; 12] {
         let Self { all: Stored { segments, data_bytes, used, .. }, unusable, .. } = self;
-        let by = if found.is_used { "a process" } else { "nobody" }.to_owned();
+        let is_used = found.lock().is_ok_and(|lock| is_locked(&lock));
+        let by = if is_used { "a process" } else { "nobody" }.to_owned();
         let pinned = orders::pins(found.dir()).unwrap_or_default().len().to_string();
         let counts = [segments + unusable, used.hits, used.cold, used.damaged + unusable];
         let [files, hits, cold, damaged] = counts.map(|count| count.to_string());

@@ -22,13 +22,14 @@ use perf::units::{Instant, Nanos};
 use tokio::sync::mpsc;
 
 use self::session::Session;
-use super::ledger::{Ledger, Loss};
+use super::ledger::Loss;
+use super::links::HostLink;
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{ENTRY_BYTES, Relay, Side};
+use super::{ENTRY_BYTES, Relay, RelayState, Side};
 use crate::serve::Carrier;
 use crate::serve::budget::{Budget, Lent};
 use crate::serve::host::{Ending, Phase};
-use crate::shape::{self, Damage, Follower, Shape};
+use crate::shape::{self, Damage};
 use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
 use crate::transport::datagram::{Datagram, Datagrams, Route};
 
@@ -60,7 +61,7 @@ struct Line {
     held_bytes: Arc<AtomicUsize>,
     /// Bytes that the client may get although it may be somebody else.
     allowed_bytes: Arc<AtomicUsize>,
-    follower: Follower,
+    link: Arc<HostLink>,
     eye: Arc<Mutex<Eye>>,
 }
 
@@ -154,7 +155,7 @@ where
         let allowed = bytes.len().saturating_mul(shared.limits.unproven_times_max);
         let add = |before: usize| Some(before.saturating_add(allowed));
         line.allowed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok();
-        for (due, bytes) in arrivals(ledger, &mut line.follower, &shared.shape, now, bytes) {
+        for (due, bytes) in arrivals(shared, &line.link, shape::Side::There, now, bytes) {
             let held = line.held_bytes.load(Ordering::Relaxed);
             let place = line.queue.try_reserve();
             let fits = held < shared.limits.held_bytes_max;
@@ -197,7 +198,7 @@ where
             queue: sender,
             held_bytes: Arc::default(),
             allowed_bytes: Arc::default(),
-            follower: shared.shape.follower(shape::Side::There),
+            link: shared.links.of(route.peer.ip().to_canonical(), &shared.shape),
             eye: Arc::new(Mutex::new(eye)),
         };
         let front = Arc::clone(&self.socket);
@@ -216,15 +217,15 @@ where
 
 /// Puts a datagram onto the link: when it arrives, once, twice or never, and as what.
 fn arrivals(
-    ledger: &Ledger,
-    follower: &mut Follower,
-    shape: &Shape,
+    shared: &RelayState,
+    link: &HostLink,
+    side: shape::Side,
     now: Instant,
     bytes: Bytes,
 ) -> impl Iterator<Item = (Instant, Bytes)> {
     let len = bytes.len() as u64;
-    let fate = follower.lane(shape).datagram(now, len);
-    ledger.came(now, len, &fate);
+    let fate = link.one_way(side).lock().follower.lane(&shared.shape).datagram(now, len);
+    shared.ledger(side).came(now, len, &fate);
     let arrival = fate.arrival.ok();
     let again = fate.again.filter(|_| arrival.is_some()).map(|again| (again, bytes.clone()));
     let first = arrival.map(|due| {

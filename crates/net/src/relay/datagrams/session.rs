@@ -17,11 +17,12 @@ use tokio::sync::mpsc;
 use super::{Admitted, BATCH_MAX, Line, arrivals, lease};
 use crate::clock::Alarm;
 use crate::relay::ledger::{Ledger, Loss};
+use crate::relay::links::HostLink;
 use crate::relay::tap::{Eye, Seen};
 use crate::relay::{ENTRY_BYTES, Event, Relay, Side, message};
 use crate::serve::budget::Lent;
 use crate::serve::host::{Ending, Phase};
-use crate::shape::{self, Follower};
+use crate::shape;
 use crate::transport::datagram::{Datagrams, Route};
 
 /// What is on its way in one direction, by when it is due.
@@ -85,8 +86,7 @@ pub(super) struct Session<F, D> {
     /// As in [`Line`].
     allowed_bytes: Arc<AtomicUsize>,
     back: Holding,
-    /// The link from the server.
-    follower: Follower,
+    link: Arc<HostLink>,
     alarm: Option<Alarm>,
     ending: Ending,
     /// Until it is looked whether anything has passed.
@@ -119,7 +119,7 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
             there_bytes: Arc::clone(&line.held_bytes),
             allowed_bytes: Arc::clone(&line.allowed_bytes),
             back: Holding::default(),
-            follower: relay.0.shape.follower(shape::Side::Back),
+            link: Arc::clone(&line.link),
             alarm: None,
             ending: relay.ending(),
             idle: None,
@@ -209,7 +209,7 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
             let now = shared.clock.now();
             self.eye.lock().see(now, Seen::Came(Side::Server, &bytes));
             let ledger = &shared.back;
-            for (due, bytes) in arrivals(ledger, &mut self.follower, &shared.shape, now, bytes) {
+            for (due, bytes) in arrivals(shared, &self.link, shape::Side::Back, now, bytes) {
                 let fits = self.back.retained_bytes() < shared.limits.held_bytes_max;
                 match lease(&shared.budget, bytes).filter(|_| fits) {
                     Some((bytes, lent)) => {

@@ -1,18 +1,20 @@
 //! One direction of a connection: read, put onto the link, held, given to the other end.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 
 use super::Failed;
 use crate::error::TransportError;
 use crate::relay::ledger::{Ledger, Loss};
+use crate::relay::links::HostLink;
 use crate::relay::tap::{Eye, Seen};
 use crate::relay::{ENTRY_BYTES, Limits, Relay, Side, message};
 use crate::serve::budget::{Account, Budget};
-use crate::shape::{self, Follower, Shape};
+use crate::shape::{self, Shape};
 use crate::transport::Transport;
 
 /// Records read per wake-up and direction before others get their turn, and their bytes.
@@ -28,13 +30,22 @@ const CONGESTED_BYTES: usize = 256 << 10;
 /// Most that a record is copied of to let go of the slab that it came in.
 const COPIED_BYTES_MAX: usize = 256 << 10;
 
+/// What of a connection may wait for a link whose queue has no bound, by the time that it takes to
+/// leave: what queues in networks are made for. Above it the sender waits, as for TCP's windows.
+const BACKLOG_MAX: Nanos = Nanos::from_millis(100);
+
 /// One direction.
 pub(super) struct Way<'r> {
     ledger: &'r Ledger,
     shape: &'r Shape,
-    follower: Follower,
-    /// When the link's queue has room again, where it is full.
+    link: Arc<HostLink>,
+    direction: shape::Side,
+    /// When the link has room again, where it is full.
     room_at: Option<Instant>,
+    /// When the last record has left.
+    departs: Instant,
+    /// The source may have sent what was not read.
+    leaves_unread: bool,
     pub(super) from: Side,
     limits: &'r Limits,
     budget: &'r Budget,
@@ -59,6 +70,8 @@ pub(super) struct InFlight {
     due: Instant,
     record: Bytes,
     permits: u32,
+    /// It is due so late because some of it was lost.
+    is_retransmitted: bool,
 }
 
 impl InFlight {
@@ -77,17 +90,21 @@ pub(super) enum Next {
 
 impl<'r> Way<'r> {
     /// The direction of what comes from `from`.
-    pub(super) fn new(relay: &'r Relay, from: Side, now: Instant) -> Self {
+    pub(super) fn new(relay: &'r Relay, link: Arc<HostLink>, from: Side, now: Instant) -> Self {
         let shared = &*relay.0;
-        let (ledger, direction) = match from {
-            Side::Client => (&shared.there, shape::Side::There),
-            Side::Server => (&shared.back, shape::Side::Back),
+        let direction = match from {
+            Side::Client => shape::Side::There,
+            Side::Server => shape::Side::Back,
         };
+        let last_due = link.one_way(direction).lock().reset_at.max(now);
         Self {
-            ledger,
+            ledger: shared.ledger(direction),
             shape: &shared.shape,
-            follower: shared.shape.follower(direction),
+            link,
+            direction,
             room_at: None,
+            departs: now,
+            leaves_unread: false,
             from,
             limits: &shared.limits,
             budget: &shared.budget,
@@ -96,7 +113,7 @@ impl<'r> Way<'r> {
             held_bytes: 0,
             waiting: None,
             arrived: now,
-            last_due: now,
+            last_due,
             records: 0,
             given_bytes: 0,
             end: None,
@@ -117,9 +134,7 @@ impl<'r> Way<'r> {
         if reads {
             self.read(source, target, now, eye, cx);
         } else {
-            // There will be no more: what was read may be held without being paid for.
-            self.account.leave_line();
-            self.held.extend(self.waiting.take().map(|held| InFlight { permits: 0, ..held }));
+            self.wait_no_more();
         }
         let to = self.from.other();
         let waits = !self.has_room();
@@ -167,18 +182,26 @@ impl<'r> Way<'r> {
 
     /// Lets go of what it holds.
     fn lose(&mut self) {
-        self.account.leave_line();
-        let held = || self.held.iter().chain(&self.waiting);
-        let bytes = held().map(InFlight::bytes).sum();
-        self.ledger.lose(held().count() as u64, bytes, Loss::Ended);
-        self.account.give_back(self.held.iter().map(|held| held.permits).sum());
-        self.account.settle();
-        self.waiting = None;
-        self.held.clear();
-        self.held_bytes = 0;
+        self.lose_from(0);
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    /// Lets go of what it holds from the record of this number on.
+    fn lose_from(&mut self, first: usize) {
+        self.wait_no_more();
+        for lost in self.held.drain(first..) {
+            self.ledger.lose(1, lost.bytes(), Loss::Ended);
+            self.account.give_back(lost.permits);
+            self.held_bytes -= lost.record.len() + ENTRY_BYTES;
+        }
+        self.account.settle();
+    }
+
+    /// Whether nothing is read of its source, for want of room here or on the link.
+    pub(super) fn is_held_up(&self) -> bool {
+        !self.has_room() || self.room_at.is_some()
+    }
+
+    fn has_room(&self) -> bool {
         self.waiting.is_none() && self.held_bytes < self.limits.held_bytes_max
     }
 
@@ -191,6 +214,12 @@ impl<'r> Way<'r> {
         eye: &mut Eye,
         cx: &mut Context<'_>,
     ) {
+        if std::mem::replace(&mut self.leaves_unread, true)
+            && self.end.is_none()
+            && let Some(cause) = source.take_error()
+        {
+            self.break_off(cause, now(), eye);
+        }
         let mut bytes = 0;
         self.room_at = None;
         for read in 0.. {
@@ -211,11 +240,18 @@ impl<'r> Way<'r> {
                 return;
             }
             let record = match source.poll_receive(cx) {
-                Poll::Pending => return,
+                Poll::Pending => {
+                    self.leaves_unread = false;
+                    return;
+                }
                 Poll::Ready(Ok(Some(record))) => record,
-                Poll::Ready(end) => {
-                    self.end = Some(end.map(|_| ()));
+                Poll::Ready(Ok(None)) => {
+                    self.end = Some(Ok(()));
                     eye.see(now(), Seen::CameEnd(self.from));
+                    return;
+                }
+                Poll::Ready(Err(cause)) => {
+                    self.break_off(cause, now(), eye);
                     return;
                 }
             };
@@ -233,15 +269,42 @@ impl<'r> Way<'r> {
         }
     }
 
-    /// Whether the link's queue takes another record.
-    fn link_has_room(&mut self, now: &impl Fn() -> Instant) -> bool {
-        let lane = self.follower.lane(self.shape);
-        if lane.conditions().queue_bytes_max.is_none() || lane.has_room(now()) {
-            self.room_at = None;
-            return true;
+    /// There will be no more: what was read may be held without being paid for.
+    fn wait_no_more(&mut self) {
+        self.account.leave_line();
+        self.held.extend(self.waiting.take().map(|held| InFlight { permits: 0, ..held }));
+    }
+
+    /// The source sends nothing more, and retransmits nothing.
+    fn break_off(&mut self, cause: TransportError, now: Instant, eye: &mut Eye) {
+        if cause.is_reset() {
+            self.wait_no_more();
+            let lost = |held: &InFlight| held.is_retransmitted && held.due > now;
+            let first = self.held.iter().position(lost).unwrap_or(self.held.len());
+            self.lose_from(first);
+            self.last_due = self.held.back().map_or(now, |last| last.due.max(now));
+            let mut link = self.link.one_way(self.direction).lock();
+            link.reset_at = link.reset_at.max(self.last_due);
         }
-        self.room_at = lane.room_at();
-        false
+        self.end = Some(Err(cause));
+        eye.see(now, Seen::CameEnd(self.from));
+    }
+
+    /// Whether the link takes another record: one of each connection at least.
+    fn link_has_room(&mut self, now: &impl Fn() -> Instant) -> bool {
+        let mut link = self.link.one_way(self.direction).lock();
+        let lane = link.follower.lane(self.shape);
+        let left = self.departs.since(now());
+        self.room_at = if left == Nanos::ZERO {
+            None
+        } else if lane.conditions().queue_bytes_max.is_none() {
+            (left > BACKLOG_MAX).then(|| now() + (left - BACKLOG_MAX))
+        } else if lane.has_room(now()) {
+            None
+        } else {
+            lane.room_at().map(|room| room.min(self.departs))
+        };
+        self.room_at.is_none()
     }
 
     /// Puts a record onto the link.
@@ -253,8 +316,10 @@ impl<'r> Way<'r> {
     ) -> InFlight {
         let bytes = record.len() as u64 + 4;
         let now = self.arrived;
-        let lane = self.follower.lane(self.shape);
-        let fate = lane.message(now, bytes);
+        let mut link = self.link.one_way(self.direction).lock();
+        let fate = link.follower.lane(self.shape).message_of_many(now, bytes);
+        drop(link);
+        self.departs = fate.departs;
         self.ledger.came(now, bytes, &fate);
         self.ledger.hold(bytes);
         // On a stream nothing is lost, and no record passes another.
@@ -263,7 +328,12 @@ impl<'r> Way<'r> {
         self.held_bytes += record.len() + ENTRY_BYTES;
         let stays = due > now || !self.held.is_empty() || target.unsent_bytes() > CONGESTED_BYTES;
         let (record, retained_bytes) = own(record, source, stays);
-        InFlight { due, record, permits: self.budget.permits_for(retained_bytes + ENTRY_BYTES) }
+        InFlight {
+            due,
+            record,
+            permits: self.budget.permits_for(retained_bytes + ENTRY_BYTES),
+            is_retransmitted: fate.retransmissions > 0,
+        }
     }
 
     /// Gives the other end what is due.

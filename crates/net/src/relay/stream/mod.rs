@@ -4,11 +4,16 @@
 //! other end, in the order in which it came. Reading stops where a direction holds as much as it
 //! may, or as long as the bytes that all may hold together are used up. The end of a direction is
 //! passed on behind its last record; the other goes on until it ends, too.
+//!
+//! A reset is passed on in the same way, and as a reset. What its sender's system would still have
+//! had goes with it: records that wait to be read here, and those from the first on that had to be
+//! retransmitted.
 
 mod half;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use self::half::{Next, Way};
@@ -36,12 +41,13 @@ pub(super) async fn relay(
         stall_max: shared.limits.stall_max,
         ..crate::serve::Limits::default()
     };
+    let link = shared.links.of(client.peer().ip().to_canonical(), &shared.shape);
     let mut pair = Pair {
         relay,
         seated,
         records: 0,
-        there: Way::new(relay, Side::Client, now),
-        back: Way::new(relay, Side::Server, now),
+        there: Way::new(relay, Arc::clone(&link), Side::Client, now),
+        back: Way::new(relay, link, Side::Server, now),
         alarm: None,
         ending: relay.ending(),
         client_patience: Patience::new(&limits, now),
@@ -56,6 +62,14 @@ pub(super) async fn relay(
     };
     let ended = std::future::poll_fn(|cx| pair.poll(&mut client, &mut server, cx)).await;
     pair.close();
+    if let Err((side, cause)) = &ended
+        && cause.is_reset()
+    {
+        match side {
+            Side::Client => server.abort(),
+            Side::Server => client.abort(),
+        }
+    }
     ended
 }
 
@@ -216,7 +230,7 @@ fn observed(from: &Way<'_>, end: &impl Transport, to: &Way<'_>, held: usize) -> 
     let unsent_bytes = end.unsent_bytes();
     Observed {
         records: from.records,
-        within_record: end.is_within_record() && from.has_room(),
+        within_record: end.is_within_record() && !from.is_held_up(),
         sent_bytes: to.given_bytes - (unsent_bytes as u64).min(to.given_bytes),
         unsent_bytes,
         calls: held,

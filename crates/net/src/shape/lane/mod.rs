@@ -189,8 +189,17 @@ impl Lane {
         fate
     }
 
-    /// A message of a stream is sent: `bytes` with its record mark.
+    /// A message of the only stream is sent: `bytes` with its record mark.
     pub fn message(&mut self, now: Instant, bytes: u64) -> Fate {
+        let mut fate = self.message_of_many(now, bytes);
+        self.latest = self.latest.max(fate.arrival.unwrap_or(fate.departs));
+        fate.arrival = Ok(self.latest);
+        fate
+    }
+
+    /// The same of one of several streams: that what is behind it in the same one waits for it is
+    /// the caller's to see to.
+    pub fn message_of_many(&mut self, now: Instant, bytes: u64) -> Fate {
         let packets = match self.conditions.mtu {
             None => Packets::whole(bytes),
             Some(mtu) => Packets::segments(bytes, mtu),
@@ -203,8 +212,7 @@ impl Lane {
             arrives += self.conditions.reordered.by;
             fate.reordered = true;
         }
-        self.latest = self.latest.max(arrives);
-        fate.arrival = Ok(self.latest);
+        fate.arrival = Ok(arrives);
         fate
     }
 

@@ -14,13 +14,13 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use perf::units::Nanos;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use wire::record::{FRAGMENT_HEADER_LEN, Fragment, Message, RecordError};
 
@@ -333,6 +333,15 @@ impl Transport for Tcp {
 
     fn allow(&mut self) {
         self.room = Room::Allowed;
+    }
+
+    fn take_error(&mut self) -> Option<TransportError> {
+        // What the socket has as an error may be a host that was out of reach for a moment, unless
+        // epoll(7) reports it.
+        let mut cx = Context::from_waker(Waker::noop());
+        let is_broken = pin!(self.stream.ready(Interest::ERROR)).poll(&mut cx).is_ready();
+        let error = if is_broken { self.stream.take_error().ok().flatten() } else { None };
+        error.map(TransportError::from)
     }
 
     fn is_fresh(&self) -> bool {

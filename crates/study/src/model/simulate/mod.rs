@@ -70,7 +70,7 @@ fn read(args: &Simulate) -> Result<Topology, Failure> {
         true => saved::topology(path, args.of.as_deref())?,
         false => Topology::parse(&text).map_err(|cause| {
             let advice = "nfskit model simulate --help shows a topology";
-            Failure::usage(format!("{}: {cause}", path.display()), advice)
+            Failure::environment(format!("{}: {cause}", path.display()), advice)
         })?,
     };
     Ok(Topology { seed: args.seed.unwrap_or(topology.seed), ..topology })

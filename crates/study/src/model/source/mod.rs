@@ -181,6 +181,9 @@ fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, Sourc
     match (&found[..], exact) {
         (_, Some(at)) => Ok(at),
         (&[at], None) => Ok(at),
+        (_, None) if names.is_empty() => {
+            Err(SourceError::Unreadable(format!("there are 0 {what}")))
+        }
         (found, None) => {
             let is_listed = |name: &&String| found.is_empty() || fits(name);
             let listed = names.iter().filter(is_listed).take(NAMES_MAX).map(String::as_str);
@@ -259,8 +262,8 @@ mod tests {
         );
         let reason = choose("records", &names, Some("c")).unwrap_err().to_string();
         assert!(reason.contains("of nfs://a/x"));
-        let none = "there are 0 records: choose with --of, of ".to_owned();
-        assert_eq!(choose("records", &[], None), Err(SourceError::Several(none)));
+        let none = "there are 0 records".to_owned();
+        assert_eq!(choose("records", &[], None), Err(SourceError::Unreadable(none)));
     }
 
     #[test]

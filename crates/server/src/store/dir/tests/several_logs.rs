@@ -217,7 +217,7 @@ fn a_blank_device_becomes_a_log_and_what_it_held_survives() {
     }
     // Nobody else gets it meanwhile: not a second server, not a mount.
     let busy = write_log::inspect(&[one.0.clone(), two.0.clone()]).unwrap_err().to_string();
-    assert!(busy.contains("in use"), "{busy}");
+    assert!(busy.contains("another server has it"), "{busy}");
     let (again, only) = (with(&at, &[&one.0, &two.0], 2), with(&at, &[&one.0], 2));
     let why = at.refused(only);
     assert!(why.contains("it is log 1 of 2"), "{why}");

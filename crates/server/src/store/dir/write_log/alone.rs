@@ -11,12 +11,11 @@ use std::thread;
 
 use log::identity::IdentityError;
 use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Medium, Purpose, Set};
-use rustix::fs::FlockOperation;
 use rustix::rand::GetRandomFlags;
 use tokio::sync::oneshot;
 
 use super::error::{LogError, LogTrouble, Trouble};
-use super::file::{self, Aligned, Locked, LogFile, Site};
+use super::file::{self, Aligned, LogFile, Site};
 
 /// One log, open and locked.
 pub struct Alone {
@@ -101,16 +100,15 @@ impl Alone {
     }
 }
 
-/// A log that somebody else may have, for reading.
+/// A log that somebody else may have, for reading. It is not locked: whoever wants it gets it.
 pub struct Peek {
-    file: Locked,
+    file: File,
     identity: Identity,
-    is_in_use: bool,
 }
 
 impl std::fmt::Debug for Peek {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Peek").field("is_in_use", &self.is_in_use).finish_non_exhaustive()
+        f.debug_struct("Peek").finish_non_exhaustive()
     }
 }
 
@@ -147,14 +145,12 @@ impl Peek {
         if len < bytes {
             return Err(file::wrong_length(len, bytes).and("cut off"));
         }
-        let file = Locked::new(file);
-        let is_in_use = !file.try_lock(FlockOperation::NonBlockingLockShared);
-        Ok(Self { file, identity, is_in_use })
+        Ok(Self { file, identity })
     }
 
-    /// Whether somebody has it.
-    pub fn is_in_use(&self) -> bool {
-        self.is_in_use
+    /// What a proxy that has it holds locked.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     pub fn set(&self) -> Set {
@@ -219,5 +215,27 @@ fn work(log: &Alone, given: &Receiver<Job>) {
             }
             Job::Other(work) => work(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locked::is_locked;
+
+    #[test]
+    fn a_log_that_is_looked_at_is_there_for_a_proxy_that_begins() {
+        // A log in memory is refused.
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = place.path().join("log");
+        drop(Alone::open_or_make(&path, 16 << 20, b"origin").unwrap());
+        let peek = Peek::open(&path).unwrap();
+        let looked = LogFile::look(&path).unwrap();
+        assert!(!is_locked(peek.file()) && !looked.is_in_use());
+        let log = Alone::open(&path).unwrap();
+        assert!(is_locked(peek.file()) && looked.is_in_use());
+        assert_eq!(LogFile::look(&path).map(drop).unwrap_err().kind(), LogTrouble::InUse);
+        drop(log);
+        assert!(!is_locked(peek.file()));
     }
 }

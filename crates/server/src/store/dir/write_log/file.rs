@@ -13,6 +13,7 @@ use rustix::fs::FlockOperation;
 
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
+use crate::locked::is_locked;
 use crate::store::dir::data::FileSystem;
 use crate::store::dir::sys;
 
@@ -96,8 +97,25 @@ impl LogFile {
         Self::open_whole(path, rebuilt).map_err(|trouble| trouble.about(path))
     }
 
+    /// Opens it for reading, unless somebody has it. It is not locked: whoever begins meanwhile
+    /// gets it, and changes it.
+    pub(super) fn look(path: &Path) -> Result<Self, LogError> {
+        let looked = open_to_look(path).and_then(|found| Self::of_opened(path, found, None, None));
+        looked.map_err(|trouble| trouble.about(path))
+    }
+
     fn open_whole(path: &Path, rebuilt: Option<Identity>) -> Result<Self, Trouble> {
         let (file, len) = open_locked(path)?;
+        let direct = open_direct(path, &file)?;
+        Self::of_opened(path, (file, len), direct, rebuilt)
+    }
+
+    fn of_opened(
+        path: &Path,
+        (file, len): (Locked, u64),
+        direct: Option<File>,
+        rebuilt: Option<Identity>,
+    ) -> Result<Self, Trouble> {
         let mut block = vec![0; BLOCK];
         if len >= BLOCK_BYTES {
             file.read_exact_at(&mut block, 0)?;
@@ -120,7 +138,6 @@ impl LogFile {
             // What was cut off is zeros from now on, and read as damage.
             make_as_long(&file, len, bytes)?;
         }
-        let direct = open_direct(path, &file)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -130,6 +147,11 @@ impl LogFile {
             #[cfg(test)]
             fails: Default::default(),
         })
+    }
+
+    /// Of one that is looked at: whether somebody has it now.
+    pub(super) fn is_in_use(&self) -> bool {
+        is_locked(&self.file)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -187,10 +209,10 @@ fn open_locked(path: &Path) -> Result<(Locked, u64), Trouble> {
     // A pipe that somebody has put here is not waited for.
     let flags = libc::O_EXCL | libc::O_NONBLOCK;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
-    let in_use = |what| Trouble::new(LogTrouble::InUse, what);
     let mut file = opened.map_err(|cause| match cause.kind() {
         io::ErrorKind::ResourceBusy => {
-            in_use("the device is in use: mounted, a part of another one, or another server's")
+            let what = "the device is in use: mounted, a part of another one, or another server's";
+            Trouble::new(LogTrouble::InUse, what)
         }
         _ => cause.into(),
     })?;
@@ -199,8 +221,22 @@ fn open_locked(path: &Path) -> Result<(Locked, u64), Trouble> {
     let file = Locked::new(file);
     match file.try_lock(FlockOperation::NonBlockingLockExclusive) {
         true => Ok((file, len)),
-        false => Err(in_use("another server has it")),
+        false => Err(of_another_server()),
     }
+}
+
+fn open_to_look(path: &Path) -> Result<(Locked, u64), Trouble> {
+    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    check_kind(&file)?;
+    if is_locked(&file) {
+        return Err(of_another_server());
+    }
+    let len = file.seek(SeekFrom::End(0))?;
+    Ok((Locked::new(file), len))
+}
+
+pub(super) fn of_another_server() -> Trouble {
+    Trouble::new(LogTrouble::InUse, "another server has it")
 }
 
 fn check_kind(file: &File) -> Result<(), Trouble> {

@@ -88,7 +88,7 @@ impl LogFiles {
         paths: &[PathBuf],
         rebuilt: Option<(&Marker, &Vec<u8>)>,
     ) -> Result<Self, LogError> {
-        let mut files: Vec<LogFile> = Vec::new();
+        let mut files = Vec::new();
         check_each_once(paths)?;
         for (index, path) in paths.iter().enumerate() {
             let rebuilt = rebuilt.map(|(marker, export)| {
@@ -98,18 +98,26 @@ impl LogFiles {
                 let purpose = Purpose::Server;
                 Identity { purpose, id: marker.id, log, logs, bytes: 0, export }
             });
-            let log = LogFile::open(path, rebuilt)?;
-            if log.identity.purpose == Purpose::Proxy {
-                let what = "it is the log of a proxy (serve nfs://... --write-back)";
-                return Err(log.error(Trouble::other(what)));
-            }
-            check_company(&log, &files, paths.len())?;
-            files.push(log);
+            join(&mut files, LogFile::open(path, rebuilt)?, paths.len())?;
         }
+        Ok(Self::of(files))
+    }
+
+    /// Opens them for reading, whose ever they are, unless somebody has one.
+    fn look(paths: &[PathBuf]) -> Result<Self, LogError> {
+        let mut files = Vec::new();
+        check_each_once(paths)?;
+        for path in paths {
+            join(&mut files, LogFile::look(path)?, paths.len())?;
+        }
+        Ok(Self::of(files))
+    }
+
+    fn of(mut files: Vec<LogFile>) -> Self {
         files.sort_by_key(|log| log.identity.log);
         let id = files.first().map_or([0; 16], |log| log.identity.id);
         let set = Set { id, bytes: files.iter().map(|log| log.identity.bytes).collect() };
-        Ok(Self { files, set })
+        Self { files, set }
     }
 
     pub(super) fn error(&self, trouble: impl Into<Trouble>) -> LogError {
@@ -181,6 +189,17 @@ fn check_each_once(paths: &[PathBuf]) -> Result<(), LogError> {
         }
         seen.push(real);
     }
+    Ok(())
+}
+
+/// Puts a log beside those that were opened before it, of so many.
+fn join(files: &mut Vec<LogFile>, log: LogFile, given: usize) -> Result<(), LogError> {
+    if log.identity.purpose == Purpose::Proxy {
+        let what = "it is the log of a proxy (serve nfs://... --write-back)";
+        return Err(log.error(Trouble::other(what)));
+    }
+    check_company(&log, files, given)?;
+    files.push(log);
     Ok(())
 }
 
@@ -263,10 +282,19 @@ fn make_if_none(
     Ok(())
 }
 
-/// Reads logs that no server has.
+/// Reads logs that no server has. One that begins meanwhile gets them, and nothing is reported of
+/// what it changes.
 pub(super) fn inspect(paths: &[PathBuf]) -> Result<Inspection, LogError> {
-    let logs = LogFiles::open(paths, None)?;
-    let (found, _) = logs.scan_with(false, &logs)?;
+    let logs = LogFiles::look(paths)?;
+    let inspected = inspect_opened(&logs);
+    match logs.files.iter().find(|log| log.is_in_use()) {
+        Some(log) => Err(log.error(file::of_another_server())),
+        None => inspected,
+    }
+}
+
+fn inspect_opened(logs: &LogFiles) -> Result<Inspection, LogError> {
+    let (found, _) = logs.scan_with(false, logs)?;
     let plan = logs.plan(&found)?;
     Ok(Inspection {
         logs: logs.files.len(),

@@ -1,0 +1,78 @@
+//! Whether somebody has a file locked (flock(2)), found without taking the lock: whoever begins at
+//! that moment and wants it would be refused.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+/// As `/proc/locks` has it (proc(5)). A lock of a process outside of our PID namespace is not seen;
+/// nor is any where the system has no such file.
+pub fn is_locked(file: &File) -> bool {
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    kernel_name(file).is_some_and(|name| has_flock(&locks, &name))
+}
+
+/// `MAJOR:MINOR:INODE`, as the kernel prints it there. What stat(2) replies differs on Btrfs and
+/// overlayfs, so both come from what /proc has of the open file and its mount.
+fn kernel_name(file: &File) -> Option<String> {
+    let opened = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    let field = |name| opened.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let (major, minor) = device(&mounts, field("mnt_id:")?)?;
+    // Linux has it since 5.14.
+    let inode = field("ino:").and_then(|inode| inode.parse().ok());
+    let inode: u64 = inode.or_else(|| Some(file.metadata().ok()?.ino()))?;
+    Some(format!("{major:02x}:{minor:02x}:{inode}"))
+}
+
+/// The device of this mount in `/proc/self/mountinfo`.
+fn device(mounts: &str, mount: &str) -> Option<(u32, u32)> {
+    let of_mount = |line: &str| {
+        let mut fields = line.split(' ');
+        (fields.next()? == mount).then(|| fields.nth(1).map(str::to_owned))?
+    };
+    let device = mounts.lines().find_map(of_mount)?;
+    let (major, minor) = device.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Whether a line is of a lock that is held; those who wait for one have `->` before the kind.
+fn has_flock(locks: &str, name: &str) -> bool {
+    locks.lines().any(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{FlockOperation, flock};
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_seen_and_not_taken() {
+        let found = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::options().write(true).open(found.path()).unwrap();
+        let (looking, having) = (open(), open());
+        assert!(!is_locked(&looking));
+        for how in [FlockOperation::NonBlockingLockExclusive, FlockOperation::NonBlockingLockShared]
+        {
+            flock(&having, how).unwrap();
+            assert!(is_locked(&looking), "{how:?}");
+        }
+        flock(&having, FlockOperation::Unlock).unwrap();
+        assert!(!is_locked(&looking));
+    }
+
+    #[test]
+    fn only_locks_of_flock_that_are_held_count() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 31471 fe:00:901868 0 EOF\n\
+                     1: -> FLOCK  ADVISORY  WRITE 32644 fe:00:901869 0 EOF\n\
+                     2: POSIX  ADVISORY  READ 2549 08:10:901870 128 128\n";
+        let held = |name| has_flock(locks, name);
+        assert!(held("fe:00:901868"));
+        assert!(!held("fe:00:901869") && !held("08:10:901870") && !held("fe:00:90186"));
+        assert_eq!(device("27 1 254:0 / / rw\n28 27 0:30 / /t rw\n", "28"), Some((0, 30)));
+    }
+}
