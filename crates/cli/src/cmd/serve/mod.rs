@@ -131,11 +131,24 @@ async fn serve_directories(
         exported(&specs, &clock).await.map_err(|error| error.to_string())
     };
     let stopped = stopped(args.log_failure, logged.as_deref());
-    server.run(exports, banner, reload, stopped).await?;
-    let Some(store) = logged else { return Ok(()) };
-    store.end_log().await.map_err(|why| {
+    let served = server.run(exports, banner, reload, stopped).await;
+    let ended = match &logged {
+        Some(store) if may_end_log(&served, store) => store.end_log().await,
+        _ => Ok(()),
+    };
+    let ended = ended.map_err(|why| {
         Failure::environment(why, "start it again with the same --write-log, which tries again")
-    })
+    });
+    served.and(ended)
+}
+
+/// Also a start that failed gives the directory back without its log; not who is to end at once,
+/// and not a log that cannot be written.
+fn may_end_log(served: &Result<(), Failure>, store: &DirStore) -> bool {
+    match served {
+        Ok(()) => true,
+        Err(failure) => !failure.is_interrupted() && !store.has_log_failed(),
+    }
 }
 
 /// What the server keeps for itself is never exported, whatever the exports have become.
