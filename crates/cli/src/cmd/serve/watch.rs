@@ -11,7 +11,7 @@ use harness::hints;
 use harness::metrics;
 use harness::served::Running;
 use net::clock::Clock;
-use net::serve::{Counts, Host};
+use net::serve::{Counts, Host, Limits};
 use net::slack::Slack;
 use net::transport::CALL_BYTES_MAX;
 use perf::units::Nanos;
@@ -63,7 +63,7 @@ pub(super) fn begin<S: Store>(
         host: running.host.clone(),
         engine: Arc::clone(&running.engine),
         log: log.clone(),
-        connections_max: args.connections as usize,
+        limits: super::limits(args),
         rises: Rises::default(),
         idle: Slack::default(),
     };
@@ -90,7 +90,7 @@ struct Watch<S> {
     host: Host,
     engine: Arc<Engine<S>>,
     log: Log,
-    connections_max: usize,
+    limits: Limits,
     rises: Rises,
     idle: Slack,
 }
@@ -111,15 +111,15 @@ impl<S: Store> Watch<S> {
     }
 
     fn connections(&mut self, counts: &Counts) {
-        let (log, limit) = (&self.log, self.connections_max);
+        let (log, limits) = (&self.log, &self.limits);
         if let Some(connections) = self.rises.refused.look(counts.connections_refused) {
-            log.refused(connections, limit, None);
+            log.refused(connections, limits);
         }
         if let Some(connections) = self.rises.denied.look(counts.connections_denied) {
             log.denied(connections);
         }
         if let Some(connections) = self.rises.evicted.look(counts.connections_evicted) {
-            log.evicted(connections, limit);
+            log.evicted(connections, limits);
         }
         if let Some(records) = self.rises.too_long.look(counts.records_too_long) {
             log.records_too_long(records, CALL_BYTES_MAX);
