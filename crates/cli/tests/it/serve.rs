@@ -181,6 +181,14 @@ fn it_ends_at_a_signal_whatever_it_is_doing() {
         served.program.signal(signal);
         let finished = served.program.finish();
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+#[test]
+fn nothing_is_registered_for_a_server_whose_metrics_have_no_port() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let serve = ["serve", "mem:", "--listen", "127.0.0.1:0", "--register", "--metrics", &taken];
+    run(serve).complains(3, &["cannot serve metrics", &taken]);
+}
+
     }
 }
 

@@ -35,7 +35,7 @@ use server::store::Store;
 use server::store::dir::write_log::WriteLog;
 use server::store::dir::{DirOptions, DirStore};
 use server::types::Caller;
-use server::{Exports, Replies};
+use server::{Endpoint, Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
@@ -202,32 +202,29 @@ impl Server<'_> {
         if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
             output::say(banner::warning(name, sockets.address));
         }
+        // Where it is taken, no client has been let in yet.
+        let (measured, pages) = watch::bind(args)?.unzip();
+        measured.into_iter().for_each(|address| banner.measures(address));
         let (log, writer) = Log::start(args.log_format, &clock).map_err(Failure::resources)?;
         let chatty = args.log_format == events::Format::Json || verbosity > Verbosity::Normal;
-        let address = sockets.address;
-        let registration = registration(args, &sockets, &clock).await?;
+        let (address, endpoints) = (sockets.address, sockets.endpoints.clone());
         let memory = Memory { replies: Some(replies), metrics: watch::metrics(args, &log, &clock) };
         let links = Shape::new(link, clock.now());
         let running = served::start(sockets, exports, memory, options(args, links), &clock);
-        if let Some(address) = watch::begin(args, &running, &log, &clock)? {
-            banner.measures(address);
-        }
+        watch::begin(args, pages, &running, &log, &clock);
+        // The last that can fail, but for what takes it back.
+        let registration = registration(args, &endpoints, &clock).await?;
         if chatty {
             log.started(&[address], &names(&running.engine.exports()), banner.versions());
         }
-        if verbosity > Verbosity::Quiet {
-            output::print(&banner.to_string())?;
-        }
-        let mut stopped = pin!(stopped);
-        let failed = loop {
-            let signal = tokio::select! {
-                signal = interrupts.next_signal() => signal,
-                failure = &mut stopped => break Some(failure),
-            };
-            match signal {
-                Signal::End => break None,
-                Signal::Hangup => reloaded(&running, reload().await, &log, address),
-            }
+        let printed = match verbosity > Verbosity::Quiet {
+            true => output::print(&banner.to_string()),
+            false => Ok(()),
+        };
+        let reload = async || reloaded(&running, reload().await, &log, address);
+        let (reason, failed) = match printed {
+            Ok(()) => until_ended(&mut interrupts, reload, stopped).await,
+            Err(failure) => ("the banner cannot be printed", Some(failure)),
         };
         if let Some(registration) = registration {
             registration.take_back(&clock).await;
@@ -235,11 +232,29 @@ impl Server<'_> {
         let drained = interrupts.hurry(running.host.drain(args.grace)).await?;
         let Drained { calls_abandoned, connections_abandoned } = drained;
         if chatty || calls_abandoned > 0 {
-            let reason = if failed.is_some() { "the write log failed" } else { "asked to end" };
             log.shutdown(reason, calls_abandoned, connections_abandoned);
         }
         writer.end(log);
         outcome(failed, calls_abandoned)
+    }
+}
+
+/// Reloads at each SIGHUP until it is to end; gives why.
+async fn until_ended(
+    interrupts: &mut Interrupts,
+    mut reload: impl AsyncFnMut(),
+    stopped: impl Future<Output = Failure>,
+) -> (&'static str, Option<Failure>) {
+    let mut stopped = pin!(stopped);
+    loop {
+        let signal = tokio::select! {
+            signal = interrupts.next_signal() => signal,
+            failure = &mut stopped => return ("the write log failed", Some(failure)),
+        };
+        match signal {
+            Signal::End => return ("asked to end", None),
+            Signal::Hangup => reload().await,
+        }
     }
 }
 
@@ -257,11 +272,11 @@ fn outcome(failed: Option<Failure>, calls_abandoned: u64) -> Result<(), Failure>
 /// The registration with rpcbind that was requested.
 async fn registration(
     args: &Serve,
-    sockets: &Sockets,
+    endpoints: &[Endpoint],
     clock: &Clock,
 ) -> Result<Option<Registration>, Failure> {
     match args.register {
-        true => Registration::make(clock, &sockets.endpoints, args.versions).await.map(Some),
+        true => Registration::make(clock, endpoints, args.versions).await.map(Some),
         false => Ok(None),
     }
 }

@@ -11,6 +11,7 @@ use harness::hints;
 use harness::metrics;
 use harness::served::Running;
 use net::clock::Clock;
+use net::http::Listener;
 use net::serve::{Counts, Host, Limits};
 use net::slack::Slack;
 use net::transport::CALL_BYTES_MAX;
@@ -45,19 +46,25 @@ async fn log_slow(mut slow: SlowCalls, log: Log) {
     }
 }
 
-/// Begins to tell about `running`; gives where its counters are.
+/// Where the counters are to be, if anywhere.
+pub(super) fn bind(args: &Serve) -> Result<Option<(SocketAddr, Listener)>, Failure> {
+    let Some(listen) = args.metrics else { return Ok(None) };
+    let bound = Listener::bind(listen).and_then(|bound| Ok((bound.local_addr()?, bound)));
+    bound.map(Some).map_err(|cause| hints::metrics(listen, &cause))
+}
+
+/// Begins to report about `running`, its counters at `pages`.
 pub(super) fn begin<S: Store>(
     args: &Serve,
+    pages: Option<Listener>,
     running: &Running<S>,
     log: &Log,
     clock: &Clock,
-) -> Result<Option<SocketAddr>, Failure> {
-    let mut address = None;
-    if let Some(listen) = args.metrics {
+) {
+    if let Some(listener) = pages {
         let host = running.host.clone();
         let others = move || metrics::host(&host.counts());
-        let served = metrics::serve(listen, &running.engine, others, clock);
-        address = Some(served.map_err(|cause| hints::metrics(listen, &cause))?);
+        metrics::serve(listener, &running.engine, others, clock);
     }
     let watch = Watch {
         host: running.host.clone(),
@@ -69,7 +76,6 @@ pub(super) fn begin<S: Store>(
     };
     let own = clock.clone();
     clock.spawn(async move { watch.run(&own).await });
-    Ok(address)
 }
 
 /// What has been logged of each count.
