@@ -200,7 +200,7 @@ impl Server<'_> {
         emulate(&clock, &link, &mut banner).await?;
         banner.listens(sockets.address);
         if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
-            output::say(banner::warning(name, sockets.address));
+            output::say(banner::warning(name, sockets.address, args));
         }
         // Where it is taken, no client has been let in yet.
         let (measured, pages) = watch::bind(args)?.unzip();
