@@ -188,6 +188,27 @@ fn a_server_that_has_gone_is_reported_and_counted() {
 }
 
 #[test]
+fn another_users_connection_is_not_counted_as_one_without_a_place() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: to connect as another user needs root");
+        return;
+    }
+    let served = Served::memory(&[]);
+    let linked = Linked::to(served.address, &[]);
+    let connect = || {
+        let uid = rustix::process::Uid::from_raw(4001);
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+        all(linked.stream())
+    };
+    let received = std::thread::scope(|scope| scope.spawn(connect).join().unwrap());
+    assert_eq!(received, b"");
+    let summary = linked.stop();
+    let parts = ["0 refused (connection limit)", "1 refused (another user's)"];
+    assert!(parts.iter().all(|part| summary.contains(part)), "{summary}");
+    served.stop();
+}
+
+#[test]
 fn a_second_signal_ends_at_once() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let linked = Linked::to(listener.local_addr().unwrap(), &["9s/1m", "--stats"]);
