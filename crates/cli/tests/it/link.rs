@@ -250,6 +250,25 @@ fn a_relay_is_changed_while_it_runs() {
     served.stop();
 }
 
+/// A pipe has no end before its writer's, and the relay waits for nobody.
+#[test]
+fn a_pipe_is_no_profile_and_no_place_for_a_capture_without_a_reader() {
+    let served = Served::memory(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (socket, pipe) = (at("socket"), at("pipe.toml"));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let linked = Linked::to(served.address, &["--control", &socket, "none"]);
+    run(["link", "--set", &socket, &pipe]).complains(2, &["pipe.toml", "pipe or socket"]);
+    Connection::at(linked.address).is_served();
+    linked.stop();
+    let server = served.address.to_string();
+    run(["link", "--to", &server, &pipe]).complains(2, &["pipe or socket"]);
+    run(["link", "--to", &server, "--pcap", &pipe, "none"]).complains(3, &["nobody reads"]);
+    served.stop();
+}
+
 #[test]
 fn a_server_with_a_port_for_each_service_is_relayed_whole() {
     let (nfs, mount) = (Served::memory(&[]), Served::memory(&[]));
