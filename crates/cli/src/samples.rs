@@ -1,7 +1,7 @@
 //! Where samples come from: this host's files, or pages of metrics.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use counters::mountstats::Mount;
 use harness::exit::Failure;
@@ -183,8 +183,8 @@ pub(crate) fn keep(sample: &mut Sample, points: &[PathBuf]) {
     if points.is_empty() {
         return;
     }
-    let is_wanted =
-        |mount: &Mount| points.iter().any(|point| point.as_os_str() == mount.point.as_str());
+    // By components: a shell completes a directory's name with a slash.
+    let is_wanted = |mount: &Mount| points.iter().any(|point| point == Path::new(&mount.point));
     if let Some(mounts) = &mut sample.mounts {
         mounts.retain(is_wanted);
     }

@@ -10,7 +10,7 @@
 //! counted (`lost` on the next line). So a server never waits for whoever reads its log.
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -21,6 +21,7 @@ use clap::ValueEnum;
 use net::clock::Clock;
 use net::error::TransportError;
 use net::relay;
+use net::serve::Limits;
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
 use server::metrics::SlowCall;
@@ -130,6 +131,9 @@ impl Log {
             field("uid", uid.into());
         }
         field("args", call.args.as_str().into());
+        if let Some(path) = &call.path {
+            field("path", path.as_str().into());
+        }
         field("status", call.failure.as_deref().unwrap_or("OK").into());
         field("total_ms", ms(call.phases.total()));
         for (phase, span) in call.phases.iter() {
@@ -141,13 +145,9 @@ impl Log {
         self.emit(Level::Warn, "slow_call", fields.into());
     }
 
-    /// Connections were closed at once, because there were `limit` already.
-    pub fn refused(&self, connections: u64, limit: usize, latest: Option<IpAddr>) {
-        let mut fields = json!({ "connections": connections, "limit": limit });
-        if let Some(latest) = latest {
-            fields["latest"] = latest.to_string().into();
-        }
-        self.emit(Level::Warn, "connections_refused", fields);
+    /// Connections were closed at once, because there were as many already as `limits` allow.
+    pub fn refused(&self, connections: u64, limits: &Limits) {
+        self.emit(Level::Warn, "connections_refused", crowd(connections, limits));
     }
 
     /// Connections were closed: no export names the address they came from.
@@ -156,9 +156,8 @@ impl Log {
     }
 
     /// Idle connections were closed to make room for others.
-    pub fn evicted(&self, connections: u64, limit: usize) {
-        let fields = json!({ "connections": connections, "limit": limit });
-        self.emit(Level::Warn, "connections_evicted", fields);
+    pub fn evicted(&self, connections: u64, limits: &Limits) {
+        self.emit(Level::Warn, "connections_evicted", crowd(connections, limits));
     }
 
     /// Connections were closed because of a record of more than `limit` bytes.
@@ -294,6 +293,15 @@ impl Rise {
     }
 }
 
+/// Connections that found no place: by one limit or by the other, which is not counted apart.
+fn crowd(connections: u64, limits: &Limits) -> Value {
+    json!({
+        "connections": connections,
+        "limit": limits.connections_max,
+        "limit_per_host": limits.connections_per_host_max,
+    })
+}
+
 /// `time LEVEL event name=value ...`; what is no single word stands in quotation marks.
 fn text(line: &Map<String, Value>) -> String {
     let mut text = String::new();
@@ -356,11 +364,12 @@ mod tests {
     fn slow() -> SlowCall {
         let phases = Phases { sync_wait: Nanos::from_micros(12_345), ..Phases::default() };
         SlowCall {
-            client: IpAddr::from([10, 0, 0, 7]),
+            client: std::net::IpAddr::from([10, 0, 0, 7]),
             procedure: Some(wire::Procedure::Nfs3(wire::nfs3::Procedure::Write)),
             xid: 26,
             uid: Some(1000),
             args: "file=a1b2 count=\"5\"".to_owned(),
+            path: Some("/srv/a b".to_owned()),
             failure: Some("NOSPC".to_owned()),
             phases,
             suppressed: 3,
@@ -374,7 +383,7 @@ mod tests {
             log.started(&[address], &["/srv", "/a b"], "NFS 2, 3");
             log.reload(Err("line 1,\ncolumn 2"));
             log.slow(&slow());
-            log.refused(5, 4096, None);
+            log.refused(5, &Limits::default());
             log.sync_failed("/srv", 1);
             log.shutdown("SIGTERM", 2, 1);
         });
@@ -391,6 +400,9 @@ mod tests {
         assert_eq!(parsed[0]["exports"], json!(["/srv", "/a b"]));
         assert_eq!(parsed[2]["sync_wait_ms"], json!(12.345));
         assert_eq!(parsed[2]["suppressed"], json!(3));
+        assert_eq!(parsed[2]["path"], json!("/srv/a b"));
+        assert_eq!(parsed[3]["limit"], json!(Limits::default().connections_max));
+        assert_eq!(parsed[3]["limit_per_host"], json!(Limits::default().connections_per_host_max));
         assert_eq!(parsed[5]["level"], json!("warn"));
     }
 
@@ -406,8 +418,8 @@ mod tests {
         assert_eq!(
             rest,
             "WARN slow_call client=10.0.0.7 procedure=WRITE xid=0x1a uid=1000 \
-             args=\"file=a1b2 count=\\\"5\\\"\" status=NOSPC total_ms=12.345 queue_ms=0.0 \
-             decode_ms=0.0 store_ms=0.0 sync_wait_ms=12.345 suppressed=3"
+             args=\"file=a1b2 count=\\\"5\\\"\" path=\"/srv/a b\" status=NOSPC \
+             total_ms=12.345 queue_ms=0.0 decode_ms=0.0 store_ms=0.0 sync_wait_ms=12.345 suppressed=3"
         );
         assert!(lines[1].ends_with("ERROR reload error=\"two\\nlines\""));
         assert!(lines[2].ends_with("exports=/srv,/home protocols=\"NFS 3\""), "{}", lines[2]);

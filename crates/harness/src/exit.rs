@@ -61,6 +61,10 @@ impl Failure {
         Self { code: INTERRUPTED, what: "interrupted".to_owned(), advice: String::new() }
     }
 
+    pub fn is_interrupted(&self) -> bool {
+        self.code == INTERRUPTED
+    }
+
     /// A command line that is not understood. What was requested with `--help` is printed and no
     /// failure, unless it cannot be.
     pub fn of_arguments(error: &clap::Error) -> Result<(), Self> {

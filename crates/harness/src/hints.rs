@@ -34,6 +34,7 @@ pub fn writing(cause: &Error) -> &'static str {
         ErrorKind::ReadOnlyFilesystem => "a file system that is mounted for writing",
         ErrorKind::StorageFull => "free space there, write less, or another place",
         ErrorKind::QuotaExceeded => "a larger quota, write less, or another place",
+        ErrorKind::BrokenPipe => "start what reads the pipe before this",
         ErrorKind::StaleNetworkFileHandle => "mount it again: its server no longer knows the file",
         _ => limits(cause).unwrap_or("the system's log (dmesg), and the server's if it is a mount"),
     }

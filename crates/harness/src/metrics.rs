@@ -1,8 +1,6 @@
 //! The pages of `--metrics`: what engine, connections and process have counted.
 
 use std::fs;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,17 +17,14 @@ use server::store::Store;
 use server::store::dir::act_as_server;
 use world::machine::passing;
 
-/// Answers `/metrics`, `/files` and `/healthz` in a task of its own; gives the address that it
-/// listens on.
-/// `others` are collected at each scrape.
+/// Answers `/metrics`, `/files` and `/healthz` in a task of its own. `others` are collected at each
+/// scrape.
 pub fn serve<S: Store>(
-    listen: SocketAddr,
+    listener: Listener,
     engine: &Arc<Engine<S>>,
     others: impl Fn() -> Vec<Reading> + Clone + Send + Sync + 'static,
     clock: &Clock,
-) -> io::Result<SocketAddr> {
-    let listener = Listener::bind(listen)?;
-    let address = listener.local_addr()?;
+) {
     let (engine, started, now) = (Arc::clone(engine), clock.since_1970(), passing(clock));
     let files_of = Arc::clone(&engine);
     let recent: Arc<Mutex<Recent>> = Arc::default(); // guards the latest page
@@ -57,7 +52,6 @@ pub fn serve<S: Store>(
     };
     let own = clock.clone();
     clock.spawn(async move { listener.serve(own, pages).await });
-    Ok(address)
 }
 
 /// The latest page, for those who ask more often than anybody needs to.

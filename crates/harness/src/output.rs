@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::fs;
 use std::io::{IsTerminal, Write};
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::exit::Failure;
 use crate::hints;
 use crate::replaced;
-use crate::sink::{Sink, refuse_links_of_others};
+use crate::sink::{Sink, no_file, refuse_links_of_others};
 use crate::verbosity::Verbosity;
 
 /// A bar for each step in turn, on a terminal; nothing in a pipe.
@@ -132,7 +134,7 @@ pub fn print_text<'a, T: AsRef<str>>(
 
 /// Whether what will be measured can be written there, checked before anything is measured: at most
 /// one to standard output, and none to a file of the `inputs`, or of another one. Nothing is left
-/// of a file that was not there; a pipe or a device is left alone.
+/// of a file that was not there; a pipe has to have a reader, and a device is left alone.
 pub fn check<'a>(
     files: impl IntoIterator<Item = &'a Option<PathBuf>> + Clone,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -148,6 +150,10 @@ pub fn check<'a>(
     for path in files.into_iter().flatten().filter(|path| *path != Path::new(STDOUT)) {
         refuse_links_of_others(path).map_err(|cause| cannot_write(path, &cause))?;
         let found = fs::metadata(path);
+        if found.as_ref().is_ok_and(|found| found.file_type().is_fifo()) {
+            // Until the process ends: who reads it and sees its last writer go would end, too.
+            let _ = no_file(path).map_err(|cause| cannot_write(path, &cause))?.into_raw_fd();
+        }
         if found.as_ref().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             continue;
         }
@@ -171,6 +177,27 @@ pub fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_until_somebody_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for refused in [check(&[Some(pipe.clone())], []), write(&pipe, "text")] {
+            let failure = refused.unwrap_err();
+            assert!(failure.what().contains("nobody reads this pipe"), "{failure:?}");
+            assert!(failure.advice().contains("reads the pipe"), "{failure:?}");
+        }
+        let flags = rustix::fs::OFlags::NONBLOCK;
+        let reader = rustix::fs::open(&pipe, flags, rustix::fs::Mode::empty()).unwrap();
+        check(&[Some(pipe.clone())], []).unwrap();
+        write(&pipe, "text").unwrap();
+        let mut text = [0; 8];
+        assert_eq!(rustix::io::read(&reader, &mut text), Ok(4));
+        // No end yet: what is measured may have more to write.
+        assert_eq!(rustix::io::read(&reader, &mut text), Err(rustix::io::Errno::AGAIN));
+    }
 
     #[test]
     fn a_file_that_can_be_written_is_not_touched_and_another_is_reported() {

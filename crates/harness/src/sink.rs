@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::replaced;
 
@@ -89,7 +90,7 @@ impl Unfinished {
         refuse_links_of_others(path)?;
         let found = fs::metadata(path).ok();
         if found.as_ref().is_some_and(|found| !found.is_file()) {
-            return Ok(Self { file: File::create(path)?, names: None });
+            return Ok(Self { file: no_file(path)?, names: None });
         }
         // What a link leads to is replaced, and the link stays.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -116,6 +117,19 @@ impl Unfinished {
             None => Ok(()),
         }
     }
+}
+
+/// A device or pipe, for writing. The system would wait for somebody who reads a pipe, past all
+/// signals that are caught: without a reader it is refused.
+pub fn no_file(path: &Path) -> io::Result<File> {
+    let mut open = File::options();
+    open.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = open.open(path).map_err(|cause| match Errno::from_io_error(&cause) {
+        Some(Errno::NXIO) => io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads this pipe"),
+        _ => cause,
+    })?;
+    rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file)
 }
 
 /// Whoever may write to a folder, as everybody to `/tmp`, can put a link there that leads to a file

@@ -46,6 +46,21 @@ fn a_finding_of_high_severity_ends_with_1_and_a_healthy_mount_with_0() {
 }
 
 #[test]
+fn a_server_is_not_offered_as_a_mount() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = " 10".repeat(22);
+    let nfsd =
+        format!("rc 0 0 220\nio 0 0\nth 8 0\nnet 220 0 220 1\nrpc 220 0 0 0 0\nproc3 22{calls}\n");
+    fs::create_dir_all(folder.path().join("proc/net/rpc")).unwrap();
+    fs::write(folder.path().join("proc/net/rpc/nfsd"), nfsd).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let all = run(["doctor", "--from", path]);
+    assert!(all.stdout.contains("server"), "{all:?}");
+    run(["doctor", "--from", path, "/other"])
+        .complains(3, &["/other is no NFS mount", "nfskit doctor without a subject"]);
+}
+
+#[test]
 fn what_is_no_evidence_is_reported_in_a_line_and_ends_with_3_where_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();

@@ -188,6 +188,27 @@ fn a_server_that_has_gone_is_reported_and_counted() {
 }
 
 #[test]
+fn another_users_connection_is_not_counted_as_one_without_a_place() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: to connect as another user needs root");
+        return;
+    }
+    let served = Served::memory(&[]);
+    let linked = Linked::to(served.address, &[]);
+    let connect = || {
+        let uid = rustix::process::Uid::from_raw(4001);
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+        all(linked.stream())
+    };
+    let received = std::thread::scope(|scope| scope.spawn(connect).join().unwrap());
+    assert_eq!(received, b"");
+    let summary = linked.stop();
+    let parts = ["0 refused (connection limit)", "1 refused (another user's)"];
+    assert!(parts.iter().all(|part| summary.contains(part)), "{summary}");
+    served.stop();
+}
+
+#[test]
 fn a_second_signal_ends_at_once() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let linked = Linked::to(listener.local_addr().unwrap(), &["9s/1m", "--stats"]);
@@ -226,6 +247,25 @@ fn a_relay_is_changed_while_it_runs() {
     assert!(finished.stdout.starts_with("1ms/1g,L=50ms,"), "nothing has changed: {finished:?}");
     linked.stop();
     set(&["show"]).complains(3, &["cannot ask the relay", socket]);
+    served.stop();
+}
+
+/// A pipe has no end before its writer's, and the relay waits for nobody.
+#[test]
+fn a_pipe_is_no_profile_and_no_place_for_a_capture_without_a_reader() {
+    let served = Served::memory(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (socket, pipe) = (at("socket"), at("pipe.toml"));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let linked = Linked::to(served.address, &["--control", &socket, "none"]);
+    run(["link", "--set", &socket, &pipe]).complains(2, &["pipe.toml", "pipe or socket"]);
+    Connection::at(linked.address).is_served();
+    linked.stop();
+    let server = served.address.to_string();
+    run(["link", "--to", &server, &pipe]).complains(2, &["pipe or socket"]);
+    run(["link", "--to", &server, "--pcap", &pipe, "none"]).complains(3, &["nobody reads"]);
     served.stop();
 }
 

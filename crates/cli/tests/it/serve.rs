@@ -121,10 +121,9 @@ fn what_the_banner_prints_works_in_a_shell_whatever_the_name() {
 
 #[test]
 fn whoever_listens_beyond_the_host_without_a_list_of_clients_is_warned() {
-    let warned = |export: &str| {
-        let mut command =
-            nfskit(["serve", "mem:", "-q", "--export", export, "--log-format", "json"]);
-        command.args(["--listen", "0.0.0.0:0"]);
+    let warned_of = |options: &[&str]| {
+        let mut command = nfskit(["serve", "-q", "--log-format", "json"]);
+        command.args(options).args(["--listen", "0.0.0.0:0"]);
         let program = Program::start(&mut command);
         // The record of its start comes after it.
         let text = |text: &str| text.contains("\"started\"").then(|| text.to_owned());
@@ -133,9 +132,19 @@ fn whoever_listens_beyond_the_host_without_a_list_of_clients_is_warned() {
         assert_eq!(program.finish().code, Some(0));
         text
     };
-    let text = warned("/data");
+    let warned = |export: &str| warned_of(&["mem:", "--export", export]);
+    // What is advised adds a list, and takes nothing away.
+    let text = warned("/data=ro,all_squash");
     assert!(text.contains("open to every host that reaches 0.0.0.0:"), "{text}");
-    assert!(text.contains("try: --export /data=client=10.0.0.0/8"), "{text}");
+    assert!(text.contains("try: add client=10.0.0.0/8 to its --export"), "{text}");
+    let text = warned_of(&["mem:", "--ro"]);
+    assert!(text.contains("try: --export /=client=10.0.0.0/8, or --listen 127.0.0.1:"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let (file, path) = (folder.path().join("exports.toml"), folder.path().display());
+    std::fs::write(&file, format!("[[export]]\npath = \"{path}\"\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let text = warned_of(&["--exports", file]);
+    assert!(text.contains(&format!("try: clients = [\"10.0.0.0/8\"] for it in {file}")), "{text}");
     // All addresses are no list either.
     let text = warned("/data=client=127.0.0.0/8,client=0.0.0.0/0");
     assert!(text.contains("open to every host that reaches 0.0.0.0:"), "{text}");
@@ -170,6 +179,14 @@ fn a_quiet_server_says_nothing() {
     let finished = server.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn nothing_is_registered_for_a_server_whose_metrics_have_no_port() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let serve = ["serve", "mem:", "--listen", "127.0.0.1:0", "--register", "--metrics", &taken];
+    run(serve).complains(3, &["cannot serve metrics", &taken]);
 }
 
 #[test]

@@ -65,6 +65,8 @@ fn what_is_no_copy_of_counters_is_reported_by_name() {
     run(["stat", "--from", junk.to_str().unwrap()]).complains(3, &["junk", "neither mountstats"]);
     saved(folder.path(), 1, 1, 1, 1);
     run(["stat", "--from", path, "--mount", "/else"]).complains(3, &["--mount", "findmnt"]);
+    // As a shell completes the name of a directory.
+    assert_eq!(run(["stat", "--from", path, "--mount", "/mnt//a/"]).code, Some(0));
     run(["stat", "--from", path, "--from", path, "1"]).complains(2, &["an interval"]);
     run(["stat", "--metrics", "127.0.0.1:1"]).complains(3, &["127.0.0.1:1", "--metrics"]);
 }

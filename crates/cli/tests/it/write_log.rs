@@ -109,6 +109,27 @@ fn a_log_outlives_its_server_and_its_directory_waits_for_it() {
 }
 
 #[test]
+fn a_start_that_fails_leaves_the_directory_free_of_its_log() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let log = places.log();
+    let with_log = ["--write-log-size", "16M", "--write-log", log.to_str().unwrap()];
+    for (option, complaint) in [
+        (["--metrics", &taken], "cannot serve metrics"),
+        (["--export", "/=client=no-such-host.invalid"], "no-such-host.invalid"),
+    ] {
+        places.refused(&[&with_log[..], &option].concat()).complains(3, &[complaint]);
+        let served = places.serve(&[]);
+        served.program.signal(Signal::TERM);
+        assert_eq!(served.program.finish().code, Some(0), "{option:?}");
+    }
+}
+
+#[test]
 fn a_log_is_drained_without_its_server_and_damage_is_reported() {
     let places = Places::new();
     if !may(&places) {

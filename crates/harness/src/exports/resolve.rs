@@ -52,7 +52,12 @@ impl<S> Stores<S> {
         let mut exported: Vec<Exported<S>> = Vec::new();
         let mut paths: HashMap<String, PathBuf> = HashMap::new();
         let mut stores = HashMap::new();
+        // Before anything is opened: a directory that has been is its write log's from then on.
+        let mut named = Vec::new();
         for spec in specs {
+            named.push(clients(clock, &spec.rule.clients).await?);
+        }
+        for (spec, clients) in specs.iter().zip(named) {
             let path = std::fs::canonicalize(&spec.path)
                 .map_err(|cause| Unservable::Path { dir: spec.path.clone(), cause })?;
             match paths.get(&spec.name) {
@@ -67,7 +72,7 @@ impl<S> Stores<S> {
                 Some(store) => Arc::clone(store),
                 None => Arc::new(open(&spec.path)?),
             };
-            let rule = rule(clock, &spec.rule, acts_as(&store)).await?;
+            let rule = rule_for(clients, &spec.rule, acts_as(&store));
             stores.insert(path, Arc::clone(&store));
             match exported.iter_mut().find(|known| known.export.name == spec.name) {
                 Some(known) => known.export.rules.push(rule),
@@ -109,19 +114,23 @@ pub async fn rule(
     spec: &RuleSpec,
     everyone: Option<Caller>,
 ) -> Result<Rule, String> {
+    Ok(rule_for(clients(clock, &spec.clients).await?, spec, everyone))
+}
+
+fn rule_for(clients: Clients, spec: &RuleSpec, everyone: Option<Caller>) -> Rule {
     let anonymous = Caller { uid: spec.anonymous_uid, gid: spec.anonymous_gid, gids: Vec::new() };
     let (squash, anonymous) = match everyone {
         Some(everyone) => (Squash::All, everyone),
         None => (spec.squash, anonymous),
     };
-    Ok(Rule {
-        clients: clients(clock, &spec.clients).await?,
+    Rule {
+        clients,
         read_only: spec.read_only,
         squash,
         anonymous: Arc::new(anonymous),
         anonymous_allowed: true,
         privileged_port: spec.secure,
-    })
+    }
 }
 
 async fn clients(clock: &Clock, clients: &[Client]) -> Result<Clients, String> {

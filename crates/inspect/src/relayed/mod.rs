@@ -20,6 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
+use harness::sink;
 use net::clock::Clock;
 use net::relay::{Leg, Opened, Seen, Side, Tap, Watcher};
 use net::serve::Carrier;
@@ -92,7 +93,10 @@ impl Capture {
     ) -> io::Result<(Self, Tap)> {
         // Files of all who are relayed are in it, and only who relays may read them.
         let mut options = File::options();
-        let made = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let made = match path.metadata().is_ok_and(|found| !found.is_file()) {
+            true => sink::no_file(path)?,
+            false => options.write(true).create(true).truncate(true).mode(0o600).open(path)?,
+        };
         let file = BufWriter::with_capacity(BUFFER_BYTES, made);
         let shared = Arc::new(Shared {
             queued_bytes: AtomicUsize::new(0),

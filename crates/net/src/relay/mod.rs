@@ -209,6 +209,7 @@ struct Counters {
     sessions: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
+    strangers: AtomicU64,
     evicted: AtomicU64,
     unreachable: AtomicU64,
     broken: AtomicU64,
@@ -234,6 +235,8 @@ pub struct Counts {
     pub accepted: u64,
     /// Connections that found no place.
     pub refused: u64,
+    /// Connections that were not carried for whose they are: see [`Event::Stranger`].
+    pub strangers: u64,
     /// Connections that had to leave for others.
     pub evicted: u64,
     /// Connections whose server was not there.
@@ -329,7 +332,7 @@ impl Relay {
             };
             match connected {
                 Ok(server) if !is_vouched && server.is_to_this_host() => {
-                    add(&relay.0.counts.refused);
+                    add(&relay.0.counts.strangers);
                     (relay.0.events)(Event::Stranger { client: address });
                 }
                 Ok(server) => {
@@ -428,6 +431,7 @@ impl Relay {
             sessions: load(&counts.sessions),
             accepted: load(&counts.accepted),
             refused: load(&counts.refused),
+            strangers: load(&counts.strangers),
             evicted: load(&counts.evicted),
             unreachable: load(&counts.unreachable),
             broken: load(&counts.broken),

@@ -86,6 +86,12 @@ impl Files {
         }
     }
 
+    /// The path of a call's file or directory, as on the page.
+    pub(super) fn path(&self, record: &[u8]) -> Option<String> {
+        let handle = FileCall::of(record)?.handle?;
+        Some(self.0.lock().path(handle))
+    }
+
     /// Writes what was counted of each.
     pub(super) fn write(&self, page: &mut Page) {
         let mut paths: BTreeMap<String, Counts> = BTreeMap::new();
@@ -314,6 +320,9 @@ mod tests {
         for _ in 0..3 {
             count(&files, &call(P::Getattr, &file), &reply(&0_u32));
         }
+        let path = |of| files.path(&call(P::Getattr, &of));
+        assert_eq!(path(file).as_deref(), Some("../dir/a?b"));
+        assert_eq!(path(handle(9)).as_deref(), Some("handle ..0707070707070009"));
         let page = page(&files);
         assert!(page.contains("nfskit_file_calls_total{file=\"../dir/a?b\"} 3"), "{page}");
         assert!(page.contains("nfskit_file_calls_total{file=\"../dir\"} 1"), "{page}");

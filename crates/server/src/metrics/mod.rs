@@ -149,7 +149,8 @@ impl Metrics {
             files.count(record, &reply.head, &served);
         }
         if let Some(slow) = &self.0.slow {
-            slow.look(client, record, failure, phases, now);
+            let path = || self.0.files.as_ref()?.path(record);
+            slow.look(client, record, path, failure, phases, now);
         }
         slot.tag()
     }

@@ -36,6 +36,10 @@ pub struct SlowCall {
     pub uid: Option<u32>,
     /// Handle, names and numbers: `file=1f2e.. offset=8192 count=8192 stable=FILE_SYNC`.
     pub args: String,
+    /// The path of the file, where files are distinguished ([`Metrics::with_files`]).
+    ///
+    /// [`Metrics::with_files`]: super::Metrics::with_files
+    pub path: Option<String>,
     /// Why it failed, if it did: `NOENT`.
     pub failure: Option<String>,
     pub phases: Phases,
@@ -87,6 +91,7 @@ impl SlowLog {
         &self,
         client: IpAddr,
         record: &[u8],
+        path: impl FnOnce() -> Option<String>,
         failure: Option<Kind>,
         phases: Phases,
         now: Instant,
@@ -96,6 +101,7 @@ impl SlowLog {
         }
         let Some(suppressed) = self.rate.lock().admit(now) else { return };
         let call = SlowCall {
+            path: path(),
             failure: failure.map(|kind| kind.name().into_owned()),
             phases,
             suppressed,
@@ -154,6 +160,7 @@ fn describe(client: IpAddr, record: &[u8]) -> SlowCall {
         xid: wire::rpc::peek(record).map_or(0, |(xid, _)| xid),
         uid: header.as_ref().and_then(uid),
         args: args(&dissect::call(record)),
+        path: None,
         failure: None,
         phases: Phases::default(),
         suppressed: 0,
@@ -179,7 +186,7 @@ mod tests {
         let client = IpAddr::from([10, 0, 0, 1]);
         let slow = Phases { sync_wait: Nanos::from_millis(2), ..Phases::default() };
         let mut look = |at, phases| {
-            log.look(client, &[], None, phases, Instant::EPOCH + Nanos::from_millis(at));
+            log.look(client, &[], || None, None, phases, Instant::EPOCH + Nanos::from_millis(at));
             records.0.try_recv().ok().map(|record| record.suppressed)
         };
         let made: Vec<_> = (0..100).filter_map(|_| look(0, slow)).collect();
@@ -196,7 +203,7 @@ mod tests {
         let (log, mut records) = SlowLog::new(Nanos::ZERO, Instant::EPOCH);
         for second in 0..1000 {
             let now = Instant::EPOCH + Nanos::from_secs(second);
-            log.look(IpAddr::from([10, 0, 0, 1]), &[], None, Phases::default(), now);
+            log.look(IpAddr::from([10, 0, 0, 1]), &[], || None, None, Phases::default(), now);
         }
         let mut read = 0;
         while let Ok(record) = records.0.try_recv() {
@@ -205,7 +212,7 @@ mod tests {
         }
         assert_eq!((read, log.counts()), (u64::from(BURST), (1000, 1000 - u64::from(BURST))));
         let now = Instant::EPOCH + Nanos::from_secs(1000);
-        log.look(IpAddr::from([10, 0, 0, 1]), &[], None, Phases::default(), now);
+        log.look(IpAddr::from([10, 0, 0, 1]), &[], || None, None, Phases::default(), now);
         assert_eq!(records.0.try_recv().unwrap().suppressed, 1000 - u64::from(BURST));
     }
 

@@ -89,7 +89,11 @@ impl State {
     fn title(&self) -> String {
         let Some(table) = self.table() else {
             let problems = self.problems.join("; ");
-            let why = if problems.is_empty() { "waiting for a sample" } else { &problems };
+            let why = match (problems.is_empty(), self.time.is_empty()) {
+                (false, _) => &problems,
+                (true, true) => "waiting for a sample",
+                (true, false) => "no NFS mount here, and no server of the kernel's",
+            };
             return format!(" nothing to show: {why}");
         };
         let of = match self.tables.len() {

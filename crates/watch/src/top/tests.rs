@@ -126,6 +126,16 @@ fn a_mount_that_goes_away_takes_its_table_with_it() {
 }
 
 #[test]
+fn where_nothing_is_mounted_or_served_that_is_what_is_shown() {
+    let mut state = State::new("host");
+    assert!(shown(&mut state, 80, 24).contains("nothing to show: waiting for a sample"));
+    state.update(Vec::new(), "12:00:00", Vec::new());
+    assert!(shown(&mut state, 80, 24).contains("no NFS mount here, and no server"));
+    state.update(tables(&[("/a", 1.0)]), "12:00:01", Vec::new());
+    assert!(shown(&mut state, 80, 24).contains("since the beginning"), "one that came later");
+}
+
+#[test]
 fn tables_follow_each_other_and_help_is_a_page_of_its_own() {
     let mut state = started();
     press(&mut state, &[Key::Tab]);

@@ -110,16 +110,20 @@ fn write(
 
 /// Reports of one mount point, or of one server's mounts.
 fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
-    let known = reports.iter().filter(|report| report.about != About::Host);
-    let known: Vec<String> = known.map(|report| report.name.clone()).collect();
+    let mounts = reports.iter().filter(|report| report.about == About::Mount);
+    let known: Vec<String> = mounts.map(|report| report.name.clone()).collect();
+    let has_server = reports.iter().any(|report| report.about == About::Server);
     let chosen: Vec<Report> = match subject.starts_with(['/', '.']) {
         true => covering(reports, &absolute(subject)).into_iter().collect(),
         false => reports.into_iter().filter(|report| is_of_server(report, subject)).collect(),
     };
     if chosen.is_empty() {
-        let listed = match known.is_empty() {
-            true => "there is none; nfskit probe URL measures a server without a mount".to_owned(),
-            false => format!("one of {}", known.join(", ")),
+        let listed = match (known.is_empty(), has_server) {
+            (false, _) => format!("one of {}", known.join(", ")),
+            (true, true) => "nfskit doctor without a subject, for the server here".to_owned(),
+            (true, false) => {
+                "there is none; nfskit probe URL measures a server without a mount".to_owned()
+            }
         };
         return Err(Failure::environment(format!("{subject} is no NFS mount here"), listed));
     }

@@ -141,7 +141,8 @@ impl Knobs {
 /// `--set`: says each of `words` to a relay and prints what it answers.
 pub(super) fn say(path: &Path, words: &[String]) -> Result<(), Failure> {
     let clock = Clock::real();
-    let answer = net::runtime::block_on(control::ask(&clock, path, words, LIMIT));
+    let words: Vec<String> = words.iter().map(|word| from_here(word)).collect();
+    let answer = net::runtime::block_on(control::ask(&clock, path, &words, LIMIT));
     let answers = answer.and_then(|answers| answers).map_err(|cause| {
         Failure::environment(
             format!("cannot ask the relay at {}: {cause}", path.display()),
@@ -162,9 +163,27 @@ pub(super) fn say(path: &Path, words: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The same word for a relay that runs in another directory: a file by its whole path.
+fn from_here(word: &str) -> String {
+    let (base, changes) = word.split_at(word.find(',').unwrap_or(word.len()));
+    let whole = std::path::absolute(base.trim()).ok().filter(|_| base.trim().ends_with(".toml"));
+    let whole = whole.as_deref().and_then(Path::to_str).unwrap_or(base);
+    format!("{whole}{changes}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_that_of_the_directory_where_its_name_is_given() {
+        let here = std::env::current_dir().unwrap();
+        let here = here.to_str().unwrap();
+        assert_eq!(from_here("far.toml,L=5ms"), format!("{here}/far.toml,L=5ms"));
+        for word in ["/a/far.toml", "show", "L=5ms,there.loss=1%", "1ms/1g,loss=1%"] {
+            assert_eq!(from_here(word), word);
+        }
+    }
 
     #[test]
     fn a_change_replaces_what_it_names_and_a_name_everything() {

@@ -50,6 +50,7 @@ fn readings(counts: &Counts) -> Vec<Reading> {
         ("nfskit_link_held_allowance_bytes", "Memory set aside for messages.", counts.bytes_held),
         ("nfskit_link_accepted_total", "Connections let in.", counts.accepted),
         ("nfskit_link_refused_total", "Connections without a place.", counts.refused),
+        ("nfskit_link_strangers_total", "Connections of other users.", counts.strangers),
         ("nfskit_link_evicted_total", "Connections that left for others.", counts.evicted),
         ("nfskit_link_unreachable_total", "Connections without server.", counts.unreachable),
         ("nfskit_link_broken_total", "Connections that broke.", counts.broken),
@@ -87,32 +88,60 @@ fn way(carried: &Carried) -> Vec<Reading> {
         .collect()
 }
 
-/// Not as `quantile`, which only summaries may have.
-fn shares((name, help): (&'static str, &'static str), spans: &Histogram) -> [Reading; 3] {
-    [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)].map(|(share, q)| {
-        Reading::new(name, help, spans.quantile(q).as_secs_f64()).of("share", share)
+/// Those that so many messages show. Not as `quantile`, which only summaries may have.
+fn shares(
+    (name, help): (&'static str, &'static str),
+    spans: &Histogram,
+) -> impl Iterator<Item = Reading> {
+    let shares = [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)].into_iter();
+    shares.filter_map(move |(share, q)| {
+        let span = spans.quantile_if_known(q)?;
+        Some(Reading::new(name, help, span.as_secs_f64()).of("share", share))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use net::relay::Loss;
+    use perf::units::Nanos;
 
     use super::*;
+
+    /// Those of a relay that so many messages have passed in each direction.
+    fn counts(messages: u64) -> Counts {
+        let mut counts = Counts::default();
+        for carried in [&mut counts.there, &mut counts.back] {
+            carried.queued.record_n(Nanos::from_micros(1), messages);
+            carried.late.record_n(Nanos::from_micros(1), messages);
+        }
+        counts
+    }
+
+    fn page(counts: &Counts) -> String {
+        let mut page = Page::default();
+        page.readings(&readings(counts));
+        page.into_string()
+    }
+
+    #[test]
+    fn shares_that_too_few_messages_show_have_no_sample() {
+        let [none, one, some] = [0, 1, 99].map(|messages| page(&counts(messages)));
+        assert!(!none.contains("share="), "{none}");
+        assert!(one.contains("share=\"1\"") && !one.contains("share=\"0.5\""), "{one}");
+        assert!(some.contains("share=\"0.5\"") && !some.contains("share=\"0.99\""), "{some}");
+    }
 
     /// promtool refuses labels that belong to summaries and histograms.
     #[test]
     fn no_label_is_prometheus_own() {
-        let mut page = Page::default();
-        page.readings(&readings(&Counts::default()));
-        let page = page.into_string();
+        let page = page(&counts(100));
         assert!(page.contains("share=\"0.99\""), "{page}");
         assert!(!page.contains("quantile=") && !page.contains("le=\""), "{page}");
     }
 
     #[test]
     fn every_number_is_in_the_manual() {
-        let mut counts = Counts::default();
+        let mut counts = counts(100);
         counts.there.lost.insert(Loss::Chance, 1);
         let manual = include_str!("../../../../../docs/link-relay.md");
         for reading in readings(&counts) {

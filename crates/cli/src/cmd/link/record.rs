@@ -27,6 +27,7 @@ pub(super) fn json(
     for (what, value) in [
         ("connections", counts.accepted),
         ("connections_refused", counts.refused),
+        ("connections_of_other_users", counts.strangers),
         ("connections_unreachable", counts.unreachable),
         ("connections_broken", counts.broken),
         ("connections_garbled", counts.garbled),

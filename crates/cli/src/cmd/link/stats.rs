@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use harness::output;
+use harness::records::quantile;
 use harness::verbosity::Verbosity;
 use indicatif::{ProgressBar, ProgressStyle};
 use inspect::relayed::Captured;
@@ -76,12 +77,13 @@ impl Statistics {
 
 /// What has passed, a few lines.
 pub(super) fn table(counts: &Counts) -> String {
-    let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
+    let Counts { accepted, refused, strangers, unreachable, broken, garbled, given_up, .. } =
+        counts;
     let (there, back) = (direction("there", &counts.there), direction("back", &counts.back));
     format!(
         "{there}{back}  {accepted} connections; {unreachable} found no server, {refused} refused \
-         (connection limit), {broken} broke ({garbled} malformed RPC records, {given_up} \
-         stalled)\n"
+         (connection limit), {strangers} refused (another user's), {broken} broke ({garbled} \
+         malformed RPC records, {given_up} stalled)\n"
     )
 }
 
@@ -96,11 +98,11 @@ fn waits(Carried { queued, late, .. }: &Carried) -> String {
     format!(
         "         waited for the link {} (median), {} (99 %), {} at most; handed on {} (median), \
          {} (99 %) late\n",
-        queued.quantile(0.5),
-        queued.quantile(0.99),
-        queued.max(),
-        late.quantile(0.5),
-        late.quantile(0.99),
+        quantile(queued, 0.5),
+        quantile(queued, 0.99),
+        quantile(queued, 1.0),
+        quantile(late, 0.5),
+        quantile(late, 0.99),
     )
 }
 
@@ -138,7 +140,7 @@ fn flow(before: &Carried, carried: &Carried, span: Nanos) -> String {
     let messages = (carried.passed - before.passed) as f64 / span.as_secs_f64().max(1e-9);
     let rate = rate(carried.passed_bytes - before.passed_bytes, span);
     let (held, size) = (carried.held, bytes(carried.held_bytes));
-    let (wait, lost) = (carried.queued.quantile(0.99), losses(carried));
+    let (wait, lost) = (quantile(&carried.queued, 0.99), losses(carried));
     format!("{messages:.0} msg/s {rate} held {held} ({size}), wait {wait} (99 %), {lost}")
 }
 
@@ -202,5 +204,26 @@ mod tests {
         assert!(!table(&counts).contains("median"), "{}", table(&counts));
         counts.back.messages = 1;
         assert_eq!(table(&counts).matches("median").count(), 2, "{}", table(&counts));
+    }
+
+    #[test]
+    fn the_worst_of_a_few_messages_is_no_quantile() {
+        let mut counts = Counts::default();
+        counts.there.messages = 99;
+        counts.there.queued.record_n(Nanos::from_micros(2), 99);
+        counts.there.late.record_n(Nanos::from_micros(3), 99);
+        let short = table(&counts);
+        assert!(short.contains("2.00 us (median), - (99 %), 2.00 us at most"), "{short}");
+        assert!(short.contains("3.00 us (median), - (99 %) late"), "{short}");
+        assert!(line(&counts, &counts, Nanos::from_secs(1)).contains("wait - (99 %)"));
+        counts.there.queued.record(Nanos::from_micros(2));
+        assert!(table(&counts).contains("2.00 us (99 %)"), "{}", table(&counts));
+    }
+
+    #[test]
+    fn who_is_refused_for_being_another_user_is_counted_apart_from_who_finds_no_place() {
+        let table = table(&Counts { refused: 2, strangers: 3, ..Counts::default() });
+        let parts = ["2 refused (connection limit)", "3 refused (another user's)"];
+        assert!(parts.iter().all(|part| table.contains(part)), "{table}");
     }
 }

@@ -11,7 +11,6 @@ use harness::exports::{Client, RuleSpec, Spec};
 use harness::mountable::Mountable;
 use harness::served;
 use harness::served::CommitMode;
-use harness::shell;
 use net::shape::calibration::Calibration;
 use perf::model::write_log::LogDevice;
 use server::store::dir::DirStore;
@@ -189,13 +188,26 @@ pub(super) fn open_to_everybody<S>(address: SocketAddr, exports: &Exports<S>) ->
 }
 
 /// The warning at the start.
-pub(super) fn warning(name: &str, address: SocketAddr) -> String {
-    let listed = shell::quoted(format!("{name}=client=10.0.0.0/8"));
+pub(super) fn warning(name: &str, address: SocketAddr, args: &Serve) -> String {
     format!(
         "warning: {name} is open to every host that reaches {address}: no clients are listed, or \
-         all are\n  try: --export {listed}, or --listen 127.0.0.1:{}",
+         all are\n  try: {}, or --listen 127.0.0.1:{}",
+        with_clients(args),
         address.port()
     )
+}
+
+/// How an export gets a list of clients, and nothing else about it changes.
+fn with_clients(args: &Serve) -> String {
+    match (&args.store, args.export.as_slice(), &args.exports) {
+        (Some(_), [], _) => "--export /=client=10.0.0.0/8".to_owned(),
+        (_, [], Some(file)) => format!("clients = [\"10.0.0.0/8\"] for it in {}", file.display()),
+        (_, _, None) => "add client=10.0.0.0/8 to its --export".to_owned(),
+        (_, _, Some(file)) => format!(
+            "add client=10.0.0.0/8 to its --export, or clients = [\"10.0.0.0/8\"] in {}",
+            file.display()
+        ),
+    }
 }
 
 /// The rule in the words of exports(5).

@@ -35,7 +35,7 @@ use server::store::Store;
 use server::store::dir::write_log::WriteLog;
 use server::store::dir::{DirOptions, DirStore};
 use server::types::Caller;
-use server::{Exports, Replies};
+use server::{Endpoint, Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
@@ -131,11 +131,24 @@ async fn serve_directories(
         exported(&specs, &clock).await.map_err(|error| error.to_string())
     };
     let stopped = stopped(args.log_failure, logged.as_deref());
-    server.run(exports, banner, reload, stopped).await?;
-    let Some(store) = logged else { return Ok(()) };
-    store.end_log().await.map_err(|why| {
+    let served = server.run(exports, banner, reload, stopped).await;
+    let ended = match &logged {
+        Some(store) if may_end_log(&served, store) => store.end_log().await,
+        _ => Ok(()),
+    };
+    let ended = ended.map_err(|why| {
         Failure::environment(why, "start it again with the same --write-log, which tries again")
-    })
+    });
+    served.and(ended)
+}
+
+/// Also a start that failed gives the directory back without its log; not who is to end at once,
+/// and not a log that cannot be written.
+fn may_end_log(served: &Result<(), Failure>, store: &DirStore) -> bool {
+    match served {
+        Ok(()) => true,
+        Err(failure) => !failure.is_interrupted() && !store.has_log_failed(),
+    }
 }
 
 /// What the server keeps for itself is never exported, whatever the exports have become.
@@ -187,34 +200,31 @@ impl Server<'_> {
         emulate(&clock, &link, &mut banner).await?;
         banner.listens(sockets.address);
         if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
-            output::say(banner::warning(name, sockets.address));
+            output::say(banner::warning(name, sockets.address, args));
         }
+        // Where it is taken, no client has been let in yet.
+        let (measured, pages) = watch::bind(args)?.unzip();
+        measured.into_iter().for_each(|address| banner.measures(address));
         let (log, writer) = Log::start(args.log_format, &clock).map_err(Failure::resources)?;
         let chatty = args.log_format == events::Format::Json || verbosity > Verbosity::Normal;
-        let address = sockets.address;
-        let registration = registration(args, &sockets, &clock).await?;
+        let (address, endpoints) = (sockets.address, sockets.endpoints.clone());
         let memory = Memory { replies: Some(replies), metrics: watch::metrics(args, &log, &clock) };
         let links = Shape::new(link, clock.now());
         let running = served::start(sockets, exports, memory, options(args, links), &clock);
-        if let Some(address) = watch::begin(args, &running, &log, &clock)? {
-            banner.measures(address);
-        }
+        watch::begin(args, pages, &running, &log, &clock);
+        // The last that can fail, but for what takes it back.
+        let registration = registration(args, &endpoints, &clock).await?;
         if chatty {
             log.started(&[address], &names(&running.engine.exports()), banner.versions());
         }
-        if verbosity > Verbosity::Quiet {
-            output::print(&banner.to_string())?;
-        }
-        let mut stopped = pin!(stopped);
-        let failed = loop {
-            let signal = tokio::select! {
-                signal = interrupts.next_signal() => signal,
-                failure = &mut stopped => break Some(failure),
-            };
-            match signal {
-                Signal::End => break None,
-                Signal::Hangup => reloaded(&running, reload().await, &log, address),
-            }
+        let printed = match verbosity > Verbosity::Quiet {
+            true => output::print(&banner.to_string()),
+            false => Ok(()),
+        };
+        let reload = async || reloaded(&running, reload().await, &log, address);
+        let (reason, failed) = match printed {
+            Ok(()) => until_ended(&mut interrupts, reload, stopped).await,
+            Err(failure) => ("the banner cannot be printed", Some(failure)),
         };
         if let Some(registration) = registration {
             registration.take_back(&clock).await;
@@ -222,11 +232,29 @@ impl Server<'_> {
         let drained = interrupts.hurry(running.host.drain(args.grace)).await?;
         let Drained { calls_abandoned, connections_abandoned } = drained;
         if chatty || calls_abandoned > 0 {
-            let reason = if failed.is_some() { "the write log failed" } else { "asked to end" };
             log.shutdown(reason, calls_abandoned, connections_abandoned);
         }
         writer.end(log);
         outcome(failed, calls_abandoned)
+    }
+}
+
+/// Reloads at each SIGHUP until it is to end; gives why.
+async fn until_ended(
+    interrupts: &mut Interrupts,
+    mut reload: impl AsyncFnMut(),
+    stopped: impl Future<Output = Failure>,
+) -> (&'static str, Option<Failure>) {
+    let mut stopped = pin!(stopped);
+    loop {
+        let signal = tokio::select! {
+            signal = interrupts.next_signal() => signal,
+            failure = &mut stopped => return ("the write log failed", Some(failure)),
+        };
+        match signal {
+            Signal::End => return ("asked to end", None),
+            Signal::Hangup => reload().await,
+        }
     }
 }
 
@@ -244,11 +272,11 @@ fn outcome(failed: Option<Failure>, calls_abandoned: u64) -> Result<(), Failure>
 /// The registration with rpcbind that was requested.
 async fn registration(
     args: &Serve,
-    sockets: &Sockets,
+    endpoints: &[Endpoint],
     clock: &Clock,
 ) -> Result<Option<Registration>, Failure> {
     match args.register {
-        true => Registration::make(clock, &sockets.endpoints, args.versions).await.map(Some),
+        true => Registration::make(clock, endpoints, args.versions).await.map(Some),
         false => Ok(None),
     }
 }

@@ -11,7 +11,8 @@ use harness::hints;
 use harness::metrics;
 use harness::served::Running;
 use net::clock::Clock;
-use net::serve::{Counts, Host};
+use net::http::Listener;
+use net::serve::{Counts, Host, Limits};
 use net::slack::Slack;
 use net::transport::CALL_BYTES_MAX;
 use perf::units::Nanos;
@@ -45,31 +46,36 @@ async fn log_slow(mut slow: SlowCalls, log: Log) {
     }
 }
 
-/// Begins to tell about `running`; gives where its counters are.
+/// Where the counters are to be, if anywhere.
+pub(super) fn bind(args: &Serve) -> Result<Option<(SocketAddr, Listener)>, Failure> {
+    let Some(listen) = args.metrics else { return Ok(None) };
+    let bound = Listener::bind(listen).and_then(|bound| Ok((bound.local_addr()?, bound)));
+    bound.map(Some).map_err(|cause| hints::metrics(listen, &cause))
+}
+
+/// Begins to report about `running`, its counters at `pages`.
 pub(super) fn begin<S: Store>(
     args: &Serve,
+    pages: Option<Listener>,
     running: &Running<S>,
     log: &Log,
     clock: &Clock,
-) -> Result<Option<SocketAddr>, Failure> {
-    let mut address = None;
-    if let Some(listen) = args.metrics {
+) {
+    if let Some(listener) = pages {
         let host = running.host.clone();
         let others = move || metrics::host(&host.counts());
-        let served = metrics::serve(listen, &running.engine, others, clock);
-        address = Some(served.map_err(|cause| hints::metrics(listen, &cause))?);
+        metrics::serve(listener, &running.engine, others, clock);
     }
     let watch = Watch {
         host: running.host.clone(),
         engine: Arc::clone(&running.engine),
         log: log.clone(),
-        connections_max: args.connections as usize,
+        limits: super::limits(args),
         rises: Rises::default(),
         idle: Slack::default(),
     };
     let own = clock.clone();
     clock.spawn(async move { watch.run(&own).await });
-    Ok(address)
 }
 
 /// What has been logged of each count.
@@ -90,7 +96,7 @@ struct Watch<S> {
     host: Host,
     engine: Arc<Engine<S>>,
     log: Log,
-    connections_max: usize,
+    limits: Limits,
     rises: Rises,
     idle: Slack,
 }
@@ -111,15 +117,15 @@ impl<S: Store> Watch<S> {
     }
 
     fn connections(&mut self, counts: &Counts) {
-        let (log, limit) = (&self.log, self.connections_max);
+        let (log, limits) = (&self.log, &self.limits);
         if let Some(connections) = self.rises.refused.look(counts.connections_refused) {
-            log.refused(connections, limit, None);
+            log.refused(connections, limits);
         }
         if let Some(connections) = self.rises.denied.look(counts.connections_denied) {
             log.denied(connections);
         }
         if let Some(connections) = self.rises.evicted.look(counts.connections_evicted) {
-            log.evicted(connections, limit);
+            log.evicted(connections, limits);
         }
         if let Some(records) = self.rises.too_long.look(counts.records_too_long) {
             log.records_too_long(records, CALL_BYTES_MAX);

@@ -16,8 +16,11 @@
 //! G = "1.25MB/s"
 //! ```
 
+use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 
+use rustix::fs::OFlags;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -32,7 +35,13 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 pub(super) fn read(path: &str) -> Result<Reading, ProfileError> {
     let unreadable = |why: String| ProfileError::of(Cause::Unreadable { why }).within(path);
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|cause| unreadable(cause.to_string()))?;
+    // Opening a FIFO would wait for its writer: a relay reads profiles while it relays.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|cause| unreadable(cause.to_string()))?;
+    if file.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(unreadable("a directory, device, pipe or socket, not a file".to_owned()));
+    }
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     read.map_err(|cause| unreadable(cause.to_string()))?;
     if text.len() as u64 > FILE_BYTES_MAX {
@@ -60,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Reading, ProfileError> {
             based_on(&base).map_err(|error| error.at(line))?
         }
     };
-    let mut file = File { text, reading: Reading::new(base) };
+    let mut file = Text { text, reading: Reading::new(base) };
     // What is for both directions comes before what is for one.
     let (tables, keys): (Vec<_>, Vec<_>) =
         table.iter().partition(|(_, value)| matches!(value.get_ref(), DeValue::Table(_)));
@@ -82,12 +91,12 @@ pub(super) fn parse(text: &str) -> Result<Reading, ProfileError> {
     Ok(file.reading)
 }
 
-struct File<'t> {
+struct Text<'t> {
     text: &'t str,
     reading: Reading,
 }
 
-impl File<'_> {
+impl Text<'_> {
     fn set(
         &mut self,
         name: &str,

@@ -193,12 +193,22 @@ impl Tree {
         let (file_size_max, links_max) = self.file_system.limits(fs.f_bsize);
         Ok(Properties {
             file_size_max,
-            time_resolution: Time { secs: 0, nanos: 1 },
+            time_resolution: self.time_resolution()?,
             hard_links: true,
             symlinks: true,
             links_max,
             name_bytes_max: u32::try_from(fs.f_namemax).unwrap_or(255),
             chown_restricted: true,
+        })
+    }
+
+    /// A file system with small inodes has no place for parts of a second, nor for when a file was
+    /// made. A root that mkfs has made has whole seconds on others, too.
+    fn time_resolution(&self) -> Result<Time, Status> {
+        let Attr { changed, made, .. } = self.root.stat()?.attr();
+        Ok(match changed.nanos == 0 && made.is_none() {
+            true => Time { secs: 1, nanos: 0 },
+            false => Time { secs: 0, nanos: 1 },
         })
     }
 }

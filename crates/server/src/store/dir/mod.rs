@@ -240,6 +240,11 @@ impl DirStore {
         }
     }
 
+    /// Whether its write log cannot be written any more.
+    pub fn has_log_failed(&self) -> bool {
+        self.tree.log.as_ref().is_some_and(Log::has_failed)
+    }
+
     /// Brings what a write log holds to its place, after which the directory can be served without
     /// it. To be called when no call is in progress any more.
     ///
@@ -304,8 +309,7 @@ impl Store for DirStore {
     }
 
     fn sync_failures(&self) -> u64 {
-        let failed = self.tree.log.as_ref().is_some_and(Log::has_failed);
-        self.tree.syncer.failures() + u64::from(failed)
+        self.tree.syncer.failures() + u64::from(self.has_log_failed())
     }
 
     fn unstored_handles(&self) -> u64 {

@@ -496,7 +496,8 @@ fn node_and(object: &Arc<Object>, dir: &Arc<Object>) -> Result<(Node, Touched), 
 
 /// What is still to be set on something new. Its mode went through the process's umask, unless the
 /// directory has a default ACL, which decides of rights; and a directory may have got the
-/// set-group-id bit from the one above, which it keeps.
+/// set-group-id bit from the one above, which it keeps. chown(2) and truncate(2) take set-id bits
+/// from what is no directory: there the mode is set once more, behind them.
 fn missing_attrs(dir: &Object, stat: &Stat, wanted: &SetAttr) -> SetAttr {
     let inherited = match stat.kind() {
         FileKind::Directory => stat.mode() & 0o2000,
@@ -510,11 +511,16 @@ fn missing_attrs(dir: &Object, stat: &Stat, wanted: &SetAttr) -> SetAttr {
         }
     });
     let attr = stat.attr();
+    let uid = wanted.uid.filter(|&uid| uid != attr.uid);
+    let gid = wanted.gid.filter(|&gid| gid != attr.gid);
+    let size = wanted.size.filter(|&size| size != attr.size);
+    let takes_set_id =
+        stat.kind() != FileKind::Directory && (uid.or(gid).is_some() || size.is_some());
     SetAttr {
-        mode: mode.filter(|&mode| mode != had),
-        uid: wanted.uid.filter(|&uid| uid != attr.uid),
-        gid: wanted.gid.filter(|&gid| gid != attr.gid),
-        size: wanted.size.filter(|&size| size != attr.size),
+        mode: mode.filter(|&mode| mode != had || takes_set_id && mode & 0o6000 != 0),
+        uid,
+        gid,
+        size,
         accessed: wanted.accessed,
         modified: wanted.modified,
     }

@@ -22,7 +22,7 @@ struct Simulated {
     topology: Topology,
     outcome: Outcome,
     started: String,
-    /// Real time.
+    /// Real time of the run, without its load points.
     took: Nanos,
     memory_bytes_max: Option<u64>,
     /// Load points, if they were requested.
@@ -54,8 +54,8 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
         return Err(Failure::usage(what, "without --curve; nfskit model whatif outstanding=N"));
     }
     let outcome = simulate::run(&topology).map_err(failure)?;
-    let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
     let took = clock.now().since(begun);
+    let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
     let memory_bytes_max = memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
     let page = output::write_to(&args.html, || page::html(&simulated));

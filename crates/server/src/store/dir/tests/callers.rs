@@ -380,6 +380,27 @@ fn a_write_by_another_takes_set_id_bits_away_and_roots_does_not() {
 }
 
 #[test]
+fn what_is_made_has_the_set_id_bits_of_its_mode_whatever_owner_group_and_size_it_gets() {
+    each(|at| {
+        let make = |who: &Caller, name: &str, attrs: SetAttr| {
+            let how = CreateHow::Guarded(attrs);
+            let made = block_on(at.store.create(who, &at.root(), name.as_bytes(), how));
+            made.result.unwrap().attr
+        };
+        let given = SetAttr { uid: Some(OWNER), gid: Some(TEAM), ..mode(0o6755) };
+        let attr = make(&ME, "given", given);
+        assert_eq!((attr.mode, attr.uid, attr.gid), (0o6755, OWNER, TEAM));
+        let own = make(owner(), "own", SetAttr { gid: Some(CLUB), ..mode(0o2755) });
+        assert_eq!((own.mode, own.gid), (0o2755, CLUB));
+        let long = make(owner(), "long", SetAttr { size: Some(9), ..mode(0o4755) });
+        assert_eq!((long.mode, long.size), (0o4755, 9));
+        let root = at.root();
+        let fifo = at.store.make_node(&ME, &root, b"fifo", Special::Fifo, given);
+        assert_eq!(block_on(fifo).result.unwrap().attr.mode, 0o6755);
+    });
+}
+
+#[test]
 fn devices_are_made_by_root_alone() {
     each(|at| {
         let make = |who: &Caller| {

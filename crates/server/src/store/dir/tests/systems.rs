@@ -44,6 +44,20 @@ fn a_handle_never_means_the_next_file_with_its_inode() {
     assert!(reused > 0, "this file system gives inodes again at once");
 }
 
+#[test]
+fn a_file_system_of_whole_seconds_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, inode_bytes, resolution) in
+        [("old", "128", Time { secs: 1, nanos: 0 }), ("new", "256", Time { secs: 0, nanos: 1 })]
+    {
+        let root = place.path().join(name);
+        let make = ["mkfs.ext4", "-q", "-F", "-I", inode_bytes];
+        let Some(_mount) = Mount::made(&root, &make) else { return };
+        let store = DirStore::open(&root, &DirOptions::default()).unwrap();
+        assert_eq!(store.tree.properties().unwrap().time_resolution, resolution, "{name}");
+    }
+}
+
 /// btrfs gives each subvolume the number of a device, a new one whenever it is mounted.
 #[test]
 fn files_of_a_subvolume_keep_their_handles_when_the_file_system_is_mounted_again() {
