@@ -2,16 +2,15 @@
 //! origin's version stays, and ours gets a name beside it. And it is reported: an event, a counter,
 //! and a line in the file beside the log.
 
-use bytes::{Bytes, BytesMut};
-use server::store::{Node as StoreNode, Store};
-use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, Status, Wcc};
+use bytes::Bytes;
+use server::store::Store;
+use server::types::{Attr, Before, Handle, SetTime, Status, Wcc};
 
 use super::Inner;
 use super::aside::is_for_good;
 use super::describe::describe;
-use super::drain::Came;
 use super::nodes::Node;
-use super::record::{Change, Entry, Made};
+use super::record::{Change, Entry};
 use perf::units::Nanos;
 
 /// What was reported of a file lately is believed for so long while changes of it are on their way.
@@ -19,13 +18,6 @@ const CONFIRMED_FOR: Nanos = Nanos::from_secs(1);
 
 /// Changes that are looked at when it is to be found out whose doing a state is.
 const LOOKED_AT_MAX: usize = 256;
-
-/// Bytes copied at a time, and of those that are compared with nothing at all.
-const COPY_BYTES: u64 = 1 << 20;
-const BLOCK_BYTES: usize = 4096;
-
-/// Longest name.
-const NAME_BYTES_MAX: usize = 255;
 
 /// Why ours got a name beside.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -333,152 +325,6 @@ impl<S: Store> Inner<S> {
         false
     }
 
-    /// A name for ours beside theirs.
-    pub(super) fn beside_name(&self, name: &Bytes, number: u64) -> Bytes {
-        let suffix = format!(".nfskit-conflict-{number}");
-        let head = name.len().min(NAME_BYTES_MAX - suffix.len());
-        Bytes::from([&name[..head], suffix.as_bytes()].concat())
-    }
-
-    /// Makes a file beside one that somebody else has changed or removed, with all that clients see
-    /// in it, for what is on its way and what comes until that is there. What nobody has written
-    /// through the proxy is as in theirs.
-    pub(super) async fn keep_beside(
-        &self,
-        entry: &Entry,
-        number: u64,
-        file: &Handle,
-        theirs: Option<(&Handle, &Attr)>,
-        why: Conflict,
-    ) -> Result<Handle, Status> {
-        let (node, place) = {
-            let state = self.state.lock();
-            let node = state.nodes.find(file).ok_or(Status::Stale)?.clone();
-            let place = node.place.clone();
-            (node, place)
-        };
-        let unnamed = || Bytes::from_static(b".unnamed");
-        let (dir, name) = place.unwrap_or_else(|| (self.id(&self.root), unnamed()));
-        let beside = self.beside_name(&name, number);
-        let set = SetAttr { mode: Some(node.attr.mode), ..SetAttr::default() };
-        let what = Made::File(None);
-        let (copy, dir) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
-        self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
-        let mut state = self.state.lock();
-        if let Some(node) = state.nodes.find_mut(file) {
-            node.beside = Some(copy);
-        }
-        drop(state);
-        self.stored_beside(&dir, &name, &beside, why);
-        Ok(copy)
-    }
-
-    /// Gives a copy all that clients see in a file. Holes stay holes.
-    async fn fill_copy(
-        &self,
-        caller: &Caller,
-        copy: &Handle,
-        node: &Node,
-        theirs: Option<(&Handle, &Attr)>,
-    ) -> Result<(), Status> {
-        // One that a proxy has begun that was killed has bytes already.
-        let begun = self.store.attr(caller, copy).await?.size;
-        let theirs = theirs.map(|(theirs, attr)| (theirs, attr.size.min(node.cut())));
-        let theirs_end = theirs.map_or(0, |(_, end)| end);
-        let (size, mut offset) = (node.attr.size, 0);
-        let mut written_to = begun;
-        while offset < size {
-            if offset >= theirs_end.max(begun) {
-                // Below here, there is nothing but ours.
-                match node.extents.next(offset) {
-                    Some(next) if next < size => offset = next,
-                    _ => break,
-                }
-            }
-            let end = size.min(offset.saturating_add(COPY_BYTES));
-            let len = usize::try_from(end - offset).map_err(|_| Status::TooLarge)?;
-            let mut bytes = BytesMut::zeroed(len);
-            if let Some((theirs, theirs_end)) = theirs
-                && !node.extents.covers(offset, end)
-                && offset < theirs_end
-            {
-                let count = u32::try_from(theirs_end.min(end) - offset).unwrap_or(0);
-                let read = self.store.read(caller, theirs, offset, count).await.result?;
-                let got = read.data.len().min(len);
-                bytes[..got].copy_from_slice(&read.data[..got]);
-            }
-            node.extents.over(offset, &mut bytes);
-            let bytes = bytes.freeze();
-            let known = usize::try_from(begun.saturating_sub(offset)).unwrap_or(len).min(len);
-            for (from, to) in runs(&bytes, known) {
-                let (at, data) = (offset + from as u64, bytes.slice(from..to));
-                written_to = written_to.max(offset + to as u64);
-                let written = self.store.write(caller, copy, at, data, Stability::FileSync).await;
-                written.result?;
-            }
-            offset = end;
-        }
-        if written_to < size {
-            let set = SetAttr { size: Some(size), ..SetAttr::default() };
-            self.store.set_attr(caller, copy, set, None).await.result?;
-        }
-        Ok(())
-    }
-
-    /// Makes something in a directory, or if that is gone or refuses it, in the root; where it was
-    /// made already, takes that.
-    async fn make_somewhere(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &Bytes,
-        what: &Made,
-        set: &SetAttr,
-    ) -> Result<(Handle, Handle), Status> {
-        let dirs = [self.origin(dir).ok().flatten(), Some(self.root)];
-        let ids = [*dir, self.id(&self.root)];
-        let mut last = Status::Stale;
-        for (there, id) in dirs.into_iter().zip(ids).filter_map(|(there, id)| Some((there?, id))) {
-            let made = self.make_at(caller, &there, name, what, set).await.result;
-            let found = match made {
-                Err(Status::Exists) => self.store.lookup(caller, &there, name).await.result,
-                made => made,
-            };
-            match found {
-                Ok(node) => {
-                    self.state.lock().unknown_names(&id);
-                    return Ok((node.handle, id));
-                }
-                Err(status) => last = status,
-            }
-        }
-        Err(last)
-    }
-
-    /// What was to be made has no place under its name; it gets another one.
-    pub(super) async fn make_beside(
-        &self,
-        entry: &Entry,
-        number: u64,
-        there: Option<Handle>,
-        name: &Bytes,
-        what: &Made,
-        set: &SetAttr,
-    ) -> Result<Came, Status> {
-        let Change::Make { dir, .. } = &entry.change else { return Err(Status::ServerFault) };
-        let beside = self.beside_name(name, number);
-        let (copy, place) = self.make_somewhere(&entry.caller, dir, &beside, what, set).await?;
-        let attr = self.store.attr(&entry.caller, &copy).await?;
-        let why = if there.is_some() { Conflict::Replaced } else { Conflict::Gone };
-        self.stored_beside(&place, name, &beside, why);
-        let came = self.made(number, StoreNode { handle: copy, attr }, None);
-        let (id, _) = self.state.lock().identity(number);
-        if let Some(node) = self.state.lock().nodes.find_mut(&id) {
-            node.place = Some((place, beside));
-        }
-        Ok(Came { differs: true, ..came })
-    }
-
     pub(super) fn stored_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Conflict) {
         let path = |name: &Bytes| self.path(dir, name);
         let event = Event::Beside { name: path(name), copy: path(copy), why };
@@ -512,42 +358,6 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Where there are bytes to be written: up to `known` all, and from there on the blocks that are
-/// not zeros.
-fn runs(bytes: &[u8], known: usize) -> Vec<(usize, usize)> {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for (number, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
-        let from = number * BLOCK_BYTES;
-        let to = from + block.len();
-        if from >= known && block.iter().all(|byte| *byte == 0) {
-            continue;
-        }
-        match runs.last_mut() {
-            Some((_, end)) if *end == from => *end = to,
-            _ => runs.push((from, to)),
-        }
-    }
-    runs
-}
-
 fn has_data(change: &Change) -> bool {
     matches!(change, Change::Write { .. })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_of_zeros_are_left_out_but_where_there_were_bytes() {
-        const BLOCK: usize = BLOCK_BYTES;
-        let mut bytes = vec![0; 5 * BLOCK + 7];
-        assert_eq!(runs(&bytes, 0), []);
-        assert_eq!(runs(&bytes, BLOCK + 1), [(0, 2 * BLOCK)]);
-        for at in [BLOCK, 3 * BLOCK - 1, 5 * BLOCK + 6] {
-            bytes[at] = 1;
-        }
-        assert_eq!(runs(&bytes, 0), [(BLOCK, 3 * BLOCK), (5 * BLOCK, 5 * BLOCK + 7)]);
-        assert_eq!(runs(&bytes[..0], 9), []);
-    }
 }

@@ -20,7 +20,8 @@
 //! - `moving`: names that clients take away, or give another place.
 //! - `notes`: the log hears that a change has come there; `forward`: what keeps it from being free.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
-//!   while they go; `aside`: the origin does not take them, and `refused`: where they are then.
+//!   while they go; `beside`: where ours goes then; `aside`: the origin does not take them, and
+//!   `refused`: where they are then.
 //! - `lease`: the origin's export has one such proxy at a time.
 //! - `recover`: what a log held; `done`: and what of it the origin has already.
 //!
@@ -29,6 +30,7 @@
 
 mod aliases;
 mod aside;
+mod beside;
 mod changing;
 mod conflicts;
 mod describe;
