@@ -155,8 +155,8 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Whether what comes after it of the same file goes where this goes.
-fn has_bytes(change: &Change) -> bool {
+/// Whether a change is of a file's bytes: what comes after it of the same file goes where it goes.
+pub(super) fn has_bytes(change: &Change) -> bool {
     match change {
         Change::Write { .. } | Change::Make { .. } => true,
         Change::Set { set, .. } => set.size.is_some(),

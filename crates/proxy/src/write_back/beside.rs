@@ -6,14 +6,22 @@ use server::store::{Node as StoreNode, Store};
 use server::types::{Attr, Caller, Handle, SetAttr, Stability, Status};
 
 use super::Inner;
+use super::aside::is_for_good;
 use super::conflicts::Conflict;
 use super::drain::Came;
-use super::nodes::Node;
+use super::nodes::{Beside, Node};
 use super::record::{Change, Entry, Made};
 
 /// Bytes copied at a time, and of those that are compared with nothing at all.
 const COPY_BYTES: u64 = 1 << 20;
 const BLOCK_BYTES: usize = 4096;
+
+/// Rights that a mode gives the owner, and all others.
+const OWNERS: u32 = 0o700;
+const OTHERS: u32 = 0o077;
+
+/// A copy's mode until it is whole, and known whose it is.
+const PRIVATE: u32 = 0o600;
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 255;
@@ -46,17 +54,32 @@ impl<S: Store> Inner<S> {
         let unnamed = || Bytes::from_static(b".unnamed");
         let (dir, name) = place.unwrap_or_else(|| (self.id(&self.root), unnamed()));
         let beside = self.beside_name(&name, number);
-        let set = SetAttr { mode: Some(node.attr.mode), ..SetAttr::default() };
-        let what = Made::File(None);
-        let (copy, dir) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
+        let (set, what) = (mode(PRIVATE), Made::File(None));
+        let (made, at) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
+        let copy = made.handle;
         self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
+        let of = [Some(&node.attr), theirs.map(|(_, attr)| attr)];
+        let mode_max = if at == dir { mode_max(&made.attr, of) } else { OWNERS };
+        self.open_copy(&entry.caller, &copy, node.attr.mode & mode_max).await?;
         let mut state = self.state.lock();
         if let Some(node) = state.nodes.find_mut(file) {
-            node.beside = Some(copy);
+            node.beside = Some(Beside { copy, mode_max });
         }
         drop(state);
-        self.stored_beside(&dir, &name, &beside, why);
+        self.stored_beside(&at, &name, &beside, why);
         Ok(copy)
+    }
+
+    /// Gives a copy that is whole its mode. Where the origin does not let it have that, it stays
+    /// its owner's.
+    async fn open_copy(&self, caller: &Caller, copy: &Handle, bits: u32) -> Result<(), Status> {
+        if bits == PRIVATE {
+            return Ok(());
+        }
+        match self.store.set_attr(caller, copy, mode(bits), None).await.result {
+            Err(status) if !is_for_good(status) => Err(status),
+            _ => Ok(()),
+        }
     }
 
     /// Gives a copy all that clients see in a file. Holes stay holes.
@@ -120,12 +143,15 @@ impl<S: Store> Inner<S> {
         name: &Bytes,
         what: &Made,
         set: &SetAttr,
-    ) -> Result<(Handle, Handle), Status> {
+    ) -> Result<(StoreNode, Handle), Status> {
         let dirs = [self.origin(dir).ok().flatten(), Some(self.root)];
         let ids = [*dir, self.id(&self.root)];
         let mut last = Status::Stale;
         for (there, id) in dirs.into_iter().zip(ids).filter_map(|(there, id)| Some((there?, id))) {
-            let made = self.make_at(caller, &there, name, what, set).await.result;
+            // Elsewhere others may come to it.
+            let bits = set.mode.map(|bits| if id == *dir { bits } else { bits & OWNERS });
+            let set = SetAttr { mode: bits, ..*set };
+            let made = self.make_at(caller, &there, name, what, &set).await.result;
             let found = match made {
                 Err(Status::Exists) => self.store.lookup(caller, &there, name).await.result,
                 made => made,
@@ -133,7 +159,7 @@ impl<S: Store> Inner<S> {
             match found {
                 Ok(node) => {
                     self.state.lock().unknown_names(&id);
-                    return Ok((node.handle, id));
+                    return Ok((node, id));
                 }
                 Err(status) => last = status,
             }
@@ -154,16 +180,34 @@ impl<S: Store> Inner<S> {
         let Change::Make { dir, .. } = &entry.change else { return Err(Status::ServerFault) };
         let beside = self.beside_name(name, number);
         let (copy, place) = self.make_somewhere(&entry.caller, dir, &beside, what, set).await?;
-        let attr = self.store.attr(&entry.caller, &copy).await?;
+        let attr = self.store.attr(&entry.caller, &copy.handle).await?;
         let why = if there.is_some() { Conflict::Replaced } else { Conflict::Gone };
         self.stored_beside(&place, name, &beside, why);
-        let came = self.made(number, StoreNode { handle: copy, attr }, None);
+        let came = self.made(number, StoreNode { attr, ..copy }, None);
         let (id, _) = self.state.lock().identity(number);
         if let Some(node) = self.state.lock().nodes.find_mut(&id) {
             node.place = Some((place, beside));
         }
         Ok(Came { differs: true, ..came })
     }
+}
+
+fn mode(bits: u32) -> SetAttr {
+    SetAttr { mode: Some(bits), ..SetAttr::default() }
+}
+
+/// The bits that a copy's mode may have beside the files that its bytes are of: nobody may do more
+/// with it than with each of them but who has made it, and no program acts as him.
+fn mode_max(copy: &Attr, of: [Option<&Attr>; 2]) -> u32 {
+    let others = of.into_iter().flatten().map(|of| match of.gid == copy.gid {
+        true => of.mode & OTHERS,
+        // Who is of which of the two groups is not known.
+        false => {
+            let both = (of.mode >> 3) & of.mode & 0o7;
+            both << 3 | both
+        }
+    });
+    OWNERS | others.fold(OTHERS, |max, others| max & others)
 }
 
 /// Where there are bytes to be written: up to `known` all, and from there on the blocks that are
@@ -186,7 +230,20 @@ fn runs(bytes: &[u8], known: usize) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::nodes::tests::attr;
     use super::*;
+
+    #[test]
+    fn a_copy_is_for_nobody_for_whom_its_files_are_not() {
+        let of = |gid, mode| Attr { gid, mode, ..attr(1) };
+        let max =
+            |ours, theirs: Option<Attr>| mode_max(&of(5, 0o600), [Some(&ours), theirs.as_ref()]);
+        assert_eq!(max(of(5, 0o6664), None), 0o764, "no bits by which programs act as its owner");
+        assert_eq!(max(of(5, 0o640), Some(of(5, 0o600))), 0o700);
+        assert_eq!(max(of(6, 0o640), None), 0o700, "another group");
+        assert_eq!(max(of(6, 0o604), None), 0o700, "that the group may not, others may");
+        assert_eq!(max(of(6, 0o755), Some(of(5, 0o754))), 0o754);
+    }
 
     #[test]
     fn blocks_of_zeros_are_left_out_but_where_there_were_bytes() {

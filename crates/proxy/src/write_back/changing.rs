@@ -23,7 +23,7 @@ use crate::transfer::around;
 const ALL: Access = Access(0x3f);
 
 /// Bits of a mode by which programs act as the owner or the group of their file.
-const SET_IDS: u32 = 0o6000;
+pub(super) const SET_IDS: u32 = 0o6000;
 
 /// In a directory with this bit, what is made has its group, and directories have the bit, too.
 pub(super) const SET_GID: u32 = 0o2000;

@@ -4,12 +4,13 @@
 
 use bytes::Bytes;
 use server::store::Store;
-use server::types::{Attr, Before, Handle, SetTime, Status, Wcc};
+use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Wcc};
 
 use super::Inner;
-use super::aside::is_for_good;
+use super::aside::{has_bytes, is_for_good};
+use super::changing::SET_IDS;
 use super::describe::describe;
-use super::nodes::Node;
+use super::nodes::{Beside, Node};
 use super::record::{Change, Entry};
 use perf::units::Nanos;
 
@@ -111,10 +112,21 @@ impl std::fmt::Display for Event {
     }
 }
 
+/// Whose version a change goes to.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Ours,
+    /// Ours beside theirs.
+    Beside(Beside),
+    /// Somebody else's, of a file of this kind.
+    Theirs(FileKind),
+}
+
 /// Where a change of a file is sent to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) target: Handle,
+    whose: Whose,
     /// Its number in the file's [`Trail`](super::trail::Trail), and [`Store::doubts`] before it.
     trail: Option<(u64, u64)>,
 }
@@ -122,7 +134,39 @@ pub(super) struct Sent {
 impl Sent {
     /// To where nobody else is.
     pub(super) fn unobserved(target: Handle) -> Self {
-        Self { target, trail: None }
+        Self { target, whose: Whose::Ours, trail: None }
+    }
+
+    fn observed(target: Handle, number: u64, doubts: u64) -> Self {
+        Self { trail: Some((number, doubts)), ..Self::unobserved(target) }
+    }
+
+    fn beside(beside: Beside) -> Self {
+        Self { whose: Whose::Beside(beside), ..Self::unobserved(beside.copy) }
+    }
+
+    fn theirs(target: Handle, kind: FileKind) -> Self {
+        Self { whose: Whose::Theirs(kind), ..Self::unobserved(target) }
+    }
+
+    /// Whether somebody else has changed what this change is made of.
+    pub(super) fn is_theirs(&self) -> bool {
+        matches!(self.whose, Whose::Theirs(_))
+    }
+
+    /// What a SETATTR sets there: a copy has no more rights than its file. Bytes that are not those
+    /// of which it was sent keep the time at which they were written, and act as nobody.
+    pub(super) fn takes(&self, set: &SetAttr) -> SetAttr {
+        match self.whose {
+            Whose::Beside(Beside { mode_max, .. }) => {
+                SetAttr { mode: set.mode.map(|mode| mode & mode_max), ..*set }
+            }
+            Whose::Theirs(FileKind::Regular) => {
+                let mode = set.mode.map(|mode| mode & !SET_IDS);
+                SetAttr { mode, modified: SetTime::Keep, ..*set }
+            }
+            Whose::Ours | Whose::Theirs(_) => *set,
+        }
     }
 }
 
@@ -145,7 +189,7 @@ impl<S: Store> Inner<S> {
                 let now = self.now();
                 let Some(node) = state.nodes.find_mut(file) else { return Some(None) };
                 if let Some(beside) = node.beside {
-                    return Some(Some(Step::Go(Sent::unobserved(beside))));
+                    return Some(Some(Step::Go(Sent::beside(beside))));
                 }
                 let Some(origin) = node.origin else { return Some(None) };
                 if node.is_being_confirmed || node.trail.is_doubtful() {
@@ -156,7 +200,7 @@ impl<S: Store> Inner<S> {
                 Some(Some(match node.base.filter(|_| !is_sure) {
                     None => {
                         let number = node.trail.sent(node.base.as_ref());
-                        Step::Go(Sent { target: origin, trail: Some((number, doubts)) })
+                        Step::Go(Sent::observed(origin, number, doubts))
                     }
                     // What is under way changes it.
                     Some(_) if node.trail.is_under_way() => return None,
@@ -171,7 +215,9 @@ impl<S: Store> Inner<S> {
                 Some(Step::Check(origin, base)) => {
                     let checked = self.check(entry, number, file, &origin, base).await;
                     self.end_confirming(file);
-                    checked?;
+                    if let Some(theirs) = checked? {
+                        return Ok(Sent::theirs(origin, theirs));
+                    }
                 }
                 None => return self.there(file).map(Sent::unobserved),
             }
@@ -187,7 +233,7 @@ impl<S: Store> Inner<S> {
             return Sent::unobserved(*target);
         };
         let number = node.trail.sent(node.base.as_ref());
-        Sent { target: *target, trail: Some((number, doubts)) }
+        Sent::observed(*target, number, doubts)
     }
 
     /// The origin has answered a change of a file: done, or refused it for this reason.
@@ -241,9 +287,9 @@ impl<S: Store> Inner<S> {
             if node.is_being_confirmed {
                 return None;
             }
-            let beside = node.beside.filter(|beside| beside != gone);
+            let beside = node.beside.filter(|beside| beside.copy != *gone);
             node.is_being_confirmed = beside.is_none();
-            Some(Ok(beside))
+            Some(Ok(beside.map(|beside| beside.copy)))
         });
         if let Some(beside) = beside.await?? {
             return Ok(beside);
@@ -253,7 +299,8 @@ impl<S: Store> Inner<S> {
         beside
     }
 
-    /// Looks whether a file is as we left it; else ours goes beside it.
+    /// Looks whether a file is as we left it; else ours goes beside it. Of what kind theirs is, if
+    /// this change is for that: it sets attributes, of which the last who sets them wins.
     async fn check(
         &self,
         entry: &Entry,
@@ -261,12 +308,12 @@ impl<S: Store> Inner<S> {
         file: &Handle,
         origin: &Handle,
         base: Before,
-    ) -> Result<(), Status> {
+    ) -> Result<Option<FileKind>, Status> {
         let attr = match self.store.attr(&entry.caller, origin).await {
             Ok(attr) => attr,
             Err(Status::Stale | Status::BadHandle) if has_data(&entry.change) => {
                 self.keep_beside(entry, number, file, None, Conflict::Gone).await?;
-                return Ok(());
+                return Ok(None);
             }
             Err(status) => return Err(status),
         };
@@ -279,10 +326,13 @@ impl<S: Store> Inner<S> {
                 (node.base, node.confirmed) = (Some(left), Some(now));
                 node.trail.take_for_ours(&left);
             }
-            return Ok(());
+            return Ok(None);
+        }
+        if !has_bytes(&entry.change) {
+            return Ok(Some(attr.kind));
         }
         self.keep_beside(entry, number, file, Some((origin, &attr)), Conflict::Changed).await?;
-        Ok(())
+        Ok(None)
     }
 
     /// Whether the origin has a file so because of a change of ours that a killed proxy has not

@@ -301,10 +301,14 @@ impl<S: Store> Inner<S> {
             }
             Err(status) => return Err(status),
         };
-        let target = &sent.target;
-        let Changed { wcc, result } = self.store.set_attr(&entry.caller, target, *set, None).await;
+        let (target, sets) = (&sent.target, sent.takes(set));
+        if sent.is_theirs() && sets == SetAttr::default() {
+            return Ok(self.set_theirs(file, set, &sets));
+        }
+        let Changed { wcc, result } = self.store.set_attr(&entry.caller, target, sets, None).await;
         self.answered(file, &sent, &wcc, result.err());
         match result {
+            Ok(()) if sent.is_theirs() => Ok(self.set_theirs(file, set, &sets)),
             Ok(()) => Ok(self.changed_file(entry, changes, file, target, wcc).await),
             Err(Status::Stale | Status::BadHandle) => {
                 self.lost(&entry.change, Gone::File);
@@ -312,6 +316,20 @@ impl<S: Store> Inner<S> {
             }
             Err(status) => Err(status),
         }
+    }
+
+    /// A SETATTR was carried out on what somebody else has changed; all that it has not done is
+    /// reported.
+    fn set_theirs(&self, file: &Handle, set: &SetAttr, done: &SetAttr) -> Came {
+        let left = SetAttr {
+            mode: set.mode.filter(|_| set.mode != done.mode),
+            modified: if set.modified == done.modified { SetTime::Keep } else { set.modified },
+            ..SetAttr::default()
+        };
+        if left != SetAttr::default() {
+            self.lost(&Change::Set { file: *file, set: left }, Gone::Changed);
+        }
+        Came { dropped: Some(*file), ..Came::default() }
     }
 
     /// A file was changed at the origin. If that was the last of what was on its way, it gets the

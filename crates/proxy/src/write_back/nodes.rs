@@ -39,6 +39,14 @@ pub(crate) struct Aside {
     pub(crate) status: Option<Status>,
 }
 
+/// A file at the origin with the clients' version of one that somebody else has changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Beside {
+    pub(crate) copy: Handle,
+    /// Bits of a mode that it may have: it is for nobody for whom the file is not.
+    pub(crate) mode_max: u32,
+}
+
 /// As most file systems have them.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -91,7 +99,7 @@ pub(crate) struct Node {
     /// Its last WRITE came after all that set its modification time.
     pub(crate) owes_time: bool,
     /// Somebody else has changed the origin's: ours goes here.
-    pub(crate) beside: Option<Handle>,
+    pub(crate) beside: Option<Beside>,
     /// The origin refuses it for good: what is on its way goes to a file of this host.
     pub(crate) aside: Option<Aside>,
     /// That was so until nothing was on its way any more.

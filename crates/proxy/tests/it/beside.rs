@@ -1,0 +1,131 @@
+//! The clients' version beside somebody else's: whose it is, where, and what it is called.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use proxy::write_back::{Conflict, Event, Gone};
+use server::store::Store;
+use server::types::{Attr, Caller, Handle, SetAttr, SetTime, Stability, Time};
+
+use crate::conflicts::{Set, find, make, read, test, write};
+use crate::stage::{names, root};
+
+/// User 7, whose files they are, and one of the group 7 whose own group is another.
+const USER: Caller = Caller { uid: 7, gid: 7, gids: Vec::new() };
+
+fn member() -> Caller {
+    Caller { uid: 8, gid: 100, gids: vec![7] }
+}
+
+/// The file is user 7's, with this mode, in a directory of everybody, and clients see that.
+async fn gives(set: &Set, mode: u32) -> Handle {
+    set.settled().await;
+    let (uid, gid) = (Some(USER.uid), Some(USER.gid));
+    let owner = SetAttr { uid, gid, mode: Some(mode), ..SetAttr::default() };
+    let open = SetAttr { mode: Some(0o777), ..SetAttr::default() };
+    for (file, attrs) in [(&set.file, owner), (&set.dir, open)] {
+        set.life.proxy.set_attr(&root(), file, attrs, None).await.result.unwrap();
+    }
+    assert_eq!(set.settled().await, []);
+    find(set.origin(), &set.there, "file").await
+}
+
+async fn writes(set: &Set, caller: &Caller, text: &'static str) {
+    let (proxy, data) = (&set.life.proxy, Bytes::from_static(text.as_bytes()));
+    let written = proxy.write(caller, &set.file, 20, data, Stability::FileSync).await;
+    written.result.unwrap();
+    assert!(proxy.pending() > 0, "it is on its way");
+}
+
+/// The one copy that there is.
+async fn copy(set: &Set) -> Attr {
+    let all = names(set.origin(), &set.there).await;
+    let copy = all.iter().find(|name| name.contains(".nfskit-conflict-")).expect("a copy");
+    let copy = find(set.origin(), &set.there, copy).await;
+    set.origin().attr(&root(), &copy).await.unwrap()
+}
+
+#[test]
+fn a_copy_that_root_has_made_of_somebodys_program_does_not_act_as_root() {
+    test(async |set| {
+        let theirs = gives(&set, 0o4755).await;
+        writes(&set, &root(), "ours").await;
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        // Nor does it when that was what root has set meanwhile.
+        let mode = SetAttr { mode: Some(0o6755), ..SetAttr::default() };
+        set.life.proxy.set_attr(&root(), &set.file, mode, None).await.result.unwrap();
+        set.settled().await;
+        let copy = copy(&set).await;
+        assert_eq!((copy.uid, copy.mode), (0, 0o755));
+    });
+}
+
+#[test]
+fn what_a_group_may_read_is_not_for_the_group_of_who_has_written_to_it() {
+    test(async |set| {
+        let theirs = gives(&set, 0o660).await;
+        writes(&set, &member(), "ours").await;
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        set.settled().await;
+        let copy = copy(&set).await;
+        assert_eq!((copy.uid, copy.gid, copy.mode), (8, 100, 0o600));
+    });
+}
+
+#[test]
+fn a_setattr_of_what_somebody_else_has_changed_is_for_that_but_for_its_time() {
+    test(async |set| {
+        let theirs = gives(&set, 0o4755).await;
+        let (mode, time) = (Some(0o4700), Time { secs: 7, nanos: 0 });
+        let times = SetAttr { mode, accessed: SetTime::To(time), ..SetAttr::default() };
+        let times = SetAttr { modified: SetTime::To(time), ..times };
+        set.stage.origin.is_away.store(true, Ordering::Relaxed);
+        set.life.proxy.set_attr(&root(), &set.file, times, None).await.result.unwrap();
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        let written = set.origin().attr(&root(), &theirs).await.unwrap().modified;
+        let change = "SETATTR mode 4700 mtime 7".to_owned();
+        assert_eq!(set.settled().await, [Event::NotMade { change, why: Gone::Changed }]);
+        let there = set.origin().attr(&root(), &theirs).await.unwrap();
+        assert_eq!((there.mode, there.accessed, there.modified), (0o700, time, written));
+        assert_eq!(names(set.origin(), &set.there).await, ["file"], "no copy");
+        assert_eq!(read(&set.life.proxy, &set.dir, "file").await, "THEIRSby us, ");
+        assert_eq!(set.life.proxy.attr(&root(), &set.file).await.unwrap().modified, written);
+    });
+}
+
+#[test]
+fn bytes_behind_a_setattr_of_what_somebody_else_has_changed_go_beside_it() {
+    test(async |set| {
+        let theirs = gives(&set, 0o644).await;
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        set.stage.origin.is_away.store(true, Ordering::Relaxed);
+        set.life.proxy.set_attr(&root(), &set.file, mode, None).await.result.unwrap();
+        writes(&set, &root(), "ours").await;
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        let events = set.settled().await;
+        let [Event::Beside { why: Conflict::Changed, .. }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!(set.at("file").await, "THEIRSby us, ");
+        assert_eq!(set.origin().attr(&root(), &theirs).await.unwrap().mode, 0o600);
+        assert_eq!(copy(&set).await.size, 24);
+    });
+}
+
+#[test]
+fn a_directory_in_which_somebody_else_has_made_something_takes_its_mode_and_time() {
+    test(async |set| {
+        set.settled().await;
+        let time = Time { secs: 7, nanos: 0 };
+        let times =
+            SetAttr { mode: Some(0o700), modified: SetTime::To(time), ..SetAttr::default() };
+        set.stage.origin.is_away.store(true, Ordering::Relaxed);
+        set.life.proxy.set_attr(&root(), &set.dir, times, None).await.result.unwrap();
+        make(set.origin(), &set.there, "theirs").await;
+        assert_eq!(set.settled().await, []);
+        let there = set.origin().attr(&root(), &set.there).await.unwrap();
+        assert_eq!((there.mode, there.modified), (0o700, time));
+        assert_eq!(names(&set.life.proxy, &set.dir).await, ["file", "theirs"]);
+        assert_eq!(names(set.origin(), &set.origin().root()).await, ["dir", "first"]);
+    });
+}
