@@ -222,6 +222,13 @@ pub(crate) fn verifier(log: &[u8; 16]) -> Verifier {
     Verifier(std::array::from_fn(|i| hash.as_bytes()[i]))
 }
 
+/// What names at the origin have that this log has made up: those of other logs are others, and
+/// nobody knows it before he sees one.
+pub(crate) fn mark(log: &[u8; 16]) -> u32 {
+    let hash = siphasher::sip128::SipHasher24::new_with_key(log).hash(b"names of copies");
+    u32::from_be_bytes(std::array::from_fn(|i| hash.as_bytes()[i]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,6 +288,7 @@ mod tests {
         assert!(is_ours(&one.0) && one.1 >> 63 == 1);
         assert_ne!(one, identity(&[1; 16], 2));
         assert_ne!(one, identity(&[2; 16], 1));
+        assert_ne!(mark(&[1; 16]), mark(&[2; 16]), "so are the names of copies");
         assert!(!is_ours(&Handle::new(b"W").unwrap()));
     }
 }

@@ -77,7 +77,7 @@ impl<S: Store> Inner<S> {
                     }
                     let name = node.place.as_ref().map_or(&UNNAMED, |(_, name)| name);
                     let first =
-                        || Aside { copy: self.beside_name(name, number), number: 0, status };
+                        || Aside { copy: self.beside_name(name, number, 1), number: 0, status };
                     // From now on others of its changes go there, too.
                     let aside = aside.unwrap_or_else(first);
                     let (copy, status) = (aside.copy.clone(), aside.status);
@@ -91,7 +91,7 @@ impl<S: Store> Inner<S> {
                 // The proxy that had it was killed: of the file nothing is known but this.
                 None => match &entry.change {
                     Change::Write { offset, data, .. } => {
-                        let copy = self.beside_name(&UNNAMED, number);
+                        let copy = self.beside_name(&UNNAMED, number, 1);
                         let (size, piece) = (offset + data.len() as u64, (*offset, data.clone()));
                         (Some(self.device.keep(copy, size, vec![piece])), number, status)
                     }

@@ -3,13 +3,13 @@
 
 use bytes::{Bytes, BytesMut};
 use server::store::{Node as StoreNode, Store};
-use server::types::{Attr, Caller, Handle, SetAttr, Stability, Status};
+use server::types::{Attr, Caller, FileKind, Handle, SetAttr, Stability, Status};
 
 use super::Inner;
 use super::aside::is_for_good;
 use super::conflicts::Conflict;
 use super::drain::Came;
-use super::nodes::{Beside, Node};
+use super::nodes::{Begun, Beside, Node};
 use super::record::{Change, Entry, Made};
 
 /// Bytes copied at a time, and of those that are compared with nothing at all.
@@ -20,16 +20,57 @@ const BLOCK_BYTES: usize = 4096;
 const OWNERS: u32 = 0o700;
 const OTHERS: u32 = 0o077;
 
+/// All bits of a mode.
+const ALL_BITS: u32 = 0o7777;
+
 /// A copy's mode until it is whole, and known whose it is.
 const PRIVATE: u32 = 0o600;
+
+/// Names that are tried for one copy.
+const NAMES_MAX: u32 = 16;
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 255;
 
+/// What is to be made beside something of this name.
+#[derive(Clone, Copy)]
+struct Copied<'c> {
+    caller: &'c Caller,
+    /// Of the change that it is made for.
+    number: u64,
+    name: &'c Bytes,
+    what: &'c Made,
+    set: SetAttr,
+    /// The widest mode that it is given.
+    mode_max: u32,
+}
+
+impl Copied<'_> {
+    /// The same for its owner alone.
+    fn private(self) -> Self {
+        let mode = self.set.mode.map(|mode| mode & OWNERS);
+        Self { set: SetAttr { mode, ..self.set }, mode_max: self.mode_max & OWNERS, ..self }
+    }
+
+    /// Whether this may be what the caller has made: it is his alone, as far as its attributes say.
+    fn may_be(&self, found: &Attr) -> bool {
+        let kind = match self.what {
+            Made::File(_) => FileKind::Regular,
+            Made::Directory => FileKind::Directory,
+            Made::Symlink(_) => FileKind::Symlink,
+        };
+        let has_mode = kind == FileKind::Symlink || found.mode & !self.mode_max & ALL_BITS == 0;
+        let has_names = kind == FileKind::Directory || found.links == 1;
+        let is_own = found.uid == self.set.uid.unwrap_or(self.caller.uid);
+        found.kind == kind && is_own && has_names && has_mode
+    }
+}
+
 impl<S: Store> Inner<S> {
-    /// A name for ours beside theirs.
-    pub(super) fn beside_name(&self, name: &Bytes, number: u64) -> Bytes {
-        let suffix = format!(".nfskit-conflict-{number}");
+    /// A name for ours beside theirs; the first one, or another one if that is taken.
+    pub(super) fn beside_name(&self, name: &Bytes, number: u64, which: u32) -> Bytes {
+        let again = if which > 1 { format!(".{which}") } else { String::new() };
+        let suffix = format!(".nfskit-conflict-{:08x}-{number}{again}", self.mark);
         let head = name.len().min(NAME_BYTES_MAX - suffix.len());
         Bytes::from([&name[..head], suffix.as_bytes()].concat())
     }
@@ -45,29 +86,53 @@ impl<S: Store> Inner<S> {
         theirs: Option<(&Handle, &Attr)>,
         why: Conflict,
     ) -> Result<Handle, Status> {
-        let (node, place) = {
-            let state = self.state.lock();
-            let node = state.nodes.find(file).ok_or(Status::Stale)?.clone();
-            let place = node.place.clone();
-            (node, place)
-        };
+        let node = self.state.lock().nodes.find(file).ok_or(Status::Stale)?.clone();
         let unnamed = || Bytes::from_static(b".unnamed");
-        let (dir, name) = place.unwrap_or_else(|| (self.id(&self.root), unnamed()));
-        let beside = self.beside_name(&name, number);
-        let (set, what) = (mode(PRIVATE), Made::File(None));
-        let (made, at) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
-        let copy = made.handle;
-        self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
+        let (dir, name) = node.place.clone().unwrap_or_else(|| (self.id(&self.root), unnamed()));
+        let begun = self.begin_copy(&entry.caller, number, (file, &node), (&dir, &name)).await?;
         let of = [Some(&node.attr), theirs.map(|(_, attr)| attr)];
-        let mode_max = if at == dir { mode_max(&made.attr, of) } else { OWNERS };
-        self.open_copy(&entry.caller, &copy, node.attr.mode & mode_max).await?;
-        let mut state = self.state.lock();
-        if let Some(node) = state.nodes.find_mut(file) {
-            node.beside = Some(Beside { copy, mode_max });
+        let mode_max = if begun.dir == dir { mode_max(&begun.made.attr, of) } else { OWNERS };
+        let copy = begun.made.handle;
+        let filled = async {
+            self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
+            self.open_copy(&entry.caller, &copy, node.attr.mode & mode_max).await
+        };
+        let filled = filled.await;
+        if let Some(node) = self.state.lock().nodes.find_mut(file) {
+            match filled {
+                Ok(()) => (node.beside, node.begun) = (Some(Beside { copy, mode_max }), None),
+                // Somebody has removed it: the next one is another.
+                Err(Status::Stale | Status::BadHandle) => node.begun = None,
+                Err(_) => {}
+            }
         }
-        drop(state);
-        self.stored_beside(&at, &name, &beside, why);
+        filled.map_err(|status| match status {
+            Status::Stale | Status::BadHandle => Status::Jukebox,
+            status => status,
+        })?;
+        self.stored_beside(&begun.dir, &name, &begun.name, why);
         Ok(copy)
+    }
+
+    /// The copy that this caller has begun of a file, or begins.
+    async fn begin_copy(
+        &self,
+        caller: &Caller,
+        number: u64,
+        (file, node): (&Handle, &Node),
+        (dir, name): (&Handle, &Bytes),
+    ) -> Result<Begun, Status> {
+        if let Some(begun) = node.begun.as_ref().filter(|begun| begun.caller == *caller) {
+            return Ok(Begun::clone(begun));
+        }
+        let mode_max = node.attr.mode & (OWNERS | OTHERS) | PRIVATE;
+        let what = &Made::File(None);
+        let copied = Copied { caller, number, name, what, set: mode(PRIVATE), mode_max };
+        let begun = self.make_somewhere(dir, copied).await?;
+        if let Some(node) = self.state.lock().nodes.find_mut(file) {
+            node.begun = Some(Box::new(begun.clone()));
+        }
+        Ok(begun)
     }
 
     /// Gives a copy that is whole its mode. Where the origin does not let it have that, it stays
@@ -134,37 +199,49 @@ impl<S: Store> Inner<S> {
         Ok(())
     }
 
-    /// Makes something in a directory, or if that is gone or refuses it, in the root; where it was
-    /// made already, takes that.
-    async fn make_somewhere(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &Bytes,
-        what: &Made,
-        set: &SetAttr,
-    ) -> Result<(StoreNode, Handle), Status> {
+    /// Makes something in a directory, or if that is gone or refuses it, in the root.
+    async fn make_somewhere(&self, dir: &Handle, copied: Copied<'_>) -> Result<Begun, Status> {
         let dirs = [self.origin(dir).ok().flatten(), Some(self.root)];
         let ids = [*dir, self.id(&self.root)];
         let mut last = Status::Stale;
         for (there, id) in dirs.into_iter().zip(ids).filter_map(|(there, id)| Some((there?, id))) {
             // Elsewhere others may come to it.
-            let bits = set.mode.map(|bits| if id == *dir { bits } else { bits & OWNERS });
-            let set = SetAttr { mode: bits, ..*set };
-            let made = self.make_at(caller, &there, name, what, &set).await.result;
-            let found = match made {
-                Err(Status::Exists) => self.store.lookup(caller, &there, name).await.result,
-                made => made,
-            };
-            match found {
-                Ok(node) => {
+            let copied = if id == *dir { copied } else { copied.private() };
+            match self.make_named(&there, copied).await {
+                Ok((made, name)) => {
                     self.state.lock().unknown_names(&id);
-                    return Ok((node, id));
+                    return Ok(Begun { caller: copied.caller.clone(), made, dir: id, name });
                 }
                 Err(status) => last = status,
             }
         }
         Err(last)
+    }
+
+    /// Makes something under the first name that is free, or that a call has given it of which
+    /// nobody has heard. What others have put there is not ours to write to.
+    async fn make_named(
+        &self,
+        dir: &Handle,
+        copied: Copied<'_>,
+    ) -> Result<(StoreNode, Bytes), Status> {
+        let Copied { caller, number, what, set, .. } = copied;
+        for which in 1..=NAMES_MAX {
+            let name = self.beside_name(copied.name, number, which);
+            let doubts = self.store.doubts();
+            match self.make_at(caller, dir, &name, what, &set).await.result {
+                Err(Status::Exists) => {}
+                made => return made.map(|made| (made, name)),
+            }
+            let is_in_doubt =
+                self.store.doubts() != doubts || self.state.lock().is_in_doubt(number);
+            match self.store.lookup(caller, dir, &name).await.result {
+                Ok(found) if is_in_doubt && copied.may_be(&found.attr) => return Ok((found, name)),
+                Ok(_) | Err(Status::NoEntry) => {}
+                Err(status) => return Err(status),
+            }
+        }
+        Err(Status::Exists)
     }
 
     /// What was to be made has no place under its name; it gets another one.
@@ -178,15 +255,16 @@ impl<S: Store> Inner<S> {
         set: &SetAttr,
     ) -> Result<Came, Status> {
         let Change::Make { dir, .. } = &entry.change else { return Err(Status::ServerFault) };
-        let beside = self.beside_name(name, number);
-        let (copy, place) = self.make_somewhere(&entry.caller, dir, &beside, what, set).await?;
-        let attr = self.store.attr(&entry.caller, &copy.handle).await?;
+        let mode_max = set.mode.unwrap_or(0o777);
+        let copied = Copied { caller: &entry.caller, number, name, what, set: *set, mode_max };
+        let begun = self.make_somewhere(dir, copied).await?;
+        let attr = self.store.attr(&entry.caller, &begun.made.handle).await?;
         let why = if there.is_some() { Conflict::Replaced } else { Conflict::Gone };
-        self.stored_beside(&place, name, &beside, why);
-        let came = self.made(number, StoreNode { attr, ..copy }, None);
+        self.stored_beside(&begun.dir, name, &begun.name, why);
+        let came = self.made(number, StoreNode { attr, ..begun.made }, None);
         let (id, _) = self.state.lock().identity(number);
         if let Some(node) = self.state.lock().nodes.find_mut(&id) {
-            node.place = Some((place, beside));
+            node.place = Some((begun.dir, begun.name));
         }
         Ok(Came { differs: true, ..came })
     }
@@ -243,6 +321,28 @@ mod tests {
         assert_eq!(max(of(6, 0o640), None), 0o700, "another group");
         assert_eq!(max(of(6, 0o604), None), 0o700, "that the group may not, others may");
         assert_eq!(max(of(6, 0o755), Some(of(5, 0o754))), 0o754);
+    }
+
+    #[test]
+    fn what_others_have_put_under_the_name_of_a_copy_is_not_taken_for_it() {
+        let caller = Caller { uid: 7, gid: 5, gids: Vec::new() };
+        let (name, what) = (Bytes::from_static(b"name"), Made::File(None));
+        let set = mode(PRIVATE);
+        let copied =
+            Copied { caller: &caller, number: 1, name: &name, what: &what, set, mode_max: 0o640 };
+        let right = Attr { uid: 7, links: 1, mode: 0o600, ..attr(1) };
+        assert!(copied.may_be(&right));
+        assert!(copied.may_be(&Attr { mode: 0o640, ..right }), "it was whole");
+        assert!(!copied.private().may_be(&Attr { mode: 0o640, ..right }));
+        for wrong in [
+            Attr { uid: 8, ..right },
+            Attr { mode: 0o666, ..right },
+            Attr { mode: 0o4600, ..right },
+            Attr { links: 2, ..right },
+            Attr { kind: FileKind::Symlink, ..right },
+        ] {
+            assert!(!copied.may_be(&wrong), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -694,7 +694,7 @@ impl<S: Store> Inner<S> {
                 || over.is_some_and(|over| self.is_changed(over, entry, &found.attr))
         });
         let name = match is_theirs {
-            true => self.beside_name(&to.1, number),
+            true => self.beside_name(&to.1, number, 1),
             false => to.1.clone(),
         };
         let renamed = self.store.rename(caller, &from_dir, &from.1, &to_dir, &name).await;

@@ -182,6 +182,8 @@ struct Inner<S> {
     clock: Clock,
     options: Options,
     verifier: Verifier,
+    /// See [`aliases::mark`].
+    mark: u32,
     aliases: Arc<Aliases>,
     /// Guards what is on its way; held for a look or a change of it, never over a call. It may be
     /// held when the aliases are taken, and not the other way round.

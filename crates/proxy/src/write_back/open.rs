@@ -73,11 +73,13 @@ impl<S: Store> WriteBack<S> {
         let mut state = State::new(journal, set.id, records_max);
         state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
         let (root, verifier) = (store.root(), aliases::verifier(&set.id));
+        let mark = aliases::mark(&set.id);
         let inner = Arc::new(Inner {
             store,
             root,
             clock: clock.clone(),
             verifier,
+            mark,
             aliases,
             state: Mutex::new(state),
             device,

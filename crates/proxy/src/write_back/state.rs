@@ -171,6 +171,11 @@ impl State {
         aliases::identity(&self.log, record)
     }
 
+    /// Whether a change may have been carried out by a call of which nobody has heard.
+    pub(crate) fn is_in_doubt(&self, number: u64) -> bool {
+        self.ops.get(&number).is_some_and(|op| op.is_in_doubt)
+    }
+
     /// Takes up a change, after all that were taken before it, and shows it to clients. None: there
     /// is no room; nothing was done.
     pub(crate) fn take(&mut self, mut entry: Entry, now: Instant) -> Option<Taken> {

@@ -1,17 +1,22 @@
 //! The clients' version beside somebody else's: whose it is, where, and what it is called.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use perf::units::Nanos;
 use proxy::write_back::{Conflict, Event, Gone};
 use server::store::Store;
-use server::types::{Attr, Caller, Handle, SetAttr, SetTime, Stability, Time};
+use server::types::{Attr, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Time};
 
 use crate::conflicts::{Set, find, make, read, test, write};
+use crate::origin::Requested;
 use crate::stage::{names, root};
 
-/// User 7, whose files they are, and one of the group 7 whose own group is another.
+/// User 7, whose files they are; somebody else; and one of the group 7 whose own group is another.
 const USER: Caller = Caller { uid: 7, gid: 7, gids: Vec::new() };
+const OTHER: Caller = Caller { uid: 9, gid: 9, gids: Vec::new() };
 
 fn member() -> Caller {
     Caller { uid: 8, gid: 100, gids: vec![7] }
@@ -31,8 +36,12 @@ async fn gives(set: &Set, mode: u32) -> Handle {
 }
 
 async fn writes(set: &Set, caller: &Caller, text: &'static str) {
+    writes_at(set, caller, 20, text).await;
+}
+
+async fn writes_at(set: &Set, caller: &Caller, offset: u64, text: &'static str) {
     let (proxy, data) = (&set.life.proxy, Bytes::from_static(text.as_bytes()));
-    let written = proxy.write(caller, &set.file, 20, data, Stability::FileSync).await;
+    let written = proxy.write(caller, &set.file, offset, data, Stability::FileSync).await;
     written.result.unwrap();
     assert!(proxy.pending() > 0, "it is on its way");
 }
@@ -128,4 +137,64 @@ fn a_directory_in_which_somebody_else_has_made_something_takes_its_mode_and_time
         assert_eq!(names(&set.life.proxy, &set.dir).await, ["file", "theirs"]);
         assert_eq!(names(set.origin(), &set.origin().root()).await, ["dir", "first"]);
     });
+}
+
+#[test]
+fn what_somebody_else_has_under_the_name_of_a_copy_is_left_as_it_is() {
+    test(async |set| {
+        let theirs = gives(&set, 0o600).await;
+        writes(&set, &USER, "ours").await;
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        // Whoever may make names in the directory is as fast as can be, three times.
+        let (files, dir) = (Arc::clone(&set.stage.origin.files), set.there);
+        let left = AtomicUsize::new(3);
+        set.stage.origin.refuse(move |requested| {
+            if let Requested::Make(name) = requested
+                && left
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .is_ok()
+            {
+                let how = CreateHow::Guarded(SetAttr { mode: Some(0o666), ..SetAttr::default() });
+                files.create(&OTHER, &dir, name, how).now_or_never().unwrap().result.unwrap();
+            }
+            None
+        });
+        let events = set.settled().await;
+        let [Event::Beside { copy, .. }] = &events[..] else { panic!("{events:?}") };
+        let copy = copy.rsplit('/').next().unwrap();
+        assert!(copy.ends_with(".4"), "{copy}");
+        for name in names(set.origin(), &set.there).await {
+            let found = find(set.origin(), &set.there, &name).await;
+            let attr = set.origin().attr(&root(), &found).await.unwrap();
+            let right = match name == "file" || name == copy {
+                true => (USER.uid, 0o600),
+                false => (OTHER.uid, 0o666),
+            };
+            assert_eq!((attr.uid, attr.mode), right, "{name}");
+            assert_eq!(attr.size == 0, attr.uid == OTHER.uid, "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_copy_that_a_killed_proxy_has_begun_is_gone_on_with() {
+    for millis in (0..300).step_by(10) {
+        test(async move |mut set| {
+            let theirs = gives(&set, 0o644).await;
+            let (proxy, dir) = (&set.life.proxy, &set.dir);
+            writes_at(&set, &USER, 3 << 20, "ours").await;
+            set.stage.origin.is_away.store(true, Ordering::Relaxed);
+            // By this the next proxy knows where the file is.
+            proxy.rename(&root(), dir, b"file", dir, b"moved").await.result.unwrap();
+            write(set.origin(), &theirs, 0, "THEIRS").await;
+            set.stage.origin.is_away.store(false, Ordering::Relaxed);
+            set.stage.clock.sleep(Nanos::from_millis(millis)).await;
+            set.life.kill();
+            set.life = set.stage.begin().await;
+            set.settled().await;
+            let copies = names(set.origin(), &set.there).await.len() - 1;
+            let copy = copy(&set).await;
+            assert_eq!((copies, copy.size, copy.mode), (1, (3 << 20) + 4, 0o644), "{millis} ms");
+        });
+    }
 }
