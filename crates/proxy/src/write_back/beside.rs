@@ -86,12 +86,16 @@ impl<S: Store> Inner<S> {
         theirs: Option<(&Handle, &Attr)>,
         why: Conflict,
     ) -> Result<Handle, Status> {
-        let node = self.state.lock().nodes.find(file).ok_or(Status::Stale)?.clone();
-        let unnamed = || Bytes::from_static(b".unnamed");
-        let (dir, name) = node.place.clone().unwrap_or_else(|| (self.id(&self.root), unnamed()));
+        let (node, home, name) = {
+            let state = self.state.lock();
+            let node = state.nodes.find(file).ok_or(Status::Stale)?;
+            (node.clone(), state.place(file).map(|(dir, _)| *dir), state.called(file))
+        };
+        let dir = home.unwrap_or_else(|| self.id(&self.root));
         let begun = self.begin_copy(&entry.caller, number, (file, &node), (&dir, &name)).await?;
         let of = [Some(&node.attr), theirs.map(|(_, attr)| attr)];
-        let mode_max = if begun.dir == dir { mode_max(&begun.made.attr, of) } else { OWNERS };
+        let mode_max =
+            if home == Some(begun.dir) { mode_max(&begun.made.attr, of) } else { OWNERS };
         let copy = begun.made.handle;
         let filled = async {
             self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
@@ -262,10 +266,10 @@ impl<S: Store> Inner<S> {
         let why = if there.is_some() { Conflict::Replaced } else { Conflict::Gone };
         self.stored_beside(&begun.dir, name, &begun.name, why);
         let came = self.made(number, StoreNode { attr, ..begun.made }, None);
-        let (id, _) = self.state.lock().identity(number);
-        if let Some(node) = self.state.lock().nodes.find_mut(&id) {
-            node.place = Some((begun.dir, begun.name));
-        }
+        let mut state = self.state.lock();
+        let (id, _) = state.identity(number);
+        state.moved(&id, (begun.dir, begun.name));
+        drop(state);
         Ok(Came { differs: true, ..came })
     }
 }

@@ -135,7 +135,9 @@ impl<S: Store> Inner<S> {
         } else if state.is_touched(&Thing::File(*id), epoch) {
             return false;
         } else {
-            state.nodes.insert(*id, Node::met(known, *origin, base, now));
+            let mut node = Node::met(known, *origin, base, now);
+            node.place = state.place(id).cloned();
+            state.nodes.insert(*id, node);
         }
         state.nodes.find_mut(id).is_none_or(|node| {
             node.used = now;

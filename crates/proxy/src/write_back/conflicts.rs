@@ -397,10 +397,9 @@ impl<S: Store> Inner<S> {
         let state = self.state.lock();
         let (mut names, mut above) = (vec![name.to_vec()], *dir);
         for _ in 0..LEVELS_MAX {
-            let place = state.nodes.find(&above).and_then(|node| node.place.clone());
-            let Some((dir, name)) = place else { break };
+            let Some((dir, name)) = state.place(&above) else { break };
             names.push(name.to_vec());
-            above = dir;
+            above = *dir;
         }
         let root = if above == self.root { "/" } else { ".../" };
         names.reverse();

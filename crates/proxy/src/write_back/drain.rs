@@ -702,10 +702,8 @@ impl<S: Store> Inner<S> {
         if is_theirs {
             self.stored_beside(&to.0, &to.1, &name, Conflict::Replaced);
             let mut state = self.state.lock();
-            if let Some(node) = state.nodes.find_mut(file)
-                && node.place.as_ref() == Some(to)
-            {
-                node.place = Some((to.0, name));
+            if state.place(file) == Some(to) {
+                state.moved(file, (to.0, name));
             }
         } else if let Some(over) = over {
             self.forget_gone(caller, over).await;

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use perf::units::Nanos;
 use proxy::write_back::{Conflict, Event, Gone};
-use server::store::Store;
+use server::store::{Entry, ListFrom, Store};
 use server::types::{Attr, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Time};
 
-use crate::conflicts::{Set, find, make, read, test, write};
+use crate::conflicts::{Set, find, make, make_dir, read, test, write};
 use crate::origin::Requested;
 use crate::stage::{names, root};
 
@@ -197,4 +197,65 @@ fn a_copy_that_a_killed_proxy_has_begun_is_gone_on_with() {
             assert_eq!((copies, copy.size, copy.mode), (1, (3 << 20) + 4, 0o644), "{millis} ms");
         });
     }
+}
+
+/// It was there before the proxy, and clients have seen its name once.
+#[test]
+fn a_copy_of_a_file_that_was_only_looked_up_is_beside_it() {
+    for (is_listed, is_gone) in [(false, false), (true, false), (false, true)] {
+        test(async move |set| {
+            set.settled().await;
+            // The directory is served from here for a while.
+            set.stage.clock.sleep(Nanos::from_secs(4)).await;
+            let within = make_dir(set.origin(), &set.there, "within").await;
+            let theirs = make(set.origin(), &within, "old").await;
+            let proxy = &set.life.proxy;
+            let dir = find(proxy, &set.dir, "within").await;
+            let old = match is_listed {
+                true => handles(proxy, &dir).await[0],
+                false => find(proxy, &dir, "old").await,
+            };
+            write(proxy, &old, 0, "ours").await;
+            match is_gone {
+                true => set.origin().remove(&root(), &within, b"old").await.result.unwrap(),
+                false => write(set.origin(), &theirs, 0, "theirs").await,
+            }
+            let why = if is_gone { Conflict::Gone } else { Conflict::Changed };
+            let copy = set.beside(&set.settled().await, "/dir/within/old", why);
+            assert_eq!(&read(set.origin(), &within, &copy).await[..4], "ours");
+        });
+    }
+}
+
+async fn handles<S: Store>(store: &S, dir: &Handle) -> Vec<Handle> {
+    let mut all = Vec::new();
+    let mut take = |entry: Entry<'_>| {
+        let node = entry.node.filter(|_| !entry.name.starts_with(b"."));
+        all.extend(node.map(|node| node.handle));
+        true
+    };
+    let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 4096 };
+    store.list(&root(), dir, from, &mut take).await.result.unwrap();
+    all
+}
+
+/// The next proxy knows of it only what is in the log.
+#[test]
+fn a_copy_of_a_file_whose_name_is_not_known_is_its_owners_in_the_root_with_its_number() {
+    test(async |mut set| {
+        set.settled().await;
+        set.stage.clock.sleep(Nanos::from_secs(4)).await;
+        let theirs = make(set.origin(), &set.there, "old").await;
+        let old = find(&set.life.proxy, &set.dir, "old").await;
+        write(&set.life.proxy, &old, 0, "ours").await;
+        let files = Arc::clone(&set.stage.origin.files);
+        set.life.kill();
+        write(&*files, &theirs, 0, "theirs, longer").await;
+        set.life = set.stage.begin().await;
+        let events = set.settled().await;
+        let fileid = set.origin().attr(&root(), &theirs).await.unwrap().fileid;
+        let copy = set.beside(&events, &format!("/.unnamed-{fileid}"), Conflict::Changed);
+        let copy = find(set.origin(), &set.origin().root(), &copy).await;
+        assert_eq!(set.origin().attr(&root(), &copy).await.unwrap().mode, 0o600);
+    });
 }
