@@ -11,12 +11,13 @@ use server::types::{
 };
 use tokio::sync::oneshot;
 
+use super::away::PATIENCE;
 use super::nodes::Node;
 use super::order::Thing;
 use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
 use super::rights::Who;
 use super::state::{State, Taken};
-use super::{Inner, Mistake, PATIENCE};
+use super::{Inner, Mistake};
 use crate::transfer::around;
 
 /// All rights there are.

@@ -13,11 +13,12 @@ use server::types::{
 
 use super::aliases::Alias;
 use super::aside::{GIVE_UP, is_for_good};
+use super::away::PATIENCE;
 use super::conflicts::{Conflict, Event, Gone, Sent};
 use super::describe::describe;
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
-use super::{Inner, Mistake, PATIENCE};
+use super::{Inner, Mistake};
 
 /// When a change is tried again that the origin has refused, at first and at most.
 const AGAIN: Nanos = Nanos::from_millis(500);
@@ -98,7 +99,7 @@ impl<S: Store> Inner<S> {
             let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
                 Ok(carried) => carried,
                 Err(_elapsed) => {
-                    self.state.lock().is_away = true;
+                    self.is_away(&mut self.state.lock(), true);
                     self.changed.notify_waiters();
                     carrying.await
                 }
@@ -133,7 +134,7 @@ impl<S: Store> Inner<S> {
     fn refused(&self, number: u64, status: Status) {
         let mut state = self.state.lock();
         state.counts.tried_again += 1;
-        state.is_away = status == Status::Jukebox;
+        self.is_away(&mut state, status == Status::Jukebox);
         let Some(text) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
             return;
         };

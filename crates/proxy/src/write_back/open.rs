@@ -91,12 +91,14 @@ impl<S: Store> WriteBack<S> {
             to_send: Notify::new(),
             to_forget: Notify::new(),
             hurried: Notify::new(),
+            left: Notify::new(),
             options,
         });
         inner.carry_on(held).await?;
         clock.spawn(Arc::clone(&inner).write_frames());
         clock.spawn(Arc::clone(&inner).send());
         clock.spawn(Arc::clone(&inner).forget());
+        clock.spawn(Arc::clone(&inner).await_return());
         if let Some(owner) = inner.options.owner.clone() {
             clock.spawn(Arc::clone(&inner).keep_lease(owner));
         }

@@ -39,7 +39,7 @@ pub(crate) struct Origin {
     pub(crate) files: Arc<MemStore>,
     clock: Clock,
     random: Arc<Mutex<fastrand::Rng>>,
-    latency: Nanos,
+    pub(crate) latency: Nanos,
     pub(crate) is_away: Arc<AtomicBool>,
     /// It takes root for nobody.
     pub(crate) squashes_root: Arc<AtomicBool>,

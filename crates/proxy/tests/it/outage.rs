@@ -324,3 +324,29 @@ fn what_was_written_again_is_done_once_and_in_its_order_whenever_the_proxy_is_ki
         });
     }
 }
+
+/// Each call takes longer than one waits for while the origin is away.
+#[test]
+fn behind_a_long_path_what_others_have_changed_is_seen_once_the_origin_is_back() {
+    play(1, None, async |mut stage| {
+        stage.origin.latency = Nanos::from_millis(200);
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let files = &*stage.origin.files;
+        let theirs = make(files, &files.root(), "theirs").await;
+        let file = find(proxy, &top, "theirs").await;
+        write(proxy, &file, 0, "ours").await;
+        proxy.drained(None).await;
+        stage.clock.sleep(Nanos::from_secs(10)).await;
+        stage.origin.is_away.store(true, Ordering::Relaxed);
+        assert_eq!(proxy.attr(&root(), &file).await.unwrap().size, 4, "as it is cached");
+        stage.origin.is_away.store(false, Ordering::Relaxed);
+        write(files, &theirs, 4, ", theirs").await;
+        stage.clock.sleep(Nanos::from_secs(1)).await;
+        for _ in 0..3 {
+            assert_eq!(proxy.attr(&root(), &file).await.unwrap().size, 12);
+        }
+        assert_eq!(read(proxy, &top, "theirs").await, "ours, theirs");
+    });
+}

@@ -9,7 +9,7 @@ use testkit::outage::Outage;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
 
-use super::{Origin, Proxy, cached, reading, user, world};
+use super::{Origin, Proxy, away, cached, reading, user, world, world_behind};
 
 const BYTES: usize = 1 << 20;
 
@@ -135,6 +135,25 @@ fn while_the_origin_is_away_what_is_cached_is_read_and_changes_wait() {
         });
         fill(&session, file, 7).await;
         assert!(clock.now().since(begun) >= Nanos::from_secs(30));
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
+    });
+}
+
+/// Each call takes longer than one waits for while the origin is away.
+#[test]
+fn behind_a_long_path_what_others_have_changed_is_seen_once_the_origin_is_back() {
+    world_behind(away(Nanos::from_millis(100)), async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        let direct = origin.session(origin.rpc()).await.unwrap();
+        let theirs = direct.lookup(direct.root(), b"file").await.unwrap().object;
+        read(&session).await.unwrap();
+        outage.begin();
+        assert!(session.lookup(session.root(), b"file").await.is_ok());
+        assert!(reading(&proxy, "nfskit_proxy_offline_total") > 0.0);
+        outage.end();
+        fill(&direct, theirs, 7).await;
+        clock.sleep(Nanos::from_secs(30)).await;
         assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
     });
 }
