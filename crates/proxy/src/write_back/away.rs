@@ -20,7 +20,7 @@ const AWAY_PATIENCE: Nanos = Nanos::from_millis(50);
 const AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Anybody may have the attributes of the root.
-const ANYBODY: Caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
+pub(super) const ANYBODY: Caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
 
 impl<S: Store> Inner<S> {
     /// The origin has not answered, or has answered.
@@ -41,6 +41,16 @@ impl<S: Store> Inner<S> {
                     _ => self.state.lock().is_away = false,
                 }
             }
+        }
+    }
+
+    /// The origin has called a file stale: its name is gone, unless the whole export is. That is so
+    /// while its disk is not mounted there, and ends: until then the origin is away.
+    pub(super) async fn has_gone(&self) -> Result<(), Status> {
+        match self.store.attr(&ANYBODY, &self.root).await {
+            Ok(root) if root.fileid == self.root_fileid => Ok(()),
+            Ok(_) | Err(Status::Stale | Status::BadHandle) => Err(Status::Jukebox),
+            Err(status) => Err(status),
         }
     }
 

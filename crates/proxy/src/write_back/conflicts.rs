@@ -312,6 +312,7 @@ impl<S: Store> Inner<S> {
         let attr = match self.store.attr(&entry.caller, origin).await {
             Ok(attr) => attr,
             Err(Status::Stale | Status::BadHandle) if has_data(&entry.change) => {
+                self.has_gone().await?;
                 self.keep_beside(entry, number, file, None, Conflict::Gone).await?;
                 return Ok(None);
             }

@@ -245,6 +245,7 @@ impl<S: Store> Inner<S> {
                     return Ok(self.changed_file(entry, 1, file, &target, wcc).await);
                 }
                 Err(Status::Stale | Status::BadHandle) => {
+                    self.has_gone().await?;
                     sent = Sent::unobserved(self.beside_gone(entry, number, file, &target).await?);
                 }
                 Err(status) => {
@@ -296,10 +297,7 @@ impl<S: Store> Inner<S> {
     ) -> Result<Came, Status> {
         let sent = match self.target(entry, number, file).await {
             Ok(sent) => sent,
-            Err(Status::Stale) => {
-                self.lost(&entry.change, Gone::File);
-                return Ok(Came { dropped: Some(*file), ..Came::default() });
-            }
+            Err(Status::Stale) => return self.set_gone(&entry.change, file).await,
             Err(status) => return Err(status),
         };
         let (target, sets) = (&sent.target, sent.takes(set));
@@ -311,12 +309,16 @@ impl<S: Store> Inner<S> {
         match result {
             Ok(()) if sent.is_theirs() => Ok(self.set_theirs(file, set, &sets)),
             Ok(()) => Ok(self.changed_file(entry, changes, file, target, wcc).await),
-            Err(Status::Stale | Status::BadHandle) => {
-                self.lost(&entry.change, Gone::File);
-                Ok(Came { dropped: Some(*file), ..Came::default() })
-            }
+            Err(Status::Stale | Status::BadHandle) => self.set_gone(&entry.change, file).await,
             Err(status) => Err(status),
         }
+    }
+
+    /// A SETATTR of a file that the origin does not have any more.
+    async fn set_gone(&self, change: &Change, file: &Handle) -> Result<Came, Status> {
+        self.has_gone().await?;
+        self.lost(change, Gone::File);
+        Ok(Came { dropped: Some(*file), ..Came::default() })
     }
 
     /// A SETATTR was carried out on what somebody else has changed; all that it has not done is
@@ -463,7 +465,7 @@ impl<S: Store> Inner<S> {
             // The proxy that was killed had heard of it.
             return match self.store.attr(caller, &alias.origin).await {
                 Ok(attr) => Ok(self.made(number, StoreNode { handle: alias.origin, attr }, None)),
-                Err(Status::Stale) => Ok(Came::differing(id)),
+                Err(Status::Stale) => self.has_gone().await.map(|()| Came::differing(id)),
                 Err(status) => Err(status),
             };
         }
@@ -488,6 +490,7 @@ impl<S: Store> Inner<S> {
                 }
             }
             Err(Status::Stale | Status::NotDirectory | Status::NoEntry) => {
+                self.has_gone().await?;
                 self.make_beside(entry, number, None, name, what, set).await
             }
             Err(status) => Err(status),
@@ -604,7 +607,10 @@ impl<S: Store> Inner<S> {
                 self.lost(&entry.change, Gone::Changed);
                 return Ok(Came::differing(*file));
             }
-            Err(Status::NoEntry | Status::Stale) => {
+            Err(status @ (Status::NoEntry | Status::Stale)) => {
+                if status == Status::Stale {
+                    self.has_gone().await?;
+                }
                 self.forget_gone(&entry.caller, file).await;
                 return Ok(gone());
             }
@@ -676,7 +682,8 @@ impl<S: Store> Inner<S> {
             .result
         {
             Ok(found) => Ok(Some(found)),
-            Err(Status::NoEntry | Status::Stale) => Ok(None),
+            Err(Status::NoEntry) => Ok(None),
+            Err(Status::Stale) => self.has_gone().await.map(|()| None),
             Err(status) => Err(status),
         };
         let (source, target) = (at(&from_dir, &from.1).await?, at(&to_dir, &to.1).await?);

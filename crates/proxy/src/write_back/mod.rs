@@ -177,6 +177,8 @@ struct Inner<S> {
     store: S,
     /// What is exported.
     root: Handle,
+    /// Its number at the origin.
+    root_fileid: u64,
     clock: Clock,
     options: Options,
     verifier: Verifier,

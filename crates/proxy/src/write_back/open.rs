@@ -14,6 +14,7 @@ use server::types::{Attr, Before, Caller, FileKind, Handle, Status, Time};
 use tokio::sync::Notify;
 
 use super::aliases::{self, Aliases, is_ours};
+use super::away::ANYBODY;
 use super::done::Done;
 use super::lease::{self, LeaseError};
 use super::medium::Log;
@@ -74,9 +75,11 @@ impl<S: Store> WriteBack<S> {
         state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
         let (root, verifier) = (store.root(), aliases::verifier(&set.id));
         let mark = aliases::mark(&set.id);
+        let root_fileid = store.attr(&ANYBODY, &root).await.map_err(OpenError::Origin)?.fileid;
         let inner = Arc::new(Inner {
             store,
             root,
+            root_fileid,
             clock: clock.clone(),
             verifier,
             mark,

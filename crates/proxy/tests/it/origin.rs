@@ -41,6 +41,8 @@ pub(crate) struct Origin {
     random: Arc<Mutex<fastrand::Rng>>,
     pub(crate) latency: Nanos,
     pub(crate) is_away: Arc<AtomicBool>,
+    /// Its disk is not mounted.
+    pub(crate) is_stale: Arc<AtomicBool>,
     /// It takes root for nobody.
     pub(crate) squashes_root: Arc<AtomicBool>,
     refuses: Arc<Mutex<Box<Refuses>>>,
@@ -58,6 +60,7 @@ impl Origin {
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
             latency,
             is_away: Arc::default(),
+            is_stale: Arc::default(),
             squashes_root: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
             length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
@@ -104,10 +107,47 @@ impl Origin {
     }
 }
 
+trait Refused {
+    fn refused(status: Status) -> Self;
+}
+
+impl<T> Refused for Result<T, Status> {
+    fn refused(status: Status) -> Self {
+        Err(status)
+    }
+}
+
+macro_rules! refused {
+    ($($reply:ty),*) => {
+        $(impl Refused for $reply {
+            fn refused(status: Status) -> Self {
+                Self::failed(status)
+            }
+        })*
+    };
+}
+
+refused!(
+    Changed<()>,
+    Changed<Node>,
+    Changed<Written>,
+    Changed<Durable>,
+    Looked<Access>,
+    Looked<Extent>,
+    Looked<Listed>,
+    Looked<Node>,
+    Looked<Properties>,
+    Renamed,
+    Linked
+);
+
 macro_rules! round_trip {
     ($self:ident, $caller:ident, $call:expr) => {{
         let $caller = &$self.taken_for($caller);
         $self.passes().await;
+        if $self.is_stale.load(Ordering::Relaxed) {
+            return Refused::refused(Status::Stale);
+        }
         let looked = $call.await;
         $self.passes().await;
         looked
