@@ -12,7 +12,7 @@ use server::types::{FileKind, Handle, Status};
 
 use super::Inner;
 use super::conflicts::Event;
-use super::describe::describe;
+use super::describe::{describe, printable};
 use super::drain::Came;
 use super::nodes::Aside;
 use super::record::{Change, Entry};
@@ -145,7 +145,8 @@ impl<S: Store> Inner<S> {
             Change::Rename { from, .. } => Some(from.clone()),
         };
         let path = place.map_or_else(String::new, |(dir, name)| self.path(&dir, &name));
-        let status = status.unwrap_or(Status::ServerFault);
+        let (status, copy) = (status.unwrap_or(Status::ServerFault), copy.as_deref());
+        let copy = copy.map(|copy| printable(copy.as_bytes()));
         self.conflict(&Event::SetAside { change: describe(change), path, status, copy });
         self.state.lock().counts.set_aside += 1;
     }

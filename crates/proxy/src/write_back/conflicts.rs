@@ -9,7 +9,7 @@ use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Wc
 use super::Inner;
 use super::aside::{has_bytes, is_for_good};
 use super::changing::SET_IDS;
-use super::describe::describe;
+use super::describe::{describe, printable};
 use super::nodes::{Beside, Node};
 use super::record::{Change, Entry};
 use perf::units::Nanos;
@@ -404,7 +404,7 @@ impl<S: Store> Inner<S> {
         }
         let root = if above == self.root { "/" } else { ".../" };
         names.reverse();
-        root.to_owned() + &String::from_utf8_lossy(&names.join(&b'/'))
+        root.to_owned() + &printable(&names.join(&b'/'))
     }
 }
 
