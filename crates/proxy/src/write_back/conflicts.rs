@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use server::store::Store;
-use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Wcc};
+use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Time, Wcc};
 
 use super::Inner;
 use super::aside::{has_bytes, is_for_good};
@@ -349,7 +349,7 @@ impl<S: Store> Inner<S> {
             ops.into_iter().take(LOOKED_AT_MAX).map(|(_, op)| op.entry.clone()).collect()
         };
         for entry in doubtful {
-            if entry.owed == Some(attr.modified) {
+            if entry.owed.is_some_and(|owed| is_as_set(attr.modified, owed)) {
                 return true;
             }
             let is_there = match &entry.change {
@@ -364,7 +364,7 @@ impl<S: Store> Inner<S> {
                     read.result.is_ok_and(|read| read.data == *data || is_begun(&read.data))
                 }
                 Change::Set { set, .. } => {
-                    set.modified == SetTime::To(attr.modified)
+                    matches!(set.modified, SetTime::To(time) if is_as_set(attr.modified, time))
                         || (set.size == Some(attr.size) && set.modified == SetTime::Keep)
                 }
                 _ => false,
@@ -408,6 +408,28 @@ impl<S: Store> Inner<S> {
     }
 }
 
+/// Whether the origin has a time as it was set: its file systems may have none so fine, and it says
+/// so by zeros.
+fn is_as_set(there: Time, set: Time) -> bool {
+    const GRAINS: [u32; 4] = [1_000_000_000, 1_000_000, 1_000, 100];
+    let grain = GRAINS.into_iter().find(|grain| there.nanos.is_multiple_of(*grain)).unwrap_or(1);
+    (there.secs, there.nanos / grain) == (set.secs, set.nanos / grain)
+}
+
 fn has_data(change: &Change) -> bool {
     matches!(change, Change::Write { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_as_it_was_set_where_the_origin_has_none_so_fine() {
+        let set = Time { secs: 7, nanos: 123_456_789 };
+        let there = |nanos| is_as_set(Time { secs: 7, nanos }, set);
+        assert!([123_456_789, 123_456_700, 123_456_000, 123_000_000, 0].into_iter().all(there));
+        assert!(![123_456_788, 123_456_800, 123_457_000, 1].into_iter().any(there));
+        assert!(!is_as_set(Time { secs: 8, nanos: 0 }, set));
+    }
 }

@@ -16,7 +16,7 @@ use server::store::{
     Store, Written,
 };
 use server::types::{
-    Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time, Wcc,
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
 };
 
 /// A change, as far as it decides whether the origin refuses it.
@@ -41,6 +41,8 @@ pub(crate) struct Origin {
     random: Arc<Mutex<fastrand::Rng>>,
     pub(crate) latency: Nanos,
     pub(crate) is_away: Arc<AtomicBool>,
+    /// Its times are whole microseconds.
+    pub(crate) is_coarse: Arc<AtomicBool>,
     /// Its disk is not mounted.
     pub(crate) is_stale: Arc<AtomicBool>,
     /// It takes root for nobody.
@@ -60,6 +62,7 @@ impl Origin {
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
             latency,
             is_away: Arc::default(),
+            is_coarse: Arc::default(),
             is_stale: Arc::default(),
             squashes_root: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
@@ -175,6 +178,13 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Requested::Set(&set)).await {
             return Changed::failed(status);
         }
+        let set = match set.modified {
+            SetTime::To(Time { secs, nanos }) if self.is_coarse.load(Ordering::Relaxed) => {
+                let modified = SetTime::To(Time { secs, nanos: nanos / 1000 * 1000 });
+                SetAttr { modified, ..set }
+            }
+            _ => set,
+        };
         round_trip!(self, caller, self.files.set_attr(caller, handle, set, guard))
     }
 
