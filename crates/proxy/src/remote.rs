@@ -270,6 +270,9 @@ impl Remote {
             self.or_cached(call, |known| known.last_rights(&file, caller)).await?;
         if !was_cached && let Some(returned) = &reply.obj_attributes {
             self.learn(&file, returned, Some(begun));
+            if self.guesses_rights() {
+                return Ok((reply, was_cached));
+            }
             // Only what was requested is known.
             let needed = match returned.ftype {
                 FType::Dir => access::LOOKUP,
@@ -280,6 +283,20 @@ impl Remote {
             }
         }
         Ok((reply, was_cached))
+    }
+
+    /// Version 2 has no ACCESS: what that says is a guess by the mode, and the origin may squash
+    /// the caller, or know better. It has shown that he may what it has done for him.
+    fn guesses_rights(&self) -> bool {
+        self.session.version() == Version::Two
+    }
+
+    /// The origin has read a file in this state for a caller.
+    pub(crate) fn has_read(&self, caller: &Caller, file: &FileHandle, returned: Option<&Fattr3>) {
+        let Some((disk, returned)) = self.disk.as_ref().zip(returned) else { return };
+        if self.guesses_rights() {
+            disk.known.note_rights(file, caller, access::READ, returned);
+        }
     }
 
     fn counter_readings(&self) -> Vec<Reading> {

@@ -5,11 +5,12 @@ use cache::medium::Memory;
 use client::session::Session;
 use net::clock::Clock;
 use perf::units::Nanos;
+use server::{Rule, Squash};
 use testkit::outage::Outage;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
 
-use super::{Origin, Proxy, away, cached, reading, user, world, world_behind};
+use super::{Origin, Proxy, away, cached, cached_of_version_2, reading, user, world, world_behind};
 
 const BYTES: usize = 1 << 20;
 
@@ -136,6 +137,30 @@ fn while_the_origin_is_away_what_is_cached_is_read_and_changes_wait() {
         fill(&session, file, 7).await;
         assert!(clock.now().since(begun) >= Nanos::from_secs(30));
         assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
+    });
+}
+
+/// It has no ACCESS, so that only what it does for a caller shows that he may.
+#[test]
+fn whom_an_origin_of_version_2_takes_for_nobody_does_not_read_what_is_cached_for_others() {
+    world(async |clock, origin| {
+        let direct = origin.session(origin.rpc()).await.unwrap();
+        let how = CreateHow::Unchecked(Sattr3::of_mode(0o600));
+        let file = direct.create(direct.root(), b"file", how).await.unwrap().obj.unwrap();
+        fill(&direct, file, 1).await;
+        let owner = Sattr3 { uid: Some(1000), ..Sattr3::default() };
+        direct.setattr(file, owner, None).await.unwrap();
+        origin.rule(Rule { squash: Squash::Root, ..Rule::default() });
+        let proxy = cached_of_version_2(&clock, &origin).await;
+        proxy.believe_callers();
+        let session = proxy.session(proxy.rpc()).await.unwrap();
+        let owner = session.acting_as(&user(1000));
+        for _ in 0..3 {
+            clock.sleep(Nanos::from_secs(10)).await;
+            read(&owner).await.unwrap();
+        }
+        assert!(reading(&proxy, "nfskit_cache_hits_total") > 0.0, "he reads from it");
+        assert_eq!(read(&session).await, Err(NfsStat3::Acces));
     });
 }
 
