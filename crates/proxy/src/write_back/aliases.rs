@@ -156,18 +156,15 @@ impl Aliases {
 }
 
 impl Rows {
-    /// Gives back the row that had to go.
-    fn put(&mut self, ours: Handle, alias: Alias) -> Option<Handle> {
+    /// Gives back the rows that had to go.
+    fn put(&mut self, ours: Handle, alias: Alias) -> Vec<Handle> {
         self.remove(&ours);
-        // A number that the origin has given to another file since.
-        if let Some(older) = self.by_origin.get(&alias.origin).copied() {
-            self.remove(&older);
+        // A number that the origin has given to another file since, or one that is made again.
+        let mut gone: Vec<_> = self.by_origin.get(&alias.origin).copied().into_iter().collect();
+        if gone.is_empty() && self.by_ours.len() >= self.max {
+            gone.extend(self.by_ours.peek_lru().map(|(ours, _)| *ours));
         }
-        let gone = match self.by_ours.len() >= self.max {
-            true => self.by_ours.peek_lru().map(|(ours, _)| *ours),
-            false => None,
-        };
-        if let Some(gone) = &gone {
+        for gone in &gone {
             self.remove(gone);
         }
         self.by_ours.put(ours, alias);
@@ -269,6 +266,22 @@ mod tests {
         assert_eq!(aliases.find(&rows[1].0), None);
         assert_eq!((aliases.fileid(2), aliases.of_origin(&rows[1].1.origin)), (2, None));
         assert!(aliases.find(&rows[2].0).is_some());
+    }
+
+    #[test]
+    fn a_directory_that_is_made_where_it_is_has_its_newest_name_after_a_restart() {
+        for number in 0..20 {
+            let dir = tempfile::tempdir().unwrap();
+            let ((ours, one), (newer, two)) = (alias(number), alias(number + 100));
+            let two = Alias { origin: one.origin, ..two };
+            let aliases = Aliases::open(dir.path()).unwrap();
+            aliases.note(ours, one);
+            aliases.note(newer, two);
+            drop(aliases);
+            let aliases = Aliases::open(dir.path()).unwrap();
+            assert_eq!((aliases.find(&ours), aliases.find(&newer)), (None, Some(two)));
+            assert_eq!(aliases.of_origin(&one.origin), Some((newer, two.fileid)));
+        }
     }
 
     #[test]
