@@ -484,7 +484,7 @@ impl<S: Store> Inner<S> {
                     Err(Status::NoEntry) => return Err(Status::Exists),
                     Err(status) => return Err(status),
                 };
-                match self.is_as_made(caller, what, set, &found, is_in_doubt).await? {
+                match self.is_as_made(caller, (id, what), set, &found, is_in_doubt).await? {
                     true => Ok(self.adopted(number, found, dir, what, is_in_doubt)),
                     false => self.make_beside(entry, number, Some(there), name, what, set).await,
                 }
@@ -518,11 +518,12 @@ impl<S: Store> Inner<S> {
     }
 
     /// Whether what has a name at the origin is what a change was to make there: made by it, before
-    /// a proxy was killed or a reply lost; or a directory, in which both have room.
+    /// a proxy was killed or a reply lost; or a directory of the same owner, in which both have
+    /// room, and nobody else more to do than in ours.
     async fn is_as_made(
         &self,
         caller: &Caller,
-        what: &Made,
+        (id, what): (Handle, &Made),
         set: &SetAttr,
         found: &StoreNode,
         is_in_doubt: bool,
@@ -531,7 +532,13 @@ impl<S: Store> Inner<S> {
         let owner = set.uid.unwrap_or(caller.uid);
         let is_own = is_in_doubt && found.attr.uid == owner && found.attr.links > 0;
         Ok(match what {
-            Made::Directory => found.attr.kind == Directory,
+            Made::Directory => {
+                let group = self.state.lock().nodes.find(&id).map(|node| node.attr.gid);
+                let is_as_private = found.attr.mode & 0o777 & !set.mode.unwrap_or(0) == 0
+                    && group.is_none_or(|group| group == found.attr.gid);
+                let is_our_kind = found.attr.kind == Directory && found.attr.uid == owner;
+                is_our_kind && (is_in_doubt || is_as_private)
+            }
             // Nothing was written to it before it had a name here.
             Made::File(_) => is_own && found.attr.kind == Regular && found.attr.size == 0,
             Made::Symlink(target) => {

@@ -259,3 +259,24 @@ fn a_copy_of_a_file_whose_name_is_not_known_is_its_owners_in_the_root_with_its_n
         assert_eq!(set.origin().attr(&root(), &copy).await.unwrap().mode, 0o600);
     });
 }
+
+/// Who may make names in a directory may make one in which he has what others put there.
+#[test]
+fn a_directory_that_somebody_else_has_made_is_not_taken_for_ours() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.settled().await;
+        set.stage.origin.is_away.store(true, Ordering::Relaxed);
+        let private = SetAttr { mode: Some(0o700), ..SetAttr::default() };
+        let ours = proxy.make_dir(&root(), &set.dir, b"private", private).await;
+        make(proxy, &ours.result.unwrap().handle, "diary").await;
+        let open = SetAttr { mode: Some(0o777), uid: Some(OTHER.uid), ..SetAttr::default() };
+        let theirs = set.origin().make_dir(&root(), &set.there, b"private", open).await;
+        let events = set.settled().await;
+        let copy = set.beside(&events, "/dir/private", Conflict::Replaced);
+        assert_eq!(names(set.origin(), &theirs.result.unwrap().handle).await, [""; 0]);
+        let copy = find(set.origin(), &set.there, &copy).await;
+        assert_eq!(names(set.origin(), &copy).await, ["diary"]);
+        assert_eq!(set.origin().attr(&root(), &copy).await.unwrap().mode, 0o700);
+    });
+}
