@@ -190,18 +190,24 @@ fn cannot_open(error: &OpenError, log: &Path, uid: u32) -> Failure {
 /// Files are named in the log by what lies in the state directory: it is to be the same one each
 /// time, as long as the log holds anything.
 fn check_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> {
+    if changes == 0 {
+        return Ok(());
+    }
+    let holds =
+        |by: String| format!("the log {} holds {changes} changes of files {by}", log.display());
     match state_of(log)? {
-        Some(before) if before != state && changes > 0 => Err(Failure::environment(
-            format!(
-                "the log {} holds {changes} changes of files that are named by the state in {}, \
-                 not {}",
-                log.display(),
-                before.display(),
-                state.display()
-            ),
-            "the same --state and port as before",
-        )),
-        _ => Ok(()),
+        Some(before) if before == state => Ok(()),
+        Some(before) => {
+            let (before, state) = (before.display(), state.display());
+            let by = format!("that are named by the state in {before}, not {state}");
+            Err(Failure::environment(holds(by), "the same --state and port as before"))
+        }
+        None => {
+            let file = beside(log, ".state");
+            let by =
+                format!("and which state names them stands in {}, which is gone", file.display());
+            Err(Failure::environment(holds(by), AS_IT_WAS))
+        }
     }
 }
 
@@ -320,7 +326,7 @@ fn check_is_left(log: &Path) -> Result<(), Failure> {
     Err(Failure::environment(what, "how far it is: nfskit log status"))
 }
 
-const AS_IT_WAS: &str = "the log where its proxy had it";
+const AS_IT_WAS: &str = "the log where its proxy had it, or LOG.state moved along with it";
 
 /// The state directory of a server that has ended, by its path.
 fn state_at(path: &Path) -> Result<State, Failure> {
@@ -408,4 +414,21 @@ fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
     }
     let what = last.map_or_else(String::new, |error| error.to_string());
     Err(Failure::check(format!("{}: {what}", log.display()), KEEP_A_COPY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_holds_changes_is_for_the_state_that_it_has_had_alone() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let (log, state) = (dir.path().join("log"), dir.path().join("state"));
+        assert!(check_state(&log, &state, 0).is_ok(), "a new one");
+        assert!(check_state(&log, &state, 1).is_err(), "it was moved without what says which");
+        remember_state(&log, &state).expect("there is room");
+        assert!(check_state(&log, &state, 1).is_ok());
+        assert!(check_state(&log, dir.path(), 1).is_err());
+        assert!(check_state(&log, dir.path(), 0).is_ok());
+    }
 }

@@ -51,7 +51,10 @@ impl Remote {
         known.note_name(dir, name, &reply.object);
         if let Some(returned) = &reply.dir_attributes {
             known.note(dir, returned, None);
-            known.note_search(dir, caller, returned);
+        }
+        // Version 2 has none.
+        if let Some(returned) = reply.dir_attributes.or_else(|| known.last(dir)) {
+            known.note_search(dir, caller, &returned);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The store: each of its operations is a call, or some, to the origin.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -71,16 +72,27 @@ pub struct Remote {
     pub(crate) counts: Counts,
     pub(crate) disk: Option<Disk>,
     pub(crate) clock: Clock,
+    away: Arc<Away>,
+    options: Options,
+}
+
+/// Whether the origin is.
+#[derive(Debug, Default)]
+struct Away {
     /// The last call that could be answered from what is known was not answered in time.
     is_away: AtomicBool,
-    options: Options,
+    /// One waits until the origin answers.
+    is_awaited: AtomicBool,
 }
 
 /// How long the origin is waited for, with `offline_reads`, before what is known is the reply.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
-/// The same while it was away a moment ago: each call tries it anew.
+/// The same until it has answered again. It may take longer for any reply: one call waits for that.
 const AWAY_PATIENCE: Nanos = Nanos::from_millis(50);
+
+/// When it is called again, if that one has failed.
+const AGAIN: Nanos = Nanos::from_secs(1);
 
 /// What is counted beside the calls.
 #[derive(Debug, Default)]
@@ -120,7 +132,7 @@ impl Remote {
             ahead: Ahead::new(clock, bytes_max, read_bytes_max, disk.clone()),
             disk,
             clock: clock.clone(),
-            is_away: AtomicBool::new(false),
+            away: Arc::default(),
             session,
             handles,
             root,
@@ -202,7 +214,8 @@ impl Remote {
             return call.await.map(|returned| (returned, false));
         };
         let cached = || self.while_away(cached(&disk.known));
-        let patience = if self.is_away.load(Ordering::Relaxed) { AWAY_PATIENCE } else { PATIENCE };
+        let is_away = self.away.is_away.load(Ordering::Relaxed);
+        let patience = if is_away { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
         let returned = match self.clock.within(patience, call.as_mut()).await {
             Ok(returned) => returned,
@@ -214,7 +227,7 @@ impl Remote {
         match returned {
             Err(error) if fate::is_away(&error) => cached().ok_or(error),
             returned => {
-                self.is_away.store(false, Ordering::Relaxed);
+                self.away.is_away.store(false, Ordering::Relaxed);
                 returned.map(|returned| (returned, false))
             }
         }
@@ -222,9 +235,25 @@ impl Remote {
 
     /// The origin is away, and this was known of what it was to say.
     fn while_away<T>(&self, cached: Option<T>) -> Option<(T, bool)> {
-        self.is_away.store(true, Ordering::Relaxed);
+        self.away.is_away.store(true, Ordering::Relaxed);
+        if !self.away.is_awaited.swap(true, Ordering::Relaxed) {
+            self.clock.spawn(self.returned());
+        }
         self.counts.offline.fetch_add(u64::from(cached.is_some()), Ordering::Relaxed);
         cached.map(|cached| (cached, true))
+    }
+
+    /// Waits until the origin answers, however long that takes.
+    fn returned(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (session, root) = (self.session.clone(), self.root);
+        let (away, clock) = (Arc::clone(&self.away), self.clock.clone());
+        async move {
+            while session.getattr(root).await.is_err_and(|error| fate::is_away(&error)) {
+                clock.sleep(AGAIN).await;
+            }
+            away.is_awaited.store(false, Ordering::Relaxed);
+            away.is_away.store(false, Ordering::Relaxed);
+        }
     }
 
     /// ACCESS, or what was known of it while the origin is away, and `true`.
@@ -241,6 +270,9 @@ impl Remote {
             self.or_cached(call, |known| known.last_rights(&file, caller)).await?;
         if !was_cached && let Some(returned) = &reply.obj_attributes {
             self.learn(&file, returned, Some(begun));
+            if self.guesses_rights() {
+                return Ok((reply, was_cached));
+            }
             // Only what was requested is known.
             let needed = match returned.ftype {
                 FType::Dir => access::LOOKUP,
@@ -251,6 +283,20 @@ impl Remote {
             }
         }
         Ok((reply, was_cached))
+    }
+
+    /// Version 2 has no ACCESS: what that says is a guess by the mode, and the origin may squash
+    /// the caller, or know better. It has shown that he may what it has done for him.
+    fn guesses_rights(&self) -> bool {
+        self.session.version() == Version::Two
+    }
+
+    /// The origin has read a file in this state for a caller.
+    pub(crate) fn has_read(&self, caller: &Caller, file: &FileHandle, returned: Option<&Fattr3>) {
+        let Some((disk, returned)) = self.disk.as_ref().zip(returned) else { return };
+        if self.guesses_rights() {
+            disk.known.note_rights(file, caller, access::READ, returned);
+        }
     }
 
     fn counter_readings(&self) -> Vec<Reading> {

@@ -42,6 +42,7 @@ impl Remote {
             if was_ahead {
                 self.counts.read_ahead(data.len());
             }
+            self.has_read(caller, &file, file_attributes.as_ref());
             let attr = neutral::post_op(file_attributes);
             return Looked { attr, result: Ok(Extent { data, eof }) };
         }
@@ -51,6 +52,7 @@ impl Remote {
                 if let Some(returned) = &file_attributes {
                     self.learn(&file, returned, begun);
                 }
+                self.has_read(caller, &file, file_attributes.as_ref());
                 self.ahead.answered(&read, file_attributes.as_ref());
                 let attr = neutral::post_op(file_attributes);
                 Looked { attr, result: Ok(Extent { data, eof }) }

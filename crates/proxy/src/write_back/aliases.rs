@@ -156,18 +156,15 @@ impl Aliases {
 }
 
 impl Rows {
-    /// Gives back the row that had to go.
-    fn put(&mut self, ours: Handle, alias: Alias) -> Option<Handle> {
+    /// Gives back the rows that had to go.
+    fn put(&mut self, ours: Handle, alias: Alias) -> Vec<Handle> {
         self.remove(&ours);
-        // A number that the origin has given to another file since.
-        if let Some(older) = self.by_origin.get(&alias.origin).copied() {
-            self.remove(&older);
+        // A number that the origin has given to another file since, or one that is made again.
+        let mut gone: Vec<_> = self.by_origin.get(&alias.origin).copied().into_iter().collect();
+        if gone.is_empty() && self.by_ours.len() >= self.max {
+            gone.extend(self.by_ours.peek_lru().map(|(ours, _)| *ours));
         }
-        let gone = match self.by_ours.len() >= self.max {
-            true => self.by_ours.peek_lru().map(|(ours, _)| *ours),
-            false => None,
-        };
-        if let Some(gone) = &gone {
+        for gone in &gone {
             self.remove(gone);
         }
         self.by_ours.put(ours, alias);
@@ -222,6 +219,13 @@ pub(crate) fn verifier(log: &[u8; 16]) -> Verifier {
     Verifier(std::array::from_fn(|i| hash.as_bytes()[i]))
 }
 
+/// What names at the origin have that this log has made up: those of other logs are others, and
+/// nobody knows it before he sees one.
+pub(crate) fn mark(log: &[u8; 16]) -> u32 {
+    let hash = siphasher::sip128::SipHasher24::new_with_key(log).hash(b"names of copies");
+    u32::from_be_bytes(std::array::from_fn(|i| hash.as_bytes()[i]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_is_made_where_it_is_has_its_newest_name_after_a_restart() {
+        for number in 0..20 {
+            let dir = tempfile::tempdir().unwrap();
+            let ((ours, one), (newer, two)) = (alias(number), alias(number + 100));
+            let two = Alias { origin: one.origin, ..two };
+            let aliases = Aliases::open(dir.path()).unwrap();
+            aliases.note(ours, one);
+            aliases.note(newer, two);
+            drop(aliases);
+            let aliases = Aliases::open(dir.path()).unwrap();
+            assert_eq!((aliases.find(&ours), aliases.find(&newer)), (None, Some(two)));
+            assert_eq!(aliases.of_origin(&one.origin), Some((newer, two.fileid)));
+        }
+    }
+
+    #[test]
     fn a_number_that_is_given_again_is_of_the_newer_file() {
         let aliases = Aliases::in_memory();
         let ((ours, one), (other, two)) = (alias(1), alias(2));
@@ -281,6 +301,7 @@ mod tests {
         assert!(is_ours(&one.0) && one.1 >> 63 == 1);
         assert_ne!(one, identity(&[1; 16], 2));
         assert_ne!(one, identity(&[2; 16], 1));
+        assert_ne!(mark(&[1; 16]), mark(&[2; 16]), "so are the names of copies");
         assert!(!is_ours(&Handle::new(b"W").unwrap()));
     }
 }

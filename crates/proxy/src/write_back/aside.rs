@@ -6,23 +6,19 @@
 //! A refusal counts as one for good when the origin has given it for [`GIVE_UP`], and for a reason
 //! that time does not mend. A file system that is full, or read-only, is waited for.
 
-use bytes::Bytes;
 use perf::units::Nanos;
 use server::store::Store;
 use server::types::{FileKind, Handle, Status};
 
 use super::Inner;
 use super::conflicts::Event;
-use super::describe::describe;
+use super::describe::{describe, printable};
 use super::drain::Came;
 use super::nodes::Aside;
 use super::record::{Change, Entry};
 
 /// As long as a person needs who has just changed a mode by mistake; guess.
 pub(super) const GIVE_UP: Nanos = Nanos::from_secs(60);
-
-/// A file whose name is not known any more.
-static UNNAMED: Bytes = Bytes::from_static(b".unnamed");
 
 /// Whether a change that is refused with this will be refused again, as far as that is known.
 pub(super) fn is_for_good(status: Status) -> bool {
@@ -69,15 +65,15 @@ impl<S: Store> Inner<S> {
         let (keeping, newest, status) = {
             let mut state = self.state.lock();
             let newest = state.journal.next_record().saturating_sub(1);
+            let name = state.called(file);
             match state.nodes.find_mut(file) {
                 Some(node) => {
                     let aside = node.aside.clone();
                     if aside.as_ref().is_some_and(|aside| aside.number >= number) {
                         return Some(());
                     }
-                    let name = node.place.as_ref().map_or(&UNNAMED, |(_, name)| name);
-                    let first =
-                        || Aside { copy: self.beside_name(name, number), number: 0, status };
+                    let copy = || self.beside_name(&name, number, 1);
+                    let first = || Aside { copy: copy(), number: 0, status };
                     // From now on others of its changes go there, too.
                     let aside = aside.unwrap_or_else(first);
                     let (copy, status) = (aside.copy.clone(), aside.status);
@@ -91,7 +87,7 @@ impl<S: Store> Inner<S> {
                 // The proxy that had it was killed: of the file nothing is known but this.
                 None => match &entry.change {
                     Change::Write { offset, data, .. } => {
-                        let copy = self.beside_name(&UNNAMED, number);
+                        let copy = self.beside_name(&name, number, 1);
                         let (size, piece) = (offset + data.len() as u64, (*offset, data.clone()));
                         (Some(self.device.keep(copy, size, vec![piece])), number, status)
                     }
@@ -141,7 +137,7 @@ impl<S: Store> Inner<S> {
         let place = match change {
             Change::Write { .. } | Change::Set { .. } => {
                 let state = self.state.lock();
-                file.and_then(|file| state.nodes.find(file)?.place.clone())
+                file.and_then(|file| state.place(file).cloned())
             }
             Change::Make { dir, name, .. } | Change::Remove { dir, name, .. } => {
                 Some((*dir, name.clone()))
@@ -149,14 +145,15 @@ impl<S: Store> Inner<S> {
             Change::Rename { from, .. } => Some(from.clone()),
         };
         let path = place.map_or_else(String::new, |(dir, name)| self.path(&dir, &name));
-        let status = status.unwrap_or(Status::ServerFault);
+        let (status, copy) = (status.unwrap_or(Status::ServerFault), copy.as_deref());
+        let copy = copy.map(|copy| printable(copy.as_bytes()));
         self.conflict(&Event::SetAside { change: describe(change), path, status, copy });
         self.state.lock().counts.set_aside += 1;
     }
 }
 
-/// Whether what comes after it of the same file goes where this goes.
-fn has_bytes(change: &Change) -> bool {
+/// Whether a change is of a file's bytes: what comes after it of the same file goes where it goes.
+pub(super) fn has_bytes(change: &Change) -> bool {
     match change {
         Change::Write { .. } | Change::Make { .. } => true,
         Change::Set { set, .. } => set.size.is_some(),

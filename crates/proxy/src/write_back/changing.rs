@@ -11,19 +11,20 @@ use server::types::{
 };
 use tokio::sync::oneshot;
 
+use super::away::PATIENCE;
 use super::nodes::Node;
 use super::order::Thing;
 use super::record::{Change, DATA_BYTES_MAX, Entry, timed};
 use super::rights::Who;
 use super::state::{State, Taken};
-use super::{Inner, Mistake, PATIENCE};
+use super::{Inner, Mistake};
 use crate::transfer::around;
 
 /// All rights there are.
 const ALL: Access = Access(0x3f);
 
 /// Bits of a mode by which programs act as the owner or the group of their file.
-const SET_IDS: u32 = 0o6000;
+pub(super) const SET_IDS: u32 = 0o6000;
 
 /// In a directory with this bit, what is made has its group, and directories have the bit, too.
 pub(super) const SET_GID: u32 = 0o2000;
@@ -135,7 +136,9 @@ impl<S: Store> Inner<S> {
         } else if state.is_touched(&Thing::File(*id), epoch) {
             return false;
         } else {
-            state.nodes.insert(*id, Node::met(known, *origin, base, now));
+            let mut node = Node::met(known, *origin, base, now);
+            node.place = state.place(id).cloned();
+            state.nodes.insert(*id, node);
         }
         state.nodes.find_mut(id).is_none_or(|node| {
             node.used = now;

@@ -2,16 +2,16 @@
 //! origin's version stays, and ours gets a name beside it. And it is reported: an event, a counter,
 //! and a line in the file beside the log.
 
-use bytes::{Bytes, BytesMut};
-use server::store::{Node as StoreNode, Store};
-use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, Status, Wcc};
+use bytes::Bytes;
+use server::store::Store;
+use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Time, Wcc};
 
 use super::Inner;
-use super::aside::is_for_good;
-use super::describe::describe;
-use super::drain::Came;
-use super::nodes::Node;
-use super::record::{Change, Entry, Made};
+use super::aside::{has_bytes, is_for_good};
+use super::changing::SET_IDS;
+use super::describe::{describe, printable};
+use super::nodes::{Beside, Node};
+use super::record::{Change, Entry};
 use perf::units::Nanos;
 
 /// What was reported of a file lately is believed for so long while changes of it are on their way.
@@ -19,13 +19,6 @@ const CONFIRMED_FOR: Nanos = Nanos::from_secs(1);
 
 /// Changes that are looked at when it is to be found out whose doing a state is.
 const LOOKED_AT_MAX: usize = 256;
-
-/// Bytes copied at a time, and of those that are compared with nothing at all.
-const COPY_BYTES: u64 = 1 << 20;
-const BLOCK_BYTES: usize = 4096;
-
-/// Longest name.
-const NAME_BYTES_MAX: usize = 255;
 
 /// Why ours got a name beside.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -119,10 +112,21 @@ impl std::fmt::Display for Event {
     }
 }
 
+/// Whose version a change goes to.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Ours,
+    /// Ours beside theirs.
+    Beside(Beside),
+    /// Somebody else's, of a file of this kind.
+    Theirs(FileKind),
+}
+
 /// Where a change of a file is sent to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) target: Handle,
+    whose: Whose,
     /// Its number in the file's [`Trail`](super::trail::Trail), and [`Store::doubts`] before it.
     trail: Option<(u64, u64)>,
 }
@@ -130,7 +134,39 @@ pub(super) struct Sent {
 impl Sent {
     /// To where nobody else is.
     pub(super) fn unobserved(target: Handle) -> Self {
-        Self { target, trail: None }
+        Self { target, whose: Whose::Ours, trail: None }
+    }
+
+    fn observed(target: Handle, number: u64, doubts: u64) -> Self {
+        Self { trail: Some((number, doubts)), ..Self::unobserved(target) }
+    }
+
+    fn beside(beside: Beside) -> Self {
+        Self { whose: Whose::Beside(beside), ..Self::unobserved(beside.copy) }
+    }
+
+    fn theirs(target: Handle, kind: FileKind) -> Self {
+        Self { whose: Whose::Theirs(kind), ..Self::unobserved(target) }
+    }
+
+    /// Whether somebody else has changed what this change is made of.
+    pub(super) fn is_theirs(&self) -> bool {
+        matches!(self.whose, Whose::Theirs(_))
+    }
+
+    /// What a SETATTR sets there: a copy has no more rights than its file. Bytes that are not those
+    /// of which it was sent keep the time at which they were written, and act as nobody.
+    pub(super) fn takes(&self, set: &SetAttr) -> SetAttr {
+        match self.whose {
+            Whose::Beside(Beside { mode_max, .. }) => {
+                SetAttr { mode: set.mode.map(|mode| mode & mode_max), ..*set }
+            }
+            Whose::Theirs(FileKind::Regular) => {
+                let mode = set.mode.map(|mode| mode & !SET_IDS);
+                SetAttr { mode, modified: SetTime::Keep, ..*set }
+            }
+            Whose::Ours | Whose::Theirs(_) => *set,
+        }
     }
 }
 
@@ -153,7 +189,7 @@ impl<S: Store> Inner<S> {
                 let now = self.now();
                 let Some(node) = state.nodes.find_mut(file) else { return Some(None) };
                 if let Some(beside) = node.beside {
-                    return Some(Some(Step::Go(Sent::unobserved(beside))));
+                    return Some(Some(Step::Go(Sent::beside(beside))));
                 }
                 let Some(origin) = node.origin else { return Some(None) };
                 if node.is_being_confirmed || node.trail.is_doubtful() {
@@ -164,7 +200,7 @@ impl<S: Store> Inner<S> {
                 Some(Some(match node.base.filter(|_| !is_sure) {
                     None => {
                         let number = node.trail.sent(node.base.as_ref());
-                        Step::Go(Sent { target: origin, trail: Some((number, doubts)) })
+                        Step::Go(Sent::observed(origin, number, doubts))
                     }
                     // What is under way changes it.
                     Some(_) if node.trail.is_under_way() => return None,
@@ -179,7 +215,9 @@ impl<S: Store> Inner<S> {
                 Some(Step::Check(origin, base)) => {
                     let checked = self.check(entry, number, file, &origin, base).await;
                     self.end_confirming(file);
-                    checked?;
+                    if let Some(theirs) = checked? {
+                        return Ok(Sent::theirs(origin, theirs));
+                    }
                 }
                 None => return self.there(file).map(Sent::unobserved),
             }
@@ -195,7 +233,7 @@ impl<S: Store> Inner<S> {
             return Sent::unobserved(*target);
         };
         let number = node.trail.sent(node.base.as_ref());
-        Sent { target: *target, trail: Some((number, doubts)) }
+        Sent::observed(*target, number, doubts)
     }
 
     /// The origin has answered a change of a file: done, or refused it for this reason.
@@ -249,9 +287,9 @@ impl<S: Store> Inner<S> {
             if node.is_being_confirmed {
                 return None;
             }
-            let beside = node.beside.filter(|beside| beside != gone);
+            let beside = node.beside.filter(|beside| beside.copy != *gone);
             node.is_being_confirmed = beside.is_none();
-            Some(Ok(beside))
+            Some(Ok(beside.map(|beside| beside.copy)))
         });
         if let Some(beside) = beside.await?? {
             return Ok(beside);
@@ -261,7 +299,8 @@ impl<S: Store> Inner<S> {
         beside
     }
 
-    /// Looks whether a file is as we left it; else ours goes beside it.
+    /// Looks whether a file is as we left it; else ours goes beside it. Of what kind theirs is, if
+    /// this change is for that: it sets attributes, of which the last who sets them wins.
     async fn check(
         &self,
         entry: &Entry,
@@ -269,12 +308,13 @@ impl<S: Store> Inner<S> {
         file: &Handle,
         origin: &Handle,
         base: Before,
-    ) -> Result<(), Status> {
+    ) -> Result<Option<FileKind>, Status> {
         let attr = match self.store.attr(&entry.caller, origin).await {
             Ok(attr) => attr,
             Err(Status::Stale | Status::BadHandle) if has_data(&entry.change) => {
+                self.has_gone().await?;
                 self.keep_beside(entry, number, file, None, Conflict::Gone).await?;
-                return Ok(());
+                return Ok(None);
             }
             Err(status) => return Err(status),
         };
@@ -287,10 +327,13 @@ impl<S: Store> Inner<S> {
                 (node.base, node.confirmed) = (Some(left), Some(now));
                 node.trail.take_for_ours(&left);
             }
-            return Ok(());
+            return Ok(None);
+        }
+        if !has_bytes(&entry.change) {
+            return Ok(Some(attr.kind));
         }
         self.keep_beside(entry, number, file, Some((origin, &attr)), Conflict::Changed).await?;
-        Ok(())
+        Ok(None)
     }
 
     /// Whether the origin has a file so because of a change of ours that a killed proxy has not
@@ -306,7 +349,7 @@ impl<S: Store> Inner<S> {
             ops.into_iter().take(LOOKED_AT_MAX).map(|(_, op)| op.entry.clone()).collect()
         };
         for entry in doubtful {
-            if entry.owed == Some(attr.modified) {
+            if entry.owed.is_some_and(|owed| is_as_set(attr.modified, owed)) {
                 return true;
             }
             let is_there = match &entry.change {
@@ -321,7 +364,7 @@ impl<S: Store> Inner<S> {
                     read.result.is_ok_and(|read| read.data == *data || is_begun(&read.data))
                 }
                 Change::Set { set, .. } => {
-                    set.modified == SetTime::To(attr.modified)
+                    matches!(set.modified, SetTime::To(time) if is_as_set(attr.modified, time))
                         || (set.size == Some(attr.size) && set.modified == SetTime::Keep)
                 }
                 _ => false,
@@ -331,152 +374,6 @@ impl<S: Store> Inner<S> {
             }
         }
         false
-    }
-
-    /// A name for ours beside theirs.
-    pub(super) fn beside_name(&self, name: &Bytes, number: u64) -> Bytes {
-        let suffix = format!(".nfskit-conflict-{number}");
-        let head = name.len().min(NAME_BYTES_MAX - suffix.len());
-        Bytes::from([&name[..head], suffix.as_bytes()].concat())
-    }
-
-    /// Makes a file beside one that somebody else has changed or removed, with all that clients see
-    /// in it, for what is on its way and what comes until that is there. What nobody has written
-    /// through the proxy is as in theirs.
-    pub(super) async fn keep_beside(
-        &self,
-        entry: &Entry,
-        number: u64,
-        file: &Handle,
-        theirs: Option<(&Handle, &Attr)>,
-        why: Conflict,
-    ) -> Result<Handle, Status> {
-        let (node, place) = {
-            let state = self.state.lock();
-            let node = state.nodes.find(file).ok_or(Status::Stale)?.clone();
-            let place = node.place.clone();
-            (node, place)
-        };
-        let unnamed = || Bytes::from_static(b".unnamed");
-        let (dir, name) = place.unwrap_or_else(|| (self.id(&self.root), unnamed()));
-        let beside = self.beside_name(&name, number);
-        let set = SetAttr { mode: Some(node.attr.mode), ..SetAttr::default() };
-        let what = Made::File(None);
-        let (copy, dir) = self.make_somewhere(&entry.caller, &dir, &beside, &what, &set).await?;
-        self.fill_copy(&entry.caller, &copy, &node, theirs).await?;
-        let mut state = self.state.lock();
-        if let Some(node) = state.nodes.find_mut(file) {
-            node.beside = Some(copy);
-        }
-        drop(state);
-        self.stored_beside(&dir, &name, &beside, why);
-        Ok(copy)
-    }
-
-    /// Gives a copy all that clients see in a file. Holes stay holes.
-    async fn fill_copy(
-        &self,
-        caller: &Caller,
-        copy: &Handle,
-        node: &Node,
-        theirs: Option<(&Handle, &Attr)>,
-    ) -> Result<(), Status> {
-        // One that a proxy has begun that was killed has bytes already.
-        let begun = self.store.attr(caller, copy).await?.size;
-        let theirs = theirs.map(|(theirs, attr)| (theirs, attr.size.min(node.cut())));
-        let theirs_end = theirs.map_or(0, |(_, end)| end);
-        let (size, mut offset) = (node.attr.size, 0);
-        let mut written_to = begun;
-        while offset < size {
-            if offset >= theirs_end.max(begun) {
-                // Below here, there is nothing but ours.
-                match node.extents.next(offset) {
-                    Some(next) if next < size => offset = next,
-                    _ => break,
-                }
-            }
-            let end = size.min(offset.saturating_add(COPY_BYTES));
-            let len = usize::try_from(end - offset).map_err(|_| Status::TooLarge)?;
-            let mut bytes = BytesMut::zeroed(len);
-            if let Some((theirs, theirs_end)) = theirs
-                && !node.extents.covers(offset, end)
-                && offset < theirs_end
-            {
-                let count = u32::try_from(theirs_end.min(end) - offset).unwrap_or(0);
-                let read = self.store.read(caller, theirs, offset, count).await.result?;
-                let got = read.data.len().min(len);
-                bytes[..got].copy_from_slice(&read.data[..got]);
-            }
-            node.extents.over(offset, &mut bytes);
-            let bytes = bytes.freeze();
-            let known = usize::try_from(begun.saturating_sub(offset)).unwrap_or(len).min(len);
-            for (from, to) in runs(&bytes, known) {
-                let (at, data) = (offset + from as u64, bytes.slice(from..to));
-                written_to = written_to.max(offset + to as u64);
-                let written = self.store.write(caller, copy, at, data, Stability::FileSync).await;
-                written.result?;
-            }
-            offset = end;
-        }
-        if written_to < size {
-            let set = SetAttr { size: Some(size), ..SetAttr::default() };
-            self.store.set_attr(caller, copy, set, None).await.result?;
-        }
-        Ok(())
-    }
-
-    /// Makes something in a directory, or if that is gone or refuses it, in the root; where it was
-    /// made already, takes that.
-    async fn make_somewhere(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &Bytes,
-        what: &Made,
-        set: &SetAttr,
-    ) -> Result<(Handle, Handle), Status> {
-        let dirs = [self.origin(dir).ok().flatten(), Some(self.root)];
-        let ids = [*dir, self.id(&self.root)];
-        let mut last = Status::Stale;
-        for (there, id) in dirs.into_iter().zip(ids).filter_map(|(there, id)| Some((there?, id))) {
-            let made = self.make_at(caller, &there, name, what, set).await.result;
-            let found = match made {
-                Err(Status::Exists) => self.store.lookup(caller, &there, name).await.result,
-                made => made,
-            };
-            match found {
-                Ok(node) => {
-                    self.state.lock().unknown_names(&id);
-                    return Ok((node.handle, id));
-                }
-                Err(status) => last = status,
-            }
-        }
-        Err(last)
-    }
-
-    /// What was to be made has no place under its name; it gets another one.
-    pub(super) async fn make_beside(
-        &self,
-        entry: &Entry,
-        number: u64,
-        there: Option<Handle>,
-        name: &Bytes,
-        what: &Made,
-        set: &SetAttr,
-    ) -> Result<Came, Status> {
-        let Change::Make { dir, .. } = &entry.change else { return Err(Status::ServerFault) };
-        let beside = self.beside_name(name, number);
-        let (copy, place) = self.make_somewhere(&entry.caller, dir, &beside, what, set).await?;
-        let attr = self.store.attr(&entry.caller, &copy).await?;
-        let why = if there.is_some() { Conflict::Replaced } else { Conflict::Gone };
-        self.stored_beside(&place, name, &beside, why);
-        let came = self.made(number, StoreNode { handle: copy, attr }, None);
-        let (id, _) = self.state.lock().identity(number);
-        if let Some(node) = self.state.lock().nodes.find_mut(&id) {
-            node.place = Some((place, beside));
-        }
-        Ok(Came { differs: true, ..came })
     }
 
     pub(super) fn stored_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Conflict) {
@@ -501,33 +398,22 @@ impl<S: Store> Inner<S> {
         let state = self.state.lock();
         let (mut names, mut above) = (vec![name.to_vec()], *dir);
         for _ in 0..LEVELS_MAX {
-            let place = state.nodes.find(&above).and_then(|node| node.place.clone());
-            let Some((dir, name)) = place else { break };
+            let Some((dir, name)) = state.place(&above) else { break };
             names.push(name.to_vec());
-            above = dir;
+            above = *dir;
         }
         let root = if above == self.root { "/" } else { ".../" };
         names.reverse();
-        root.to_owned() + &String::from_utf8_lossy(&names.join(&b'/'))
+        root.to_owned() + &printable(&names.join(&b'/'))
     }
 }
 
-/// Where there are bytes to be written: up to `known` all, and from there on the blocks that are
-/// not zeros.
-fn runs(bytes: &[u8], known: usize) -> Vec<(usize, usize)> {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for (number, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
-        let from = number * BLOCK_BYTES;
-        let to = from + block.len();
-        if from >= known && block.iter().all(|byte| *byte == 0) {
-            continue;
-        }
-        match runs.last_mut() {
-            Some((_, end)) if *end == from => *end = to,
-            _ => runs.push((from, to)),
-        }
-    }
-    runs
+/// Whether the origin has a time as it was set: its file systems may have none so fine, and it says
+/// so by zeros.
+fn is_as_set(there: Time, set: Time) -> bool {
+    const GRAINS: [u32; 4] = [1_000_000_000, 1_000_000, 1_000, 100];
+    let grain = GRAINS.into_iter().find(|grain| there.nanos.is_multiple_of(*grain)).unwrap_or(1);
+    (there.secs, there.nanos / grain) == (set.secs, set.nanos / grain)
 }
 
 fn has_data(change: &Change) -> bool {
@@ -539,15 +425,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_of_zeros_are_left_out_but_where_there_were_bytes() {
-        const BLOCK: usize = BLOCK_BYTES;
-        let mut bytes = vec![0; 5 * BLOCK + 7];
-        assert_eq!(runs(&bytes, 0), []);
-        assert_eq!(runs(&bytes, BLOCK + 1), [(0, 2 * BLOCK)]);
-        for at in [BLOCK, 3 * BLOCK - 1, 5 * BLOCK + 6] {
-            bytes[at] = 1;
-        }
-        assert_eq!(runs(&bytes, 0), [(BLOCK, 3 * BLOCK), (5 * BLOCK, 5 * BLOCK + 7)]);
-        assert_eq!(runs(&bytes[..0], 9), []);
+    fn a_time_is_as_it_was_set_where_the_origin_has_none_so_fine() {
+        let set = Time { secs: 7, nanos: 123_456_789 };
+        let there = |nanos| is_as_set(Time { secs: 7, nanos }, set);
+        assert!([123_456_789, 123_456_700, 123_456_000, 123_000_000, 0].into_iter().all(there));
+        assert!(![123_456_788, 123_456_800, 123_457_000, 1].into_iter().any(there));
+        assert!(!is_as_set(Time { secs: 8, nanos: 0 }, set));
     }
 }

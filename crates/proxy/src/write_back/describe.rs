@@ -5,9 +5,21 @@ use server::types::{SetAttr, SetTime, Time};
 
 use super::record::{Change, Made};
 
+/// A name as text of one line, whatever clients have called a file: it goes to terminals.
+pub(super) fn printable(name: &[u8]) -> String {
+    let mut text = String::new();
+    for char in String::from_utf8_lossy(name).chars() {
+        match char.is_control() || char == '\\' {
+            true => text.extend(char.escape_default()),
+            false => text.push(char),
+        }
+    }
+    text
+}
+
 /// A change in a few words.
 pub(super) fn describe(change: &Change) -> String {
-    let text = |name: &Bytes| String::from_utf8_lossy(name).into_owned();
+    let text = |name: &Bytes| printable(name);
     match change {
         Change::Write { offset, data, .. } => {
             format!("WRITE of {} bytes at {offset}", data.len())
@@ -43,4 +55,16 @@ fn set_by(set: &SetAttr) -> String {
         one("mtime", time(modified)),
     ];
     all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_text_of_one_line_and_of_no_colour() {
+        assert_eq!(printable("plain, ümläut".as_bytes()), "plain, ümläut");
+        assert_eq!(printable(b"a\nCONFLICT: \x1b[31mb\\"), "a\\nCONFLICT: \\u{1b}[31mb\\\\");
+        assert_eq!(printable("\u{9b}2J\r\x7f".as_bytes()), "\\u{9b}2J\\r\\u{7f}");
+    }
 }

@@ -13,11 +13,12 @@ use server::types::{
 
 use super::aliases::Alias;
 use super::aside::{GIVE_UP, is_for_good};
+use super::away::PATIENCE;
 use super::conflicts::{Conflict, Event, Gone, Sent};
 use super::describe::describe;
 use super::record::{Change, Entry, Made, Outcome};
 use super::state::file;
-use super::{Inner, Mistake, PATIENCE};
+use super::{Inner, Mistake};
 
 /// When a change is tried again that the origin has refused, at first and at most.
 const AGAIN: Nanos = Nanos::from_millis(500);
@@ -98,7 +99,7 @@ impl<S: Store> Inner<S> {
             let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
                 Ok(carried) => carried,
                 Err(_elapsed) => {
-                    self.state.lock().is_away = true;
+                    self.is_away(&mut self.state.lock(), true);
                     self.changed.notify_waiters();
                     carrying.await
                 }
@@ -133,7 +134,7 @@ impl<S: Store> Inner<S> {
     fn refused(&self, number: u64, status: Status) {
         let mut state = self.state.lock();
         state.counts.tried_again += 1;
-        state.is_away = status == Status::Jukebox;
+        self.is_away(&mut state, status == Status::Jukebox);
         let Some(text) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
             return;
         };
@@ -244,6 +245,7 @@ impl<S: Store> Inner<S> {
                     return Ok(self.changed_file(entry, 1, file, &target, wcc).await);
                 }
                 Err(Status::Stale | Status::BadHandle) => {
+                    self.has_gone().await?;
                     sent = Sent::unobserved(self.beside_gone(entry, number, file, &target).await?);
                 }
                 Err(status) => {
@@ -295,23 +297,42 @@ impl<S: Store> Inner<S> {
     ) -> Result<Came, Status> {
         let sent = match self.target(entry, number, file).await {
             Ok(sent) => sent,
-            Err(Status::Stale) => {
-                self.lost(&entry.change, Gone::File);
-                return Ok(Came { dropped: Some(*file), ..Came::default() });
-            }
+            Err(Status::Stale) => return self.set_gone(&entry.change, file).await,
             Err(status) => return Err(status),
         };
-        let target = &sent.target;
-        let Changed { wcc, result } = self.store.set_attr(&entry.caller, target, *set, None).await;
+        let (target, sets) = (&sent.target, sent.takes(set));
+        if sent.is_theirs() && sets == SetAttr::default() {
+            return Ok(self.set_theirs(file, set, &sets));
+        }
+        let Changed { wcc, result } = self.store.set_attr(&entry.caller, target, sets, None).await;
         self.answered(file, &sent, &wcc, result.err());
         match result {
+            Ok(()) if sent.is_theirs() => Ok(self.set_theirs(file, set, &sets)),
             Ok(()) => Ok(self.changed_file(entry, changes, file, target, wcc).await),
-            Err(Status::Stale | Status::BadHandle) => {
-                self.lost(&entry.change, Gone::File);
-                Ok(Came { dropped: Some(*file), ..Came::default() })
-            }
+            Err(Status::Stale | Status::BadHandle) => self.set_gone(&entry.change, file).await,
             Err(status) => Err(status),
         }
+    }
+
+    /// A SETATTR of a file that the origin does not have any more.
+    async fn set_gone(&self, change: &Change, file: &Handle) -> Result<Came, Status> {
+        self.has_gone().await?;
+        self.lost(change, Gone::File);
+        Ok(Came { dropped: Some(*file), ..Came::default() })
+    }
+
+    /// A SETATTR was carried out on what somebody else has changed; all that it has not done is
+    /// reported.
+    fn set_theirs(&self, file: &Handle, set: &SetAttr, done: &SetAttr) -> Came {
+        let left = SetAttr {
+            mode: set.mode.filter(|_| set.mode != done.mode),
+            modified: if set.modified == done.modified { SetTime::Keep } else { set.modified },
+            ..SetAttr::default()
+        };
+        if left != SetAttr::default() {
+            self.lost(&Change::Set { file: *file, set: left }, Gone::Changed);
+        }
+        Came { dropped: Some(*file), ..Came::default() }
     }
 
     /// A file was changed at the origin. If that was the last of what was on its way, it gets the
@@ -444,7 +465,7 @@ impl<S: Store> Inner<S> {
             // The proxy that was killed had heard of it.
             return match self.store.attr(caller, &alias.origin).await {
                 Ok(attr) => Ok(self.made(number, StoreNode { handle: alias.origin, attr }, None)),
-                Err(Status::Stale) => Ok(Came::differing(id)),
+                Err(Status::Stale) => self.has_gone().await.map(|()| Came::differing(id)),
                 Err(status) => Err(status),
             };
         }
@@ -463,12 +484,13 @@ impl<S: Store> Inner<S> {
                     Err(Status::NoEntry) => return Err(Status::Exists),
                     Err(status) => return Err(status),
                 };
-                match self.is_as_made(caller, what, set, &found, is_in_doubt).await? {
+                match self.is_as_made(caller, (id, what), set, &found, is_in_doubt).await? {
                     true => Ok(self.adopted(number, found, dir, what, is_in_doubt)),
                     false => self.make_beside(entry, number, Some(there), name, what, set).await,
                 }
             }
             Err(Status::Stale | Status::NotDirectory | Status::NoEntry) => {
+                self.has_gone().await?;
                 self.make_beside(entry, number, None, name, what, set).await
             }
             Err(status) => Err(status),
@@ -496,11 +518,12 @@ impl<S: Store> Inner<S> {
     }
 
     /// Whether what has a name at the origin is what a change was to make there: made by it, before
-    /// a proxy was killed or a reply lost; or a directory, in which both have room.
+    /// a proxy was killed or a reply lost; or a directory of the same owner, in which both have
+    /// room, and nobody else more to do than in ours.
     async fn is_as_made(
         &self,
         caller: &Caller,
-        what: &Made,
+        (id, what): (Handle, &Made),
         set: &SetAttr,
         found: &StoreNode,
         is_in_doubt: bool,
@@ -509,7 +532,13 @@ impl<S: Store> Inner<S> {
         let owner = set.uid.unwrap_or(caller.uid);
         let is_own = is_in_doubt && found.attr.uid == owner && found.attr.links > 0;
         Ok(match what {
-            Made::Directory => found.attr.kind == Directory,
+            Made::Directory => {
+                let group = self.state.lock().nodes.find(&id).map(|node| node.attr.gid);
+                let is_as_private = found.attr.mode & 0o777 & !set.mode.unwrap_or(0) == 0
+                    && group.is_none_or(|group| group == found.attr.gid);
+                let is_our_kind = found.attr.kind == Directory && found.attr.uid == owner;
+                is_our_kind && (is_in_doubt || is_as_private)
+            }
             // Nothing was written to it before it had a name here.
             Made::File(_) => is_own && found.attr.kind == Regular && found.attr.size == 0,
             Made::Symlink(target) => {
@@ -585,7 +614,10 @@ impl<S: Store> Inner<S> {
                 self.lost(&entry.change, Gone::Changed);
                 return Ok(Came::differing(*file));
             }
-            Err(Status::NoEntry | Status::Stale) => {
+            Err(status @ (Status::NoEntry | Status::Stale)) => {
+                if status == Status::Stale {
+                    self.has_gone().await?;
+                }
                 self.forget_gone(&entry.caller, file).await;
                 return Ok(gone());
             }
@@ -657,7 +689,8 @@ impl<S: Store> Inner<S> {
             .result
         {
             Ok(found) => Ok(Some(found)),
-            Err(Status::NoEntry | Status::Stale) => Ok(None),
+            Err(Status::NoEntry) => Ok(None),
+            Err(Status::Stale) => self.has_gone().await.map(|()| None),
             Err(status) => Err(status),
         };
         let (source, target) = (at(&from_dir, &from.1).await?, at(&to_dir, &to.1).await?);
@@ -676,7 +709,7 @@ impl<S: Store> Inner<S> {
                 || over.is_some_and(|over| self.is_changed(over, entry, &found.attr))
         });
         let name = match is_theirs {
-            true => self.beside_name(&to.1, number),
+            true => self.beside_name(&to.1, number, 1),
             false => to.1.clone(),
         };
         let renamed = self.store.rename(caller, &from_dir, &from.1, &to_dir, &name).await;
@@ -684,10 +717,8 @@ impl<S: Store> Inner<S> {
         if is_theirs {
             self.stored_beside(&to.0, &to.1, &name, Conflict::Replaced);
             let mut state = self.state.lock();
-            if let Some(node) = state.nodes.find_mut(file)
-                && node.place.as_ref() == Some(to)
-            {
-                node.place = Some((to.0, name));
+            if state.place(file) == Some(to) {
+                state.moved(file, (to.0, name));
             }
         } else if let Some(over) = over {
             self.forget_gone(caller, over).await;

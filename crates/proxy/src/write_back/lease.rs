@@ -276,7 +276,13 @@ impl<S: Store> Inner<S> {
                 if state.is_over {
                     return;
                 }
-                std::mem::replace(&mut state.is_fenced, matches!(outcome, Err(Some(_))))
+                let is_fenced = match &outcome {
+                    Ok(()) => false,
+                    Err(Some(_)) => true,
+                    // Whose it is now is not known.
+                    Err(None) => state.is_fenced,
+                };
+                std::mem::replace(&mut state.is_fenced, is_fenced)
             };
             match outcome {
                 Err(Some(by)) if !was => (self.options.hear)(&Event::Fenced { by }),

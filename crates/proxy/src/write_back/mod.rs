@@ -20,7 +20,9 @@
 //! - `moving`: names that clients take away, or give another place.
 //! - `notes`: the log hears that a change has come there; `forward`: what keeps it from being free.
 //! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
-//!   while they go; `aside`: the origin does not take them, and `refused`: where they are then.
+//!   while they go; `beside`: where ours goes then; `aside`: the origin does not take them, and
+//!   `refused`: where they are then.
+//! - `away`: the origin does not answer.
 //! - `lease`: the origin's export has one such proxy at a time.
 //! - `recover`: what a log held; `done`: and what of it the origin has already.
 //!
@@ -29,6 +31,8 @@
 
 mod aliases;
 mod aside;
+mod away;
+mod beside;
 mod changing;
 mod conflicts;
 mod describe;
@@ -171,10 +175,6 @@ impl<S> std::fmt::Debug for WriteBack<S> {
     }
 }
 
-/// How long the origin is waited for before it counts as away, and while it does.
-const PATIENCE: Nanos = Nanos::from_secs(2);
-const AWAY_PATIENCE: Nanos = Nanos::from_millis(50);
-
 /// How long an end waits for an origin that is to give up the lease.
 const END_MAX: Nanos = Nanos::from_secs(5);
 
@@ -182,9 +182,13 @@ struct Inner<S> {
     store: S,
     /// What is exported.
     root: Handle,
+    /// Its number at the origin.
+    root_fileid: u64,
     clock: Clock,
     options: Options,
     verifier: Verifier,
+    /// See [`aliases::mark`].
+    mark: u32,
     aliases: Arc<Aliases>,
     /// Guards what is on its way; held for a look or a change of it, never over a call. It may be
     /// held when the aliases are taken, and not the other way round.
@@ -203,6 +207,8 @@ struct Inner<S> {
     to_send: Notify,
     to_forget: Notify,
     hurried: Notify,
+    /// The origin is away.
+    left: Notify,
 }
 
 impl<S: Store> Inner<S> {
@@ -280,39 +286,6 @@ impl<S: Store> Inner<S> {
             None => Ok(found.await),
             Some(patience) => {
                 self.clock.within(patience, found).await.map_err(|_elapsed| Status::Jukebox)
-            }
-        }
-    }
-
-    /// What the origin tells; while it is away, what is cached of it, if anything.
-    async fn origin_or_cached<T>(
-        &self,
-        call: impl Future<Output = Result<T, Status>>,
-        cached: impl Fn(&mut State) -> Option<T>,
-    ) -> Result<T, Status> {
-        let patience = if self.state.lock().is_away { AWAY_PATIENCE } else { PATIENCE };
-        let mut call = pin!(call);
-        let outcome = self.clock.within(patience, call.as_mut()).await;
-        let put_off = match outcome {
-            Ok(Err(Status::Jukebox)) => true,
-            Ok(outcome) => {
-                self.state.lock().is_away = false;
-                return outcome;
-            }
-            Err(_elapsed) => false,
-        };
-        let cached = {
-            let mut state = self.state.lock();
-            state.is_away = true;
-            cached(&mut state)
-        };
-        match cached {
-            Some(cached) => Ok(cached),
-            None if put_off => Err(Status::Jukebox),
-            None => {
-                let outcome = call.await;
-                self.state.lock().is_away = matches!(outcome, Err(Status::Jukebox));
-                outcome
             }
         }
     }

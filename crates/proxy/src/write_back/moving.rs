@@ -272,9 +272,6 @@ impl<S: Store> Inner<S> {
         if let Some(child) = child.filter(|_| is_moved) {
             state.passed_name(from.0, from.1, None, now);
             state.passed_name(to.0, to.1, Some(child), now);
-            if let Some(node) = state.nodes.find_mut(&child) {
-                node.place = Some((*to.0, Bytes::copy_from_slice(to.1)));
-            }
         } else if let Err(status) = result {
             state.failed_name(from, status);
             state.failed_name(to, status);

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
-use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Time};
+use server::store::Node as StoreNode;
+use server::types::{Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Status, Time};
 
 use super::extents::Extents;
 use super::names::{Named, Names};
@@ -37,6 +38,23 @@ pub(crate) struct Aside {
     pub(crate) number: u64,
     /// The origin's reason.
     pub(crate) status: Option<Status>,
+}
+
+/// A file at the origin with the clients' version of one that somebody else has changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Beside {
+    pub(crate) copy: Handle,
+    /// Bits of a mode that it may have: it is for nobody for whom the file is not.
+    pub(crate) mode_max: u32,
+}
+
+/// What was made at the origin for the clients' version: with its attributes then, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Begun {
+    pub(crate) caller: Caller,
+    pub(crate) made: StoreNode,
+    pub(crate) dir: Handle,
+    pub(crate) name: Bytes,
 }
 
 /// As most file systems have them.
@@ -91,7 +109,9 @@ pub(crate) struct Node {
     /// Its last WRITE came after all that set its modification time.
     pub(crate) owes_time: bool,
     /// Somebody else has changed the origin's: ours goes here.
-    pub(crate) beside: Option<Handle>,
+    pub(crate) beside: Option<Beside>,
+    /// The same while it is not whole.
+    pub(crate) begun: Option<Box<Begun>>,
     /// The origin refuses it for good: what is on its way goes to a file of this host.
     pub(crate) aside: Option<Aside>,
     /// That was so until nothing was on its way any more.
@@ -128,6 +148,7 @@ impl Node {
             is_leaving: false,
             owes_time: false,
             beside: None,
+            begun: None,
             aside: None,
             is_refused: false,
         }
@@ -294,7 +315,7 @@ impl Node {
                 // What somebody else has changed clients are to see.
                 (self.base, self.is_made_here) = (None, false);
             }
-            (self.confirmed, self.beside) = (None, None);
+            (self.confirmed, self.beside, self.begun) = (None, None, None);
             if self.aside.take().is_some() {
                 (self.is_refused, self.extents) = (true, Extents::default());
             }

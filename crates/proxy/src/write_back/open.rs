@@ -14,6 +14,7 @@ use server::types::{Attr, Before, Caller, FileKind, Handle, Status, Time};
 use tokio::sync::Notify;
 
 use super::aliases::{self, Aliases, is_ours};
+use super::away::ANYBODY;
 use super::done::Done;
 use super::lease::{self, LeaseError};
 use super::medium::Log;
@@ -73,11 +74,15 @@ impl<S: Store> WriteBack<S> {
         let mut state = State::new(journal, set.id, records_max);
         state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
         let (root, verifier) = (store.root(), aliases::verifier(&set.id));
+        let mark = aliases::mark(&set.id);
+        let root_fileid = store.attr(&ANYBODY, &root).await.map_err(OpenError::Origin)?.fileid;
         let inner = Arc::new(Inner {
             store,
             root,
+            root_fileid,
             clock: clock.clone(),
             verifier,
+            mark,
             aliases,
             state: Mutex::new(state),
             device,
@@ -89,12 +94,14 @@ impl<S: Store> WriteBack<S> {
             to_send: Notify::new(),
             to_forget: Notify::new(),
             hurried: Notify::new(),
+            left: Notify::new(),
             options,
         });
         inner.carry_on(held).await?;
         clock.spawn(Arc::clone(&inner).write_frames());
         clock.spawn(Arc::clone(&inner).send());
         clock.spawn(Arc::clone(&inner).forget());
+        clock.spawn(Arc::clone(&inner).await_return());
         if let Some(owner) = inner.options.owner.clone() {
             clock.spawn(Arc::clone(&inner).keep_lease(owner));
         }

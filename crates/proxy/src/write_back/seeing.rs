@@ -220,10 +220,8 @@ impl<S: Store> Inner<S> {
         let is_of_now = !state.is_touched(&named(id, name), epoch);
         match met {
             Ok(node) => {
-                if let Some(known) = state.nodes.find_mut(&node.handle) {
-                    known.place.get_or_insert_with(|| (*id, Bytes::copy_from_slice(name)));
-                }
                 if is_of_now {
+                    state.met_at(&node.handle, (id, name));
                     state.met_name(id, name, Some(node.handle), now);
                 }
             }
@@ -508,6 +506,9 @@ impl<S: Store> Inner<S> {
                 return true;
             }
             let node = entry.node.map(|node| self.tell_node(&node, epoch));
+            if let Some(node) = node.filter(|_| !matches!(entry.name, b"." | b"..")) {
+                self.state.lock().met_at(&node.handle, (id, entry.name));
+            }
             let fileid = || self.aliases.fileid(entry.fileid);
             let fileid = node.map_or_else(fileid, |node| node.attr.fileid);
             sink(Entry { fileid, node, ..entry })

@@ -26,6 +26,10 @@ use super::turns::{Claim, Turns};
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
 
+/// Files and directories of which it is known where they are, if nothing of them is on its way:
+/// some 300 bytes each. The one met least lately goes; a copy of it is in the root, then.
+const PLACES_MAX: usize = 1 << 15;
+
 /// Names and files of which it is known when they were changed last.
 const TOUCHED_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
@@ -107,6 +111,8 @@ pub(crate) struct State {
     /// Who waits for that, and for what is on its way.
     pub(crate) turns: Turns,
     recent: LruCache<(Handle, Bytes), (Option<Handle>, Instant)>,
+    /// Where clients have met files.
+    places: LruCache<Handle, (Handle, Bytes)>,
     touched: Touched,
     /// Grows with each change, here and there.
     pub(crate) epoch: u64,
@@ -145,6 +151,7 @@ impl State {
             busy: HashSet::new(),
             turns: Turns::default(),
             recent: LruCache::new(RECENT_MAX),
+            places: LruCache::unbounded(),
             touched: Touched { last: LruCache::new(TOUCHED_MAX), others: 0 },
             epoch: 1,
             cost: 0,
@@ -169,6 +176,11 @@ impl State {
 
     pub(crate) fn identity(&self, record: u64) -> (Handle, u64) {
         aliases::identity(&self.log, record)
+    }
+
+    /// Whether a change may have been carried out by a call of which nobody has heard.
+    pub(crate) fn is_in_doubt(&self, number: u64) -> bool {
+        self.ops.get(&number).is_some_and(|op| op.is_in_doubt)
     }
 
     /// Takes up a change, after all that were taken before it, and shows it to clients. None: there
@@ -387,7 +399,6 @@ impl State {
                 self.name(&to.0, &to.1, Some(*file), when, 0);
                 if let Some(node) = self.nodes.find_mut(file) {
                     node.attr.changed = at;
-                    node.place = Some((to.0, to.1.clone()));
                 }
                 over.iter().for_each(|over| self.unlink(over, false, at));
             }
@@ -407,8 +418,46 @@ impl State {
             node.touch(at);
             node.more_dirs(dirs);
         }
-        if let Some(node) = child.and_then(|child| self.nodes.find_mut(&child)) {
-            node.place = Some((*dir, name.clone()));
+        if let Some(child) = child {
+            self.moved(&child, (*dir, name.clone()));
+        }
+    }
+
+    /// A file is here from now on.
+    pub(crate) fn moved(&mut self, file: &Handle, place: (Handle, Bytes)) {
+        if let Some(node) = self.nodes.find_mut(file) {
+            node.place = Some(place.clone());
+        }
+        self.places.put(*file, place);
+        if self.places.len() > PLACES_MAX {
+            self.places.pop_lru();
+        }
+    }
+
+    /// The origin has returned a file under this name. Where one is with changes on their way is
+    /// known better here.
+    pub(crate) fn met_at(&mut self, file: &Handle, (dir, name): Place<'_>) {
+        let is_pending = self.nodes.find(file).is_some_and(Node::is_pending);
+        match self.place(file) {
+            Some((at, called)) if is_pending || (at, &called[..]) == (dir, name) => {
+                self.places.promote(file);
+            }
+            _ => self.moved(file, (*dir, Bytes::copy_from_slice(name))),
+        }
+    }
+
+    /// Where a file was seen last.
+    pub(crate) fn place(&self, file: &Handle) -> Option<&(Handle, Bytes)> {
+        let own = self.nodes.find(file).and_then(|node| node.place.as_ref());
+        own.or_else(|| self.places.peek(file))
+    }
+
+    /// Its name; of one whose name is not known, its number.
+    pub(crate) fn called(&self, file: &Handle) -> Bytes {
+        match (self.place(file), self.nodes.find(file)) {
+            (Some((_, name)), _) => name.clone(),
+            (None, Some(node)) => Bytes::from(format!(".unnamed-{}", node.attr.fileid)),
+            (None, None) => Bytes::from_static(b".unnamed"),
         }
     }
 
@@ -478,6 +527,9 @@ impl State {
         now: Instant,
     ) {
         self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
+        if let Some(child) = &child {
+            self.moved(child, (*dir, Bytes::copy_from_slice(name)));
+        }
         let number = self.journal.skip_record();
         let names = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut());
         if let Some(names) = names {

@@ -89,7 +89,7 @@ impl Set {
     }
 
     /// The name of ours beside theirs, after one conflict.
-    fn beside(&self, events: &[Event], name: &str, why: Conflict) -> String {
+    pub(crate) fn beside(&self, events: &[Event], name: &str, why: Conflict) -> String {
         let [Event::Beside { name: reported, copy, why: because }] = events else {
             panic!("{events:?}");
         };

@@ -142,6 +142,25 @@ fn who_has_lost_the_lease_sends_nothing_until_it_is_his_again() {
 }
 
 #[test]
+fn who_has_lost_the_lease_sends_nothing_though_it_cannot_be_looked_at_for_a_while() {
+    play(9, None, async |stage| {
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let (proxy, top, files) = (&life.proxy, life.proxy.root(), &*stage.origin.files);
+        make(proxy, &top, "first").await;
+        files.remove(&root(), &files.root(), NAME).await.result.unwrap();
+        make(files, &files.root(), ".nfskit-write-back").await;
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        make(proxy, &top, "file").await;
+        let is_stale = &stage.origin.is_stale;
+        is_stale.store(true, std::sync::atomic::Ordering::Relaxed);
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        is_stale.store(false, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(proxy.drained(Some(Nanos::from_secs(60))).await, 1);
+        assert!(matches!(stage.events.lock()[..], [Event::Fenced { .. }]), "once");
+    });
+}
+
+#[test]
 fn a_log_that_was_made_for_nothing_is_removed_and_no_other() {
     play(5, None, async |stage| {
         let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();

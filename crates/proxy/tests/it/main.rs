@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 mod above;
+mod beside;
 mod callers;
 mod conflicts;
 mod crowd;

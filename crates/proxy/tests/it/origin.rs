@@ -16,7 +16,7 @@ use server::store::{
     Store, Written,
 };
 use server::types::{
-    Access, Attr, Caller, CreateHow, Handle, SetAttr, Stability, Status, Time, Wcc,
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
 };
 
 /// A change, as far as it decides whether the origin refuses it.
@@ -39,8 +39,12 @@ pub(crate) struct Origin {
     pub(crate) files: Arc<MemStore>,
     clock: Clock,
     random: Arc<Mutex<fastrand::Rng>>,
-    latency: Nanos,
+    pub(crate) latency: Nanos,
     pub(crate) is_away: Arc<AtomicBool>,
+    /// Its times are whole microseconds.
+    pub(crate) is_coarse: Arc<AtomicBool>,
+    /// Its disk is not mounted.
+    pub(crate) is_stale: Arc<AtomicBool>,
     /// It takes root for nobody.
     pub(crate) squashes_root: Arc<AtomicBool>,
     refuses: Arc<Mutex<Box<Refuses>>>,
@@ -58,6 +62,8 @@ impl Origin {
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
             latency,
             is_away: Arc::default(),
+            is_coarse: Arc::default(),
+            is_stale: Arc::default(),
             squashes_root: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
             length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
@@ -104,10 +110,47 @@ impl Origin {
     }
 }
 
+trait Refused {
+    fn refused(status: Status) -> Self;
+}
+
+impl<T> Refused for Result<T, Status> {
+    fn refused(status: Status) -> Self {
+        Err(status)
+    }
+}
+
+macro_rules! refused {
+    ($($reply:ty),*) => {
+        $(impl Refused for $reply {
+            fn refused(status: Status) -> Self {
+                Self::failed(status)
+            }
+        })*
+    };
+}
+
+refused!(
+    Changed<()>,
+    Changed<Node>,
+    Changed<Written>,
+    Changed<Durable>,
+    Looked<Access>,
+    Looked<Extent>,
+    Looked<Listed>,
+    Looked<Node>,
+    Looked<Properties>,
+    Renamed,
+    Linked
+);
+
 macro_rules! round_trip {
     ($self:ident, $caller:ident, $call:expr) => {{
         let $caller = &$self.taken_for($caller);
         $self.passes().await;
+        if $self.is_stale.load(Ordering::Relaxed) {
+            return Refused::refused(Status::Stale);
+        }
         let looked = $call.await;
         $self.passes().await;
         looked
@@ -135,6 +178,13 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Requested::Set(&set)).await {
             return Changed::failed(status);
         }
+        let set = match set.modified {
+            SetTime::To(Time { secs, nanos }) if self.is_coarse.load(Ordering::Relaxed) => {
+                let modified = SetTime::To(Time { secs, nanos: nanos / 1000 * 1000 });
+                SetAttr { modified, ..set }
+            }
+            _ => set,
+        };
         round_trip!(self, caller, self.files.set_attr(caller, handle, set, guard))
     }
 

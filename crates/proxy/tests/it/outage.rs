@@ -10,7 +10,7 @@ use proxy::write_back::Event;
 use server::store::{Entry, ListFrom, Store};
 use server::types::{CreateHow, SetAttr, Stability, Status};
 
-use crate::conflicts::{find, make, make_dir, read, write};
+use crate::conflicts::{find, make, make_dir, read, test, write};
 use crate::origin::Requested;
 use crate::stage::{Life, Proxy, Stage, names, play, root};
 
@@ -233,11 +233,11 @@ fn a_listing_has_all_names_however_large_the_origins_cookies_are() {
     }
 }
 
-/// A change that the origin does not take for a long time.
+/// A change that the origin does not take for a long time; nor does it take a part of it.
 fn refuse_in_full(stage: &Stage, is_full: &Arc<AtomicBool>) {
     let is_full = Arc::clone(is_full);
     stage.origin.refuse(move |requested| match requested {
-        Requested::Write(_, 0) if is_full.load(Ordering::Relaxed) => Some(Status::NoSpace),
+        Requested::Write(_, 0) if is_full.load(Ordering::Relaxed) => Some(Status::Quota),
         _ => None,
     });
 }
@@ -323,4 +323,62 @@ fn what_was_written_again_is_done_once_and_in_its_order_whenever_the_proxy_is_ki
             assert!(outcome, "{:?}", stage.events.lock());
         });
     }
+}
+
+/// Each call takes longer than one waits for while the origin is away.
+#[test]
+fn behind_a_long_path_what_others_have_changed_is_seen_once_the_origin_is_back() {
+    play(1, None, async |mut stage| {
+        stage.origin.latency = Nanos::from_millis(200);
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        let files = &*stage.origin.files;
+        let theirs = make(files, &files.root(), "theirs").await;
+        let file = find(proxy, &top, "theirs").await;
+        write(proxy, &file, 0, "ours").await;
+        proxy.drained(None).await;
+        stage.clock.sleep(Nanos::from_secs(10)).await;
+        stage.origin.is_away.store(true, Ordering::Relaxed);
+        assert_eq!(proxy.attr(&root(), &file).await.unwrap().size, 4, "as it is cached");
+        stage.origin.is_away.store(false, Ordering::Relaxed);
+        write(files, &theirs, 4, ", theirs").await;
+        stage.clock.sleep(Nanos::from_secs(1)).await;
+        for _ in 0..3 {
+            assert_eq!(proxy.attr(&root(), &file).await.unwrap().size, 12);
+        }
+        assert_eq!(read(proxy, &top, "theirs").await, "ours, theirs");
+    });
+}
+
+/// As while the origin serves the directory on which its disk is to be mounted.
+#[test]
+fn while_the_whole_export_is_stale_changes_wait_and_none_is_taken_for_done() {
+    test(async |set| {
+        let (proxy, dir) = (&set.life.proxy, &set.dir);
+        set.settled().await;
+        for name in ["a", "b", "c"] {
+            write(proxy, &make(proxy, dir, name).await, 0, name).await;
+        }
+        set.settled().await;
+        set.stage.clock.sleep(Nanos::from_secs(10)).await;
+        set.stage.origin.is_away.store(true, Ordering::Relaxed);
+        let b = find(proxy, dir, "b").await;
+        proxy.remove(&root(), dir, b"a").await.result.unwrap();
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        proxy.set_attr(&root(), &b, mode, None).await.result.unwrap();
+        proxy.rename(&root(), dir, b"c", dir, b"d").await.result.unwrap();
+        write(proxy, &set.file, 0, "NEW").await;
+        make(proxy, dir, "n").await;
+        set.stage.origin.is_stale.store(true, Ordering::Relaxed);
+        set.stage.origin.is_away.store(false, Ordering::Relaxed);
+        set.stage.clock.sleep(Nanos::from_secs(100)).await;
+        assert_eq!(proxy.pending(), 5);
+        set.stage.origin.is_stale.store(false, Ordering::Relaxed);
+        assert_eq!(set.settled().await, []);
+        assert_eq!(names(set.origin(), &set.there).await, ["b", "d", "file", "n"]);
+        assert_eq!(set.at("file").await, "NEWun by us, ");
+        let b = find(set.origin(), &set.there, "b").await;
+        assert_eq!(set.origin().attr(&root(), &b).await.unwrap().mode, 0o600);
+    });
 }

@@ -1,12 +1,14 @@
 //! Modification times at the origin are those that clients saw.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use perf::units::Nanos;
 use server::store::Store;
-use server::types::{Caller, CreateHow, SetAttr, Stability, Time};
+use server::types::{Caller, CreateHow, SetAttr, SetTime, Stability, Time};
 
-use crate::conflicts::find;
-use crate::stage::{Life, Stage, play, root};
+use crate::conflicts::{find, make, write};
+use crate::stage::{Life, Stage, names, play, root};
 
 /// Once as the proxy tells it, and once as the origin has it a minute later.
 async fn seen(stage: &Stage, life: &Life, name: &str) -> [Time; 2] {
@@ -76,5 +78,32 @@ fn a_change_of_rights_that_the_origin_decides_leaves_the_time_of_the_write() {
         proxy.set_attr(&other, &file, mode, None).await.result.unwrap_err();
         let [shown, there] = seen(&stage, &life, "file").await;
         assert_eq!([shown, there], [written; 2]);
+    });
+}
+
+#[test]
+fn a_killed_proxy_knows_its_own_change_where_the_origins_times_are_coarse() {
+    // The log's notes wait for 200 ms.
+    play(2, None, async |stage| {
+        stage.origin.is_coarse.store(true, Ordering::Relaxed);
+        let mut life = stage.begin().await;
+        let top = life.proxy.root();
+        make(&life.proxy, &top, "first").await;
+        let file = make(&life.proxy, &top, "file").await;
+        life.proxy.drained(None).await;
+        let time = Time { secs: 1_000_000_000, nanos: 123_456_789 };
+        let modified = SetAttr { modified: SetTime::To(time), ..SetAttr::default() };
+        write(&life.proxy, &file, 0, "bytes").await;
+        life.proxy.set_attr(&root(), &file, modified, None).await.result.unwrap();
+        let files = &*stage.origin.files;
+        let there = find(files, &files.root(), "file").await;
+        while files.attr(&root(), &there).await.unwrap().modified.secs != time.secs {
+            stage.clock.sleep(Nanos::from_millis(1)).await;
+        }
+        life.kill();
+        life = stage.begin().await;
+        assert_eq!(life.proxy.drained(None).await, 0);
+        assert_eq!(*stage.events.lock(), []);
+        assert_eq!(names(files, &files.root()).await, ["file", "first"]);
     });
 }

@@ -5,11 +5,12 @@ use cache::medium::Memory;
 use client::session::Session;
 use net::clock::Clock;
 use perf::units::Nanos;
+use server::{Rule, Squash};
 use testkit::outage::Outage;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
 
-use super::{Origin, Proxy, cached, reading, user, world};
+use super::{Origin, Proxy, away, cached, cached_of_version_2, reading, user, world, world_behind};
 
 const BYTES: usize = 1 << 20;
 
@@ -135,6 +136,49 @@ fn while_the_origin_is_away_what_is_cached_is_read_and_changes_wait() {
         });
         fill(&session, file, 7).await;
         assert!(clock.now().since(begun) >= Nanos::from_secs(30));
+        assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
+    });
+}
+
+/// It has no ACCESS, so that only what it does for a caller shows that he may.
+#[test]
+fn whom_an_origin_of_version_2_takes_for_nobody_does_not_read_what_is_cached_for_others() {
+    world(async |clock, origin| {
+        let direct = origin.session(origin.rpc()).await.unwrap();
+        let how = CreateHow::Unchecked(Sattr3::of_mode(0o600));
+        let file = direct.create(direct.root(), b"file", how).await.unwrap().obj.unwrap();
+        fill(&direct, file, 1).await;
+        let owner = Sattr3 { uid: Some(1000), ..Sattr3::default() };
+        direct.setattr(file, owner, None).await.unwrap();
+        origin.rule(Rule { squash: Squash::Root, ..Rule::default() });
+        let proxy = cached_of_version_2(&clock, &origin).await;
+        proxy.believe_callers();
+        let session = proxy.session(proxy.rpc()).await.unwrap();
+        let owner = session.acting_as(&user(1000));
+        for _ in 0..3 {
+            clock.sleep(Nanos::from_secs(10)).await;
+            read(&owner).await.unwrap();
+        }
+        assert!(reading(&proxy, "nfskit_cache_hits_total") > 0.0, "he reads from it");
+        assert_eq!(read(&session).await, Err(NfsStat3::Acces));
+    });
+}
+
+/// Each call takes longer than one waits for while the origin is away.
+#[test]
+fn behind_a_long_path_what_others_have_changed_is_seen_once_the_origin_is_back() {
+    world_behind(away(Nanos::from_millis(100)), async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        let direct = origin.session(origin.rpc()).await.unwrap();
+        let theirs = direct.lookup(direct.root(), b"file").await.unwrap().object;
+        read(&session).await.unwrap();
+        outage.begin();
+        assert!(session.lookup(session.root(), b"file").await.is_ok());
+        assert!(reading(&proxy, "nfskit_proxy_offline_total") > 0.0);
+        outage.end();
+        fill(&direct, theirs, 7).await;
+        clock.sleep(Nanos::from_secs(30)).await;
         assert!(read(&session).await.unwrap().iter().all(|&byte| byte == 7));
     });
 }

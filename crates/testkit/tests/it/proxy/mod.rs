@@ -97,9 +97,24 @@ async fn caching<S: Store>(
     outage: &Outage,
 ) -> Proxy {
     let rpc = origin.persistent(outage, call::Options::stream()).await.unwrap();
-    let session = origin.session(rpc).await.unwrap();
+    caching_over(clock, origin.session(rpc).await.unwrap(), (cache, handles)).await
+}
+
+async fn caching_over(
+    clock: &Clock,
+    session: Session,
+    (cache, handles): (Cache, Handles),
+) -> Proxy {
     let options = Options { cache: Some(cache), offline_reads: true, ..Options::default() };
     proxy_on(clock, Remote::open(clock, session, handles, options).await.unwrap())
+}
+
+/// One with a cache before an origin of version 2.
+async fn cached_of_version_2<S: Store>(clock: &Clock, origin: &Arc<Site<S>>) -> Proxy {
+    let session = session(origin, origin.rpc(), Version::Two).await;
+    let cache =
+        Cache::in_memory(Memory::default(), Geometry::of_reads_of(1 << 13), Limits::default());
+    caching_over(clock, session, (cache, Handles::open("origin:/", None).unwrap())).await
 }
 
 fn proxy_on(clock: &Clock, remote: Remote) -> Proxy {
