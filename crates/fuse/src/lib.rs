@@ -7,6 +7,7 @@
 //! - `fs`: one method for each operation.
 //! - `nodes`, `opens`: what the kernel holds of ours.
 //! - `caller`, `again`: who asks, and who does so once more.
+//! - [`question`]: whether a mount has a cache on a disk.
 //! - `mounts`, `tuning`: what the system says of mounts, and how much it caches for one.
 
 mod abi;
@@ -24,6 +25,7 @@ pub mod mounts;
 mod nodes;
 mod notify;
 mod opens;
+pub mod question;
 pub mod session;
 mod tuning;
 

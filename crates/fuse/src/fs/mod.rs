@@ -13,7 +13,7 @@ mod attributes;
 mod data;
 mod directories;
 mod locking;
-mod names;
+pub(crate) mod names;
 mod sharing;
 
 use std::sync::Arc;

@@ -12,9 +12,10 @@ use crate::again::Why;
 use crate::attributes::{made, special};
 use crate::inflight::Reply;
 use crate::notify::Notice;
+use crate::question;
 
 /// Longest name, as everywhere in Linux.
-pub(super) const NAME_LEN_MAX: usize = 255;
+pub(crate) const NAME_LEN_MAX: usize = 255;
 
 impl FileSystem {
     /// `again`: what was known here of the name has not led to its file.
@@ -25,6 +26,9 @@ impl FileSystem {
         again: Option<Why>,
         mut reply: Reply,
     ) {
+        if let Some(answer) = question::answer(&name, self.files.disk().is_some()) {
+            return reply.error(answer);
+        }
         let result = async {
             let dir = self.named_in(dir, &name)?;
             let found = match again {
