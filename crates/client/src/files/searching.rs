@@ -9,11 +9,12 @@ impl Files {
     /// The server has let a caller find or change names of a directory, which may have changed the
     /// state by which its rights are remembered.
     pub(super) fn has_searched(&self, acting: &Acting, dir: &FileHandle) {
+        let now = self.now();
         let mut state = self.inner.state.lock();
         state.searchers.requested(dir, acting.id);
         let is_alone = state.searchers.is_alone(dir, acting.id) == Some(true);
         if let Some(last) = state.attributes.last(dir).filter(|_| !is_alone) {
-            state.rights.put(dir, acting.id, last.ctime, access::LOOKUP, access::LOOKUP);
+            state.rights.put(dir, acting.id, (last.ctime, now), access::LOOKUP, access::LOOKUP);
         }
     }
 
