@@ -6,7 +6,8 @@
 //! - `dispatch`: reads requests, and answers at once what needs no waiting.
 //! - `fs`: one method for each operation.
 //! - `nodes`, `opens`: what the kernel holds of ours.
-//! - `caller`, `again`: who asks, and who does so once more.
+//! - `caller`, `again`: who asks, and who does so once more; `looked_up`: when an open began.
+//! - [`question`]: whether a mount has a cache on a disk.
 //! - `mounts`, `tuning`: what the system says of mounts, and how much it caches for one.
 
 mod abi;
@@ -20,10 +21,12 @@ mod fs;
 mod inflight;
 #[cfg(test)]
 mod kernel_tests;
+mod looked_up;
 pub mod mounts;
 mod nodes;
 mod notify;
 mod opens;
+pub mod question;
 pub mod session;
 mod tuning;
 

@@ -161,6 +161,14 @@ impl Attributes {
         self.files.peek(file).is_some_and(|known| now.since(known.known_since) < span)
     }
 
+    /// The attributes, and when they were requested, if that was at `then` or later and no change
+    /// of ours was under way since.
+    pub fn known_since(&self, file: &FileHandle, then: Instant) -> Option<(Fattr3, Instant)> {
+        let known = self.files.peek(file)?;
+        let is_ours = known.changing > 0 || known.set >= then;
+        (known.known_since >= then && !is_ours).then_some((known.attributes, known.known_since))
+    }
+
     /// The attributes last returned, good or not.
     pub fn last(&self, file: &FileHandle) -> Option<Fattr3> {
         self.files.peek(file).map(|known| known.attributes)

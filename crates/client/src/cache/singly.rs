@@ -49,6 +49,11 @@ impl Singly {
         }
     }
 
+    /// Whether [`Singly::lists`] would say so.
+    pub fn would_list(&self, dir: &FileHandle, version: Version) -> bool {
+        self.dirs.peek(dir) == Some(&(version, LookedUp::Once))
+    }
+
     /// A listing did not have the name that was wanted.
     pub fn in_vain(&mut self, dir: &FileHandle, version: Version) {
         self.dirs.put(*dir, (version, LookedUp::InVain));

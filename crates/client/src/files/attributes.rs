@@ -229,6 +229,35 @@ impl Files {
         Ok(answer.access & wanted)
     }
 
+    /// Whether a caller has all of the rights `wanted` of a file, by a call that was sent at
+    /// `begun` or later, and the file is what such calls have returned: an open that began then
+    /// needs no further one.
+    pub fn was_requested_since(
+        &self,
+        who: &Credential,
+        file: &FileHandle,
+        (wanted, begun): (u32, Instant),
+    ) -> bool {
+        self.requested_since(&self.acting(who), file, (wanted, begun)).is_some()
+    }
+
+    pub(super) fn requested_since(
+        &self,
+        acting: &Acting,
+        file: &FileHandle,
+        (wanted, begun): (u32, Instant),
+    ) -> Option<(Fattr3, Instant)> {
+        let now = self.now();
+        let is_needed = self.inner.options.close_to_open && !self.is_dirty(file);
+        let mut state = self.inner.state.lock();
+        // A name of the file that we have taken since makes them worth nothing.
+        state.attributes.good(file, now).filter(|_| is_needed)?;
+        let (attributes, sent) = state.attributes.known_since(file, begun)?;
+        let of = (attributes.ctime, begun);
+        let granted = state.rights.find_since(file, acting.id, of, wanted)?;
+        (granted == wanted).then_some((attributes, sent))
+    }
+
     /// A reply has the attributes of a file and which of the rights `wanted` the caller has.
     pub(super) fn may(
         &self,
@@ -251,7 +280,7 @@ impl Files {
             self.take_for_new(file, before.as_ref(), attributes);
         }
         let mut state = self.inner.state.lock();
-        state.rights.put(file, acting.id, attributes.ctime, wanted, granted);
+        state.rights.put(file, acting.id, (attributes.ctime, sent), wanted, granted);
         let is_changed = known.is_some() && state.attributes.version(file) != known;
         if is_open && is_changed {
             state.moved.changed(file, attributes);

@@ -59,6 +59,11 @@ impl Joint {
         None
     }
 
+    /// Whether somebody asks this now.
+    pub(super) fn is_under_way(&self, what: Question, of: FileHandle) -> bool {
+        self.under_way.lock().contains_key(&(what, of))
+    }
+
     /// Waits while somebody asks this; gives whether anybody did.
     pub(super) async fn answered(&self, what: Question, of: FileHandle) -> bool {
         let question = (what, of);

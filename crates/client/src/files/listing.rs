@@ -24,7 +24,7 @@ pub(super) const DIR_COUNT: u32 = 32 << 10;
 pub(super) const MAX_COUNT: u32 = 256 << 10;
 
 /// A directory of more bytes is not listed for the sake of a few names: some hundred entries.
-const LISTED_BYTES_MAX: u64 = 16 << 10;
+pub(super) const LISTED_BYTES_MAX: u64 = 16 << 10;
 
 /// Reads a directory; see the module's head.
 #[derive(Debug)]

@@ -19,8 +19,10 @@
 //! - `making`: what is set of files before they are closed for the first time.
 //! - `searching`: who is given what is known of names.
 //! - `joint`: what several ask for at the same time.
+//! - `ahead`: a directory and a file of it that are requested together.
 
 mod absent;
+mod ahead;
 mod attributes;
 mod busy;
 mod catalogs;

@@ -1,5 +1,6 @@
 //! Finding names.
 
+use futures_util::future::{OptionFuture, join};
 use wire::nfs3::{FType, FileHandle, NfsStat3};
 
 use super::joint::Question;
@@ -61,12 +62,14 @@ impl Files {
         is_doubted: impl Fn(&Target) -> bool,
     ) -> Result<Found, Error> {
         let acting = self.acting(who);
-        self.revalidate(&acting, dir).await?;
-        let mut known = self.find(&dir, name);
-        if known.is_none() && self.recall(&dir).await {
-            known = self.find(&dir, name);
+        let old = self.both_are_old(&acting, (&dir, name), &is_doubted).await;
+        if old.is_some() && self.disk().is_none() {
+            return self.ask_lookup(&acting, dir, name).await;
         }
-        if known.is_some() && !self.may_search(&acting, dir).await? {
+        let confirmed = OptionFuture::from(old.map(|file| self.confirm(&acting, file)));
+        let (known, mut confirmed) = join(self.known(&acting, dir, name), confirmed).await;
+        let (known, may_search) = known?;
+        if !may_search {
             // The server's own refusal is the error.
             return self.ask_lookup(&acting, dir, name).await;
         }
@@ -91,12 +94,33 @@ impl Files {
         if let Some(found) = self.find_by_listing(who, dir, name).await {
             return Ok(found);
         }
-        if let Some(Target::File(handle)) = known
-            && let Some(found) = self.confirm(&acting, handle).await?
-        {
-            return Ok(found);
+        if let Some(Target::File(handle)) = known {
+            let confirmed = match confirmed.take().filter(|_| old == Some(handle)) {
+                Some(confirmed) => confirmed,
+                None => self.confirm(&acting, handle).await,
+            };
+            if let Some(found) = confirmed? {
+                return Ok(found);
+            }
         }
         self.ask_lookup(&acting, dir, name).await
+    }
+
+    /// Where a name leads by what is known of a directory that is what it was, and whether the
+    /// caller may be given that.
+    async fn known(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<(Option<Target>, bool), Error> {
+        self.revalidate(acting, dir).await?;
+        let mut known = self.find(&dir, name);
+        if known.is_none() && self.recall(&dir).await {
+            known = self.find(&dir, name);
+        }
+        let may_search = known.is_none() || self.may_search(acting, dir).await?;
+        Ok((known, may_search))
     }
 
     /// As [`Files::lookup`], of the server, whatever is known here: that has led to a stale handle.

@@ -5,8 +5,10 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use perf::units::Instant;
 use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, access};
 
+use super::attributes::Opened;
 use super::busy::Leaving;
 use super::read::Reading;
 use super::{Acting, Files, Mistake};
@@ -19,6 +21,15 @@ use crate::write_behind::{Heard, WriteBehind};
 pub struct Mode {
     pub read: bool,
     pub write: bool,
+}
+
+impl Mode {
+    /// What a caller needs for it (`ACCESS3_*`).
+    pub fn rights(self) -> u32 {
+        let read = if self.read { access::READ } else { 0 };
+        let write = if self.write { access::MODIFY | access::EXTEND } else { 0 };
+        read | write
+    }
 }
 
 /// An open file; clones are the same one. Must be closed, or it stays open here until the end.
@@ -111,20 +122,34 @@ impl Files {
         opened
     }
 
+    /// As [`Files::open`], if that needs no call: when the program's open began, the look-up of the
+    /// name that it opens had yet to request what it has of the file and of the caller's rights.
+    pub async fn open_as_looked_up(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        (wanted, begun): (u32, Instant),
+    ) -> Option<Open> {
+        let opening = self.opening(file).await;
+        self.finish_making(file).await;
+        let acting = self.acting(who);
+        let requested = self.requested_since(&acting, &file, (wanted, begun));
+        let open = requested.map(|(attributes, sent)| {
+            let opened = Opened { attributes: &attributes, sent, is_open: true };
+            self.may(&acting, &file, opened, (wanted, wanted));
+            self.open_made(who, file)
+        });
+        opening.end().await;
+        open
+    }
+
     async fn open_any(
         &self,
         who: &Credential,
         file: FileHandle,
         mode: Mode,
     ) -> Result<Open, Error> {
-        let mut wanted = 0;
-        if mode.read {
-            wanted |= access::READ;
-        }
-        if mode.write {
-            wanted |= access::MODIFY | access::EXTEND;
-        }
-        self.open_for(who, file, wanted).await
+        self.open_for(who, file, mode.rights()).await
     }
 
     /// Opens a file if the server grants all of the rights `wanted`.

@@ -22,6 +22,10 @@ use crate::session::Credential;
 /// How long what is new waits to be written: what is heard next goes with it.
 const WRITE_AFTER: Nanos = Nanos::from_secs(5);
 
+/// What whoever looks a name up may want next: to search a directory, or to open a file.
+const WANTED_NEXT: u32 =
+    access::LOOKUP | access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
+
 impl State {
     /// Writes what is known of a directory.
     fn write_catalog(&mut self, disk: &Cache, dir: &FileHandle) {
@@ -165,7 +169,7 @@ impl Files {
     async fn ask_with_right(&self, acting: &Acting, file: FileHandle) -> Result<Found, Error> {
         let asking = self.inner.joint.begin(Question::Attributes, file).await;
         if asking.is_some() {
-            self.ask_access(acting, file, access::LOOKUP, false).await?;
+            self.ask_access(acting, file, WANTED_NEXT, false).await?;
         }
         self.or_fetch(acting, file, self.found(&file)).await
     }

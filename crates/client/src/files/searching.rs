@@ -1,6 +1,6 @@
 //! Who is given what is known of a directory's names: see [`crate::cache::searchers`].
 
-use wire::nfs3::{Fattr3, FileHandle, access};
+use wire::nfs3::{FileHandle, access};
 
 use super::{Acting, Files};
 use crate::error::Error;
@@ -9,11 +9,12 @@ impl Files {
     /// The server has let a caller find or change names of a directory, which may have changed the
     /// state by which its rights are remembered.
     pub(super) fn has_searched(&self, acting: &Acting, dir: &FileHandle) {
+        let now = self.now();
         let mut state = self.inner.state.lock();
         state.searchers.requested(dir, acting.id);
         let is_alone = state.searchers.is_alone(dir, acting.id) == Some(true);
         if let Some(last) = state.attributes.last(dir).filter(|_| !is_alone) {
-            state.rights.put(dir, acting.id, last.ctime, access::LOOKUP, access::LOOKUP);
+            state.rights.put(dir, acting.id, (last.ctime, now), access::LOOKUP, access::LOOKUP);
         }
     }
 
@@ -24,21 +25,21 @@ impl Files {
         self.disk().is_none() || searchers.is_alone(dir, acting.id).is_some()
     }
 
+    /// The right to search a directory, as far as it need not be requested.
+    pub(super) fn known_right(&self, acting: &Acting, dir: &FileHandle) -> Option<u32> {
+        let now = self.now();
+        let mut state = self.inner.state.lock();
+        if state.searchers.is_alone(dir, acting.id) == Some(true) {
+            return Some(access::LOOKUP);
+        }
+        let good = state.attributes.good(dir, now)?;
+        state.rights.find(dir, acting.id, good.ctime, access::LOOKUP)
+    }
+
     /// Whether a caller may be given what is known of a directory's names.
     pub(super) async fn may_search(&self, acting: &Acting, dir: FileHandle) -> Result<bool, Error> {
-        let now = self.now();
-        let (is_alone, known) = {
-            let mut state = self.inner.state.lock();
-            let is_alone = state.searchers.is_alone(&dir, acting.id);
-            if is_alone == Some(true) {
-                return Ok(true);
-            }
-            let good = state.attributes.good(&dir, now);
-            let find =
-                |good: Fattr3| state.rights.find(&dir, acting.id, good.ctime, access::LOOKUP);
-            (is_alone, good.and_then(find))
-        };
-        let granted = match known {
+        let is_alone = self.inner.state.lock().searchers.is_alone(&dir, acting.id);
+        let granted = match self.known_right(acting, &dir) {
             Some(granted) => granted,
             None => self.ask_access(acting, dir, access::LOOKUP, false).await?,
         };

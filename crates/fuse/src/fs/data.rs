@@ -57,10 +57,15 @@ impl FileSystem {
             let mode = Mode { read, write };
             // What the kernel has it does not read, and what is cut nobody does.
             let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
-            let open = match has_data || flags & O_TRUNC != 0 {
-                _ if flags & FMODE_EXEC != 0 => self.files.open_to_run(&who, file).await,
-                true => self.files.open_cached(&who, file, mode).await,
-                false => self.files.open(&who, file, mode).await,
+            let to_run = flags & FMODE_EXEC != 0;
+            let rights = if to_run { access::EXECUTE } else { mode.rights() };
+            let open = match self.open_as_looked_up(&who, (file, thread), rights).await {
+                Some(open) => Ok(open),
+                None if to_run => self.files.open_to_run(&who, file).await,
+                None if has_data || flags & O_TRUNC != 0 => {
+                    self.files.open_cached(&who, file, mode).await
+                }
+                None => self.files.open(&who, file, mode).await,
             };
             let open = open.map_err(errno)?;
             if comes_again {
@@ -101,6 +106,17 @@ impl FileSystem {
             Err(Unopened::Failed(errno)) => reply.error(errno),
             Err(Unopened::Refused(file)) => reply.refuse(file),
         }
+    }
+
+    /// Opens a file of which the look-up of its name has requested what an open needs.
+    async fn open_as_looked_up(
+        &self,
+        who: &Credential,
+        (file, thread): (FileHandle, u32),
+        rights: u32,
+    ) -> Option<Open> {
+        let begun = self.looked_up.opens(thread, &file)?;
+        self.files.open_as_looked_up(who, file, (rights, begun)).await
     }
 
     /// How the kernel may cache a file that it opens.

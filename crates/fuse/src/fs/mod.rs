@@ -13,7 +13,7 @@ mod attributes;
 mod data;
 mod directories;
 mod locking;
-mod names;
+pub(crate) mod names;
 mod sharing;
 
 use std::sync::Arc;
@@ -36,6 +36,7 @@ use crate::caller::Callers;
 use crate::dispatch::{Incoming, Work};
 use crate::errno;
 use crate::inflight::Reply;
+use crate::looked_up::LookedUp;
 use crate::nodes::{Named, Nodes};
 use crate::notify::Notifier;
 use crate::opens::Opens;
@@ -55,6 +56,7 @@ pub(crate) struct FileSystem {
     /// Guards which file system the root is of, once that is known.
     root_fsid: Mutex<Option<u64>>,
     again: Arc<Again>,
+    looked_up: LookedUp,
     locks: Locks,
     notifier: Notifier,
     cache: init::KernelCache,
@@ -75,6 +77,7 @@ impl FileSystem {
         let writes_back = agreed.writes_back();
         let (opens, locks) = (Opens::default(), Locks::default());
         let again = Arc::new(Again::new(clock));
+        let looked_up = LookedUp::new(clock);
         let (clock, root_fsid) = (clock.clone(), Mutex::default());
         Self {
             files,
@@ -84,6 +87,7 @@ impl FileSystem {
             opens,
             root_fsid,
             again,
+            looked_up,
             locks,
             notifier,
             cache,
@@ -186,7 +190,8 @@ impl FileSystem {
         Some(match operation {
             Operation::Lookup { name } => {
                 let name = name.to_vec();
-                Box::pin(async move { this.lookup(who, (node, name), expected, reply).await })
+                let how = (expected, header.pid);
+                Box::pin(async move { this.lookup(who, (node, name), how, reply).await })
             }
             Operation::Getattr { file } => {
                 Box::pin(async move { this.getattr(who, node, file, reply).await })

@@ -1,10 +1,13 @@
 //! What finds, makes, moves and removes names.
 
+use std::time::Duration;
+
 use client::cache::names::Target;
 use client::files::Found;
 use client::session::Credential;
+use perf::units::Instant;
 use rustix::io::Errno;
-use wire::nfs3::FileHandle;
+use wire::nfs3::{FType, FileHandle, access};
 
 use super::{FileSystem, duration, errno};
 use crate::abi::{Entry, answer};
@@ -12,19 +15,24 @@ use crate::again::Why;
 use crate::attributes::{made, special};
 use crate::inflight::Reply;
 use crate::notify::Notice;
+use crate::question;
 
 /// Longest name, as everywhere in Linux.
-pub(super) const NAME_LEN_MAX: usize = 255;
+pub(crate) const NAME_LEN_MAX: usize = 255;
 
 impl FileSystem {
-    /// `again`: what was known here of the name has not led to its file.
+    /// `again`: what was known here of the name has not led to its file, which the thread opens.
     pub(super) async fn lookup(
         &self,
         who: Credential,
         (dir, name): (u64, Vec<u8>),
-        again: Option<Why>,
+        (again, thread): (Option<Why>, u32),
         mut reply: Reply,
     ) {
+        if let Some(answer) = question::answer(&name, self.files.disk().is_some()) {
+            return reply.error(answer);
+        }
+        let begun = self.looked_up.begins(thread);
         let result = async {
             let dir = self.named_in(dir, &name)?;
             let found = match again {
@@ -40,7 +48,11 @@ impl FileSystem {
         };
         match result.await {
             Ok((dir, Some(found))) => {
-                self.answer_entry(&dir, &found, reply);
+                let mut entry = self.entry(&dir, &found);
+                if again.is_none() && self.may_open(&who, &found, (thread, begun)) {
+                    entry.entry_valid = Duration::ZERO;
+                }
+                self.answer_with(&entry, reply);
             }
             Ok((dir, None)) => {
                 reply.leads_nowhere();
@@ -258,12 +270,26 @@ impl FileSystem {
 
     /// False when nobody has heard it.
     fn answer_entry(&self, dir: &FileHandle, found: &Found, reply: Reply) -> bool {
-        let entry = self.entry(dir, found);
-        let is_heard = reply.body(&answer::entry(&entry));
+        self.answer_with(&self.entry(dir, found), reply)
+    }
+
+    fn answer_with(&self, entry: &Entry, reply: Reply) -> bool {
+        let is_heard = reply.body(&answer::entry(entry));
         if !is_heard {
-            self.unname(&entry);
+            self.unname(entry);
         }
         is_heard
+    }
+
+    /// Whether an open that began with this look-up needs no call more.
+    fn may_open(&self, who: &Credential, found: &Found, (thread, begun): (u32, Instant)) -> bool {
+        let is_file = thread != 0 && found.attributes.ftype == FType::Reg;
+        let may_open =
+            is_file && self.files.was_requested_since(who, &found.handle, (access::READ, begun));
+        if may_open {
+            self.looked_up.answers(thread, found.handle, begun);
+        }
+        may_open
     }
 }
 

@@ -5,6 +5,7 @@ mod appends;
 mod changes;
 mod errors;
 mod locks;
+mod looked_up;
 mod removals;
 mod unheard;
 
@@ -14,6 +15,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cache::Cache;
 use client::files::open::Mode;
 use client::files::{self, Files};
 use client::session::Credential;
@@ -131,9 +133,21 @@ fn notifications(device: &Arc<Device>) -> (Notifier, Receiver<Waiting>) {
     (Notifier::start(device).unwrap(), mpsc::channel().1)
 }
 
+type How = (files::Options, KernelCache, LinkPair);
+
 fn served_by(
     notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
-    (how, cache, links): (files::Options, KernelCache, LinkPair),
+    how: How,
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
+    served_on(None, notifier, how, bytes_max, test);
+}
+
+fn served_on(
+    disk: Option<Cache>,
+    notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
+    (how, cache, links): How,
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
 ) {
@@ -143,11 +157,12 @@ fn served_by(
         let store = testkit::memory_store_of(options, &clock);
         let concurrent = server::CommitMode::Concurrent;
         let site = Site::new(store, &clock, links, concurrent);
-        let client = async |options| {
+        let client = async |options, disk| {
             let session = site.connect().await.unwrap();
-            Files::new(&clock, session, options)
+            Files::on_disk(&clock, session, options, disk)
         };
-        let (files, other) = (client(how).await, client(files::Options::default()).await);
+        let files = client(how, disk).await;
+        let other = client(files::Options::default(), None).await;
         let (kernel, ours) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();

@@ -79,6 +79,39 @@ fn a_name_is_found_in_memory_until_somebody_else_changes_the_directory() {
 }
 
 #[test]
+fn a_directory_and_what_its_name_leads_to_are_confirmed_by_one_lookup() {
+    world(async |clock, site| {
+        let (ours, theirs) = (
+            mounted(&site, &clock, Options::default()).await,
+            mounted(&site, &clock, Options::default()).await,
+        );
+        let (me, root) = (me(), ours.root());
+        theirs.create(&me, root, b"other", Sattr3::default(), true).await.unwrap();
+        let file = theirs.create(&me, root, b"f", Sattr3::default(), true).await.unwrap().handle;
+        assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, file);
+        ours.lookup(&me, root, b"other").await.unwrap();
+        let calls = || {
+            let counters = ours.session().rpc().counters();
+            counters.procedures.iter().map(|one| one.ops).sum::<u64>()
+        };
+        for _ in 0..2 {
+            clock.sleep(Nanos::from_secs(100)).await;
+            let before = calls();
+            assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, file);
+            assert_eq!(calls(), before + 1, "it has the directory's attributes, too");
+            // The second name is listed, as ever.
+            ours.lookup(&me, root, b"other").await.unwrap();
+            assert_eq!(calls(), before + 2);
+        }
+        clock.sleep(Nanos::from_secs(100)).await;
+        theirs.rename(&me, (root, b"other"), (root, b"f")).await.unwrap();
+        assert_ne!(ours.lookup(&me, root, b"f").await.unwrap().handle, file);
+        let gone = ours.lookup(&me, root, b"other").await.unwrap_err();
+        assert_eq!(gone.status(), Some(NfsStat3::NoEnt));
+    });
+}
+
+#[test]
 fn a_change_that_is_refused_does_not_make_a_state_of_the_directory_that_was_found_ours() {
     world(async |clock, site| {
         let ours = mounted(&site, &clock, Options::default()).await;

@@ -198,6 +198,43 @@ fn what_we_have_made_and_removed_ourselves_is_known_after_a_restart() {
 }
 
 #[test]
+fn a_directory_and_what_its_name_leads_to_are_confirmed_in_one_round_trip() {
+    world(async |clock, site| {
+        let (_, memory) = with_tree(&site, &clock).await;
+        let ours = mounted(&site, &clock, Some(&memory)).await;
+        let (me, root) = (user(0), ours.root());
+        let d0 = ours.lookup(&me, root, b"d0").await.unwrap().handle;
+        ours.lookup(&me, root, b"d1").await.unwrap();
+        wait(&clock, 10).await;
+        let restarted = mounted(&site, &clock, Some(&memory)).await;
+        restarted.getattr(&me, root).await.unwrap();
+        for files in [&ours, &restarted] {
+            wait(&clock, 61).await;
+            let begun = clock.now();
+            files.ask_attributes(&me, d0).await.unwrap();
+            let round_trip = clock.now().since(begun);
+            wait(&clock, 61).await;
+            let (begun, before) = (clock.now(), calls(files, Procedure::ALL));
+            assert_eq!(files.lookup(&me, root, b"d0").await.unwrap().handle, d0);
+            assert!(clock.now().since(begun) < round_trip * 3 / 2, "one after the other");
+            assert_eq!(calls(files, Procedure::ALL), before + 2, "no call that was not needed");
+            // The second name is listed, as ever.
+            files.lookup(&me, root, b"d1").await.unwrap();
+            files.lookup(&me, root, b"d2").await.unwrap();
+            assert_eq!(calls(files, Procedure::ALL), before + 3);
+        }
+        // What others have changed is seen.
+        let theirs = mounted(&site, &clock, None).await;
+        theirs.rename(&me, (root, b"d0"), (root, b"moved")).await.unwrap();
+        let new = dir(&theirs, "d0").await;
+        wait(&clock, 61).await;
+        for files in [&ours, &restarted] {
+            assert_eq!(files.lookup(&me, root, b"d0").await.unwrap().handle, new);
+        }
+    });
+}
+
+#[test]
 fn a_damaged_catalog_is_missed() {
     world(async |clock, site| {
         let (_theirs, memory) = with_tree(&site, &clock).await;

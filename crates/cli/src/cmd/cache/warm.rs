@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use fuse::question::has_cache;
 use fuse::session::is_mounted;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
@@ -33,6 +34,13 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
             format!("{} is in no mount of nfskit: no cache would store it", path.display()),
             "a path below the directory of `nfskit mount URL DIR --cache CACHEDIR`; \
              `findmnt -t fuse.nfskit` lists what is mounted",
+        ));
+    }
+    if let Some(path) = paths.iter().find(|path| has_cache(path) == Some(false)) {
+        return Err(Failure::environment(
+            format!("the mount that {} is in has no cache", path.display()),
+            "`nfskit mount URL DIR --cache CACHEDIR`; that of a proxy is filled by whoever reads \
+             the files through it",
         ));
     }
     if let Some(path) = paths.iter().find(|path| path.is_symlink()) {

@@ -257,6 +257,26 @@ fn files_of_a_directory_that_were_just_written_elsewhere_are_warmed_pinned_and_d
 }
 
 #[test]
+fn what_is_in_a_mount_without_a_cache_is_not_warmed() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), "x").unwrap();
+    for path in [mounted.path("d"), mounted.path("d/f")] {
+        let path = path.to_str().unwrap();
+        let finished = run(["cache", "warm", path]);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), ""), "{finished:?}");
+        let what = format!("the mount that {path} is in has no cache");
+        assert!(finished.stderr.contains(&what), "{finished:?}");
+    }
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
 fn what_is_in_no_mount_is_not_warmed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("f"), "local").unwrap();
