@@ -89,13 +89,21 @@ impl Marker {
         // Not everybody may, and not every file system can.
         rustix::fs::fsetxattr(root, PROOF, &value, XattrFlags::empty()).ok();
         rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
+        rustix::fs::fsync(root)
+    }
+
+    /// What the log held is in its place, and a frame says so. Not before: without that frame the
+    /// next start looks at the times of inodes again.
+    pub(super) fn replayed(root: &OwnedFd) -> Result<(), Errno> {
+        let mut is_changed = false;
         for done in [DOUBT, REPLAY] {
             match rustix::fs::fremovexattr(root, done) {
-                Ok(()) | Err(Errno::NODATA) => {}
+                Ok(()) => is_changed = true,
+                Err(Errno::NODATA) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        rustix::fs::fsync(root)
+        if is_changed { rustix::fs::fsync(root) } else { Ok(()) }
     }
 
     /// Since when a replay is under way that an earlier start may have begun, if one has.

@@ -207,12 +207,14 @@ impl Log {
             // In the frame by which those that have them now are needed no more.
             journal.restore_reply(reply.clone(), None);
         }
-        logs.marker().set(root).map_err(|errno| {
+        let not_remembered = |errno| {
             let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
             logs.error(Trouble::new(LogTrouble::NotRemembered, what))
-        })?;
+        };
+        logs.marker().set(root).map_err(not_remembered)?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
         let free = begin(&mut journal, &logs)?;
+        Marker::replayed(root).map_err(not_remembered)?;
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
             journal.allow_in_flight(log, latencies.frames_at_a_time());

@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use log::frame::DOUBT;
-use log::replay::{Needed, Plan, executed};
+use log::replay::{Answered, Needed, Plan, executed};
 use log::scan::{Found, Lost, ScanError};
 use log::{Attributes, EncodedReply, Key, Medium, Op, Stamp};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
@@ -145,6 +145,7 @@ pub(super) fn recover(
     let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
     let (found, lost) = logs.scan_with(options.salvages, &observed)?;
     let mut plan = logs.plan(&found)?;
+    let replies = look(root, std::mem::take(&mut plan.replies));
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts;
     let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
@@ -172,11 +173,7 @@ pub(super) fn recover(
         }
         finish(&targets, &plan, was_running)
     });
-    let has_open = plan.replies.iter().any(|reply| !reply.is_decided);
-    let replies = executed(std::mem::take(&mut plan.replies), |key, effect| {
-        replies::shows(root, key, effect)
-    });
-    let outcome = outcome.and_then(|()| match lost.is_some() || has_open {
+    let outcome = outcome.and_then(|()| match lost.is_some() || replies.has_open {
         // The files of lost records are not known; on a machine that ran on they have their bytes.
         // What calls did that were not answered is there, and perhaps not yet stable.
         true => rustix::fs::syncfs(root).map_err(Stop::System),
@@ -189,7 +186,21 @@ pub(super) fn recover(
              replayed by the next start"
         )))
     })?;
-    Ok((found, recovered, replies))
+    Ok((found, recovered, replies.executed))
+}
+
+struct Looked {
+    executed: Vec<EncodedReply>,
+    /// Some were open, executed or not.
+    has_open: bool,
+}
+
+/// Looks which calls were executed, before anything is written: a replay changes inodes, too.
+fn look(root: &OwnedFd, replies: Vec<Answered>) -> Looked {
+    let has_open = replies.iter().any(|reply| !reply.is_decided);
+    let since = Marker::replays_since(root);
+    let executed = executed(replies, |key, effect| replies::shows(root, key, effect, since));
+    Looked { executed, has_open }
 }
 
 /// Looks at the files that are newer than their records, before anything is written to them.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use log::reply::{Effect, FileId};
-use log::{EncodedReply, Key};
+use log::{EncodedReply, Key, Stamp};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
@@ -112,8 +112,14 @@ pub(in crate::store::dir) fn file_id(attr: &Attr) -> FileId {
     FileId { inode: attr.fileid, born: attr.made.map(stamp) }
 }
 
-/// Whether the file system has what a call did.
-pub(super) fn shows(root: &OwnedFd, key: &Key, effect: &Effect<'_>) -> bool {
+/// Whether the file system has what a call did. A replay that has not come to its end may have
+/// changed inodes since it began: their times show nothing.
+pub(super) fn shows(
+    root: &OwnedFd,
+    key: &Key,
+    effect: &Effect<'_>,
+    replays_since: Option<Stamp>,
+) -> bool {
     let Some(handle) = handles::kernel_handle(key.as_bytes()) else { return false };
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let of = match sys::open_by_handle(root.as_fd(), &handle, flags) {
@@ -128,9 +134,10 @@ pub(super) fn shows(root: &OwnedFd, key: &Key, effect: &Effect<'_>) -> bool {
     };
     match *effect {
         Effect::Logged => true,
-        Effect::Changed { changed } => {
-            Stat::of(&of).is_ok_and(|stat| stamp(stat.attr().changed) >= changed)
-        }
+        Effect::Changed { changed } => Stat::of(&of).is_ok_and(|stat| {
+            let found = stamp(stat.attr().changed);
+            found >= changed && replays_since.is_none_or(|since| found < since)
+        }),
         Effect::Named { name, file } => named(name) == Ok(file),
         Effect::Unnamed { name, file } => match named(name) {
             Ok(other) => other != file,
