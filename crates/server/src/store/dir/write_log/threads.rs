@@ -175,8 +175,12 @@ impl Shared {
         let mut recorded = Vec::with_capacity(files.len());
         for some in files.chunks(SYNCS_AT_ONCE) {
             let syncs = some.iter().filter_map(|(key, object)| {
-                let mark = self.state.lock().journal.mark(key)?;
-                Some((*key, object, mark, self.syncer.ask(object, Need::File)))
+                let state = self.state.lock();
+                let (mark, is_doubtful) = (state.journal.mark(key)?, state.journal.is_doubtful(key));
+                drop(state);
+                is_all_stable &= !is_doubtful;
+                // Another sync of a doubtful one would say nothing.
+                (!is_doubtful).then(|| (*key, object, mark, self.syncer.ask(object, Need::File)))
             });
             for (key, object, mark, outcome) in syncs.collect::<Vec<_>>() {
                 let is_ok = matches!(outcome.blocking_recv(), Ok(Ok(_)));
