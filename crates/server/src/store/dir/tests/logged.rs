@@ -53,6 +53,10 @@ pub(super) fn logged() -> Option<Logged> {
 impl Logged {
     /// A store that counts its syncs, and has them fail on demand.
     pub(super) fn open(&mut self) {
+        self.at.store = self.try_open().unwrap();
+    }
+
+    fn try_open(&self) -> Result<DirStore, OpenError> {
         let (syncs, fails) = (Arc::clone(&self.syncs), Arc::clone(&self.fails));
         let call = Box::new(move |fd: std::os::fd::BorrowedFd<'_>, need: Need| {
             syncs.fetch_add(1, Ordering::SeqCst);
@@ -61,7 +65,7 @@ impl Logged {
                 false => sync::sync_call(fd, need),
             }
         });
-        self.at.store = DirStore::open_with(&self.at.path(""), &self.at.options, call).unwrap();
+        DirStore::open_with(&self.at.path(""), &self.at.options, call)
     }
 
     /// The process is killed, and started again in this boot of the machine.
@@ -226,6 +230,25 @@ fn a_file_whose_sync_has_failed_is_replayed_also_without_a_reboot() {
     assert_eq!(&fs::read(at.at.path("file")).unwrap()[..], b"new");
     let file = at.at.walk("file").unwrap().handle;
     at.commit(&file).unwrap();
+}
+
+/// The kernel reports once that it has thrown pages away.
+#[test]
+fn a_start_whose_sync_fails_leaves_all_to_be_done_again() {
+    let Some(mut at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
+    at.at.store = DirStore::open(at.at.outside(""), &plain).unwrap();
+    at.fails.store(true, Ordering::SeqCst);
+    let refused = at.try_open().map(drop).unwrap_err().to_string();
+    assert!(refused.ends_with("to be replayed by the next start"), "{refused}");
+    at.fails.store(false, Ordering::SeqCst);
+    let (at, recovered) = at.again(1, |at| lose(at, "file", b"old"));
+    assert_eq!((recovered.was_running, recovered.records), (false, 1));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"new");
+    let (_, recovered) = at.again(1, |_| ());
+    assert!(recovered.was_running, "nothing is in doubt any more");
 }
 
 #[test]

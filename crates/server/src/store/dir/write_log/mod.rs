@@ -200,7 +200,7 @@ impl Log {
         let first = options.files.first().map_or_else(|| Path::new(""), PathBuf::as_path);
         let boot = options.boot.map_or_else(|| file::known_boot(first), Ok)?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
-        let (found, recovered, replies) = recover::recover(&logs, options, root, boot)?;
+        let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
         let limits = limits(open_files_max);
         let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
         for reply in &replies {

@@ -30,6 +30,8 @@ use super::set::LogFiles;
 use super::{LogError, WriteLog, replies, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
+use crate::store::dir::sync::Syncer;
+use crate::store::dir::sync::group::Need;
 use crate::store::dir::sys;
 
 /// What was found and done at the start.
@@ -126,8 +128,17 @@ enum Stop {
     Log(#[from] ScanError),
     #[error("file {key}: {errno}")]
     File { key: Key, errno: Errno },
+    #[error("file {key} cannot be synced: {errno}")]
+    Unsynced { key: Key, errno: Errno },
     #[error("its file system: {0}")]
     System(Errno),
+}
+
+impl Stop {
+    /// A sync has failed, and the kernel has perhaps thrown pages away.
+    fn is_of_sync(&self) -> bool {
+        matches!(self, Self::Unsynced { .. } | Self::System(_))
+    }
 }
 
 /// Does what is to be done.
@@ -136,6 +147,7 @@ pub(super) fn recover(
     options: &WriteLog,
     root: &OwnedFd,
     boot: [u8; 16],
+    syncer: &Syncer,
 ) -> Result<(Found, Recovered, Vec<EncodedReply>), LogError> {
     let observer = |stage, all_bytes| {
         let (tell, done_bytes) = (options.progress, Cell::new(0));
@@ -171,19 +183,28 @@ pub(super) fn recover(
             let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
             recovered.replaced = replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
         }
-        finish(&targets, &plan, was_running)
+        finish(&targets, &plan, was_running, syncer)
     });
     let outcome = outcome.and_then(|()| match lost.is_some() || replies.has_open {
         // The files of lost records are not known; on a machine that ran on they have their bytes.
         // What calls did that were not answered is there, and perhaps not yet stable.
-        true => rustix::fs::syncfs(root).map_err(Stop::System),
+        true => syncer.call(root.as_fd(), Need::FileSystem).map_err(Stop::System),
         false => Ok(()),
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
     outcome.map_err(|stop| {
+        // The kernel reports it once: the next sync would say that all is well.
+        let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
+        let unless = match noted {
+            Ok(()) => String::new(),
+            Err(errno) => format!(
+                ". Restart the machine before it: the directory cannot note that a sync has \
+                 failed ({errno})"
+            ),
+        };
         logs.error(Trouble::other(format!(
             "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \
-             replayed by the next start"
+             replayed by the next start{unless}"
         )))
     })?;
     Ok((found, recovered, replies.executed))
@@ -308,7 +329,12 @@ impl Target {
     }
 }
 
-fn finish(targets: &BTreeMap<Key, Target>, plan: &Plan, was_running: bool) -> Result<(), Stop> {
+fn finish(
+    targets: &BTreeMap<Key, Target>,
+    plan: &Plan,
+    was_running: bool,
+    syncer: &Syncer,
+) -> Result<(), Stop> {
     for (&key, Target { fd, modified, accessed, .. }) in targets {
         let stop = |errno| Stop::File { key, errno };
         let needed = plan.files.get(&key).copied().unwrap_or_default();
@@ -324,7 +350,8 @@ fn finish(targets: &BTreeMap<Key, Target>, plan: &Plan, was_running: bool) -> Re
             let times = Timestamps { last_access, last_modification: of(modified) };
             rustix::fs::futimens(fd, &times).map_err(stop)?;
         }
-        rustix::fs::fsync(fd).map_err(stop)?;
+        let unsynced = |errno| Stop::Unsynced { key, errno };
+        syncer.call(fd.as_fd(), Need::File).map_err(unsynced)?;
     }
     Ok(())
 }
