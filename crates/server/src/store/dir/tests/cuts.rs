@@ -106,7 +106,12 @@ impl Machine {
 
     /// With what both had when they were cut off.
     pub(super) fn comes_back(self) -> Self {
-        let Self { at, mount, place, has, boot, fails } = self;
+        let boot = self.boot + 1;
+        self.starts_in(boot)
+    }
+
+    fn starts_in(self, boot: u8) -> Self {
+        let Self { at, mount, place, has, fails, .. } = self;
         drop(at);
         // A program that another test is about to start has its files for a moment longer.
         let unmount = || Command::new("umount").arg(&mount.0).status().unwrap().success();
@@ -117,7 +122,6 @@ impl Machine {
             fs::rename(what.path(), place.path().join(what.file_name())).unwrap();
         }
         let mount = Self::mount(place.path()).expect("it was mounted before");
-        let boot = boot + 1;
         fails.store(false, Ordering::SeqCst);
         let at = Arc::new(start(place.path(), has, boot, &fails).unwrap());
         assert!(at.recovered().is_none_or(|recovered| !recovered.was_running));
@@ -231,6 +235,27 @@ impl Known {
         }
         self.content[offset..end].copy_from_slice(data);
     }
+}
+
+/// A disk that was pulled out, say.
+#[test]
+fn a_file_system_that_was_lost_without_the_machine_loses_nothing() {
+    if !kernel_handles_work() || !is_privileged() {
+        not_tested("a lost disk: this process may not mount");
+        return;
+    }
+    let Some(machine) = Machine::new(Has::FastLog) else { return };
+    let how = CreateHow::Guarded(mode(0o644));
+    let made = block_on(machine.at.create(&ME, &machine.at.root(), b"file", how));
+    let file = made.result.unwrap().handle;
+    let old = machine.write(&file, 0, b"old", Stability::FileSync);
+    machine.cut_off("disk.image");
+    // Change times move on with the kernel's ticks.
+    while machine.write(&file, 0, b"new", Stability::FileSync) <= old {}
+    machine.cut_off("log");
+    let boot = machine.boot;
+    let machine = machine.starts_in(boot);
+    assert_eq!(fs::read(machine.path("file")).unwrap(), b"new");
 }
 
 #[test]

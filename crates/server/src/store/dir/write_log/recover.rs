@@ -159,7 +159,7 @@ pub(super) fn recover(
     let mut plan = logs.plan(&found)?;
     let replies = look(root, std::mem::take(&mut plan.replies));
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
-    let was_running = found.last.boot == boot && !has_doubts;
+    let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
     let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
@@ -244,6 +244,23 @@ fn overtaken(
         outcome.map_err(|(key, errno)| Stop::File { key, errno })?;
     }
     Ok(overtaken)
+}
+
+/// Whether the page cache can have all of it. A file system that was lost and mounted again, in the
+/// same boot, has inodes that were last changed before their last record.
+fn is_cached(root: &OwnedFd, plan: &Plan) -> bool {
+    plan.files.iter().all(|(key, needed)| {
+        // One that is gone, or cannot be looked at, is for who opens it.
+        let stat = find(root, key).and_then(|file| Stat::of(&file));
+        stat.map_or(true, |stat| stat.is_deleted() || stamp(stat.attr().changed) >= needed.changed)
+    })
+}
+
+/// For looking at it only.
+pub(super) fn find(root: &OwnedFd, key: &Key) -> Result<OwnedFd, Errno> {
+    let handle = handles::kernel_handle(key.as_bytes()).ok_or(Errno::INVAL)?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::open_by_handle(root.as_fd(), &handle, flags)
 }
 
 /// At most as many as may have records at a time.

@@ -7,18 +7,15 @@ use std::sync::Arc;
 
 use log::reply::{Effect, FileId};
 use log::{EncodedReply, Key, Stamp};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
-use super::recover::key_of;
+use super::recover::{find, key_of};
 use super::threads::Shared;
 use super::{Failed, Log, Ticket, stamp};
 use crate::replies::{Outcome, Recorded, Recording};
 use crate::store::dir::beneath::Component;
-use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
-use crate::store::dir::sys;
 use crate::types::{Attr, Handle, Time};
 
 /// A reply that is on its way to the log. Dropped without [`Self::decide`], it is that of a call of
@@ -120,9 +117,7 @@ pub(super) fn shows(
     effect: &Effect<'_>,
     replays_since: Option<Stamp>,
 ) -> bool {
-    let Some(handle) = handles::kernel_handle(key.as_bytes()) else { return false };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let of = match sys::open_by_handle(root.as_fd(), &handle, flags) {
+    let of = match find(root, key) {
         Ok(of) => of,
         // With its directory the name is gone, too.
         Err(Errno::STALE) => return matches!(effect, Effect::Unnamed { .. }),
