@@ -302,7 +302,8 @@ fn without_its_log_a_directory_is_not_served_and_after_its_end_it_is() {
     assert!(refused(&plain).contains("--write-log"), "{}", refused(&plain));
     assert!(refused(&at.at.options).contains("another server"), "{}", refused(&at.at.options));
     let other = options(at.at.outside("other"), 1);
-    assert!(refused(&other).contains("--write-log"), "its log is the first one");
+    // Also if it comes before the first one has set its mark.
+    assert!(refused(&other).contains("another server"), "{}", refused(&other));
     assert!(!at.at.outside("other").exists(), "nothing was made");
 
     block_on(at.at.store.end_log()).unwrap();
@@ -314,6 +315,36 @@ fn without_its_log_a_directory_is_not_served_and_after_its_end_it_is() {
     let found = write_log::inspect(&[place.path().join("outside/log")]).unwrap();
     assert!(found.is_clean && !found.is_torn && !found.has_doubts);
     assert_eq!((found.files, found.records), (0, 0));
+}
+
+#[test]
+fn a_server_in_the_moment_of_its_start_keeps_another_with_another_log_out() {
+    let Some(at) = logged() else { return };
+    block_on(at.at.store.end_log()).unwrap();
+    // It knows of no log any more, as a directory that gets its first.
+    let other = options(at.at.outside("other"), 1);
+    let refused = DirStore::open(at.at.path(""), &other).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("another server has the directory"), "{refused}");
+    assert!(!at.at.outside("other").exists(), "nothing was made");
+}
+
+#[test]
+fn a_mark_that_is_another_logs_or_very_long_stands() {
+    let Some(at) = logged() else { return };
+    let set = |value: &[u8]| {
+        let how = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(at.at.path(""), "user.nfskit.write_log", value, how)
+    };
+    set(b"another's id 123/log").unwrap();
+    block_on(at.at.store.end_log()).unwrap();
+    let mut value = [0; 100];
+    let len = rustix::fs::getxattr(at.at.path(""), "user.nfskit.write_log", &mut value).unwrap();
+    assert_eq!(&value[..len], b"another's id 123/log");
+    // Some file systems have no room for it.
+    if set(&[b'x'; 6000]).is_ok() {
+        let plain = DirStore::open(at.at.path(""), &DirOptions::default());
+        assert!(plain.map(drop).unwrap_err().to_string().contains("--write-log"));
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub enum LogError {
         listed(files)
     )]
     Missing { files: Vec<PathBuf> },
+    #[error("whether it has a write log (user.nfskit.write_log) cannot be read: {0}")]
+    Mark(Errno),
     #[error("a write log is only for names and attributes that are synced")]
     NeedsSyncedMetadata,
     #[error(
@@ -70,7 +72,7 @@ impl LogError {
     pub fn kind(&self) -> LogTrouble {
         match self {
             Self::Damaged { .. } => LogTrouble::Damaged,
-            Self::File { .. } => LogTrouble::Other,
+            Self::File { .. } | Self::Mark(_) => LogTrouble::Other,
             Self::Missing { .. } => LogTrouble::OfAnother,
             Self::NeedsHandles => LogTrouble::NeedsHandles,
             Self::NeedsSyncedMetadata => LogTrouble::NeedsSyncedMetadata,

@@ -41,25 +41,32 @@ pub(super) struct Marker {
 
 impl Marker {
     /// Not one that others have set.
-    pub(super) fn of(root: &OwnedFd) -> Option<Self> {
-        Self::standing(root).filter(|marker| marker.is_believed(root))
+    ///
+    /// # Errors
+    /// It is not known whether there is one.
+    pub(super) fn of(root: &OwnedFd) -> Result<Option<Self>, Errno> {
+        Ok(Self::standing(root)?.filter(|marker| marker.is_believed(root)))
     }
 
     /// One that others have set, or that was copied from another directory.
     pub(super) fn strange(root: &OwnedFd) -> Option<Self> {
-        Self::standing(root).filter(|marker| !marker.is_believed(root))
+        Self::standing(root).ok()?.filter(|marker| !marker.is_believed(root))
     }
 
-    fn standing(root: &OwnedFd) -> Option<Self> {
-        let value = read(root, ATTRIBUTE)?;
+    fn standing(root: &OwnedFd) -> Result<Option<Self>, Errno> {
+        Ok(read(root, ATTRIBUTE)?.map(|value| Self::decode(&value)))
+    }
+
+    fn decode(value: &[u8]) -> Self {
         let id: [u8; 16] = value.get(..16).unwrap_or_default().try_into().unwrap_or_default();
         let files = value.get(16..).unwrap_or_default().split(|&byte| byte == 0);
         let files = files.map(|file| PathBuf::from(OsString::from_vec(file.to_vec()))).collect();
-        Some(Self { id, files })
+        Self { id, files }
     }
 
     fn is_believed(&self, root: &OwnedFd) -> bool {
-        let is_proven = || read(root, PROOF).is_some_and(|proof| proof == self.value());
+        let is_proven =
+            || read(root, PROOF).map_or(true, |proof| proof.is_some_and(|it| it == self.value()));
         let known_by_log = self.is_of(root);
         known_by_log.unwrap_or_else(|| is_proven() || !sees_proofs(root) || is_private(root))
     }
@@ -133,7 +140,11 @@ impl Marker {
         rustix::fs::fgetxattr(root, DOUBT, &mut [0; 1][..]).is_ok()
     }
 
-    pub(super) fn remove(root: &OwnedFd) -> Result<(), Errno> {
+    /// Not that of another log.
+    pub(super) fn remove(&self, root: &OwnedFd) -> Result<(), Errno> {
+        if Self::standing(root)?.is_some_and(|standing| standing.value() != self.value()) {
+            return Ok(());
+        }
         // Alone it says nothing.
         rustix::fs::fremovexattr(root, PROOF).ok();
         match rustix::fs::fremovexattr(root, ATTRIBUTE) {
@@ -143,11 +154,19 @@ impl Marker {
     }
 }
 
-fn read(root: &OwnedFd, attribute: &str) -> Option<Vec<u8>> {
-    let mut value = vec![0; 16 + 4096];
-    let len = rustix::fs::fgetxattr(root, attribute, &mut value[..]).ok()?;
-    value.truncate(len);
-    Some(value)
+/// As long as an attribute can be (XATTR_SIZE_MAX of Linux).
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
+fn read(root: &OwnedFd, attribute: &str) -> Result<Option<Vec<u8>>, Errno> {
+    let mut value = vec![0; VALUE_BYTES_MAX];
+    match rustix::fs::fgetxattr(root, attribute, &mut value[..]) {
+        Ok(len) => {
+            value.truncate(len);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Whether this process would see a proof: a server with a log leaves the key of its handles where

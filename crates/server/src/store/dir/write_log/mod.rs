@@ -114,7 +114,7 @@ impl WriteLog {
 
 /// What a directory's last server left, without a log being given.
 pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
-    match Marker::of(root) {
+    match Marker::of(root).map_err(LogError::Mark)? {
         Some(marker) => Err(LogError::Missing { files: marker.files }),
         None => Ok(()),
     }
@@ -182,6 +182,8 @@ pub(super) struct Log {
     pub(super) latencies: Vec<Latencies>,
     covers: Covers,
     keeps_replies: bool,
+    /// Of the directory.
+    _lock: file::Locked,
     /// Replies that were found at the start.
     found: Mutex<Vec<EncodedReply>>,
 }
@@ -199,6 +201,7 @@ impl Log {
     ) -> Result<Self, LogError> {
         let first = options.files.first().map_or_else(|| Path::new(""), PathBuf::as_path);
         let boot = options.boot.map_or_else(|| file::known_boot(first), Ok)?;
+        let lock = file::lock_dir(root).map_err(|trouble| trouble.about(first))?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
         let limits = limits(open_files_max);
@@ -211,7 +214,8 @@ impl Log {
             let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
             logs.error(Trouble::new(LogTrouble::NotRemembered, what))
         };
-        logs.marker().set(root).map_err(not_remembered)?;
+        let marker = logs.marker();
+        marker.set(root).map_err(not_remembered)?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
         let free = begin(&mut journal, &logs)?;
         Marker::replayed(root).map_err(not_remembered)?;
@@ -231,6 +235,7 @@ impl Log {
             submissions: AtomicU64::new(0),
             room: Notify::new(),
             root,
+            marker,
             syncer,
         });
         let mut log = Self {
@@ -243,6 +248,7 @@ impl Log {
             latencies,
             covers,
             keeps_replies: options.keeps_replies,
+            _lock: lock,
             found: Mutex::new(replies),
         };
         let logs = Arc::new(logs);

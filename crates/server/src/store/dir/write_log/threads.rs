@@ -40,6 +40,8 @@ pub(super) struct Shared {
     /// How often something was submitted.
     pub(super) submissions: AtomicU64,
     pub(super) root: OwnedFd,
+    /// As the directory has it.
+    pub(super) marker: Marker,
     pub(super) syncer: Syncer,
 }
 
@@ -162,7 +164,7 @@ impl Shared {
         if self.state.lock().journal.files().len() > 0 {
             return Err("not all that the write log holds could be brought to its place".to_owned());
         }
-        Marker::remove(&self.root).map_err(|errno| format!("the mark of the log: {errno}"))
+        self.marker.remove(&self.root).map_err(|errno| format!("the mark of the log: {errno}"))
     }
 
     /// Syncs all files that have records, some at a time, and waits; whether all could be.
