@@ -109,13 +109,13 @@ pub(in crate::store::dir) fn file_id(attr: &Attr) -> FileId {
     FileId { inode: attr.fileid, born: attr.made.map(stamp) }
 }
 
-/// Whether the file system has what a call did. A replay that has not come to its end may have
-/// changed inodes since it began: their times show nothing.
+/// Whether the file system has what a call did. Since then others may have changed inodes: later
+/// times show nothing.
 pub(super) fn shows(
     root: &OwnedFd,
     key: &Key,
     effect: &Effect<'_>,
-    replays_since: Option<Stamp>,
+    others_since: Option<Stamp>,
 ) -> bool {
     let of = match find(root, key) {
         Ok(of) => of,
@@ -131,7 +131,7 @@ pub(super) fn shows(
         Effect::Logged => true,
         Effect::Changed { changed } => Stat::of(&of).is_ok_and(|stat| {
             let found = stamp(stat.attr().changed);
-            found >= changed && replays_since.is_none_or(|since| found < since)
+            found >= changed && others_since.is_none_or(|since| found < since)
         }),
         Effect::Named { name, file } => named(name) == Ok(file),
         Effect::Unnamed { name, file } => match named(name) {

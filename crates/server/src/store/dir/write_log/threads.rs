@@ -178,7 +178,8 @@ impl Shared {
         for some in files.chunks(SYNCS_AT_ONCE) {
             let syncs = some.iter().filter_map(|(key, object)| {
                 let state = self.state.lock();
-                let (mark, is_doubtful) = (state.journal.mark(key)?, state.journal.is_doubtful(key));
+                let (mark, is_doubtful) =
+                    (state.journal.mark(key)?, state.journal.is_doubtful(key));
                 drop(state);
                 is_all_stable &= !is_doubtful;
                 // Another sync of a doubtful one would say nothing.
