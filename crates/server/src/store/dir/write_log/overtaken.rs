@@ -142,6 +142,16 @@ impl Content {
     }
 }
 
+/// Where a file is, or how it is found.
+pub(super) fn place(root: &OwnedFd, fd: &OwnedFd) -> Result<String, Errno> {
+    let inode = Stat::of(fd)?.identity().inode;
+    let dir = fs::read_link(format!("/proc/self/fd/{}", root.as_raw_fd())).unwrap_or_default();
+    Ok(match path_in(root, fd) {
+        Some(path) => dir.join(path).display().to_string(),
+        None => format!("the file that find {} -xdev -inum {inode} shows", dir.display()),
+    })
+}
+
 fn path_in(root: &OwnedFd, fd: &OwnedFd) -> Option<PathBuf> {
     let path = |fd: &OwnedFd| fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
     let path = path(fd)?.strip_prefix(path(root)?).ok()?.to_owned();

@@ -25,7 +25,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::error::Trouble;
 use super::marker::Marker;
-use super::overtaken::{Overtaken, Replaced};
+use super::overtaken::{self, Overtaken, Replaced};
 use super::set::LogFiles;
 use super::{LogError, WriteLog, replies, stamp};
 use crate::store::dir::handles;
@@ -139,6 +139,27 @@ impl Stop {
     fn is_of_sync(&self) -> bool {
         matches!(self, Self::Unsynced { .. } | Self::System(_))
     }
+
+    /// With the place of the file, and what can be done about it.
+    fn sentence(&self, root: &OwnedFd) -> String {
+        let &(Self::File { ref key, errno } | Self::Unsynced { ref key, errno }) = self else {
+            return self.to_string();
+        };
+        let file = find(root, key).and_then(|file| overtaken::place(root, &file));
+        let file = file.unwrap_or_else(|_| format!("file {key}"));
+        format!("{file}: {errno}{}", advice(errno))
+    }
+}
+
+fn advice(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ACCESS => ", it has to be written by this server's user",
+        Errno::PERM => ", it may be immutable or append-only: lsattr and chattr -i -a",
+        Errno::TXTBSY => ", a program runs from it and has to be ended first: fuser",
+        Errno::ROFS => ", mount its file system for writing",
+        Errno::NOSPC | Errno::DQUOT => ", its bytes need room there",
+        _ => "",
+    }
 }
 
 /// Does what is to be done.
@@ -205,8 +226,9 @@ pub(super) fn recover(
             ),
         };
         logs.error(Trouble::other(format!(
-            "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \
-             replayed by the next start{unless}"
+            "what it holds cannot be brought to its place ({}); it stays as it is, to be \
+             replayed by the next start{unless}",
+            stop.sentence(root)
         )))
     })?;
     Ok((found, recovered, replies.executed))
