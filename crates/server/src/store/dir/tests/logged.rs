@@ -368,6 +368,30 @@ fn a_server_in_the_moment_of_its_start_keeps_another_with_another_log_out() {
     assert!(!at.at.outside("other").exists(), "nothing was made");
 }
 
+/// From a backup, or a snapshot of the disk that it lies on.
+#[test]
+fn a_copy_of_the_log_from_before_the_newest_start_is_refused() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"older", Stability::FileSync).unwrap();
+    let (log, copy) = (at.at.outside("log"), at.at.outside("copy"));
+    fs::copy(&log, &copy).unwrap();
+    let (mut at, _) = at.again(1, |_| ());
+    let file = at.at.walk("file").unwrap().handle;
+    at.write(&file, 0, b"newer", Stability::FileSync).unwrap();
+    at.commit(&file).unwrap();
+    let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
+    at.at.store = DirStore::open(at.at.outside(""), &plain).unwrap();
+    at.at.options.write_log.as_mut().unwrap().boot = Some([2; 16]);
+    fs::rename(&log, at.at.outside("newest")).unwrap();
+    fs::rename(&copy, &log).unwrap();
+    let refused = at.try_open().map(drop).unwrap_err().to_string();
+    assert!(refused.contains("copy of an earlier time"), "{refused}");
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"newer");
+    fs::rename(at.at.outside("newest"), &log).unwrap();
+    at.open();
+}
+
 #[test]
 fn a_mark_that_is_another_logs_or_very_long_stands() {
     let Some(at) = logged() else { return };

@@ -25,6 +25,11 @@ const ATTRIBUTE: &str = "user.nfskit.write_log";
 /// The same again, which shows that a server has set it.
 const PROOF: &str = "trusted.nfskit.write_log";
 
+/// How far the log had come at the newest start, and a proof of that, too: its id, and the sequence
+/// of the first frame of the start.
+const START: &str = "user.nfskit.write_log.start";
+const START_PROOF: &str = "trusted.nfskit.write_log.start";
+
 /// Set when a file could not be synced and no frame could record that any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
 
@@ -99,18 +104,34 @@ impl Marker {
         rustix::fs::fsync(root)
     }
 
-    /// What the log held is in its place, and a frame says so. Not before: without that frame the
-    /// next start looks at the times of inodes again.
-    pub(super) fn replayed(root: &OwnedFd) -> Result<(), Errno> {
-        let mut is_changed = false;
+    /// What the log held is in its place, and the frame of this sequence says so. Not before:
+    /// without that frame the next start looks at the times of inodes again.
+    pub(super) fn started(&self, root: &OwnedFd, sequence: u64) -> Result<(), Errno> {
         for done in [DOUBT, REPLAY] {
             match rustix::fs::fremovexattr(root, done) {
-                Ok(()) => is_changed = true,
-                Err(Errno::NODATA) => {}
+                Ok(()) | Err(Errno::NODATA) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        if is_changed { rustix::fs::fsync(root) } else { Ok(()) }
+        let value = [&self.id[..], &sequence.to_le_bytes()].concat();
+        for start in [START_PROOF, START] {
+            // Where there is no room for it, an older one stands.
+            rustix::fs::fsetxattr(root, start, &value, XattrFlags::empty()).ok();
+        }
+        rustix::fs::fsync(root)
+    }
+
+    /// The frame that its newest start began with: a log that has not come so far is a copy of an
+    /// earlier time. Zero where that is not known.
+    pub(super) fn newest_start(&self, root: &OwnedFd) -> u64 {
+        let Ok(Some(value)) = read(root, START) else { return 0 };
+        let is_proven = || read(root, START_PROOF).is_ok_and(|proof| proof.as_ref() == Some(&value));
+        match value.split_at_checked(self.id.len()) {
+            Some((id, sequence)) if id == self.id && (is_private(root) || is_proven()) => {
+                sequence.try_into().map_or(0, u64::from_le_bytes)
+            }
+            _ => 0,
+        }
     }
 
     /// Since when a replay is under way that an earlier start may have begun, if one has.
@@ -145,8 +166,10 @@ impl Marker {
         if Self::standing(root)?.is_some_and(|standing| standing.value() != self.value()) {
             return Ok(());
         }
-        // Alone it says nothing.
-        rustix::fs::fremovexattr(root, PROOF).ok();
+        // Alone they say nothing.
+        for alone in [PROOF, START_PROOF, START] {
+            rustix::fs::fremovexattr(root, alone).ok();
+        }
         match rustix::fs::fremovexattr(root, ATTRIBUTE) {
             Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),
             Err(errno) => Err(errno),

@@ -217,8 +217,8 @@ impl Log {
         let marker = logs.marker();
         marker.set(root).map_err(not_remembered)?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
-        let free = begin(&mut journal, &logs)?;
-        Marker::replayed(root).map_err(not_remembered)?;
+        let (sequence, free) = begin(&mut journal, &logs)?;
+        marker.started(root, sequence).map_err(not_remembered)?;
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
             journal.allow_in_flight(log, latencies.frames_at_a_time());
@@ -450,16 +450,19 @@ impl Drop for Log {
     }
 }
 
-/// From here on it is known that there is nothing to be done again. Says which log the frame is in
-/// that tells this, and from where on nothing else of that log is needed.
-fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64), LogError> {
+/// From here on it is known that there is nothing to be done again. Gives the frame that says so,
+/// which log it is in, and from where on nothing else of that log is needed.
+fn begin(
+    journal: &mut Journal<Waiter>,
+    logs: &LogFiles,
+) -> Result<(u64, (usize, u64)), LogError> {
     let mut buffer = Vec::new();
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
         let written = file.write(at, Aligned::default().copy(&buffer));
         written.map_err(|cause| file.error(Trouble::from(cause).in_doing(WRITING)))?;
         journal.finish(frame, true);
-        return Ok((log, at + buffer.len() as u64));
+        return Ok((frame, (log, at + buffer.len() as u64)));
     }
     Err(logs.error(Trouble::other("it has no room for a frame")))
 }

@@ -23,7 +23,7 @@ use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::error::Trouble;
+use super::error::{LogTrouble, Trouble};
 use super::marker::Marker;
 use super::overtaken::{self, Overtaken, Replaced};
 use super::set::LogFiles;
@@ -120,6 +120,9 @@ struct Target {
     newer_bytes: Option<u64>,
 }
 
+const OLD_COPY: &str = "it is a copy of an earlier time: the directory has seen a later start of its \
+                        server, and what this holds may be older than its files";
+
 const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
 
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +180,9 @@ pub(super) fn recover(
     let all_bytes = logs.set.all_bytes();
     let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
     let (found, lost) = logs.scan_with(options.salvages, &observed)?;
+    if lost.is_none() && found.last.sequence < logs.marker().newest_start(root) {
+        return Err(logs.error(Trouble::new(LogTrouble::OfAnother, OLD_COPY)));
+    }
     let mut plan = logs.plan(&found)?;
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
