@@ -606,7 +606,7 @@ fn newer(at: &Fixture, name: &str, bytes: &[u8]) {
 #[test]
 fn files_that_lose_what_a_program_wrote_after_a_stable_write_are_named() {
     let Some(at) = logged() else { return };
-    for name in ["same", "beside", "overwritten", "untouched"] {
+    for name in ["same", "beside", "overwritten", "untouched", "emptied"] {
         let file = at.file(name, b"0123456789");
         at.write(&file, 2, b"ab", Stability::FileSync).unwrap();
         at.write(&file, 3, b"c", Stability::FileSync).unwrap();
@@ -615,8 +615,13 @@ fn files_that_lose_what_a_program_wrote_after_a_stable_write_are_named() {
         newer(at, "same", b"01ac");
         newer(at, "beside", b"**");
         newer(at, "overwritten", b"***");
+        newer(at, "emptied", b"*");
+        fs::write(at.path("emptied"), b"").unwrap();
     });
-    assert_eq!((recovered.files, recovered.changed), (4, 3));
+    assert_eq!((recovered.files, recovered.changed), (5, 4));
+    let emptied = fs::metadata(at.at.path("emptied")).unwrap().ino();
+    let [named] = &recovered.lengthened.named[..] else { panic!("{recovered:?}") };
+    assert_eq!((recovered.lengthened.files, named.inode), (1, emptied));
     let inode = fs::metadata(at.at.path("overwritten")).unwrap().ino();
     let [named] = &recovered.replaced.named[..] else { panic!("{recovered:?}") };
     assert_eq!((recovered.replaced.files, named.inode), (1, inode));

@@ -125,7 +125,8 @@ impl Marker {
     /// earlier time. Zero where that is not known.
     pub(super) fn newest_start(&self, root: &OwnedFd) -> u64 {
         let Ok(Some(value)) = read(root, START) else { return 0 };
-        let is_proven = || read(root, START_PROOF).is_ok_and(|proof| proof.as_ref() == Some(&value));
+        let is_proven =
+            || read(root, START_PROOF).is_ok_and(|proof| proof.as_ref() == Some(&value));
         match value.split_at_checked(self.id.len()) {
             Some((id, sequence)) if id == self.id && (is_private(root) || is_proven()) => {
                 sequence.try_into().map_or(0, u64::from_le_bytes)

@@ -452,10 +452,7 @@ impl Drop for Log {
 
 /// From here on it is known that there is nothing to be done again. Gives the frame that says so,
 /// which log it is in, and from where on nothing else of that log is needed.
-fn begin(
-    journal: &mut Journal<Waiter>,
-    logs: &LogFiles,
-) -> Result<(u64, (usize, u64)), LogError> {
+fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(u64, (usize, u64)), LogError> {
     let mut buffer = Vec::new();
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };

@@ -48,6 +48,8 @@ pub struct Recovered {
     pub changed: u64,
     /// Of these, the ones that had other bytes where WRITEs were done again.
     pub replaced: Replaced,
+    /// And the ones that were shorter than they are now.
+    pub lengthened: Replaced,
     /// The machine had not been switched off: files were synced, and nothing was written.
     pub was_running: bool,
     /// The log was damaged, and this of it is given up.
@@ -210,7 +212,8 @@ pub(super) fn recover(
                 Ok::<_, Stop>(())
             })?;
             let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
-            recovered.replaced = replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
+            [recovered.replaced, recovered.lengthened] =
+                replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
         }
         finish(&targets, &plan, was_running, syncer)
     });
