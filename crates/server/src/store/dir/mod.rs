@@ -265,6 +265,7 @@ fn open_log(
     handles: &Handles,
     syncer: &Syncer,
 ) -> Result<Option<Log>, LogError> {
+    write_log::refuse_inside(root)?;
     match &options.write_log {
         None => write_log::refuse_without(root).map(|()| None),
         Some(_) if options.metadata_sync == MetadataSync::Never => {

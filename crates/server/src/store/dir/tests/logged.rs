@@ -412,6 +412,22 @@ fn a_mark_that_is_another_logs_or_very_long_stands() {
 }
 
 #[test]
+fn a_directory_inside_one_that_has_a_log_is_not_served_by_itself() {
+    let Some(at) = logged() else { return };
+    let sub = at.at.make_dir(&at.at.root(), "sub").handle;
+    at.at.make_dir(&sub, "deep");
+    let open = || DirStore::open(at.at.path("sub/deep"), &DirOptions::default()).map(drop);
+    let refused = open().unwrap_err().to_string();
+    let (dir, log) = (at.at.path(""), at.at.outside("log"));
+    assert!(
+        refused.contains(&format!("{}, whose", dir.display().to_string().trim_end_matches('/')))
+    );
+    assert!(refused.contains(&log.display().to_string()), "{refused}");
+    block_on(at.at.store.end_log()).unwrap();
+    open().unwrap();
+}
+
+#[test]
 fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     let Some(at) = logged() else { return };
     let file = at.file("file", b"old");

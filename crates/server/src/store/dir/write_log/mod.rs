@@ -120,6 +120,35 @@ pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
     }
 }
 
+/// Of a directory above, in the same file system, the last server may have left records of files
+/// that are in here.
+pub(super) fn refuse_inside(root: &OwnedFd) -> Result<(), LogError> {
+    let open = |dir: &OwnedFd, name, access| {
+        let flags = access | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(dir, name, flags, Mode::empty()).ok()
+    };
+    let identity = |dir: &OwnedFd| Stat::of(dir).ok().map(|stat| stat.identity());
+    let mut here = open(root, c".", OFlags::PATH);
+    while let Some(dir) = here {
+        let up = open(&dir, c"..", OFlags::PATH);
+        // The root is its own parent; another file system has other files.
+        here = up.filter(|up| {
+            let (up, dir) = (identity(up), identity(&dir));
+            up != dir && up.map(|up| up.device) == dir.map(|dir| dir.device)
+        });
+        let readable = here.as_ref().and_then(|up| open(up, c".", OFlags::RDONLY));
+        if let Some(up) = readable
+            && let Ok(Some(Marker { files, .. })) = Marker::of(&up)
+        {
+            return Err(LogError::Above {
+                dir: overtaken::path_of(&up).unwrap_or_default(),
+                files,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// The logs that a directory names without being believed, if it does: another user may have set
 /// that, or it is a copy of a directory that has logs.
 pub fn named_in_vain(dir: &Path) -> Option<Vec<PathBuf>> {

@@ -155,16 +155,20 @@ impl Content {
 /// Where a file is, or how it is found.
 pub(super) fn place(root: &OwnedFd, fd: &OwnedFd) -> Result<String, Errno> {
     let inode = Stat::of(fd)?.identity().inode;
-    let dir = fs::read_link(format!("/proc/self/fd/{}", root.as_raw_fd())).unwrap_or_default();
+    let dir = path_of(root).unwrap_or_default();
     Ok(match path_in(root, fd) {
         Some(path) => dir.join(path).display().to_string(),
         None => format!("the file that find {} -xdev -inum {inode} shows", dir.display()),
     })
 }
 
+/// As the kernel has it.
+pub(super) fn path_of(fd: &OwnedFd) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}
+
 fn path_in(root: &OwnedFd, fd: &OwnedFd) -> Option<PathBuf> {
-    let path = |fd: &OwnedFd| fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
-    let path = path(fd)?.strip_prefix(path(root)?).ok()?.to_owned();
+    let path = path_of(fd)?.strip_prefix(path_of(root)?).ok()?.to_owned();
     (!path.as_os_str().is_empty()).then_some(path)
 }
 
