@@ -25,7 +25,7 @@ pub(super) struct Machine {
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Has {
-    NoLog,
+    Nothing,
     /// SETATTRs and COMMITs go to it, too.
     FastLog,
     SlowLog,
@@ -43,7 +43,7 @@ struct Known {
 fn start(place: &Path, has: Has, boot: u8, fails: &Arc<AtomicBool>) -> Result<DirStore, OpenError> {
     let mut options = logged::options(place.join("log"), boot);
     match has {
-        Has::NoLog => options.write_log = None,
+        Has::Nothing => options.write_log = None,
         _ => options.write_log.as_mut().unwrap().is_faster = Some(has == Has::FastLog),
     }
     let fails = Arc::clone(fails);
@@ -268,7 +268,7 @@ fn power_cuts_of_a_real_file_system_lose_nothing_with_a_log() {
 
 #[test]
 fn power_cuts_of_a_real_file_system_lose_nothing_without_one() {
-    assert!(replayed_in_cuts(Has::NoLog).is_none_or(|replayed| replayed == 0));
+    assert!(replayed_in_cuts(Has::Nothing).is_none_or(|replayed| replayed == 0));
 }
 
 /// None, loudly, where it cannot be tried.
