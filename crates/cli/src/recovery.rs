@@ -40,7 +40,7 @@ fn losses(Lost { frames, first }: &Lost) -> String {
 }
 
 fn replayed(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, records, bytes, gone, changed, replaced, .. } = recovered;
+    let Recovered { files, records, bytes, gone, changed, replaced, lengthened, .. } = recovered;
     let [writes, files] =
         [(*records, "stable write"), (*files, "file")].map(|(n, of)| counted(n, of));
     let mut text = format!("{writes} of {bytes} bytes to {files} done again");
@@ -55,24 +55,26 @@ fn replayed(recovered: &Recovered, dir: &Path) -> String {
             "; {changed} had been changed after the last stable write, by UNSTABLE writes or by \
              programs here"
         );
-        text += &match replaced.files {
-            0 => ", and had the bytes of the stable writes".to_owned(),
-            _ => overwritten(replaced, dir),
-        };
+        if replaced.files + lengthened.files == 0 {
+            text += ", and had the bytes of the stable writes";
+        }
+        let [overwritten, longer] = ["OVERWRITTEN were other bytes in ", "MADE LONGER again: "];
+        text += &listed(replaced, overwritten, ", perhaps those of programs", dir);
+        text += &listed(lengthened, longer, ", which programs have perhaps cut off", dir);
     }
     text
 }
 
-/// Files whose bytes may have been a program's.
-fn overwritten(replaced: &Replaced, dir: &Path) -> String {
+/// Files that may have been a program's.
+fn listed(replaced: &Replaced, what: &str, whose: &str, dir: &Path) -> String {
+    if replaced.files == 0 {
+        return String::new();
+    }
     let named: Vec<_> = replaced.named.iter().map(|named| place(named, dir)).collect();
     let more = replaced.files - named.len() as u64;
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let files = counted(replaced.files, "file");
-    format!(
-        "; OVERWRITTEN were other bytes in {files}, perhaps those of programs: {}{more}",
-        named.join(", ")
-    )
+    format!("; {what}{files}{whose}: {}{more}", named.join(", "))
 }
 
 fn place(named: &Named, dir: &Path) -> String {
@@ -86,7 +88,7 @@ fn place(named: &Named, dir: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn replayed(replaced: Replaced) -> String {
+    fn replayed(replaced: Replaced, lengthened: Replaced) -> String {
         let changed = if replaced.files > 0 { replaced.files } else { 1 };
         let recovered = Recovered {
             files: 20,
@@ -94,6 +96,7 @@ mod tests {
             bytes: 5,
             changed,
             replaced,
+            lengthened,
             ..Recovered::default()
         };
         summary(&recovered, Path::new("/srv/a b"))
@@ -101,7 +104,7 @@ mod tests {
 
     #[test]
     fn files_that_may_have_lost_the_bytes_of_programs_are_named() {
-        let text = replayed(Replaced::default());
+        let text = replayed(Replaced::default(), Replaced::default());
         assert!(
             text.contains("1 stable write of 5 bytes to 20 files done again; 1 file had"),
             "{text}"
@@ -109,8 +112,12 @@ mod tests {
         assert!(text.ends_with("and had the bytes of the stable writes"), "{text}");
         let named =
             vec![Named { inode: 7, path: Some("of/one".into()) }, Named { inode: 8, path: None }];
-        let text = replayed(Replaced { files: 3, named });
+        let text = replayed(Replaced { files: 3, named }, Replaced::default());
         let files = r#"3 files, perhaps those of programs: '/srv/a b/of/one', find '/srv/a b' -xdev -inum 8 and 1 more"#;
         assert!(text.ends_with(files), "{text}");
+        let named = vec![Named { inode: 9, path: Some("log".into()) }];
+        let text = replayed(Replaced::default(), Replaced { files: 1, named });
+        assert!(text.contains("by programs here; MADE LONGER again: 1 file, "), "{text}");
+        assert!(text.ends_with("cut off: '/srv/a b/log'"), "{text}");
     }
 }

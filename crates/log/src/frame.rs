@@ -26,6 +26,9 @@ pub const FRAME_BYTES_DUE: usize = 1 << 20;
 /// No frame is longer.
 pub const FRAME_BYTES_MAX: usize = FRAME_BYTES_DUE + DATA_BYTES_MAX + BLOCK;
 
+/// No log comes so far: a frame that claims it is none, so that what follows one has a number.
+const SEQUENCE_MAX: u64 = u64::MAX / 2;
+
 /// Kinds of records that only proxies write.
 const CHANGE: u8 = 8;
 const DONE: u8 = 9;
@@ -192,6 +195,7 @@ impl Header {
             && (header.log, header.at) == (log, at)
             && header.tail <= header.sequence
             && header.stable < header.sequence
+            && header.sequence.max(header.next_record) <= SEQUENCE_MAX
             && header.bytes >= BLOCK_BYTES
             && header.bytes.is_multiple_of(BLOCK_BYTES)
             && header.bytes <= FRAME_BYTES_MAX as u64;
@@ -452,6 +456,15 @@ mod tests {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Frame::decode(&flipped, &ID, 1, 8192).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_none_could_follow_is_none() {
+        for (sequence, next_record) in [(u64::MAX, 12), (5, u64::MAX)] {
+            let mut bytes = Vec::new();
+            Builder::new(&mut bytes).seal(&Header { sequence, next_record, ..header() });
+            assert_eq!(Frame::decode(&bytes, &ID, 1, 8192).unwrap_err(), FrameError::None);
         }
     }
 

@@ -426,12 +426,13 @@ impl<W> Journal<W> {
     }
 
     /// A file that has records could not be synced: what the kernel had of it may be gone, and a
-    /// later sync that succeeds says nothing. Its records stay until they were replayed.
+    /// later sync that succeeds says nothing. Its records stay until they were replayed. Of the
+    /// first one a frame is due, and all later ones say the same: frames for each would fill a log
+    /// in which nothing becomes free.
     pub fn doubt(&mut self, key: &Key) {
         if let Some(file) = self.files.get_mut(key) {
             file.is_doubtful = true;
-            self.has_doubts = true;
-            self.is_due = true;
+            self.is_due |= !std::mem::replace(&mut self.has_doubts, true);
         }
     }
 

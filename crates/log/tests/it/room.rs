@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use log::journal::Begin;
 use log::reply::{Call, Effect};
-use log::{EncodedReply, Journal, Key, Limits, Reply, SIZE_MIN, Set, Stamp};
+use log::{BLOCK_BYTES, EncodedReply, Journal, Key, Limits, Reply, SIZE_MIN, Set, Stamp};
 
 /// Since when calls came whose replies are written again: all of them.
 const EVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
@@ -98,4 +98,19 @@ fn replies_behind_one_that_is_open_are_not_written_again() {
     write(&mut journal);
     assert!(used(&journal) < 2 * before, "the frames before are free");
     assert_eq!(journal.replies(), 1000);
+}
+
+/// Its client makes the same call again and again, and nothing behind its records becomes free.
+#[test]
+fn syncs_of_a_doubtful_file_that_fail_again_take_no_room() {
+    let mut journal = journal();
+    let (key, data) = (Key::new(b"file").unwrap(), Bytes::from_static(b"data"));
+    journal.submit(key, 0, (Stamp::default(), Stamp::default()), data, ());
+    write(&mut journal);
+    let before = used(&journal);
+    for _ in 0..100_000 {
+        journal.doubt(&key);
+        write(&mut journal);
+    }
+    assert_eq!(used(&journal), before + BLOCK_BYTES, "one frame says so");
 }

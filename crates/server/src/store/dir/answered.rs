@@ -5,6 +5,7 @@ use futures_util::future::join;
 use log::EncodedReply;
 use log::reply::{Effect, FileId};
 
+use super::names::Created;
 use super::objects::Object;
 use super::tree::{Touched, Tree};
 use super::write_log::file_id;
@@ -13,7 +14,24 @@ use crate::store::{Changed, Linked, Node, Renamed};
 use crate::types::{Handle, Status, Wcc};
 
 impl Tree {
-    /// Something was made.
+    /// A CREATE. Of a file that was there its name shows nothing.
+    pub(super) fn reply_created(
+        &self,
+        change: &Changed<(Created, Touched)>,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Option<EncodedReply> {
+        match &change.result.as_ref().ok()?.0 {
+            Created::Named(node) => self.reply_named(node, &change.wcc, dir, name),
+            Created::Sized(node) => {
+                let changed = super::write_log::stamp(node.attr.changed);
+                let outcome = Outcome::Made { node, dir: &change.wcc };
+                self.encode(&node.handle, Effect::Changed { changed }, &outcome)
+            }
+        }
+    }
+
+    /// Something else was made.
     pub(super) fn reply_made(
         &self,
         change: &Changed<(Node, Touched)>,
@@ -21,8 +39,18 @@ impl Tree {
         name: &[u8],
     ) -> Option<EncodedReply> {
         let (node, _) = change.result.as_ref().ok()?;
+        self.reply_named(node, &change.wcc, dir, name)
+    }
+
+    fn reply_named(
+        &self,
+        node: &Node,
+        wcc: &Wcc,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Option<EncodedReply> {
         let effect = Effect::Named { name, file: file_id(&node.attr) };
-        self.encode(dir, effect, &Outcome::Made { node, dir: &change.wcc })
+        self.encode(dir, effect, &Outcome::Made { node, dir: wcc })
     }
 
     /// A name was removed.

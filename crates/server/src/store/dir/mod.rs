@@ -95,6 +95,7 @@ pub use self::acting::act_as_server;
 use self::beneath::Beneath;
 use self::data::FileSystem;
 use self::handles::Handles;
+use self::names::Created;
 use self::objects::{Object, Objects};
 pub use self::options::{
     DirOptions, HandleChoice, HandlesInUse, Identity, MetadataSync, OpenError,
@@ -269,6 +270,7 @@ fn open_log(
     handles: &Handles,
     syncer: &Syncer,
 ) -> Result<Option<Log>, LogError> {
+    write_log::refuse_inside(root)?;
     match &options.write_log {
         None => write_log::refuse_without(root).map(|()| None),
         Some(_) if options.metadata_sync == MetadataSync::Never => {
@@ -417,8 +419,9 @@ impl Store for DirStore {
             self.tree.settle_log(self.tree.cached_child(dir, name)).await;
         }
         let change = self.tree.create(caller, dir, name, &how);
-        let reply = self.tree.reply_made(&change, dir, name);
-        self.tree.settle(change, reply).await
+        let reply = self.tree.reply_created(&change, dir, name);
+        let Changed { wcc, result } = self.tree.settle(change, reply).await;
+        Changed { wcc, result: result.map(Created::node) }
     }
 
     async fn make_dir(

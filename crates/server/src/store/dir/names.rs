@@ -38,6 +38,21 @@ const LARGE_FILE_BYTES: u64 = 1 << 20;
 const MAJOR_MAX: u32 = (1 << 12) - 1;
 const MINOR_MAX: u32 = (1 << 20) - 1;
 
+/// What a CREATE has done.
+pub(super) enum Created {
+    /// The name is this file's, whether it was before or not.
+    Named(Node),
+    /// The file was there, and has got a size.
+    Sized(Node),
+}
+
+impl Created {
+    pub(super) fn node(self) -> Node {
+        let (Self::Named(node) | Self::Sized(node)) = self;
+        node
+    }
+}
+
 impl Tree {
     /// Not of `..`, which is [`Tree::lookup_above`].
     pub(super) fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
@@ -81,7 +96,7 @@ impl Tree {
         dir: &Handle,
         name: &[u8],
         how: &CreateHow,
-    ) -> Changed<(Node, Touched)> {
+    ) -> Changed<(Created, Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             let attrs = match how {
@@ -96,8 +111,9 @@ impl Tree {
                 Err(Errno::EXIST) => Ok(None),
                 Err(errno) => Err(status(errno)),
             };
+            let named = |(node, touched)| (Created::Named(node), touched);
             match self.with_room(open)? {
-                Some(fd) => self.made_file(caller, dir, name, fd, &attrs),
+                Some(fd) => self.made_file(caller, dir, name, fd, &attrs).map(named),
                 None => self.found(caller, dir, name, how),
             }
         })
@@ -110,26 +126,31 @@ impl Tree {
         dir: &Arc<Object>,
         name: Component<'_>,
         how: &CreateHow,
-    ) -> Result<(Node, Touched), Status> {
+    ) -> Result<(Created, Touched), Status> {
         let child = self.child(dir, name)?;
         if child.stat.kind() != FileKind::Regular {
             return Err(Status::Exists);
         }
         match how {
-            CreateHow::Unchecked(attrs) => {
+            CreateHow::Unchecked(SetAttr { size: Some(size), .. }) => {
                 let object = self.keep(child.handle, &child.stat, child.fd);
-                if let Some(size) = attrs.size {
-                    let size = SetAttr { size: Some(size), ..SetAttr::default() };
-                    // Of files none is held when one of a directory is requested.
-                    let _order = object.order.lock();
-                    self.apply(caller, &object, &size)?;
-                }
-                node_and(&object, dir)
+                let size = SetAttr { size: Some(*size), ..SetAttr::default() };
+                // Of files none is held when one of a directory is requested.
+                let _order = object.order.lock();
+                self.apply(caller, &object, &size)?;
+                let (node, touched) = node_and(&object, dir)?;
+                Ok((Created::Sized(node), touched))
+            }
+            CreateHow::Unchecked(_) => {
+                let object = self.keep(child.handle, &child.stat, child.fd);
+                let (node, touched) = node_and(&object, dir)?;
+                Ok((Created::Named(node), touched))
             }
             CreateHow::Exclusive(verifier) if is_made_with(&child.stat, *verifier) => {
                 let object = self.keep(child.handle, &child.stat, child.fd);
                 // The first attempt may not have come as far as its sync.
-                node_and(&object, dir)
+                let (node, touched) = node_and(&object, dir)?;
+                Ok((Created::Named(node), touched))
             }
             CreateHow::Guarded(_) | CreateHow::Exclusive(_) => Err(Status::Exists),
         }

@@ -112,6 +112,11 @@ impl Syncer {
         outcome.await.unwrap_or(Err(Status::ServerFault))
     }
 
+    /// Of what is no object yet, on this thread.
+    pub(super) fn call(&self, fd: BorrowedFd<'_>, need: Need) -> Result<(), Errno> {
+        (self.inner.call)(fd, need)
+    }
+
     /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
     pub(super) fn sync_unattended(&self, object: &Arc<Object>, need: Need) {
         drop(self.ask(object, need));

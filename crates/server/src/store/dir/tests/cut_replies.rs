@@ -1,6 +1,9 @@
 //! Replies after power cuts of a real file system: the last calls before a cut have been answered
 //! and no frame says so any more, so that it is looked for on the disk what they have done.
 
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::Ordering;
+
 use futures_util::future::join_all;
 use perf::units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
@@ -9,7 +12,7 @@ use wire::nfs3::{self, DirOp, FileHandle, Procedure as P, Sattr3};
 use wire::rpc::{AuthSys, CallHeader, Gids, OpaqueAuth};
 use wire::xdr::Encode;
 
-use super::cuts::Machine;
+use super::cuts::{Has, Machine};
 use super::*;
 use crate::export::{Export, Rule, Squash};
 use crate::{Engine, EngineConfig, Exported, Exports, Peer, Replies, Times, Transport};
@@ -81,7 +84,7 @@ fn what_was_answered_before_a_power_cut_is_answered_again_after_it() {
         not_tested("power cuts: this process may not mount");
         return;
     }
-    let Some(mut machine) = Machine::new(true) else { return };
+    let Some(mut machine) = Machine::new(Has::FastLog) else { return };
     let (mut all, mut xid) = (Vec::<Answered>::new(), 1);
     let mut turns = [0; TOGETHER];
     for cut in 0..CUTS {
@@ -105,4 +108,59 @@ fn what_was_answered_before_a_power_cut_is_answered_again_after_it() {
         drop(engine);
         machine = machine.cut();
     }
+}
+
+/// A file of that content, all of it stable, on a machine whose disk is the faster one.
+fn with_file(name: &str, content: &'static [u8]) -> Option<(Machine, Handle)> {
+    if !kernel_handles_work() || !is_privileged() {
+        not_tested("power cuts: this process may not mount");
+        return None;
+    }
+    let machine = Machine::new(Has::SlowLog)?;
+    let how = CreateHow::Guarded(mode(0o644));
+    let made = block_on(machine.at.create(&ME, &machine.at.root(), name.as_bytes(), how));
+    let file = made.result.unwrap().handle;
+    machine.write(&file, 0, content, Stability::FileSync);
+    Some((machine, file))
+}
+
+/// The power is cut after the reply has come to the log, and before anything has come to the disk;
+/// then the call comes again.
+fn cut_between(machine: Machine, call: impl Fn(FileHandle) -> Bytes) -> Machine {
+    let before = engine(&machine.at);
+    let call = call(before.root());
+    machine.cut_off("disk.image");
+    machine.fails.store(true, Ordering::SeqCst);
+    block_on(send(&before, &call));
+    machine.cut_off("log");
+    drop(before);
+    let machine = machine.comes_back();
+    let reply = block_on(send(&engine(&machine.at), &call));
+    assert_eq!(reply[24..28], [0; 4], "NFS3_OK");
+    machine
+}
+
+#[test]
+fn what_a_replay_does_to_an_inode_is_not_taken_for_an_open_call() {
+    let Some((machine, file)) = with_file("secret", b"old") else { return };
+    machine.write(&file, 0, b"new", Stability::FileSync);
+    let machine = cut_between(machine, |_| {
+        let new_attributes = Sattr3 { mode: Some(0o600), ..Sattr3::default() };
+        let object = crate::handle::wrap(1, &file);
+        record(9, P::Setattr, &nfs3::setattr::Args { object, new_attributes, guard: None })
+    });
+    assert_eq!(machine.at.recovered().unwrap().records, 1);
+    assert_eq!(fs::read(machine.path("secret")).unwrap(), b"new");
+    assert_eq!(fs::metadata(machine.path("secret")).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn that_a_name_was_there_is_not_taken_for_an_open_create_that_cuts_its_file() {
+    let Some((machine, _)) = with_file("list", b"a long list") else { return };
+    let machine = cut_between(machine, |dir| {
+        let attributes = Sattr3 { size: Some(0), ..Sattr3::default() };
+        let how = nfs3::create::CreateHow::Unchecked(attributes);
+        record(9, P::Create, &nfs3::create::Args { where_: DirOp { dir, name: b"list" }, how })
+    });
+    assert_eq!(fs::read(machine.path("list")).unwrap(), b"");
 }

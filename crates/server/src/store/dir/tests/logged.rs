@@ -53,6 +53,10 @@ pub(super) fn logged() -> Option<Logged> {
 impl Logged {
     /// A store that counts its syncs, and has them fail on demand.
     pub(super) fn open(&mut self) {
+        self.at.store = self.try_open().unwrap();
+    }
+
+    fn try_open(&self) -> Result<DirStore, OpenError> {
         let (syncs, fails) = (Arc::clone(&self.syncs), Arc::clone(&self.fails));
         let call = Box::new(move |fd: std::os::fd::BorrowedFd<'_>, need: Need| {
             syncs.fetch_add(1, Ordering::SeqCst);
@@ -61,7 +65,7 @@ impl Logged {
                 false => sync::sync_call(fd, need),
             }
         });
-        self.at.store = DirStore::open_with(&self.at.path(""), &self.at.options, call).unwrap();
+        DirStore::open_with(&self.at.path(""), &self.at.options, call)
     }
 
     /// The process is killed, and started again in this boot of the machine.
@@ -228,6 +232,65 @@ fn a_file_whose_sync_has_failed_is_replayed_also_without_a_reboot() {
     at.commit(&file).unwrap();
 }
 
+/// The kernel reports once that it has thrown pages away.
+#[test]
+fn a_start_whose_sync_fails_leaves_all_to_be_done_again() {
+    let Some(mut at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
+    at.at.store = DirStore::open(at.at.outside(""), &plain).unwrap();
+    at.fails.store(true, Ordering::SeqCst);
+    let refused = at.try_open().map(drop).unwrap_err().to_string();
+    assert!(refused.ends_with("to be replayed by the next start"), "{refused}");
+    at.fails.store(false, Ordering::SeqCst);
+    let (at, recovered) = at.again(1, |at| lose(at, "file", b"old"));
+    assert_eq!((recovered.was_running, recovered.records), (false, 1));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"new");
+    let (_, recovered) = at.again(1, |_| ());
+    assert!(recovered.was_running, "nothing is in doubt any more");
+}
+
+/// A file that may not be changed, until this is dropped.
+struct Immutable(PathBuf);
+
+impl Immutable {
+    /// None, loudly, where there is no such thing.
+    fn make(file: PathBuf) -> Option<Self> {
+        let changed = std::process::Command::new("chattr").arg("+i").arg(&file).status();
+        if !changed.is_ok_and(|status| status.success()) {
+            not_tested("an immutable file: this process or file system cannot have one");
+            return None;
+        }
+        Some(Self(file))
+    }
+}
+
+impl Drop for Immutable {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("chattr").arg("-i").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_file_that_cannot_get_its_bytes_is_named_with_what_helps() {
+    let Some(mut at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
+    at.at.store = DirStore::open(at.at.outside(""), &plain).unwrap();
+    at.at.options.write_log.as_mut().unwrap().boot = Some([2; 16]);
+    let Some(immutable) = Immutable::make(at.at.path("file")) else { return };
+    let refused = at.try_open().map(drop).unwrap_err().to_string();
+    let inode = fs::metadata(at.at.path("file")).unwrap().ino();
+    let path = at.at.path("file").display().to_string();
+    assert!(refused.contains(&path) || refused.contains(&format!("-inum {inode} ")), "{refused}");
+    assert!(refused.contains("chattr -i"), "{refused}");
+    drop(immutable);
+    at.open();
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"new");
+}
+
 #[test]
 fn more_than_the_log_holds_goes_through_it() {
     let Some(at) = logged() else { return };
@@ -279,7 +342,8 @@ fn without_its_log_a_directory_is_not_served_and_after_its_end_it_is() {
     assert!(refused(&plain).contains("--write-log"), "{}", refused(&plain));
     assert!(refused(&at.at.options).contains("another server"), "{}", refused(&at.at.options));
     let other = options(at.at.outside("other"), 1);
-    assert!(refused(&other).contains("--write-log"), "its log is the first one");
+    // Also if it comes before the first one has set its mark.
+    assert!(refused(&other).contains("another server"), "{}", refused(&other));
     assert!(!at.at.outside("other").exists(), "nothing was made");
 
     block_on(at.at.store.end_log()).unwrap();
@@ -291,6 +355,76 @@ fn without_its_log_a_directory_is_not_served_and_after_its_end_it_is() {
     let found = write_log::inspect(&[place.path().join("outside/log")]).unwrap();
     assert!(found.is_clean && !found.is_torn && !found.has_doubts);
     assert_eq!((found.files, found.records), (0, 0));
+}
+
+#[test]
+fn a_server_in_the_moment_of_its_start_keeps_another_with_another_log_out() {
+    let Some(at) = logged() else { return };
+    block_on(at.at.store.end_log()).unwrap();
+    // It knows of no log any more, as a directory that gets its first.
+    let other = options(at.at.outside("other"), 1);
+    let refused = DirStore::open(at.at.path(""), &other).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("another server has the directory"), "{refused}");
+    assert!(!at.at.outside("other").exists(), "nothing was made");
+}
+
+/// From a backup, or a snapshot of the disk that it lies on.
+#[test]
+fn a_copy_of_the_log_from_before_the_newest_start_is_refused() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"older", Stability::FileSync).unwrap();
+    let (log, copy) = (at.at.outside("log"), at.at.outside("copy"));
+    fs::copy(&log, &copy).unwrap();
+    let (mut at, _) = at.again(1, |_| ());
+    let file = at.at.walk("file").unwrap().handle;
+    at.write(&file, 0, b"newer", Stability::FileSync).unwrap();
+    at.commit(&file).unwrap();
+    let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
+    at.at.store = DirStore::open(at.at.outside(""), &plain).unwrap();
+    at.at.options.write_log.as_mut().unwrap().boot = Some([2; 16]);
+    fs::rename(&log, at.at.outside("newest")).unwrap();
+    fs::rename(&copy, &log).unwrap();
+    let refused = at.try_open().map(drop).unwrap_err().to_string();
+    assert!(refused.contains("copy of an earlier time"), "{refused}");
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"newer");
+    fs::rename(at.at.outside("newest"), &log).unwrap();
+    at.open();
+}
+
+#[test]
+fn a_mark_that_is_another_logs_or_very_long_stands() {
+    let Some(at) = logged() else { return };
+    let set = |value: &[u8]| {
+        let how = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(at.at.path(""), "user.nfskit.write_log", value, how)
+    };
+    set(b"another's id 123/log").unwrap();
+    block_on(at.at.store.end_log()).unwrap();
+    let mut value = [0; 100];
+    let len = rustix::fs::getxattr(at.at.path(""), "user.nfskit.write_log", &mut value).unwrap();
+    assert_eq!(&value[..len], b"another's id 123/log");
+    // Some file systems have no room for it.
+    if set(&[b'x'; 6000]).is_ok() {
+        let plain = DirStore::open(at.at.path(""), &DirOptions::default());
+        assert!(plain.map(drop).unwrap_err().to_string().contains("--write-log"));
+    }
+}
+
+#[test]
+fn a_directory_inside_one_that_has_a_log_is_not_served_by_itself() {
+    let Some(at) = logged() else { return };
+    let sub = at.at.make_dir(&at.at.root(), "sub").handle;
+    at.at.make_dir(&sub, "deep");
+    let open = || DirStore::open(at.at.path("sub/deep"), &DirOptions::default()).map(drop);
+    let refused = open().unwrap_err().to_string();
+    let (dir, log) = (at.at.path(""), at.at.outside("log"));
+    assert!(
+        refused.contains(&format!("{}, whose", dir.display().to_string().trim_end_matches('/')))
+    );
+    assert!(refused.contains(&log.display().to_string()), "{refused}");
+    block_on(at.at.store.end_log()).unwrap();
+    open().unwrap();
 }
 
 #[test]
@@ -488,7 +622,7 @@ fn newer(at: &Fixture, name: &str, bytes: &[u8]) {
 #[test]
 fn files_that_lose_what_a_program_wrote_after_a_stable_write_are_named() {
     let Some(at) = logged() else { return };
-    for name in ["same", "beside", "overwritten", "untouched"] {
+    for name in ["same", "beside", "overwritten", "untouched", "emptied"] {
         let file = at.file(name, b"0123456789");
         at.write(&file, 2, b"ab", Stability::FileSync).unwrap();
         at.write(&file, 3, b"c", Stability::FileSync).unwrap();
@@ -497,8 +631,13 @@ fn files_that_lose_what_a_program_wrote_after_a_stable_write_are_named() {
         newer(at, "same", b"01ac");
         newer(at, "beside", b"**");
         newer(at, "overwritten", b"***");
+        newer(at, "emptied", b"*");
+        fs::write(at.path("emptied"), b"").unwrap();
     });
-    assert_eq!((recovered.files, recovered.changed), (4, 3));
+    assert_eq!((recovered.files, recovered.changed), (5, 4));
+    let emptied = fs::metadata(at.at.path("emptied")).unwrap().ino();
+    let [named] = &recovered.lengthened.named[..] else { panic!("{recovered:?}") };
+    assert_eq!((recovered.lengthened.files, named.inode), (1, emptied));
     let inode = fs::metadata(at.at.path("overwritten")).unwrap().ino();
     let [named] = &recovered.replaced.named[..] else { panic!("{recovered:?}") };
     assert_eq!((recovered.replaced.files, named.inode), (1, inode));

@@ -23,6 +23,15 @@ pub enum LogError {
         listed(files)
     )]
     Missing { files: Vec<PathBuf> },
+    #[error(
+        "it lies in {}, whose last server had the write log {}, which may hold stable writes to \
+         files in here: bring them to their place first (nfskit log drain)",
+        dir.display(),
+        listed(files)
+    )]
+    Above { dir: PathBuf, files: Vec<PathBuf> },
+    #[error("whether it has a write log (user.nfskit.write_log) cannot be read: {0}")]
+    Mark(Errno),
     #[error("a write log is only for names and attributes that are synced")]
     NeedsSyncedMetadata,
     #[error(
@@ -70,8 +79,8 @@ impl LogError {
     pub fn kind(&self) -> LogTrouble {
         match self {
             Self::Damaged { .. } => LogTrouble::Damaged,
-            Self::File { .. } => LogTrouble::Other,
-            Self::Missing { .. } => LogTrouble::OfAnother,
+            Self::File { .. } | Self::Mark(_) => LogTrouble::Other,
+            Self::Above { .. } | Self::Missing { .. } => LogTrouble::OfAnother,
             Self::NeedsHandles => LogTrouble::NeedsHandles,
             Self::NeedsSyncedMetadata => LogTrouble::NeedsSyncedMetadata,
             Self::Refused { kind, .. } => *kind,

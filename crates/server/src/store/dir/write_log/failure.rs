@@ -44,7 +44,7 @@ impl Shared {
         let has_failed = |object: &Arc<Object>| object.has_failed.load(Ordering::Acquire);
         let is_all_stable = is_all_stable && !state.objects.values().any(has_failed);
         drop(state);
-        let given_up = match is_all_stable && Marker::remove(&self.root).is_ok() {
+        let given_up = match is_all_stable && self.marker.remove(&self.root).is_ok() {
             true => GivenUp::InPlace,
             false => {
                 // The same disk may refuse this, too; then only the kernel knows of it.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use log::draft::Draft;
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
@@ -237,6 +237,22 @@ fn open_to_look(path: &Path) -> Result<(Locked, u64), Trouble> {
 
 pub(super) fn of_another_server() -> Trouble {
     Trouble::new(LogTrouble::InUse, "another server has it")
+}
+
+/// Two servers with a log for one directory would each have stable writes that the other does not
+/// know of.
+pub(super) fn lock_dir(root: &OwnedFd) -> Result<Locked, Trouble> {
+    // A description of its own: that of `root` may be shared with others.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+    let dir = Locked::new(File::from(dir));
+    match dir.try_lock(FlockOperation::NonBlockingLockExclusive) {
+        true => Ok(dir),
+        false => Err(Trouble::new(
+            LogTrouble::InUse,
+            "another server has the directory with a write log, or a program has locked it",
+        )),
+    }
 }
 
 fn check_kind(file: &File) -> Result<(), Trouble> {

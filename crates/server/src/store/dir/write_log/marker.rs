@@ -25,6 +25,11 @@ const ATTRIBUTE: &str = "user.nfskit.write_log";
 /// The same again, which shows that a server has set it.
 const PROOF: &str = "trusted.nfskit.write_log";
 
+/// How far the log had come at the newest start, and a proof of that, too: its id, and the sequence
+/// of the first frame of the start.
+const START: &str = "user.nfskit.write_log.start";
+const START_PROOF: &str = "trusted.nfskit.write_log.start";
+
 /// Set when a file could not be synced and no frame could record that any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
 
@@ -41,25 +46,32 @@ pub(super) struct Marker {
 
 impl Marker {
     /// Not one that others have set.
-    pub(super) fn of(root: &OwnedFd) -> Option<Self> {
-        Self::standing(root).filter(|marker| marker.is_believed(root))
+    ///
+    /// # Errors
+    /// It is not known whether there is one.
+    pub(super) fn of(root: &OwnedFd) -> Result<Option<Self>, Errno> {
+        Ok(Self::standing(root)?.filter(|marker| marker.is_believed(root)))
     }
 
     /// One that others have set, or that was copied from another directory.
     pub(super) fn strange(root: &OwnedFd) -> Option<Self> {
-        Self::standing(root).filter(|marker| !marker.is_believed(root))
+        Self::standing(root).ok()?.filter(|marker| !marker.is_believed(root))
     }
 
-    fn standing(root: &OwnedFd) -> Option<Self> {
-        let value = read(root, ATTRIBUTE)?;
+    fn standing(root: &OwnedFd) -> Result<Option<Self>, Errno> {
+        Ok(read(root, ATTRIBUTE)?.map(|value| Self::decode(&value)))
+    }
+
+    fn decode(value: &[u8]) -> Self {
         let id: [u8; 16] = value.get(..16).unwrap_or_default().try_into().unwrap_or_default();
         let files = value.get(16..).unwrap_or_default().split(|&byte| byte == 0);
         let files = files.map(|file| PathBuf::from(OsString::from_vec(file.to_vec()))).collect();
-        Some(Self { id, files })
+        Self { id, files }
     }
 
     fn is_believed(&self, root: &OwnedFd) -> bool {
-        let is_proven = || read(root, PROOF).is_some_and(|proof| proof == self.value());
+        let is_proven =
+            || read(root, PROOF).map_or(true, |proof| proof.is_some_and(|it| it == self.value()));
         let known_by_log = self.is_of(root);
         known_by_log.unwrap_or_else(|| is_proven() || !sees_proofs(root) || is_private(root))
     }
@@ -89,13 +101,38 @@ impl Marker {
         // Not everybody may, and not every file system can.
         rustix::fs::fsetxattr(root, PROOF, &value, XattrFlags::empty()).ok();
         rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
+        rustix::fs::fsync(root)
+    }
+
+    /// What the log held is in its place, and the frame of this sequence says so. Not before:
+    /// without that frame the next start looks at the times of inodes again.
+    pub(super) fn started(&self, root: &OwnedFd, sequence: u64) -> Result<(), Errno> {
         for done in [DOUBT, REPLAY] {
             match rustix::fs::fremovexattr(root, done) {
                 Ok(()) | Err(Errno::NODATA) => {}
                 Err(errno) => return Err(errno),
             }
         }
+        let value = [&self.id[..], &sequence.to_le_bytes()].concat();
+        for start in [START_PROOF, START] {
+            // Where there is no room for it, an older one stands.
+            rustix::fs::fsetxattr(root, start, &value, XattrFlags::empty()).ok();
+        }
         rustix::fs::fsync(root)
+    }
+
+    /// The frame that its newest start began with: a log that has not come so far is a copy of an
+    /// earlier time. Zero where that is not known.
+    pub(super) fn newest_start(&self, root: &OwnedFd) -> u64 {
+        let Ok(Some(value)) = read(root, START) else { return 0 };
+        let is_proven =
+            || read(root, START_PROOF).is_ok_and(|proof| proof.as_ref() == Some(&value));
+        match value.split_at_checked(self.id.len()) {
+            Some((id, sequence)) if id == self.id && (is_private(root) || is_proven()) => {
+                sequence.try_into().map_or(0, u64::from_le_bytes)
+            }
+            _ => 0,
+        }
     }
 
     /// Since when a replay is under way that an earlier start may have begun, if one has.
@@ -125,9 +162,15 @@ impl Marker {
         rustix::fs::fgetxattr(root, DOUBT, &mut [0; 1][..]).is_ok()
     }
 
-    pub(super) fn remove(root: &OwnedFd) -> Result<(), Errno> {
-        // Alone it says nothing.
-        rustix::fs::fremovexattr(root, PROOF).ok();
+    /// Not that of another log.
+    pub(super) fn remove(&self, root: &OwnedFd) -> Result<(), Errno> {
+        if Self::standing(root)?.is_some_and(|standing| standing.value() != self.value()) {
+            return Ok(());
+        }
+        // Alone they say nothing.
+        for alone in [PROOF, START_PROOF, START] {
+            rustix::fs::fremovexattr(root, alone).ok();
+        }
         match rustix::fs::fremovexattr(root, ATTRIBUTE) {
             Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),
             Err(errno) => Err(errno),
@@ -135,11 +178,19 @@ impl Marker {
     }
 }
 
-fn read(root: &OwnedFd, attribute: &str) -> Option<Vec<u8>> {
-    let mut value = vec![0; 16 + 4096];
-    let len = rustix::fs::fgetxattr(root, attribute, &mut value[..]).ok()?;
-    value.truncate(len);
-    Some(value)
+/// As long as an attribute can be (XATTR_SIZE_MAX of Linux).
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
+fn read(root: &OwnedFd, attribute: &str) -> Result<Option<Vec<u8>>, Errno> {
+    let mut value = vec![0; VALUE_BYTES_MAX];
+    match rustix::fs::fgetxattr(root, attribute, &mut value[..]) {
+        Ok(len) => {
+            value.truncate(len);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Whether this process would see a proof: a server with a log leaves the key of its handles where

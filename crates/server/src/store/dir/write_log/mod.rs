@@ -114,10 +114,39 @@ impl WriteLog {
 
 /// What a directory's last server left, without a log being given.
 pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
-    match Marker::of(root) {
+    match Marker::of(root).map_err(LogError::Mark)? {
         Some(marker) => Err(LogError::Missing { files: marker.files }),
         None => Ok(()),
     }
+}
+
+/// Of a directory above, in the same file system, the last server may have left records of files
+/// that are in here.
+pub(super) fn refuse_inside(root: &OwnedFd) -> Result<(), LogError> {
+    let open = |dir: &OwnedFd, name, access| {
+        let flags = access | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(dir, name, flags, Mode::empty()).ok()
+    };
+    let identity = |dir: &OwnedFd| Stat::of(dir).ok().map(|stat| stat.identity());
+    let mut here = open(root, c".", OFlags::PATH);
+    while let Some(dir) = here {
+        let up = open(&dir, c"..", OFlags::PATH);
+        // The root is its own parent; another file system has other files.
+        here = up.filter(|up| {
+            let (up, dir) = (identity(up), identity(&dir));
+            up != dir && up.map(|up| up.device) == dir.map(|dir| dir.device)
+        });
+        let readable = here.as_ref().and_then(|up| open(up, c".", OFlags::RDONLY));
+        if let Some(up) = readable
+            && let Ok(Some(Marker { files, .. })) = Marker::of(&up)
+        {
+            return Err(LogError::Above {
+                dir: overtaken::path_of(&up).unwrap_or_default(),
+                files,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The logs that a directory names without being believed, if it does: another user may have set
@@ -182,6 +211,8 @@ pub(super) struct Log {
     pub(super) latencies: Vec<Latencies>,
     covers: Covers,
     keeps_replies: bool,
+    /// Of the directory.
+    _lock: file::Locked,
     /// Replies that were found at the start.
     found: Mutex<Vec<EncodedReply>>,
 }
@@ -199,20 +230,24 @@ impl Log {
     ) -> Result<Self, LogError> {
         let first = options.files.first().map_or_else(|| Path::new(""), PathBuf::as_path);
         let boot = options.boot.map_or_else(|| file::known_boot(first), Ok)?;
+        let lock = file::lock_dir(root).map_err(|trouble| trouble.about(first))?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
-        let (found, recovered, replies) = recover::recover(&logs, options, root, boot)?;
+        let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
         let limits = limits(open_files_max);
         let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
         for reply in &replies {
             // In the frame by which those that have them now are needed no more.
             journal.restore_reply(reply.clone(), None);
         }
-        logs.marker().set(root).map_err(|errno| {
+        let not_remembered = |errno| {
             let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
             logs.error(Trouble::new(LogTrouble::NotRemembered, what))
-        })?;
+        };
+        let marker = logs.marker();
+        marker.set(root).map_err(not_remembered)?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
-        let free = begin(&mut journal, &logs)?;
+        let (sequence, free) = begin(&mut journal, &logs)?;
+        marker.started(root, sequence).map_err(not_remembered)?;
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
             journal.allow_in_flight(log, latencies.frames_at_a_time());
@@ -229,6 +264,7 @@ impl Log {
             submissions: AtomicU64::new(0),
             room: Notify::new(),
             root,
+            marker,
             syncer,
         });
         let mut log = Self {
@@ -241,6 +277,7 @@ impl Log {
             latencies,
             covers,
             keeps_replies: options.keeps_replies,
+            _lock: lock,
             found: Mutex::new(replies),
         };
         let logs = Arc::new(logs);
@@ -442,16 +479,16 @@ impl Drop for Log {
     }
 }
 
-/// From here on it is known that there is nothing to be done again. Says which log the frame is in
-/// that tells this, and from where on nothing else of that log is needed.
-fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(usize, u64), LogError> {
+/// From here on it is known that there is nothing to be done again. Gives the frame that says so,
+/// which log it is in, and from where on nothing else of that log is needed.
+fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(u64, (usize, u64)), LogError> {
     let mut buffer = Vec::new();
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
         let written = file.write(at, Aligned::default().copy(&buffer));
         written.map_err(|cause| file.error(Trouble::from(cause).in_doing(WRITING)))?;
         journal.finish(frame, true);
-        return Ok((log, at + buffer.len() as u64));
+        return Ok((frame, (log, at + buffer.len() as u64)));
     }
     Err(logs.error(Trouble::other("it has no room for a frame")))
 }

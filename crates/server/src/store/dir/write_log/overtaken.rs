@@ -79,25 +79,35 @@ impl Overtaken {
         Ok(())
     }
 
-    /// After all was written.
+    /// After all was written: the files that had other bytes, and those that were shorter.
     pub(super) fn replaced<'f>(
         &self,
         root: &OwnedFd,
         file: impl Fn(&Key) -> Option<&'f OwnedFd>,
-    ) -> Result<Replaced, (Key, Errno)> {
-        let mut replaced = Replaced::default();
+    ) -> Result<[Replaced; 2], (Key, Errno)> {
+        let [mut other, mut shorter] = <[Replaced; 2]>::default();
         for (&key, content) in &self.0 {
             let Some(fd) = file(&key) else { continue };
-            if content.digest(fd).map_err(|errno| (key, errno))? == content.before {
-                continue;
+            let stop = |errno| (key, errno);
+            let stat = Stat::of(fd).map_err(stop)?;
+            if content.digest(fd).map_err(stop)? != content.before {
+                other.add(root, fd, &stat);
             }
-            replaced.files += 1;
-            if replaced.named.len() < NAMED_MAX {
-                let inode = Stat::of(fd).map_err(|errno| (key, errno))?.identity().inode;
-                replaced.named.push(Named { inode, path: path_in(root, fd) });
+            if stat.size() > content.end {
+                shorter.add(root, fd, &stat);
             }
         }
-        Ok(replaced)
+        Ok([other, shorter])
+    }
+}
+
+impl Replaced {
+    fn add(&mut self, root: &OwnedFd, fd: &OwnedFd, stat: &Stat) {
+        self.files += 1;
+        if self.named.len() < NAMED_MAX {
+            let inode = stat.identity().inode;
+            self.named.push(Named { inode, path: path_in(root, fd) });
+        }
     }
 }
 
@@ -142,9 +152,23 @@ impl Content {
     }
 }
 
+/// Where a file is, or how it is found.
+pub(super) fn place(root: &OwnedFd, fd: &OwnedFd) -> Result<String, Errno> {
+    let inode = Stat::of(fd)?.identity().inode;
+    let dir = path_of(root).unwrap_or_default();
+    Ok(match path_in(root, fd) {
+        Some(path) => dir.join(path).display().to_string(),
+        None => format!("the file that find {} -xdev -inum {inode} shows", dir.display()),
+    })
+}
+
+/// As the kernel has it.
+pub(super) fn path_of(fd: &OwnedFd) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}
+
 fn path_in(root: &OwnedFd, fd: &OwnedFd) -> Option<PathBuf> {
-    let path = |fd: &OwnedFd| fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
-    let path = path(fd)?.strip_prefix(path(root)?).ok()?.to_owned();
+    let path = path_of(fd)?.strip_prefix(path_of(root)?).ok()?.to_owned();
     (!path.as_os_str().is_empty()).then_some(path)
 }
 

@@ -16,20 +16,22 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use log::frame::DOUBT;
-use log::replay::{Needed, Plan, executed};
+use log::replay::{Answered, Needed, Plan, executed};
 use log::scan::{Found, Lost, ScanError};
 use log::{Attributes, EncodedReply, Key, Medium, Op, Stamp};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::error::Trouble;
+use super::error::{LogTrouble, Trouble};
 use super::marker::Marker;
-use super::overtaken::{Overtaken, Replaced};
+use super::overtaken::{self, Overtaken, Replaced};
 use super::set::LogFiles;
 use super::{LogError, WriteLog, replies, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
+use crate::store::dir::sync::Syncer;
+use crate::store::dir::sync::group::Need;
 use crate::store::dir::sys;
 
 /// What was found and done at the start.
@@ -46,6 +48,8 @@ pub struct Recovered {
     pub changed: u64,
     /// Of these, the ones that had other bytes where WRITEs were done again.
     pub replaced: Replaced,
+    /// And the ones that were shorter than they are now.
+    pub lengthened: Replaced,
     /// The machine had not been switched off: files were synced, and nothing was written.
     pub was_running: bool,
     /// The log was damaged, and this of it is given up.
@@ -118,6 +122,9 @@ struct Target {
     newer_bytes: Option<u64>,
 }
 
+const OLD_COPY: &str = "it is a copy of an earlier time: the directory has seen a later start of its \
+                        server, and what this holds may be older than its files";
+
 const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
 
 #[derive(Debug, thiserror::Error)]
@@ -126,8 +133,38 @@ enum Stop {
     Log(#[from] ScanError),
     #[error("file {key}: {errno}")]
     File { key: Key, errno: Errno },
+    #[error("file {key} cannot be synced: {errno}")]
+    Unsynced { key: Key, errno: Errno },
     #[error("its file system: {0}")]
     System(Errno),
+}
+
+impl Stop {
+    /// A sync has failed, and the kernel has perhaps thrown pages away.
+    fn is_of_sync(&self) -> bool {
+        matches!(self, Self::Unsynced { .. } | Self::System(_))
+    }
+
+    /// With the place of the file, and what can be done about it.
+    fn sentence(&self, root: &OwnedFd) -> String {
+        let &(Self::File { ref key, errno } | Self::Unsynced { ref key, errno }) = self else {
+            return self.to_string();
+        };
+        let file = find(root, key).and_then(|file| overtaken::place(root, &file));
+        let file = file.unwrap_or_else(|_| format!("file {key}"));
+        format!("{file}: {errno}{}", advice(errno))
+    }
+}
+
+fn advice(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ACCESS => ", it has to be written by this server's user",
+        Errno::PERM => ", it may be immutable or append-only: lsattr and chattr -i -a",
+        Errno::TXTBSY => ", a program runs from it and has to be ended first: fuser",
+        Errno::ROFS => ", mount its file system for writing",
+        Errno::NOSPC | Errno::DQUOT => ", its bytes need room there",
+        _ => "",
+    }
 }
 
 /// Does what is to be done.
@@ -136,6 +173,7 @@ pub(super) fn recover(
     options: &WriteLog,
     root: &OwnedFd,
     boot: [u8; 16],
+    syncer: &Syncer,
 ) -> Result<(Found, Recovered, Vec<EncodedReply>), LogError> {
     let observer = |stage, all_bytes| {
         let (tell, done_bytes) = (options.progress, Cell::new(0));
@@ -144,9 +182,15 @@ pub(super) fn recover(
     let all_bytes = logs.set.all_bytes();
     let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
     let (found, lost) = logs.scan_with(options.salvages, &observed)?;
+    if lost.is_none() && found.last.sequence < logs.marker().newest_start(root) {
+        return Err(logs.error(Trouble::new(LogTrouble::OfAnother, OLD_COPY)));
+    }
     let mut plan = logs.plan(&found)?;
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
-    let was_running = found.last.boot == boot && !has_doubts;
+    let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
+    // A test's boot says nothing of the times that files have.
+    let began = (!was_running && options.boot.is_none()).then(boot_began);
+    let replies = look(root, std::mem::take(&mut plan.replies), began);
     let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
@@ -168,28 +212,50 @@ pub(super) fn recover(
                 Ok::<_, Stop>(())
             })?;
             let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
-            recovered.replaced = replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
+            [recovered.replaced, recovered.lengthened] =
+                replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
         }
-        finish(&targets, &plan, was_running)
+        finish(&targets, &plan, was_running, syncer)
     });
-    let has_open = plan.replies.iter().any(|reply| !reply.is_decided);
-    let replies = executed(std::mem::take(&mut plan.replies), |key, effect| {
-        replies::shows(root, key, effect)
-    });
-    let outcome = outcome.and_then(|()| match lost.is_some() || has_open {
+    let outcome = outcome.and_then(|()| match lost.is_some() || replies.has_open {
         // The files of lost records are not known; on a machine that ran on they have their bytes.
         // What calls did that were not answered is there, and perhaps not yet stable.
-        true => rustix::fs::syncfs(root).map_err(Stop::System),
+        true => syncer.call(root.as_fd(), Need::FileSystem).map_err(Stop::System),
         false => Ok(()),
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
     outcome.map_err(|stop| {
+        // The kernel reports it once: the next sync would say that all is well.
+        let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
+        let unless = match noted {
+            Ok(()) => String::new(),
+            Err(errno) => format!(
+                ". Restart the machine before it: the directory cannot note that a sync has \
+                 failed ({errno})"
+            ),
+        };
         logs.error(Trouble::other(format!(
-            "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \
-             replayed by the next start"
+            "what it holds cannot be brought to its place ({}); it stays as it is, to be \
+             replayed by the next start{unless}",
+            stop.sentence(root)
         )))
     })?;
-    Ok((found, recovered, replies))
+    Ok((found, recovered, replies.executed))
+}
+
+struct Looked {
+    executed: Vec<EncodedReply>,
+    /// Some were open, executed or not.
+    has_open: bool,
+}
+
+/// Looks which calls were executed, before anything is written: a replay changes inodes, too, and
+/// so do programs since the machine has begun again.
+fn look(root: &OwnedFd, replies: Vec<Answered>, began: Option<Stamp>) -> Looked {
+    let has_open = replies.iter().any(|reply| !reply.is_decided);
+    let since = Marker::replays_since(root).into_iter().chain(began).min();
+    let executed = executed(replies, |key, effect| replies::shows(root, key, effect, since));
+    Looked { executed, has_open }
 }
 
 /// Looks at the files that are newer than their records, before anything is written to them.
@@ -212,6 +278,23 @@ fn overtaken(
         outcome.map_err(|(key, errno)| Stop::File { key, errno })?;
     }
     Ok(overtaken)
+}
+
+/// Whether the page cache can have all of it. A file system that was lost and mounted again, in the
+/// same boot, has inodes that were last changed before their last record.
+fn is_cached(root: &OwnedFd, plan: &Plan) -> bool {
+    plan.files.iter().all(|(key, needed)| {
+        // One that is gone, or cannot be looked at, is for who opens it.
+        let stat = find(root, key).and_then(|file| Stat::of(&file));
+        stat.map_or(true, |stat| stat.is_deleted() || stamp(stat.attr().changed) >= needed.changed)
+    })
+}
+
+/// For looking at it only.
+pub(super) fn find(root: &OwnedFd, key: &Key) -> Result<OwnedFd, Errno> {
+    let handle = handles::kernel_handle(key.as_bytes()).ok_or(Errno::INVAL)?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::open_by_handle(root.as_fd(), &handle, flags)
 }
 
 /// At most as many as may have records at a time.
@@ -297,7 +380,12 @@ impl Target {
     }
 }
 
-fn finish(targets: &BTreeMap<Key, Target>, plan: &Plan, was_running: bool) -> Result<(), Stop> {
+fn finish(
+    targets: &BTreeMap<Key, Target>,
+    plan: &Plan,
+    was_running: bool,
+    syncer: &Syncer,
+) -> Result<(), Stop> {
     for (&key, Target { fd, modified, accessed, .. }) in targets {
         let stop = |errno| Stop::File { key, errno };
         let needed = plan.files.get(&key).copied().unwrap_or_default();
@@ -313,7 +401,8 @@ fn finish(targets: &BTreeMap<Key, Target>, plan: &Plan, was_running: bool) -> Re
             let times = Timestamps { last_access, last_modification: of(modified) };
             rustix::fs::futimens(fd, &times).map_err(stop)?;
         }
-        rustix::fs::fsync(fd).map_err(stop)?;
+        let unsynced = |errno| Stop::Unsynced { key, errno };
+        syncer.call(fd.as_fd(), Need::File).map_err(unsynced)?;
     }
     Ok(())
 }
@@ -334,6 +423,12 @@ fn write_all(fd: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
 /// Of a handle as clients have it; none of one that is not the kernel's.
 pub(super) fn key_of(handle: &[u8]) -> Option<Key> {
     handles::unsealed(handle).and_then(Key::new)
+}
+
+/// When this boot of the machine began, by the clock as it is now.
+fn boot_began() -> Stamp {
+    let up = clock_gettime(ClockId::Boottime);
+    Stamp { seconds: now().seconds.saturating_sub(up.tv_sec), nanos: 0 }
 }
 
 /// As files have it: a change that is made later has no earlier time.

@@ -6,19 +6,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use log::reply::{Effect, FileId};
-use log::{EncodedReply, Key};
-use rustix::fs::OFlags;
+use log::{EncodedReply, Key, Stamp};
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
-use super::recover::key_of;
+use super::recover::{find, key_of};
 use super::threads::Shared;
 use super::{Failed, Log, Ticket, stamp};
 use crate::replies::{Outcome, Recorded, Recording};
 use crate::store::dir::beneath::Component;
-use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
-use crate::store::dir::sys;
 use crate::types::{Attr, Handle, Time};
 
 /// A reply that is on its way to the log. Dropped without [`Self::decide`], it is that of a call of
@@ -112,11 +109,15 @@ pub(in crate::store::dir) fn file_id(attr: &Attr) -> FileId {
     FileId { inode: attr.fileid, born: attr.made.map(stamp) }
 }
 
-/// Whether the file system has what a call did.
-pub(super) fn shows(root: &OwnedFd, key: &Key, effect: &Effect<'_>) -> bool {
-    let Some(handle) = handles::kernel_handle(key.as_bytes()) else { return false };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let of = match sys::open_by_handle(root.as_fd(), &handle, flags) {
+/// Whether the file system has what a call did. Since then others may have changed inodes: later
+/// times show nothing.
+pub(super) fn shows(
+    root: &OwnedFd,
+    key: &Key,
+    effect: &Effect<'_>,
+    others_since: Option<Stamp>,
+) -> bool {
+    let of = match find(root, key) {
         Ok(of) => of,
         // With its directory the name is gone, too.
         Err(Errno::STALE) => return matches!(effect, Effect::Unnamed { .. }),
@@ -128,9 +129,10 @@ pub(super) fn shows(root: &OwnedFd, key: &Key, effect: &Effect<'_>) -> bool {
     };
     match *effect {
         Effect::Logged => true,
-        Effect::Changed { changed } => {
-            Stat::of(&of).is_ok_and(|stat| stamp(stat.attr().changed) >= changed)
-        }
+        Effect::Changed { changed } => Stat::of(&of).is_ok_and(|stat| {
+            let found = stamp(stat.attr().changed);
+            found >= changed && others_since.is_none_or(|since| found < since)
+        }),
         Effect::Named { name, file } => named(name) == Ok(file),
         Effect::Unnamed { name, file } => match named(name) {
             Ok(other) => other != file,

@@ -62,7 +62,7 @@ impl LogFiles {
         let export = file::export_name(root)
             .map_err(|cause| Trouble::from(cause).in_doing("no handle").about(&first))?;
         check_each_once(&options.files)?;
-        let marker = Marker::of(root);
+        let marker = Marker::of(root).map_err(LogError::Mark)?;
         make_if_none(options, marker.as_ref(), &export, boot)?;
         let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
         let logs = Self::open(&options.files, rebuilt)?;

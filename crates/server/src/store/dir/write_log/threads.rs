@@ -40,6 +40,8 @@ pub(super) struct Shared {
     /// How often something was submitted.
     pub(super) submissions: AtomicU64,
     pub(super) root: OwnedFd,
+    /// As the directory has it.
+    pub(super) marker: Marker,
     pub(super) syncer: Syncer,
 }
 
@@ -162,7 +164,7 @@ impl Shared {
         if self.state.lock().journal.files().len() > 0 {
             return Err("not all that the write log holds could be brought to its place".to_owned());
         }
-        Marker::remove(&self.root).map_err(|errno| format!("the mark of the log: {errno}"))
+        self.marker.remove(&self.root).map_err(|errno| format!("the mark of the log: {errno}"))
     }
 
     /// Syncs all files that have records, some at a time, and waits; whether all could be.
@@ -175,8 +177,13 @@ impl Shared {
         let mut recorded = Vec::with_capacity(files.len());
         for some in files.chunks(SYNCS_AT_ONCE) {
             let syncs = some.iter().filter_map(|(key, object)| {
-                let mark = self.state.lock().journal.mark(key)?;
-                Some((*key, object, mark, self.syncer.ask(object, Need::File)))
+                let state = self.state.lock();
+                let (mark, is_doubtful) =
+                    (state.journal.mark(key)?, state.journal.is_doubtful(key));
+                drop(state);
+                is_all_stable &= !is_doubtful;
+                // Another sync of a doubtful one would say nothing.
+                (!is_doubtful).then(|| (*key, object, mark, self.syncer.ask(object, Need::File)))
             });
             for (key, object, mark, outcome) in syncs.collect::<Vec<_>>() {
                 let is_ok = matches!(outcome.blocking_recv(), Ok(Ok(_)));
