@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
-use crate::store::dir::data::FileSystem;
+use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys;
 
 /// One log, open and locked.

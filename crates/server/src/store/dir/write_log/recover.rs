@@ -21,13 +21,12 @@ use log::scan::{Found, Lost, ScanError};
 use log::{Attributes, EncodedReply, Key, Medium, Op, Stamp};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::error::Trouble;
 use super::marker::Marker;
 use super::overtaken::{Overtaken, Replaced};
 use super::set::LogFiles;
-use super::{LogError, WriteLog, replies, stamp};
+use super::{LogError, WriteLog, now, replies, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sys;
@@ -334,10 +333,4 @@ fn write_all(fd: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
 /// Of a handle as clients have it; none of one that is not the kernel's.
 pub(super) fn key_of(handle: &[u8]) -> Option<Key> {
     handles::unsealed(handle).and_then(Key::new)
-}
-
-/// As files have it: a change that is made later has no earlier time.
-pub(super) fn now() -> Stamp {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    Stamp { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
