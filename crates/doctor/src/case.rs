@@ -5,8 +5,7 @@ use counters::host::processor::Processors;
 use super::evidence::Evidence;
 use super::finding::NoFinding;
 use super::floor::{self, Floor};
-use super::limits::Limits;
-use super::rules::Rule;
+use super::rule::{Limits, Rule};
 use super::subject::{Group, Hosted, Means, Mounted, Served};
 
 /// One subject with all that is known.

@@ -4,7 +4,7 @@ use std::fmt;
 
 pub use trace::verdict::Certainty;
 
-use super::rules::Rule;
+use super::rule::Rule;
 
 perf::named! {
     /// Where a call spends its time.

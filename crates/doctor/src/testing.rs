@@ -4,8 +4,7 @@ use super::case::Case;
 use super::collect::Files;
 use super::evidence::Evidence;
 use super::finding::{Found, Judged, NoFinding};
-use super::limits::Limits;
-use super::rules::Rule;
+use super::rule::{Limits, Rule};
 use super::subject::{Hosted, Mounted, Served};
 
 /// A mount with these options and operations, 1234 s old.

@@ -145,7 +145,6 @@ fn abandoned(operation: &Operation<'_>) -> Abandoned {
         | Operation::Read { .. }
         | Operation::Statfs
         | Operation::Readdir { .. }
-        | Operation::Readdirplus { .. }
         | Operation::Access { .. } => Abandoned::Dropped,
         Operation::Setlk { may_wait: true, .. } => Abandoned::AtOnce,
         _ => Abandoned::GoesOn,

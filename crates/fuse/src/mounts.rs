@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use perf::words::unescaped;
+
 /// Something that is mounted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry {
@@ -56,30 +58,6 @@ fn parse(text: &[u8]) -> impl Iterator<Item = Entry> {
     })
 }
 
-/// Blanks, tabs, line ends and backslashes are written as three octal digits.
-fn unescaped(word: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = |digits: &[u8]| {
-            digits.iter().try_fold(0u32, |sum, digit| {
-                digit.is_ascii_digit().then(|| sum * 8 + u32::from(digit - b'0'))
-            })
-        };
-        match after.get(..3).filter(|_| first == b'\\').and_then(octal).map(u8::try_from) {
-            Some(Ok(byte)) => {
-                plain.push(byte);
-                rest = &after[3..];
-            }
-            _ => {
-                plain.push(first);
-                rest = after;
-            }
-        }
-    }
-    plain
-}
-
 /// A path as it stands in the kernel's tables: absolute, without links.
 ///
 /// # Errors
@@ -117,13 +95,6 @@ mod tests {
         assert_eq!(entries[0].at, Path::new("/mnt/a b"));
         assert_eq!((entries[1].device.as_str(), entries[1].kind.as_str()), ("0:52", "fuse.nfskit"));
         assert_eq!(entries[1].source, "nfs://h/\\");
-    }
-
-    #[test]
-    fn what_is_no_escape_stays() {
-        assert_eq!(unescaped(b"\\04"), b"\\04");
-        assert_eq!(unescaped(b"\\999x"), b"\\999x");
-        assert_eq!(unescaped(b"a\\134\\"), b"a\\\\");
     }
 
     #[test]

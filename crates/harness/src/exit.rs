@@ -15,7 +15,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::output;
+use crate::{hints, stderr};
 
 /// As the table has them.
 const CHECK: u8 = 1;
@@ -73,7 +73,7 @@ impl Failure {
             (_, true) if is_mount() => Err(Self::printed(ENVIRONMENT)),
             (_, true) => Err(Self::printed(USAGE)),
             (Err(cause), false) if cause.kind() != ErrorKind::BrokenPipe => {
-                Err(output::cannot_print(&cause))
+                Err(hints::cannot_print(&cause))
             }
             (_, false) => Ok(()),
         }
@@ -108,10 +108,10 @@ impl Failure {
     /// Says it and gives the code.
     fn say(self) -> u8 {
         if !self.what.is_empty() {
-            output::say(&self.what);
+            stderr::say(&self.what);
         }
         if !self.advice.is_empty() {
-            output::complain(format_args!("   try: {}\n", self.advice));
+            stderr::complain(format_args!("   try: {}\n", self.advice));
         }
         self.code
     }

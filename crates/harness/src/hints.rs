@@ -40,6 +40,11 @@ pub fn writing(cause: &Error) -> &'static str {
     }
 }
 
+/// Standard output takes no more.
+pub(crate) fn cannot_print(cause: &Error) -> Failure {
+    Failure::environment(format!("cannot write to standard output: {cause}"), writing(cause))
+}
+
 /// About an address on which nobody can listen; `lists` shows who does.
 pub fn listening(cause: &Error, is_udp: bool) -> String {
     let lists = if is_udp { "ss -ulnp" } else { "ss -tlnp" };

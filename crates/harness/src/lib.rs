@@ -43,6 +43,7 @@ pub mod signals;
 pub mod sink;
 pub mod sockets;
 pub mod state;
+mod stderr;
 pub mod table;
 pub mod target;
 pub mod unservable;

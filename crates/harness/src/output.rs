@@ -1,6 +1,5 @@
 //! Progress bars and files.
 
-use std::fmt::Display;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::os::fd::IntoRawFd;
@@ -14,6 +13,7 @@ use crate::exit::Failure;
 use crate::hints;
 use crate::replaced;
 use crate::sink::{Sink, no_file, refuse_links_of_others};
+pub use crate::stderr::{complain, say};
 use crate::verbosity::Verbosity;
 
 /// A bar for each step in turn, on a terminal; nothing in a pipe.
@@ -80,18 +80,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        printed => printed.map_err(|cause| cannot_print(&cause)),
+        printed => printed.map_err(|cause| hints::cannot_print(&cause)),
     }
-}
-
-/// Writes to standard error, where somebody reads it or not.
-pub fn complain(text: impl Display) {
-    write!(std::io::stderr().lock(), "{text}").ok();
-}
-
-/// The same, as a line of ours.
-pub fn say(text: impl Display) {
-    complain(format_args!("nfskit: {text}\n"));
 }
 
 /// Writes to a file, or to standard output when the path is `-`.
@@ -164,10 +154,6 @@ pub fn check<'a>(
         }
     }
     Ok(())
-}
-
-pub fn cannot_print(cause: &std::io::Error) -> Failure {
-    Failure::environment(format!("cannot write to standard output: {cause}"), hints::writing(cause))
 }
 
 pub fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {

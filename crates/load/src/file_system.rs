@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perf::record::Durability;
+use perf::words::unescaped;
 
 use crate::error::Error;
 
@@ -108,7 +109,7 @@ fn mount_of(dir: &Path, table: &[u8]) -> Option<Mount> {
     let lines = table.split(|byte| *byte == b'\n');
     let mounts = lines.filter_map(|line| {
         let mut fields = line.split(|byte| *byte == b' ');
-        let point = unescape(fields.nth(4)?);
+        let point = unescaped(fields.nth(4)?);
         let options = String::from_utf8_lossy(fields.next()?).into_owned();
         let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
         let point = Path::new(std::ffi::OsStr::from_bytes(&point)).to_owned();
@@ -116,25 +117,6 @@ fn mount_of(dir: &Path, table: &[u8]) -> Option<Mount> {
         dir.starts_with(&point).then(|| (point.components().count(), Mount { kind, options }))
     });
     mounts.max_by_key(|(depth, _)| *depth).map(|(_, mount)| mount)
-}
-
-/// Octal escapes of blanks and backslashes in the mount table.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        match rest {
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
-                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = tail;
-            }
-            _ => {
-                plain.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -183,12 +165,5 @@ broken line
         assert!(!FileSystem::of(dir.path()).unwrap().kind.is_empty());
         assert!(free_bytes(dir.path()).unwrap() > 0);
         assert!(FileSystem::of(Path::new("/no/such/directory")).is_err());
-    }
-
-    #[test]
-    fn escapes_in_the_mount_table_are_undone_and_halves_stay() {
-        assert_eq!(unescape(b"a\\040b\\134"), b"a b\\");
-        assert_eq!(unescape(b"\\04"), b"\\04");
-        assert_eq!(unescape(b"\\777"), b"\\777");
     }
 }

@@ -11,6 +11,24 @@ pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> 
     format!("{count} {what}{s}")
 }
 
+/// A field of the kernel's tables, such as mountinfo: blanks, line ends and backslashes stand there
+/// as `\` and three octal digits.
+pub fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, after @ ..] = rest {
+        let (byte, left) = match rest {
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
+                ((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'), after)
+            }
+            _ => (*first, after),
+        };
+        plain.push(byte);
+        rest = left;
+    }
+    plain
+}
+
 /// What a time is, for messages and help.
 pub const TIME_FORM: &str = "a number and ns, us, ms, s, m (minutes) or h, or seconds without a \
                              unit, such as 0.1ms, 1.5s, 1m or 90";
@@ -259,6 +277,21 @@ mod tests {
         assert_eq!(gap_per_byte("none"), Ok(0));
         for text in ["", "0", "1", "-1g", "1 furlong", "NaN", "1e9"] {
             assert!(gap_per_byte(text).unwrap_err().contains("is wanted"), "{text}");
+        }
+    }
+
+    #[test]
+    fn escapes_of_the_kernels_tables_are_undone_and_halves_stay() {
+        for (field, plain) in [
+            (r"a\040b\134", r"a b\"),
+            (r"\04", r"\04"),
+            (r"\9", r"\9"),
+            (r"\777", r"\777"),
+            (r"\999x", r"\999x"),
+            (r"a\134\", r"a\\"),
+            ("040", "040"),
+        ] {
+            assert_eq!(unescaped(field.as_bytes()), plain.as_bytes(), "{field}");
         }
     }
 }

@@ -8,8 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::files::FileId;
-use super::flows::FlowId;
+use super::ids::{FileId, FlowId};
 use super::message::Guard;
 use super::operation::Operation;
 use super::outstanding::{Generation, Load};

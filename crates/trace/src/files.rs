@@ -9,6 +9,7 @@ use foldhash::quality::RandomState;
 use perf::stats::shows_quantile;
 use perf::units::Nanos;
 
+use super::ids::FileId;
 use super::operation::Kind;
 use super::series::{ROWS, row, row_begins_us};
 use super::transaction::Transaction;
@@ -18,15 +19,6 @@ use super::work::Work;
 pub const FILES_MAX: usize = 1 << 17;
 /// Names that a path is made of.
 const DEPTH_MAX: usize = 32;
-
-/// A file's place in the table.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct FileId(pub(super) u32);
-
-impl FileId {
-    /// No file, or one of those that found no place.
-    pub const OTHER: Self = Self(0);
-}
 
 /// The table of files. A handle is known by 64 bits of a hash with a random seed, so that finding
 /// it touches one place in memory: among all files that there can be, two have the same hash once

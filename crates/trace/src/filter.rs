@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::files::{FileId, Files};
+use super::files::Files;
 use super::flows::Ends;
+use super::ids::FileId;
 use super::operation::Operation;
 use crate::capture::End;
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::files::FileId;
+use super::ids::{FileId, FlowId};
 use super::operation::Operation;
 use super::outstanding::{Generation, Load, Outstanding};
 use super::pace::{Pace, Reply};
@@ -23,10 +23,6 @@ use crate::capture::End;
 pub const FLOWS_MAX: usize = 4096;
 /// Transaction numbers that a flow remembers after their reply.
 const REMEMBERED: usize = 128;
-
-/// A flow's place in the table.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct FlowId(pub(super) u32);
 
 /// Who speaks with whom.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -6,7 +6,7 @@
 //! much longer than the flow's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
 //! at least).
 
-use super::files::FileId;
+use super::ids::FileId;
 use super::outstanding::Load;
 use super::spread::Spread;
 use super::work::{WORKS, Work};

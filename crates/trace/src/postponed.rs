@@ -2,7 +2,7 @@
 //! section 2.6, NFS4ERR_DELAY and NFS4ERR_GRACE of RFC 8881 section 15.1), and the client is to
 //! call again later. What looks like an idle client is one that waits for that.
 
-use super::files::FileId;
+use super::ids::FileId;
 use super::spread::Spread;
 
 /// Files of a client with a server that are put off: with one more the oldest is forgotten.

@@ -5,9 +5,11 @@ use wire::partial::{Arguments, Results};
 
 use super::calls::{Calls, Counts, Key, Open};
 use super::facts;
-use super::files::{FileId, Files};
+use super::files::Files;
 use super::filter::Filter;
-use super::flows::{Ends, FlowId, Flows};
+use super::flows::{Ends, Flows};
+use super::ids::FileId;
+use super::ids::FlowId;
 use super::message::{self, CallHead, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
 use super::pace::{Pace, Reply};

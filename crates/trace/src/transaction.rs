@@ -2,8 +2,7 @@
 
 use perf::units::Nanos;
 
-use super::files::FileId;
-use super::flows::FlowId;
+use super::ids::{FileId, FlowId};
 use super::message::RpcVerdict;
 use super::operation::{Kind, Operation};
 use super::work::Work;

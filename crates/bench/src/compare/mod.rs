@@ -15,6 +15,7 @@ use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval};
+use perf::words::counted;
 use serde_json::{Value, json};
 
 use self::cases::Case;
@@ -154,7 +155,7 @@ fn check(first: &[Record], second: &[Record], mix: bool) -> Result<(), Failure> 
 fn place(records: &[Record]) -> String {
     let target = records.first().map(|record| record.target.clone()).unwrap_or_default();
     let name = target.url.or(target.path).unwrap_or(target.kind);
-    format!("{name}, {} record(s)", records.len())
+    format!("{name}, {}", counted(records.len() as u64, "record"))
 }
 
 fn rows(case: &Case<'_>) -> Vec<Row> {
@@ -230,7 +231,8 @@ fn text(Comparison { places, differing, left_out, rows }: &Comparison) -> String
         && one + two > 0
     {
         let why = "whose parameters the other place has no record of";
-        writeln!(text, "left out    {one} record(s) of {a} and {two} of {b}, {why}").ok();
+        let one = counted(*one as u64, "record");
+        writeln!(text, "left out    {one} of {a} and {two} of {b}, {why}").ok();
     }
     let mut table = Table::new([left(""), right(a), right(b), left("")]);
     for Row { name, unit, medians, compared } in rows {
@@ -370,7 +372,7 @@ mod tests {
         let names: Vec<&str> = compared.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names.len(), 4);
         assert_eq!(names[2], "files 6: create_s");
-        assert!(text(&compared).contains("left out    0 record(s) of A and 1 of B"));
+        assert!(text(&compared).contains("left out    0 records of A and 1 of B"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use load::curve::search::Search;
 use load::curve::{Breach, Kind, Point, Signature};
 use load::mix::Operation;
 use perf::stats::Estimate;
+use perf::words::counted;
 
 use super::{Outcome, Server, beside};
 
@@ -74,10 +75,9 @@ pub(super) fn generator(outcome: &Outcome) -> String {
         processes => format!("{processes} processes of "),
     };
     format!(
-        "{processes}{} thread(s), {} connection(s); busy at most {:.0} % of a thread; at best \
-         {} us of it an operation",
-        outcome.threads,
-        outcome.connections,
+        "{processes}{}, {}; busy at most {:.0} % of a thread; at best {} us of it an operation",
+        counted(outcome.threads, "thread"),
+        counted(outcome.connections as u64, "connection"),
         100.0 * busiest.fold(0.0, f64::max),
         number(per_operation),
     )

@@ -10,11 +10,10 @@
 //! them is in `own`.
 
 use bytes::Bytes;
-use cache::{Cache, Cause, Key, Token};
+use cache::{Cache, Key, Token};
 use wire::nfs3::{Fattr3, FileHandle};
 
 use super::Files;
-use super::open::Open;
 use super::own::At;
 use crate::cache::state::token;
 
@@ -58,27 +57,5 @@ impl Files {
         {
             disk.store(&key, state, offset, data.clone());
         }
-    }
-}
-
-impl Open {
-    /// Bytes from `offset` as the server has them, if the disk has all of them.
-    pub(super) async fn read_disk(&self, disk: &Cache, offset: u64, count: u32) -> Option<Bytes> {
-        let (files, file) = (self.files(), self.file());
-        let Some(state) = files.state(&file) else {
-            let fileid = files.last(&file).map_or(0, |last| last.fileid);
-            disk.missed(&key(&file)?, fileid, Cause::Unsure);
-            return None;
-        };
-        if offset >= state.size {
-            // Whether it is longer by now only the server knows.
-            return None;
-        }
-        let data = disk.read(&key(&file)?, &state, offset, count).await.ok()?;
-        if files.validity(&file) == perf::units::Nanos::ZERO {
-            files.fetch(&self.acting(), file).await.ok()?;
-        }
-        // Also what other replies have of it meanwhile.
-        (files.state(&file) == Some(state)).then_some(data)
     }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use cache::Token;
+use cache::{Cache, Cause, Token};
 use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
 use perf::units::{Instant, Nanos};
 
+use super::disk::key;
 use super::first::First;
 use super::open::Open;
 use super::{Acting, Files};
@@ -237,6 +238,26 @@ impl Open {
         let skipped = usize::try_from(offset - from).unwrap_or(usize::MAX).min(data.len());
         let end = skipped.saturating_add(count as usize).min(data.len());
         Ok(data.slice(skipped..end))
+    }
+
+    /// Bytes from `offset` as the server has them, if the disk has all of them.
+    pub(super) async fn read_disk(&self, disk: &Cache, offset: u64, count: u32) -> Option<Bytes> {
+        let (files, file) = (self.files(), self.file());
+        let Some(state) = files.state(&file) else {
+            let fileid = files.last(&file).map_or(0, |last| last.fileid);
+            disk.missed(&key(&file)?, fileid, Cause::Unsure);
+            return None;
+        };
+        if offset >= state.size {
+            // Whether it is longer by now only the server knows.
+            return None;
+        }
+        let data = disk.read(&key(&file)?, &state, offset, count).await.ok()?;
+        if files.validity(&file) == Nanos::ZERO {
+            files.fetch(&self.acting(), file).await.ok()?;
+        }
+        // Also what other replies have of it meanwhile.
+        (files.state(&file) == Some(state)).then_some(data)
     }
 
     /// Reads from the server; gives whether all replies reported that the file was in this state.

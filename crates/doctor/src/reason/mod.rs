@@ -14,8 +14,8 @@ use super::case::Case;
 use super::evidence::Evidence;
 use super::finding::{Basis, Certainty, Finding, Found, Layer, Missing, NoFinding, Severity};
 use super::floor::Floor;
-use super::limits::Limits;
-use super::rules::{ALL, About, Rule};
+use super::rule::{About, Limits, Rule};
+use super::rules::ALL;
 use super::shares::Shares;
 use super::subject::{Hosted, Mounted, Served};
 

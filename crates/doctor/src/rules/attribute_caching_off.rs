@@ -3,8 +3,8 @@
 use super::{About, LOOKS, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity, not_applicable_if};
-use crate::limits::Threshold;
 use crate::model;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "attribute-caching-off",

@@ -3,8 +3,8 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if};
-use crate::limits::Threshold;
 use crate::model;
+use crate::rule::Threshold;
 use crate::subject::{Means, Mounted};
 
 pub(super) static RULE: Rule = Rule {

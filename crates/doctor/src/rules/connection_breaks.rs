@@ -5,7 +5,7 @@ use counters::sum;
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "connection-breaks",

@@ -3,7 +3,7 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "dirty-limit",

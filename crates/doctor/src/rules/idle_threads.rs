@@ -5,7 +5,7 @@ use counters::sum;
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "idle-threads",

@@ -4,8 +4,8 @@ use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::floor;
-use crate::limits::Threshold;
 use crate::model;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "latency-bound",

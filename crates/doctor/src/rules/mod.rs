@@ -59,54 +59,14 @@ mod tcp_loss;
 mod udp_loss;
 mod udp_mount;
 
-use super::case::Case;
-use super::finding::{Judged, Layer, Severity};
-use super::limits::Threshold;
+use super::rule::Limits;
 
+pub use super::rule::{About, Rule};
 pub use capture::Captured;
 pub use document::document;
 pub use our_mount::OurMounted;
 pub use our_server::{OurLog, OurServed};
 pub use run_record::{Part, Recorded};
-
-/// What a rule is about.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum About {
-    /// A mount of this host.
-    Mount,
-    /// The server on this host.
-    Server,
-    /// The host itself: its network, memory and disks.
-    Host,
-    /// A client and a server in a capture.
-    Capture,
-    /// A run record of ours.
-    Record,
-}
-
-/// One rule. NoFinding in it is decided outside of its file.
-#[derive(Debug)]
-pub struct Rule {
-    /// Words with hyphens, for programs and for `--set`.
-    pub name: &'static str,
-    pub about: About,
-    pub layer: Layer,
-    /// Of what it finds, where that does not say another.
-    pub severity: Severity,
-    /// Files or outputs that it needs.
-    pub needs: &'static [&'static str],
-    pub thresholds: &'static [Threshold],
-    /// Where the rule and its thresholds come from.
-    pub source: &'static str,
-    pub explanation: &'static str,
-    /// In general; a finding has it for its case.
-    pub remedy: &'static str,
-    /// How the gain is predicted, or why it is not.
-    pub gain: &'static str,
-    /// Rules whose findings explain this one's.
-    pub explained_by: &'static [&'static str],
-    pub judge: fn(&Case<'_>) -> Judged,
-}
 
 /// All rules, by their names.
 pub static ALL: [&Rule; 57] = [
@@ -177,6 +137,28 @@ pub fn named(name: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.name == name).copied()
 }
 
+impl Limits {
+    /// Sets one, by `RULE.NAME`.
+    ///
+    /// # Errors
+    /// There is no such threshold, or the number is none that can be compared; a sentence.
+    pub fn set(&mut self, name: &str, value: f64) -> Result<(), String> {
+        let found = ALL.iter().find_map(|rule| {
+            let below = name.strip_prefix(rule.name)?.strip_prefix('.')?;
+            let threshold = rule.thresholds.iter().find(|one| one.name == below)?;
+            Some((rule.name, threshold.name))
+        });
+        let Some(place) = found else {
+            return Err(format!("{name} is not the threshold of a rule"));
+        };
+        if !value.is_finite() || value < 0.0 {
+            return Err(format!("{name} takes a number from 0 on"));
+        }
+        self.0.insert(place, value);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,5 +174,20 @@ mod tests {
                 assert!(named(other).is_some_and(|other| other.name != rule.name), "{other}");
             }
         }
+    }
+
+    #[test]
+    fn every_threshold_can_be_set_and_no_other() {
+        for rule in ALL {
+            for threshold in rule.thresholds {
+                let mut limits = Limits::default();
+                assert_eq!(limits.of(rule, threshold.name), threshold.default);
+                limits.set(&format!("{}.{}", rule.name, threshold.name), 7.0).unwrap();
+                assert_eq!(limits.of(rule, threshold.name), 7.0);
+            }
+        }
+        let mut limits = Limits::default();
+        assert!(limits.set("client-queue.color", 1.0).unwrap_err().contains("not the threshold"));
+        assert!(limits.set("client-queue.calls_min", f64::NAN).unwrap_err().contains("from 0 on"));
     }
 }

@@ -3,7 +3,7 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, fine_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "mtu-mismatch",

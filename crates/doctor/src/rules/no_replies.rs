@@ -6,7 +6,7 @@ use counters::sum;
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "no-replies",

@@ -3,7 +3,7 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {

@@ -5,7 +5,7 @@ use counters::host::disk::Disk;
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "server-disks",

@@ -5,7 +5,7 @@ use counters::rates::server::PoolRates;
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 use crate::subject::Served;
 
 pub(super) static RULE: Rule = Rule {

@@ -6,8 +6,8 @@ use super::{About, Rule};
 use crate::case::Case;
 use crate::collect::exports;
 use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if, not_applicable_if};
-use crate::limits::Threshold;
 use crate::model;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "server-writes",

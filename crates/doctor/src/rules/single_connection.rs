@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::finding::{
     Certainty, Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if,
 };
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "single-connection",

@@ -4,8 +4,8 @@ use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor;
-use crate::limits::Threshold;
 use crate::model;
+use crate::rule::Threshold;
 use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {

@@ -4,7 +4,7 @@ use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
 use crate::floor;
-use crate::limits::Threshold;
+use crate::rule::Threshold;
 use crate::subject::Mounted;
 
 pub(super) static RULE: Rule = Rule {

@@ -3,8 +3,8 @@
 use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
-use crate::limits::Threshold;
 use crate::model;
+use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "symbolic-links",

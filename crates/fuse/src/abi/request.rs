@@ -111,11 +111,8 @@ pub(crate) enum Operation<'a> {
         dir: u64,
         offset: u64,
         size: u32,
-    },
-    Readdirplus {
-        dir: u64,
-        offset: u64,
-        size: u32,
+        /// With attributes (READDIRPLUS).
+        is_plus: bool,
     },
     Releasedir {
         dir: u64,
@@ -133,8 +130,6 @@ pub(crate) enum Operation<'a> {
         unique: u64,
     },
     BatchForget(Forgets<'a>),
-    Fallocate,
-    Xattr,
     Destroy,
     /// What we do not serve; the kernel remembers that and does without.
     Unserved,
@@ -276,7 +271,6 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         17 => Operation::Statfs,
         18 => Operation::Release { file: r.u64()? },
         20 => Operation::Fsync { file: r.u64()? },
-        21..=24 => Operation::Xattr,
         25 => {
             let file = r.u64()?;
             r.skip(8)?;
@@ -284,9 +278,9 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         }
         26 => Operation::Init(r.init()?),
         27 => Operation::Opendir,
-        28 => {
+        28 | 44 => {
             let (dir, offset, size) = (r.u64()?, r.u64()?, r.u32()?);
-            Operation::Readdir { dir, offset, size }
+            Operation::Readdir { dir, offset, size, is_plus: header.opcode == 44 }
         }
         29 => Operation::Releasedir { dir: r.u64()? },
         30 => Operation::Fsyncdir,
@@ -301,11 +295,6 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         36 => Operation::Interrupt { unique: r.u64()? },
         38 => Operation::Destroy,
         42 => Operation::BatchForget(r.forgets()?),
-        43 => Operation::Fallocate,
-        44 => {
-            let (dir, offset, size) = (r.u64()?, r.u64()?, r.u32()?);
-            Operation::Readdirplus { dir, offset, size }
-        }
         45 => {
             let (new_dir, flags) = (r.u64()?, r.u32()?);
             r.skip(4)?;

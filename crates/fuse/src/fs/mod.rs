@@ -133,11 +133,8 @@ impl FileSystem {
             }
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
-            Operation::Readdir { dir, offset, size } => {
-                Box::pin(async move { this.readdir(dir, offset, size, false, reply).await })
-            }
-            Operation::Readdirplus { dir, offset, size } => {
-                Box::pin(async move { this.readdir(dir, offset, size, true, reply).await })
+            Operation::Readdir { dir, offset, size, is_plus } => {
+                Box::pin(async move { this.readdir(dir, offset, size, is_plus, reply).await })
             }
             Operation::Releasedir { dir } => {
                 drop(self.opens.take_dir(dir));
@@ -149,12 +146,10 @@ impl FileSystem {
                 reply.done();
                 return None;
             }
-            // Requested once: the kernel remembers that there are none, and answers EOPNOTSUPP; of
-            // RENAME that there are no flags, and answers EINVAL.
-            Operation::Xattr
-            | Operation::Fallocate
-            | Operation::Unserved
-            | Operation::Rename { flags: 1.., .. } => {
+            // Requested once: the kernel remembers that there are no attributes by name and no
+            // FALLOCATE, and answers EOPNOTSUPP; of RENAME that there are no flags, and answers
+            // EINVAL.
+            Operation::Unserved | Operation::Rename { flags: 1.., .. } => {
                 reply.error(Errno::NOSYS);
                 return None;
             }

@@ -3,38 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use net::clock::Clock;
-use perf::histogram::Histogram;
-use perf::units::Nanos;
 
 use super::check::Ended;
-use super::lines::Line;
+use super::clean::sweep;
 use super::place::Place;
-use super::site::Site;
-use super::{Plan, Test};
-
-/// A test that was run.
-#[derive(Debug)]
-pub struct Measured {
-    pub test: Test,
-    /// What the suite prints of it.
-    pub lines: Vec<Line>,
-    /// Times of the operations that count.
-    pub operations: Histogram,
-    /// The time that counts, and the part of it in which an operation was waited for.
-    pub elapsed: Nanos,
-    pub waited: Nanos,
-    /// Processor time of this process from the beginning of the test to its end.
-    pub cpu: Nanos,
-    /// `None` when it passed.
-    pub ended: Option<Ended>,
-}
-
-impl Measured {
-    /// The time that counts and was neither the target's nor the way's, but ours.
-    pub fn own(&self) -> Nanos {
-        self.elapsed.saturating_sub(self.waited)
-    }
-}
+use super::site::{Measured, Site};
+use super::{Plan, Test, attributes, data, lookups, names, readdir, statfs, symlinks, tree};
 
 /// What happened, in order of time.
 #[derive(Debug)]
@@ -87,12 +61,68 @@ pub async fn run<P: Place>(
     Outcome { measured, left: left.to_vec() }
 }
 
+impl<P: Place> Site<'_, P> {
+    /// Runs the test in a directory of its own in `dir`, or in the one that the test before has
+    /// `made` and left, or in `dir` itself; and cleans up. The next test gets what is `left`.
+    async fn in_ground(
+        &mut self,
+        dir: &P::Dir,
+        made: Option<P::Dir>,
+        keeps: bool,
+        left: &mut Option<P::Dir>,
+    ) -> Result<(), Ended> {
+        let place = self.place;
+        let is_made = made.is_some();
+        let number = if is_made { Test::Create.number() } else { self.test.number() };
+        let name = format!("test{number}");
+        let ground = match made {
+            Some(ground) => ground,
+            None if self.plan.in_place => dir.clone(),
+            None => {
+                self.above = Some(self.must("stat", ".", place.stat_dir(dir)).await?.fileid);
+                self.must("mkdir", &name, place.make_dir(dir, &name)).await?;
+                self.must("chdir", &name, place.enter(dir, &name)).await?.value
+            }
+        };
+        let ended = self.run(&ground, is_made).await;
+        if ended.is_ok() && keeps {
+            *left = Some(ground);
+            return ended;
+        }
+        if !matches!(ended, Err(Ended::Broken { is_alive: false, .. })) {
+            // Of what cannot be removed the one who has made `dir` tells.
+            sweep(place, &ground, self.plan, &[self.test]).await;
+            if !self.plan.in_place {
+                place.remove_dir(dir, &name).await.ok();
+            }
+        }
+        ended
+    }
+
+    async fn run(&mut self, dir: &P::Dir, is_made: bool) -> Result<(), Ended> {
+        match self.test {
+            Test::Create => tree::create(self, dir).await,
+            Test::Remove => tree::remove(self, dir, is_made).await,
+            Test::Lookup => lookups::run(self, dir).await,
+            Test::Attributes => attributes::run(self, dir).await,
+            Test::Data => data::run(self, dir).await,
+            Test::Readdir => readdir::run(self, dir).await,
+            Test::Rename => names::run(self, dir).await,
+            Test::Symlink => symlinks::run(self, dir).await,
+            Test::Statfs => statfs::run(self, dir).await,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
+    use perf::units::Nanos;
+
     use super::*;
     use crate::basic::Mode;
+    use crate::basic::lines::Line;
     use crate::basic::local::Local;
 
     fn run_in(dir: &Path, plan: &Plan, stop: bool) -> (Outcome, Vec<Test>) {

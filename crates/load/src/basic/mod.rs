@@ -51,9 +51,10 @@ mod symlinks;
 mod tree;
 pub mod wire;
 
-pub use self::bench::{Event, Measured, Outcome, run};
+pub use self::bench::{Event, Outcome, run};
 pub use self::check::{Ended, Failed};
 pub use self::clean::{Leftovers, leftovers, sweep};
+pub use self::site::Measured;
 
 /// Bytes of one call of test 5.
 pub const CALL_BYTES: u32 = 8192;

@@ -119,9 +119,9 @@ impl Tree {
 mod tests {
     use wire::nfs3::{FType, FileHandle, NfsTime};
 
-    use super::super::operation::{How, Operation};
-    use super::super::tree::{Answer, ROOT};
     use super::*;
+    use crate::crash::operation::{How, Operation};
+    use crate::crash::tree::{Answer, ROOT};
 
     fn handle(number: u8) -> FileHandle {
         FileHandle::new(&[number; 8]).unwrap()

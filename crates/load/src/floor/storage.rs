@@ -32,8 +32,6 @@ use crate::seqwrite_files::Fresh;
 
 /// Bytes of an append: a page, and the block of most file systems.
 pub const APPEND_BYTES: usize = 4 << 10;
-/// Most appends of a repetition, whose times are recorded.
-pub const APPENDS_MAX: u32 = 10_000_000;
 /// Written before what counts.
 const WARM_UP_BYTES_MAX: u64 = 16 << 20;
 const WARM_UP_APPENDS_MAX: u32 = 16;

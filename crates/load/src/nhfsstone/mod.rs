@@ -50,7 +50,6 @@ use crate::mix::{Mix, Operation};
 use crate::space;
 
 /// What the benchmark does without options.
-pub const LOAD_PER_S: f64 = 30.0;
 pub const CALLS: u64 = 5_000;
 pub const TASKS: usize = 7;
 

@@ -374,19 +374,14 @@ impl<W> Journal<W> {
     }
 
     /// Takes up what a call will be answered. What it did stands in the log already, or is open:
-    /// then [`Self::decide`] has to follow. Only what is admitted.
+    /// then [`Self::decide`] has to follow. Only what is admitted, or what a recovery has found,
+    /// before the first frame.
     pub fn submit_reply(&mut self, reply: EncodedReply, is_open: bool, waiter: W) -> u64 {
         let sequence = self.push_reply(reply.clone(), None, waiter);
         if let Some(frame) = self.replies.add(sequence, reply, is_open) {
             self.release(frame);
         }
         sequence
-    }
-
-    /// The same of one that a recovery has found, before the first frame: with that the one that
-    /// has it now is not needed any more, and neither is what has room reserved.
-    pub fn restore_reply(&mut self, reply: EncodedReply, waiter: W) {
-        self.submit_reply(reply, false, waiter);
     }
 
     fn push_reply(&mut self, reply: EncodedReply, instead: Option<u64>, waiter: W) -> u64 {

@@ -270,8 +270,8 @@ const COMMITTED_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
-    use super::super::transaction::{Capacity, Storage};
     use super::*;
+    use crate::model::transaction::{Capacity, Storage};
 
     const PATH: Path = Path {
         round_trip_us: 200.0,

@@ -267,9 +267,9 @@ mod tests {
     use wire::rpc::{OpaqueAuth, ReplyHeader};
     use wire::xdr::Encode;
 
-    use super::super::phase::Phases;
-    use super::super::procedures::Slots;
     use super::*;
+    use crate::metrics::phase::Phases;
+    use crate::metrics::procedures::Slots;
 
     fn handle(number: u16) -> FileHandle {
         let [high, low] = number.to_be_bytes();

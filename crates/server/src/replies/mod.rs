@@ -19,6 +19,7 @@
 //!
 //! A store with a write log keeps replies in it ([`recorded`]), which survive a loss of power.
 
+pub(crate) mod answered;
 mod cache;
 mod doubt;
 mod file;
@@ -38,9 +39,9 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::{nfs2, nfs3};
 
+pub use self::answered::Recorded;
 use self::cache::{Cache, Counts, Key, Known, RETENTION};
 pub(crate) use self::doubt::Doubt;
-pub use self::recorded::Recorded;
 pub(crate) use self::recorded::{Outcome, Recording};
 use self::slots::{Slot, Slots};
 use crate::metrics::{MonotonicClock, Reading};

@@ -5,15 +5,11 @@
 //! which call it serves ([`Recording::during`]), the store says what came of it ([`Outcome`]), and
 //! gets the bytes that will be sent if all becomes stable.
 
-use std::net::{IpAddr, Ipv6Addr};
-
-use bytes::Bytes;
 use tokio::task::futures::TaskLocalFuture;
 use wire::Procedure;
 use wire::rpc::ReplyHeader;
 use wire::xdr::Encode;
 
-use super::cache::Key;
 use crate::proc2;
 use crate::proc3;
 use crate::store::Node;
@@ -32,14 +28,6 @@ pub(crate) struct Recording {
     pub(crate) procedure: Procedure,
     /// Of the first handle: what is made in it has it in its own.
     pub(crate) export: u32,
-}
-
-/// A call that was answered before this process began.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Recorded {
-    pub(super) call: log::reply::Call,
-    pub(super) came: Time,
-    pub(super) reply: Bytes,
 }
 
 /// What came of a call that has succeeded, if it becomes stable.
@@ -95,33 +83,5 @@ impl Recording {
             _ => return None,
         }
         Some(bytes)
-    }
-}
-
-impl Recorded {
-    /// As a log has it.
-    pub(crate) fn new(reply: &log::Reply<'_>, came: Time) -> Self {
-        Self { call: reply.call, came, reply: Bytes::copy_from_slice(reply.bytes) }
-    }
-
-    pub(super) fn key(&self) -> Key {
-        let log::reply::Call { client, xid, program, version, procedure, checksum } = self.call;
-        let client = IpAddr::V6(Ipv6Addr::from(client)).to_canonical();
-        Key { client, xid, program, version, procedure, checksum }
-    }
-}
-
-impl From<&Key> for log::reply::Call {
-    fn from(key: &Key) -> Self {
-        let &Key { client, xid, program, version, procedure, checksum } = key;
-        Self { client: octets(client), xid, program, version, procedure, checksum }
-    }
-}
-
-/// An address of either version, in 16 bytes.
-pub(super) fn octets(client: IpAddr) -> [u8; 16] {
-    match client {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
     }
 }

@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use super::answered::octets;
 use super::cache::Key;
 use super::file::FileBytes;
-use super::recorded::octets;
 use crate::siphash::siphash;
 use crate::types::Time;
 

@@ -14,6 +14,7 @@ pub mod dir;
 pub mod layer;
 mod logged;
 pub mod mem;
+mod pool;
 pub mod sim;
 pub mod state;
 
@@ -24,7 +25,7 @@ use perf::units::Instant;
 
 use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
-use crate::replies::Recorded;
+use crate::replies::answered::Recorded;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
     Wcc,

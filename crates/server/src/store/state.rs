@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use redb::{Database, ReadableTable, TableDefinition};
 
-use super::dir::pool::Pool;
+use super::pool::Pool;
 use crate::siphash::siphash;
 
 /// Guess: some 40,000 new files; replaying that many takes 20 ms.

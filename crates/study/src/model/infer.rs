@@ -13,7 +13,8 @@ use perf::record::Run as Record;
 
 use super::known::Facts;
 use super::source::{Source, keep};
-use super::{Page, percent, span, whatif};
+use super::whatif::text::{refused, saturation};
+use super::{Page, percent, span};
 use crate::model::args::estimate::Infer;
 
 /// What the command shows.
@@ -60,7 +61,7 @@ pub(super) fn infer(curve: &Curve, path: &Path, facts: &Facts) -> Result<Inferre
 /// what.
 fn as_it_is(curve: &Curve, inferred: &Inferred) -> Result<ServerPrediction, Failure> {
     let base = Base::at(curve.peak_per_s() / 2.0);
-    let answers = answer(inferred, &base, &[]).map_err(whatif::refused)?;
+    let answers = answer(inferred, &base, &[]).map_err(refused)?;
     let none = || Failure::check("the curve gives no server", "more load points");
     answers.first().map(|answer| answer.before).ok_or_else(none)
 }
@@ -130,7 +131,7 @@ fn text(curve: &Curve, inferred: &Inferred, as_it_is: &ServerPrediction) -> Stri
         "overall response time",
         span(curve.overall_response_us()),
         "saturation",
-        whatif::saturation(as_it_is),
+        saturation(as_it_is),
         found.text(),
         points(curve, inferred).text(),
         inferred.fitted.deviation * 100.0

@@ -139,8 +139,8 @@ fn metrics(record: &mut Record, key: &str, side: &Side, paper: &[u64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Point, disk};
     use super::*;
+    use crate::papers::sun::{Point, disk};
 
     fn side(writes: u64, means_us: &[u64]) -> Side {
         let point = |(at, mean): (usize, &u64)| Point {

@@ -14,13 +14,11 @@ pub(super) const DEPTH_MAX: usize = 200;
 /// # Errors
 /// A directory cannot be read.
 pub(super) fn all(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    match readable(paths) {
-        (found, None) => Ok(found),
-        (_, Some((path, cause))) => {
-            let what = format!("{}: {cause}", path.display());
-            Err(Failure::environment(what, "as a user who may read all below the paths"))
-        }
-    }
+    let (found, failed) = readable(paths);
+    failed.map_or(Ok(found), |(path, cause)| {
+        let what = format!("{}: {cause}", path.display());
+        Err(Failure::environment(what, "as a user who may read all below the paths"))
+    })
 }
 
 /// The same, as far as it can be read; and the last directory that cannot.

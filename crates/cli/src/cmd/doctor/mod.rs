@@ -202,11 +202,10 @@ const STEP: Nanos = Nanos::from_millis(200);
 /// What was passed over: a line each, of a folder with many only the first.
 fn say_ignored(evidence: &Evidence) {
     const LINES_MAX: usize = 12;
-    for note in evidence.notes.iter().take(LINES_MAX) {
-        output::say(format_args!("{}: {}; ignored", note.path, note.why));
-    }
-    if let Some(left) = evidence.notes.len().checked_sub(LINES_MAX).filter(|left| *left > 0) {
-        output::say(format_args!("and {left} others were ignored; --json has all"));
+    let (shown, left) = evidence.notes.split_at(evidence.notes.len().min(LINES_MAX));
+    shown.iter().for_each(|note| output::say(format_args!("{}: {}; ignored", note.path, note.why)));
+    if !left.is_empty() {
+        output::say(format_args!("and {} others were ignored; --json has all", left.len()));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use perf::units::Nanos;
+use perf::words::counted;
 
 use super::Profile;
 use crate::shape::conditions::{Conditions, Jitter, OutageKind, Overhead, Ppm};
@@ -72,7 +73,7 @@ impl fmt::Display for Words<'_> {
         for (kind, what) in [(OutageKind::Partition, "partition"), (OutageKind::Stall, "stall")] {
             let count = conditions.schedule.iter().filter(|outage| outage.kind == kind).count();
             if count > 0 {
-                write!(f, ", {count} {what}(s) on a schedule")?;
+                write!(f, ", {} on a schedule", counted(count as u64, what))?;
             }
         }
         Ok(())

@@ -8,9 +8,9 @@
 //!   tell a parameter (as the calls one at a time tell the way), the jackknife has those few to see
 //!   by how much tenths differ; this has all ten.
 
-use super::super::least_squares::{Fitted, Found, Parameter, minimize_from};
-use super::super::symmetric::eigen;
 use super::{Trace, trimmed_mean};
+use crate::model::least_squares::{Fitted, Found, Parameter, minimize_from};
+use crate::model::symmetric::eigen;
 use crate::stats::{Estimate, student_t_975};
 
 /// Parts of a trace, for intervals. Each is one piece: what disturbs a server disturbs the calls

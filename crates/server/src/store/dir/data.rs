@@ -24,7 +24,7 @@
 use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use log::reply::Effect;
@@ -33,6 +33,7 @@ use tokio::sync::oneshot;
 
 use super::buffers::Buffer;
 use super::errno::status;
+use super::file_system::FileSystem;
 use super::objects::Object;
 use super::stat::Stat;
 use super::sync::group::Need;
@@ -290,86 +291,7 @@ fn looked_at(object: Arc<Object>) -> Result<(Arc<Object>, Stat), Status> {
     Ok((object, stat))
 }
 
-/// What of the file system matters for speed and limits.
-pub(super) struct FileSystem {
-    magic: u64,
-    is_tmpfs_lasting: bool,
-    /// Reads that must not wait are refused here (found out by the first).
-    lacks_nowait: AtomicBool,
-}
-
-/// `f_type` of statfs(2).
-mod magic {
-    pub(super) const BTRFS: u64 = 0x9123_683e;
-    pub(super) const EXT: u64 = 0xef53;
-    pub(super) const F2FS: u64 = 0xf2f5_2010;
-    pub(super) const OVERLAY: u64 = 0x794c_7630;
-    pub(super) const RAMFS: u64 = 0x8584_58f6;
-    pub(super) const TMPFS: u64 = 0x0102_1994;
-    pub(super) const XFS: u64 = 0x5846_5342;
-    pub(super) const ZFS: u64 = 0x2fc1_2fc1;
-}
-
 impl FileSystem {
-    pub(super) fn of(root: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let magic = rustix::fs::fstatfs(root)?.f_type;
-        Ok(Self {
-            // Signed or not by architecture; the numbers are of 32 bits.
-            magic: u64::try_from(magic).unwrap_or(0) & 0xffff_ffff,
-            is_tmpfs_lasting: is_from(rustix::system::uname().release().to_bytes(), (6, 6)),
-            lacks_nowait: AtomicBool::new(false),
-        })
-    }
-
-    /// As a tmpfs whose cookies do not last.
-    #[cfg(test)]
-    pub(super) fn be_an_older_tmpfs(&mut self) {
-        (self.magic, self.is_tmpfs_lasting) = (magic::TMPFS, false);
-    }
-
-    /// Its files are gone when the machine is switched off, synced or not.
-    pub(super) fn is_memory(&self) -> bool {
-        matches!(self.magic, magic::TMPFS | magic::RAMFS)
-    }
-
-    /// It has subvolumes, each a device of its own.
-    pub(super) fn is_btrfs(&self) -> bool {
-        self.magic == magic::BTRFS
-    }
-
-    /// Its files are those of several others.
-    pub(super) fn is_overlay(&self) -> bool {
-        self.magic == magic::OVERLAY
-    }
-
-    /// Where a listing goes on has to do with the entry and not with how many stand before it, so
-    /// that none is left out when others are removed.
-    pub(super) fn has_lasting_cookies(&self) -> bool {
-        match self.magic {
-            magic::BTRFS | magic::EXT | magic::F2FS | magic::XFS | magic::ZFS => true,
-            // From Linux 6.6 on.
-            magic::TMPFS => self.is_tmpfs_lasting,
-            _ => false,
-        }
-    }
-
-    /// Its times are of this machine's clock, and a change of a directory moves them.
-    pub(super) fn is_local(&self) -> bool {
-        matches!(self.magic, magic::BTRFS | magic::EXT | magic::TMPFS | magic::XFS)
-    }
-
-    /// The longest file, and the most links of one.
-    pub(super) fn limits(&self, block_bytes: u64) -> (u64, u32) {
-        const LONGEST: u64 = i64::MAX.cast_unsigned();
-        match self.magic {
-            // 2^32 - 1 blocks; EXT4_LINK_MAX.
-            magic::EXT => (block_bytes.saturating_mul(u64::from(u32::MAX)), 65_000),
-            magic::BTRFS => (LONGEST, 65_535),
-            magic::XFS => (LONGEST, i32::MAX.cast_unsigned()),
-            _ => (LONGEST, 32_000),
-        }
-    }
-
     /// Reads what is there without waiting for a disk; how much, is given back.
     fn read_cached(
         &self,
@@ -413,14 +335,6 @@ impl Reading {
     }
 }
 
-/// Whether a kernel's release (`6.8.0-31-generic`) is this version or a later one.
-fn is_from(release: &[u8], version: (u32, u32)) -> bool {
-    let mut numbers = release.split(|byte| !byte.is_ascii_digit()).map(|digits| {
-        str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-    });
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= version
-}
-
 fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Status> {
     let end = offset.checked_add(data.len() as u64);
     if end.is_none_or(|end| i64::try_from(end).is_err()) {
@@ -436,23 +350,4 @@ fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Status>
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_are_compared_by_number() {
-        for (release, is_new) in [
-            ("6.6.0", true),
-            ("6.10.3-generic", true),
-            ("7.0", true),
-            ("6.5.9", false),
-            ("5.15.0-1", false),
-        ] {
-            assert_eq!(is_from(release.as_bytes(), (6, 6)), is_new, "{release}");
-        }
-        assert!(!is_from(b"", (6, 6)));
-    }
 }

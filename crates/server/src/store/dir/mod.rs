@@ -55,6 +55,8 @@ mod bounded;
 mod buffers;
 mod data;
 mod errno;
+mod file_system;
+mod granted;
 mod handles;
 mod idle;
 mod layers;
@@ -93,7 +95,7 @@ use tokio::sync::oneshot;
 use self::acting::Acting;
 pub use self::acting::act_as_server;
 use self::beneath::Beneath;
-use self::data::FileSystem;
+use self::file_system::FileSystem;
 use self::handles::Handles;
 use self::names::Created;
 use self::objects::{Object, Objects};
@@ -103,8 +105,6 @@ pub use self::options::{
 pub use self::overlap::leads_to;
 use self::proc::ProcFds;
 use self::stat::Stat;
-pub(in crate::store) use self::sync::pool;
-use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
 use self::tree::{Touched, Tree};
 use self::write_log::{GivenUp, Latencies, Log, LogError, Recovered};
@@ -114,7 +114,8 @@ use super::{
 };
 use crate::durable::Durable;
 use crate::metrics::Reading;
-use crate::replies::Recorded;
+use crate::replies::answered::Recorded;
+use crate::store::pool::Pool;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
 };

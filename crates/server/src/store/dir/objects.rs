@@ -22,8 +22,8 @@ use rustix::io::Errno;
 
 use super::bounded::Bounded;
 use super::errno::status;
+use super::granted::Rights;
 use super::proc::ProcFds;
-use super::rights::Rights;
 use super::stat::Stat;
 use super::sync::Waiter;
 use super::sync::group::Group;

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use perf::words::unescaped;
 use rustix::fs::{Mode, OFlags};
 
 use super::beneath::Beneath;
@@ -86,8 +87,8 @@ impl Place {
                 return None;
             }
             let device = fields.nth(1)?.to_vec();
-            let top = unescape(fields.next()?);
-            let mounted_at = unescape(fields.next()?);
+            let top = unescaped(fields.next()?);
+            let mounted_at = unescaped(fields.next()?);
             let mut names = components(&top);
             let path = components(path.as_bytes());
             names.extend_from_slice(path.strip_prefix(&components(&mounted_at)[..])?);
@@ -99,26 +100,6 @@ impl Place {
 fn components(path: &[u8]) -> Vec<Box<[u8]>> {
     let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
     names.map(Box::from).collect()
-}
-
-/// Blanks, line ends and backslashes stand there as `\` and three octal digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after.get(..3).and_then(|digits| str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) if first == b'\\' => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -141,12 +122,5 @@ mod tests {
         assert_eq!(place("35", "/mnt/x\\y/c"), at("data/a b/c"));
         assert_eq!(place("35", "/elsewhere"), None);
         assert_eq!(place("36", "/mnt/x"), None);
-    }
-
-    #[test]
-    fn what_is_escaped_comes_back() {
-        assert_eq!(unescape(b"a\\040b\\134"), b"a b\\");
-        assert_eq!(unescape(b"\\9"), b"\\9");
-        assert_eq!(unescape(b"040"), b"040");
     }
 }

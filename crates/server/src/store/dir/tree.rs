@@ -19,10 +19,10 @@ use super::proc::ProcFds;
 use super::stat::{Identity, Stat};
 use super::sync::Syncer;
 use super::sync::group::Need;
-use super::sync::pool::Pool;
 use super::write_log::{Log, Ticket};
 use super::{FileSystem, MetadataSync};
 use crate::durable::Durable;
+use crate::store::pool::Pool;
 use crate::store::{Changed, Node};
 use crate::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 

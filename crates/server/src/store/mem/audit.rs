@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::directory::FileId;
 use super::inode::Body;
-use super::inodes::{FileId, Inodes, ROOT};
+use super::inodes::{Inodes, ROOT};
 
 impl Inodes {
     /// Compares what the tree says of itself with what a walk over everything finds.

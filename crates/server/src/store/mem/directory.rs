@@ -8,7 +8,24 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::inodes::FileId;
+/// A file's number, unique for the life of the store.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct FileId(pub(super) u64);
+
+impl FileId {
+    pub(super) const fn new(generation: u32, slot: u32) -> Self {
+        Self((generation as u64) << 32 | slot as u64)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the slot")]
+    pub(super) const fn slot(self) -> u32 {
+        self.0 as u32
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self.slot() as usize
+    }
+}
 
 /// Cookies 1 and 2 belong to `.` and `..`, which are not stored.
 const COOKIE_FIRST: u64 = 3;

@@ -239,7 +239,7 @@ fn later(now: Time, before: Time) -> Time {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::store::mem::inodes::FileId;
+    use crate::store::mem::directory::FileId;
 
     const START: Time = Time { secs: 100, nanos: 0 };
 

@@ -9,29 +9,11 @@
 
 use crate::types::{Attr, Handle, Status};
 
+use super::directory::FileId;
 use super::inode::Inode;
-
-/// A file's number, unique for the life of the store.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct FileId(pub(super) u64);
 
 /// Slot 0 stays empty: clients take a fileid of 0 for no file.
 pub(super) const ROOT: FileId = FileId(1);
-
-impl FileId {
-    const fn new(generation: u32, slot: u32) -> Self {
-        Self((generation as u64) << 32 | slot as u64)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the slot")]
-    const fn slot(self) -> u32 {
-        self.0 as u32
-    }
-
-    const fn index(self) -> usize {
-        self.slot() as usize
-    }
-}
 
 /// What may be stored at most.
 #[derive(Clone, Copy, Debug)]

@@ -45,8 +45,9 @@ use crate::types::{
 
 use self::chunks::Prepared;
 use self::directory::Directory;
+use self::directory::FileId;
 use self::inode::{Body, Inode};
-use self::inodes::{FileId, Inodes, Limits, ROOT};
+use self::inodes::{Inodes, Limits, ROOT};
 use self::names::{New, Spot};
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,

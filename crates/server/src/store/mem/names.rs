@@ -6,8 +6,9 @@ use crate::store::{Entry, ListFrom, Listed, Node, Sink};
 use crate::types::{Caller, CreateHow, FileKind, SetAttr, Status, Time};
 
 use super::directory::Directory;
+use super::directory::FileId;
 use super::inode::{Body, Inode};
-use super::inodes::{FileId, Inodes, ROOT};
+use super::inodes::{Inodes, ROOT};
 use super::permission::{self, EXECUTE, READ, SET_GID, WRITE};
 use super::{LINKS_MAX, chunks::Chunks};
 

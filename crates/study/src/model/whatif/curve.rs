@@ -10,9 +10,10 @@ use perf::record::Run as Record;
 use perf::units::Nanos;
 use world::simulate::Outcome;
 
-use super::{added_latency, refused, whole, with_interval};
+use super::added_latency;
+use super::text::{refused, saturation, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
-use crate::model::known::{Facts, name};
+use crate::model::known::Facts;
 use crate::model::worlds::{self, Load};
 use crate::model::{Page, infer, or_dash, span};
 
@@ -120,16 +121,4 @@ fn row(method: &str, when: &str, prediction: &ServerPrediction) -> [String; 5] {
     };
     let per_s = format!("{:.1}", prediction.per_s);
     [method.to_owned(), when.to_owned(), per_s, response, saturation(prediction)]
-}
-
-/// `1702 (1609 to 1800) calls/s, by the disks`.
-pub(crate) fn saturation(prediction: &ServerPrediction) -> String {
-    let by = match prediction.bottleneck_is_identified {
-        true => format!("by {}", name(prediction.bottleneck)),
-        false => "by the processor or the disks: the curve does not tell".to_owned(),
-    };
-    match &prediction.saturation_per_s {
-        Some(per_s) => format!("{} calls/s, {by}", with_interval(per_s, whole)),
-        None => format!("none shows up to {:.0} calls/s", prediction.peak_per_s),
-    }
 }

@@ -10,7 +10,7 @@ use perf::model::whatif::of_path::{PathCase, StablePrediction};
 use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
 use perf::record::Run as Record;
 
-use super::{refused, times, whole, with_interval};
+use super::text::{refused, times, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
 use crate::model::{Page, or_dash, span};
 

@@ -13,7 +13,8 @@ use perf::model::whatif::believed::{
 use perf::model::whatif::of_path::{PathCase, PathPrediction};
 use perf::units::Nanos;
 
-use super::{added_latency, logged, refused, times, with_interval};
+use super::text::{refused, times, with_interval};
+use super::{added_latency, logged};
 use crate::model::args::estimate::WhatIf;
 use crate::model::{Page, or_dash, span};
 

@@ -6,7 +6,8 @@ use perf::model::sweep::{Explained, SweepPoint};
 use perf::model::whatif::Change;
 use perf::model::whatif::of_sweep::{SweepPrediction, answer, changed};
 
-use super::{no_simulation, refused, whole, with_interval};
+use super::no_simulation;
+use super::text::{refused, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
 use crate::model::worlds::Stage;
 use crate::model::{Page, fit};

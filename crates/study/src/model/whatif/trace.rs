@@ -6,7 +6,8 @@ use harness::table::{Table, left, right};
 use perf::model::trace::Transaction;
 use perf::model::whatif::of_trace::{TraceCase, TracePrediction, answer};
 
-use super::{no_simulation, refused, times, whole, with_interval};
+use super::no_simulation;
+use super::text::{refused, times, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
 use crate::model::worlds::Stage;
 use crate::model::{Page, fit, or_dash, span};

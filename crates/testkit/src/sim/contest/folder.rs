@@ -114,15 +114,6 @@ pub(super) fn unlock(file: &File) -> io::Result<()> {
     Ok(flock(file, FlockOperation::Unlock)?)
 }
 
-/// A number that is written at a place; 0 where nothing was.
-pub(super) fn number_at(of: &File, at: u64) -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    match of.read_exact_at(&mut bytes, at) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-        read => read.map(|()| u64::from_le_bytes(bytes)),
-    }
-}
-
 fn handle(found: &Metadata) -> FileHandle {
     FileHandle::new(&found.ino().to_le_bytes()).expect("eight bytes")
 }

@@ -13,8 +13,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, fcntl_lock};
 
-use super::folder::number_at;
-
 /// The argument by which a program that plays live contests becomes one; the file follows.
 pub const RECORD_LOCKS: &str = "--record-locks";
 
@@ -110,4 +108,13 @@ fn obey(file: &File, line: &str) -> io::Result<u64> {
         _ => return Err(wrong()),
     }
     Ok(0)
+}
+
+/// A number that is written at a place; 0 where nothing was.
+pub(super) fn number_at(of: &File, at: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    match of.read_exact_at(&mut bytes, at) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read.map(|()| u64::from_le_bytes(bytes)),
+    }
 }

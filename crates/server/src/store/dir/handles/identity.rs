@@ -19,8 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::siphash::siphash;
-use crate::store::dir::data::FileSystem;
 use crate::store::dir::errno::status;
+use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::stat::{Identity, Stat};
 use crate::store::dir::sys;
 use crate::types::Status;

@@ -6,7 +6,6 @@
 //! verifier's value is read *before* a sync begins: data lost until then belong to an older one.
 
 pub(super) mod group;
-pub(in crate::store) mod pool;
 
 use std::future::poll_fn;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,12 +17,12 @@ use rustix::io::Errno;
 use tokio::sync::oneshot;
 
 use self::group::{Arrival, Need};
-use self::pool::Pool;
 use super::errno::status;
 use super::objects::Object;
 use super::proc::ProcFds;
 use crate::durable::Durable;
 use crate::metrics::Reading;
+use crate::store::pool::Pool;
 use crate::types::{Status, Verifier};
 
 /// How a caller who waits for a sync gets its outcome.

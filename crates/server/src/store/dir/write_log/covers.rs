@@ -11,8 +11,7 @@ use log::{Attributes, BLOCK, EncodedReply, Stamp};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::recover::now;
-use super::{Log, Ticket, key, stamp, waits_for_last};
+use super::{Log, Ticket, key, now, stamp, waits_for_last};
 use crate::store::dir::objects::Object;
 use crate::store::dir::stat::Stat;
 use crate::types::{Attr, FileKind, SetAttr, SetTime};

@@ -12,7 +12,7 @@ use log::BLOCK_BYTES;
 use log::identity::{MAGIC, PROXY_MAGIC};
 
 use super::error::{LogTrouble, Trouble};
-use crate::store::dir::data::FileSystem;
+use crate::store::dir::file_system::FileSystem;
 
 /// What has to be zeros at the beginning of a device that is to become a log: all that is known by
 /// a signature has one there (that of btrfs, at 64 KiB, is the farthest).

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
 use crate::locked::is_locked;
-use crate::store::dir::data::FileSystem;
+use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys;
 
 /// One log, open and locked.

@@ -55,6 +55,7 @@ pub use log::scan::Lost;
 use log::{EncodedReply, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{Mode, OFlags};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Notify, oneshot};
 
 pub use self::alone::{Alone, Peek, Writer};
@@ -237,7 +238,7 @@ impl Log {
         let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
         for reply in &replies {
             // In the frame by which those that have them now are needed no more.
-            journal.restore_reply(reply.clone(), None);
+            journal.submit_reply(reply.clone(), false, None);
         }
         let not_remembered = |errno| {
             let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
@@ -516,6 +517,12 @@ fn limits(open_files_max: Option<usize>) -> Limits {
 /// What the log calls a file: its kernel handle, without the seal, which is only for clients.
 fn key(object: &Object) -> Option<Key> {
     recover::key_of(object.handle.as_bytes())
+}
+
+/// As files have it: a change that is made later has no earlier time.
+fn now() -> Stamp {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    Stamp { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
 pub(super) fn stamp(time: Time) -> Stamp {

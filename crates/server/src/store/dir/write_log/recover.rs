@@ -27,7 +27,7 @@ use super::error::{LogTrouble, Trouble};
 use super::marker::Marker;
 use super::overtaken::{self, Overtaken, Replaced};
 use super::set::LogFiles;
-use super::{LogError, WriteLog, replies, stamp};
+use super::{LogError, WriteLog, now, replies, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sync::Syncer;
@@ -429,10 +429,4 @@ pub(super) fn key_of(handle: &[u8]) -> Option<Key> {
 fn boot_began() -> Stamp {
     let up = clock_gettime(ClockId::Boottime);
     Stamp { seconds: now().seconds.saturating_sub(up.tv_sec), nanos: 0 }
-}
-
-/// As files have it: a change that is made later has no earlier time.
-pub(super) fn now() -> Stamp {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    Stamp { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }

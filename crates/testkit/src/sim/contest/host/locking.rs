@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::{Descriptor, Host, Kind, Opened, Refused, Way};
 use crate::sim::contest::folder;
+use crate::sim::contest::locker::number_at;
 
 /// How a lock is taken: for an open file (flock(2)), or for a process (fcntl(2)).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -115,7 +116,7 @@ impl Host {
         at: u64,
     ) -> Result<u64, Refused> {
         Ok(match &of.open {
-            Descriptor::File(file) => folder::number_at(file, at)?,
+            Descriptor::File(file) => number_at(file, at)?,
             Descriptor::Locker(locker) => locker.number_at(at)?,
             Descriptor::Open { open, .. } => {
                 let bytes = open.read(at, 8).await?;

@@ -16,11 +16,11 @@ use rustix::thread::gettid;
 /// Of threads that give way (sched(7)): a tenth of the share of one that does not.
 const NICE: i32 = 10;
 
-pub(in crate::store) type Job = Box<dyn FnOnce() + Send>;
+pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads and their queue. The threads end, after the jobs that wait, when the last clone goes.
 #[derive(Clone)]
-pub(in crate::store) struct Pool {
+pub(super) struct Pool {
     owner: Arc<Owner>,
 }
 
@@ -45,16 +45,12 @@ struct Queue {
 
 impl Pool {
     /// Threads named `name-0`, `name-1`, ...; at least one.
-    pub(in crate::store) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
+    pub(super) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
         Self::start_as(name, threads, jobs_max, || ())
     }
 
     /// Threads for long work: those that serve calls go first.
-    pub(in crate::store::dir) fn start_behind(
-        name: &str,
-        threads: usize,
-        jobs_max: usize,
-    ) -> io::Result<Self> {
+    pub(super) fn start_behind(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
         // To give way is always allowed; where it is not, the work is done all the same.
         let give_way = || setpriority_process(Some(gettid()), NICE).unwrap_or_default();
         Self::start_as(name, threads, jobs_max, give_way)
@@ -75,7 +71,7 @@ impl Pool {
     }
 
     /// Runs `job` on one of the threads, or here and now when the queue is full.
-    pub(in crate::store) fn run(&self, job: Job) {
+    pub(super) fn run(&self, job: Job) {
         if let Some(job) = self.push(job, self.owner.shared.jobs_max) {
             job();
         }
@@ -83,13 +79,13 @@ impl Pool {
 
     /// As [`Pool::run`], but never refused: for a job that follows from one that just ran, so that
     /// they do not nest, and of which something else bounds the number.
-    pub(in crate::store::dir) fn run_next(&self, job: Job) {
+    pub(super) fn run_next(&self, job: Job) {
         let refused = self.push(job, usize::MAX);
         debug_assert!(refused.is_none(), "nothing is refused without a bound");
     }
 
     /// Runs `job` on one of the threads unless the queue is full; then drops it.
-    pub(in crate::store::dir) fn offer(&self, job: Job) {
+    pub(super) fn offer(&self, job: Job) {
         drop(self.push(job, self.owner.shared.jobs_max));
     }
 
