@@ -33,15 +33,13 @@ use futures_util::future::{BoxFuture, FutureExt, Shared};
 use lru::LruCache;
 use net::clock::Clock;
 use parking_lot::Mutex;
-use perf::units::{Instant, Nanos};
+use perf::units::Instant;
 use server::types::Caller;
 use wire::nfs3::{Fattr3, FileHandle, NfsTime};
 
 use crate::disk::Disk;
+use crate::known::GOOD_FOR;
 use crate::transfer;
-
-/// As long as a mount by nfs(5) takes a file to be unchanged at least (acregmin).
-pub(crate) const GOOD_FOR: Nanos = Nanos::from_secs(3);
 
 /// Bytes of a chunk: several are on the way together long before a call is worth its bytes.
 const CHUNK_BYTES_MAX: u32 = 256 << 10;

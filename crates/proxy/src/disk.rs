@@ -2,7 +2,7 @@
 //! state that they are of.
 //!
 //! A READ is answered from it if the origin has confirmed it within
-//! [`GOOD_FOR`](crate::ahead::GOOD_FOR) that the file is in that state, and that this caller may
+//! [`GOOD_FOR`](crate::known::GOOD_FOR) that the file is in that state, and that this caller may
 //! read it. Clients that open a file ask both, so that their READs cost the origin nothing. Where
 //! it is not known, one ACCESS asks for it in place of the READs.
 //!
@@ -10,16 +10,13 @@
 //! the same. What clients write through the proxy is not stored: the file is in another state then,
 //! and is fetched when it is read.
 
-use bytes::Bytes;
-use cache::{Cache, Cause, Key};
+use cache::{Cache, Key};
 use client::cache::state::token;
 use client::ops::ReadOk;
 use server::metrics::Reading;
-use wire::nfs3::{Fattr3, FileHandle};
+use wire::nfs3::FileHandle;
 
-use crate::ahead::Read;
 use crate::known::{Known, State};
-use crate::remote::Remote;
 
 /// A cache, and what is known of the files in it; clones are the same.
 #[derive(Clone, Debug)]
@@ -72,74 +69,5 @@ impl Disk {
         let begin = offset / block * block;
         let end = offset.saturating_add(u64::from(count)).next_multiple_of(block);
         (begin, u32::try_from(end - begin).unwrap_or(count))
-    }
-}
-
-impl Remote {
-    /// The bytes, if the disk has all of them and the caller may read them.
-    pub(crate) async fn read_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
-        let Read { caller, file, .. } = read;
-        if read.opens() {
-            return self.open_disk(disk, read).await;
-        }
-        let attributes = match disk.known.readable(file, caller) {
-            Some(attributes) => attributes,
-            None => self.ask_readable(disk, read).await?,
-        };
-        self.read_cached(disk, read, attributes).await
-    }
-
-    /// The same of a READ that opens the file: if the disk has all of it, an ACCESS in place of the
-    /// READ tells whether it is what it was.
-    async fn open_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
-        let last = disk.known.last(&read.file)?;
-        let cached = self.read_cached(disk, read, last).await?;
-        let attributes = self.ask_readable(disk, read).await?;
-        let is_same = token(&attributes) == token(&last);
-        is_same.then_some(ReadOk { file_attributes: Some(attributes), ..cached })
-    }
-
-    /// What the disk has of a file in this state.
-    async fn read_cached(
-        &self,
-        disk: &Disk,
-        read: &Read<'_>,
-        attributes: Fattr3,
-    ) -> Option<ReadOk> {
-        let Read { file, offset, count, .. } = read;
-        let size = attributes.size;
-        if *offset >= size {
-            let (file_attributes, data) = (Some(attributes), Bytes::new());
-            return Some(ReadOk { file_attributes, eof: true, data });
-        }
-        let state = token(&attributes);
-        let key = Key::new(file.as_bytes())?;
-        let data = disk.cache.read(&key, &state, *offset, *count).await.ok()?;
-        // Another state may have been reported meanwhile.
-        if disk.known.last(file).as_ref().map(token) != Some(state) {
-            disk.cache.missed(&key, state.fileid, Cause::Unsure);
-            return None;
-        }
-        let eof = offset.saturating_add(data.len() as u64) >= size;
-        Some(ReadOk { file_attributes: Some(attributes), eof, data })
-    }
-
-    /// Asks the origin for the state of the file and what the caller may.
-    async fn ask_readable(&self, disk: &Disk, read: &Read<'_>) -> Option<Fattr3> {
-        let Read { session, caller, file, .. } = read;
-        let was_cached =
-            self.ask_access(session, caller, *file, wire::nfs3::access::ALL).await.ok()?.1;
-        if was_cached {
-            // The origin is away: what was known is what there is.
-            let right = disk.known.last_rights(file, caller)?;
-            let may = right.access & wire::nfs3::access::READ != 0;
-            return right.obj_attributes.filter(|_| may);
-        }
-        let readable = disk.known.readable(file, caller);
-        if readable.is_none() {
-            let fileid = disk.known.last(file).map_or(0, |last| last.fileid);
-            disk.cache.missed(&Key::new(file.as_bytes())?, fileid, Cause::Unsure);
-        }
-        readable
     }
 }

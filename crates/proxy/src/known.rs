@@ -18,7 +18,8 @@ use perf::units::{Instant, Nanos};
 use server::types::Caller;
 use wire::nfs3::{Fattr3, FileHandle, NfsTime, access, lookup};
 
-use crate::ahead::GOOD_FOR;
+/// As long as a mount by nfs(5) takes a file to be unchanged at least (acregmin).
+pub(crate) const GOOD_FOR: Nanos = Nanos::from_secs(3);
 
 /// Some 250 bytes each, and a name.
 const ENTRIES_MAX: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("it is not zero");

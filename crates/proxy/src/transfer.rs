@@ -1,6 +1,9 @@
-//! READ, WRITE and COMMIT: bytes between a client and the origin, whose transfers may be smaller.
+//! READ, WRITE and COMMIT: bytes between a client and the origin, whose transfers may be smaller; a
+//! READ is answered from the local disk where that has it.
 
 use bytes::{Bytes, BytesMut};
+use cache::{Cause, Key};
+use client::cache::state::token;
 use client::error::Error;
 use client::ops::ReadOk;
 use client::session::Session;
@@ -8,9 +11,10 @@ use futures_util::future::try_join_all;
 use server::durable::{Committed, Durable};
 use server::store::{Changed, Extent, Looked, Written};
 use server::types::{Caller, Handle, Stability, Status, Wcc};
-use wire::nfs3::{FileHandle, StableHow};
+use wire::nfs3::{Fattr3, FileHandle, StableHow, access};
 
 use crate::ahead::Read;
+use crate::disk::Disk;
 use crate::fate::Kind;
 use crate::neutral;
 use crate::remote::Remote;
@@ -80,6 +84,72 @@ impl Remote {
         got.eof &= to == got.data.len();
         got.data = got.data.slice(from..to);
         Ok(got)
+    }
+
+    /// The bytes, if the disk has all of them and the caller may read them.
+    pub(crate) async fn read_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
+        let Read { caller, file, .. } = read;
+        if read.opens() {
+            return self.open_disk(disk, read).await;
+        }
+        let attributes = match disk.known.readable(file, caller) {
+            Some(attributes) => attributes,
+            None => self.ask_readable(disk, read).await?,
+        };
+        self.read_cached(disk, read, attributes).await
+    }
+
+    /// The same of a READ that opens the file: if the disk has all of it, an ACCESS in place of the
+    /// READ tells whether it is what it was.
+    async fn open_disk(&self, disk: &Disk, read: &Read<'_>) -> Option<ReadOk> {
+        let last = disk.known.last(&read.file)?;
+        let cached = self.read_cached(disk, read, last).await?;
+        let attributes = self.ask_readable(disk, read).await?;
+        let is_same = token(&attributes) == token(&last);
+        is_same.then_some(ReadOk { file_attributes: Some(attributes), ..cached })
+    }
+
+    /// What the disk has of a file in this state.
+    async fn read_cached(
+        &self,
+        disk: &Disk,
+        read: &Read<'_>,
+        attributes: Fattr3,
+    ) -> Option<ReadOk> {
+        let Read { file, offset, count, .. } = read;
+        let size = attributes.size;
+        if *offset >= size {
+            let (file_attributes, data) = (Some(attributes), Bytes::new());
+            return Some(ReadOk { file_attributes, eof: true, data });
+        }
+        let state = token(&attributes);
+        let key = Key::new(file.as_bytes())?;
+        let data = disk.cache.read(&key, &state, *offset, *count).await.ok()?;
+        // Another state may have been reported meanwhile.
+        if disk.known.last(file).as_ref().map(token) != Some(state) {
+            disk.cache.missed(&key, state.fileid, Cause::Unsure);
+            return None;
+        }
+        let eof = offset.saturating_add(data.len() as u64) >= size;
+        Some(ReadOk { file_attributes: Some(attributes), eof, data })
+    }
+
+    /// Asks the origin for the state of the file and what the caller may.
+    async fn ask_readable(&self, disk: &Disk, read: &Read<'_>) -> Option<Fattr3> {
+        let Read { session, caller, file, .. } = read;
+        let was_cached = self.ask_access(session, caller, *file, access::ALL).await.ok()?.1;
+        if was_cached {
+            // The origin is away: what was known is what there is.
+            let right = disk.known.last_rights(file, caller)?;
+            let may = right.access & access::READ != 0;
+            return right.obj_attributes.filter(|_| may);
+        }
+        let readable = disk.known.readable(file, caller);
+        if readable.is_none() {
+            let fileid = disk.known.last(file).map_or(0, |last| last.fileid);
+            disk.cache.missed(&Key::new(file.as_bytes())?, fileid, Cause::Unsure);
+        }
+        readable
     }
 
     pub(crate) async fn write_bytes(

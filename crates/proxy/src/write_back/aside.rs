@@ -30,7 +30,7 @@ impl<S: Store> Inner<S> {
     /// Whether a change is of a file whose bytes go aside already.
     pub(super) fn goes_aside(&self, number: u64) -> bool {
         let state = self.state.lock();
-        let file = state.ops.get(&number).and_then(|op| super::state::file(&op.entry.change));
+        let file = state.ops.get(&number).and_then(|op| super::touches::file(&op.entry.change));
         let node = file.and_then(|file| state.nodes.find(&file));
         node.is_some_and(|node| node.aside.is_some())
     }

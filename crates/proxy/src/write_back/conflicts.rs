@@ -3,7 +3,7 @@
 //! and a line in the file beside the log.
 
 use bytes::Bytes;
-use server::store::Store;
+use server::store::{Changed, Store};
 use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Time, Wcc};
 
 use super::Inner;
@@ -237,14 +237,9 @@ impl<S: Store> Inner<S> {
     }
 
     /// The origin has answered a change of a file: done, or refused it for this reason.
-    pub(super) fn answered(
-        &self,
-        file: &Handle,
-        sent: &Sent,
-        returned: &Wcc,
-        refused: Option<Status>,
-    ) {
+    pub(super) fn answered<T>(&self, file: &Handle, sent: &Sent, changed: &Changed<T>) {
         let Some((number, doubts)) = sent.trail else { return };
+        let (returned, refused) = (&changed.wcc, changed.result.as_ref().err().copied());
         // One that was made twice may have left two states.
         let wcc = if self.store.doubts() == doubts { *returned } else { Wcc::default() };
         let now = self.now();
@@ -341,7 +336,7 @@ impl<S: Store> Inner<S> {
     async fn explains(&self, file: &Handle, origin: &Handle, attr: &Attr) -> bool {
         let doubtful: Vec<Entry> = {
             let state = self.state.lock();
-            let of_file = |change: &Change| super::state::file(change) == Some(*file);
+            let of_file = |change: &Change| super::touches::file(change) == Some(*file);
             let ops =
                 state.ops.iter().filter(|(_, op)| op.is_in_doubt && of_file(&op.entry.change));
             let mut ops: Vec<_> = ops.collect();

@@ -114,7 +114,7 @@ impl State {
         let mut order = super::order::Order::default();
         for (number, held) in entries {
             let made = self.identity(*number).0;
-            order.add(*number, super::state::uses(&held.entry.change, &made));
+            order.add(*number, super::touches::uses(&held.entry.change, &made));
             order.stable(*number);
         }
         std::iter::from_fn(|| order.next()).collect()

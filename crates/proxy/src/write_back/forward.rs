@@ -11,7 +11,8 @@ use log::journal::cost;
 
 use super::notes::Waiter;
 use super::record::Entry;
-use super::state::{State, has_base_of, key, number_of};
+use super::state::State;
+use super::touches::{has_base_of, key, number_of};
 
 impl State {
     /// Writes again what keeps the log's oldest frame, if that makes room. Each time at most a

@@ -10,9 +10,9 @@ use super::names::Names;
 use super::naming::Step;
 use super::nodes::Node;
 use super::order::Thing;
-use super::passing::Place;
 use super::record::{Change, Entry};
 use super::state::{State, Taken};
+use super::touches::Place;
 
 /// Only owners remove what is in such a directory.
 const STICKY: u32 = 0o1000;

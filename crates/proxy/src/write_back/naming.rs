@@ -12,9 +12,10 @@ use server::types::{
 use super::Inner;
 use super::changing::{SET_GID, Way};
 use super::nodes::Node;
-use super::passing::{Place, Turn};
+use super::passing::Turn;
 use super::record::{Change, Entry, Made, timed};
 use super::state::{State, Taken};
+use super::touches::Place;
 
 /// What may be done in a directory by who changes its names.
 const CHANGE: u32 = Access::MODIFY | Access::EXTEND;
@@ -357,11 +358,8 @@ impl<S: Store> Inner<S> {
         };
         self.to_write.notify_one();
         let after = state.nodes.find(dir).map(|node| node.attr);
-        Some((
-            Wcc { before: Some(Before::from(parent)), after },
-            StoreNode { handle: id, attr },
-            taken,
-        ))
+        let wcc = Wcc { before: Some(Before::from(parent)), after };
+        Some((wcc, StoreNode { handle: id, attr }, taken))
     }
 
     /// What was to be made has a name here already.

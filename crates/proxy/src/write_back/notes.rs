@@ -26,7 +26,8 @@ use server::store::Store;
 use super::Inner;
 use super::conflicts::Event;
 use super::record::Outcome;
-use super::state::{State, key};
+use super::state::State;
+use super::touches::key;
 
 /// As many notes as share a frame with nobody: some 40 KiB.
 const NOTES_MAX: usize = 256;
@@ -236,9 +237,9 @@ mod tests {
     use log::{Journal, Limits, Set};
     use server::types::{Before, Handle, Time};
 
-    use super::super::nodes::Node;
-    use super::super::nodes::tests::attr;
     use super::*;
+    use crate::write_back::nodes::Node;
+    use crate::write_back::nodes::tests::attr;
 
     const ID: [u8; 16] = [7; 16];
     const WITHIN: Nanos = Nanos::from_millis(10);

@@ -22,7 +22,8 @@ use super::naming::made_attr;
 use super::nodes::Node;
 use super::record::{Change, DATA_BYTES_MAX};
 use super::recover::{Held, HeldEntry};
-use super::state::{State, has_base_of, involved};
+use super::state::State;
+use super::touches::{has_base_of, involved};
 use super::{Inner, Mistake, Options, WriteBack};
 
 /// Bytes of the log for each change that may be on its way: the record that it has come takes a

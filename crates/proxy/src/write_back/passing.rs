@@ -9,11 +9,9 @@ use server::types::{Caller, Handle, Status};
 
 use super::Inner;
 use super::order::Thing;
-use super::state::{State, named};
+use super::state::State;
+use super::touches::{Place, named};
 use super::turns::Claim;
-
-/// A name, and the directory it is in.
-pub(super) type Place<'n> = (&'n Handle, &'n [u8]);
 
 /// What the origin is changing for somebody, whose call is run to its end.
 pub(super) struct Passing<'i, S: Store> {

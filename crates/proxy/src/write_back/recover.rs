@@ -11,7 +11,7 @@ use log::{Medium, Set};
 use server::types::{Before, Handle};
 
 use super::record::{Change, Entry, Outcome};
-use super::state::number_of;
+use super::touches::number_of;
 
 /// See the module's head.
 #[derive(Clone, Debug)]

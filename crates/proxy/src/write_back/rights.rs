@@ -116,8 +116,8 @@ pub(crate) fn by_mode(attr: &Attr, caller: &Caller) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::nodes::tests::attr;
     use super::*;
+    use crate::write_back::nodes::tests::attr;
 
     fn caller(uid: u32, gid: u32) -> Caller {
         Caller { uid, gid, gids: vec![5] }

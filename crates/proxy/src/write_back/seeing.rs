@@ -9,7 +9,8 @@ use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
 use super::extents::Extents;
 use super::names::Table;
 use super::nodes::Node as DirNode;
-use super::state::{State, named};
+use super::state::State;
+use super::touches::named;
 use super::{Inner, lease};
 
 /// Cookies of names that are served from here; the origin's are smaller, or a listing fails. Those

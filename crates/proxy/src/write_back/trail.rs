@@ -156,8 +156,8 @@ impl Trail {
 
 #[cfg(test)]
 mod tests {
-    use super::super::nodes::tests::attr;
     use super::*;
+    use crate::write_back::nodes::tests::attr;
 
     fn wcc(before: i64, after: i64) -> Wcc {
         Wcc { before: Some(Before::from(&attr(before))), after: Some(attr(after)) }

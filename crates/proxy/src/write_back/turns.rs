@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use server::types::Handle;
 
 use super::order::{How, Thing};
-use super::passing::Place;
-use super::state::named;
+use super::touches::{Place, named};
 
 /// Callers who have a place. More wait behind all of those, in any order.
 const PLACES_MAX: usize = 1024;

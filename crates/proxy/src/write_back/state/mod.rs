@@ -1,12 +1,14 @@
 //! All that is on its way to the origin: the log, the order of the changes in it, and what clients
 //! see meanwhile. Decisions only: its input is what has happened, its output what is to be done.
 
+mod shown;
+
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 
 use bytes::Bytes;
+use log::Journal;
 use log::journal::cost;
-use log::{Journal, Key};
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
 use server::types::{Attr, Handle, Status, Time};
@@ -14,13 +16,12 @@ use tokio::sync::oneshot;
 
 use super::Options;
 use super::aliases;
-use super::names::Named;
-use super::nodes::{LINGER, Node, Nodes};
+use super::nodes::Nodes;
 use super::notes::{Notes, Waiter};
-use super::order::{How, Order, Thing};
-use super::passing::Place;
+use super::order::{Order, Thing};
 use super::record::{Change, Entry};
 use super::recover::HeldEntry;
+use super::touches::{Place, file, involved, key, named, names, uses};
 use super::turns::{Claim, Turns};
 
 /// Names whose state at the origin is known from a moment ago.
@@ -206,9 +207,7 @@ impl State {
         let (done, hears) = oneshot::channel();
         self.show(number, &entry, now);
         let mut op = Op::new(entry, Some(done), len, now);
-        if let Some(done) = op.done.take_if(|_| is_known) {
-            done.send(()).ok();
-        }
+        op.done.take_if(|_| is_known).and_then(|done| done.send(()).ok());
         self.add(number, op);
         Some((number, hears))
     }
@@ -357,240 +356,6 @@ impl State {
         all
     }
 
-    /// Lets clients see a change.
-    fn show(&mut self, number: u64, entry: &Entry, now: Instant) {
-        self.epoch += 1;
-        for id in self.touched(number, &entry.change) {
-            if let Some(node) = self.nodes.find_mut(&id) {
-                node.pending += 1;
-                (node.used, node.ours_at) = (now, now);
-            }
-        }
-        for (dir, name) in names(&entry.change) {
-            self.recent.pop(&(*dir, name.clone()));
-            self.touched.note(named(dir, name), self.epoch);
-        }
-        let (at, when) = (entry.at, (number, entry.at, now));
-        match &entry.change {
-            Change::Write { file, offset, data } => {
-                if let Some(node) = self.nodes.find_mut(file) {
-                    node.write(*offset, data.clone(), number, at);
-                }
-            }
-            Change::Set { file, set } => {
-                if let Some(node) = self.nodes.find_mut(file) {
-                    node.set(set, number, at);
-                    // A recovery may have lost the WRITE that it is of.
-                    node.attr.modified = entry.owed.unwrap_or(node.attr.modified);
-                    node.owes_time |= entry.owed.is_some();
-                }
-            }
-            Change::Make { dir, name, .. } => {
-                let (id, _) = self.identity(number);
-                let is_dir = self.nodes.find(&id).is_some_and(Node::is_dir);
-                self.name(dir, name, Some(id), when, i64::from(is_dir));
-            }
-            Change::Remove { dir, name, file, is_dir } => {
-                self.name(dir, name, None, when, -i64::from(*is_dir));
-                self.unlink(file, *is_dir, at);
-            }
-            Change::Rename { from, to, file, over } => {
-                self.name(&from.0, &from.1, None, when, 0);
-                self.name(&to.0, &to.1, Some(*file), when, 0);
-                if let Some(node) = self.nodes.find_mut(file) {
-                    node.attr.changed = at;
-                }
-                over.iter().for_each(|over| self.unlink(over, false, at));
-            }
-        }
-    }
-
-    fn name(
-        &mut self,
-        dir: &Handle,
-        name: &Bytes,
-        child: Option<Handle>,
-        (number, at, now): (u64, Time, Instant),
-        dirs: i64,
-    ) {
-        if let Some(node) = self.nodes.find_mut(dir) {
-            node.name(name.clone(), child, number, now);
-            node.touch(at);
-            node.more_dirs(dirs);
-        }
-        if let Some(child) = child {
-            self.moved(&child, (*dir, name.clone()));
-        }
-    }
-
-    /// A file is here from now on.
-    pub(crate) fn moved(&mut self, file: &Handle, place: (Handle, Bytes)) {
-        if let Some(node) = self.nodes.find_mut(file) {
-            node.place = Some(place.clone());
-        }
-        self.places.put(*file, place);
-        if self.places.len() > PLACES_MAX {
-            self.places.pop_lru();
-        }
-    }
-
-    /// The origin has returned a file under this name. Where one is with changes on their way is
-    /// known better here.
-    pub(crate) fn met_at(&mut self, file: &Handle, (dir, name): Place<'_>) {
-        let is_pending = self.nodes.find(file).is_some_and(Node::is_pending);
-        match self.place(file) {
-            Some((at, called)) if is_pending || (at, &called[..]) == (dir, name) => {
-                self.places.promote(file);
-            }
-            _ => self.moved(file, (*dir, Bytes::copy_from_slice(name))),
-        }
-    }
-
-    /// Where a file was seen last.
-    pub(crate) fn place(&self, file: &Handle) -> Option<&(Handle, Bytes)> {
-        let own = self.nodes.find(file).and_then(|node| node.place.as_ref());
-        own.or_else(|| self.places.peek(file))
-    }
-
-    /// Its name; of one whose name is not known, its number.
-    pub(crate) fn called(&self, file: &Handle) -> Bytes {
-        match (self.place(file), self.nodes.find(file)) {
-            (Some((_, name)), _) => name.clone(),
-            (None, Some(node)) => Bytes::from(format!(".unnamed-{}", node.attr.fileid)),
-            (None, None) => Bytes::from_static(b".unnamed"),
-        }
-    }
-
-    fn unlink(&mut self, file: &Handle, is_dir: bool, at: Time) {
-        if let Some(node) = self.nodes.find_mut(file) {
-            if is_dir {
-                node.attr.links = 0;
-            } else {
-                let least = u32::from(node.is_unsure);
-                node.is_leaving = node.is_unsure;
-                node.attr.links = node.attr.links.saturating_sub(1).max(least);
-            }
-            node.attr.changed = at;
-        }
-    }
-
-    /// Whether clients have removed a directory that the origin may still have.
-    pub(crate) fn is_removed(&self, dir: &Handle) -> bool {
-        self.nodes.find(dir).is_some_and(|node| node.attr.links == 0)
-    }
-
-    /// What has a name by what is on its way, or by what nobody but us has changed: that,
-    /// nothing, or it is not known.
-    pub(crate) fn own_name(
-        &self,
-        dir: &Handle,
-        name: &[u8],
-        now: Instant,
-    ) -> Option<Option<Handle>> {
-        let node = self.nodes.find(dir)?;
-        let names = node.names.as_ref()?;
-        let is_fresh = self.is_away || node.is_answered_here(now);
-        match names.find(name) {
-            Some(named) => (named.is_recent(now) || is_fresh).then_some(named.child),
-            None => (names.is_complete && is_fresh).then_some(None),
-        }
-    }
-
-    /// What had a name in the origin's reply a moment ago.
-    pub(crate) fn recent_name(
-        &mut self,
-        dir: &Handle,
-        name: &[u8],
-        now: Instant,
-    ) -> Option<Option<Handle>> {
-        let (child, at) = self.recent.get(&(*dir, Bytes::copy_from_slice(name)))?;
-        (self.is_away || now.since(*at) <= LINGER).then_some(*child)
-    }
-
-    /// The origin has returned what has a name.
-    pub(crate) fn met_name(
-        &mut self,
-        dir: &Handle,
-        name: &[u8],
-        child: Option<Handle>,
-        at: Instant,
-    ) {
-        self.recent.put((*dir, Bytes::copy_from_slice(name)), (child, at));
-    }
-
-    /// The origin has changed a name for a caller who has waited for it.
-    pub(crate) fn passed_name(
-        &mut self,
-        dir: &Handle,
-        name: &[u8],
-        child: Option<Handle>,
-        now: Instant,
-    ) {
-        self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
-        if let Some(child) = &child {
-            self.moved(child, (*dir, Bytes::copy_from_slice(name)));
-        }
-        let number = self.journal.skip_record();
-        let names = self.nodes.find_mut(dir).and_then(|node| node.names.as_mut());
-        if let Some(names) = names {
-            let named = Named { child, number, is_pending: false, at: now, left: None };
-            names.insert(Bytes::copy_from_slice(name), named);
-        }
-    }
-
-    /// A call for a name has failed at the origin, which tells whether something has it. What was
-    /// not changed stays known, for listings that are under way.
-    pub(crate) fn failed_name(&mut self, (dir, name): Place<'_>, status: Status) {
-        use Status::{Exists, Io, Jukebox, NoDevice, NoEntry, ServerFault};
-        self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
-        let names = self.nodes.find(dir).and_then(|node| node.names.as_ref());
-        let known = names.and_then(|names| match names.find(name) {
-            Some(named) => Some(named.child.is_some()),
-            None => names.is_complete.then_some(false),
-        });
-        let is_unknown = match status {
-            Exists => known == Some(false),
-            NoEntry => known == Some(true),
-            // It may have been done.
-            Io | Jukebox | NoDevice | ServerFault => true,
-            _ => false,
-        };
-        if is_unknown {
-            self.unknown_names(dir);
-        }
-    }
-
-    /// The origin has changed names of a directory, or perhaps so, and not returned to what.
-    pub(crate) fn unknown_names(&mut self, dir: &Handle) {
-        self.recent.clear();
-        let Some(node) = self.nodes.find_mut(dir) else { return };
-        node.forget_names(|named| named.is_pending);
-        if let Some(names) = &mut node.names {
-            names.is_complete = false;
-        }
-    }
-
-    /// A change was not made as clients were shown it: the names and files that it was of are as
-    /// the origin has them.
-    pub(crate) fn forget_shown(&mut self, change: &Change) {
-        let dirs: Vec<_> = names(change).map(|(dir, _)| *dir).collect();
-        dirs.iter().for_each(|dir| self.unknown_names(dir));
-        for file in involved(change).iter().filter(|file| !dirs.contains(file)) {
-            self.forget_file(file);
-        }
-    }
-
-    /// Of these files and directories the origin has refused to make some, and nothing is on its
-    /// way any more.
-    pub(crate) fn forget_refused(&mut self, number: u64, change: &Change) {
-        for id in self.touched(number, change) {
-            let is_over = |node: &Node| node.is_refused && node.pending == 0;
-            if self.nodes.find(&id).is_some_and(is_over) {
-                self.forget_file(&id);
-            }
-        }
-    }
-
     /// The origin may have changed these.
     pub(crate) fn touch(&mut self, things: impl IntoIterator<Item = Thing>) {
         self.epoch += 1;
@@ -666,93 +431,5 @@ impl State {
         self.order.trouble(number);
         self.troubled += usize::from(before.is_none());
         before == Some(status)
-    }
-}
-
-/// What the journal calls a record: each is alone.
-pub(crate) fn key(number: u64) -> Key {
-    Key::new(&number.to_be_bytes()).expect("8 bytes are neither none nor too many")
-}
-
-/// Which change that is.
-pub(crate) fn number_of(key: &Key) -> Option<u64> {
-    key.as_bytes().try_into().ok().map(u64::from_be_bytes)
-}
-
-/// The file whose bytes or attributes a change is of.
-pub(crate) fn file(change: &Change) -> Option<Handle> {
-    match change {
-        Change::Write { file, .. } | Change::Set { file, .. } => Some(*file),
-        _ => None,
-    }
-}
-
-/// The files and directories that a change needs, but for what it makes.
-pub(crate) fn involved(change: &Change) -> Vec<Handle> {
-    match change {
-        Change::Write { file, .. } | Change::Set { file, .. } => vec![*file],
-        Change::Make { dir, .. } => vec![*dir],
-        Change::Remove { dir, file, .. } => vec![*dir, *file],
-        Change::Rename { from, to, file, over } => {
-            let mut all = vec![from.0, *file];
-            all.extend((to.0 != from.0).then_some(to.0));
-            all.extend(*over);
-            all
-        }
-    }
-}
-
-/// The file whose state before is in the record of a change: of a RENAME the one that goes for it.
-pub(crate) fn has_base_of(change: &Change) -> Option<Handle> {
-    match change {
-        Change::Write { file, .. } | Change::Set { file, .. } | Change::Remove { file, .. } => {
-            Some(*file)
-        }
-        Change::Rename { over, .. } => *over,
-        Change::Make { .. } => None,
-    }
-}
-
-fn names(change: &Change) -> impl Iterator<Item = (&Handle, &Bytes)> {
-    let (one, other) = match change {
-        Change::Write { .. } | Change::Set { .. } => (None, None),
-        Change::Make { dir, name, .. } | Change::Remove { dir, name, .. } => {
-            (Some((dir, name)), None)
-        }
-        Change::Rename { from, to, .. } => (Some((&from.0, &from.1)), Some((&to.0, &to.1))),
-    };
-    one.into_iter().chain(other)
-}
-
-/// A name as changes use it.
-pub(crate) fn named(dir: &Handle, name: &[u8]) -> Thing {
-    Thing::Name(*dir, Bytes::copy_from_slice(name))
-}
-
-pub(crate) fn uses(change: &Change, made: &Handle) -> Vec<(Thing, How)> {
-    let alone = |file: &Handle| (Thing::File(*file), How::Alone);
-    let named = |dir: &Handle, name: &Bytes| {
-        [(Thing::File(*dir), How::Shared), (Thing::Name(*dir, name.clone()), How::Alone)]
-    };
-    match change {
-        Change::Write { file, offset, data } => {
-            let how = How::Bytes { from: *offset, to: offset + data.len() as u64 };
-            vec![(Thing::File(*file), how)]
-        }
-        Change::Set { file, .. } => vec![alone(file)],
-        Change::Make { dir, name, .. } => {
-            named(dir, name).into_iter().chain([alone(made)]).collect()
-        }
-        Change::Remove { dir, name, file, .. } => {
-            named(dir, name).into_iter().chain([alone(file)]).collect()
-        }
-        Change::Rename { from, to, file, over } => {
-            let mut uses: Vec<_> = named(&from.0, &from.1).into();
-            let others = named(&to.0, &to.1);
-            uses.extend(others.into_iter().filter(|_| from != to));
-            uses.push(alone(file));
-            uses.extend(over.iter().map(alone));
-            uses
-        }
     }
 }
