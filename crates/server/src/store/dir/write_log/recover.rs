@@ -122,8 +122,8 @@ struct Target {
     newer_bytes: Option<u64>,
 }
 
-const OLD_COPY: &str = "it is a copy of an earlier time: the directory has seen a later start of its \
-                        server, and what this holds may be older than its files";
+const OLD_COPY: &str = "it is a copy of an earlier time: the directory has seen a later start of \
+                        its server, and what this holds may be older than its files";
 
 const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
 
