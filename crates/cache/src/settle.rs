@@ -7,7 +7,8 @@
 //!
 //! - the state was known to us for longer than a tick when the data were requested; or
 //! - the origin's clock has clearly gone on since: it stands no lower than any time of change that
-//!   it has reported, and what has passed here since then; or
+//!   it has reported, and what has passed here since then. It may have been set back, and have
+//!   files from before: more than our own clock says is not believed; or
 //! - by our own clock the change is so long past that no clock is so wrong.
 //!
 //! An origin may be several machines whose clocks differ a little: that is what "clearly" is for.
@@ -55,7 +56,8 @@ impl OriginTime {
     /// time. `known_for_ns`: since the first reply with this state.
     pub fn is_settled(&self, ctime: Time, known_for_ns: u64, now: Now) -> bool {
         let tick = if ctime.nanos == 0 { COARSE_TICK_NS } else { FINE_TICK_NS };
-        let origin_now = self.ahead_min.map(|ahead| ahead + i128::from(now.steady_ns));
+        let at_least = self.ahead_min.map(|ahead| ahead + i128::from(now.steady_ns));
+        let origin_now = at_least.map(|origin_now| origin_now.min(nanos(now.wall)));
         let is_over =
             |now: i128, margin: u64| now - nanos(ctime) > i128::from(tick) + i128::from(margin);
         known_for_ns > tick
@@ -78,9 +80,10 @@ mod tests {
         Time { seconds, nanos }
     }
 
-    /// At so many milliseconds of a clock that has nothing to do with the origin's.
+    /// At so many milliseconds of a clock that has nothing to do with the origin's, and with a wall
+    /// clock that is half an hour ahead of that.
     fn at(ms: u64) -> Now {
-        Now { steady_ns: ms * MS, wall: time(0, 0) }
+        Now { steady_ns: ms * MS, wall: time(1800, 0) }
     }
 
     #[test]
@@ -112,6 +115,15 @@ mod tests {
         let now = |seconds| Now { steady_ns: 0, wall: time(seconds, 0) };
         assert!(!origin.is_settled(time(5, 1), 0, now(3605)));
         assert!(origin.is_settled(time(5, 1), 0, now(3606)));
+    }
+
+    #[test]
+    fn a_file_of_the_future_settles_nothing_before_our_clock_says_so() {
+        let mut origin = OriginTime::default();
+        origin.observe(time(9_000, 0), 0);
+        let now = |nanos| Now { steady_ns: 0, wall: time(100, nanos) };
+        assert!(!origin.is_settled(time(100, 1), 0, now(150_000_000)));
+        assert!(origin.is_settled(time(100, 1), 0, now(151_000_000)));
     }
 
     #[test]

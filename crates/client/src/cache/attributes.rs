@@ -540,7 +540,7 @@ pub(super) mod tests {
     fn what_we_have_made_is_known_where_the_next_change_would_show() {
         let time = |nseconds| NfsTime { seconds: 5, nseconds };
         let [old, new, later] = [1, 2, 3].map(|n| Fattr3::of_file(4096, time(n * 1_000_000)));
-        let wall = Time { seconds: 0, nanos: 0 };
+        let wall = Time { seconds: 1800, nanos: 0 };
         let at = |ms| Instant::EPOCH + Nanos::from_millis(ms);
         let wcc =
             |before: &Fattr3, after| WccData { before: Some(before.into()), after: Some(after) };

@@ -102,7 +102,7 @@ fn mistakes_are_found() {
         (Mistake::AnswerEarly, 0),
         (Mistake::AnyOrder, 0),
         (Mistake::ForgetNames, 0),
-        (Mistake::FollowEarly, 200),
+        (Mistake::FollowEarly, 260),
     ];
     for (mistake, first) in mistakes {
         let found = std::panic::catch_unwind(|| worlds(first..first + 100, Some(mistake)));
