@@ -312,8 +312,8 @@ fn runs(bytes: &[u8], known: usize) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::nodes::tests::attr;
     use super::*;
+    use crate::write_back::nodes::tests::attr;
 
     #[test]
     fn a_copy_is_for_nobody_for_whom_its_files_are_not() {
