@@ -6,13 +6,14 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
+use server::locked::Locked;
 
 /// A state directory that is ours until dropped.
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
-    lock: File,
+    _lock: Locked,
 }
 
 impl State {
@@ -28,27 +29,18 @@ impl State {
         let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = File::options();
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
-        let lock = options.open(path.join("lock"))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-            match errno {
-                rustix::io::Errno::WOULDBLOCK => {
-                    io::Error::new(io::ErrorKind::ResourceBusy, "another server has it")
-                }
-                errno => errno.into(),
+        let lock = Locked::new(options.open(path.join("lock"))?);
+        lock.try_lock().map_err(|errno| match errno {
+            rustix::io::Errno::WOULDBLOCK => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another server has it")
             }
+            errno => errno.into(),
         })?;
-        Ok(Self { path, lock })
+        Ok(Self { path, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-/// A process that is just being started has our descriptor for a moment: closing it is not enough.
-impl Drop for State {
-    fn drop(&mut self) {
-        rustix::fs::flock(&self.lock, FlockOperation::Unlock).ok();
     }
 }
 
@@ -93,7 +85,7 @@ mod tests {
         assert!(second.to_string().contains("another server"));
         State::open(base.path(), 2050).unwrap();
         // As a process has it that is being started.
-        let inherited = first.lock.try_clone().unwrap();
+        let inherited = first._lock.try_clone().unwrap();
         drop(first);
         State::open(base.path(), 2049).unwrap();
         drop(inherited);

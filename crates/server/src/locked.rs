@@ -1,9 +1,46 @@
-//! Whether somebody has a file locked (flock(2)), found without taking the lock: whoever begins at
-//! that moment and wants it would be refused.
+//! Files that one process at a time may have, by flock(2); and whether somebody has one, found
+//! without taking the lock: whoever begins at that moment and wants it would be refused.
 
 use std::fs::{self, File};
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// A file whose lock, where it has one, goes with it. A process that is just being started has
+/// descriptors of ours for a moment, so that closing ours is not enough.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    pub fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Takes the lock.
+    ///
+    /// # Errors
+    /// `WOULDBLOCK`: somebody else has it.
+    pub fn try_lock(&self) -> Result<(), Errno> {
+        flock(&self.0, FlockOperation::NonBlockingLockExclusive)
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        flock(&self.0, FlockOperation::Unlock).ok();
+    }
+}
 
 /// As `/proc/locks` has it (proc(5)). A lock of a process outside of our PID namespace is not seen;
 /// nor is any where the system has no such file.
@@ -46,8 +83,6 @@ fn has_flock(locks: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{FlockOperation, flock};
-
     use super::*;
 
     #[test]
@@ -63,6 +98,18 @@ mod tests {
         }
         flock(&having, FlockOperation::Unlock).unwrap();
         assert!(!is_locked(&looking));
+    }
+
+    #[test]
+    fn a_lock_goes_though_another_process_has_the_descriptor() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || Locked::new(File::options().write(true).open(file.path()).unwrap());
+        let (one, two) = (open(), open());
+        assert!(one.try_lock().is_ok() && two.try_lock().is_err());
+        let inherited = one.try_clone().unwrap();
+        drop(one);
+        assert!(two.try_lock().is_ok());
+        drop(inherited);
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use log::draft::Draft;
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
-use crate::locked::is_locked;
+use crate::locked::{Locked, is_locked};
 use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys;
 
@@ -29,35 +29,6 @@ pub(in crate::store::dir) struct LogFile {
     is_nameless: bool,
     #[cfg(test)]
     pub(in crate::store::dir) fails: std::sync::atomic::AtomicBool,
-}
-
-/// A file whose lock, where it has one, goes with it. A process that is just being started has
-/// descriptors of ours for a moment, so that closing ours is not enough.
-pub(super) struct Locked(File);
-
-impl Locked {
-    pub(super) fn new(file: File) -> Self {
-        Self(file)
-    }
-
-    /// Whether it is locked now: somebody else may have it.
-    pub(super) fn try_lock(&self, how: FlockOperation) -> bool {
-        rustix::fs::flock(&self.0, how).is_ok()
-    }
-}
-
-impl std::ops::Deref for Locked {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        rustix::fs::flock(&self.0, FlockOperation::Unlock).ok();
-    }
 }
 
 /// Memory for a frame, which begins at a block of memory as direct writes want it. It has room for
@@ -219,9 +190,9 @@ fn open_locked(path: &Path) -> Result<(Locked, u64), Trouble> {
     check_kind(&file)?;
     let len = file.seek(SeekFrom::End(0))?;
     let file = Locked::new(file);
-    match file.try_lock(FlockOperation::NonBlockingLockExclusive) {
-        true => Ok((file, len)),
-        false => Err(of_another_server()),
+    match file.try_lock() {
+        Ok(()) => Ok((file, len)),
+        Err(_) => Err(of_another_server()),
     }
 }
 
@@ -246,9 +217,9 @@ pub(super) fn lock_dir(root: &OwnedFd) -> Result<Locked, Trouble> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(root, c".", flags, Mode::empty())?;
     let dir = Locked::new(File::from(dir));
-    match dir.try_lock(FlockOperation::NonBlockingLockExclusive) {
-        true => Ok(dir),
-        false => Err(Trouble::new(
+    match dir.try_lock() {
+        Ok(()) => Ok(dir),
+        Err(_) => Err(Trouble::new(
             LogTrouble::InUse,
             "another server has the directory with a write log, or a program has locked it",
         )),
@@ -503,18 +474,5 @@ mod tests {
         let Some(direct) = open_direct(file.path(), file.as_file()).unwrap() else { return };
         let flags = rustix::fs::fcntl_getfl(&direct).unwrap().bits().cast_signed();
         assert_eq!(flags & libc::O_SYNC, libc::O_DSYNC, "O_SYNC has one bit more");
-    }
-
-    #[test]
-    fn a_lock_goes_though_another_process_has_the_descriptor() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let open = || Locked::new(File::options().write(true).open(file.path()).unwrap());
-        let exclusive = FlockOperation::NonBlockingLockExclusive;
-        let (one, two) = (open(), open());
-        assert!(one.try_lock(exclusive) && !two.try_lock(exclusive));
-        let inherited = one.try_clone().unwrap();
-        drop(one);
-        assert!(two.try_lock(exclusive));
-        drop(inherited);
     }
 }

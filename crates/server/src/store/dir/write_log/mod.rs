@@ -77,6 +77,7 @@ use super::stat::Stat;
 use super::sync::group::Need;
 use super::sync::{Syncer, others_first};
 use crate::durable::Durable;
+use crate::locked::Locked;
 use crate::metrics::Reading;
 use crate::store::logged;
 use crate::types::{Attr, Status, Time, Verifier};
@@ -213,7 +214,7 @@ pub(super) struct Log {
     covers: Covers,
     keeps_replies: bool,
     /// Of the directory.
-    _lock: file::Locked,
+    _lock: Locked,
     /// Replies that were found at the start.
     found: Mutex<Vec<EncodedReply>>,
 }
@@ -480,7 +481,7 @@ impl Drop for Log {
     }
 }
 
-/// From here on it is known that there is nothing to be done again. Gives the frame that says so,
+/// From here on it is known that there is nothing to be done again. Gives the frame that records that,
 /// which log it is in, and from where on nothing else of that log is needed.
 fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(u64, (usize, u64)), LogError> {
     let mut buffer = Vec::new();
