@@ -179,15 +179,16 @@ fn an_output_that_is_an_input_is_refused_and_nothing_is_lost() {
         "doctor --from nfs.pcap --json nfs.pcap",
         "stat --from nfs.pcap --json nfs.pcap",
     ] {
-        let finished = in_folder(folder.path(), line);
-        assert_eq!(
-            (finished.code, finished.stdout.as_str()),
-            (Some(2), ""),
-            "{line}: {finished:?}"
-        );
-        assert!(finished.stderr.contains("would replace the input"), "{line}: {finished:?}");
+        refused_in(folder.path(), line, "would replace the input");
         assert!(content() == before, "{line}");
     }
+}
+
+/// A usage error in which this stands, and nothing else is done.
+fn refused_in(folder: &Path, line: &str, why: &str) {
+    let finished = in_folder(folder, line);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{line}: {finished:?}");
+    assert!(finished.stderr.contains(why), "{line}: {finished:?}");
 }
 
 #[test]
@@ -201,13 +202,7 @@ fn two_outputs_of_one_file_are_refused() {
         "link --to 127.0.0.1 none --json out --pcap out",
         "doctor --from nfs.pcap --json out --html out",
     ] {
-        let finished = in_folder(folder.path(), line);
-        assert_eq!(
-            (finished.code, finished.stdout.as_str()),
-            (Some(2), ""),
-            "{line}: {finished:?}"
-        );
-        assert!(finished.stderr.contains("would replace each other"), "{line}: {finished:?}");
+        refused_in(folder.path(), line, "would replace each other");
         assert!(!folder.path().join("out").exists(), "{line}");
     }
     let finished = in_folder(folder.path(), "trace nfs.pcap --json /dev/null --csv /dev/null -q");

@@ -112,5 +112,5 @@ fn syncs_of_a_doubtful_file_that_fail_again_take_no_room() {
         journal.doubt(&key);
         write(&mut journal);
     }
-    assert_eq!(used(&journal), before + BLOCK_BYTES, "one frame says so");
+    assert_eq!(used(&journal), before + BLOCK_BYTES, "one frame records it");
 }

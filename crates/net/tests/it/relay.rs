@@ -36,25 +36,26 @@ fn relay(clock: &Clock, links: LinkPair, limits: Limits) -> Relay {
 /// A client and a server with a relay between them, and how that ends.
 fn between(clock: &Clock, relay: &Relay) -> (Memory, Memory, Ended) {
     let (client, front) = memory::pair(1);
-    let (back, server) = memory::pair(2);
-    let (sender, ended) = oneshot::channel();
-    let relay = relay.clone();
-    clock.spawn(async move {
-        sender.send(relay.connection(front, back).await).ok();
-    });
+    let (server, ended) = behind(clock, relay, front);
     (client, server, ended)
 }
 
 /// The same with a client that can reset its connection.
 fn between_resetting(clock: &Clock, relay: &Relay) -> (Resets, Memory, Ended) {
     let (client, front) = resetting::of(memory::pair(1));
+    let (server, ended) = behind(clock, relay, front);
+    (client, server, ended)
+}
+
+/// The server behind a relay that carries what comes to `front`.
+fn behind(clock: &Clock, relay: &Relay, front: impl Transport + 'static) -> (Memory, Ended) {
     let (back, server) = memory::pair(2);
     let (sender, ended) = oneshot::channel();
     let relay = relay.clone();
     clock.spawn(async move {
         sender.send(relay.connection(front, back).await).ok();
     });
-    (client, server, ended)
+    (server, ended)
 }
 
 /// The same of datagrams, with a socket for one client; `front` makes of it what the relay has.
