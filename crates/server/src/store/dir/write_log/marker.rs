@@ -104,7 +104,7 @@ impl Marker {
         rustix::fs::fsync(root)
     }
 
-    /// What the log held is in its place, and the frame of this sequence records that. Not before:
+    /// What the log held is in its place, as the frame of this sequence records. Not before:
     /// without that frame the next start looks at the times of inodes again.
     pub(super) fn started(&self, root: &OwnedFd, sequence: u64) -> Result<(), Errno> {
         for done in [DOUBT, REPLAY] {

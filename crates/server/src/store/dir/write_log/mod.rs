@@ -481,7 +481,7 @@ impl Drop for Log {
     }
 }
 
-/// From here on it is known that there is nothing to be done again. Gives the frame that records that,
+/// From here on it is known that there is nothing to be done again. Gives the frame that is of it,
 /// which log it is in, and from where on nothing else of that log is needed.
 fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(u64, (usize, u64)), LogError> {
     let mut buffer = Vec::new();
