@@ -78,6 +78,10 @@ pub struct Mount {
     writes_back: bool,
 }
 
+/// How long the end waits for those who use the mount to leave it, and how often it looks.
+const LEAVING_MAX: Nanos = Nanos::from_secs(1);
+const LEAVING_AGAIN: Nanos = Nanos::from_millis(10);
+
 /// How a mount has ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -235,13 +239,16 @@ impl Mount {
     /// All of that within `limit`: what it is over for is not done, but for the last.
     pub async fn end(&self, limit: Nanos) -> Ended {
         let grace = Grace::of(&self.clock, limit);
-        let refused = self.unmount(&grace).await.err();
-        let open_files = self.system.opens.files();
-        if refused.is_some() {
+        let mut refused = self.unmount(&grace).await.err();
+        let was_in_use = refused.is_some();
+        if was_in_use {
             self.write_back(&grace).await;
         }
         let mut losses = grace.within(self.system.files.shut_down()).await;
-        let was_in_use = refused.is_some();
+        if refused.as_ref().is_some_and(is_busy) {
+            refused = self.unmount_patiently(&grace).await.err();
+        }
+        let open_files = self.system.opens.files();
         let unmounted = match refused {
             None => Unmounted::Cleanly,
             Some(_) => match self.mounted.abort() {
@@ -273,6 +280,20 @@ impl Mount {
         self.try_unmount(grace).await
     }
 
+    /// The same, with a moment for those who are just leaving it: a child of a program that has a
+    /// file open has it, too, until its exec.
+    async fn unmount_patiently(&self, grace: &Grace) -> io::Result<()> {
+        let until = self.clock.now() + LEAVING_MAX;
+        loop {
+            match self.unmount(grace).await {
+                Err(error) if is_busy(&error) && self.clock.now() < until => {
+                    self.clock.sleep(LEAVING_AGAIN).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
     /// Those who use it keep what they have open, but not what is to be written.
     async fn write_back(&self, grace: &Grace) {
         let written = self.system.nodes.lock().written();
@@ -297,6 +318,10 @@ impl Mount {
             Some(Err(_)) | None => Err(io::ErrorKind::TimedOut.into()),
         }
     }
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ResourceBusy
 }
 
 /// The time that the end may take: its steps share it.

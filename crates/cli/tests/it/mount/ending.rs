@@ -66,6 +66,26 @@ fn what_is_still_open_is_written_back_and_reported() {
 }
 
 #[test]
+fn who_leaves_it_while_it_ends_is_waited_for() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(b"data").unwrap();
+    mounted.program().signal(Signal::TERM);
+    mounted.program().wait_for(|text| text.contains("writing back and unmounting").then_some(()));
+    drop(file);
+    let at = mounted.at.path().to_owned();
+    let finished = mounted.finish();
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    assert!(!is_mounted(&at));
+    assert_eq!(fs::read(served.path().join("file")).unwrap(), b"data");
+    served.stop();
+}
+
+#[test]
 fn a_server_that_is_gone_holds_up_the_end_only_for_so_long_and_the_loss_is_reported() {
     if !can_mount() {
         return;
