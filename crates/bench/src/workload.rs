@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use harness::apart::apart;
 use harness::exit::Failure;
 use harness::output;
 use harness::records;
@@ -89,6 +90,19 @@ pub(crate) struct Conditions {
     /// Caught from before there is anything to clean up.
     pub(crate) interrupts: Interrupts,
     pub(crate) verbosity: Verbosity,
+}
+
+impl Conditions {
+    /// Reads files, which may be pipes that nobody writes to, until an interrupt.
+    ///
+    /// # Errors
+    /// As `work`, or interrupted.
+    pub(crate) async fn read<T: Send + 'static>(
+        mut self,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.interrupts.or(async { apart(work).await? }).await
+    }
 }
 
 /// What came of a run.

@@ -7,6 +7,7 @@
 use std::sync::{OnceLock, mpsc};
 
 use net::serve::Drained;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal as Number};
 use parking_lot::Mutex;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
@@ -49,6 +50,7 @@ fn watched() -> Result<&'static Watched, Failure> {
     let watched = WATCHED.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let (begun, answer) = mpsc::channel();
+        let _held = Held::begin();
         let taken = move || net::runtime::block_on(take(begun)).ok();
         let thread = std::thread::Builder::new().name("nfskit-signals".to_owned());
         thread.spawn(taken).map_err(|cause| cause.to_string())?;
@@ -58,6 +60,26 @@ fn watched() -> Result<&'static Watched, Failure> {
         Ok(Watched { counts, ignores_hangup: ignores_hangup(&status) })
     });
     watched.as_ref().map_err(|cause| Failure::resources(format!("cannot catch signals: {cause}")))
+}
+
+/// Signals wait while they are held, by this thread and those that it starts. One that came between
+/// the system's handler and what the handler calls would be lost: Ctrl-C in the first milliseconds.
+#[derive(Debug)]
+struct Held(Option<SigSet>);
+
+impl Held {
+    fn begin() -> Self {
+        let ours = SigSet::from_iter([Number::SIGINT, Number::SIGTERM, Number::SIGHUP]);
+        Self(ours.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(before) = self.0 {
+            before.thread_set_mask().ok();
+        }
+    }
 }
 
 /// The thread: for as long as the process lives.

@@ -100,7 +100,10 @@ impl Workload for Basic {
     async fn run(&self, task: &Task, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
         let done = match task {
             Task::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),
-            Task::Logs => Done::Read(read::logs(&self.read)?),
+            Task::Logs => {
+                let paths = self.read.clone();
+                Done::Read(conditions.read(move || read::logs(&paths)).await?)
+            }
         };
         Ok(Outcome::whole(done))
     }

@@ -210,7 +210,8 @@ fn what_the_kernel_holds_of_written_data_is_bounded_unless_that_is_not_wanted() 
             let Ok(strict) = limit("strict_limit") else { return };
             assert_eq!(strict.trim(), is_strict, "{options:?}");
             let most: u64 = limit("max_bytes").unwrap().trim().parse().unwrap();
-            assert!(is_strict == "0" || most <= 64 << 20, "{most} bytes");
+            // The kernel keeps a share of what may be dirty, and that moves with free memory.
+            assert!(is_strict == "0" || most < 128 << 20, "{most} bytes");
         });
     }
 }
