@@ -59,6 +59,11 @@ const NOT_ON_FUSE: &[Exception] = &[
         )
     },
     cannot(
+        15,
+        "store::dir::tests::names::rights_that_a_default_acl_withholds_are_given_to_nobody",
+        "fuse2fs keeps ACLs, and does not apply them",
+    ),
+    cannot(
         25,
         "store::dir::tests::callers::what_is_made_in_a_set_group_id_directory_has_its_group",
         "fuse2fs gives it the caller's group",

@@ -10,6 +10,7 @@ use log::draft::Draft;
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
@@ -354,9 +355,7 @@ pub(super) fn make(
     let new = PathBuf::from(name);
     clear_away(&new)?;
     let made = fill(&new, identity, first).and_then(|()| {
-        // Somebody may have put a file here meanwhile.
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(rustix::fs::CWD, &new, rustix::fs::CWD, path, flags)?;
+        rename_to_free(&new, path)?;
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         Ok(File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()?)
     });
@@ -365,6 +364,19 @@ pub(super) fn make(
         fs::remove_file(&new).ok();
         trouble.in_making()
     })
+}
+
+/// Renames a file, and replaces none: somebody may have put one here meanwhile. File systems of
+/// programs (FUSE) know no such rename.
+fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        renamed => Ok(renamed?),
+    }
 }
 
 fn make_on_device(path: &Path, identity: &Identity, first: &[u8]) -> Result<(), Trouble> {
