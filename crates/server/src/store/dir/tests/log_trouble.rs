@@ -3,6 +3,9 @@
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
+use log::BLOCK_BYTES;
+use log::frame::{Builder, Header};
+
 use super::logged::{Logged, logged, lose, options};
 use super::*;
 use crate::store::dir::write_log::{self, GivenUp, OnFailure};
@@ -146,6 +149,59 @@ fn of_a_damaged_log_what_is_whole_is_salvaged_and_the_rest_is_reported() {
     let store = DirStore::open(&dir, &options).unwrap();
     assert_eq!(store.recovered().unwrap().lost, None);
     assert_eq!(store.recovered().unwrap().records, 0);
+}
+
+/// Fills a log up to its oldest frame with others that say nothing new, as the syncs of a doubtful
+/// file once did.
+fn fill_to_the_end(path: &Path) -> Vec<u8> {
+    let mut log = fs::read(path).unwrap();
+    let id: [u8; 16] = log[24..40].try_into().unwrap();
+    let newest = frame_before_newest(&log, 0);
+    let mut header = Header::decode(&log[newest..], &id, 0, newest as u64).unwrap();
+    let before = usize::try_from(header.sequence - header.tail).unwrap();
+    let oldest = frame_before_newest(&log, before) as u64;
+    let (mut frame, bytes) = (Vec::new(), BLOCK_BYTES);
+    loop {
+        let end = header.at + header.bytes;
+        let at = if end == log.len() as u64 { bytes } else { end };
+        if at == oldest {
+            break;
+        }
+        let (sequence, stable) = (header.sequence + 1, header.sequence);
+        let next = Header { at, sequence, stable, flags: 0, ..header };
+        header = Builder::new(&mut frame).seal(&next);
+        let at = usize::try_from(at).unwrap();
+        log[at..at + frame.len()].copy_from_slice(&frame);
+    }
+    fs::write(path, &log).unwrap();
+    log
+}
+
+#[test]
+fn a_log_that_is_full_to_its_end_is_begun_anew_when_all_is_in_its_place() {
+    let Some((at, _)) = with_record(OnFailure::Stop) else { return };
+    let log = at.at.outside("log");
+    let mut full = Vec::new();
+    let (at, recovered) = at.again(2, |at| {
+        full = fill_to_the_end(&log);
+        lose(at, "file", b"old");
+    });
+    assert_eq!((recovered.files, recovered.records), (1, 1));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"logged");
+
+    // The power had gone in the midst of its first frame, which lies over one that was needed.
+    let (at, recovered) = at.again(3, |at| {
+        full[4096 + 512..][..512].fill(1);
+        fs::write(&log, &full).unwrap();
+        let anew = c"user.nfskit.write_log.anew";
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(at.path(""), anew, &full[24..40], flags).unwrap();
+        fs::write(at.path("file"), b"newer").unwrap();
+    });
+    assert_eq!((recovered.files, recovered.lost), (0, None));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"newer");
+    let (_, recovered) = at.again(4, |_| {});
+    assert_eq!((recovered.files, recovered.lost), (0, None));
 }
 
 #[test]

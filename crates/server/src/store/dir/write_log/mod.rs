@@ -51,6 +51,7 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 use log::journal::Begin;
+use log::scan::Found;
 pub use log::scan::Lost;
 use log::{EncodedReply, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -235,21 +236,12 @@ impl Log {
         let lock = file::lock_dir(root).map_err(|trouble| trouble.about(first))?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
-        let limits = limits(open_files_max);
-        let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
-        for reply in &replies {
-            // In the frame by which those that have them now are needed no more.
-            journal.submit_reply(reply.clone(), false, None);
-        }
-        let not_remembered = |errno| {
-            let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
-            logs.error(Trouble::new(LogTrouble::NotRemembered, what))
-        };
         let marker = logs.marker();
-        marker.set(root).map_err(not_remembered)?;
+        marker.set(root).map_err(|errno| logs.not_remembered(errno))?;
+        let of = (boot, limits(open_files_max));
+        let (mut journal, Begun { frame, free }) = go_on(&logs, found, &replies, of, root)?;
+        marker.started(root, frame).map_err(|errno| logs.not_remembered(errno))?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
-        let (sequence, free) = begin(&mut journal, &logs)?;
-        marker.started(root, sequence).map_err(not_remembered)?;
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
             journal.allow_in_flight(log, latencies.frames_at_a_time());
@@ -481,18 +473,64 @@ impl Drop for Log {
     }
 }
 
-/// From here on it is known that there is nothing to be done again. Gives the frame that is of it,
-/// which log it is in, and from where on nothing else of that log is needed.
-fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(u64, (usize, u64)), LogError> {
+/// The frames that a start begins with.
+struct Begun {
+    /// The last of them.
+    frame: u64,
+    /// Which log it is in, and from where on nothing else of that log is needed.
+    free: (usize, u64),
+}
+
+/// The journal behind what was found, all of which is in its place. A log that is full to its end
+/// is begun anew.
+fn go_on(
+    logs: &LogFiles,
+    found: Found,
+    replies: &[EncodedReply],
+    (boot, limits): ([u8; 16], Limits),
+    root: &OwnedFd,
+) -> Result<(Journal<Waiter>, Begun), LogError> {
+    let behind = |found: &Found| {
+        let mut journal = Journal::new(&logs.set, boot, Some(found), limits);
+        for reply in replies {
+            // In the frame by which those that have them now are needed no more.
+            journal.submit_reply(reply.clone(), false, None);
+        }
+        journal
+    };
+    let mut journal = behind(&found);
+    if let Some(begun) = begin(&mut journal, logs)? {
+        return Ok((journal, begun));
+    }
+    logs.marker().begins_anew(root).map_err(|errno| logs.not_remembered(errno))?;
+    journal = behind(&Found { frames: Vec::new(), ..found });
+    let begun = begin(&mut journal, logs)?;
+    let no_room = || logs.error(Trouble::other("it has no room for a frame"));
+    Ok((journal, begun.ok_or_else(no_room)?))
+}
+
+/// From here on it is known that there is nothing to be done again. None: there is no room.
+fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<Option<Begun>, LogError> {
+    let mut begun = None;
+    while begun.is_none() || journal.is_waiting() {
+        match begin_next(journal, logs)? {
+            None => break,
+            next => begun = next,
+        }
+    }
+    Ok(begun)
+}
+
+fn begin_next(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<Option<Begun>, LogError> {
     let mut buffer = Vec::new();
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
         let written = file.write(at, Aligned::default().copy(&buffer));
         written.map_err(|cause| file.error(Trouble::from(cause).in_doing(WRITING)))?;
         journal.finish(frame, true);
-        return Ok((frame, (log, at + buffer.len() as u64)));
+        return Ok(Some(Begun { frame, free: (log, at + buffer.len() as u64) }));
     }
-    Err(logs.error(Trouble::other("it has no room for a frame")))
+    Ok(None)
 }
 
 const WRITING: &str = "it cannot be written";

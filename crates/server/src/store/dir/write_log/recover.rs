@@ -181,11 +181,16 @@ pub(super) fn recover(
     };
     let all_bytes = logs.set.all_bytes();
     let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
-    let (found, lost) = logs.scan_with(options.salvages, &observed)?;
-    if lost.is_none() && found.last.sequence < logs.marker().newest_start(root) {
+    let is_anew = logs.marker().is_begun_anew(root);
+    let (found, lost) = logs.scan_with(options.salvages || is_anew, &observed)?;
+    let lost = lost.filter(|_| !is_anew);
+    if lost.is_none() && !is_anew && found.last.sequence < logs.marker().newest_start(root) {
         return Err(logs.error(Trouble::new(LogTrouble::OfAnother, OLD_COPY)));
     }
     let mut plan = logs.plan(&found)?;
+    if is_anew {
+        plan.files.clear();
+    }
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
     // A test's boot says nothing of the times that files have.

@@ -8,6 +8,7 @@ use log::identity::LOGS_MAX;
 use log::replay::Plan;
 use log::scan::{Found, Lost, ScanError, salvage, scan};
 use log::{Identity, Journal, Medium, Purpose, Set, frame};
+use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
 use super::WriteLog;
@@ -122,6 +123,11 @@ impl LogFiles {
 
     pub(super) fn error(&self, trouble: impl Into<Trouble>) -> LogError {
         trouble.into().about(self.files.first().map_or_else(|| Path::new(""), LogFile::path))
+    }
+
+    pub(super) fn not_remembered(&self, errno: Errno) -> LogError {
+        let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
+        self.error(Trouble::new(LogTrouble::NotRemembered, what))
     }
 
     pub(super) fn marker(&self) -> Marker {
