@@ -5,7 +5,9 @@ use std::path::Path;
 
 use harness::{output, shell};
 use perf::words::counted;
-use server::store::dir::write_log::{Lost, Named, Progress, Recovered, Replaced, Stage};
+use server::store::dir::write_log::{
+    Lost, Named, Progress, Recovered, Replaced, Stage, Unreadable,
+};
 
 /// How far the recovery of a long log has come.
 pub(crate) fn progress(progress: Progress) {
@@ -19,8 +21,9 @@ pub(crate) fn progress(progress: Progress) {
 
 /// What was done with what a log held; `dir` has its files.
 pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, was_running, lost, .. } = recovered;
-    let lost = lost.as_ref().map_or_else(String::new, losses);
+    let Recovered { files, was_running, lost, unreadable, .. } = recovered;
+    let lost = lost.as_ref().map_or_else(String::new, losses)
+        + &unreadable.map_or_else(String::new, |of| unread(&of));
     match (*files, was_running) {
         (0, _) => lost + "the write log held nothing that was not in its place",
         (files, true) => {
@@ -37,6 +40,15 @@ fn losses(Lost { frames, first }: &Lost) -> String {
     }
     let frames = counted(*frames, "frame");
     format!("LOST of the damaged write log: {frames}, from number {first} on; ")
+}
+
+/// Beside what is lost.
+pub(crate) fn unread(unreadable: &Unreadable) -> String {
+    let what = match unreadable.may_be_newest {
+        true => "where the newest frame may have been: what was answered last may be LOST",
+        false => "and nothing else that is needed is there",
+    };
+    format!("of the write log, {unreadable}, {what}; ")
 }
 
 fn replayed(recovered: &Recovered, dir: &Path) -> String {
@@ -100,6 +112,19 @@ mod tests {
             ..Recovered::default()
         };
         summary(&recovered, Path::new("/srv/a b"))
+    }
+
+    #[test]
+    fn blocks_that_cannot_be_read_are_reported_with_what_they_may_have_held() {
+        let of = |may_be_newest| {
+            let unreadable = Unreadable { blocks: 2, log: 1, at: 8192, may_be_newest };
+            let recovered = Recovered { unreadable: Some(unreadable), ..Recovered::default() };
+            summary(&recovered, Path::new("/srv"))
+        };
+        let nothing = "of the write log, 2 blocks of it cannot be read, the first at byte 8192 of \
+                       log 2, and nothing else that is needed is there; the write log held";
+        assert!(of(false).starts_with(nothing), "{}", of(false));
+        assert!(of(true).contains("answered last may be LOST; the write log held"), "{}", of(true));
     }
 
     #[test]

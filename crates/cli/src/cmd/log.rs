@@ -34,8 +34,9 @@ fn verify(Verify { files }: &Verify) -> Result<(), Failure> {
         LogError::Damaged { .. } => Failure::check(error, SALVAGE),
         error => unusable(error),
     })?;
-    let Inspection { frames, frames_bytes, .. } = inspection;
-    output::print(&format!("whole: {frames} frames of {frames_bytes} bytes\n"))
+    let Inspection { frames, frames_bytes, unreadable, .. } = inspection;
+    let unread = unreadable.map_or_else(String::new, |of| recovery::unread(&of));
+    output::print(&format!("{unread}whole: {frames} frames of {frames_bytes} bytes\n"))
 }
 
 fn unusable(error: LogError) -> Failure {

@@ -8,7 +8,7 @@ use log::frame::{Builder, Header};
 
 use super::logged::{Logged, logged, lose, options};
 use super::*;
-use crate::store::dir::write_log::{self, GivenUp, OnFailure};
+use crate::store::dir::write_log::{self, GivenUp, OnFailure, UNREADABLE};
 
 /// A server with a log and a file that has a record.
 fn with_record(on_failure: OnFailure) -> Option<(Logged, Handle)> {
@@ -202,6 +202,48 @@ fn a_log_that_is_full_to_its_end_is_begun_anew_when_all_is_in_its_place() {
     assert_eq!(fs::read(at.at.path("file")).unwrap(), b"newer");
     let (_, recovered) = at.again(4, |_| {});
     assert_eq!((recovered.files, recovered.lost), (0, None));
+}
+
+/// So that an older copy of the log is not refused.
+fn forget_starts(dir: &Path) {
+    for name in [c"user.nfskit.write_log.start", c"trusted.nfskit.write_log.start"] {
+        rustix::fs::removexattr(dir, name).ok();
+    }
+}
+
+#[test]
+fn a_log_with_a_bad_sector_is_refused_only_where_something_needs_it() {
+    let Some((at, file)) = with_record(OnFailure::Stop) else { return };
+    at.write(&file, 10, b"more", Stability::FileSync).unwrap();
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let (log, dir) = (place.path().join("outside/log"), place.path().join("export"));
+    let bytes = fs::read(&log).unwrap();
+    let start = |bad: usize, salvages| {
+        fs::write(&log, &bytes).unwrap();
+        fs::write(dir.join("file"), b"old").unwrap();
+        forget_starts(&dir);
+        UNREADABLE.set(Some(bad as u64));
+        let mut options = options(log.clone(), 2);
+        options.write_log.as_mut().unwrap().salvages = salvages;
+        let opened = DirStore::open(&dir, &options);
+        UNREADABLE.set(None);
+        opened.map(|store| store.recovered().unwrap().clone()).map_err(|error| error.to_string())
+    };
+    let far = start(bytes.len() / 2, false).unwrap();
+    let unreadable = far.unreadable.unwrap();
+    assert_eq!((far.records, unreadable.blocks, unreadable.may_be_newest), (2, 1, false));
+    assert_eq!(fs::read(dir.join("file")).unwrap(), b"logged\0\0\0\0more");
+    // The newest may never have been answered.
+    let newest = start(frame_before_newest(&bytes, 0), false).unwrap();
+    assert_eq!((newest.records, newest.unreadable.unwrap().may_be_newest), (1, true));
+
+    let needed = frame_before_newest(&bytes, 1);
+    let refused = start(needed, false).unwrap_err();
+    let place = format!("1 block of it cannot be read, at byte {needed}");
+    assert!(refused.contains("damaged in the middle") && refused.contains(&place), "{refused}");
+    let salvaged = start(needed, true).unwrap();
+    assert_eq!((salvaged.records, salvaged.lost.unwrap().frames), (1, 1));
 }
 
 #[test]

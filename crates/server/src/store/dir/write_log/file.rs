@@ -1,5 +1,7 @@
 //! The file or device that a log is: found or made, locked, and written past the page cache.
 
+#[cfg(test)]
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -10,6 +12,8 @@ use log::draft::Draft;
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::{Mode, OFlags};
+#[cfg(test)]
+use rustix::io::Errno;
 
 use super::device;
 use super::error::{LogError, LogTrouble, Trouble};
@@ -87,10 +91,8 @@ impl LogFile {
         direct: Option<File>,
         rebuilt: Option<Identity>,
     ) -> Result<Self, Trouble> {
-        let mut block = vec![0; BLOCK];
-        if len >= BLOCK_BYTES {
-            file.read_exact_at(&mut block, 0)?;
-        }
+        let block = first_block(&file, len);
+        let block = if rebuilt.is_some() { block.unwrap_or_default() } else { block? };
         let is_device = device::is_device(&file)?;
         let own = rebuilt.as_ref().map(|rebuilt| rebuilt.id);
         let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
@@ -134,6 +136,10 @@ impl LogFile {
     }
 
     pub(super) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if UNREADABLE.get().is_some_and(|bad| (at..at + into.len() as u64).contains(&bad)) {
+            return Err(Errno::IO.into());
+        }
         self.file.read_exact_at(into, at)
     }
 
@@ -167,6 +173,24 @@ impl LogFile {
         }
         Ok(())
     }
+}
+
+/// Where a test's disk has a bad sector.
+#[cfg(test)]
+thread_local! {
+    pub(in crate::store::dir) static UNREADABLE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Zeros where there is none.
+fn first_block(file: &File, len: u64) -> Result<Vec<u8>, Trouble> {
+    let mut block = vec![0; BLOCK];
+    if len >= BLOCK_BYTES {
+        file.read_exact_at(&mut block, 0).map_err(|cause| {
+            let what = format!("its first block cannot be read: {cause}");
+            Trouble::new(LogTrouble::Damaged, what)
+        })?;
+    }
+    Ok(block)
 }
 
 pub(super) fn wrong_length(len: u64, made: u64) -> Trouble {

@@ -52,7 +52,7 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use log::journal::Begin;
 use log::scan::Found;
-pub use log::scan::Lost;
+pub use log::scan::{Lost, Unreadable};
 use log::{EncodedReply, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{Mode, OFlags};
@@ -65,6 +65,8 @@ use self::error::Trouble;
 pub use self::error::{LogError, LogTrouble};
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
+#[cfg(test)]
+pub(super) use self::file::UNREADABLE;
 use self::marker::Marker;
 pub use self::measure::Latencies;
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use log::frame::DOUBT;
 use log::replay::{Answered, Needed, Plan, executed};
-use log::scan::{Found, Lost, ScanError};
+use log::scan::{Found, Lost, ScanError, Unreadable};
 use log::{Attributes, EncodedReply, Key, Medium, Op, Stamp};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
@@ -54,6 +54,8 @@ pub struct Recovered {
     pub was_running: bool,
     /// The log was damaged, and this of it is given up.
     pub lost: Option<Lost>,
+    /// Blocks of the log that cannot be read, and hold nothing that is known to be needed.
+    pub unreadable: Option<Unreadable>,
 }
 
 /// How far a recovery has come.
@@ -196,7 +198,8 @@ pub(super) fn recover(
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
     let replies = look(root, std::mem::take(&mut plan.replies), began);
-    let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
+    let unreadable = found.unreadable;
+    let mut recovered = Recovered { was_running, lost, unreadable, ..Recovered::default() };
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {

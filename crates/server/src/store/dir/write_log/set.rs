@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use log::identity::LOGS_MAX;
 use log::replay::Plan;
-use log::scan::{Found, Lost, ScanError, salvage, scan};
+use log::scan::{Found, Lost, Unreadable, salvage, scan};
 use log::{Identity, Journal, Medium, Purpose, Set, frame};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
@@ -34,6 +34,7 @@ pub struct Inspection {
     pub is_clean: bool,
     pub is_torn: bool,
     pub has_doubts: bool,
+    pub unreadable: Option<Unreadable>,
 }
 
 /// By their numbers, whatever the order in which they were given.
@@ -143,7 +144,7 @@ impl LogFiles {
     ) -> Result<(Found, Option<Lost>), LogError> {
         let (found, lost) = match scan(medium, &self.set) {
             Ok(found) => (found, None),
-            Err(ScanError::Empty | ScanError::Damaged { .. }) if salvages => {
+            Err(error) if salvages && error.is_damage() => {
                 let (found, lost) =
                     salvage(medium, &self.set).map_err(|error| self.error(error))?;
                 (found, Some(lost))
@@ -313,6 +314,7 @@ fn inspect_opened(logs: &LogFiles) -> Result<Inspection, LogError> {
         is_clean: found.last.flags & frame::CLEAN != 0,
         is_torn: found.is_torn,
         has_doubts: found.last.flags & frame::DOUBT != 0,
+        unreadable: found.unreadable,
         id: logs.set.id,
         size_bytes: logs.set.all_bytes(),
     })
