@@ -21,9 +21,8 @@ pub(crate) fn progress(progress: Progress) {
 
 /// What was done with what a log held; `dir` has its files.
 pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, was_running, lost, unreadable, .. } = recovered;
-    let lost = lost.as_ref().map_or_else(String::new, losses)
-        + &unreadable.map_or_else(String::new, |of| unread(&of));
+    let Recovered { files, was_running, unreadable, .. } = recovered;
+    let lost = losses(recovered) + &unreadable.as_ref().map_or_else(String::new, unread);
     match (*files, was_running) {
         (0, _) => lost + "the write log held nothing that was not in its place",
         (files, true) => {
@@ -34,12 +33,29 @@ pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
     }
 }
 
-fn losses(Lost { frames, first }: &Lost) -> String {
-    if *frames == 0 {
-        return "the write log was damaged where nobody needs it; ".to_owned();
+fn losses(recovered: &Recovered) -> String {
+    let &Recovered { lost, is_end_lost, cut_bytes, .. } = recovered;
+    let mut text = String::new();
+    if cut_bytes > 0 {
+        text += &format!(
+            "LOST of the write log: {cut_bytes} bytes that were cut off, and what was in them is \
+             not known; "
+        );
     }
-    let frames = counted(*frames, "frame");
-    format!("LOST of the damaged write log: {frames}, from number {first} on; ")
+    if is_end_lost {
+        text += "LOST of the damaged write log: frames of which nothing is known; ";
+    }
+    match lost {
+        Some(Lost { frames: 0, .. }) if text.is_empty() => {
+            text += "the write log was damaged where nobody needs it; ";
+        }
+        None | Some(Lost { frames: 0, .. }) => {}
+        Some(Lost { frames, first }) => {
+            let frames = counted(frames, "frame");
+            text += &format!("LOST of the damaged write log: {frames}, from number {first} on; ");
+        }
+    }
+    text
 }
 
 /// Beside what is lost.
@@ -112,6 +128,21 @@ mod tests {
             ..Recovered::default()
         };
         summary(&recovered, Path::new("/srv/a b"))
+    }
+
+    #[test]
+    fn what_was_cut_off_is_never_called_unneeded() {
+        let of = |recovered| summary(&recovered, Path::new("/srv"));
+        let lost = Some(Lost { frames: 0, first: 0 });
+        let unneeded = of(Recovered { lost, ..Recovered::default() });
+        assert!(unneeded.starts_with("the write log was damaged where nobody"), "{unneeded}");
+        let empty = of(Recovered { lost, is_end_lost: true, ..Recovered::default() });
+        assert!(empty.starts_with("LOST of the damaged write log: frames of which"), "{empty}");
+        let cut = of(Recovered { cut_bytes: 4096, ..Recovered::default() });
+        assert!(cut.starts_with("LOST of the write log: 4096 bytes that were cut off"), "{cut}");
+        let lost = Some(Lost { frames: 3, first: 7 });
+        let both = of(Recovered { lost, cut_bytes: 4096, ..Recovered::default() });
+        assert!(both.contains("4096 bytes") && both.contains("3 frames, from number 7"), "{both}");
     }
 
     #[test]

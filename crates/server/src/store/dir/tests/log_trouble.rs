@@ -204,6 +204,32 @@ fn a_log_that_is_full_to_its_end_is_begun_anew_when_all_is_in_its_place() {
     assert_eq!((recovered.files, recovered.lost), (0, None));
 }
 
+#[test]
+fn what_was_cut_off_a_log_is_reported_as_lost() {
+    let Some((at, file)) = with_record(OnFailure::Stop) else { return };
+    at.write(&file, 10, b"more", Stability::FileSync).unwrap();
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let (log, dir) = (place.path().join("outside/log"), place.path().join("export"));
+    let bytes = fs::read(&log).unwrap();
+    let newest = frame_before_newest(&bytes, 0);
+    // All frames; the newest; and nothing, but the log is as long as it was.
+    for (left, len, records) in [(4096, 4096, 0), (newest, newest, 1), (4096, bytes.len(), 0)] {
+        let mut some = bytes[..left].to_vec();
+        some.resize(len, 0);
+        fs::write(&log, &some).unwrap();
+        forget_starts(&dir);
+        let mut options = options(log.clone(), 2);
+        DirStore::open(&dir, &options).map(drop).unwrap_err();
+        options.write_log.as_mut().unwrap().salvages = true;
+        let store = DirStore::open(&dir, &options).unwrap();
+        let recovered = store.recovered().unwrap();
+        assert_eq!(recovered.records, records);
+        assert_eq!(recovered.cut_bytes, (bytes.len() - len) as u64);
+        assert_eq!(recovered.is_end_lost, left == 4096, "no frame is there");
+    }
+}
+
 /// So that an older copy of the log is not refused.
 fn forget_starts(dir: &Path) {
     for name in [c"user.nfskit.write_log.start", c"trusted.nfskit.write_log.start"] {

@@ -31,6 +31,8 @@ pub(in crate::store::dir) struct LogFile {
     pub(super) identity: Identity,
     /// The first block is not what `identity` says.
     is_nameless: bool,
+    /// So many bytes of it had been cut off when it was opened.
+    cut_bytes: u64,
     #[cfg(test)]
     pub(in crate::store::dir) fails: std::sync::atomic::AtomicBool,
 }
@@ -117,6 +119,7 @@ impl LogFile {
             direct,
             identity,
             is_nameless,
+            cut_bytes: bytes.saturating_sub(len),
             #[cfg(test)]
             fails: Default::default(),
         })
@@ -133,6 +136,10 @@ impl LogFile {
 
     pub(super) fn is_nameless(&self) -> bool {
         self.is_nameless
+    }
+
+    pub(super) fn cut_bytes(&self) -> u64 {
+        self.cut_bytes
     }
 
     pub(super) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {

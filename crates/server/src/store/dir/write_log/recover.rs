@@ -54,8 +54,20 @@ pub struct Recovered {
     pub was_running: bool,
     /// The log was damaged, and this of it is given up.
     pub lost: Option<Lost>,
+    /// More may be lost of which nothing is known: no whole frame is there, or none of the newest
+    /// start.
+    pub is_end_lost: bool,
+    /// Bytes of the log that were cut off, with whatever was in them.
+    pub cut_bytes: u64,
     /// Blocks of the log that cannot be read, and hold nothing that is known to be needed.
     pub unreadable: Option<Unreadable>,
+}
+
+impl Recovered {
+    /// Not all that the log had held was known.
+    fn is_damaged(&self) -> bool {
+        self.lost.is_some() || self.cut_bytes > 0
+    }
 }
 
 /// How far a recovery has come.
@@ -186,7 +198,9 @@ pub(super) fn recover(
     let is_anew = logs.marker().is_begun_anew(root);
     let (found, lost) = logs.scan_with(options.salvages || is_anew, &observed)?;
     let lost = lost.filter(|_| !is_anew);
-    if lost.is_none() && !is_anew && found.last.sequence < logs.marker().newest_start(root) {
+    let cut_bytes = logs.cut_bytes();
+    let is_old = !is_anew && found.last.sequence < logs.marker().newest_start(root);
+    if is_old && lost.is_none() && cut_bytes == 0 {
         return Err(logs.error(Trouble::new(LogTrouble::OfAnother, OLD_COPY)));
     }
     let mut plan = logs.plan(&found)?;
@@ -198,8 +212,15 @@ pub(super) fn recover(
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
     let replies = look(root, std::mem::take(&mut plan.replies), began);
-    let unreadable = found.unreadable;
-    let mut recovered = Recovered { was_running, lost, unreadable, ..Recovered::default() };
+    let is_end_lost = is_old || lost.is_some() && found.frames.is_empty();
+    let mut recovered = Recovered {
+        was_running,
+        lost,
+        is_end_lost,
+        cut_bytes,
+        unreadable: found.unreadable,
+        ..Recovered::default()
+    };
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
@@ -225,7 +246,7 @@ pub(super) fn recover(
         }
         finish(&targets, &plan, was_running, syncer)
     });
-    let outcome = outcome.and_then(|()| match lost.is_some() || replies.has_open {
+    let outcome = outcome.and_then(|()| match recovered.is_damaged() || replies.has_open {
         // The files of lost records are not known; on a machine that ran on they have their bytes.
         // What calls did that were not answered is there, and perhaps not yet stable.
         true => syncer.call(root.as_fd(), Need::FileSystem).map_err(Stop::System),

@@ -168,6 +168,11 @@ impl LogFiles {
         Plan::of(self, &self.set, found).map_err(|error| self.error(error))
     }
 
+    /// Bytes of the logs that had been cut off when they were opened.
+    pub(super) fn cut_bytes(&self) -> u64 {
+        self.files.iter().map(LogFile::cut_bytes).sum()
+    }
+
     /// Writes first blocks that were damaged, after all that was held was brought to its place.
     pub(super) fn name_again(&self) -> io::Result<()> {
         self.files.iter().try_for_each(LogFile::name_again)
