@@ -50,12 +50,11 @@ fn replayed(
     dir: &Path,
     salvages: bool,
 ) -> Result<(DirStore, Recovered), Failure> {
-    let is_there = salvages && files.iter().all(|file| file.exists());
-    if let Err(error) = write_log::inspect(files)
-        && !is_there
-    {
-        // It would be made, and would be empty.
-        return Err(unusable(error));
+    // A file that is there is looked at with its directory. What is not there would be made, and so
+    // would one on a blank device.
+    let is_there = |file: &PathBuf| if salvages { file.exists() } else { file.is_file() };
+    if !files.iter().all(is_there) {
+        write_log::inspect(files).map_err(unusable)?;
     }
     let log = WriteLog {
         salvages,

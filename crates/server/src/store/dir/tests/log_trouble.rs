@@ -280,7 +280,6 @@ fn every_flipped_bit_of_a_first_block_is_reported_and_nothing_is_overwritten() {
     let log = place.path().join("outside/log");
     let whole = fs::read(&log).unwrap();
     let file = fs::File::options().read(true).write(true).open(&log).unwrap();
-    let mut counts = [0; 2];
     for bit in 0..4096 * 8 {
         let byte = whole[bit / 8] ^ 1 << (bit % 8);
         file.write_all_at(&[byte], bit as u64 / 8).unwrap();
@@ -292,17 +291,11 @@ fn every_flipped_bit_of_a_first_block_is_reported_and_nothing_is_overwritten() {
         let sentence =
             (0..1_000_000).map(|_| look()).find(|sentence| !sentence.contains("another server"));
         let sentence = sentence.unwrap();
-        let is_magic = sentence.contains("it is not a write log of nfskit");
-        assert!(
-            is_magic || sentence.contains("its first block is damaged"),
-            "bit {bit}: {sentence}"
-        );
-        counts[usize::from(is_magic)] += 1;
+        assert!(sentence.contains("its first block is damaged"), "bit {bit}: {sentence}");
         let mut found = [0];
         file.read_exact_at(&mut found, bit as u64 / 8).unwrap();
         assert_eq!(found, [byte], "bit {bit} is as it was");
         file.write_all_at(&whole[bit / 8..=bit / 8], bit as u64 / 8).unwrap();
     }
-    assert_eq!(counts, [4080 * 8, 16 * 8]);
     assert!(fs::read(&log).unwrap() == whole, "nothing was overwritten");
 }

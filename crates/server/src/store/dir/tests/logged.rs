@@ -436,15 +436,16 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     drop(store);
     let log = place.path().join("outside/log");
     let whole = fs::read(&log).unwrap();
-    let refused = |dir: &str, boot| {
+    let opened = |dir: &str, boot| {
         let dir = place.path().join(dir);
-        DirStore::open(dir, &options(log.clone(), boot)).map(drop).unwrap_err().to_string()
+        DirStore::open(dir, &options(log.clone(), boot)).map(drop)
     };
+    let refused = |dir, boot| opened(dir, boot).unwrap_err().to_string();
     fs::create_dir(place.path().join("another")).unwrap();
     assert!(refused("another", 2).contains("another directory"));
     type Damage = fn(&mut Vec<u8>);
     let damages: [(&str, Damage); 5] = [
-        ("not a write log", |log| log[3] ^= 1),
+        ("its first block is damaged", |log| log[3] ^= 1),
         ("damaged", |log| log[100] ^= 1),
         ("no whole frame", |log| log[4096..].fill(0)),
         ("made with", |log| log.truncate(log.len() - 4096)),
@@ -456,6 +457,9 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
         fs::write(&log, &bytes).unwrap();
         let why = refused("export", 2);
         assert!(why.contains(reason), "{why}");
+        let OpenError::Log(error) = opened("export", 2).unwrap_err() else { panic!("{why}") };
+        let kinds = [LogTrouble::Damaged, LogTrouble::WrongLength];
+        assert!(kinds.contains(&error.kind()), "its directory knows it: {why}");
         assert!(fs::read(&log).unwrap() == bytes, "nothing was overwritten");
     }
     fs::write(&log, &whole).unwrap();

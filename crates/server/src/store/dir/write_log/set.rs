@@ -67,7 +67,15 @@ impl LogFiles {
         let marker = Marker::of(root).map_err(LogError::Mark)?;
         make_if_none(options, marker.as_ref(), &export, boot)?;
         let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
-        let logs = Self::open(&options.files, rebuilt)?;
+        let logs = Self::open(&options.files, rebuilt).map_err(|error| match (error, &marker) {
+            // The directory knows it: it is damaged.
+            (LogError::Refused { file, kind: LogTrouble::NoLog, what }, Some(marker))
+                if marker.place(&file).is_some() =>
+            {
+                LogError::Damaged { file, what }
+            }
+            (error, _) => error,
+        })?;
         if let Some(log) = logs.files.iter().find(|log| log.identity.export != export) {
             let what = "it was made for another directory";
             return Err(log.error(Trouble::new(LogTrouble::OfAnother, what)));
