@@ -409,7 +409,8 @@ fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_configured() {
             assert_eq!(outcome, Err(NfsStat3::Jukebox));
             let ended = served.program.finish();
             assert_eq!(ended.code, Some(3), "{ended:?}");
-            assert!(ended.stderr.contains("the write log cannot be written"), "{ended:?}");
+            let why = format!("the write log cannot be written ({}: ", disk.log().display());
+            assert!(ended.stderr.contains(&why), "{ended:?}");
         }
         // The directory needs it no more.
         let served = places.serve(&[]);

@@ -93,12 +93,13 @@ pub(super) fn emulated_log(args: &Serve) -> Result<Option<LogSpec>, Failure> {
 pub(super) async fn stopped(log_failure: LogFailure, logged: Option<&DirStore>) -> Failure {
     let Some(store) = logged else { return std::future::pending().await };
     let given_up = store.log_given_up().await;
+    let lost = lost(&store.log_failure().unwrap_or_default(), given_up);
     if log_failure == LogFailure::Degrade {
-        output::say(format_args!("{}{}", lost(given_up), goes_on(given_up)));
+        output::say(format_args!("{lost}{}", goes_on(given_up)));
         return std::future::pending().await;
     }
     Failure::environment(
-        lost(given_up),
+        lost,
         match given_up {
             GivenUp::InPlace => {
                 "another device for a new log, no --write-log, or --log-failure degrade"
@@ -110,14 +111,12 @@ pub(super) async fn stopped(log_failure: LogFailure, logged: Option<&DirStore>) 
     )
 }
 
-fn lost(given_up: GivenUp) -> &'static str {
-    match given_up {
-        GivenUp::InPlace => "the write log cannot be written; what it held is in its place",
-        GivenUp::Needed => {
-            "the write log cannot be written, and not all that it holds could be brought to its \
-             place"
-        }
-    }
+fn lost(why: &str, given_up: GivenUp) -> String {
+    let outcome = match given_up {
+        GivenUp::InPlace => "what it held is in its place",
+        GivenUp::Needed => "not all that it holds could be brought to its place",
+    };
+    format!("the write log cannot be written ({why}); {outcome}")
 }
 
 /// How it goes on without the log.

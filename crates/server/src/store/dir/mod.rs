@@ -247,6 +247,11 @@ impl DirStore {
         self.tree.log.as_ref().is_some_and(Log::has_failed)
     }
 
+    /// Which write log could not be written, and why.
+    pub fn log_failure(&self) -> Option<String> {
+        self.tree.log.as_ref().and_then(Log::failure)
+    }
+
     /// Brings what a write log holds to its place, after which the directory can be served without
     /// it. To be called when no call is in progress any more.
     ///
