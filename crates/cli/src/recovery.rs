@@ -21,13 +21,14 @@ pub(crate) fn progress(progress: Progress) {
 
 /// What was done with what a log held; `dir` has its files.
 pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, was_running, unreadable, .. } = recovered;
+    let Recovered { files, gone, was_running, unreadable, .. } = recovered;
     let lost = losses(recovered) + &unreadable.as_ref().map_or_else(String::new, unread);
     match (*files, was_running) {
         (0, _) => lost + "the write log held nothing that was not in its place",
         (files, true) => {
-            let files = counted(files, "file");
-            format!("{lost}{files} of the write log synced: the machine was not switched off")
+            let (files, gone) = (counted(files - gone, "file"), gone_of(*gone));
+            let gone = gone.map_or_else(String::new, |gone| format!(" ({gone} gone)"));
+            format!("{lost}{files} of the write log synced{gone}: the machine was not switched off")
         }
         (_, false) => lost + &replayed(recovered, dir),
     }
@@ -72,10 +73,8 @@ fn replayed(recovered: &Recovered, dir: &Path) -> String {
     let [writes, files] =
         [(*records, "stable write"), (*files, "file")].map(|(n, of)| counted(n, of));
     let mut text = format!("{writes} of {bytes} bytes to {files} done again");
-    match gone {
-        0 => {}
-        1 => text += ", of which 1 is gone",
-        gone => text += &format!(", of which {gone} are gone"),
+    if let Some(gone) = gone_of(*gone) {
+        text += &format!(", of which {gone} gone");
     }
     if *changed > 0 {
         let changed = counted(*changed, "file");
@@ -91,6 +90,14 @@ fn replayed(recovered: &Recovered, dir: &Path) -> String {
         text += &listed(lengthened, longer, ", which programs have perhaps cut off", dir);
     }
     text
+}
+
+fn gone_of(files: u64) -> Option<String> {
+    match files {
+        0 => None,
+        1 => Some("1 is".to_owned()),
+        files => Some(format!("{files} are")),
+    }
 }
 
 /// Files that may have been a program's.
@@ -128,6 +135,17 @@ mod tests {
             ..Recovered::default()
         };
         summary(&recovered, Path::new("/srv/a b"))
+    }
+
+    #[test]
+    fn files_that_are_gone_are_not_counted_as_synced() {
+        let of = |gone| {
+            let recovered = Recovered { files: 9, gone, was_running: true, ..Recovered::default() };
+            summary(&recovered, Path::new("/srv"))
+        };
+        assert!(of(0).starts_with("9 files of the write log synced: the"), "{}", of(0));
+        assert!(of(1).starts_with("8 files of the write log synced (1 is gone)"), "{}", of(1));
+        assert!(of(2).starts_with("7 files of the write log synced (2 are gone)"), "{}", of(2));
     }
 
     #[test]
