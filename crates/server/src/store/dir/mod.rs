@@ -82,7 +82,7 @@ mod writeback;
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -231,6 +231,11 @@ impl DirStore {
     /// was opened; none without a log.
     pub fn log_latencies(&self) -> &[Latencies] {
         self.tree.log.as_ref().map_or(&[], |log| &log.latencies)
+    }
+
+    /// Where each of its write logs lies, and how many bytes it has, in the order of the latencies.
+    pub fn logs(&self) -> &[(PathBuf, u64)] {
+        self.tree.log.as_ref().map_or(&[], |log| &log.places)
     }
 
     /// Waits until its write log cannot be written any more, and says what came of what it held.

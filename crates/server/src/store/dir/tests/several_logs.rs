@@ -105,6 +105,8 @@ fn records_of_several_logs_survive_in_their_order() {
     }
     at.reopen(again).unwrap();
     assert_eq!(at.at.store.recovered().unwrap().records, 40);
+    let logs: Vec<_> = at.at.store.logs().iter().map(|(path, _)| path.clone()).collect();
+    assert_eq!(logs, ["one", "two", "three"].map(|name| at.at.outside(name)), "as measured");
     let found: Vec<_> = ["a", "b", "c", "d"].map(|name| fs::read(at.at.path(name)).unwrap()).into();
     assert_eq!(found, content);
     block_on(at.at.store.end_log()).unwrap();

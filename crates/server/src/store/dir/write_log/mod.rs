@@ -214,6 +214,7 @@ pub(super) struct Log {
     pub(super) recovered: Recovered,
     /// Of each log.
     pub(super) latencies: Vec<Latencies>,
+    pub(super) places: Vec<(PathBuf, u64)>,
     covers: Covers,
     keeps_replies: bool,
     /// Of the directory.
@@ -271,6 +272,7 @@ impl Log {
             logs: None,
             recovered,
             latencies,
+            places: logs.places(),
             covers,
             keeps_replies: options.keeps_replies,
             _lock: lock,

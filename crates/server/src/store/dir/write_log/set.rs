@@ -176,6 +176,11 @@ impl LogFiles {
         Plan::of(self, &self.set, found).map_err(|error| self.error(error))
     }
 
+    /// Where each lies, and how long it is.
+    pub(super) fn places(&self) -> Vec<(PathBuf, u64)> {
+        self.files.iter().map(|log| (log.path().to_owned(), log.identity.bytes)).collect()
+    }
+
     /// Bytes of the logs that had been cut off when they were opened.
     pub(super) fn cut_bytes(&self) -> u64 {
         self.files.iter().map(LogFile::cut_bytes).sum()
