@@ -1,6 +1,6 @@
 //! The write log of a server: which it may have, and when it ends the server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::exit::Failure;
 use harness::exports::Spec;
@@ -58,6 +58,22 @@ pub(super) fn named_in_vain(Spec { path, .. }: &Spec) -> Option<String> {
     ))
 }
 
+/// Warns of logs that are of another size than `--write-log-size` says.
+pub(super) fn other_sizes(args: &Serve, store: &DirStore) -> Vec<String> {
+    let Some(wanted) = args.write_log_size else { return Vec::new() };
+    // Of a device all is taken, and of a file whole blocks.
+    let is_other = |(log, bytes): &&(PathBuf, u64)| log.is_file() && wanted >> 12 != bytes >> 12;
+    let sentence = |(log, bytes): &(PathBuf, u64)| {
+        format!(
+            "the write log {} is of {} MiB: --write-log-size is for a new one (nfskit log drain, \
+             remove it, and start again)",
+            log.display(),
+            bytes >> 20
+        )
+    };
+    store.logs().iter().filter(is_other).map(sentence).collect()
+}
+
 fn is_emulated(log: &Path) -> bool {
     log.to_string_lossy().starts_with(EMULATED)
 }
@@ -72,8 +88,8 @@ fn check_emulated_log(args: &Serve, store: &str) -> Result<(), Failure> {
         let what = format!("{store} is not stable, and so has no log in a file");
         return Err(Failure::usage(what, "an emulated log: --write-log sim:nvram"));
     }
-    if !served::LOG_BYTES.contains(&args.write_log_size) {
-        let what = format!("a log of {} bytes", args.write_log_size);
+    if !served::LOG_BYTES.contains(&args.new_log_bytes()) {
+        let what = format!("a log of {} bytes", args.new_log_bytes());
         return Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"));
     }
     Ok(())
@@ -86,7 +102,7 @@ pub(super) fn emulated_log(args: &Serve) -> Result<Option<LogSpec>, Failure> {
     let disk = text.strip_prefix(EMULATED).unwrap_or_default().parse().map_err(|cause| {
         Failure::usage(format!("--write-log {text}: {cause}"), "--write-log sim:nvram")
     })?;
-    Ok(Some(LogSpec { disk, bytes: args.write_log_size }))
+    Ok(Some(LogSpec { disk, bytes: args.new_log_bytes() }))
 }
 
 /// Waits for a write log that cannot be written, if there is one and that is to end the server.
