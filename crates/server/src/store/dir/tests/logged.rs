@@ -443,6 +443,8 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     let refused = |dir, boot| opened(dir, boot).unwrap_err().to_string();
     fs::create_dir(place.path().join("another")).unwrap();
     assert!(refused("another", 2).contains("another directory"));
+    let OpenError::Log(error) = opened("another", 2).unwrap_err() else { panic!("it has none") };
+    assert_eq!(error.kind(), LogTrouble::Taken, "it never had a log");
     type Damage = fn(&mut Vec<u8>);
     let damages: [(&str, Damage); 5] = [
         ("its first block is damaged", |log| log[3] ^= 1),
@@ -589,6 +591,24 @@ fn a_log_that_finds_no_room_leaves_nothing_behind() {
     assert_eq!(left, ["lost+found"]);
     // Nor does the directory wait for a log.
     DirStore::open(at.at.outside("export"), &DirOptions::default()).unwrap();
+}
+
+#[test]
+fn a_directory_that_cannot_remember_a_log_gets_none() {
+    let Some(at) = logged() else { return };
+    let Fixture { store, place, .. } = at.at;
+    block_on(store.end_log()).unwrap();
+    drop(store);
+    let [new, bound] = ["outside/new", "outside/bound"].map(|name| place.path().join(name));
+    fs::create_dir(&bound).unwrap();
+    let Some(bound) = Mount::bind(&place.path().join("export"), bound) else { return };
+    let mut command = std::process::Command::new("mount");
+    command.args(["-o", "remount,bind,ro"]).arg(&bound.0);
+    assert!(command.status().unwrap().success());
+    let refused = DirStore::open(&bound.0, &options(new.clone(), 1)).map(drop).unwrap_err();
+    let OpenError::Log(error) = refused else { panic!("{refused}") };
+    assert_eq!(error.kind(), LogTrouble::NotRememberedReadOnly, "{error}");
+    assert!(!new.exists(), "nothing was made");
 }
 
 #[test]

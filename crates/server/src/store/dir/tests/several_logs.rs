@@ -172,6 +172,8 @@ fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwrit
     fs::remove_file(&other).unwrap();
     let (why, _) = refused(&[&one, &other]);
     assert!(why.contains("which may hold stable writes"), "{why}");
+    let (why, _) = refused(&[&one, &two, &other]);
+    assert!(why.contains("more can be made when"), "{why}");
     assert!(!other.exists(), "nothing was made");
     // Of another directory's logs.
     fs::create_dir(at.at.outside("export")).unwrap();

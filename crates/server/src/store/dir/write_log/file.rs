@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::device;
-use super::error::{LogError, LogTrouble, Trouble};
+use super::error::{DeviceTrouble, LogError, LogTrouble, Trouble};
 use crate::locked::{Locked, is_locked};
 use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys;
@@ -212,6 +212,10 @@ fn open_locked(path: &Path) -> Result<(Locked, u64), Trouble> {
     let flags = libc::O_EXCL | libc::O_NONBLOCK;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
     let mut file = opened.map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied if device::is_read_only(path) => {
+            let what = "the device is read-only";
+            Trouble::new(LogTrouble::Device(DeviceTrouble::ReadOnly), what)
+        }
         io::ErrorKind::ResourceBusy => {
             let what = "the device is in use: mounted, a part of another one, or another server's";
             Trouble::new(LogTrouble::InUse, what)
@@ -352,19 +356,20 @@ impl Site {
 
     /// How long a log is made here.
     pub(super) fn bytes(&self, wanted: u64) -> Result<u64, Trouble> {
-        let size = |what| Err(Trouble::new(LogTrouble::Size, what));
         let bytes = match *self {
             Self::Blank(bytes) if bytes < SIZE_MIN => {
-                return size(format!(
-                    "a log takes 16 MiB at least, and the device has {bytes} bytes"
-                ));
+                let what = format!("a log takes 16 MiB at least, and the device has {bytes} bytes");
+                return Err(Trouble::new(LogTrouble::Device(DeviceTrouble::Short), what));
             }
             Self::Blank(bytes) => usable(bytes),
             Self::Free | Self::Taken => wanted / BLOCK_BYTES * BLOCK_BYTES,
         };
         match (SIZE_MIN..=SIZE_MAX).contains(&bytes) {
             true => Ok(bytes),
-            false => size("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned()),
+            false => {
+                let what = "a log is of 16 MiB to 1 GiB (--write-log-size)";
+                Err(Trouble::new(LogTrouble::Size, what))
+            }
         }
     }
 }

@@ -33,6 +33,9 @@ const START: [&str; 2] = ["user.nfskit.write_log.start", "trusted.nfskit.write_l
 /// that it held is in its place.
 const ANEW: [&str; 2] = ["user.nfskit.write_log.anew", "trusted.nfskit.write_log.anew"];
 
+/// Set for a moment, to see whether a directory takes such attributes.
+const TRIAL: &str = "user.nfskit.write_log.trial";
+
 /// Set when a file could not be synced and no frame could record that any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
 
@@ -96,6 +99,12 @@ impl Marker {
     pub(super) fn place(&self, path: &Path) -> Option<usize> {
         let real = std::fs::canonicalize(path).ok()?;
         self.files.iter().position(|file| *file == real)
+    }
+
+    /// Whether the directory takes it.
+    pub(super) fn try_out(&self, root: &OwnedFd) -> Result<(), Errno> {
+        rustix::fs::fsetxattr(root, TRIAL, &self.value(), XattrFlags::empty())?;
+        rustix::fs::fremovexattr(root, TRIAL)
     }
 
     /// Sets it, and makes it stable.

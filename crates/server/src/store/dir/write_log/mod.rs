@@ -62,7 +62,7 @@ use tokio::sync::{Notify, oneshot};
 pub use self::alone::{Alone, Peek, Writer};
 use self::covers::Covers;
 use self::error::Trouble;
-pub use self::error::{LogError, LogTrouble};
+pub use self::error::{DeviceTrouble, LogError, LogTrouble};
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
 #[cfg(test)]

@@ -65,6 +65,11 @@ impl LogFiles {
             .map_err(|cause| Trouble::from(cause).in_doing("no handle").about(&first))?;
         check_each_once(&options.files)?;
         let marker = Marker::of(root).map_err(LogError::Mark)?;
+        if marker.is_none() {
+            let mark = Marker { id: [0; 16], files: options.files.clone() };
+            // Before a log is made that nothing could remember.
+            mark.try_out(root).map_err(|errno| not_remembered(errno).about(&first))?;
+        }
         make_if_none(options, marker.as_ref(), &export, boot)?;
         let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
         let logs = Self::open(&options.files, rebuilt).map_err(|error| match (error, &marker) {
@@ -78,7 +83,8 @@ impl LogFiles {
         })?;
         if let Some(log) = logs.files.iter().find(|log| log.identity.export != export) {
             let what = "it was made for another directory";
-            return Err(log.error(Trouble::new(LogTrouble::OfAnother, what)));
+            let kind = if marker.is_some() { LogTrouble::OfAnother } else { LogTrouble::Taken };
+            return Err(log.error(Trouble::new(kind, what)));
         }
         match marker {
             Some(Marker { id, files }) if id != logs.set.id => Err(LogError::Missing { files }),
@@ -135,8 +141,7 @@ impl LogFiles {
     }
 
     pub(super) fn not_remembered(&self, errno: Errno) -> LogError {
-        let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
-        self.error(Trouble::new(LogTrouble::NotRemembered, what))
+        self.error(not_remembered(errno))
     }
 
     pub(super) fn marker(&self) -> Marker {
@@ -195,6 +200,16 @@ impl LogFiles {
         let (found, _) = self.scan_with(false, self)?;
         Ok(self.plan(&found)?.files.is_empty())
     }
+}
+
+fn not_remembered(errno: Errno) -> Trouble {
+    let kind = match errno {
+        Errno::ROFS => LogTrouble::NotRememberedReadOnly,
+        Errno::NOSPC | Errno::DQUOT => LogTrouble::NotRememberedForRoom,
+        _ => LogTrouble::NotRemembered,
+    };
+    let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
+    Trouble::new(kind, what)
 }
 
 /// No file may be given twice, however its path is written.
@@ -261,22 +276,29 @@ fn make_if_none(
 ) -> Result<(), LogError> {
     let mut sites = Vec::new();
     for path in &options.files {
-        sites.push(Site::at(path).map_err(|trouble| trouble.about(path))?);
+        sites.push(match marker.and_then(|marker| marker.place(path)) {
+            // Whatever has become of it, nothing is made in its place.
+            Some(_) => Site::Taken,
+            None => Site::at(path).map_err(|trouble| trouble.about(path))?,
+        });
     }
     let is_there = |site: &Site| matches!(site, Site::Taken);
     if sites.iter().all(is_there) {
         return Ok(());
     }
-    if let Some(Marker { files, .. }) = marker {
-        return Err(LogError::Missing { files: files.clone() });
+    if let Some(marker) = marker {
+        return Err(one_too_many(&options.files, marker));
     }
     if let Some(there) = sites.iter().position(is_there) {
         let missing = sites.iter().position(|site| !is_there(site)).unwrap_or_default();
         let there = options.files[there].display();
-        let trouble = Trouble::other(format!(
-            "no log is there, but one is at {there}, and logs are made together: if an earlier \
+        let trouble = Trouble::new(
+            LogTrouble::NotEachOnce,
+            format!(
+                "no log is there, but one is at {there}, and logs are made together: if an earlier \
              start was interrupted, remove that one (on a device, its first MiB)"
-        ));
+            ),
+        );
         return Err(trouble.about(&options.files[missing]));
     }
     let mut id = [0; 16];
@@ -305,6 +327,21 @@ fn make_if_none(
         })?;
     }
     Ok(())
+}
+
+/// Why a directory that has logs gets no others.
+fn one_too_many(given: &[PathBuf], marker: &Marker) -> LogError {
+    let files = &marker.files;
+    let has = |number| given.iter().any(|path| marker.place(path) == Some(number));
+    let other = given.iter().find(|path| marker.place(path).is_none());
+    match other.filter(|_| (0..files.len()).all(has)) {
+        Some(other) => {
+            let what = "the directory has its logs, which are given, too; more can be made when \
+                        it needs them no more (nfskit log drain), and they were removed";
+            Trouble::new(LogTrouble::NotEachOnce, what).about(other)
+        }
+        None => LogError::Missing { files: files.clone() },
+    }
 }
 
 /// Reads logs that no server has. One that begins meanwhile gets them, and nothing is reported of
