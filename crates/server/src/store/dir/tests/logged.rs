@@ -428,6 +428,31 @@ fn a_directory_inside_one_that_has_a_log_is_not_served_by_itself() {
 }
 
 #[test]
+fn a_server_of_a_directory_above_does_not_serve_one_that_has_a_log() {
+    let Some(at) = logged() else { return };
+    at.file("file", b"old");
+    at.at.make_dir(&at.at.root(), "sub");
+    let Fixture { store, place, .. } = at.at;
+    let above = DirStore::open(place.path(), &DirOptions::default()).unwrap();
+    let look = |store: &DirStore, dir: &Handle, name: &str| {
+        block_on(store.lookup(&ME, dir, name.as_bytes())).result.map(|node| node.handle)
+    };
+    let root = above.root();
+    assert_eq!(look(&above, &root, "export"), Err(Status::Access));
+    look(&above, &root, "outside").unwrap();
+    block_on(store.end_log()).unwrap();
+    let export = look(&above, &root, "export").unwrap();
+    look(&above, &export, "sub").unwrap();
+    // A handle from before, whose directory was closed.
+    drop((store, above));
+    let store =
+        DirStore::open(place.path().join("export"), &options(place.path().join("outside/log"), 1));
+    let above = DirStore::open(place.path(), &DirOptions::default()).unwrap();
+    assert_eq!(look(&above, &export, "sub"), Err(Status::Access));
+    drop(store);
+}
+
+#[test]
 fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     let Some(at) = logged() else { return };
     let file = at.file("file", b"old");

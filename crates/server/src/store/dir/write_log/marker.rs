@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::file;
 use crate::store::dir::handles::KEY_ATTRIBUTE;
 
-const ATTRIBUTE: &str = "user.nfskit.write_log";
+pub(in crate::store::dir) const ATTRIBUTE: &str = "user.nfskit.write_log";
 
 /// The same again, which shows that a server has set it.
 const PROOF: &str = "trusted.nfskit.write_log";

@@ -67,6 +67,7 @@ pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
 #[cfg(test)]
 pub(super) use self::file::UNREADABLE;
+pub(super) use self::marker::ATTRIBUTE as MARK;
 use self::marker::Marker;
 pub use self::measure::Latencies;
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};
@@ -152,6 +153,13 @@ pub(super) fn refuse_inside(root: &OwnedFd) -> Result<(), LogError> {
         }
     }
     Ok(())
+}
+
+/// Whether a directory has a log of its own, without which it is not served. Who asks has looked
+/// for [`MARK`].
+pub(super) fn has_own(dir: &OwnedFd) -> bool {
+    // Also where that cannot be read.
+    Marker::of(dir).map_or(true, |marker| marker.is_some())
 }
 
 /// The logs that a directory names without being believed, if it does: another user may have set
