@@ -69,10 +69,10 @@ pub(crate) fn unread(unreadable: &Unreadable) -> String {
 }
 
 fn replayed(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, records, bytes, gone, changed, replaced, lengthened, .. } = recovered;
-    let [writes, files] =
-        [(*records, "stable write"), (*files, "file")].map(|(n, of)| counted(n, of));
-    let mut text = format!("{writes} of {bytes} bytes to {files} done again");
+    let &Recovered { files, records, attributes, bytes, .. } = recovered;
+    let Recovered { gone, changed, replaced, lengthened, .. } = recovered;
+    let (records, files) = (records_of(records, attributes, bytes), counted(files, "file"));
+    let mut text = format!("{records} to {files} done again");
     if let Some(gone) = gone_of(*gone) {
         text += &format!(", of which {gone} gone");
     }
@@ -90,6 +90,15 @@ fn replayed(recovered: &Recovered, dir: &Path) -> String {
         text += &listed(lengthened, longer, ", which programs have perhaps cut off", dir);
     }
     text
+}
+
+/// What a log holds: `attributes` of its records are SETATTRs.
+pub(crate) fn records_of(records: u64, attributes: u64, bytes: u64) -> String {
+    let writes = format!("{} of {bytes} bytes", counted(records - attributes, "stable write"));
+    match attributes {
+        0 => writes,
+        _ => format!("{writes} and {}", counted(attributes, "SETATTR")),
+    }
 }
 
 fn gone_of(files: u64) -> Option<String> {
@@ -135,6 +144,16 @@ mod tests {
             ..Recovered::default()
         };
         summary(&recovered, Path::new("/srv/a b"))
+    }
+
+    #[test]
+    fn setattrs_are_not_counted_as_writes() {
+        assert_eq!(records_of(5, 0, 9), "5 stable writes of 9 bytes");
+        assert_eq!(records_of(5, 3, 2000), "2 stable writes of 2000 bytes and 3 SETATTRs");
+        let (records, attributes) = (1, 1);
+        let recovered = Recovered { files: 1, records, attributes, ..Recovered::default() };
+        let text = summary(&recovered, Path::new("/srv"));
+        assert_eq!(text, "0 stable writes of 0 bytes and 1 SETATTR to 1 file done again");
     }
 
     #[test]

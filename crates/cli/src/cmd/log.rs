@@ -105,14 +105,13 @@ fn summary(found: &Inspection) -> String {
     };
     let doubts = if found.has_doubts { "; a sync of a file had failed" } else { "" };
     let logs = if found.logs == 1 { String::new() } else { format!(" in {} logs", found.logs) };
-    let Inspection { size_bytes, frames, frames_bytes, sequence, records, bytes, files, .. } =
-        found;
+    let Inspection { size_bytes, frames, frames_bytes, sequence, files, .. } = found;
+    let needed = recovery::records_of(found.records, found.attributes, found.bytes);
     format!(
         "id       {id}\nsize     {size_bytes} bytes{logs}\n\
          frames   {frames} of {frames_bytes} bytes, the last is number {sequence}\n\
-         needed   {} of {bytes} bytes to {}\n\
+         needed   {needed} to {}\n\
          server   {end}{doubts}\n",
-        counted(*records, "stable write"),
         counted(*files, "file"),
     )
 }

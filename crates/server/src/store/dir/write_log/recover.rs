@@ -40,6 +40,8 @@ pub struct Recovered {
     /// Files that had records, and what was written to them again.
     pub files: u64,
     pub records: u64,
+    /// Of the records, the SETATTRs.
+    pub attributes: u64,
     pub bytes: u64,
     /// Of these files, those that are not there any more.
     pub gone: u64,
@@ -212,11 +214,10 @@ pub(super) fn recover(
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
     let replies = look(root, std::mem::take(&mut plan.replies), began);
-    let is_end_lost = is_old || lost.is_some() && found.frames.is_empty();
     let mut recovered = Recovered {
         was_running,
         lost,
-        is_end_lost,
+        is_end_lost: is_old || lost.is_some() && found.frames.is_empty(),
         cut_bytes,
         unreadable: found.unreadable,
         ..Recovered::default()
@@ -234,6 +235,7 @@ pub(super) fn recover(
                 let stop = |errno| Stop::File { key: record.key, errno };
                 target.again(&record.op).map_err(stop)?;
                 recovered.records += 1;
+                recovered.attributes += u64::from(matches!(record.op, Op::Attributes { .. }));
                 if let Op::Data { data, .. } = record.op {
                     recovered.bytes += data.len() as u64;
                 }
@@ -253,23 +255,25 @@ pub(super) fn recover(
         false => Ok(()),
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
-    outcome.map_err(|stop| {
-        // The kernel reports it once: the next sync would say that all is well.
-        let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
-        let unless = match noted {
-            Ok(()) => String::new(),
-            Err(errno) => format!(
-                ". Restart the machine before it: the directory cannot note that a sync has \
-                 failed ({errno})"
-            ),
-        };
-        logs.error(Trouble::other(format!(
-            "what it holds cannot be brought to its place ({}); it stays as it is, to be \
-             replayed by the next start{unless}",
-            stop.sentence(root)
-        )))
-    })?;
+    outcome.map_err(|stop| logs.error(not_in_place(root, &stop)))?;
     Ok((found, recovered, replies.executed))
+}
+
+fn not_in_place(root: &OwnedFd, stop: &Stop) -> Trouble {
+    // The kernel reports it once: the next sync would say that all is well.
+    let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
+    let unless = match noted {
+        Ok(()) => String::new(),
+        Err(errno) => format!(
+            ". Restart the machine before it: the directory cannot note that a sync has failed \
+             ({errno})"
+        ),
+    };
+    Trouble::other(format!(
+        "what it holds cannot be brought to its place ({}); it stays as it is, to be replayed by \
+         the next start{unless}",
+        stop.sentence(root)
+    ))
 }
 
 struct Looked {
@@ -370,7 +374,7 @@ impl Target {
         let by_replay = replays_since.is_some_and(|since| changed >= since);
         let changed = if by_replay { NEVER } else { changed };
         let is_newer = changed > needed.changed;
-        let modified = match (is_newer, needed.has_attributes) {
+        let modified = match (is_newer, needed.attributes > 0) {
             (false, _) => needed.modified,
             (true, true) => modified,
             // WRITEs alone do not set it back.

@@ -30,6 +30,8 @@ pub struct Inspection {
     /// What it would do again.
     pub files: usize,
     pub records: u64,
+    /// Of the records, the SETATTRs.
+    pub attributes: u64,
     pub bytes: u64,
     pub is_clean: bool,
     pub is_torn: bool,
@@ -365,6 +367,7 @@ fn inspect_opened(logs: &LogFiles) -> Result<Inspection, LogError> {
         sequence: found.last.sequence,
         files: plan.files.len(),
         records: plan.files.values().map(|needed| needed.records).sum(),
+        attributes: plan.files.values().map(|needed| needed.attributes).sum(),
         bytes: plan.files.values().map(|needed| needed.bytes).sum(),
         is_clean: found.last.flags & frame::CLEAN != 0,
         is_torn: found.is_torn,
