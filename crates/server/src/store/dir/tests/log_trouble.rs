@@ -8,7 +8,7 @@ use log::frame::{Builder, Header};
 
 use super::logged::{Logged, logged, lose, options};
 use super::*;
-use crate::store::dir::write_log::{self, GivenUp, OnFailure, UNREADABLE};
+use crate::store::dir::write_log::{self, GivenUp, OnFailure, UNREADABLE, WRITES_FAIL};
 
 /// A server with a log and a file that has a record.
 fn with_record(on_failure: OnFailure) -> Option<(Logged, Handle)> {
@@ -100,6 +100,20 @@ fn a_log_that_fails_with_files_that_cannot_be_synced_stays_for_the_next_start() 
     assert!(!recovered.was_running);
     assert_eq!((recovered.files, recovered.records), (1, 1));
     assert_eq!(fs::read(at.at.path("file")).unwrap(), b"logged");
+}
+
+#[test]
+fn a_start_that_cannot_write_its_log_leaves_the_directory_without_one() {
+    let Some((at, _)) = with_record(OnFailure::Stop) else { return };
+    block_on(at.at.store.end_log()).unwrap();
+    let Fixture { store, place, options } = at.at;
+    drop(store);
+    let dir = place.path().join("export");
+    WRITES_FAIL.set(true);
+    let refused = DirStore::open(&dir, &options).map(drop).unwrap_err().to_string();
+    WRITES_FAIL.set(false);
+    assert!(refused.contains("it cannot be written"), "{refused}");
+    DirStore::open(&dir, &DirOptions::default()).unwrap();
 }
 
 /// The place of the frame that is so many before the newest.

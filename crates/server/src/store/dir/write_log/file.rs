@@ -161,7 +161,7 @@ impl LogFile {
     /// Writes what an [`Aligned`] has. Stable when it returns.
     pub(super) fn write(&self, at: u64, aligned: &[u8]) -> io::Result<()> {
         #[cfg(test)]
-        if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
+        if WRITES_FAIL.get() || self.fails.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(io::Error::other("a test's"));
         }
         let Some(direct) = &self.direct else {
@@ -182,9 +182,11 @@ impl LogFile {
     }
 }
 
-/// Where a test's disk has a bad sector.
+// Where a test's disk has a bad sector, and whether it takes no writes, for the thread that opens a
+// log.
 #[cfg(test)]
 thread_local! {
+    pub(in crate::store::dir) static WRITES_FAIL: Cell<bool> = const { Cell::new(false) };
     pub(in crate::store::dir) static UNREADABLE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 

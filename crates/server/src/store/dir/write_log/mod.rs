@@ -66,7 +66,7 @@ pub use self::error::{DeviceTrouble, LogError, LogTrouble};
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
 #[cfg(test)]
-pub(super) use self::file::UNREADABLE;
+pub(super) use self::file::{UNREADABLE, WRITES_FAIL};
 pub(super) use self::marker::ATTRIBUTE as MARK;
 use self::marker::Marker;
 pub use self::measure::Latencies;
@@ -248,10 +248,13 @@ impl Log {
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
         let marker = logs.marker();
-        marker.set(root).map_err(|errno| logs.not_remembered(errno))?;
+        let is_new = Marker::of(root).map_err(LogError::Mark)?.is_none();
         let of = (boot, limits(open_files_max));
-        let (mut journal, Begun { frame, free }) = go_on(&logs, found, &replies, of, root)?;
-        marker.started(root, frame).map_err(|errno| logs.not_remembered(errno))?;
+        let begun = go_on(&logs, &marker, found, &replies, of, root);
+        let (mut journal, free) = begun.inspect_err(|_| {
+            // Nobody was answered from it, and the directory does without as before.
+            let _ = if is_new { marker.remove(root) } else { Ok(()) };
+        })?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
@@ -493,15 +496,17 @@ struct Begun {
     free: (usize, u64),
 }
 
-/// The journal behind what was found, all of which is in its place. A log that is full to its end
-/// is begun anew.
+/// The journal behind what was found, all of which is in its place, and what of a log is free. A
+/// log that is full to its end is begun anew.
 fn go_on(
     logs: &LogFiles,
+    marker: &Marker,
     found: Found,
     replies: &[EncodedReply],
     (boot, limits): ([u8; 16], Limits),
     root: &OwnedFd,
-) -> Result<(Journal<Waiter>, Begun), LogError> {
+) -> Result<(Journal<Waiter>, (usize, u64)), LogError> {
+    let not_remembered = |errno| logs.not_remembered(errno);
     let behind = |found: &Found| {
         let mut journal = Journal::new(&logs.set, boot, Some(found), limits);
         for reply in replies {
@@ -510,15 +515,20 @@ fn go_on(
         }
         journal
     };
+    marker.set(root).map_err(not_remembered)?;
     let mut journal = behind(&found);
-    if let Some(begun) = begin(&mut journal, logs)? {
-        return Ok((journal, begun));
-    }
-    logs.marker().begins_anew(root).map_err(|errno| logs.not_remembered(errno))?;
-    journal = behind(&Found { frames: Vec::new(), ..found });
-    let begun = begin(&mut journal, logs)?;
+    let begun = match begin(&mut journal, logs)? {
+        None => {
+            marker.begins_anew(root).map_err(not_remembered)?;
+            journal = behind(&Found { frames: Vec::new(), ..found });
+            begin(&mut journal, logs)?
+        }
+        begun => begun,
+    };
     let no_room = || logs.error(Trouble::other("it has no room for a frame"));
-    Ok((journal, begun.ok_or_else(no_room)?))
+    let Begun { frame, free } = begun.ok_or_else(no_room)?;
+    marker.started(root, frame).map_err(not_remembered)?;
+    Ok((journal, free))
 }
 
 /// From here on it is known that there is nothing to be done again. None: there is no room.
