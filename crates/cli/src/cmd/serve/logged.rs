@@ -74,6 +74,20 @@ pub(super) fn other_sizes(args: &Serve, store: &DirStore) -> Vec<String> {
     store.logs().iter().filter(is_other).map(sentence).collect()
 }
 
+/// Warns of logs that a loss of power takes with the disk of their file system.
+pub(super) fn above_memory(store: &DirStore) -> Vec<String> {
+    let sentence = |(log, _): &(PathBuf, u64)| {
+        write_log::is_above_memory(log).then(|| {
+            format!(
+                "the write log {} lies in memory, by the disk or the overlay that its file system \
+                 stands on: a loss of power takes it with what it holds",
+                log.display()
+            )
+        })
+    };
+    store.logs().iter().filter_map(sentence).collect()
+}
+
 fn is_emulated(log: &Path) -> bool {
     log.to_string_lossy().starts_with(EMULATED)
 }

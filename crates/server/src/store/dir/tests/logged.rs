@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 use crate::store::dir::sync::group::Need;
-use crate::store::dir::write_log::{LogTrouble, Recovered, WriteLog};
+use crate::store::dir::write_log::{self, LogTrouble, Recovered, WriteLog};
 
 const SIZE: u64 = 16 << 20;
 
@@ -598,6 +598,22 @@ fn a_log_in_memory_or_of_no_size_is_refused() {
     assert!(refused(memory.0.join("log"), SIZE).contains("memory"));
     assert_eq!(fs::read_dir(&memory.0).unwrap().count(), 0, "nothing was made");
     assert!(!log.exists());
+    // What stands on it is told of.
+    assert!(!write_log::is_above_memory(&at.at.outside("log")));
+    let Some(disk) = Mount::made(&memory.0.join("disk"), &["mkfs.ext4", "-q", "-F"]) else {
+        return;
+    };
+    let [lower, upper, work] = ["lower", "upper", "work"].map(|name| memory.0.join(name));
+    [&lower, &upper, &work].into_iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    fs::create_dir(at.at.outside("overlay")).unwrap();
+    let [lower, upper, work] = [lower, upper, work].map(|dir| dir.display().to_string());
+    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let overlay = ["-t", "overlay", "-o", &layers, "overlay"];
+    let Some(overlay) = Mount::at(at.at.outside("overlay"), &overlay) else { return };
+    for dir in [&disk.0, &overlay.0] {
+        fs::write(dir.join("log"), "").unwrap();
+        assert!(write_log::is_above_memory(&dir.join("log")), "{}", dir.display());
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,6 @@ use log::identity::IdentityError;
 use log::{BLOCK, BLOCK_BYTES, Identity};
 
 use super::error::{DeviceTrouble, LogTrouble, Trouble};
-use crate::store::dir::file_system::FileSystem;
 
 /// What has to be zeros at the beginning of a device that is to become a log: all that is known by
 /// a signature has one there (that of btrfs, at 64 KiB, is the farthest).
@@ -54,7 +52,7 @@ pub(super) fn is_device(file: &File) -> io::Result<bool> {
 }
 
 /// What the kernel has to say of a device.
-fn entry(number: u64) -> PathBuf {
+pub(super) fn entry(number: u64) -> PathBuf {
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
@@ -64,26 +62,6 @@ pub(super) fn is_read_only(path: &Path) -> bool {
     let device = fs::metadata(path).ok().filter(|data| data.file_type().is_block_device());
     let read_only = |data: fs::Metadata| fs::read_to_string(entry(data.rdev()).join("ro")).ok();
     device.and_then(read_only).is_some_and(|text| text.trim_end() == "1")
-}
-
-/// Why it cannot be a log whatever it holds.
-pub(super) fn check(file: &File) -> Result<(), Trouble> {
-    let entry = entry(file.metadata()?.rdev());
-    let name = fs::canonicalize(&entry).ok();
-    let name = name.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-    let is_memory = name.is_some_and(|name| name.starts_with("ram") || name.starts_with("zram"));
-    let backing = fs::read_to_string(entry.join("loop/backing_file")).unwrap_or_default();
-    // A file that is not to be seen from here tells nothing.
-    let backing = File::open(backing.trim_end()).ok();
-    let lies_in_memory = backing
-        .and_then(|file| FileSystem::of(file.as_fd()).ok())
-        .is_some_and(|system| system.is_memory());
-    match is_memory || lies_in_memory {
-        true => {
-            Err(Trouble::new(LogTrouble::InMemory, "it lies in memory, where nothing is stable"))
-        }
-        false => Ok(()),
-    }
 }
 
 /// Whether a device may be made a log: its first bytes, if they are not those of a log.
@@ -105,8 +83,8 @@ pub(super) fn check_blank(file: &File, bytes: u64) -> Result<(), Trouble> {
     Err(Trouble::new(
         LogTrouble::Device(DeviceTrouble::NotBlank),
         format!(
-            "the device holds {what}, which is not overwritten; if nobody needs it, zeros in its first \
-         MiB make it blank (wipefs --all, then dd if=/dev/zero bs=1M count=1)"
+            "the device holds {what}, which is not overwritten; if nobody needs it, zeros in its \
+             first MiB make it blank (wipefs --all, then dd if=/dev/zero bs=1M count=1)"
         ),
     ))
 }

@@ -15,10 +15,9 @@ use rustix::fs::{Mode, OFlags};
 #[cfg(test)]
 use rustix::io::Errno;
 
-use super::device;
 use super::error::{DeviceTrouble, LogError, LogTrouble, Trouble};
+use super::{device, memory};
 use crate::locked::{Locked, is_locked};
-use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys;
 
 /// One log, open and locked.
@@ -264,10 +263,19 @@ pub(super) fn lock_dir(root: &OwnedFd) -> Result<Locked, Trouble> {
 }
 
 fn check_kind(file: &File) -> Result<(), Trouble> {
-    if device::is_device(file)? {
-        return device::check(file);
-    }
     let found = file.metadata()?;
+    if !device::is_device(file)? {
+        check_file(&found)?;
+    }
+    match memory::has(file)? {
+        true => {
+            Err(Trouble::new(LogTrouble::InMemory, "it lies in memory, where nothing is stable"))
+        }
+        false => Ok(()),
+    }
+}
+
+fn check_file(found: &fs::Metadata) -> Result<(), Trouble> {
     if !found.is_file() {
         return Err(Trouble::new(LogTrouble::NoLog, "it is neither a file nor a block device"));
     }
@@ -280,13 +288,7 @@ fn check_kind(file: &File) -> Result<(), Trouble> {
         let mode = found.mode() & 0o7777;
         return others(format!("it may be written to by others (mode {mode:o}: chmod go-w)"));
     }
-    match FileSystem::of(file.as_fd())?.is_memory() {
-        true => Err(Trouble::new(
-            LogTrouble::InMemory,
-            "it lies in memory (tmpfs), where nothing is stable",
-        )),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 /// Gives a log its length again, with all its blocks.
