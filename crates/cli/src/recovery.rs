@@ -5,7 +5,9 @@ use std::path::Path;
 
 use harness::{output, shell};
 use perf::words::counted;
-use server::store::dir::write_log::{Lost, Named, Progress, Recovered, Replaced, Stage};
+use server::store::dir::write_log::{
+    Lost, Named, Progress, Recovered, Replaced, Stage, Unreadable,
+};
 
 /// How far the recovery of a long log has come.
 pub(crate) fn progress(progress: Progress) {
@@ -19,35 +21,60 @@ pub(crate) fn progress(progress: Progress) {
 
 /// What was done with what a log held; `dir` has its files.
 pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, was_running, lost, .. } = recovered;
-    let lost = lost.as_ref().map_or_else(String::new, losses);
+    let Recovered { files, gone, was_running, unreadable, .. } = recovered;
+    let lost = losses(recovered) + &unreadable.as_ref().map_or_else(String::new, unread);
     match (*files, was_running) {
         (0, _) => lost + "the write log held nothing that was not in its place",
         (files, true) => {
-            let files = counted(files, "file");
-            format!("{lost}{files} of the write log synced: the machine was not switched off")
+            let (files, gone) = (counted(files - gone, "file"), gone_of(*gone));
+            let gone = gone.map_or_else(String::new, |gone| format!(" ({gone} gone)"));
+            format!("{lost}{files} of the write log synced{gone}: the machine was not switched off")
         }
         (_, false) => lost + &replayed(recovered, dir),
     }
 }
 
-fn losses(Lost { frames, first }: &Lost) -> String {
-    if *frames == 0 {
-        return "the write log was damaged where nobody needs it; ".to_owned();
+fn losses(recovered: &Recovered) -> String {
+    let &Recovered { lost, is_end_lost, cut_bytes, .. } = recovered;
+    let mut text = String::new();
+    if cut_bytes > 0 {
+        text += &format!(
+            "LOST of the write log: {cut_bytes} bytes that were cut off, and what was in them is \
+             not known; "
+        );
     }
-    let frames = counted(*frames, "frame");
-    format!("LOST of the damaged write log: {frames}, from number {first} on; ")
+    if is_end_lost {
+        text += "LOST of the damaged write log: frames of which nothing is known; ";
+    }
+    match lost {
+        Some(Lost { frames: 0, .. }) if text.is_empty() => {
+            text += "the write log was damaged where nobody needs it; ";
+        }
+        None | Some(Lost { frames: 0, .. }) => {}
+        Some(Lost { frames, first }) => {
+            let frames = counted(frames, "frame");
+            text += &format!("LOST of the damaged write log: {frames}, from number {first} on; ");
+        }
+    }
+    text
+}
+
+/// Beside what is lost.
+pub(crate) fn unread(unreadable: &Unreadable) -> String {
+    let what = match unreadable.may_be_newest {
+        true => "where the newest frame may have been: what was answered last may be LOST",
+        false => "and nothing else that is needed is there",
+    };
+    format!("of the write log, {unreadable}, {what}; ")
 }
 
 fn replayed(recovered: &Recovered, dir: &Path) -> String {
-    let Recovered { files, records, bytes, gone, changed, replaced, lengthened, .. } = recovered;
-    let [writes, files] =
-        [(*records, "stable write"), (*files, "file")].map(|(n, of)| counted(n, of));
-    let mut text = format!("{writes} of {bytes} bytes to {files} done again");
-    match gone {
-        0 => {}
-        1 => text += ", of which 1 is gone",
-        gone => text += &format!(", of which {gone} are gone"),
+    let &Recovered { files, records, attributes, bytes, .. } = recovered;
+    let Recovered { gone, changed, replaced, lengthened, .. } = recovered;
+    let (records, files) = (records_of(records, attributes, bytes), counted(files, "file"));
+    let mut text = format!("{records} to {files} done again");
+    if let Some(gone) = gone_of(*gone) {
+        text += &format!(", of which {gone} gone");
     }
     if *changed > 0 {
         let changed = counted(*changed, "file");
@@ -63,6 +90,23 @@ fn replayed(recovered: &Recovered, dir: &Path) -> String {
         text += &listed(lengthened, longer, ", which programs have perhaps cut off", dir);
     }
     text
+}
+
+/// What a log holds: `attributes` of its records are SETATTRs.
+pub(crate) fn records_of(records: u64, attributes: u64, bytes: u64) -> String {
+    let writes = format!("{} of {bytes} bytes", counted(records - attributes, "stable write"));
+    match attributes {
+        0 => writes,
+        _ => format!("{writes} and {}", counted(attributes, "SETATTR")),
+    }
+}
+
+fn gone_of(files: u64) -> Option<String> {
+    match files {
+        0 => None,
+        1 => Some("1 is".to_owned()),
+        files => Some(format!("{files} are")),
+    }
 }
 
 /// Files that may have been a program's.
@@ -100,6 +144,55 @@ mod tests {
             ..Recovered::default()
         };
         summary(&recovered, Path::new("/srv/a b"))
+    }
+
+    #[test]
+    fn setattrs_are_not_counted_as_writes() {
+        assert_eq!(records_of(5, 0, 9), "5 stable writes of 9 bytes");
+        assert_eq!(records_of(5, 3, 2000), "2 stable writes of 2000 bytes and 3 SETATTRs");
+        let (records, attributes) = (1, 1);
+        let recovered = Recovered { files: 1, records, attributes, ..Recovered::default() };
+        let text = summary(&recovered, Path::new("/srv"));
+        assert_eq!(text, "0 stable writes of 0 bytes and 1 SETATTR to 1 file done again");
+    }
+
+    #[test]
+    fn files_that_are_gone_are_not_counted_as_synced() {
+        let of = |gone| {
+            let recovered = Recovered { files: 9, gone, was_running: true, ..Recovered::default() };
+            summary(&recovered, Path::new("/srv"))
+        };
+        assert!(of(0).starts_with("9 files of the write log synced: the"), "{}", of(0));
+        assert!(of(1).starts_with("8 files of the write log synced (1 is gone)"), "{}", of(1));
+        assert!(of(2).starts_with("7 files of the write log synced (2 are gone)"), "{}", of(2));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_never_called_unneeded() {
+        let of = |recovered| summary(&recovered, Path::new("/srv"));
+        let lost = Some(Lost { frames: 0, first: 0 });
+        let unneeded = of(Recovered { lost, ..Recovered::default() });
+        assert!(unneeded.starts_with("the write log was damaged where nobody"), "{unneeded}");
+        let empty = of(Recovered { lost, is_end_lost: true, ..Recovered::default() });
+        assert!(empty.starts_with("LOST of the damaged write log: frames of which"), "{empty}");
+        let cut = of(Recovered { cut_bytes: 4096, ..Recovered::default() });
+        assert!(cut.starts_with("LOST of the write log: 4096 bytes that were cut off"), "{cut}");
+        let lost = Some(Lost { frames: 3, first: 7 });
+        let both = of(Recovered { lost, cut_bytes: 4096, ..Recovered::default() });
+        assert!(both.contains("4096 bytes") && both.contains("3 frames, from number 7"), "{both}");
+    }
+
+    #[test]
+    fn blocks_that_cannot_be_read_are_reported_with_what_they_may_have_held() {
+        let of = |may_be_newest| {
+            let unreadable = Unreadable { blocks: 2, log: 1, at: 8192, may_be_newest };
+            let recovered = Recovered { unreadable: Some(unreadable), ..Recovered::default() };
+            summary(&recovered, Path::new("/srv"))
+        };
+        let nothing = "of the write log, 2 blocks of it cannot be read, the first at byte 8192 of \
+                       log 2, and nothing else that is needed is there; the write log held";
+        assert!(of(false).starts_with(nothing), "{}", of(false));
+        assert!(of(true).contains("answered last may be LOST; the write log held"), "{}", of(true));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use server::store::dir::OpenError;
-use server::store::dir::write_log::LogTrouble;
+use server::store::dir::write_log::{DeviceTrouble, LogTrouble};
 
 use crate::exit::Failure;
 
@@ -58,6 +58,9 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
              it to its place"
         }
         LogTrouble::DanglingLink => "the path of the log itself",
+        LogTrouble::Device(DeviceTrouble::NotBlank) => "another device, or that one made blank",
+        LogTrouble::Device(DeviceTrouble::ReadOnly) => "blockdev --setrw DEVICE, or another device",
+        LogTrouble::Device(DeviceTrouble::Short) => "a device of 16 MiB or more, or a file",
         LogTrouble::InMemory => "a place on a disk, such as /var/lib/nfskit, or a block device",
         LogTrouble::InUse => "its server ended first, or another log",
         LogTrouble::NeedsHandles => {
@@ -76,6 +79,12 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
         LogTrouble::NotPermitted => "as the user who has the log, or as root",
         LogTrouble::NotRemembered => {
             "a file system with user.* attributes, such as ext4, xfs or btrfs"
+        }
+        LogTrouble::NotRememberedForRoom => {
+            "room on the directory's file system for its attributes"
+        }
+        LogTrouble::NotRememberedReadOnly => {
+            "the directory's file system mounted for writing; without --write-log it can be read"
         }
         LogTrouble::OfAnother => {
             "--write-log with the log that this directory had; nfskit log drain LOG DIR brings \

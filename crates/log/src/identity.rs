@@ -35,6 +35,8 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    const ALL: [Self; 2] = [Self::Server, Self::Proxy];
+
     fn magic(self) -> [u8; 16] {
         match self {
             Self::Server => MAGIC,
@@ -51,7 +53,7 @@ impl Purpose {
     }
 
     fn of(magic: &[u8]) -> Option<Self> {
-        [Self::Server, Self::Proxy].into_iter().find(|purpose| purpose.magic() == magic)
+        Self::ALL.into_iter().find(|purpose| purpose.magic() == magic)
     }
 }
 
@@ -128,10 +130,18 @@ impl Identity {
     pub fn decode(block: &[u8]) -> Result<Self, IdentityError> {
         let block: &[u8; BLOCK] = block.try_into().map_err(|_| IdentityError::Foreign)?;
         let (content, checksum) = block.split_at(BLOCK - 4);
-        let is_whole = crc32fast::hash(content).to_le_bytes() == checksum;
-        // A log of ours whose first bytes have suffered still has its checksum in place.
-        let purpose = Purpose::of(&content[..16]).ok_or(IdentityError::Foreign)?;
-        if !is_whole {
+        let is_sum_of = |begin: &[u8]| {
+            let mut hasher = crc32fast::Hasher::new();
+            hasher.update(begin);
+            hasher.update(&content[begin.len()..]);
+            hasher.finalize().to_le_bytes() == checksum
+        };
+        let Some(purpose) = Purpose::of(&content[..16]) else {
+            // The checksum of a log of ours whose first bytes have suffered is of what they were.
+            let is_ours = Purpose::ALL.iter().any(|purpose| is_sum_of(&purpose.magic()));
+            return Err(if is_ours { IdentityError::Checksum } else { IdentityError::Foreign });
+        };
+        if !is_sum_of(&content[..16]) {
             return Err(IdentityError::Checksum);
         }
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| content[at + i]));
@@ -174,7 +184,7 @@ mod tests {
         for bit in 0..block.len() * 8 {
             let mut flipped = block.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Identity::decode(&flipped).is_err(), "bit {bit}");
+            assert_eq!(Identity::decode(&flipped), Err(IdentityError::Checksum), "bit {bit}");
         }
         for (version, is_known) in [(3, false), (4, true), (5, true), (6, false)] {
             let mut block = block.clone();

@@ -13,13 +13,13 @@ use crate::{Key, Medium, Reply, Set};
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Needed {
     pub records: u64,
+    /// Of the records, those that set attributes.
+    pub attributes: u64,
     pub bytes: u64,
     /// The times after its last record; the access time only if one has set it.
     pub modified: Stamp,
     pub changed: Stamp,
     pub accessed: Option<Stamp>,
-    /// Some record has set attributes.
-    pub has_attributes: bool,
 }
 
 impl Needed {
@@ -32,7 +32,7 @@ impl Needed {
             Op::Attributes { modified, changed, set } => {
                 (self.modified, self.changed) = (*modified, *changed);
                 self.accessed = set.accessed.or(self.accessed);
-                self.has_attributes = true;
+                self.attributes += 1;
             }
             Op::Change { data } => self.bytes += data.len() as u64,
             Op::Past { .. } | Op::Done { .. } | Op::Reply { .. } => return,

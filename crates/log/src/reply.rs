@@ -54,6 +54,14 @@ pub enum Effect<'a> {
     Changed { changed: Stamp },
 }
 
+impl Effect<'_> {
+    /// Whether a file that was last changed at `found` shows that a call did it, at `changed`. Not
+    /// where others may have changed the file: since the machine has begun again, or a replay.
+    pub fn is_shown_by(changed: Stamp, found: Stamp, others_since: Option<Stamp>) -> bool {
+        found >= changed && others_since.is_none_or(|since| found < since)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Reply<'a> {
     pub call: Call,

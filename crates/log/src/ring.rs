@@ -58,16 +58,22 @@ impl Ring {
         self.slots.get(self.passed).map(|slot| slot.place.sequence)
     }
 
-    /// Where a frame of this length can go now.
-    pub fn place(&self, bytes: u64) -> Option<u64> {
+    /// Where a frame of this length can go now, if one of `spare` bytes can go behind it.
+    pub fn place(&self, bytes: u64, spare: u64) -> Option<u64> {
         let Some(oldest) = self.slots.front().map(|slot| slot.place.at) else {
-            return (START + bytes <= self.end).then_some(START);
+            return (START + bytes + spare <= self.end).then_some(START);
         };
-        if self.head <= oldest {
-            return (self.head + bytes < oldest).then_some(self.head);
+        let at = self.behind(self.head, oldest, bytes)?;
+        self.behind(at + bytes, oldest, spare).map(|_| at)
+    }
+
+    /// The same where the newest frame ends at `head`.
+    fn behind(&self, head: u64, oldest: u64, bytes: u64) -> Option<u64> {
+        if head <= oldest {
+            return (head + bytes < oldest).then_some(head);
         }
-        if self.head + bytes <= self.end {
-            return Some(self.head);
+        if head + bytes <= self.end {
+            return Some(head);
         }
         (START + bytes < oldest).then_some(START)
     }
@@ -127,10 +133,10 @@ impl Ring {
     }
 
     /// Whether data that cost so much have room, and behind them what must always find some: a
-    /// quarter of the log for records of what is past, without which nothing becomes free. A frame
-    /// that does not fit at the end of the log leaves at most `frame_bytes_max` there.
-    pub fn admits(&self, cost: u64, frame_bytes_max: usize) -> bool {
-        let reserved = self.end / 4 + frame_bytes_max as u64;
+    /// quarter of the log for records of what is past, without which nothing becomes free, and
+    /// `reserved` bytes.
+    pub fn admits(&self, cost: u64, reserved: u64) -> bool {
+        let reserved = self.end / 4 + reserved;
         self.free() >= reserved.saturating_add(cost)
     }
 
@@ -150,16 +156,17 @@ mod tests {
         /// after any number of written frames would read.
         #[test]
         fn nothing_needed_is_overwritten(
+            spare in 0u64..9,
             steps in proptest::collection::vec((1u64..40, 0usize..9), 1..400),
         ) {
             let mut ring = Ring::new(128 * BLOCK_BYTES, std::iter::empty());
-            let mut next = 1;
+            let (mut next, spare) = (1, spare * BLOCK_BYTES);
             let mut needed: Vec<Place> = Vec::new();
             // As the newest written frame has it.
             let mut protected: Vec<Place> = Vec::new();
             for (blocks, released) in steps {
                 let bytes = blocks * BLOCK_BYTES;
-                if let Some(at) = ring.place(bytes) {
+                if let Some(at) = ring.place(bytes, spare) {
                     // Other logs have some of the sequence.
                     next += 1 + blocks % 3;
                     let place = Place { log: 0, sequence: next, at, bytes };
@@ -170,6 +177,7 @@ mod tests {
                     prop_assert!(!protected.iter().any(overlaps), "{:?} over {:?}", place, protected);
                     let tail = ring.tail().unwrap_or(next);
                     ring.write(place, 1);
+                    prop_assert!(ring.place(spare, 0).is_some());
                     needed.push(place);
                     protected.push(place);
                     prop_assert!(needed[0].sequence >= tail);

@@ -8,16 +8,22 @@
 //! when no other was begun after it cannot be distinguished from one that never was.)
 //!
 //! The frames of several logs have one sequence, and are one log to all that follows.
+//!
+//! A block that cannot be read is zeros: the frame that it was of is not whole.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fmt, io};
 
-use crate::frame::{Frame, FrameError, Header};
+use crate::frame::{FRAME_BYTES_MAX, Frame, FrameError, Header};
 use crate::ring::Place;
-use crate::{BLOCK_BYTES, Medium, Set};
+use crate::{BLOCK, BLOCK_BYTES, Medium, Set};
 
 /// Read at once.
 const WINDOW_BYTES: u64 = 4 << 20;
+
+/// A log with more blocks that cannot be read is given up: a disk may try each for many seconds
+/// (guess).
+const UNREADABLE_MAX: usize = 256;
 
 /// The frames that a recovery needs.
 #[derive(Clone, Debug)]
@@ -30,6 +36,29 @@ pub struct Found {
     pub is_torn: bool,
     /// Of the next frame: no frame that lies there has it, also none of those.
     pub next: u64,
+    pub unreadable: Option<Unreadable>,
+}
+
+/// Blocks that could not be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Unreadable {
+    pub blocks: u64,
+    /// The log and the place of the first.
+    pub log: usize,
+    pub at: u64,
+    /// The newest frames may have been in one of them.
+    pub may_be_newest: bool,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let &Self { blocks, log, at, .. } = self;
+        match blocks {
+            1 => write!(f, "1 block of it cannot be read, at byte {at}")?,
+            _ => write!(f, "{blocks} blocks of it cannot be read, the first at byte {at}")?,
+        }
+        if log > 0 { write!(f, " of log {}", log + 1) } else { Ok(()) }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +74,19 @@ pub enum ScanError {
     Damaged { missing: u64, tail: u64, last: u64 },
     #[error("it is damaged: frame {sequence} is there twice")]
     Twice { sequence: u64 },
+    #[error("{what}; {unreadable}")]
+    Unreadable { what: Box<Self>, unreadable: Unreadable },
+}
+
+impl ScanError {
+    /// Whether what is whole can be salvaged.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Empty | Self::Damaged { .. } => true,
+            Self::Io(_) | Self::Twice { .. } => false,
+            Self::Unreadable { what, .. } => what.is_damage(),
+        }
+    }
 }
 
 /// What of a damaged log is not there any more.
@@ -57,22 +99,11 @@ pub struct Lost {
 
 /// Finds them.
 pub fn scan<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Found, ScanError> {
-    let Seen { whole, known } = Seen::all(medium, set)?;
-    let Some(Known { begun, witness, .. }) = known else { return Err(ScanError::Empty) };
-    let frames = newest_complete(&whole);
-    let newest = frames.last().filter(|newest| newest.sequence >= witness.stable);
-    let Some(&&last) = newest else {
-        let needed = witness.tail.min(whole.get(&witness.stable).map_or(u64::MAX, |at| at.tail));
-        let missing = (needed..).find(|sequence| !whole.contains_key(sequence));
-        let (missing, tail) = (missing.unwrap_or(needed), witness.tail);
-        return Err(match whole.is_empty() {
-            true => ScanError::Empty,
-            false => ScanError::Damaged { missing, tail, last: begun.sequence },
-        });
-    };
-    let is_torn = begun.sequence > last.sequence;
-    let frames = frames.into_iter().map(Place::from).collect();
-    Ok(Found { frames, last, is_torn, next: begun.sequence + 1 })
+    let seen = Seen::all(medium, set)?;
+    seen.found(set).map_err(|what| match seen.unreadable(&[], set) {
+        Some(unreadable) => ScanError::Unreadable { what: Box::new(what), unreadable },
+        None => what,
+    })
 }
 
 /// The same of a damaged log: the frames that are whole, whatever is missing between them, and what
@@ -81,10 +112,12 @@ pub fn scan<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Found, ScanErro
 /// # Errors
 /// It cannot be read, or there is nothing of which the order is known.
 pub fn salvage<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<(Found, Lost), ScanError> {
-    let Seen { whole, known } = Seen::all(medium, set)?;
-    let Some(Known { begun, witness, tail }) = known else {
-        let (last, next) = (Header { id: set.id, ..Header::default() }, 1);
-        let found = Found { frames: Vec::new(), last, is_torn: false, next };
+    let seen = Seen::all(medium, set)?;
+    let Seen { whole, known, .. } = &seen;
+    let &Some(Known { begun, witness, tail }) = known else {
+        let (last, next) = (Header { id: set.id, ..Header::default() }, seen.next());
+        let unreadable = seen.unreadable(&[], set);
+        let found = Found { frames: Vec::new(), last, is_torn: false, next, unreadable };
         return Ok((found, Lost { frames: 0, first: 0 }));
     };
     let frames: Vec<_> = whole.range(tail..).map(|(_, header)| Place::from(header)).collect();
@@ -96,13 +129,16 @@ pub fn salvage<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<(Found, Lost
     let there = whole.keys().filter(|sequence| answered.contains(sequence)).count() as u64;
     let wanted = (witness.stable + 1).saturating_sub(tail);
     let lost = Lost { frames: wanted.saturating_sub(there), first: first.unwrap_or(0) };
-    Ok((Found { frames, last, is_torn, next: begun.sequence + 1 }, lost))
+    let (next, unreadable) = (seen.next(), seen.unreadable(&frames, set));
+    Ok((Found { frames, last, is_torn, next, unreadable }, lost))
 }
 
 /// All that is there.
 struct Seen {
     whole: BTreeMap<u64, Header>,
     known: Option<Known>,
+    /// By log and place.
+    unreadable: Vec<(usize, u64)>,
 }
 
 /// What headers say, also those of frames that are not whole.
@@ -117,11 +153,59 @@ struct Known {
 
 impl Seen {
     fn all<M: Medium + ?Sized>(medium: &M, set: &Set) -> Result<Self, ScanError> {
-        let mut seen = Self { whole: BTreeMap::new(), known: None };
+        let mut seen = Self { whole: BTreeMap::new(), known: None, unreadable: Vec::new() };
         for (log, &bytes) in set.bytes.iter().enumerate() {
-            seen.look_at(&mut Window::new(medium, log, bytes), &set.id)?;
+            let mut window = Window::new(medium, log, bytes);
+            seen.look_at(&mut window, &set.id)?;
+            seen.unreadable.extend(window.unreadable.into_iter().map(|at| (log, at)));
         }
         Ok(seen)
+    }
+
+    fn found(&self, set: &Set) -> Result<Found, ScanError> {
+        let Some(Known { begun, witness, .. }) = self.known else { return Err(ScanError::Empty) };
+        let whole = &self.whole;
+        let frames = newest_complete(whole);
+        let newest = frames.last().filter(|newest| newest.sequence >= witness.stable);
+        let Some(&&last) = newest else {
+            let stable = whole.get(&witness.stable);
+            let needed = witness.tail.min(stable.map_or(u64::MAX, |at| at.tail));
+            let missing = (needed..).find(|sequence| !whole.contains_key(sequence));
+            let (missing, tail) = (missing.unwrap_or(needed), witness.tail);
+            return Err(match whole.is_empty() {
+                true => ScanError::Empty,
+                false => ScanError::Damaged { missing, tail, last: begun.sequence },
+            });
+        };
+        let is_torn = begun.sequence > last.sequence;
+        let frames: Vec<_> = frames.into_iter().map(Place::from).collect();
+        let (next, unreadable) = (self.next(), self.unreadable(&frames, set));
+        Ok(Found { frames, last, is_torn, next, unreadable })
+    }
+
+    /// Above all that were ever begun, also those of blocks that may be read again one day.
+    fn next(&self) -> u64 {
+        let newest = self.known.map_or(0, |known| known.begun.sequence);
+        newest + 1 + self.unreadable.len() as u64
+    }
+
+    /// What could not be read beside these frames.
+    fn unreadable(&self, frames: &[Place], set: &Set) -> Option<Unreadable> {
+        let &(log, at) = self.unreadable.first()?;
+        let may_be_newest = |&(log, at): &(usize, u64)| {
+            let of_newest = self.known.is_some_and(|Known { begun, .. }| {
+                begun.log as usize == log && (begun.at..begun.at + begun.bytes).contains(&at)
+            });
+            let last = frames.iter().rfind(|place| place.log == log);
+            let follows = last.is_none_or(|last| {
+                let end = last.at + last.bytes;
+                let is_short = end + FRAME_BYTES_MAX as u64 > set.bytes[log];
+                at == end || is_short && at == BLOCK_BYTES
+            });
+            of_newest || follows
+        };
+        let may_be_newest = self.unreadable.iter().any(may_be_newest);
+        Some(Unreadable { blocks: self.unreadable.len() as u64, log, at, may_be_newest })
     }
 
     /// One log, block by block.
@@ -238,11 +322,13 @@ struct Window<'m, M: ?Sized> {
     end: u64,
     from: u64,
     bytes: Vec<u8>,
+    /// Places of blocks.
+    unreadable: BTreeSet<u64>,
 }
 
 impl<'m, M: Medium + ?Sized> Window<'m, M> {
     fn new(medium: &'m M, log: usize, end: u64) -> Self {
-        Self { medium, log, end, from: 0, bytes: Vec::new() }
+        Self { medium, log, end, from: 0, bytes: Vec::new(), unreadable: BTreeSet::new() }
     }
 
     /// As headers have it.
@@ -257,12 +343,44 @@ impl<'m, M: Medium + ?Sized> Window<'m, M> {
         if !has {
             let wanted = WINDOW_BYTES.max(len).min(self.end - at);
             self.bytes.resize(usize::try_from(wanted).expect("some MiB are in memory"), 0);
-            self.medium.read(self.log, at, &mut self.bytes)?;
+            self.fill(at)?;
             self.from = at;
         }
         let from = usize::try_from(at - self.from).expect("within the window");
         let len = usize::try_from(len).expect("within the window");
         Ok(&self.bytes[from..from + len])
+    }
+
+    fn fill(&mut self, at: u64) -> io::Result<()> {
+        let end = at + self.bytes.len() as u64;
+        if self.unreadable.range(at..end).next().is_none() {
+            match self.medium.read(self.log, at, &mut self.bytes) {
+                // It is shorter than it was made.
+                Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return Err(cause),
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
+        }
+        self.fill_by_blocks(at)
+    }
+
+    /// Something in it cannot be read, which is not tried a second time.
+    fn fill_by_blocks(&mut self, at: u64) -> io::Result<()> {
+        for (block, at) in self.bytes.chunks_mut(BLOCK).zip((at..).step_by(BLOCK)) {
+            if self.unreadable.contains(&at) {
+                block.fill(0);
+                continue;
+            }
+            match self.medium.read(self.log, at, block) {
+                Err(cause) if self.unreadable.len() == UNREADABLE_MAX => return Err(cause),
+                Err(_) => {
+                    block.fill(0);
+                    self.unreadable.insert(at);
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
 }
 

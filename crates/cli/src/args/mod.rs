@@ -205,12 +205,9 @@ pub(crate) struct Serve {
     )]
     pub(crate) write_log: Vec<PathBuf>,
     /// How long a new log is made: 16M to 1G, all of it written once. Of a device all is taken, up
-    /// to 1G.
-    #[arg(
-        long, value_name = "SIZE", default_value = "64M", value_parser = size,
-        requires = "write_log"
-    )]
-    pub(crate) write_log_size: u64,
+    /// to 1G. [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "write_log")]
+    pub(crate) write_log_size: Option<u64>,
     /// When the write log cannot be written, its files are synced, and then: stop ends the server,
     /// with exit code 3; degrade goes on as without a log.
     #[arg(long, value_name = "HOW", value_enum, default_value = "stop", requires = "write_log")]
@@ -274,6 +271,13 @@ pub(crate) struct Serve {
     /// How log lines, which go to standard error, look.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) log_format: Format,
+}
+
+impl Serve {
+    /// How long a new write log is made.
+    pub(crate) fn new_log_bytes(&self) -> u64 {
+        self.write_log_size.unwrap_or(64 << 20)
+    }
 }
 
 /// What a server does whose write log cannot be written.

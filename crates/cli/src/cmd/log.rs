@@ -34,8 +34,9 @@ fn verify(Verify { files }: &Verify) -> Result<(), Failure> {
         LogError::Damaged { .. } => Failure::check(error, SALVAGE),
         error => unusable(error),
     })?;
-    let Inspection { frames, frames_bytes, .. } = inspection;
-    output::print(&format!("whole: {frames} frames of {frames_bytes} bytes\n"))
+    let Inspection { frames, frames_bytes, unreadable, .. } = inspection;
+    let unread = unreadable.map_or_else(String::new, |of| recovery::unread(&of));
+    output::print(&format!("{unread}whole: {frames} frames of {frames_bytes} bytes\n"))
 }
 
 fn unusable(error: LogError) -> Failure {
@@ -49,12 +50,11 @@ fn replayed(
     dir: &Path,
     salvages: bool,
 ) -> Result<(DirStore, Recovered), Failure> {
-    let is_there = salvages && files.iter().all(|file| file.exists());
-    if let Err(error) = write_log::inspect(files)
-        && !is_there
-    {
-        // It would be made, and would be empty.
-        return Err(unusable(error));
+    // A file that is there is looked at with its directory. What is not there would be made, and so
+    // would one on a blank device.
+    let is_there = |file: &PathBuf| if salvages { file.exists() } else { file.is_file() };
+    if !files.iter().all(is_there) {
+        write_log::inspect(files).map_err(unusable)?;
     }
     let log = WriteLog {
         salvages,
@@ -105,14 +105,13 @@ fn summary(found: &Inspection) -> String {
     };
     let doubts = if found.has_doubts { "; a sync of a file had failed" } else { "" };
     let logs = if found.logs == 1 { String::new() } else { format!(" in {} logs", found.logs) };
-    let Inspection { size_bytes, frames, frames_bytes, sequence, records, bytes, files, .. } =
-        found;
+    let Inspection { size_bytes, frames, frames_bytes, sequence, files, .. } = found;
+    let needed = recovery::records_of(found.records, found.attributes, found.bytes);
     format!(
         "id       {id}\nsize     {size_bytes} bytes{logs}\n\
          frames   {frames} of {frames_bytes} bytes, the last is number {sequence}\n\
-         needed   {} of {bytes} bytes to {}\n\
+         needed   {needed} to {}\n\
          server   {end}{doubts}\n",
-        counted(*records, "stable write"),
         counted(*files, "file"),
     )
 }

@@ -109,6 +109,23 @@ fn a_log_outlives_its_server_and_its_directory_waits_for_it() {
 }
 
 #[test]
+fn a_size_that_a_log_does_not_have_is_warned_of() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    for (size, is_warned) in [("16M", false), ("32M", true), ("16M", false)] {
+        let option = format!("--write-log-size={size}");
+        let served = places.serve(&[Path::new("--write-log"), &places.log(), Path::new(&option)]);
+        served.program.wait_for(|banner| banner.contains("a write of it takes").then_some(()));
+        served.program.signal(Signal::TERM);
+        let ended = served.program.finish();
+        let warning = "is of 16 MiB: --write-log-size is for a new one";
+        assert_eq!((ended.code, ended.stdout.contains(warning)), (Some(0), is_warned), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_start_that_fails_leaves_the_directory_free_of_its_log() {
     let places = Places::new();
     if !may(&places) {
@@ -409,7 +426,8 @@ fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_configured() {
             assert_eq!(outcome, Err(NfsStat3::Jukebox));
             let ended = served.program.finish();
             assert_eq!(ended.code, Some(3), "{ended:?}");
-            assert!(ended.stderr.contains("the write log cannot be written"), "{ended:?}");
+            let why = format!("the write log cannot be written ({}: ", disk.log().display());
+            assert!(ended.stderr.contains(&why), "{ended:?}");
         }
         // The directory needs it no more.
         let served = places.serve(&[]);

@@ -43,7 +43,7 @@ impl<W> Journal<W> {
     pub fn emptiest(&self) -> Option<usize> {
         let (_, bytes) = self.due();
         let can =
-            |part: &Part| part.in_flight < part.in_flight_max && part.ring.place(bytes).is_some();
+            |part: &Part| part.in_flight < part.in_flight_max && self.place(part, bytes).is_some();
         let able = self.parts.iter().enumerate().filter(|(_, part)| can(part));
         let least_used = able.min_by_key(|(_, part)| {
             let used = part.ring.capacity() - part.ring.free();
@@ -59,6 +59,12 @@ impl<W> Journal<W> {
         has_room(&self.parts[log])
             || !self.parts.iter().any(has_room)
                 && self.emptiest().is_none_or(|emptiest| emptiest == log)
+    }
+
+    /// Where a frame of so many bytes goes in this log.
+    fn place(&self, part: &Part, bytes: u64) -> Option<u64> {
+        let spare = if self.is_recovered { 0 } else { self.limits.start_bytes() };
+        part.ring.place(bytes, spare)
     }
 
     pub(super) fn tail(&self) -> u64 {
@@ -96,14 +102,14 @@ impl<W> Journal<W> {
             return Drafted::Idle;
         }
         let has_unrecorded = self.parts.iter().any(|part| part.ring.unrecorded() > 0);
-        let (records, bytes, at) = match part.ring.place(bytes) {
+        let (records, bytes, at) = match self.place(part, bytes) {
             Some(at) => (records, bytes, at),
             // What is on its way may say what has become free.
             None if !self.writing.is_empty() => return Drafted::Idle,
             // Another log has a place for it.
             None if self.emptiest().is_some() => return Drafted::Idle,
             // A frame without records says it.
-            None if has_unrecorded => match part.ring.place(BLOCK_BYTES) {
+            None if has_unrecorded => match self.place(part, BLOCK_BYTES) {
                 Some(at) => (0, BLOCK_BYTES, at),
                 None => return Drafted::Stuck,
             },
@@ -232,7 +238,7 @@ impl Part {
     }
 
     pub(super) fn admits_reply(&self, cost: u64, limits: &Limits) -> bool {
-        self.ring.admits(cost, limits.frame_bytes_max())
+        self.ring.admits(cost, limits.reserved_bytes())
     }
 
     pub(super) fn is_lagging(&self) -> bool {

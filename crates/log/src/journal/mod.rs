@@ -50,6 +50,18 @@ impl Limits {
     fn frame_bytes_max(&self) -> usize {
         self.frame_bytes_due + self.data_bytes_max + BLOCK
     }
+
+    /// The longest frame that a start begins with, which has all replies that it has found. No
+    /// other frame takes the room for it: a log without it could not be started from any more.
+    fn start_bytes(&self) -> u64 {
+        (self.frame_bytes_due + BLOCK) as u64
+    }
+
+    /// What data and replies leave: a frame that does not fit at the end of the log leaves at most
+    /// that of the longest there.
+    fn reserved_bytes(&self) -> u64 {
+        self.frame_bytes_max() as u64 + self.start_bytes()
+    }
 }
 
 impl Default for Limits {
@@ -268,7 +280,7 @@ impl<W> Journal<W> {
     /// that are needed have to say yet.
     pub fn admits_again(&self, cost: u64) -> bool {
         let notes = self.needed as u64 * BLOCK_BYTES;
-        let reserved = notes + self.queued_cost + self.limits.frame_bytes_max() as u64;
+        let reserved = notes + self.queued_cost + self.limits.reserved_bytes();
         !self.is_failed && self.parts.iter().any(|part| part.ring.free() >= reserved + cost)
     }
 

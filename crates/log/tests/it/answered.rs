@@ -1,5 +1,6 @@
-//! Replies: seeded machines that make and remove names, whose power is cut again and again. What
-//! was answered is known afterwards, and nothing is taken for done that the disk does not have.
+//! Replies: seeded machines that make and remove names and set attributes of files, whose power is
+//! cut again and again. What was answered is known afterwards, and nothing is taken for done that
+//! the disk does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,8 @@ use crate::seeds::{are_found, seeds};
 const SEEDS: u64 = 100;
 
 const NAMES: usize = 5;
+/// Behind the names: files that are there, whose attributes are set.
+const FILES: usize = 2;
 const IN_PROGRESS_MAX: usize = 3;
 const RETAINED_MAX: usize = 8;
 const SECTOR: usize = 512;
@@ -36,16 +39,28 @@ enum Mistake {
     CarriesNothing,
     /// A start does not, either.
     RestoresNothing,
+    /// A change of a file's inode after the machine has begun again counts as the call's.
+    BelievesOthers,
+    /// Of a CREATE that cuts a file which was there, the reply says that the name is there.
+    CutsByName,
 }
 
-/// A name in a directory of its own, and which file it is of.
-#[derive(Clone, Default)]
-struct Name {
-    cache: Option<u64>,
-    disk: Option<u64>,
-    /// Changes so far, and those that the disk has.
+/// A name in a directory of its own, or a file.
+#[derive(Clone, Copy, Default)]
+struct Inode {
+    /// Which file the name is of; the call that has set the file's attributes.
+    content: Option<u64>,
+    /// Changes so far.
     changes: u64,
-    written: u64,
+    changed: i64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Name {
+    cache: Inode,
+    disk: Inode,
+    /// Others have changed it since the machine has begun.
+    is_touched: bool,
 }
 
 struct Doing {
@@ -53,7 +68,7 @@ struct Doing {
     record: u64,
     is_recorded: bool,
     /// What a sync that has begun will write.
-    sync: Option<(Option<u64>, u64)>,
+    sync: Option<Inode>,
     is_synced: bool,
 }
 
@@ -83,8 +98,19 @@ struct Machine {
     /// In the order in which their records were submitted.
     submitted: Vec<u32>,
     next: u32,
+    now: i64,
+    /// Since when others than this server may have changed inodes.
+    others_since: Option<i64>,
     restored: u64,
     looked_at: u64,
+}
+
+fn is_file(index: usize) -> bool {
+    index >= NAMES
+}
+
+fn at(seconds: i64) -> Stamp {
+    Stamp { seconds, nanos: 0 }
 }
 
 fn limits() -> Limits {
@@ -111,11 +137,13 @@ impl Machine {
             journal: Journal::new(&set, [0; 16], None, limits()),
             set,
             writing: Vec::new(),
-            names: vec![Name::default(); NAMES],
+            names: vec![Name::default(); NAMES + FILES],
             doing: BTreeMap::new(),
             done: BTreeMap::new(),
             submitted: Vec::new(),
             next: 1,
+            now: 1,
+            others_since: None,
             restored: 0,
             looked_at: 0,
         };
@@ -125,15 +153,16 @@ impl Machine {
     }
 
     fn step(&mut self) {
+        self.now += 1;
         match self.rng.u32(0..20) {
             0..=4 if self.doing.len() < IN_PROGRESS_MAX => self.execute(),
             0..=9 => self.sync(),
             10..=13 => self.begin_frame(),
             14..=17 => self.finish_frame(),
             18 => {
-                let name = self.rng.usize(0..NAMES);
+                let name = self.rng.usize(0..self.names.len());
                 let name = &mut self.names[name];
-                (name.disk, name.written) = (name.cache, name.changes);
+                name.disk = name.cache;
             }
             _ => {
                 let all = Stamp { seconds: i64::MIN, nanos: 0 };
@@ -145,29 +174,21 @@ impl Machine {
         }
     }
 
-    /// A CREATE or a REMOVE, in the page cache; its reply goes to the log.
+    /// A CREATE or a REMOVE, or a SETATTR, in the page cache; its reply goes to the log.
     fn execute(&mut self) {
-        let (index, xid) = (self.rng.usize(0..NAMES), self.next);
+        let (index, xid) = (self.rng.usize(0..self.names.len()), self.next);
         self.next += 1;
-        let name = &mut self.names[index];
-        let (file, makes) = name.cache.map_or_else(|| (u64::from(xid), true), |file| (file, false));
-        let id = FileId { inode: file, born: None };
-        let effect = match makes {
-            true => Effect::Named { name: b"name", file: id },
-            false => Effect::Unnamed { name: b"name", file: id },
-        };
-        let bytes = xid.to_le_bytes();
-        let (is_decided, is_write, call) = (false, false, Call { xid, ..Call::default() });
-        let reply = Reply { call, effect, is_decided, is_write, bytes: &bytes };
-        let encoded =
-            EncodedReply::new(key(index), Stamp { seconds: i64::from(xid), nanos: 0 }, &reply)
-                .unwrap();
+        let content = self.names[index].cache.content.filter(|_| !is_file(index));
+        let (file, makes) = content.map_or_else(|| (u64::from(xid), true), |file| (file, false));
+        let encoded = self.reply(index, xid, (file, makes));
         if !self.journal.admits_reply(&encoded, 0) {
             return;
         }
-        name.cache = makes.then_some(file);
-        name.changes += 1;
-        let change = name.changes;
+        let inode = &mut self.names[index].cache;
+        inode.content = makes.then_some(file);
+        inode.changes += 1;
+        inode.changed = self.now;
+        let change = inode.changes;
         let done = Done { name: index, file, makes, change, is_answered: false, is_lost: false };
         self.done.insert(xid, done);
         let record = self.journal.submit_reply(encoded, true, xid);
@@ -180,6 +201,21 @@ impl Machine {
         self.doing.insert(xid, doing);
     }
 
+    fn reply(&self, index: usize, xid: u32, (file, makes): (u64, bool)) -> EncodedReply {
+        let by_name = self.mistake == Mistake::CutsByName;
+        let inode = if is_file(index) { index as u64 } else { file };
+        let id = FileId { inode, born: None };
+        let effect = match makes {
+            true if is_file(index) && !by_name => Effect::Changed { changed: at(self.now) },
+            true => Effect::Named { name: b"name", file: id },
+            false => Effect::Unnamed { name: b"name", file: id },
+        };
+        let bytes = xid.to_le_bytes();
+        let (is_decided, is_write, call) = (false, false, Call { xid, ..Call::default() });
+        let reply = Reply { call, effect, is_decided, is_write, bytes: &bytes };
+        EncodedReply::new(key(index), at(i64::from(xid)), &reply).unwrap()
+    }
+
     /// Begins or ends the sync of some call's directory.
     fn sync(&mut self) {
         let ready = self.doing.iter().filter(|(_, doing)| !doing.is_synced);
@@ -187,8 +223,8 @@ impl Machine {
         let Some(&xid) = ready.get(self.rng.usize(0..ready.len().max(1))) else { return };
         let Some(doing) = self.doing.get_mut(&xid) else { return };
         let name = &mut self.names[doing.name];
-        let Some((disk, written)) = doing.sync else {
-            doing.sync = Some((name.cache, name.changes));
+        let Some(inode) = doing.sync else {
+            doing.sync = Some(name.cache);
             return;
         };
         if self.rng.u32(0..15) == 0 {
@@ -197,8 +233,8 @@ impl Machine {
             self.doing.remove(&xid);
             return;
         }
-        if written > name.written {
-            (name.disk, name.written) = (disk, written);
+        if inode.changes > name.disk.changes {
+            name.disk = inode;
         }
         doing.is_synced = true;
         self.journal.decide(doing.record, true);
@@ -264,19 +300,51 @@ impl Machine {
     fn restart(&mut self, has_power: bool) -> Result<(), String> {
         self.cut_writes();
         self.doing.clear();
-        for (index, name) in self.names.iter_mut().enumerate().filter(|_| !has_power) {
-            let of_it = self.done.values_mut().filter(|done| done.name == index);
-            // To remove what was never there is as good as done.
-            let is_undone = |done: &Done| match done.makes {
-                true => true,
-                false => name.disk == Some(done.file),
-            };
-            of_it
-                .filter(|done| done.change > name.written && is_undone(done))
-                .for_each(|done| done.is_lost = true);
-            (name.cache, name.changes) = (name.disk, name.written);
+        if !has_power {
+            self.lose_cache();
         }
         self.recover()
+    }
+
+    fn lose_cache(&mut self) {
+        for (index, name) in self.names.iter_mut().enumerate() {
+            let of_it = self.done.values_mut().filter(|done| done.name == index);
+            // To remove what was never there is as good as done.
+            let is_undone = |done: &Done| done.makes || name.disk.content == Some(done.file);
+            of_it
+                .filter(|done| done.change > name.disk.changes && is_undone(done))
+                .for_each(|done| done.is_lost = true);
+            *name = Name { cache: name.disk, ..*name };
+        }
+        self.touch();
+    }
+
+    /// Programs since the boot, or a replay, change the inodes of files.
+    fn touch(&mut self) {
+        self.now += 1;
+        self.others_since.get_or_insert(self.now);
+        for name in &mut self.names[NAMES..] {
+            if self.rng.bool() {
+                name.cache.changed = self.now;
+                name.is_touched = true;
+            }
+        }
+    }
+
+    fn shows(&self, key: &Key, effect: &Effect<'_>) -> bool {
+        let index = usize::from(key.as_bytes()[1]);
+        let inode = self.names[index].cache;
+        let file = if is_file(index) { Some(index as u64) } else { inode.content };
+        let others = self.others_since.filter(|_| self.mistake != Mistake::BelievesOthers);
+        match *effect {
+            _ if self.mistake == Mistake::BelievesOpen => true,
+            Effect::Named { file: named, .. } => file == Some(named.inode),
+            Effect::Unnamed { file: named, .. } => file != Some(named.inode),
+            Effect::Changed { changed } => {
+                Effect::is_shown_by(changed, at(inode.changed), others.map(at))
+            }
+            Effect::Logged => true,
+        }
     }
 
     fn recover(&mut self) -> Result<(), String> {
@@ -287,13 +355,7 @@ impl Machine {
         let mut looked_at = 0;
         let replies = executed(plan.replies, |key, effect| {
             looked_at += 1;
-            let name = &self.names[usize::from(key.as_bytes()[1])];
-            self.mistake == Mistake::BelievesOpen
-                || match effect {
-                    Effect::Named { file, .. } => name.cache == Some(file.inode),
-                    Effect::Unnamed { file, .. } => name.cache != Some(file.inode),
-                    _ => true,
-                }
+            self.shows(key, effect)
         });
         self.looked_at += looked_at;
         let mut known = BTreeSet::new();
@@ -303,18 +365,19 @@ impl Machine {
                 self.journal.submit_reply(encoded, false, 0);
             }
         }
-        for name in &mut self.names {
-            (name.disk, name.written) = (name.cache, name.changes);
-        }
+        self.names.iter_mut().for_each(|name| name.disk = name.cache);
         self.check(&known)?;
         self.restored += known.len() as u64;
         self.begin_frame();
         // Now and then the power goes again before anything has begun.
         if self.rng.u32(0..10) == 0 {
             self.cut_writes();
+            self.touch();
             return self.recover();
         }
         self.write_whole();
+        self.others_since = None;
+        self.names.iter_mut().for_each(|name| name.is_touched = false);
         Ok(())
     }
 
@@ -327,7 +390,11 @@ impl Machine {
         made.makes && self.done.values().any(removed)
     }
 
-    fn check(&self, known: &BTreeSet<u32>) -> Result<(), String> {
+    fn check(&mut self, known: &BTreeSet<u32>) -> Result<(), String> {
+        // What others have changed since is set again.
+        for done in self.done.values_mut() {
+            done.is_answered &= !(is_file(done.name) && self.names[done.name].is_touched);
+        }
         // What was made and removed is as good as done, if both are answered so.
         let is_removed = |made: &Done| {
             let mut known = known.iter().map(|xid| &self.done[xid]);
@@ -384,6 +451,8 @@ fn mistakes_with_replies_are_found() {
         Mistake::BelievesOpen,
         Mistake::CarriesNothing,
         Mistake::RestoresNothing,
+        Mistake::BelievesOthers,
+        Mistake::CutsByName,
     ];
     are_found(&mistakes, live);
 }

@@ -1,10 +1,13 @@
 //! What a scan reports of a log that is not as it was written.
 
+use std::collections::BTreeSet;
+use std::io;
+
 use bytes::Bytes;
 use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{Found, Lost, ScanError, salvage, scan};
-use log::{Journal, Key, Limits, Set, Stamp};
+use log::{BLOCK, Journal, Key, Limits, Medium, Set, Stamp};
 
 const BYTES: usize = 16 << 20;
 
@@ -206,4 +209,72 @@ fn arbitrary_bytes_are_refused_or_read() {
         input.truncate(rng.usize(0..=input.len()));
         log::fuzzing::write_log(&input);
     }
+}
+
+/// A disk that has lost some of its sectors.
+struct Bad<'l> {
+    log: &'l [u8],
+    blocks: BTreeSet<usize>,
+}
+
+impl Medium for Bad<'_> {
+    fn read(&self, log: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let from = usize::try_from(at).unwrap();
+        match self.blocks.range(from..from + into.len()).next() {
+            Some(_) => Err(io::Error::other("a bad sector")),
+            None => self.log.read(log, at, into),
+        }
+    }
+}
+
+fn with_bad(log: &[u8], blocks: impl IntoIterator<Item = usize>) -> Result<Found, ScanError> {
+    scan(&Bad { log, blocks: blocks.into_iter().collect() }, &set())
+}
+
+#[test]
+fn a_block_that_cannot_be_read_is_damage_only_where_a_needed_frame_is() {
+    let (log, places) = written(4);
+    let end = places[4] + 8192;
+    for at in (BLOCK..32 * BLOCK).step_by(BLOCK) {
+        let frame = places.iter().rposition(|&place| place <= at).unwrap();
+        match (frame, with_bad(&log, [at])) {
+            // Before the tail.
+            (0, Ok(found)) => {
+                let unreadable = found.unreadable.unwrap();
+                assert_eq!((unreadable.at, unreadable.may_be_newest), (at as u64, false));
+                assert_eq!((found.frames.len(), found.is_torn), (4, false));
+            }
+            (1..4, Err(ScanError::Unreadable { what, unreadable })) => {
+                let missing = matches!(*what, ScanError::Damaged { missing, tail: 2, last: 5 }
+                    if missing == frame as u64 + 1);
+                assert!(missing && unreadable.at == at as u64, "{what}");
+            }
+            (4, Ok(found)) => {
+                let unreadable = found.unreadable.unwrap();
+                assert_eq!(found.frames.len(), if at < end { 3 } else { 4 }, "{at}");
+                assert_eq!(unreadable.may_be_newest, at <= end, "{at}");
+                assert!(found.next > 5, "its number is not given again");
+            }
+            (_, found) => panic!("block {at} of frame {frame}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_whole_around_blocks_that_cannot_be_read_is_salvaged() {
+    let (log, places) = written(4);
+    let bad = Bad { log: &log, blocks: [places[1], places[3]].into() };
+    let (found, lost) = salvage(&bad, &set()).unwrap();
+    assert_eq!(lost, Lost { frames: 2, first: 2 });
+    let frames: Vec<_> = found.frames.iter().map(|place| place.sequence).collect();
+    assert_eq!((frames, found.unreadable.unwrap().blocks), (vec![3, 5], 2));
+    assert_eq!(Plan::of(&bad, &set(), &found).unwrap().files.len(), 1);
+}
+
+#[test]
+fn a_disk_that_reads_hardly_anything_is_given_up() {
+    let (log, _) = written(1);
+    let blocks = |count: usize| (100..100 + count).map(|block| block * BLOCK);
+    assert_eq!(with_bad(&log, blocks(256)).unwrap().unreadable.unwrap().blocks, 256);
+    assert!(matches!(with_bad(&log, blocks(257)), Err(ScanError::Io(_))));
 }

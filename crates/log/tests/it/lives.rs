@@ -10,6 +10,11 @@ fn set() -> Set {
     Set { id: [5; 16], bytes: vec![1 << 20] }
 }
 
+/// Of so small a log.
+fn limits() -> Limits {
+    Limits { frame_bytes_due: 100_000, ..Limits::default() }
+}
+
 fn key(number: u64) -> Key {
     Key::new(&number.to_be_bytes()).unwrap()
 }
@@ -52,7 +57,7 @@ fn next(log: &[u8]) -> Journal<()> {
     let logs = [log.to_vec()];
     let found = scan(&logs[..], &set()).unwrap();
     let plan = Plan::of(&logs[..], &set(), &found).unwrap();
-    let mut journal = Journal::new(&set(), [0; 16], Some(&found), Limits::default());
+    let mut journal = Journal::new(&set(), [0; 16], Some(&found), limits());
     walk(&logs[..], &set(), &found, |frame| {
         for record in frame.records().flatten().filter(|record| plan.needs(record)) {
             journal.hold(key(record.sequence), record.sequence, frame.header.sequence);
@@ -67,7 +72,7 @@ fn next(log: &[u8]) -> Journal<()> {
 #[test]
 fn frames_that_were_torn_are_no_gap_for_those_who_go_on() {
     let mut log = vec![0; 1 << 20];
-    let mut journal = Journal::new(&set(), [0; 16], None, Limits::default());
+    let mut journal = Journal::new(&set(), [0; 16], None, limits());
     for life in 0..4 {
         write(&mut journal, &mut log, true);
         change(&mut journal, life, 100);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use log::journal::Begin;
 use log::reply::{Call, Effect};
+use log::scan::scan;
 use log::{BLOCK_BYTES, EncodedReply, Journal, Key, Limits, Reply, SIZE_MIN, Set, Stamp};
 
 /// Since when calls came whose replies are written again: all of them.
@@ -113,4 +114,42 @@ fn syncs_of_a_doubtful_file_that_fail_again_take_no_room() {
         write(&mut journal);
     }
     assert_eq!(used(&journal), before + BLOCK_BYTES, "one frame records it");
+}
+
+/// What must always find room finds none any more before that of a start is used.
+#[test]
+fn a_log_that_takes_nothing_any_more_can_be_started_from() {
+    let set = Set { id: [6; 16], bytes: vec![SIZE_MIN] };
+    let mut log = vec![0; usize::try_from(SIZE_MIN).unwrap()];
+    let mut journal = Journal::new(&set, [0; 16], None, Limits::default());
+    let key = Key::new(b"file").unwrap();
+    let mut buffer = Vec::new();
+    // None of what it is past counts, because it was submitted before what is needed.
+    for record in 0.. {
+        match journal.begin(0, &mut buffer) {
+            Begin::Write { at, frame } => {
+                let at = usize::try_from(at).unwrap();
+                log[at..at + buffer.len()].copy_from_slice(&buffer);
+                journal.finish(frame, true);
+            }
+            Begin::Stuck => break,
+            Begin::Idle => panic!("frame {record} is due"),
+        }
+        match record {
+            0 => {
+                let stamps = (Stamp::default(), Stamp::default());
+                journal.submit(key, 0, stamps, Bytes::from_static(b"data"), ());
+            }
+            _ => journal.past(key, 0, ()),
+        }
+    }
+    let found = scan(&log[..], &set).unwrap();
+    let mut journal = Journal::new(&set, [1; 16], Some(&found), Limits::default());
+    for xid in 0..1024 {
+        journal.submit_reply(reply(xid), false, ());
+    }
+    let Begin::Write { frame, .. } = journal.begin(0, &mut buffer) else { panic!("no room") };
+    journal.finish(frame, true);
+    assert!(!journal.is_waiting(), "all replies are in its first frame");
+    assert!(used(&journal) < SIZE_MIN / 8);
 }

@@ -21,6 +21,8 @@ const SECTORS: usize = 8;
 const CELL: usize = 8;
 const CELLS: usize = SECTOR * SECTORS / CELL;
 const LOG_BYTES: u64 = 64 * 4096;
+/// And what a start needs, with the quarter more that is reserved for that.
+const START_BYTES: u64 = 4 * 4096;
 
 /// What a server may get wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -147,7 +149,7 @@ impl Machine {
     pub(crate) fn new(seed: u64, mistake: Mistake) -> Self {
         // Some have one log, and some have several, which are not of one length.
         let logs = usize::try_from(seed % 4).unwrap().max(1);
-        let share = if logs == 1 { LOG_BYTES } else { LOG_BYTES / 2 };
+        let share = if logs == 1 { LOG_BYTES } else { LOG_BYTES / 2 } + START_BYTES;
         let bytes = (0..logs).map(|log| share + log as u64 * 8 * 4096).collect();
         let set = Set { id: [3; 16], bytes };
         let journal = Journal::new(&set, [0; 16], None, limits());

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::url::Version;
@@ -39,7 +39,7 @@ pub(super) struct Banner<'a> {
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
-    recovered: Option<(String, Vec<Latencies>)>,
+    recovered: Option<(String, Vec<(PathBuf, Latencies)>)>,
     write_back: Option<String>,
     warnings: Vec<String>,
 }
@@ -82,7 +82,9 @@ impl<'a> Banner<'a> {
         let latencies = store.log_latencies();
         let dir = self.specs.first().map_or_else(|| Path::new(""), |spec| &spec.path);
         let done = store.recovered().map(|recovered| recovery::summary(recovered, dir));
-        self.recovered = done.map(|done| (done, latencies.to_vec()));
+        let logs = store.logs().iter().zip(latencies);
+        let each = logs.map(|((path, _), latencies)| (path.clone(), *latencies)).collect();
+        self.recovered = done.map(|done| (done, each));
         if latencies.iter().any(Latencies::is_log_slow) {
             self.warns(SLOW_LOG.to_owned());
         }
@@ -305,13 +307,13 @@ impl Banner<'_> {
         &self,
         f: &mut fmt::Formatter<'_>,
         done: &str,
-        latencies: &[Latencies],
+        latencies: &[(PathBuf, Latencies)],
     ) -> fmt::Result {
         let it = if self.args.write_log.len() == 1 { "it" } else { "them" };
         line(f, "write log", Some(format!("{}: {FROM} {it}; {done}", self.logs())))?;
-        latencies.iter().zip(1..).try_for_each(|(one, number)| match latencies.len() {
+        latencies.iter().try_for_each(|(log, one)| match latencies.len() {
             1 => line(f, "", Some(timed(one))),
-            _ => line(f, "", Some(format!("number {number}: {}", timed(one)))),
+            _ => line(f, "", Some(format!("{}: {}", log.display(), timed(one)))),
         })
     }
 

@@ -1,6 +1,6 @@
 //! The write log of a server: which it may have, and when it ends the server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::exit::Failure;
 use harness::exports::Spec;
@@ -58,6 +58,36 @@ pub(super) fn named_in_vain(Spec { path, .. }: &Spec) -> Option<String> {
     ))
 }
 
+/// Warns of logs that are of another size than `--write-log-size` says.
+pub(super) fn other_sizes(args: &Serve, store: &DirStore) -> Vec<String> {
+    let Some(wanted) = args.write_log_size else { return Vec::new() };
+    // Of a device all is taken, and of a file whole blocks.
+    let is_other = |(log, bytes): &&(PathBuf, u64)| log.is_file() && wanted >> 12 != bytes >> 12;
+    let sentence = |(log, bytes): &(PathBuf, u64)| {
+        format!(
+            "the write log {} is of {} MiB: --write-log-size is for a new one (nfskit log drain, \
+             remove it, and start again)",
+            log.display(),
+            bytes >> 20
+        )
+    };
+    store.logs().iter().filter(is_other).map(sentence).collect()
+}
+
+/// Warns of logs that a loss of power takes with the disk of their file system.
+pub(super) fn above_memory(store: &DirStore) -> Vec<String> {
+    let sentence = |(log, _): &(PathBuf, u64)| {
+        write_log::is_above_memory(log).then(|| {
+            format!(
+                "the write log {} lies in memory, by the disk or the overlay that its file system \
+                 stands on: a loss of power takes it with what it holds",
+                log.display()
+            )
+        })
+    };
+    store.logs().iter().filter_map(sentence).collect()
+}
+
 fn is_emulated(log: &Path) -> bool {
     log.to_string_lossy().starts_with(EMULATED)
 }
@@ -72,8 +102,8 @@ fn check_emulated_log(args: &Serve, store: &str) -> Result<(), Failure> {
         let what = format!("{store} is not stable, and so has no log in a file");
         return Err(Failure::usage(what, "an emulated log: --write-log sim:nvram"));
     }
-    if !served::LOG_BYTES.contains(&args.write_log_size) {
-        let what = format!("a log of {} bytes", args.write_log_size);
+    if !served::LOG_BYTES.contains(&args.new_log_bytes()) {
+        let what = format!("a log of {} bytes", args.new_log_bytes());
         return Err(Failure::usage(what, "16M to 1G: --write-log-size 64M"));
     }
     Ok(())
@@ -86,19 +116,20 @@ pub(super) fn emulated_log(args: &Serve) -> Result<Option<LogSpec>, Failure> {
     let disk = text.strip_prefix(EMULATED).unwrap_or_default().parse().map_err(|cause| {
         Failure::usage(format!("--write-log {text}: {cause}"), "--write-log sim:nvram")
     })?;
-    Ok(Some(LogSpec { disk, bytes: args.write_log_size }))
+    Ok(Some(LogSpec { disk, bytes: args.new_log_bytes() }))
 }
 
 /// Waits for a write log that cannot be written, if there is one and that is to end the server.
 pub(super) async fn stopped(log_failure: LogFailure, logged: Option<&DirStore>) -> Failure {
     let Some(store) = logged else { return std::future::pending().await };
     let given_up = store.log_given_up().await;
+    let lost = lost(&store.log_failure().unwrap_or_default(), given_up);
     if log_failure == LogFailure::Degrade {
-        output::say(format_args!("{}{}", lost(given_up), goes_on(given_up)));
+        output::say(format_args!("{lost}{}", goes_on(given_up)));
         return std::future::pending().await;
     }
     Failure::environment(
-        lost(given_up),
+        lost,
         match given_up {
             GivenUp::InPlace => {
                 "another device for a new log, no --write-log, or --log-failure degrade"
@@ -110,14 +141,12 @@ pub(super) async fn stopped(log_failure: LogFailure, logged: Option<&DirStore>) 
     )
 }
 
-fn lost(given_up: GivenUp) -> &'static str {
-    match given_up {
-        GivenUp::InPlace => "the write log cannot be written; what it held is in its place",
-        GivenUp::Needed => {
-            "the write log cannot be written, and not all that it holds could be brought to its \
-             place"
-        }
-    }
+fn lost(why: &str, given_up: GivenUp) -> String {
+    let outcome = match given_up {
+        GivenUp::InPlace => "what it held is in its place",
+        GivenUp::Needed => "not all that it holds could be brought to its place",
+    };
+    format!("the write log cannot be written ({why}); {outcome}")
 }
 
 /// How it goes on without the log.

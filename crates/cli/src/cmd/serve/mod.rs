@@ -40,7 +40,9 @@ use world::machine::times;
 
 use self::banner::Banner;
 use self::exported::{export, named, specs, specs_again};
-use self::logged::{check_write_log, emulated_log, log_in_export, named_in_vain, stopped};
+use self::logged::{
+    above_memory, check_write_log, emulated_log, log_in_export, named_in_vain, other_sizes, stopped,
+};
 use self::persistent::{REPLIES_MAX, outside, replies, state_in_export, state_or_warning};
 use self::stores::Kind;
 use crate::args::{LogReplies, Serve};
@@ -121,6 +123,8 @@ async fn serve_directories(
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
     banner.recovers(first);
+    let of_logs = other_sizes(args, first).into_iter().chain(above_memory(first));
+    of_logs.for_each(|warning| banner.warns(warning));
     specs.iter().filter_map(named_in_vain).for_each(|warning| banner.warns(warning));
     // Only a log has to be ended: another store goes when no export has it any more.
     let logged = (!args.write_log.is_empty()).then(|| Arc::clone(first));
@@ -173,7 +177,7 @@ fn write_log(args: &Serve) -> WriteLog {
     let on_failure = args.log_failure.into();
     let keeps_replies = args.log_replies == LogReplies::Always;
     let progress = Some(recovery::progress as fn(_));
-    let new = WriteLog::new(args.write_log.clone(), args.write_log_size);
+    let new = WriteLog::new(args.write_log.clone(), args.new_log_bytes());
     WriteLog { on_failure, keeps_replies, progress, ..new }
 }
 

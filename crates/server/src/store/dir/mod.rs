@@ -82,7 +82,7 @@ mod writeback;
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -233,6 +233,11 @@ impl DirStore {
         self.tree.log.as_ref().map_or(&[], |log| &log.latencies)
     }
 
+    /// Where each of its write logs lies, and how many bytes it has, in the order of the latencies.
+    pub fn logs(&self) -> &[(PathBuf, u64)] {
+        self.tree.log.as_ref().map_or(&[], |log| &log.places)
+    }
+
     /// Waits until its write log cannot be written any more, and says what came of what it held.
     /// Without a log it waits for ever.
     pub async fn log_given_up(&self) -> GivenUp {
@@ -245,6 +250,11 @@ impl DirStore {
     /// Whether its write log cannot be written any more.
     pub fn has_log_failed(&self) -> bool {
         self.tree.log.as_ref().is_some_and(Log::has_failed)
+    }
+
+    /// Which write log could not be written, and why.
+    pub fn log_failure(&self) -> Option<String> {
+        self.tree.log.as_ref().and_then(Log::failure)
     }
 
     /// Brings what a write log holds to its place, after which the directory can be served without

@@ -59,6 +59,13 @@ impl ProcFds {
         rustix::fs::getxattr(path, c"system.posix_acl_default", &mut [0_u8; 0]).is_ok()
     }
 
+    /// Whether a file has an attribute, seen with the server's rights.
+    pub(super) fn has_attribute(&self, fd: BorrowedFd<'_>, attribute: &str) -> bool {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let read = || rustix::fs::getxattr(&path, attribute, &mut [0_u8; 0]);
+        self.acting.as_server(read).is_ok()
+    }
+
     /// Gives the file one more name.
     pub(super) fn link(
         &self,

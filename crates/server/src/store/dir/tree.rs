@@ -1,10 +1,11 @@
 //! What all operations stand on: from handles to open objects, from names to children, and the
 //! frame around changes of a directory.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use futures_util::future::join;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
@@ -19,7 +20,7 @@ use super::proc::ProcFds;
 use super::stat::{Identity, Stat};
 use super::sync::Syncer;
 use super::sync::group::Need;
-use super::write_log::{Log, Ticket};
+use super::write_log::{self, Log, Ticket};
 use super::{FileSystem, MetadataSync};
 use crate::durable::Durable;
 use crate::store::pool::Pool;
@@ -95,7 +96,26 @@ impl Tree {
         if stat.is_deleted() {
             return Err(Status::Stale);
         }
+        self.check_own_log(fd.as_fd(), &stat)?;
         Ok(self.keep(*handle, &stat, fd))
+    }
+
+    /// A directory inside that has a write log of its own is refused as a mount point is: what is
+    /// stable in it may be in that log alone, and a replay would undo what is written here.
+    fn check_own_log(&self, fd: BorrowedFd<'_>, stat: &Stat) -> Result<(), Status> {
+        let is_marked =
+            stat.kind() == FileKind::Directory && self.proc.has_attribute(fd, write_log::MARK);
+        if !is_marked {
+            return Ok(());
+        }
+        let has_own = || {
+            let dir = self.proc.reopen(fd, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            Ok(write_log::has_own(&dir))
+        };
+        match self.acting.as_server(has_own) {
+            Ok(false) => Ok(()),
+            _ => Err(Status::Access),
+        }
     }
 
     /// Has a file looked for that is not where it was last seen, on a thread: before an operation
@@ -147,10 +167,11 @@ impl Tree {
     }
 
     /// The file called `name` in `dir`. A mount point is `Access`: what lies behind it is not of
-    /// this export.
+    /// this export; and so is a directory with a write log of its own.
     pub(super) fn child(&self, dir: &Object, name: Component<'_>) -> Result<Child, Status> {
         let fd = self.open_child(dir, name)?;
         let stat = Stat::of(&fd).map_err(status)?;
+        self.check_own_log(fd.as_fd(), &stat)?;
         let handle = self.handles.name(&dir.handle, name, fd.as_fd(), &stat)?;
         Ok(Child { fd, stat, handle })
     }

@@ -61,6 +61,7 @@ fn attributes_are_answered_by_the_log_and_survive() {
         forget_times(at);
     });
     assert_eq!((recovered.files, recovered.records, recovered.gone), (2, 3, 0));
+    assert_eq!(recovered.attributes, 3);
     let [file, dir] = ["file", "dir"].map(|name| at.at.walk(name).unwrap().attr);
     assert_eq!((file.mode & 0o7777, dir.mode & 0o7777), (0o640, 0o711));
     assert_eq!((file.accessed, file.modified), (accessed, modified));

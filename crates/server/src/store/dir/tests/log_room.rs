@@ -68,7 +68,7 @@ fn fill(at: &Logged, file: &Handle) {
     static PIECE: [u8; 200 << 10] = [9; 200 << 10];
     let (used, size) = ("nfskit_log_used_bytes", "nfskit_log_size_bytes");
     for index in 0.. {
-        if reading(&at.at.store, used) * 16.0 > reading(&at.at.store, size) * 9.0 {
+        if reading(&at.at.store, used) * 16.0 > reading(&at.at.store, size) * 8.0 {
             return;
         }
         at.write(file, index * PIECE.len() as u64, &PIECE, Stability::FileSync).unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 use crate::store::dir::sync::group::Need;
-use crate::store::dir::write_log::{LogTrouble, Recovered, WriteLog};
+use crate::store::dir::write_log::{self, LogTrouble, Recovered, WriteLog};
 
 const SIZE: u64 = 16 << 20;
 
@@ -428,6 +428,31 @@ fn a_directory_inside_one_that_has_a_log_is_not_served_by_itself() {
 }
 
 #[test]
+fn a_server_of_a_directory_above_does_not_serve_one_that_has_a_log() {
+    let Some(at) = logged() else { return };
+    at.file("file", b"old");
+    at.at.make_dir(&at.at.root(), "sub");
+    let Fixture { store, place, .. } = at.at;
+    let above = DirStore::open(place.path(), &DirOptions::default()).unwrap();
+    let look = |store: &DirStore, dir: &Handle, name: &str| {
+        block_on(store.lookup(&ME, dir, name.as_bytes())).result.map(|node| node.handle)
+    };
+    let root = above.root();
+    assert_eq!(look(&above, &root, "export"), Err(Status::Access));
+    look(&above, &root, "outside").unwrap();
+    block_on(store.end_log()).unwrap();
+    let export = look(&above, &root, "export").unwrap();
+    look(&above, &export, "sub").unwrap();
+    // A handle from before, whose directory was closed.
+    drop((store, above));
+    let store =
+        DirStore::open(place.path().join("export"), &options(place.path().join("outside/log"), 1));
+    let above = DirStore::open(place.path(), &DirOptions::default()).unwrap();
+    assert_eq!(look(&above, &export, "sub"), Err(Status::Access));
+    drop(store);
+}
+
+#[test]
 fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     let Some(at) = logged() else { return };
     let file = at.file("file", b"old");
@@ -436,15 +461,18 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     drop(store);
     let log = place.path().join("outside/log");
     let whole = fs::read(&log).unwrap();
-    let refused = |dir: &str, boot| {
+    let opened = |dir: &str, boot| {
         let dir = place.path().join(dir);
-        DirStore::open(dir, &options(log.clone(), boot)).map(drop).unwrap_err().to_string()
+        DirStore::open(dir, &options(log.clone(), boot)).map(drop)
     };
+    let refused = |dir, boot| opened(dir, boot).unwrap_err().to_string();
     fs::create_dir(place.path().join("another")).unwrap();
     assert!(refused("another", 2).contains("another directory"));
+    let OpenError::Log(error) = opened("another", 2).unwrap_err() else { panic!("it has none") };
+    assert_eq!(error.kind(), LogTrouble::Taken, "it never had a log");
     type Damage = fn(&mut Vec<u8>);
     let damages: [(&str, Damage); 5] = [
-        ("not a write log", |log| log[3] ^= 1),
+        ("its first block is damaged", |log| log[3] ^= 1),
         ("damaged", |log| log[100] ^= 1),
         ("no whole frame", |log| log[4096..].fill(0)),
         ("made with", |log| log.truncate(log.len() - 4096)),
@@ -456,6 +484,9 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
         fs::write(&log, &bytes).unwrap();
         let why = refused("export", 2);
         assert!(why.contains(reason), "{why}");
+        let OpenError::Log(error) = opened("export", 2).unwrap_err() else { panic!("{why}") };
+        let kinds = [LogTrouble::Damaged, LogTrouble::WrongLength];
+        assert!(kinds.contains(&error.kind()), "its directory knows it: {why}");
         assert!(fs::read(&log).unwrap() == bytes, "nothing was overwritten");
     }
     fs::write(&log, &whole).unwrap();
@@ -567,6 +598,22 @@ fn a_log_in_memory_or_of_no_size_is_refused() {
     assert!(refused(memory.0.join("log"), SIZE).contains("memory"));
     assert_eq!(fs::read_dir(&memory.0).unwrap().count(), 0, "nothing was made");
     assert!(!log.exists());
+    // What stands on it is told of.
+    assert!(!write_log::is_above_memory(&at.at.outside("log")));
+    let Some(disk) = Mount::made(&memory.0.join("disk"), &["mkfs.ext4", "-q", "-F"]) else {
+        return;
+    };
+    let [lower, upper, work] = ["lower", "upper", "work"].map(|name| memory.0.join(name));
+    [&lower, &upper, &work].into_iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    fs::create_dir(at.at.outside("overlay")).unwrap();
+    let [lower, upper, work] = [lower, upper, work].map(|dir| dir.display().to_string());
+    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let overlay = ["-t", "overlay", "-o", &layers, "overlay"];
+    let Some(overlay) = Mount::at(at.at.outside("overlay"), &overlay) else { return };
+    for dir in [&disk.0, &overlay.0] {
+        fs::write(dir.join("log"), "").unwrap();
+        assert!(write_log::is_above_memory(&dir.join("log")), "{}", dir.display());
+    }
 }
 
 #[test]
@@ -585,6 +632,24 @@ fn a_log_that_finds_no_room_leaves_nothing_behind() {
     assert_eq!(left, ["lost+found"]);
     // Nor does the directory wait for a log.
     DirStore::open(at.at.outside("export"), &DirOptions::default()).unwrap();
+}
+
+#[test]
+fn a_directory_that_cannot_remember_a_log_gets_none() {
+    let Some(at) = logged() else { return };
+    let Fixture { store, place, .. } = at.at;
+    block_on(store.end_log()).unwrap();
+    drop(store);
+    let [new, bound] = ["outside/new", "outside/bound"].map(|name| place.path().join(name));
+    fs::create_dir(&bound).unwrap();
+    let Some(bound) = Mount::bind(&place.path().join("export"), bound) else { return };
+    let mut command = std::process::Command::new("mount");
+    command.args(["-o", "remount,bind,ro"]).arg(&bound.0);
+    assert!(command.status().unwrap().success());
+    let refused = DirStore::open(&bound.0, &options(new.clone(), 1)).map(drop).unwrap_err();
+    let OpenError::Log(error) = refused else { panic!("{refused}") };
+    assert_eq!(error.kind(), LogTrouble::NotRememberedReadOnly, "{error}");
+    assert!(!new.exists(), "nothing was made");
 }
 
 #[test]

@@ -105,6 +105,8 @@ fn records_of_several_logs_survive_in_their_order() {
     }
     at.reopen(again).unwrap();
     assert_eq!(at.at.store.recovered().unwrap().records, 40);
+    let logs: Vec<_> = at.at.store.logs().iter().map(|(path, _)| path.clone()).collect();
+    assert_eq!(logs, ["one", "two", "three"].map(|name| at.at.outside(name)), "as measured");
     let found: Vec<_> = ["a", "b", "c", "d"].map(|name| fs::read(at.at.path(name)).unwrap()).into();
     assert_eq!(found, content);
     block_on(at.at.store.end_log()).unwrap();
@@ -170,6 +172,8 @@ fn one_that_is_missing_foreign_or_given_twice_is_refused_and_nothing_is_overwrit
     fs::remove_file(&other).unwrap();
     let (why, _) = refused(&[&one, &other]);
     assert!(why.contains("which may hold stable writes"), "{why}");
+    let (why, _) = refused(&[&one, &two, &other]);
+    assert!(why.contains("more can be made when"), "{why}");
     assert!(!other.exists(), "nothing was made");
     // Of another directory's logs.
     fs::create_dir(at.at.outside("export")).unwrap();

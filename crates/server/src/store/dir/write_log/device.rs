@@ -4,15 +4,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use log::BLOCK_BYTES;
-use log::identity::{MAGIC, PROXY_MAGIC};
+use log::identity::IdentityError;
+use log::{BLOCK, BLOCK_BYTES, Identity};
 
-use super::error::{LogTrouble, Trouble};
-use crate::store::dir::file_system::FileSystem;
+use super::error::{DeviceTrouble, LogTrouble, Trouble};
 
 /// What has to be zeros at the beginning of a device that is to become a log: all that is known by
 /// a signature has one there (that of btrfs, at 64 KiB, is the farthest).
@@ -53,26 +51,17 @@ pub(super) fn is_device(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.file_type().is_block_device())
 }
 
-/// Why it cannot be a log whatever it holds.
-pub(super) fn check(file: &File) -> Result<(), Trouble> {
-    let number = file.metadata()?.rdev();
+/// What the kernel has to say of a device.
+pub(super) fn entry(number: u64) -> PathBuf {
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let entry = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let name = fs::canonicalize(&entry).ok();
-    let name = name.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-    let is_memory = name.is_some_and(|name| name.starts_with("ram") || name.starts_with("zram"));
-    let backing = fs::read_to_string(entry.join("loop/backing_file")).unwrap_or_default();
-    // A file that is not to be seen from here tells nothing.
-    let backing = File::open(backing.trim_end()).ok();
-    let lies_in_memory = backing
-        .and_then(|file| FileSystem::of(file.as_fd()).ok())
-        .is_some_and(|system| system.is_memory());
-    match is_memory || lies_in_memory {
-        true => {
-            Err(Trouble::new(LogTrouble::InMemory, "it lies in memory, where nothing is stable"))
-        }
-        false => Ok(()),
-    }
+    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
+}
+
+/// Whether there is a device that nobody may write to.
+pub(super) fn is_read_only(path: &Path) -> bool {
+    let device = fs::metadata(path).ok().filter(|data| data.file_type().is_block_device());
+    let read_only = |data: fs::Metadata| fs::read_to_string(entry(data.rdev()).join("ro")).ok();
+    device.and_then(read_only).is_some_and(|text| text.trim_end() == "1")
 }
 
 /// Whether a device may be made a log: its first bytes, if they are not those of a log.
@@ -91,17 +80,20 @@ pub(super) fn check_blank(file: &File, bytes: u64) -> Result<(), Trouble> {
         None if start.iter().any(|&byte| byte != 0) => "something",
         None => return Ok(()),
     };
-    Err(Trouble::other(format!(
-        "the device holds {what}, which is not overwritten; if nobody needs it, zeros in its first \
-         MiB make it blank (wipefs --all, then dd if=/dev/zero bs=1M count=1)"
-    )))
+    Err(Trouble::new(
+        LogTrouble::Device(DeviceTrouble::NotBlank),
+        format!(
+            "the device holds {what}, which is not overwritten; if nobody needs it, zeros in its \
+             first MiB make it blank (wipefs --all, then dd if=/dev/zero bs=1M count=1)"
+        ),
+    ))
 }
 
 /// Whether the first block is a log's, if perhaps a damaged one.
 pub(super) fn begins_as_log(file: &File) -> io::Result<bool> {
-    let mut magic = [0; 16];
-    file.read_exact_at(&mut magic, 0)?;
-    Ok(magic == MAGIC || magic == PROXY_MAGIC)
+    let mut block = vec![0; BLOCK];
+    file.read_exact_at(&mut block, 0)?;
+    Ok(Identity::decode(&block) != Err(IdentityError::Foreign))
 }
 
 fn known(start: &[u8]) -> Option<&'static str> {
@@ -150,6 +142,25 @@ mod tests {
         assert!(refused((1 << 20) - 1, b"x").unwrap().contains("holds something"));
         assert_eq!(refused(1 << 20, b"old data that no signature leads to"), None);
         assert_eq!(refused(0, b""), None);
+    }
+
+    #[test]
+    fn a_log_that_was_damaged_is_known_as_one() {
+        let (id, purpose) = ([7; 16], log::Purpose::Server);
+        let log = Identity { purpose, id, log: 0, logs: 1, bytes: 16 << 20, export: Vec::new() };
+        let begins = |block: &[u8]| {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(block, 0).unwrap();
+            begins_as_log(&file).unwrap()
+        };
+        let mut block = log.encode();
+        assert!(begins(&block));
+        for bit in [3, 900] {
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert!(begins(&block), "bit {bit}");
+            block[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(!begins(&[7; BLOCK]));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum LogTrouble {
     Damaged,
     /// A symbolic link to nothing is in its place.
     DanglingLink,
+    /// A device that holds something, is too short, or takes no writes.
+    Device(DeviceTrouble),
     /// Where it lies nothing is stable.
     InMemory,
     InUse,
@@ -55,8 +57,11 @@ pub enum LogTrouble {
     /// What is there is another thing than a log.
     NoLog,
     NoSpace,
-    /// The directory cannot remember which log it has.
+    /// The directory cannot remember which log it has: its file system has no such attributes, no
+    /// room for them, or is read-only.
     NotRemembered,
+    NotRememberedForRoom,
+    NotRememberedReadOnly,
     /// Some logs of the directory are missing, or one is given twice.
     NotEachOnce,
     NotFound,
@@ -73,6 +78,14 @@ pub enum LogTrouble {
     Taken,
     /// It is longer or shorter than it was made.
     WrongLength,
+}
+
+/// Why a device cannot become a log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DeviceTrouble {
+    NotBlank,
+    ReadOnly,
+    Short,
 }
 
 impl LogError {

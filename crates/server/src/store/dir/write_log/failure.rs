@@ -91,6 +91,11 @@ impl Log {
         self.shared.to_hear().await.unwrap_or(GivenUp::Needed)
     }
 
+    /// Which log could not be written, and why.
+    pub(in crate::store::dir) fn failure(&self) -> Option<String> {
+        self.shared.state.lock().failure.clone()
+    }
+
     /// Somebody was not answered by the log: whether a sync of the file alone may answer him.
     pub(super) async fn without_log(&self, Failed: Failed) -> Result<(), Status> {
         if !self.has_failed() {

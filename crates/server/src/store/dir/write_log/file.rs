@@ -1,5 +1,7 @@
 //! The file or device that a log is: found or made, locked, and written past the page cache.
 
+#[cfg(test)]
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,10 +14,9 @@ use log::{BLOCK, BLOCK_BYTES, Identity, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::device;
-use super::error::{LogError, LogTrouble, Trouble};
+use super::error::{DeviceTrouble, LogError, LogTrouble, Trouble};
+use super::{device, memory};
 use crate::locked::{Locked, is_locked};
-use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys;
 
 /// One log, open and locked.
@@ -28,6 +29,8 @@ pub(in crate::store::dir) struct LogFile {
     pub(super) identity: Identity,
     /// The first block is not what `identity` says.
     is_nameless: bool,
+    /// So many bytes of it had been cut off when it was opened.
+    cut_bytes: u64,
     #[cfg(test)]
     pub(in crate::store::dir) fails: std::sync::atomic::AtomicBool,
 }
@@ -88,10 +91,8 @@ impl LogFile {
         direct: Option<File>,
         rebuilt: Option<Identity>,
     ) -> Result<Self, Trouble> {
-        let mut block = vec![0; BLOCK];
-        if len >= BLOCK_BYTES {
-            file.read_exact_at(&mut block, 0)?;
-        }
+        let block = first_block(&file, len);
+        let block = if rebuilt.is_some() { block.unwrap_or_default() } else { block? };
         let is_device = device::is_device(&file)?;
         let own = rebuilt.as_ref().map(|rebuilt| rebuilt.id);
         let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
@@ -116,6 +117,7 @@ impl LogFile {
             direct,
             identity,
             is_nameless,
+            cut_bytes: bytes.saturating_sub(len),
             #[cfg(test)]
             fails: Default::default(),
         })
@@ -134,7 +136,15 @@ impl LogFile {
         self.is_nameless
     }
 
+    pub(super) fn cut_bytes(&self) -> u64 {
+        self.cut_bytes
+    }
+
     pub(super) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if UNREADABLE.get().is_some_and(|bad| (at..at + into.len() as u64).contains(&bad)) {
+            return Err(Errno::IO.into());
+        }
         self.file.read_exact_at(into, at)
     }
 
@@ -149,7 +159,7 @@ impl LogFile {
     /// Writes what an [`Aligned`] has. Stable when it returns.
     pub(super) fn write(&self, at: u64, aligned: &[u8]) -> io::Result<()> {
         #[cfg(test)]
-        if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
+        if WRITES_FAIL.get() || self.fails.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(io::Error::other("a test's"));
         }
         let Some(direct) = &self.direct else {
@@ -170,6 +180,26 @@ impl LogFile {
     }
 }
 
+// Where a test's disk has a bad sector, and whether it takes no writes, for the thread that opens a
+// log.
+#[cfg(test)]
+thread_local! {
+    pub(in crate::store::dir) static WRITES_FAIL: Cell<bool> = const { Cell::new(false) };
+    pub(in crate::store::dir) static UNREADABLE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Zeros where there is none.
+fn first_block(file: &File, len: u64) -> Result<Vec<u8>, Trouble> {
+    let mut block = vec![0; BLOCK];
+    if len >= BLOCK_BYTES {
+        file.read_exact_at(&mut block, 0).map_err(|cause| {
+            let what = format!("its first block cannot be read: {cause}");
+            Trouble::new(LogTrouble::Damaged, what)
+        })?;
+    }
+    Ok(block)
+}
+
 pub(super) fn wrong_length(len: u64, made: u64) -> Trouble {
     let what = format!("it is of {len} bytes and was made with {made}");
     Trouble::new(LogTrouble::WrongLength, what)
@@ -182,6 +212,10 @@ fn open_locked(path: &Path) -> Result<(Locked, u64), Trouble> {
     let flags = libc::O_EXCL | libc::O_NONBLOCK;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
     let mut file = opened.map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied if device::is_read_only(path) => {
+            let what = "the device is read-only";
+            Trouble::new(LogTrouble::Device(DeviceTrouble::ReadOnly), what)
+        }
         io::ErrorKind::ResourceBusy => {
             let what = "the device is in use: mounted, a part of another one, or another server's";
             Trouble::new(LogTrouble::InUse, what)
@@ -228,10 +262,19 @@ pub(super) fn lock_dir(root: &OwnedFd) -> Result<Locked, Trouble> {
 }
 
 fn check_kind(file: &File) -> Result<(), Trouble> {
-    if device::is_device(file)? {
-        return device::check(file);
-    }
     let found = file.metadata()?;
+    if !device::is_device(file)? {
+        check_file(&found)?;
+    }
+    match memory::has(file)? {
+        true => {
+            Err(Trouble::new(LogTrouble::InMemory, "it lies in memory, where nothing is stable"))
+        }
+        false => Ok(()),
+    }
+}
+
+fn check_file(found: &fs::Metadata) -> Result<(), Trouble> {
     if !found.is_file() {
         return Err(Trouble::new(LogTrouble::NoLog, "it is neither a file nor a block device"));
     }
@@ -244,13 +287,7 @@ fn check_kind(file: &File) -> Result<(), Trouble> {
         let mode = found.mode() & 0o7777;
         return others(format!("it may be written to by others (mode {mode:o}: chmod go-w)"));
     }
-    match FileSystem::of(file.as_fd())?.is_memory() {
-        true => Err(Trouble::new(
-            LogTrouble::InMemory,
-            "it lies in memory (tmpfs), where nothing is stable",
-        )),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 /// Gives a log its length again, with all its blocks.
@@ -322,19 +359,20 @@ impl Site {
 
     /// How long a log is made here.
     pub(super) fn bytes(&self, wanted: u64) -> Result<u64, Trouble> {
-        let size = |what| Err(Trouble::new(LogTrouble::Size, what));
         let bytes = match *self {
             Self::Blank(bytes) if bytes < SIZE_MIN => {
-                return size(format!(
-                    "a log takes 16 MiB at least, and the device has {bytes} bytes"
-                ));
+                let what = format!("a log takes 16 MiB at least, and the device has {bytes} bytes");
+                return Err(Trouble::new(LogTrouble::Device(DeviceTrouble::Short), what));
             }
             Self::Blank(bytes) => usable(bytes),
             Self::Free | Self::Taken => wanted / BLOCK_BYTES * BLOCK_BYTES,
         };
         match (SIZE_MIN..=SIZE_MAX).contains(&bytes) {
             true => Ok(bytes),
-            false => size("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned()),
+            false => {
+                let what = "a log is of 16 MiB to 1 GiB (--write-log-size)";
+                Err(Trouble::new(LogTrouble::Size, what))
+            }
         }
     }
 }

@@ -20,15 +20,21 @@ use rustix::io::Errno;
 use super::file;
 use crate::store::dir::handles::KEY_ATTRIBUTE;
 
-const ATTRIBUTE: &str = "user.nfskit.write_log";
+pub(in crate::store::dir) const ATTRIBUTE: &str = "user.nfskit.write_log";
 
 /// The same again, which shows that a server has set it.
 const PROOF: &str = "trusted.nfskit.write_log";
 
 /// How far the log had come at the newest start, and a proof of that, too: its id, and the sequence
 /// of the first frame of the start.
-const START: &str = "user.nfskit.write_log.start";
-const START_PROOF: &str = "trusted.nfskit.write_log.start";
+const START: [&str; 2] = ["user.nfskit.write_log.start", "trusted.nfskit.write_log.start"];
+
+/// Set while a log in which a start has found no room is begun anew, and a proof of it: its id. All
+/// that it held is in its place.
+const ANEW: [&str; 2] = ["user.nfskit.write_log.anew", "trusted.nfskit.write_log.anew"];
+
+/// Set for a moment, to see whether a directory takes such attributes.
+const TRIAL: &str = "user.nfskit.write_log.trial";
 
 /// Set when a file could not be synced and no frame could record that any more.
 const DOUBT: &str = "user.nfskit.write_log.doubt";
@@ -95,6 +101,12 @@ impl Marker {
         self.files.iter().position(|file| *file == real)
     }
 
+    /// Whether the directory takes it.
+    pub(super) fn try_out(&self, root: &OwnedFd) -> Result<(), Errno> {
+        rustix::fs::fsetxattr(root, TRIAL, &self.value(), XattrFlags::empty())?;
+        rustix::fs::fremovexattr(root, TRIAL)
+    }
+
     /// Sets it, and makes it stable.
     pub(super) fn set(&self, root: &OwnedFd) -> Result<(), Errno> {
         let value = self.value();
@@ -107,32 +119,51 @@ impl Marker {
     /// What the log held is in its place, as the frame of this sequence records. Not before:
     /// without that frame the next start looks at the times of inodes again.
     pub(super) fn started(&self, root: &OwnedFd, sequence: u64) -> Result<(), Errno> {
-        for done in [DOUBT, REPLAY] {
+        let [anew, proof] = ANEW;
+        rustix::fs::fremovexattr(root, proof).ok();
+        for done in [DOUBT, REPLAY, anew] {
             match rustix::fs::fremovexattr(root, done) {
                 Ok(()) | Err(Errno::NODATA) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        let value = [&self.id[..], &sequence.to_le_bytes()].concat();
-        for start in [START_PROOF, START] {
-            // Where there is no room for it, an older one stands.
-            rustix::fs::fsetxattr(root, start, &value, XattrFlags::empty()).ok();
-        }
+        // Where there is no room for it, an older one stands.
+        self.note(root, START, &sequence.to_le_bytes()).ok();
         rustix::fs::fsync(root)
     }
 
     /// The frame that its newest start began with: a log that has not come so far is a copy of an
     /// earlier time. Zero where that is not known.
     pub(super) fn newest_start(&self, root: &OwnedFd) -> u64 {
-        let Ok(Some(value)) = read(root, START) else { return 0 };
-        let is_proven =
-            || read(root, START_PROOF).is_ok_and(|proof| proof.as_ref() == Some(&value));
-        match value.split_at_checked(self.id.len()) {
-            Some((id, sequence)) if id == self.id && (is_private(root) || is_proven()) => {
-                sequence.try_into().map_or(0, u64::from_le_bytes)
-            }
-            _ => 0,
-        }
+        let start = self.noted(root, START).and_then(|sequence| sequence.try_into().ok());
+        start.map_or(0, u64::from_le_bytes)
+    }
+
+    /// All that the log holds is in its place and stable, and its next frame lies over others.
+    pub(super) fn begins_anew(&self, root: &OwnedFd) -> Result<(), Errno> {
+        self.note(root, ANEW, &[])?;
+        rustix::fs::fsync(root)
+    }
+
+    /// Whether an earlier start came no further than that: nothing is needed of the log, and not
+    /// all of it may be whole.
+    pub(super) fn is_begun_anew(&self, root: &OwnedFd) -> bool {
+        self.noted(root, ANEW).is_some()
+    }
+
+    fn note(&self, root: &OwnedFd, [name, proof]: [&str; 2], what: &[u8]) -> Result<(), Errno> {
+        let value = [&self.id[..], what].concat();
+        // Not everybody may, and not every file system can.
+        rustix::fs::fsetxattr(root, proof, &value, XattrFlags::empty()).ok();
+        rustix::fs::fsetxattr(root, name, &value, XattrFlags::empty())
+    }
+
+    /// What a server has noted of this log, and nobody else.
+    fn noted(&self, root: &OwnedFd, [name, proof]: [&str; 2]) -> Option<Vec<u8>> {
+        let value = read(root, name).ok()??;
+        let is_proven = || read(root, proof).is_ok_and(|proof| proof.as_ref() == Some(&value));
+        let own = value.strip_prefix(&self.id[..])?.to_vec();
+        (is_private(root) || is_proven()).then_some(own)
     }
 
     /// Since when a replay is under way that an earlier start may have begun, if one has.
@@ -168,7 +199,7 @@ impl Marker {
             return Ok(());
         }
         // Alone they say nothing.
-        for alone in [PROOF, START_PROOF, START] {
+        for alone in [PROOF].into_iter().chain(START).chain(ANEW) {
             rustix::fs::fremovexattr(root, alone).ok();
         }
         match rustix::fs::fremovexattr(root, ATTRIBUTE) {

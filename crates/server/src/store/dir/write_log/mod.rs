@@ -37,6 +37,7 @@ mod failure;
 mod file;
 mod marker;
 mod measure;
+mod memory;
 mod overtaken;
 mod recover;
 mod replies;
@@ -51,7 +52,8 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 use log::journal::Begin;
-pub use log::scan::Lost;
+use log::scan::Found;
+pub use log::scan::{Lost, Unreadable};
 use log::{EncodedReply, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{Mode, OFlags};
@@ -61,11 +63,15 @@ use tokio::sync::{Notify, oneshot};
 pub use self::alone::{Alone, Peek, Writer};
 use self::covers::Covers;
 use self::error::Trouble;
-pub use self::error::{LogError, LogTrouble};
+pub use self::error::{DeviceTrouble, LogError, LogTrouble};
 pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
+#[cfg(test)]
+pub(super) use self::file::{UNREADABLE, WRITES_FAIL};
+pub(super) use self::marker::ATTRIBUTE as MARK;
 use self::marker::Marker;
 pub use self::measure::Latencies;
+pub use self::memory::is_below as is_above_memory;
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};
 pub use self::recover::{Progress, Recovered, Stage};
 pub(super) use self::replies::file_id;
@@ -151,6 +157,13 @@ pub(super) fn refuse_inside(root: &OwnedFd) -> Result<(), LogError> {
     Ok(())
 }
 
+/// Whether a directory has a log of its own, without which it is not served. Who asks has looked
+/// for [`MARK`].
+pub(super) fn has_own(dir: &OwnedFd) -> bool {
+    // Also where that cannot be read.
+    Marker::of(dir).map_or(true, |marker| marker.is_some())
+}
+
 /// The logs that a directory names without being believed, if it does: another user may have set
 /// that, or it is a copy of a directory that has logs.
 pub fn named_in_vain(dir: &Path) -> Option<Vec<PathBuf>> {
@@ -211,6 +224,7 @@ pub(super) struct Log {
     pub(super) recovered: Recovered,
     /// Of each log.
     pub(super) latencies: Vec<Latencies>,
+    pub(super) places: Vec<(PathBuf, u64)>,
     covers: Covers,
     keeps_replies: bool,
     /// Of the directory.
@@ -235,21 +249,15 @@ impl Log {
         let lock = file::lock_dir(root).map_err(|trouble| trouble.about(first))?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
-        let limits = limits(open_files_max);
-        let mut journal = Journal::new(&logs.set, boot, Some(&found), limits);
-        for reply in &replies {
-            // In the frame by which those that have them now are needed no more.
-            journal.submit_reply(reply.clone(), false, None);
-        }
-        let not_remembered = |errno| {
-            let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
-            logs.error(Trouble::new(LogTrouble::NotRemembered, what))
-        };
         let marker = logs.marker();
-        marker.set(root).map_err(not_remembered)?;
+        let is_new = Marker::of(root).map_err(LogError::Mark)?.is_none();
+        let of = (boot, limits(open_files_max));
+        let begun = go_on(&logs, &marker, found, &replies, of, root);
+        let (mut journal, free) = begun.inspect_err(|_| {
+            // Nobody was answered from it, and the directory does without as before.
+            let _ = if is_new { marker.remove(root) } else { Ok(()) };
+        })?;
         let unwritable = |cause| logs.error(Trouble::from(cause).in_doing(WRITING));
-        let (sequence, free) = begin(&mut journal, &logs)?;
-        marker.started(root, sequence).map_err(not_remembered)?;
         let latencies = Latencies::measure(&logs, free, root).map_err(unwritable)?;
         for (log, latencies) in latencies.iter().enumerate() {
             journal.allow_in_flight(log, latencies.frames_at_a_time());
@@ -277,6 +285,7 @@ impl Log {
             logs: None,
             recovered,
             latencies,
+            places: logs.places(),
             covers,
             keeps_replies: options.keeps_replies,
             _lock: lock,
@@ -481,18 +490,71 @@ impl Drop for Log {
     }
 }
 
-/// From here on it is known that there is nothing to be done again. Gives the frame that is of it,
-/// which log it is in, and from where on nothing else of that log is needed.
-fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<(u64, (usize, u64)), LogError> {
+/// The frames that a start begins with.
+struct Begun {
+    /// The last of them.
+    frame: u64,
+    /// Which log it is in, and from where on nothing else of that log is needed.
+    free: (usize, u64),
+}
+
+/// The journal behind what was found, all of which is in its place, and what of a log is free. A
+/// log that is full to its end is begun anew.
+fn go_on(
+    logs: &LogFiles,
+    marker: &Marker,
+    found: Found,
+    replies: &[EncodedReply],
+    (boot, limits): ([u8; 16], Limits),
+    root: &OwnedFd,
+) -> Result<(Journal<Waiter>, (usize, u64)), LogError> {
+    let not_remembered = |errno| logs.not_remembered(errno);
+    let behind = |found: &Found| {
+        let mut journal = Journal::new(&logs.set, boot, Some(found), limits);
+        for reply in replies {
+            // In the frame by which those that have them now are needed no more.
+            journal.submit_reply(reply.clone(), false, None);
+        }
+        journal
+    };
+    marker.set(root).map_err(not_remembered)?;
+    let mut journal = behind(&found);
+    let begun = match begin(&mut journal, logs)? {
+        None => {
+            marker.begins_anew(root).map_err(not_remembered)?;
+            journal = behind(&Found { frames: Vec::new(), ..found });
+            begin(&mut journal, logs)?
+        }
+        begun => begun,
+    };
+    let no_room = || logs.error(Trouble::other("it has no room for a frame"));
+    let Begun { frame, free } = begun.ok_or_else(no_room)?;
+    marker.started(root, frame).map_err(not_remembered)?;
+    Ok((journal, free))
+}
+
+/// From here on it is known that there is nothing to be done again. None: there is no room.
+fn begin(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<Option<Begun>, LogError> {
+    let mut begun = None;
+    while begun.is_none() || journal.is_waiting() {
+        match begin_next(journal, logs)? {
+            None => break,
+            next => begun = next,
+        }
+    }
+    Ok(begun)
+}
+
+fn begin_next(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<Option<Begun>, LogError> {
     let mut buffer = Vec::new();
     for (log, file) in logs.files.iter().enumerate() {
         let Begin::Write { at, frame } = journal.begin(log, &mut buffer) else { continue };
         let written = file.write(at, Aligned::default().copy(&buffer));
         written.map_err(|cause| file.error(Trouble::from(cause).in_doing(WRITING)))?;
         journal.finish(frame, true);
-        return Ok((frame, (log, at + buffer.len() as u64)));
+        return Ok(Some(Begun { frame, free: (log, at + buffer.len() as u64) }));
     }
-    Err(logs.error(Trouble::other("it has no room for a frame")))
+    Ok(None)
 }
 
 const WRITING: &str = "it cannot be written";

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use log::frame::DOUBT;
 use log::replay::{Answered, Needed, Plan, executed};
-use log::scan::{Found, Lost, ScanError};
+use log::scan::{Found, Lost, ScanError, Unreadable};
 use log::{Attributes, EncodedReply, Key, Medium, Op, Stamp};
 use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
@@ -40,6 +40,8 @@ pub struct Recovered {
     /// Files that had records, and what was written to them again.
     pub files: u64,
     pub records: u64,
+    /// Of the records, the SETATTRs.
+    pub attributes: u64,
     pub bytes: u64,
     /// Of these files, those that are not there any more.
     pub gone: u64,
@@ -54,6 +56,20 @@ pub struct Recovered {
     pub was_running: bool,
     /// The log was damaged, and this of it is given up.
     pub lost: Option<Lost>,
+    /// More may be lost of which nothing is known: no whole frame is there, or none of the newest
+    /// start.
+    pub is_end_lost: bool,
+    /// Bytes of the log that were cut off, with whatever was in them.
+    pub cut_bytes: u64,
+    /// Blocks of the log that cannot be read, and hold nothing that is known to be needed.
+    pub unreadable: Option<Unreadable>,
+}
+
+impl Recovered {
+    /// Not all that the log had held was known.
+    fn is_damaged(&self) -> bool {
+        self.lost.is_some() || self.cut_bytes > 0
+    }
 }
 
 /// How far a recovery has come.
@@ -181,17 +197,31 @@ pub(super) fn recover(
     };
     let all_bytes = logs.set.all_bytes();
     let observed = Observed { logs, observer: observer(Stage::Reading, all_bytes) };
-    let (found, lost) = logs.scan_with(options.salvages, &observed)?;
-    if lost.is_none() && found.last.sequence < logs.marker().newest_start(root) {
+    let is_anew = logs.marker().is_begun_anew(root);
+    let (found, lost) = logs.scan_with(options.salvages || is_anew, &observed)?;
+    let lost = lost.filter(|_| !is_anew);
+    let cut_bytes = logs.cut_bytes();
+    let is_old = !is_anew && found.last.sequence < logs.marker().newest_start(root);
+    if is_old && lost.is_none() && cut_bytes == 0 {
         return Err(logs.error(Trouble::new(LogTrouble::OfAnother, OLD_COPY)));
     }
     let mut plan = logs.plan(&found)?;
+    if is_anew {
+        plan.files.clear();
+    }
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
     let replies = look(root, std::mem::take(&mut plan.replies), began);
-    let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
+    let mut recovered = Recovered {
+        was_running,
+        lost,
+        is_end_lost: is_old || lost.is_some() && found.frames.is_empty(),
+        cut_bytes,
+        unreadable: found.unreadable,
+        ..Recovered::default()
+    };
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
@@ -205,6 +235,7 @@ pub(super) fn recover(
                 let stop = |errno| Stop::File { key: record.key, errno };
                 target.again(&record.op).map_err(stop)?;
                 recovered.records += 1;
+                recovered.attributes += u64::from(matches!(record.op, Op::Attributes { .. }));
                 if let Op::Data { data, .. } = record.op {
                     recovered.bytes += data.len() as u64;
                 }
@@ -217,30 +248,32 @@ pub(super) fn recover(
         }
         finish(&targets, &plan, was_running, syncer)
     });
-    let outcome = outcome.and_then(|()| match lost.is_some() || replies.has_open {
+    let outcome = outcome.and_then(|()| match recovered.is_damaged() || replies.has_open {
         // The files of lost records are not known; on a machine that ran on they have their bytes.
         // What calls did that were not answered is there, and perhaps not yet stable.
         true => syncer.call(root.as_fd(), Need::FileSystem).map_err(Stop::System),
         false => Ok(()),
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
-    outcome.map_err(|stop| {
-        // The kernel reports it once: the next sync would say that all is well.
-        let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
-        let unless = match noted {
-            Ok(()) => String::new(),
-            Err(errno) => format!(
-                ". Restart the machine before it: the directory cannot note that a sync has \
-                 failed ({errno})"
-            ),
-        };
-        logs.error(Trouble::other(format!(
-            "what it holds cannot be brought to its place ({}); it stays as it is, to be \
-             replayed by the next start{unless}",
-            stop.sentence(root)
-        )))
-    })?;
+    outcome.map_err(|stop| logs.error(not_in_place(root, &stop)))?;
     Ok((found, recovered, replies.executed))
+}
+
+fn not_in_place(root: &OwnedFd, stop: &Stop) -> Trouble {
+    // The kernel reports it once: the next sync would say that all is well.
+    let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
+    let unless = match noted {
+        Ok(()) => String::new(),
+        Err(errno) => format!(
+            ". Restart the machine before it: the directory cannot note that a sync has failed \
+             ({errno})"
+        ),
+    };
+    Trouble::other(format!(
+        "what it holds cannot be brought to its place ({}); it stays as it is, to be replayed by \
+         the next start{unless}",
+        stop.sentence(root)
+    ))
 }
 
 struct Looked {
@@ -341,7 +374,7 @@ impl Target {
         let by_replay = replays_since.is_some_and(|since| changed >= since);
         let changed = if by_replay { NEVER } else { changed };
         let is_newer = changed > needed.changed;
-        let modified = match (is_newer, needed.has_attributes) {
+        let modified = match (is_newer, needed.attributes > 0) {
             (false, _) => needed.modified,
             (true, true) => modified,
             // WRITEs alone do not set it back.

@@ -130,8 +130,7 @@ pub(super) fn shows(
     match *effect {
         Effect::Logged => true,
         Effect::Changed { changed } => Stat::of(&of).is_ok_and(|stat| {
-            let found = stamp(stat.attr().changed);
-            found >= changed && others_since.is_none_or(|since| found < since)
+            Effect::is_shown_by(changed, stamp(stat.attr().changed), others_since)
         }),
         Effect::Named { name, file } => named(name) == Ok(file),
         Effect::Unnamed { name, file } => match named(name) {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use log::identity::LOGS_MAX;
 use log::replay::Plan;
-use log::scan::{Found, Lost, ScanError, salvage, scan};
+use log::scan::{Found, Lost, Unreadable, salvage, scan};
 use log::{Identity, Journal, Medium, Purpose, Set, frame};
+use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
 use super::WriteLog;
@@ -29,10 +30,13 @@ pub struct Inspection {
     /// What it would do again.
     pub files: usize,
     pub records: u64,
+    /// Of the records, the SETATTRs.
+    pub attributes: u64,
     pub bytes: u64,
     pub is_clean: bool,
     pub is_torn: bool,
     pub has_doubts: bool,
+    pub unreadable: Option<Unreadable>,
 }
 
 /// By their numbers, whatever the order in which they were given.
@@ -63,12 +67,26 @@ impl LogFiles {
             .map_err(|cause| Trouble::from(cause).in_doing("no handle").about(&first))?;
         check_each_once(&options.files)?;
         let marker = Marker::of(root).map_err(LogError::Mark)?;
+        if marker.is_none() {
+            let mark = Marker { id: [0; 16], files: options.files.clone() };
+            // Before a log is made that nothing could remember.
+            mark.try_out(root).map_err(|errno| not_remembered(errno).about(&first))?;
+        }
         make_if_none(options, marker.as_ref(), &export, boot)?;
         let rebuilt = marker.as_ref().filter(|_| options.salvages).map(|marker| (marker, &export));
-        let logs = Self::open(&options.files, rebuilt)?;
+        let logs = Self::open(&options.files, rebuilt).map_err(|error| match (error, &marker) {
+            // The directory knows it: it is damaged.
+            (LogError::Refused { file, kind: LogTrouble::NoLog, what }, Some(marker))
+                if marker.place(&file).is_some() =>
+            {
+                LogError::Damaged { file, what }
+            }
+            (error, _) => error,
+        })?;
         if let Some(log) = logs.files.iter().find(|log| log.identity.export != export) {
             let what = "it was made for another directory";
-            return Err(log.error(Trouble::new(LogTrouble::OfAnother, what)));
+            let kind = if marker.is_some() { LogTrouble::OfAnother } else { LogTrouble::Taken };
+            return Err(log.error(Trouble::new(kind, what)));
         }
         match marker {
             Some(Marker { id, files }) if id != logs.set.id => Err(LogError::Missing { files }),
@@ -124,6 +142,10 @@ impl LogFiles {
         trouble.into().about(self.files.first().map_or_else(|| Path::new(""), LogFile::path))
     }
 
+    pub(super) fn not_remembered(&self, errno: Errno) -> LogError {
+        self.error(not_remembered(errno))
+    }
+
     pub(super) fn marker(&self) -> Marker {
         Marker { id: self.set.id, files: self.files.iter().map(LogFile::real_path).collect() }
     }
@@ -137,7 +159,7 @@ impl LogFiles {
     ) -> Result<(Found, Option<Lost>), LogError> {
         let (found, lost) = match scan(medium, &self.set) {
             Ok(found) => (found, None),
-            Err(ScanError::Empty | ScanError::Damaged { .. }) if salvages => {
+            Err(error) if salvages && error.is_damage() => {
                 let (found, lost) =
                     salvage(medium, &self.set).map_err(|error| self.error(error))?;
                 (found, Some(lost))
@@ -161,6 +183,16 @@ impl LogFiles {
         Plan::of(self, &self.set, found).map_err(|error| self.error(error))
     }
 
+    /// Where each lies, and how long it is.
+    pub(super) fn places(&self) -> Vec<(PathBuf, u64)> {
+        self.files.iter().map(|log| (log.path().to_owned(), log.identity.bytes)).collect()
+    }
+
+    /// Bytes of the logs that had been cut off when they were opened.
+    pub(super) fn cut_bytes(&self) -> u64 {
+        self.files.iter().map(LogFile::cut_bytes).sum()
+    }
+
     /// Writes first blocks that were damaged, after all that was held was brought to its place.
     pub(super) fn name_again(&self) -> io::Result<()> {
         self.files.iter().try_for_each(LogFile::name_again)
@@ -170,6 +202,16 @@ impl LogFiles {
         let (found, _) = self.scan_with(false, self)?;
         Ok(self.plan(&found)?.files.is_empty())
     }
+}
+
+fn not_remembered(errno: Errno) -> Trouble {
+    let kind = match errno {
+        Errno::ROFS => LogTrouble::NotRememberedReadOnly,
+        Errno::NOSPC | Errno::DQUOT => LogTrouble::NotRememberedForRoom,
+        _ => LogTrouble::NotRemembered,
+    };
+    let what = format!("the directory cannot remember it (user.nfskit.write_log): {errno}");
+    Trouble::new(kind, what)
 }
 
 /// No file may be given twice, however its path is written.
@@ -236,22 +278,29 @@ fn make_if_none(
 ) -> Result<(), LogError> {
     let mut sites = Vec::new();
     for path in &options.files {
-        sites.push(Site::at(path).map_err(|trouble| trouble.about(path))?);
+        sites.push(match marker.and_then(|marker| marker.place(path)) {
+            // Whatever has become of it, nothing is made in its place.
+            Some(_) => Site::Taken,
+            None => Site::at(path).map_err(|trouble| trouble.about(path))?,
+        });
     }
     let is_there = |site: &Site| matches!(site, Site::Taken);
     if sites.iter().all(is_there) {
         return Ok(());
     }
-    if let Some(Marker { files, .. }) = marker {
-        return Err(LogError::Missing { files: files.clone() });
+    if let Some(marker) = marker {
+        return Err(one_too_many(&options.files, marker));
     }
     if let Some(there) = sites.iter().position(is_there) {
         let missing = sites.iter().position(|site| !is_there(site)).unwrap_or_default();
         let there = options.files[there].display();
-        let trouble = Trouble::other(format!(
-            "no log is there, but one is at {there}, and logs are made together: if an earlier \
+        let trouble = Trouble::new(
+            LogTrouble::NotEachOnce,
+            format!(
+                "no log is there, but one is at {there}, and logs are made together: if an earlier \
              start was interrupted, remove that one (on a device, its first MiB)"
-        ));
+            ),
+        );
         return Err(trouble.about(&options.files[missing]));
     }
     let mut id = [0; 16];
@@ -282,6 +331,21 @@ fn make_if_none(
     Ok(())
 }
 
+/// Why a directory that has logs gets no others.
+fn one_too_many(given: &[PathBuf], marker: &Marker) -> LogError {
+    let files = &marker.files;
+    let has = |number| given.iter().any(|path| marker.place(path) == Some(number));
+    let other = given.iter().find(|path| marker.place(path).is_none());
+    match other.filter(|_| (0..files.len()).all(has)) {
+        Some(other) => {
+            let what = "the directory has its logs, which are given, too; more can be made when \
+                        it needs them no more (nfskit log drain), and they were removed";
+            Trouble::new(LogTrouble::NotEachOnce, what).about(other)
+        }
+        None => LogError::Missing { files: files.clone() },
+    }
+}
+
 /// Reads logs that no server has. One that begins meanwhile gets them, and nothing is reported of
 /// what it changes.
 pub(super) fn inspect(paths: &[PathBuf]) -> Result<Inspection, LogError> {
@@ -303,10 +367,12 @@ fn inspect_opened(logs: &LogFiles) -> Result<Inspection, LogError> {
         sequence: found.last.sequence,
         files: plan.files.len(),
         records: plan.files.values().map(|needed| needed.records).sum(),
+        attributes: plan.files.values().map(|needed| needed.attributes).sum(),
         bytes: plan.files.values().map(|needed| needed.bytes).sum(),
         is_clean: found.last.flags & frame::CLEAN != 0,
         is_torn: found.is_torn,
         has_doubts: found.last.flags & frame::DOUBT != 0,
+        unreadable: found.unreadable,
         id: logs.set.id,
         size_bytes: logs.set.all_bytes(),
     })

@@ -2,6 +2,7 @@
 //! place.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +58,8 @@ pub(super) struct State {
     pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
     pub(super) is_closed: bool,
     pub(super) swept_at: u32,
+    /// Which log could not be written first, and why.
+    pub(super) failure: Option<String>,
     /// What came of a log that cannot be written, and who waits for it.
     pub(super) given_up: Option<GivenUp>,
     pub(super) to_hear: Vec<oneshot::Sender<GivenUp>>,
@@ -81,11 +84,16 @@ impl Shared {
                 Drafted::Write(draft) => {
                     self.wake_others(log, &mut state);
                     drop(state);
-                    let is_stable = file.write(draft.at(), aligned.frame(&draft)).is_ok();
+                    let written = file.write(draft.at(), aligned.frame(&draft));
                     state = self.state.lock();
+                    let is_stable = written.is_ok();
+                    written.unwrap_or_else(|cause| state.fails(file, &cause));
                     (state.journal.finish(draft.frame(), is_stable), is_stable)
                 }
-                Drafted::Stuck => (state.journal.fail(), false),
+                Drafted::Stuck => {
+                    state.fails(file, &"it has no room for a frame");
+                    (state.journal.fail(), false)
+                }
             };
             let gone = state.without_records();
             if state.must_give_up() {
@@ -253,6 +261,7 @@ impl State {
             ending: None,
             is_closed: false,
             swept_at: 0,
+            failure: None,
             given_up: None,
             to_hear: Vec::new(),
         }
@@ -269,6 +278,11 @@ impl State {
         };
         let sleeps = self.idle[log] > 0;
         (sleeps && !std::mem::replace(&mut self.is_called[log], true)).then_some(log)
+    }
+
+    fn fails(&mut self, file: &LogFile, why: &dyn Display) {
+        let failure = || format!("{}: {why}", file.path().display());
+        self.failure.get_or_insert_with(failure);
     }
 
     fn has_work(&self) -> bool {
