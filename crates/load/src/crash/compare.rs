@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::nfs3::Fattr3;
 
-use super::content::Content;
 use super::operation::{Key, Number};
 use super::tree::{Names, Tree};
-use super::{Kind, Lost, add};
+use super::{Kind, Lost};
 
 impl Tree {
     /// What a directory was found to have after a crash: what is wrong, and by which name to find
@@ -38,32 +37,6 @@ impl Tree {
             wrong(format!("{name} is there and was removed, or never made"));
         }
         (lost, present)
-    }
-
-    /// What is lost with the whole tree, which was at `place`: a line for each kind.
-    pub fn gone(&self, place: &str) -> Vec<Lost> {
-        let mut all = BTreeMap::new();
-        add(&mut all, Kind::Names, (1, 0));
-        let objects: BTreeMap<_, _> = self.settled().map(|(_, number, of)| (number, of)).collect();
-        for object in objects.values() {
-            if object.handle.is_some() {
-                add(&mut all, Kind::Handles, (1, 0));
-            }
-            let mut promised = BTreeMap::new();
-            for (kind, bytes) in object.content().map(Content::gone).unwrap_or_default() {
-                *promised.entry(kind).or_default() += bytes;
-            }
-            promised.into_iter().for_each(|(kind, bytes)| add(&mut all, kind, (1, bytes)));
-        }
-        let line = |(kind, (objects, bytes))| {
-            let what = match kind {
-                Kind::Names => "is gone, with all that was in it".to_owned(),
-                Kind::Handles => format!("handles of {objects} objects in it"),
-                _ => format!("bytes of {objects} files in it"),
-            };
-            Lost { kind, what: format!("{place}: {what}"), bytes }
-        };
-        all.into_iter().map(line).collect()
     }
 
     /// What is not as a name should be.
@@ -239,25 +212,6 @@ mod tests {
         done(&mut tree, rename());
         assert_eq!(wrong(&tree, &[("n2", 1)]), NOTHING);
         assert_eq!(wrong(&tree, &[("n1", 1), ("n2", 2)]).len(), 2);
-    }
-
-    #[test]
-    fn with_a_directory_all_is_lost_that_was_promised_in_it() {
-        let mut tree = tree_of(&[1, 2, 3]);
-        let numbers: Vec<_> = tree.settled().map(|(_, number, _)| number).collect();
-        for (number, generation) in numbers.iter().zip(1..).take(2) {
-            let content = tree.object_mut(*number).unwrap().content_mut().unwrap();
-            content.write(0..100, generation);
-            content.stored(0..100, generation);
-        }
-        tree.settle();
-        let lost = tree.gone("client0-1");
-        let of = |kind| lost.iter().find(|lost| lost.kind == kind);
-        let data = of(Kind::DataSync).unwrap();
-        assert_eq!((data.bytes, &*data.what), (200, "client0-1: bytes of 2 files in it"));
-        assert_eq!(of(Kind::Handles).unwrap().what, "client0-1: handles of 3 objects in it");
-        assert_eq!(of(Kind::Names).unwrap().what, "client0-1: is gone, with all that was in it");
-        assert_eq!(of(Kind::DataCommit), None, "nothing was committed");
     }
 
     #[test]

@@ -185,15 +185,6 @@ impl Content {
         Some(Lost { kind, what, bytes })
     }
 
-    /// What is lost with the whole file: bytes that were promised, by kind.
-    pub fn gone(&self) -> Vec<(Kind, u64)> {
-        let promised = |(start, stretch): (&u64, &Stretch)| match stretch.values.first()?.state {
-            State::Stable(by) => Some((by.kind(), stretch.end - start)),
-            _ => None,
-        };
-        self.stretches.iter().filter_map(promised).collect()
-    }
-
     /// What is wrong with bytes that were read after a crash; a line for each kind.
     pub fn compare(&self, offset: u64, bytes: &[u8]) -> Vec<Lost> {
         let mut wrong: Vec<(Kind, u64, u64)> = Vec::new();

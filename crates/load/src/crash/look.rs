@@ -47,7 +47,7 @@ impl Worker {
         let mut look = Look { session, part, lost: Vec::new() };
         match found(session, parent, &name).await? {
             Some(top) => look.tree(&mut tree, top).await?,
-            None => look.lost.extend(tree.gone(&name)),
+            None => look.lose(Kind::Names, format!("{name} is gone, with all that is in it")),
         }
         if look.lost.is_empty() && look.part.lost.is_empty() {
             self.tree = Some(tree);

@@ -356,10 +356,7 @@ impl<S: Site> Trial<S> {
         round.lose(Lost { kind: Kind::Names, what, bytes: 0 });
         for worker in &mut self.workers {
             round.add(worker.take_tally());
-            let place = format!("{name}/{}", worker.name());
-            let Some(mut tree) = worker.tree.take() else { continue };
-            tree.settle();
-            tree.gone(&place).into_iter().for_each(|lost| round.lose(lost));
+            worker.tree = None;
         }
         self.scratch = Scratch::create(session, &name).await?;
         Ok(())
