@@ -197,11 +197,6 @@ impl Page {
         self.index.get(name).copied()
     }
 
-    /// Of all exports, which each series is labelled with.
-    fn gauge(&self, name: &str, of_two: fn(f64, f64) -> f64) -> Option<f64> {
-        self.named(name).map(|one| one.value).reduce(of_two)
-    }
-
     fn has(&self, name: &str) -> bool {
         self.series.iter().any(|one| one.name == name)
     }
@@ -311,9 +306,9 @@ impl Since<'_> {
             records: self.all("nfskit_log_records_total")?,
             frames: self.all("nfskit_log_frames_total")?,
             refused: self.all("nfskit_log_refused_total").unwrap_or(0.0),
-            write_us: self.now.gauge("nfskit_log_sync_microseconds", f64::max),
-            size_bytes: self.now.gauge("nfskit_log_size_bytes", |size, other| size + other),
-            has_failed: self.now.gauge("nfskit_log_failed", f64::max).is_some_and(|it| it > 0.0),
+            write_us: self.now.value("nfskit_log_sync_microseconds"),
+            size_bytes: self.now.value("nfskit_log_size_bytes"),
+            has_failed: self.now.value("nfskit_log_failed").is_some_and(|failed| failed > 0.0),
         })
     }
 
@@ -543,24 +538,6 @@ mod tests {
         let [client] = &server.clients[..] else { panic!("{server:?}") };
         assert_eq!((client.client.as_str(), client.store_mean), ("10.0.0.9", Some(1.0)));
         assert_eq!(server.sync_requests_per_s, None, "this store counts no syncs");
-    }
-
-    #[test]
-    fn what_a_write_log_is_like_is_found_under_the_label_of_its_export() {
-        let of = |failed: u32| {
-            let text = format!(
-                "process_start_time_seconds 90\nnfskit_clients 1\n\
-                 nfskit_log_records_total{{export=\"/\"}} 3\n\
-                 nfskit_log_frames_total{{export=\"/\"}} 2\n\
-                 nfskit_log_size_bytes{{export=\"/\"}} 41938944\n\
-                 nfskit_log_sync_microseconds{{export=\"/\"}} 75\n\
-                 nfskit_log_failed{{export=\"/\"}} {failed}\n"
-            );
-            server(&Page::read(text.as_bytes()).unwrap(), None).write_log.unwrap()
-        };
-        let log = of(1);
-        assert_eq!((log.size_bytes, log.write_us), (Some(41_938_944.0), Some(75.0)));
-        assert_eq!([log.has_failed, of(0).has_failed], [true, false]);
     }
 
     #[test]
