@@ -97,6 +97,37 @@ pub(crate) fn name(target: &Target) -> String {
     format!("{}:{port}:{}", target.host, target.path_text())
 }
 
+/// The same as commands take it. A log has room for some of it alone.
+pub(crate) fn as_target(name: &str) -> String {
+    let parts = name.split_once(":/").and_then(|(before, path)| {
+        let (host, port) = before.rsplit_once(':')?;
+        Some((host, port, path))
+    });
+    match parts {
+        Some((host, "", path)) => format!("{host}:/{path}"),
+        Some((host, port, path)) => format!("nfs://{host}:{port}/{path}"),
+        None => name.to_owned(),
+    }
+}
+
 pub(crate) fn no_key(why: proxy::HandlesError) -> Failure {
     Failure::environment(why, "a system with getrandom(2)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_in_a_log_is_shown_as_commands_take_it() {
+        for (url, shown) in [
+            ("nfs://filer/export", "filer:/export"),
+            ("filer:/export", "filer:/export"),
+            ("nfs://filer:2050/a:/b", "nfs://filer:2050/a:/b"),
+        ] {
+            let target: Target = url.parse().unwrap();
+            assert_eq!(as_target(&name(&target)), shown);
+        }
+        assert_eq!(as_target("a-host-whose-name-is-cut"), "a-host-whose-name-is-cut");
+    }
 }

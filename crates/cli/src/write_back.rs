@@ -362,7 +362,7 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
     let has = if is_locked(peek.file()) { "a proxy has it" } else { "no proxy has it" };
     let mut text = format!(
         "origin     {}\nlog        {}, {} MiB; {has}\npending    {} changes, {} bytes of data\n",
-        owner_text(peek.owner()),
+        origin::as_target(&owner_text(peek.owner())),
         log.display(),
         peek.set().all_bytes() >> 20,
         held.changes(),

@@ -129,6 +129,15 @@ impl Error {
         }
     }
 
+    /// Whether nothing listens wherever the service was looked for.
+    pub fn is_refused(&self) -> bool {
+        match self {
+            Self::Connect { cause: ConnectError::Refused { .. }, .. } => true,
+            Self::NotFound { tried, .. } => tried.iter().all(Self::is_refused),
+            _ => false,
+        }
+    }
+
     /// Whether the server does not have the procedure: it refuses it, or the program's version.
     pub fn is_unsupported(&self) -> bool {
         let refused =

@@ -73,6 +73,7 @@ fn of_kind(report: &Report) -> Vec<Option<String>> {
 /// How sure the verdict is, and what its counters are of.
 pub fn certainty(report: &Report) -> String {
     let over = match (report.span.seconds, report.is_lifetime) {
+        (Some(seconds), false) if seconds < 1.0 => format!("; in {:.0} ms", seconds * 1e3),
         (Some(seconds), false) => format!("; in {seconds:.0} s"),
         (_, false) => String::new(),
         (_, true) => since(report).to_owned(),

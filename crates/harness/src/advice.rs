@@ -159,10 +159,18 @@ fn mount_advice(status: MountStat3, server: &std::net::SocketAddr) -> String {
         MountStat3::Acces | MountStat3::Perm => format!(
             "ask the server's administrator to export it to this host, for callers without a \
              privileged port as insecure (nfskit serve DIR --export /=insecure); or be root, or on \
-             the server's host the user who runs it; `showmount -e {}` lists exports",
-            server.ip()
+             the server's host the user who runs it; {}",
+            listing(server)
         ),
-        _ => format!("another path; `showmount -e {}` lists the exports", server.ip()),
+        _ => format!("another path; {}", listing(server)),
+    }
+}
+
+/// What lists the exports of a server, also of one without a portmapper.
+fn listing(mount_service: &std::net::SocketAddr) -> String {
+    match mount_service.port() {
+        2049 | 20048 => format!("nfskit doctor {} lists the exports", mount_service.ip()),
+        _ => "nfskit doctor with this URL lists the exports".to_owned(),
     }
 }
 

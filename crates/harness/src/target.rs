@@ -60,3 +60,8 @@ pub fn options(target: &Target, reply_limit: Nanos, links: Shape) -> mount::Opti
     let options = mount::Options::persistent(credential);
     mount::Options { reply_limit, links, persistence: None, ..options }
 }
+
+/// Whether a host is this one, by its name or address.
+pub fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}

@@ -29,7 +29,10 @@ impl From<String> for Unservable {
 impl From<Unservable> for Failure {
     fn from(error: Unservable) -> Self {
         let advice = match &error {
-            Unservable::Exports(_) => "nfskit serve --help has the form of exports",
+            Unservable::Exports(_) => {
+                "examples/exports.toml for a file of exports; nfskit serve --help has the words of \
+                 --export"
+            }
             Unservable::Path { .. } => A_DIRECTORY,
             Unservable::Store { cause, .. } => about_store(cause),
         };
@@ -72,7 +75,10 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
             "the log by its name, as its server had it; where a new one is to be made, a name \
              that nothing has, or a blank block device"
         }
-        LogTrouble::NoSpace => "a disk with room for all of the log, or a smaller --write-log-size",
+        LogTrouble::NoSpace => {
+            "a disk with room for all of the log; nfskit serve can make a smaller one \
+             (--write-log-size)"
+        }
         LogTrouble::NotEachOnce => "--write-log with each of the directory's logs, once",
         LogTrouble::NotFound => "the log by its name, as nfskit serve --write-log had it",
         LogTrouble::NotMade => "a folder that is there, and in which this user may make files",

@@ -27,8 +27,7 @@ pub struct Trace {
     /// the capability CAP_NET_RAW.
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "files")]
     pub(crate) interface: Vec<String>,
-    /// With --interface: only what is from or for this host, and not what the port of a switch that
-    /// mirrors others brings.
+    /// With --interface: only what is from or for this host, no traffic that a switch mirrors.
     #[arg(long, conflicts_with = "files")]
     pub(crate) no_promiscuous: bool,
     /// With --interface: for so long at most.

@@ -64,6 +64,17 @@ pub fn verdict_of(name: &str, bytes: &[u8]) -> Result<verdict::Verdict, CaptureE
     Ok(verdict::answer(&analyzer))
 }
 
+/// A time until which nothing can be selected is a slip.
+fn check_times(args: &Trace) -> Result<(), Failure> {
+    match (args.from, args.until) {
+        (Some(from), Some(until)) if until <= from => {
+            let what = format!("--until {until} is not behind --from {from}");
+            Err(Failure::usage(what, "both are counted from the first packet"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Operations to look for must be ones that there are.
 fn check_operations(names: &[String]) -> Result<(), Failure> {
     let is_known = |name: &String| {
@@ -114,6 +125,7 @@ impl Rows {
 /// Runs the command.
 pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     check_operations(&args.operation)?;
+    check_times(args)?;
     // Before anything is read: a long capture would be read in vain.
     output::check(outs(args), &args.files)?;
     let (mut rows, mut seen) = match args.interface.is_empty() {

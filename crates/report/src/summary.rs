@@ -5,7 +5,7 @@
 //! tables, last one first, with a line in their place: the report in HTML has everything.
 
 use super::number::{clipped, count, interval, number, optional, percent};
-use super::{Curve, Parameter, Step, StudyReport, ThroughputPlot};
+use super::{Curve, Numbers, Parameter, Step, StudyReport, ThroughputPlot};
 
 /// No summary is longer.
 pub const SUMMARY_LINES_MAX: usize = 40;
@@ -20,9 +20,11 @@ pub fn summary(report: &StudyReport, width: usize) -> String {
     let tables: Vec<Block> =
         report.throughput.iter().flat_map(|plot| throughput(plot, width)).collect();
 
-    let fixed = head.len() + parameters.len() + end.len();
+    let further: Vec<Block> = report.tables.iter().map(|table| numbers(table, width)).collect();
+
+    let fixed = head.len() + parameters.len() + further.concat().len() + end.len();
     let tables = fitting(tables, SUMMARY_LINES_MAX.saturating_sub(fixed));
-    let blocks: Vec<Block> = [vec![head, parameters], tables, vec![end]]
+    let blocks: Vec<Block> = [vec![head, parameters], tables, further, vec![end]]
         .concat()
         .into_iter()
         .filter(|block| !block.is_empty())
@@ -46,6 +48,7 @@ const WIDTH_MIN: usize = 60;
 const SENTENCE_LINES_MAX: usize = 4;
 const PARAMETERS_MAX: usize = 9;
 const STEPS_MAX: usize = 4;
+const FURTHER_ROWS_MAX: usize = 6;
 
 type Block = Vec<String>;
 
@@ -76,6 +79,14 @@ fn parameters(parameters: &[Parameter], width: usize) -> Block {
     let head = ["term", "value", "unit", "95 % interval", "n"];
     let rows = parameters.iter().take(PARAMETERS_MAX).map(row).collect();
     with_rest(aligned(&head, rows, width), parameters.len(), PARAMETERS_MAX)
+}
+
+/// A further table, without its caption.
+fn numbers(numbers: &Numbers, width: usize) -> Block {
+    let columns: Vec<&str> = numbers.columns.iter().map(String::as_str).collect();
+    let rows = numbers.rows.iter().take(FURTHER_ROWS_MAX).cloned().collect();
+    let table = with_rest(aligned(&columns, rows, width), numbers.rows.len(), FURTHER_ROWS_MAX);
+    [vec![clipped(&numbers.title, width)], table].concat()
 }
 
 /// The curves side by side, as many as fit beneath one heading; rows are the windows.
@@ -317,6 +328,14 @@ mod tests {
         assert_eq!(lines[..4], head);
         assert_eq!(lines.last(), Some(&"Raw data: run.json"));
         assert!(text.contains("T_prop   5.00    µs   5.00 to 5.00  7"), "{text}");
+    }
+
+    #[test]
+    fn a_further_table_is_there_and_throughput_gives_way_to_it() {
+        for sizes in [1, 9] {
+            let text = summary(&study(sizes), 80);
+            assert!(text.contains("table one\nname\ncell one\n"), "{text}");
+        }
     }
 
     #[test]

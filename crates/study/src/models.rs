@@ -7,6 +7,7 @@
 //! is noise, and the formula says most.
 
 use harness::records::median;
+use harness::verdict::Errors;
 use load::study::Measured;
 use perf::model::transaction::{Bound, Path, Server};
 use perf::stats::Sample;
@@ -68,12 +69,17 @@ impl Choice {
     }
 
     /// `Explained by the formula: median error 6.2 %; mean value analysis 11 %.`, or how little it
-    /// is.
-    pub(crate) fn sentence(&self) -> String {
+    /// is. At a limit all rows are right that have it: what is below decides.
+    pub(crate) fn sentence(&self, errors: &Errors) -> String {
+        let below_pct = median(errors.below.clone());
         let own = self.errors_pct.iter().find(|(model, _)| *model == self.best);
         let own = own.map_or(f64::NAN, |(_, error)| *error);
         let (name, of_others) = (self.best.name(), self.of_others());
         match own {
+            own if own <= EXPLAINED_PCT && below_pct > ROUGHLY_PCT => format!(
+                "Explained by the {name} at the limit alone: median error of all {own:.1} \
+                 %{of_others}, and {below_pct:.1} % below the limit."
+            ),
             own if own <= EXPLAINED_PCT => {
                 format!("Explained by the {name}: median error {own:.1} %{of_others}.")
             }
@@ -144,7 +150,7 @@ pub(crate) fn spread_pct(measured: &Measured) -> Option<f64> {
     differ_pct(&measured.mib_per_s)
 }
 
-fn differ_pct(mib_per_s: &[f64]) -> Option<f64> {
+pub(crate) fn differ_pct(mib_per_s: &[f64]) -> Option<f64> {
     let sample = Sample::new(mib_per_s.to_vec()).ok().filter(|_| mib_per_s.len() > 1)?;
     let median = Some(sample.median()).filter(|&median| median > 0.0)?;
     Some(100.0 * (sample.max() - sample.min()) / 2.0 / median)
@@ -178,7 +184,7 @@ mod tests {
     fn what_is_far_off_explains_nothing() {
         let text = |formula| {
             let errors_pct = vec![(Model::Formula, formula), (Model::Closed, 60.0)];
-            Choice { best: Model::Formula, errors_pct, noise_pct: None }.sentence()
+            Choice { best: Model::Formula, errors_pct, noise_pct: None }.sentence(&errors(8.0))
         };
         let mva = "mean value analysis 60.0 %";
         assert_eq!(text(6.2), format!("Explained by the formula: median error 6.2 %; {mva}."));
@@ -187,6 +193,21 @@ mod tests {
             text(41.0).starts_with("No model explains it: the best, the formula, is off by 41")
         );
         assert!(text(f64::NAN).starts_with("No model has numbers"));
+    }
+
+    fn errors(below: f64) -> Errors {
+        Errors { below: vec![below], at: vec![1.0; 9] }
+    }
+
+    #[test]
+    fn rows_at_the_limit_do_not_explain_those_below_it() {
+        let errors_pct = vec![(Model::Formula, 5.4)];
+        let choice = Choice { best: Model::Formula, errors_pct, noise_pct: None };
+        assert_eq!(
+            choice.sentence(&errors(57.5)),
+            "Explained by the formula at the limit alone: median error of all 5.4 %, and 57.5 % \
+             below the limit."
+        );
     }
 
     #[test]

@@ -399,7 +399,7 @@ fn our_row(of: &OurProcedure) -> Row {
 fn our_notes(of: &OurServer) -> Vec<String> {
     let number = |value| show(value, Number);
     let mut notes = vec![format!(
-        "{} connections, {} calls in progress; {} processors busy, {} B of memory; {} replayed",
+        "{} connections, {} calls in progress; {} processors busy, {}B of memory; {} replayed",
         number(of.connections),
         number(of.calls_in_progress),
         number(of.processors_mean),

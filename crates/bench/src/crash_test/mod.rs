@@ -257,6 +257,12 @@ impl Workload for CrashTest {
             let what = format!("something that was promised is gone after {lost} kills");
             return Err(Failure::check(what, report::advice(&shown)));
         }
+        let is_blind = |round: &&Round| round.files == 0 && round.files_gone > 0;
+        let blind = shown.rounds.iter().filter(is_blind).count();
+        if blind > 0 {
+            let what = format!("no file was left to check after {blind} kills: nothing is held");
+            return Err(Failure::check(what, report::advice(&shown)));
+        }
         if shown.rounds.iter().all(|round| round.calls() == 0) {
             return Err(match shown.rounds.iter().find_map(|round| round.refusal.as_ref()) {
                 Some(refusal) => Failure::environment(refusal, "an export that lets us write"),

@@ -44,10 +44,14 @@ fn sum(shown: &Shown, of: impl Fn(&Round) -> u64) -> u64 {
 pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
     let (calls, open) = (sum(shown, Round::calls), sum(shown, |round| round.open));
     let (files, bytes) = (sum(shown, |round| round.files), sum(shown, |round| round.bytes));
+    let gone = match sum(shown, |round| round.files_gone) {
+        0 => String::new(),
+        gone => format!("; {gone} files were gone"),
+    };
     let mut text = format!(
         "crash-test  {}\nload        seed {}, {} clients of {} calls at once\n\
          kills       {}, after {calls} answers in all; {open} calls were not answered\n\
-         checked     {files} files with {} MiB\n",
+         checked     {files} files with {} MiB{gone}\n",
         args.target,
         shown.seed,
         args.clients,
@@ -153,13 +157,14 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
 /// A metric's name, value and unit.
 type Count = (&'static str, u64, &'static str);
 
-fn counts(shown: &Shown) -> [Count; 6] {
+fn counts(shown: &Shown) -> [Count; 7] {
     [
         ("kills", shown.rounds.len() as u64, ""),
         ("calls", sum(shown, Round::calls), "calls"),
         ("calls_open", sum(shown, |round| round.open), "calls"),
         ("calls_refused", sum(shown, |round| round.refused), "calls"),
         ("files_checked", sum(shown, |round| round.files), "files"),
+        ("files_gone", sum(shown, |round| round.files_gone), "files"),
         ("bytes_checked", sum(shown, |round| round.bytes), "B"),
     ]
 }
@@ -192,7 +197,7 @@ pub(super) fn advice(shown: &Shown) -> String {
              before its reply is stored"
         }
         Some(Kind::Verifier) => "whether the write verifier changes with each start of the server",
-        None => "nothing that must be held was lost",
+        None => "whether the server's directory outlives its restart",
     };
     advice.to_owned()
 }
@@ -238,6 +243,15 @@ mod tests {
         let (args, shown) = self::shown(&[], "names");
         assert!(table(&args, &shown).contains("lost        nothing\n"));
         args.verdict(shown).unwrap();
+    }
+
+    #[test]
+    fn a_server_that_has_lost_all_files_holds_nothing() {
+        let (args, mut shown) = shown(&[(Kind::Names, 0)], "handles,verifier");
+        shown.rounds[1].files_gone = 9;
+        assert!(table(&args, &shown).contains("checked     0 files with 0 MiB; 9 files were gone"));
+        let failure = args.verdict(shown).unwrap_err();
+        assert!(failure.what().contains("no file was left to check after 1"), "{failure:?}");
     }
 
     #[test]

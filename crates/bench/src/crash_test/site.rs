@@ -74,6 +74,14 @@ impl Site for Killed {
             "a command that ends the process that serves: kill -KILL of its PID",
         )
     }
+
+    fn ended(&self, after: Nanos, why: ClientError) -> Failure {
+        let what = format!(
+            "the server ended by itself, or answered no more, {after} after the load began and \
+             before --kill: {why}"
+        );
+        Failure::environment(what, "the server's log; its start by hand")
+    }
 }
 
 impl Killed {

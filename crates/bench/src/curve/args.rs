@@ -37,7 +37,8 @@ pub struct Curve {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "meet"], requires = "store")]
     pub(crate) write_log: Option<PathBuf>,
     /// With --write-log: where the two servers keep their files, in a directory of their own.
-    #[arg(long, value_name = "DIR", requires = "write_log")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "meet"])]
+    #[arg(requires = "write_log")]
     pub(crate) store: Option<PathBuf>,
     /// The mix of operations: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd`
     /// or `mountstats` for what this host's kernel has counted, or a FILE: a mix, counters, what

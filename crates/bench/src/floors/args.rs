@@ -33,28 +33,30 @@ pub struct Stream {
     pub(crate) to: Option<Far>,
     /// What to stream over.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "tcp,udp")]
-    #[arg(requires = "to")]
+    #[arg(conflicts_with = "server")]
     pub(crate) proto: Vec<Proto>,
     /// Bytes of a message, or a list [default: 8K,64K,1M over TCP; 1472,8K,32K over UDP].
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size)]
-    #[arg(requires = "to")]
+    #[arg(conflicts_with = "server")]
     pub(crate) size: Vec<u64>,
     /// Length of each run: --time or --bytes, whichever comes first.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time, requires = "to")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    #[arg(conflicts_with = "server")]
     pub(crate) time: Nanos,
     /// Bytes of each run: --time or --bytes, whichever comes first.
-    #[arg(long, value_name = "SIZE", default_value = "64G", value_parser = size, requires = "to")]
+    #[arg(long, value_name = "SIZE", default_value = "64G", value_parser = size)]
+    #[arg(conflicts_with = "server")]
     pub(crate) bytes: u64,
     /// Runs of each size.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
-    #[arg(requires = "to")]
+    #[arg(conflicts_with = "server")]
     pub(crate) repeats: u32,
     /// Bytes to send in each second [default: as fast as they go].
-    #[arg(long, value_name = "RATE", value_parser = byte_rate, requires = "to")]
+    #[arg(long, value_name = "RATE", value_parser = byte_rate, conflicts_with = "server")]
     pub(crate) rate: Option<u64>,
     /// Writes the run record to FILE, or to standard output with `-`; a list of them for several
     /// sizes.
-    #[arg(long, value_name = "-|FILE", requires = "to")]
+    #[arg(long, value_name = "-|FILE", conflicts_with = "server")]
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -95,24 +97,26 @@ pub struct Rtt {
     /// before].
     #[arg(long, value_name = "N", value_parser = count(1..=10_000_000))]
     pub(crate) rate: Option<u32>,
-    /// What has not come back by then is lost.
+    /// Messages without a reply by then count as lost.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
     /// Lengths of the transfers that a sentinel answers.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size)]
-    #[arg(default_value = "1M,32M")]
+    #[arg(default_value = "1M,32M", requires = "to")]
     pub(crate) transfer: Vec<u64>,
     /// No transfers.
     #[arg(long)]
     pub(crate) no_transfer: bool,
     /// Bytes of a transfer's messages.
     #[arg(long, value_name = "SIZE", default_value = "1472", value_parser = size)]
+    #[arg(requires = "to")]
     pub(crate) packet: u64,
     /// Bytes of transfers over UDP in each second [default: as fast as they go].
-    #[arg(long, value_name = "RATE", value_parser = byte_rate)]
+    #[arg(long, value_name = "RATE", value_parser = byte_rate, requires = "to")]
     pub(crate) transfer_rate: Option<u64>,
     /// Transfers of each length.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
+    #[arg(requires = "to")]
     pub(crate) repeats: u32,
     /// Writes the time of every message as CSV to FILE, or to standard output with `-`.
     #[arg(long, alias = "latencies", value_name = "-|FILE")]
@@ -138,7 +142,7 @@ pub struct Spray {
     #[arg(long, value_name = "HOST[:PORT]", value_parser = far)]
     pub(crate) to: Option<Far>,
     /// Asks the host's portmapper for the port of its spray program.
-    #[arg(long, requires = "to")]
+    #[arg(long, conflicts_with = "target")]
     pub(crate) rpcbind: bool,
     /// An NFS server whose NULL is called.
     #[arg(long, value_name = "URL", value_parser = target)]

@@ -17,7 +17,7 @@ use perf::units::Nanos;
 
 use crate::workload::{Conditions, Outcome, Outputs, Workload};
 
-/// Calls NULL at a rate: what network, RPC and scheduling are of the time of every call.
+/// Calls NULL at a rate: the part of every call's time that is network, RPC and scheduling.
 ///
 /// Times count from when a call was due, however long those before it take. Nothing is mounted.
 #[derive(Debug, Parser)]

@@ -11,8 +11,8 @@ use crate::through_client::ThroughClient;
 
 /// Writes fresh files sequentially, as applications do: write() calls, fsync, close.
 ///
-/// After each size's last call, its flush and its close stands the throughput since the first
-/// call, in MiB (2^20 bytes) for each second; then what the times of single calls say. Several
+/// For each size: throughput from the first call to the last, to the flush, and to the close, in
+/// MiB (2^20 bytes) for each second; then what the times of single calls say. Several
 /// places are measured in alternation.
 ///
 /// With --wire it makes the WRITE calls of the protocol itself, a number of them outstanding, and

@@ -7,6 +7,7 @@ use harness::records::{cell, sample};
 use load::suite13::Test;
 use perf::record::Durability;
 use perf::stats::Sample;
+use perf::words::counted;
 
 use super::plan::Plan;
 use super::target::Described;
@@ -85,8 +86,9 @@ fn write_times(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) ->
     };
     writeln!(
         out,
-        "suite13     {at_once}; seconds, {flushed}medians of up to {} runs; {scale}, seed {}",
-        plan.repeats, plan.seed
+        "suite13     {at_once}; seconds, {flushed}medians of up to {}; {scale}, seed {}",
+        counted(plan.repeats, "run"),
+        plan.seed
     )?;
     write!(out, "{:29}", "")?;
     for place in &outcome.places {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use harness::compared::{Better, Compared, letter};
 use harness::records::{bytes, cell};
 use load::tasks::{Names, Run};
+use perf::words::counted;
 
 use super::plan::{Case, Plan};
 use super::{Measured, Outcome};
@@ -89,12 +90,12 @@ fn write_head(out: &mut String, first: &Measured, plan: &Plan) -> std::fmt::Resu
     };
     writeln!(
         out,
-        "tasks       {length}, {which} each time, {} times, in calls of {}{}; medians of up to {} \
-         runs, in Mbit/s (10^6)",
+        "tasks       {length}, {which} each time, {} times, in calls of {}{}; medians of up to {}, \
+         in Mbit/s (10^6)",
         work.times,
         bytes(u64::from(work.call_bytes)),
         if work.sync { ", flushed" } else { "" },
-        plan.repeats,
+        counted(plan.repeats, "run"),
     )?;
     writeln!(
         out,

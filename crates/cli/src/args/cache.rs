@@ -53,8 +53,8 @@ pub(crate) struct Warm {
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// What is stored of these files stays when the cache is cleaned, or does not any more. A mount
-/// that has the cache takes it in within a second.
+/// Sets whether blocks of these files stay when the cache is cleaned: pin keeps them, unpin lets
+/// them go again. A mount that is using the cache notices it within a second.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache pin /var/cache/nfskit /mnt/data/table.db
@@ -91,8 +91,8 @@ pub(crate) struct Clean {
     pub(crate) to: u64,
 }
 
-/// Reads all that is stored and compares checksums. Exit code 1 says that something is damaged: it
-/// is missed when it is read, and stored again. A mount may have it.
+/// Reads all that is stored and compares checksums. Exit code 1: blocks are damaged; a read of them
+/// fetches them anew. A mount may be using the cache.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache verify /var/cache/nfskit && echo whole")]

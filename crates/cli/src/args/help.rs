@@ -166,7 +166,10 @@ fn values(command: &Command) -> String {
         .flat_map(|arg| arg.get_value_names().unwrap_or_default())
         .flat_map(|name| name.split(['|', ',']))
         .collect();
+    let profile = "PROFILE is none, a name such as lan-1g or wan-80ms, LATENCY/RATE or FILE.toml, \
+                   with changes behind it: lan-1g,loss=1%,o=50us.";
     let forms = [
+        ("PROFILE", profile.to_owned()),
         ("TIME", format!("TIME is {}.", words::TIME_FORM)),
         ("SIZE", format!("SIZE is {}.", words::SIZE_FORM)),
         ("RATE", "RATE is bytes a second, as a SIZE, or such as 12.5MB/s or 100Mbit/s.".to_owned()),

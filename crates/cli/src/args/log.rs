@@ -14,8 +14,7 @@ pub(crate) enum Log {
     Status(Status),
 }
 
-/// Says what a log holds. No server may have it. Of several logs of a directory, all are to be
-/// given.
+/// Says what a log holds. No server may be using it. Give all logs of a directory that has several.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit log inspect /var/lib/nfskit/data.wal
@@ -55,8 +54,8 @@ pub(crate) struct Status {
     pub(crate) file: PathBuf,
 }
 
-/// Brings what a log holds to its place, and ends it: the directory can be served without it then,
-/// and the log be removed. Of a proxy's log, all is brought to its origin.
+/// Writes what a log holds to its place, and retires it: the directory can be served without it
+/// then, and the log be removed. Of a proxy's log, all is brought to its origin.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit log drain /var/lib/nfskit/data.wal /srv/data

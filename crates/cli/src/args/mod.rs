@@ -163,7 +163,7 @@ pub(crate) struct Serve {
     /// Calls in service at once, like nfsd threads.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count(1..=65_536))]
     pub(crate) threads: u32,
-    /// Connections at once; one more takes the place of the idlest, or is closed if all are busy.
+    /// Connections at once; a new one replaces the one idle longest, or is closed if all are busy.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(crate) connections: u32,
     /// Of these, those of one address; one more takes the place of its idlest in the same way.
@@ -204,8 +204,8 @@ pub(crate) struct Serve {
         conflicts_with = "exports"
     )]
     pub(crate) write_log: Vec<PathBuf>,
-    /// How long a new log is made: 16M to 1G, all of it written once. Of a device all is taken, up
-    /// to 1G. [default: 64M]
+    /// Size of a new log: 16M to 1G, all of it written once. A device is used whole, up to 1G.
+    /// [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "write_log")]
     pub(crate) write_log_size: Option<u64>,
     /// When the write log cannot be written, its files are synced, and then: stop ends the server,
@@ -226,22 +226,23 @@ pub(crate) struct Serve {
     /// emulated link to it.
     #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     pub(crate) origin: String,
-    /// Bytes that are read ahead of clients from the origin, at most; 0 reads nothing ahead.
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size_or_none)]
-    pub(crate) read_ahead: u64,
+    /// Bytes that are read ahead of clients from the origin, at most; 0 reads nothing ahead
+    /// [default: 64M].
+    #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
+    pub(crate) read_ahead: Option<u64>,
     /// Answers changes of the origin's files from this log, made if it is not there, and brings
     /// them to the origin later; also after a crash, and when the origin was away. One such proxy
-    /// for an export at a time. What others change there meanwhile is found: both versions stay.
+    /// for an export at a time. What others change there is detected, and both versions stay.
     #[arg(long, value_name = "FILE")]
     pub(crate) write_back: Option<PathBuf>,
-    /// How long a new log is made: 16M to 1G, all of it written once. What is on its way is in
+    /// Size of a new log: 16M to 1G, all of it written once. What is on its way is in
     /// memory, too.
     #[arg(
         long, value_name = "SIZE", default_value = "256M", value_parser = size,
         requires = "write_back"
     )]
     pub(crate) write_back_size: u64,
-    /// Keeps blocks of the origin's files in this directory of a local disk, over restarts, too.
+    /// Keeps blocks of the origin's files in this directory of a local disk, across restarts.
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Bytes that the cache may take of the disk.
@@ -249,15 +250,15 @@ pub(crate) struct Serve {
         long, value_name = "SIZE", default_value = "10G", value_parser = size, requires = "cache"
     )]
     pub(crate) cache_size: u64,
-    /// While the origin is away, what is in the cache is read on, by what was known last.
+    /// While the origin is away, cached data are still served, with the last known attributes.
     #[arg(long, requires = "cache")]
     pub(crate) offline_reads: bool,
     /// An emulated link in front of every client.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) link: Option<Profile>,
-    /// Bytes that `mem:` and `sim:` may hold.
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
-    pub(crate) mem_size: u64,
+    /// Bytes that `mem:` and `sim:` may hold [default: 4G].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) mem_size: Option<u64>,
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(crate) metrics: Option<SocketAddr>,

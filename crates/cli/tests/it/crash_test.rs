@@ -95,14 +95,31 @@ fn a_server_whose_process_is_killed_has_lost_nothing() {
 }
 
 #[test]
-fn a_server_in_memory_has_lost_everything_and_need_not_hold_it() {
+fn a_server_in_memory_has_lost_everything_whatever_it_has_to_hold() {
     let state = tempfile::tempdir().unwrap();
     let finished = tested("mem:", state.path(), &[]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stdout.contains("lost        names: 3\n"), "{finished:?}");
-    let finished = tested("mem:", state.path(), &["--hold", "data-sync"]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("names: 3 (not held)"), "{finished:?}");
+    for (held, shows) in [("data-sync", "lost        data-sync: "), ("verifier", "files were gone")]
+    {
+        let finished = tested("mem:", state.path(), &["--hold", held]);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        for part in ["names: 3 (not held)", shows] {
+            assert!(finished.stdout.contains(part), "no {part:?}: {finished:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_ends_by_itself_under_the_load_is_reported() {
+    let server = Served::folder(&[]);
+    let arguments = ["crash-test", &server.url(), "--kill", "true", "--restart", "true"];
+    let running = Program::start(nfskit(arguments).args(["--load", "1h", "--clients", "1"]));
+    let scratch = appears(server.path(), |name| name.starts_with(load::scratch::PREFIX));
+    let client = appears(&scratch, |name| name == "client0-1");
+    appears(&client, |_| true);
+    server.program.signal(Signal::KILL);
+    running.finish().complains(3, &["ended by itself", "before --kill"]);
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn a_host_that_does_not_even_accept() {
 fn an_export_that_is_refused() {
     let served = Served::memory(&["--export", "/data"]);
     let elsewhere = url(served.port(), "/other");
-    fails(&elsewhere, &["\"/other\"", "127.0.0.1", "MNT3ERR_NOENT", "showmount -e 127.0.0.1"]);
+    fails(&elsewhere, &["\"/other\"", "127.0.0.1", "MNT3ERR_NOENT", "nfskit doctor"]);
     let below = url(served.port(), "/data/nothing/here");
     fails(&below, &["NOENT", "127.0.0.1"]);
     served.stop();

@@ -65,6 +65,36 @@ fn a_number_out_of_its_range_is_refused_with_the_range() {
     refused(&["serve", "mem:", "--threads", "0"], &["--threads", "from 1 to 65536"]);
 }
 
+/// It would look as if it had an effect.
+#[test]
+fn an_option_that_would_do_nothing_is_refused() {
+    let cases = [
+        "serve /srv --read-ahead 5M",
+        "serve /srv --mem-size 1M",
+        "serve nfs://server/x --mem-size 1M",
+        "bench rtt --target server:/x --transfer 1M",
+        "bench rtt --target server:/x --packet 1K",
+        "bench rtt --target server:/x --repeats 3",
+        "bench stream --server --json record.json",
+        "bench stream --server --rate 5",
+        "bench spray --target server:/x --rpcbind",
+        "bench curve --target server:/x --store /srv",
+        "model cycle --unit 8K",
+        "model cycle --sync-size 8K",
+        "model predict --cpu 1ms --delay 1ms --cache 4M",
+        "model predict --cpu 1ms --delay 1ms --disks 4",
+        "doctor server --set client-queue.queue_ms=5",
+        "trace nfs.pcap --from 10s --until 1s",
+    ];
+    for line in cases {
+        let finished = run(line.split(' '));
+        assert_eq!(finished.code, Some(2), "{line}: {finished:?}");
+        let words: Vec<&str> = line.split(' ').filter(|word| word.starts_with("--")).collect();
+        let is_named = words.iter().any(|word| finished.stderr.contains(word));
+        assert!(is_named, "{line}: {finished:?}");
+    }
+}
+
 #[test]
 fn an_unknown_link_is_refused_with_the_known_ones() {
     for command in [&["study"][..], &["serve", "mem:"]] {

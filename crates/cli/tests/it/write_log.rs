@@ -397,6 +397,12 @@ impl Drop for Disk {
     }
 }
 
+/// One that doctor finds by the command line, and that nobody else has.
+fn metrics_address() -> String {
+    let [.., high, middle, low] = std::process::id().to_be_bytes();
+    format!("127.{}.{middle}.{low}:9049", high | 0x80)
+}
+
 #[test]
 fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_configured() {
     for degrades in [false, true] {
@@ -406,9 +412,11 @@ fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_configured() {
         }
         let Some(disk) = Disk::new(places.folder.path()) else { return };
         let how = if degrades { "--log-failure=degrade" } else { "--log-failure=stop" };
-        let options = ["--write-log", disk.log().to_str().unwrap(), "--write-log-size=16M", how]
-            .map(PathBuf::from);
-        let served = places.serve(&options.each_ref().map(PathBuf::as_path));
+        let metrics = metrics_address();
+        let log = disk.log();
+        let log = ["--write-log", log.to_str().unwrap(), "--write-log-size=16M", how];
+        let options = [&log[..], &["--metrics", &metrics]].concat();
+        let served = places.serve(&options.iter().map(Path::new).collect::<Vec<_>>());
         let mut client = Connection::to(&served);
         let file = client.creates(b"file");
         client.writes(file, b"the first goes to its file");
@@ -418,6 +426,10 @@ fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_configured() {
         if degrades {
             assert_eq!(outcome, Ok(()));
             client.writes(file, b"the fourth does not look for one");
+            let found = run(["doctor", "--for", "100ms"]).stdout;
+            let words = found.split_whitespace().collect::<Vec<_>>().join(" ");
+            let server = words.split_once(&metrics).map_or("", |(_, server)| server);
+            assert!(server.contains(", 4 KiB in ") && server.contains("it has FAILED"), "{found}");
             served.program.signal(Signal::TERM);
             let ended = served.program.finish();
             assert_eq!(ended.code, Some(0), "{ended:?}");

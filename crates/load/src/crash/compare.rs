@@ -107,6 +107,22 @@ impl Tree {
         Some((shows(&doubt.before), shows(&doubt.after)))
     }
 
+    /// Whether an object has a name, whatever became of the calls that were not answered.
+    pub(super) fn must_be(&self, number: Number) -> bool {
+        let has = |names: &Names| names.iter().any(|(_, object)| *object == Some(number));
+        let mut names = self.names.iter().filter(|(_, object)| **object == number);
+        let is_settled = names.any(|(key, _)| !self.is_doubted(*key));
+        is_settled || self.doubts.iter().any(|doubt| has(&doubt.before) && has(&doubt.after))
+    }
+
+    /// A path by which an object was known, below the directory `top`.
+    pub(super) fn path(&self, number: Number, top: &str) -> String {
+        match self.names.iter().find(|(_, object)| **object == number) {
+            Some((key, _)) => format!("{}/{key}", self.path(key.dir, top)),
+            None => top.to_owned(),
+        }
+    }
+
     /// How many names a file must have, if that is known.
     pub fn links(&self, number: Number) -> Option<u32> {
         let is_file = self.objects.get(&number)?.content().is_some();

@@ -185,6 +185,18 @@ impl Content {
         Some(Lost { kind, what, bytes })
     }
 
+    /// Bytes that a file must have whatever became of the calls that were not answered, by what is
+    /// lost with them.
+    pub fn promised(&self) -> BTreeMap<Kind, u64> {
+        let mut kinds = BTreeMap::new();
+        for (start, stretch) in self.within(0..self.size_least) {
+            if let kind @ (Kind::DataSync | Kind::DataCommit) = stretch.kind() {
+                *kinds.entry(kind).or_default() += stretch.end.min(self.size_least) - start;
+            }
+        }
+        kinds
+    }
+
     /// What is wrong with bytes that were read after a crash; a line for each kind.
     pub fn compare(&self, offset: u64, bytes: &[u8]) -> Vec<Lost> {
         let mut wrong: Vec<(Kind, u64, u64)> = Vec::new();
@@ -417,6 +429,20 @@ mod tests {
         content.stored(0..60, 2);
         assert_eq!(kinds(&content, &[(0..60, 2), (60..100, 1)]), [], "a short count");
         assert_eq!(kinds(&content, &[(0..59, 2), (59..100, 1)]), [Kind::DataSync]);
+    }
+
+    #[test]
+    fn what_must_be_there_whatever_else_was_done_is_promised() {
+        let mut content = Content::default();
+        content.write(0..100, 1);
+        content.stored(0..100, 1);
+        content.write(100..150, 2);
+        content.written(100..150, 2, A, 1);
+        content.committed(0..u64::MAX, A, 2);
+        content.write(150..200, 3);
+        assert_eq!(content.promised(), [(Kind::DataSync, 100), (Kind::DataCommit, 50)].into());
+        content.truncate(120);
+        assert_eq!(content.promised(), [(Kind::DataSync, 100), (Kind::DataCommit, 20)].into());
     }
 
     #[test]

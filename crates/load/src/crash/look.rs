@@ -7,7 +7,7 @@ use client::session::Session;
 use wire::nfs3::{Fattr3, FileHandle, NfsStat3};
 
 use super::content::{Content, Verifier};
-use super::object::Body;
+use super::object::{Body, Object};
 use super::operation::{Key, Number};
 use super::tree::{ROOT, Tree};
 use super::worker::Worker;
@@ -47,7 +47,10 @@ impl Worker {
         let mut look = Look { session, part, lost: Vec::new() };
         match found(session, parent, &name).await? {
             Some(top) => look.tree(&mut tree, top).await?,
-            None => look.lose(Kind::Names, format!("{name} is gone, with all that is in it")),
+            None => {
+                look.lose(Kind::Names, format!("{name} is gone, with all that is in it"));
+                look.nameless(&tree, &name, &BTreeMap::new()).await?;
+            }
         }
         if look.lost.is_empty() && look.part.lost.is_empty() {
             self.tree = Some(tree);
@@ -55,21 +58,39 @@ impl Worker {
         Ok((look.part, look.lost))
     }
 
+    /// The same where all names are gone.
+    pub(super) async fn look_without_names(
+        &mut self,
+        session: &Session,
+    ) -> Outcome<(Round, Vec<Lost>)> {
+        let part = self.take_tally();
+        let Some(mut tree) = self.tree.take() else { return Ok((part, Vec::new())) };
+        tree.settle();
+        let mut look = Look { session, part, lost: Vec::new() };
+        look.nameless(&tree, &self.name(), &BTreeMap::new()).await?;
+        Ok((look.part, look.lost))
+    }
+
     /// What another server that serves the same does not have, or has otherwise; while things are
-    /// on their way to it, also what is missing in the midst of a comparison.
+    /// on their way to it, also what is missing in the midst of a comparison. Without a `parent` it
+    /// has nothing.
     pub(super) async fn look_behind(
         &self,
         session: &Session,
-        parent: FileHandle,
+        parent: Option<FileHandle>,
     ) -> Outcome<Vec<Lost>> {
         let Some(tree) = &self.tree else { return Ok(Vec::new()) };
-        let mut tree = tree.elsewhere();
+        let (mut tree, name) = (tree.elsewhere(), self.name());
         let mut look = Look { session, part: Round::default(), lost: Vec::new() };
-        let looked = match found(session, parent, &self.name()).await? {
+        let top = match parent {
+            Some(parent) => found(session, parent, &name).await?,
+            None => None,
+        };
+        let looked = match top {
             Some(top) => look.tree(&mut tree, top).await,
             None => {
-                look.lose(Kind::Names, format!("{} is not there", self.name()));
-                Ok(())
+                look.lose(Kind::Names, format!("{name} is not there"));
+                look.nameless(&tree, &name, &BTreeMap::new()).await
             }
         };
         match looked {
@@ -117,10 +138,61 @@ impl Look<'_> {
                 }
             }
         }
+        self.nameless(tree, &objects[&ROOT].path.clone(), &objects).await?;
         for (number, found) in objects {
             self.object(tree, number, &found).await?;
         }
         Ok(())
+    }
+
+    /// Files that were not found by a name and must have one: their bytes are lost, too, unless
+    /// their handles lead to them.
+    async fn nameless(
+        &mut self,
+        tree: &Tree,
+        top: &str,
+        objects: &BTreeMap<Number, Found>,
+    ) -> Outcome<()> {
+        for (number, object) in &tree.objects {
+            let Some(content) = object.content() else { continue };
+            if objects.contains_key(number) || !tree.must_be(*number) {
+                continue;
+            }
+            let path = tree.path(*number, top);
+            match self.by_handle(object, &path).await? {
+                Some(found) => {
+                    self.part.files += 1;
+                    let lost = content.clone().found(found.attributes.size);
+                    self.lost.extend(lost.map(|lost| lost.of(&path)));
+                    self.read(content, &found).await?;
+                }
+                None => {
+                    self.part.files_gone += 1;
+                    self.gone(content, &path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An object by the handle that it had, if that is still its own.
+    async fn by_handle(&self, object: &Object, path: &str) -> Outcome<Option<Found>> {
+        let Some(handle) = object.handle else { return Ok(None) };
+        match self.session.getattr(handle).await {
+            Ok(attributes) if object.is(&attributes) => {
+                Ok(Some(Found { path: path.to_owned(), handle, attributes }))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if error.status().is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn gone(&mut self, content: &Content, path: &str) {
+        for (kind, bytes) in content.promised() {
+            let what = format!("{path}: {bytes} bytes are gone with the file, and its handle");
+            self.lost.push(Lost { kind, what, bytes });
+        }
     }
 
     /// Objects below names that are open; says whether there are directories to look into.

@@ -23,6 +23,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::pin;
 
 use client::error::Error as ClientError;
 use client::session::Session;
@@ -137,6 +138,9 @@ pub trait Site {
 
     /// It has gone on as if nobody had killed it.
     fn alive(&self) -> Self::Trouble;
+
+    /// All its connections have ended so long after the first call, before it was to be killed.
+    fn ended(&self, after: Nanos, why: ClientError) -> Self::Trouble;
 }
 
 /// What one kill has shown.
@@ -160,6 +164,8 @@ pub struct Round {
     /// Files and bytes that were read afterwards.
     pub files: u64,
     pub bytes: u64,
+    /// Files that should have been, and of which neither a name nor the handle was good.
+    pub files_gone: u64,
     pub lost: Vec<Lost>,
     /// Found beyond [`LOST_MAX`]: how many, and with how many bytes.
     pub more: BTreeMap<Kind, (u64, u64)>,
@@ -269,30 +275,7 @@ impl<S: Site> Trial<S> {
             worker.enter(&session, dir).await?;
             sessions.push(session);
         }
-        let (least, most) = self.options.load;
-        let span = self.rng.u64(least.as_nanos()..=most.max(least).as_nanos());
-        let span = Nanos::from_nanos(span);
-        let begun = self.clock.now();
-        let options = self.options;
-        let working = self.workers.iter_mut().zip(&sessions).map(|(worker, session)| {
-            let options = &options;
-            async move { worker.work(session, options).await }
-        });
-        let killing = async {
-            self.clock.sleep(span).await;
-            round.load = self.clock.now().since(begun);
-            self.is_down = true;
-            self.site.kill().await
-        };
-        let working = async {
-            join_all(working).await;
-            std::future::pending().await
-        };
-        tokio::select! {
-            biased;
-            () = working => {}
-            killed = killing => killed?,
-        }
+        self.kill_under_load(&sessions, &mut round).await?;
         let killed = self.clock.now();
         if self.answers(&sessions).await {
             return Err(self.site.alive());
@@ -312,6 +295,41 @@ impl<S: Site> Trial<S> {
             self.begin_anew(&session, &mut round).await?;
         }
         Ok(round)
+    }
+
+    /// Works on the server until it is killed.
+    async fn kill_under_load(
+        &mut self,
+        sessions: &[Session],
+        round: &mut Round,
+    ) -> Result<(), S::Trouble> {
+        let (least, most) = self.options.load;
+        let span = self.rng.u64(least.as_nanos()..=most.max(least).as_nanos());
+        let span = Nanos::from_nanos(span);
+        let begun = self.clock.now();
+        let options = self.options;
+        let working = self.workers.iter_mut().zip(sessions).map(|(worker, session)| {
+            let options = &options;
+            async move { worker.work(session, options).await }
+        });
+        let mut broken = pin!(all_broken(working));
+        tokio::select! {
+            biased;
+            why = &mut broken => return Err(self.site.ended(self.clock.now().since(begun), why)),
+            () = self.clock.sleep(span) => {}
+        }
+        round.load = self.clock.now().since(begun);
+        self.is_down = true;
+        let working = async {
+            broken.await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            () = working => {}
+            killed = self.site.kill() => killed?,
+        }
+        Ok(())
     }
 
     /// Starts the server if a round has ended between its kill and its restart, and waits until it
@@ -355,8 +373,9 @@ impl<S: Site> Trial<S> {
         let what = format!("{name} is gone, with all that was in it");
         round.lose(Lost { kind: Kind::Names, what, bytes: 0 });
         for worker in &mut self.workers {
-            round.add(worker.take_tally());
-            worker.tree = None;
+            let (part, lost) = worker.look_without_names(session).await?;
+            round.add(part);
+            lost.into_iter().for_each(|lost| round.lose(lost));
         }
         self.scratch = Scratch::create(session, &name).await?;
         Ok(())
@@ -438,16 +457,11 @@ impl<S: Site> Trial<S> {
 
     /// What each worker misses at the server behind this one.
     async fn missing(&self, session: &Session) -> Result<Vec<Vec<Lost>>, ClientError> {
-        let scratch = match self.scratch.at(session).await {
-            Ok(scratch) => scratch,
-            Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
-                let what = format!("{} is not there", self.scratch.name());
-                let lost = Lost { kind: Kind::Names, what, bytes: 0 };
-                return Ok(self.workers.iter().map(|_| vec![lost.clone()]).collect());
-            }
+        let dir = match self.scratch.at(session).await {
+            Ok(scratch) => Some(scratch.dir()),
+            Err(error) if error.status() == Some(NfsStat3::NoEnt) => None,
             Err(error) => return Err(error),
         };
-        let dir = scratch.dir();
         let looking = self.workers.iter().map(|worker| worker.look_behind(session, dir));
         join_all(looking).await.into_iter().collect()
     }
@@ -473,6 +487,18 @@ impl<S: Site> Trial<S> {
     }
 }
 
+/// Why a connection broke, once all have. It goes on without an end if a worker stops for another
+/// reason.
+async fn all_broken<W: Future<Output = Option<ClientError>>>(
+    working: impl Iterator<Item = W>,
+) -> ClientError {
+    let ends: Option<Vec<ClientError>> = join_all(working).await.into_iter().collect();
+    match ends.and_then(|all| all.into_iter().next()) {
+        Some(why) => why,
+        None => std::future::pending().await,
+    }
+}
+
 impl Round {
     /// What another worker has done.
     fn add(&mut self, part: Self) {
@@ -484,6 +510,7 @@ impl Round {
         self.refusal = self.refusal.take().or(part.refusal);
         self.files += part.files;
         self.bytes += part.bytes;
+        self.files_gone += part.files_gone;
         part.more.into_iter().for_each(|(kind, more)| add(&mut self.more, kind, more));
         part.lost.into_iter().for_each(|lost| self.lose(lost));
     }

@@ -64,10 +64,15 @@ impl Worker {
         std::mem::take(&mut self.tally)
     }
 
-    /// Calls without end, until the connection breaks.
-    pub(super) async fn work(&mut self, session: &Session, options: &Options) {
+    /// Calls without end, until the connection breaks, which it gives; or until too many are
+    /// refused.
+    pub(super) async fn work(
+        &mut self,
+        session: &Session,
+        options: &Options,
+    ) -> Option<ClientError> {
         self.sent = Sents::default();
-        let Some(tree) = &mut self.tree else { return };
+        let tree = self.tree.as_mut()?;
         let mut calls = FuturesUnordered::new();
         loop {
             while calls.len() < options.outstanding as usize {
@@ -83,7 +88,7 @@ impl Worker {
                 calls.push(call(session, sent));
             }
             match calls.next().await {
-                None => return,
+                None => return None,
                 Some((Sent { ticket, .. }, Ok((answer, data)))) => {
                     self.tally.open -= 1;
                     let answered = &mut self.tally.answered;
@@ -98,10 +103,10 @@ impl Worker {
                     self.tally.refused += 1;
                     self.tally.refusal.get_or_insert_with(|| error.to_string());
                     if self.tally.refused > REFUSED_MAX {
-                        return;
+                        return None;
                     }
                 }
-                Some((_, Err(_))) => return,
+                Some((_, Err(error))) => return Some(error),
             }
         }
     }

@@ -81,14 +81,24 @@ impl Known {
         }
     }
 
-    /// A server of these parameters. What is not given of disks and cache is taken as not there: a
-    /// cache without end.
+    /// An option that says something of a server with a disk, if there is one.
+    pub(super) fn of_a_disk(&self) -> Option<&'static str> {
+        let all = [
+            (self.cache.is_some(), "--cache"),
+            (self.disks.is_some(), "--disks"),
+            (self.accessed.is_some(), "--accessed"),
+            (self.line_each, "--line-each"),
+        ];
+        all.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
+    /// A server of these parameters. Without a disk all is in the cache.
     pub(super) fn server(&self, cpu: Nanos, delay: Nanos) -> Result<FileServer, ModelError> {
-        let disk = self.disk.unwrap_or(Nanos::from_millis(10));
         let accessed = self.accessed.unwrap_or(ACCESSED_BYTES) as f64;
-        let cache = match (self.cache, self.disk) {
-            (None, None) => Cache::fixed(1.0, 0.0)?,
-            (cache, _) => Cache::scaled(cache.unwrap_or_default() as f64, accessed)?,
+        let (disk, cache) = match self.disk {
+            // No call comes to it.
+            None => (Nanos::from_millis(10), Cache::fixed(1.0, 0.0)?),
+            Some(disk) => (disk, Cache::scaled(self.cache.unwrap_or_default() as f64, accessed)?),
         };
         let cpu = Line::new(self.cpus.unwrap_or(1), cpu.as_micros_f64())?;
         let disks = Line::new(self.disks.unwrap_or(1), disk.as_micros_f64())?;

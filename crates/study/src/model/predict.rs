@@ -17,6 +17,9 @@ const PERCENTS: [u32; 14] = [5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 98, 
 pub(super) fn page(args: &Predict) -> Result<Page, Failure> {
     let wrong =
         |error: ModelError| Failure::usage(error, "nfskit model predict --help shows an example");
+    if let Some(option) = args.known.of_a_disk().filter(|_| args.known.disk.is_none()) {
+        return Err(Failure::usage(format!("{option} without --disk"), "--disk TIME as well"));
+    }
     let server = args.known.server(args.cpu, args.delay).map_err(wrong)?;
     let closed = args.callers.map(|callers| ClosedServer::new(server, callers));
     let closed = closed.transpose().map_err(wrong)?;

@@ -1,14 +1,13 @@
 //! Stable WRITEs without a write log and with one: two servers of this process on one disk, in
 //! alternation, beside what the model has of them.
 
-use std::path::Path;
 use std::time::Duration;
 
 use client::mount;
 use harness::exit::Failure;
-use harness::local;
 use harness::logged::{NAMES, Pair};
 use harness::records;
+use harness::verdict::Gain;
 use load::stable::StableWrites;
 use net::clock::Clock;
 use net::shape::profile::Profile;
@@ -18,6 +17,8 @@ use perf::record::Run as Record;
 use perf::units::Nanos;
 use report::{Curve, CurvePoint, Numbers, ThroughputPlot};
 use server::store::dir::write_log::Latencies;
+
+use crate::models::differ_pct;
 
 /// WRITEs as the cycles have them.
 const CALL_BYTES: u32 = 8 << 10;
@@ -52,12 +53,11 @@ struct WindowPoint {
 /// Measures both, with so much known of the path.
 pub(crate) async fn measure(
     clock: &Clock,
-    (dir, log): (&Path, &Path),
+    pair: &Pair,
     link: &Profile,
     (reply_limit, time): (Nanos, Nanos),
     path: &NfsPath,
 ) -> Result<Logged, Failure> {
-    let pair = Pair::start(dir, log, &local::tag(clock))?;
     let mut sides = Vec::new();
     for (target, options) in pair.reach(reply_limit, &link.clone().into()) {
         let session = mount::mount(clock, &target, &options).await?.session;
@@ -131,6 +131,18 @@ impl WindowPoint {
         (with / without, with_log.zip(without_log).map(ratio))
     }
 
+    /// What became of the prediction, if there is one.
+    fn verdict(&self) -> Option<&'static str> {
+        let (measured, predicted) = self.gains();
+        let predicted = predicted?;
+        if self.is_limit() && measured <= predicted {
+            return Some("within");
+        }
+        let noise = self.measured.iter().filter_map(|rates| differ_pct(rates));
+        let noise_pct = noise.fold(0.0, f64::max);
+        Some(Gain { predicted, measured, noise_pct }.verdict())
+    }
+
     /// Whether the prediction is the most that can be: what the processor does for a record is not
     /// in it, and it has no time left.
     fn is_limit(&self) -> bool {
@@ -163,10 +175,11 @@ impl WindowPoint {
     }
 
     fn difference(&self) -> String {
-        match self.gains() {
-            (_, None) => unknown(),
-            (gain, Some(predicted)) if self.is_limit() && gain <= predicted => "within".to_owned(),
-            (gain, Some(predicted)) => format!("{:+.1} %", 100.0 * (predicted / gain - 1.0)),
+        match (self.gains(), self.verdict()) {
+            ((gain, Some(predicted)), Some(verdict)) if verdict != "within" => {
+                format!("{:+.1} %, {verdict}", 100.0 * (predicted / gain - 1.0))
+            }
+            (_, verdict) => verdict.map_or_else(unknown, str::to_owned),
         }
     }
 }
@@ -234,10 +247,19 @@ impl Logged {
     pub(crate) fn sentence(&self) -> String {
         let gain = |point: &WindowPoint| {
             let (gain, predicted) = (point.gains().0, point.predicted_text(""));
-            format!("{gain:.2} x with {} outstanding (predicted {predicted})", point.outstanding)
+            let verdict = point.verdict().map_or(String::new(), |verdict| format!(": {verdict}"));
+            let n = point.outstanding;
+            format!("{gain:.2} x with {n} outstanding (predicted {predicted}{verdict})")
         };
         let all: Vec<String> = self.points.iter().map(gain).collect();
-        format!("Stable WRITEs gain by the write log: {}.", all.join(", "))
+        format!("Stable WRITEs a second with the write log, of those without: {}.", all.join(", "))
+    }
+
+    /// How many predictions are off by more than the runs differ, if any.
+    pub(crate) fn missed(&self) -> Option<String> {
+        let (count, of) = (self.points.iter().filter(is_missed).count(), self.points.len());
+        let what = "predictions of what the write log changes missed: see its table";
+        (count > 0).then(|| format!("{count} of {of} {what}"))
     }
 
     pub(crate) fn record(&self, run: &mut Record) {
@@ -249,6 +271,10 @@ impl Logged {
         }
         self.points.iter().for_each(|point| point.record(run));
     }
+}
+
+fn is_missed(point: &&WindowPoint) -> bool {
+    point.verdict() == Some("missed")
 }
 
 fn unknown() -> String {
@@ -277,19 +303,23 @@ mod tests {
         Logged { device, time: TIME, points: vec![point] }
     }
 
+    const MISSED: &str = "1 of 1 predictions of what the write log changes missed";
+
     #[test]
     fn a_gain_is_predicted_where_a_write_of_the_log_is_known() {
         let device = LogDevice { us_per_kib: 1.024, wake_us: 30.0, ..LogDevice::of_sync(100.0) };
         let of = logged(Some(device), false);
-        assert!(of.sentence().contains("2.00 x with 4 outstanding (predicted 3.00)"));
+        assert!(of.sentence().contains("2.00 x with 4 outstanding (predicted 3.00: missed)"));
+        assert_eq!(of.missed().unwrap().split(':').next(), Some(MISSED));
         assert!(of.table().caption.contains("=100us,both=200us,rate=1000MB/s,wake=30us"));
-        assert_eq!(of.table().rows[0][3..], ["2.00 x", "3.00 x", "+50.0 %"]);
+        assert_eq!(of.table().rows[0][3..], ["2.00 x", "3.00 x", "+50.0 %, missed"]);
     }
 
     #[test]
     fn where_the_processor_is_full_the_prediction_is_a_limit() {
         let of = logged(Some(LogDevice::of_sync(100.0)), true);
-        assert!(of.sentence().contains("(predicted at most 3.00)"));
+        assert!(of.sentence().contains("(predicted at most 3.00: within)"));
+        assert_eq!(of.missed(), None);
         assert!(of.table().caption.contains("both=200us,wake=0us does. At most: the processor"));
         assert_eq!(of.table().rows[0][3..], ["2.00 x", "at most 3.00 x", "within"]);
     }

@@ -14,6 +14,8 @@ use client::url::Target;
 use harness::apart::apart;
 use harness::emulated;
 use harness::exit::Failure;
+use harness::local;
+use harness::logged::Pair;
 use harness::output::{self, Bars};
 use harness::scratch::in_scratch;
 use harness::served::{CommitMode, Embedded};
@@ -139,11 +141,6 @@ fn temporary() -> Result<TempDir, Failure> {
     })
 }
 
-/// A server there runs on our processors: it is no neighbour.
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-}
-
 fn durability(medium: Medium) -> Durability {
     match medium {
         Medium::Memory => Durability::Memory,
@@ -166,7 +163,8 @@ async fn existing(
     let subjects = [Reached::new(clock, None, target, options)];
     let info = TargetInfo {
         url: Some(target.to_string()),
-        is_on_this_host: is_loopback(&target.host),
+        // It runs on our processors: it is no neighbour.
+        is_on_this_host: target::is_loopback(&target.host),
         ..TargetInfo::new("server", &link, &["server"])
     };
     let attempt = Attempt { clock, args, link, subjects: &subjects, dir: None };
@@ -214,6 +212,8 @@ impl Attempt<'_> {
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
         let block_us = self.dir.map(|dir| block_us(self.clock, dir, LOCAL_TRIALS)).transpose()?;
+        // A log that cannot be made costs nobody the time of a study.
+        let pair = self.pair()?;
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
         let file_bytes = study.file_bytes();
         let ceiling = self.dir.map(|dir| Ceiling::prepare(dir, file_bytes)).transpose()?;
@@ -233,7 +233,7 @@ impl Attempt<'_> {
         .await?;
         let (applied, ceilings) =
             self.applied(&mut study, &explanation, ceiling.as_ref(), &mut progress).await?;
-        let logged = self.logged(&findings.path).await?;
+        let logged = self.logged(pair, &findings.path).await?;
         (info.read_bytes_max, info.write_bytes_max) = study.transfer_bytes_max();
         let mut outcome = ServerStudy {
             plan,
@@ -285,11 +285,17 @@ impl Attempt<'_> {
     }
 
     /// Stable WRITEs without a write log and with one, if that is requested.
-    async fn logged(&self, path: &NfsPath) -> Result<Option<Logged>, Failure> {
-        let (Some(log), Some(dir)) = (&self.args.write_log, self.dir) else { return Ok(None) };
+    async fn logged(&self, pair: Option<Pair>, path: &NfsPath) -> Result<Option<Logged>, Failure> {
+        let Some(pair) = pair else { return Ok(None) };
         let time = if self.args.quick { logged::TIME_QUICK } else { logged::TIME };
         let times = (self.args.reply_limit, time);
-        logged::measure(self.clock, (dir, log), &self.link, times, path).await.map(Some)
+        logged::measure(self.clock, &pair, &self.link, times, path).await.map(Some)
+    }
+
+    /// Servers for that.
+    fn pair(&self) -> Result<Option<Pair>, Failure> {
+        let (Some(log), Some(dir)) = (&self.args.write_log, self.dir) else { return Ok(None) };
+        Pair::start(dir, log, &local::tag(self.clock)).map(Some)
     }
 }
 
@@ -318,7 +324,7 @@ fn step_name(step: Step) -> &'static str {
 /// What is to be known of a study's numbers.
 fn warnings(outcome: &ServerStudy) -> Vec<Warning> {
     let of_runs = [no_durability, few_repeats, unanswered_runs, busy_machine];
-    let of_the_model = [model_error, late_timers, below_limit];
+    let of_the_model = [model_error, log_error, late_timers, below_limit];
     of_runs.into_iter().chain(of_the_model).filter_map(|warning| warning(outcome)).collect()
 }
 
@@ -377,6 +383,12 @@ fn model_error(outcome: &ServerStudy) -> Option<Warning> {
     let advice = "again on a quieter machine; look for the windows that are off in the report";
     let is_off = gain.verdict() == "missed" || below > 10.0;
     is_off.then(|| Warning::new("model_error", &text, advice))
+}
+
+fn log_error(outcome: &ServerStudy) -> Option<Warning> {
+    let text = outcome.logged.as_ref()?.missed()?;
+    let advice = "again on a quieter machine, and without --quick: longer runs";
+    Some(Warning::new("log_error", &text, advice))
 }
 
 fn late_timers(outcome: &ServerStudy) -> Option<Warning> {

@@ -40,6 +40,10 @@ impl Site for Machine {
     fn alive(&self) -> Error {
         unreachable!("a machine without power")
     }
+
+    fn ended(&self, _: Nanos, why: Error) -> Error {
+        why
+    }
 }
 
 const ROUNDS: usize = 3;

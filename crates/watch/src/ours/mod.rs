@@ -193,12 +193,18 @@ impl Page {
         self.has("nfskit_client_calls_in_flight").then(|| Ours::Mount(Box::new(since.mount())))
     }
 
+    /// Of the series without labels.
     fn value(&self, name: &str) -> Option<f64> {
         self.index.get(name).copied()
     }
 
     fn has(&self, name: &str) -> bool {
         self.series.iter().any(|one| one.name == name)
+    }
+
+    /// Of each export, or of whatever else its labels tell apart.
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = f64> {
+        self.named(name).map(|one| one.value)
     }
 
     fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Series> {
@@ -306,9 +312,9 @@ impl Since<'_> {
             records: self.all("nfskit_log_records_total")?,
             frames: self.all("nfskit_log_frames_total")?,
             refused: self.all("nfskit_log_refused_total").unwrap_or(0.0),
-            write_us: self.now.value("nfskit_log_sync_microseconds"),
-            size_bytes: self.now.value("nfskit_log_size_bytes"),
-            has_failed: self.now.value("nfskit_log_failed").is_some_and(|failed| failed > 0.0),
+            write_us: self.now.values("nfskit_log_sync_microseconds").reduce(f64::max),
+            size_bytes: self.now.values("nfskit_log_size_bytes").reduce(|all, one| all + one),
+            has_failed: self.now.values("nfskit_log_failed").any(|failed| failed > 0.0),
         })
     }
 
@@ -562,6 +568,31 @@ mod tests {
         assert_eq!(server.total.response_ms, Percentiles::default());
         let other = Page::read(b"process_start_time_seconds 5\nnode_load1 0.5\n").unwrap();
         assert_eq!(other.rates(None, 10.0), None);
+    }
+
+    /// Gauges of stores have a label, too, and each export may have a log.
+    #[test]
+    fn a_write_log_is_that_of_all_exports() {
+        let of = |export: &str, failed: u8, us: u32| {
+            format!(
+                "nfskit_log_records_total{{export=\"{export}\"}} 10\n\
+                 nfskit_log_frames_total{{export=\"{export}\"}} 4\n\
+                 nfskit_log_size_bytes{{export=\"{export}\"}} 1048576\n\
+                 nfskit_log_sync_microseconds{{export=\"{export}\"}} {us}\n\
+                 nfskit_log_failed{{export=\"{export}\"}} {failed}\n"
+            )
+        };
+        let text = format!("nfskit_clients 1\n{}{}", of("/a", 0, 75), of("/b", 1, 60));
+        let log = server(&Page::read(text.as_bytes()).unwrap(), None).write_log.unwrap();
+        let expected = OurLog {
+            records: 20.0,
+            frames: 8.0,
+            refused: 0.0,
+            write_us: Some(75.0),
+            size_bytes: Some(2_097_152.0),
+            has_failed: true,
+        };
+        assert_eq!(log, expected);
     }
 
     #[test]

@@ -62,7 +62,10 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
         None => Ok(()),
         Some(first) => Err(Failure::environment(
             format!("{} could not be read, the first is {first}", failed.len()),
-            "what could be read is stored",
+            match files {
+                0 => "the path of a file or directory that this user may read",
+                _ => "these again, as a user who may read them: the others are stored",
+            },
         )),
     }
 }

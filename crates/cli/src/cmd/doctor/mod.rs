@@ -31,6 +31,10 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
     output::check([&args.json, &args.html, &args.collect], &args.from)?;
     if let Some(server) = server(args) {
+        if !args.set.is_empty() {
+            let what = "--set is of rules for counters, and a server has none";
+            return Err(Failure::usage(what, "no --set, or a mount point as the subject"));
+        }
         return reach::run(args, server, verbosity);
     }
     check_needs_no_server(args)?;

@@ -155,7 +155,7 @@ pub(super) fn say(path: &Path, words: &[String]) -> Result<(), Failure> {
             Err(why) => {
                 return Err(Failure::usage(
                     format!("the relay does not take {word:?}: {why}"),
-                    "nfskit link --help has the form of a link",
+                    super::FORM,
                 ));
             }
         }

@@ -42,6 +42,10 @@ use self::target::{Place, Target};
 /// How long the server may take to take a connection.
 const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
 
+/// How a link is written.
+const FORM: &str = "a link is none, a name such as lan-1g or wan-80ms, LATENCY/RATE or FILE.toml, \
+                    with changes behind it: lan-1g,loss=1%,o=50us";
+
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     if let Some(path) = &args.set {
@@ -54,8 +58,7 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         [] => Words::default(),
         words => Words::parse(&words.join(",")),
     };
-    let profile = possible(&words, args.held)
-        .map_err(|why| Failure::usage(why, "nfskit link --help has the form of a link"))?;
+    let profile = possible(&words, args.held).map_err(|why| Failure::usage(why, FORM))?;
     harness::served::raise_descriptor_limit();
     let relayed = match args.threads {
         1 => net::runtime::block_on(relay(args, words, profile, verbosity)),

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Local files that it may have: one for each 256 blocks of a file [default: 1000000].
     #[arg(long, value_name = "N", requires = "cache")]
     cache_files: Option<String>,
-    /// How long attributes are good: of files and directories, least and most.
+    /// Sets acregmin, acregmax, acdirmin and acdirmax.
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     actimeo: Option<String>,
     /// Of files, at least [default: 3].
@@ -113,7 +113,7 @@ pub(crate) struct Args {
     /// How long writing back may take when it is unmounted [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = read(time))]
     grace: Option<String>,
-    /// Others may use it, too: what root does anyway.
+    /// Lets other users use the mount, which is the default for root.
     #[arg(long)]
     allow_other: bool,
     /// Stays where it was started: the default.

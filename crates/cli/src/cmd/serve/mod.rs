@@ -50,6 +50,8 @@ use crate::recovery;
 
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
+/// Of a store in memory, unless given.
+const MEMORY_BYTES: u64 = 4 << 30;
 
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &Serve, verbosity: Verbosity) -> Result<(), Failure> {
@@ -59,16 +61,17 @@ pub(crate) fn run(args: &Serve, verbosity: Verbosity) -> Result<(), Failure> {
         check_write_log(args, kind)?;
         proxied::check(args, kind)?;
         let clock = Clock::real();
+        let memory_bytes_max = args.mem_size.unwrap_or(MEMORY_BYTES);
         match kind {
             Kind::Directories => serve_directories(args, clock, verbosity).await,
             Kind::Origin => proxied::serve(args, clock, verbosity).await,
             Kind::Memory => {
-                let store = served::memory(&clock, args.mem_size);
+                let store = served::memory(&clock, memory_bytes_max);
                 serve_passing(args, kind, store, clock, verbosity).await
             }
             Kind::Emulated(disk) => {
                 let log = emulated_log(args)?;
-                let store = served::emulated(&clock, args.mem_size, disk, log, args.commit_mode);
+                let store = served::emulated(&clock, memory_bytes_max, disk, log, args.commit_mode);
                 serve_passing(args, kind, store, clock, verbosity).await
             }
         }

@@ -24,9 +24,14 @@ use super::{Server, bind};
 use crate::args::Serve;
 use crate::{origin, write_back};
 
-/// What is of an origin belongs to one.
+/// What is of an origin belongs to one, and what is of a store in memory to that.
 pub(super) fn check(args: &Serve, kind: Kind) -> Result<(), Failure> {
+    if args.mem_size.is_some() && !matches!(kind, Kind::Memory | Kind::Emulated(_)) {
+        let what = "--mem-size is of the stores mem: and sim:";
+        return Err(Failure::usage(what, "such a store, or no --mem-size"));
+    }
     let options = [
+        (args.read_ahead.is_some(), "--read-ahead"),
         (!args.origin.is_empty(), "--origin"),
         (args.cache.is_some(), "--cache"),
         (args.write_back.is_some(), "--write-back"),
@@ -40,6 +45,9 @@ pub(super) fn check(args: &Serve, kind: Kind) -> Result<(), Failure> {
         )),
     }
 }
+
+/// Unless given.
+const READ_AHEAD_BYTES: u64 = 64 << 20;
 
 /// What is known of an origin, for the banner.
 #[derive(Debug)]
@@ -95,7 +103,8 @@ pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> R
 
 fn options(args: &Serve, everyone: Option<Caller>, cache: Option<Cache>) -> proxy::Options {
     let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let Serve { read_ahead: read_ahead_bytes_max, offline_reads, .. } = *args;
+    let Serve { read_ahead, offline_reads, .. } = *args;
+    let read_ahead_bytes_max = read_ahead.unwrap_or(READ_AHEAD_BYTES);
     proxy::Options { machine_name, everyone, read_ahead_bytes_max, cache, offline_reads }
 }
 

@@ -51,9 +51,10 @@ pub struct Cycle {
     pub(crate) disks: Option<u32>,
     /// What lies on a disk of --raid before the next begins.
     #[arg(long, value_name = "SIZE", default_value = "64K", value_parser = size)]
+    #[arg(requires = "raid")]
     pub(crate) unit: u64,
     /// What --raid makes durable in one sync [default: a call].
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "raid")]
     pub(crate) sync_size: Option<u64>,
     /// A further server behind the first: 2 T_prop, T_ser and T_op, and if they differ the size of
     /// its calls and how many are outstanding. Again for a third.

@@ -26,7 +26,7 @@ pub struct Known {
     /// has it].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) accessed: Option<u64>,
-    /// Each disk has a line of its own, instead of one for all.
+    /// A queue for each disk instead of one for all.
     #[arg(long)]
     pub(crate) line_each: bool,
 }

@@ -81,7 +81,7 @@ fn headline(outcome: &ServerStudy) -> Headline {
     let gain = gain_sentence(&change, outcome.predicted_gain(), gained);
     let verdict = outcome.gain().sentence();
     let log = outcome.logged.as_ref().map(|log| format!(" {}", log.sentence()));
-    let (choice, log) = (choice.sentence(), log.unwrap_or_default());
+    let (choice, log) = (choice.sentence(&explanation.errors), log.unwrap_or_default());
     Headline {
         sentence: format!("{gain} The prediction was {verdict}. {first} {choice}{log}"),
         facts: facts(outcome, gained),
