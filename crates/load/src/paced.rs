@@ -27,12 +27,15 @@ pub struct Paced<E> {
     pub since_due: Histogram,
     /// From when it was sent.
     pub since_sent: Histogram,
-    /// Calls that were due within the time, and not started within it.
+    /// Calls that were due within the time, and not started within it. Of a broken run, until it
+    /// broke.
     pub not_started: u64,
     /// Those of the first half of the time, and of the second.
     pub halves: [Half; 2],
     /// The first that had no answer, which ended the run.
     pub broken: Option<E>,
+    /// How long calls were due: the whole time, or until the run broke.
+    pub lasted: Nanos,
 }
 
 /// Calls of a half of the time.
@@ -49,8 +52,12 @@ const BEHIND_MAX: f64 = 0.01;
 impl<E> Paced<E> {
     /// Whether calls were answered as fast as they were due: those that wait do not become more in
     /// the second half of the time, but for one in a hundred, or chance. Started is not enough: a
-    /// queue takes any rate until it is full. What is answered after the time does not count.
+    /// queue takes any rate until it is full. What is answered after the time does not count. A run
+    /// that broke shows it for no part of the time.
     pub fn keeps_pace(&self) -> bool {
+        if self.broken.is_some() {
+            return false;
+        }
         let [first, second] = self.halves;
         let waiting = first.due.saturating_sub(first.answered) as f64;
         // Independent of each other, they vary by their root.
@@ -79,7 +86,8 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     let mut alarm = clock.alarm().map_err(Error::Timer)?;
     let (since_due, since_sent) = (Histogram::new(), Histogram::new());
     let halves = [Half::default(); 2];
-    let mut paced = Paced { since_due, since_sent, not_started: 0, halves, broken: None };
+    let lasted = pace.time;
+    let mut paced = Paced { since_due, since_sent, not_started: 0, halves, broken: None, lasted };
     let begin = clock.now();
     let (middle, end) = (begin + pace.time / 2, begin + pace.time);
     let half = |at: Instant| (at < end).then_some(usize::from(at >= middle));
@@ -113,12 +121,25 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
             }
         }
     }
-    while let Some(at) = half(due) {
-        paced.halves[at].due += 1;
-        paced.not_started += 1;
-        due = schedule.next(&mut random);
+    if paced.broken.is_some() {
+        paced.lasted = clock.now().min(end).since(begin);
     }
+    let until = begin + paced.lasted;
+    paced.not_started = starts(pace.per_s, due, until);
+    let before = starts(pace.per_s, due, until.min(middle));
+    paced.halves[0].due += before;
+    paced.halves[1].due += paced.not_started - before;
     Ok(paced)
+}
+
+/// How many starts at equal distances lie before `until`, of which the next is `due`. One by one
+/// they would be too many: 10^11 of a day.
+fn starts(per_s: f64, due: Instant, until: Instant) -> u64 {
+    // Starts are rounded to nanoseconds.
+    let seconds = until.since(due).as_secs_f64() - 0.5e-9;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let starts = (seconds * per_s).ceil() as u64;
+    starts
 }
 
 #[cfg(test)]
@@ -196,7 +217,24 @@ mod tests {
     fn a_call_without_an_answer_ends_it_and_what_came_before_stays() {
         let paced = paced(50.0, 1, 4);
         assert_eq!((paced.since_due.count(), paced.broken), (3, Some(4)));
-        assert_eq!(paced.within(), Half { due: 49, answered: 3 });
+        assert_eq!(paced.within(), Half { due: 4, answered: 3 });
+        assert_eq!((paced.not_started, paced.lasted), (0, Nanos::from_millis(90)));
         assert!(!paced.keeps_pace());
+    }
+
+    #[test]
+    fn what_is_left_of_a_day_is_not_counted_one_by_one() {
+        let pace = Pace { per_s: 1e6, time: Nanos::from_secs(86_400), outstanding_max: 1 };
+        let hour = Nanos::from_secs(3_600);
+        // The first is due after a microsecond.
+        let lasted = hour + Nanos::from_micros(1);
+        let broken = of_server(pace, hour, Nanos::ZERO, 1);
+        assert_eq!(broken.within(), Half { due: 3_600_000_000, answered: 0 });
+        assert_eq!((broken.not_started, broken.lasted), (3_599_999_999, lasted));
+        // Every hour one; the last is answered when the day is over.
+        let slow = of_server(pace, hour, Nanos::ZERO, 0);
+        assert_eq!(slow.within(), Half { due: 86_399_999_999, answered: 23 });
+        assert_eq!(slow.not_started, 86_399_999_999 - 24);
+        assert_eq!(slow.halves.map(|half| half.due), [43_199_999_999, 43_200_000_000]);
     }
 }
