@@ -77,12 +77,9 @@ impl Workload for Args {
     }
 
     fn verdict(&self, ran: Ran) -> Result<(), Failure> {
-        match ran.outcome.is_valid() {
-            true => Ok(()),
-            false => Err(Failure::check(
-                text::invalid(&ran.outcome),
-                "more calls (-c), or a mix with the operations that others bring with them",
-            )),
+        match text::invalid(&ran.outcome) {
+            None => Ok(()),
+            Some((why, advice)) => Err(Failure::check(why, advice)),
         }
     }
 }
