@@ -107,17 +107,14 @@ impl<M> Outcome<M> {
         Self { measured: Some(measured), failed: None }
     }
 
-    /// What a run `came` to that made something elsewhere, which is removed by `release`. What was
-    /// measured stays even when nothing can be removed.
-    pub(crate) async fn released(
-        came: Result<(M, Option<Failure>), Failure>,
-        release: impl AsyncFnOnce(Result<(), Failure>) -> Result<(), Failure>,
-    ) -> Self {
-        let (measured, ended) = match came {
-            Ok((measured, failed)) => (Some(measured), failed.map_or(Ok(()), Err)),
-            Err(failure) => (None, Err(failure)),
-        };
-        Self { measured, failed: release(ended).await.err() }
+    pub(crate) fn map<N>(self, of: impl FnOnce(M) -> N) -> Outcome<N> {
+        Outcome { measured: self.measured.map(of), failed: self.failed }
+    }
+
+    /// What was measured until the run `ended`, if anything was. A run puts it where it stays when
+    /// an interrupt drops the run.
+    pub(crate) fn until(measured: Option<M>, ended: Result<(), Failure>) -> Self {
+        Self { measured, failed: ended.err() }
     }
 }
 
@@ -264,5 +261,53 @@ mod tests {
             |is_reported_elsewhere| run(&Hollow { is_reported_elsewhere }, Verbosity::Normal);
         assert!(ended(false).unwrap_err().what().contains("nothing was measured"));
         assert!(ended(true).is_ok());
+    }
+
+    fn record(load_average: Option<[f64; 3]>) -> Record {
+        let mut record = Record::new(perf::record::Tool::default(), "9999-12-31T00:00:00Z");
+        record.environment.load_average = load_average;
+        record
+    }
+
+    /// Is interrupted when one of two runs is done.
+    struct Interrupted {
+        json: Option<PathBuf>,
+    }
+
+    impl Workload for Interrupted {
+        type Plan = ();
+        type Measured = u32;
+
+        fn plan(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn outputs(&self) -> Outputs<'_> {
+            Outputs::json(&self.json)
+        }
+
+        async fn run(&self, (): &(), _: Conditions) -> Result<Outcome<u32>, Failure> {
+            Ok(Outcome::until(Some(1), Err(Failure::interrupted())))
+        }
+
+        fn table(&self, (): &(), _: &u32, _: Verbosity) -> String {
+            String::new()
+        }
+
+        fn record(&self, (): &(), runs: &u32) -> Vec<Record> {
+            let mut record = record(None);
+            record.metric("runs", f64::from(*runs), "");
+            vec![record]
+        }
+    }
+
+    #[test]
+    fn what_was_measured_before_an_interrupt_is_recorded_as_partial() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let ended = run(&Interrupted { json: Some(path.clone()) }, Verbosity::Quiet).unwrap_err();
+        assert!(ended.is_interrupted() && ended.what().contains("is recorded"), "{ended:?}");
+        let record = Record::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!((record.value("runs"), &*record.warnings[0].code), (Some(1.0), "partial"));
     }
 }

@@ -1,5 +1,7 @@
 //! An open loop of calls of one kind: each is due by a schedule, however long those before it take.
 
+use std::pin::pin;
+
 use futures_util::StreamExt;
 use futures_util::future::{Join, Ready, join, ready};
 use futures_util::stream::FuturesUnordered;
@@ -32,7 +34,7 @@ pub struct Paced<E> {
     pub not_started: u64,
     /// Those of the first half of the time, and of the second.
     pub halves: [Half; 2],
-    /// The first that had no answer, which ended the run.
+    /// What ended the run before its time: the first call that had no answer, or who stopped it.
     pub broken: Option<E>,
     /// How long calls were due: the whole time, or until the run broke.
     pub lasted: Nanos,
@@ -73,8 +75,8 @@ impl<E> Paced<E> {
     }
 }
 
-/// Makes calls until the time is over, and waits for the answers. A call gives when it was sent and
-/// when it was answered.
+/// Makes calls until the time is over, and waits for the answers; `stopped` ends it before. A call
+/// gives when it was sent and when it was answered.
 ///
 /// # Errors
 /// No timer.
@@ -82,6 +84,7 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     clock: &Clock,
     pace: Pace,
     mut call: impl FnMut() -> F,
+    stopped: impl Future<Output = E>,
 ) -> Result<Paced<E>, Error> {
     let mut alarm = clock.alarm().map_err(Error::Timer)?;
     let (since_due, since_sent) = (Histogram::new(), Histogram::new());
@@ -96,6 +99,7 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     let mut schedule = Schedule::new(Arrivals::Fixed, pace.per_s, 0.0, begin);
     let mut due = schedule.next(&mut random);
     let mut calls: FuturesUnordered<Join<Ready<Instant>, F>> = FuturesUnordered::new();
+    let mut stopped = pin!(stopped);
     loop {
         let is_over = due >= end || clock.now() >= end;
         if is_over && calls.is_empty() {
@@ -103,6 +107,10 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
         }
         tokio::select! {
             biased;
+            why = &mut stopped => {
+                paced.broken = Some(why);
+                break;
+            }
             Some((due, answer)) = calls.next() => match answer {
                 Ok((sent, answered)) => {
                     paced.since_due.record(answered.since(due));
@@ -172,7 +180,7 @@ mod tests {
                     if number == broken { Err(number) } else { Ok((sent, clock.now())) }
                 }
             };
-            run(&clock, pace, call).await.unwrap()
+            run(&clock, pace, call, std::future::pending()).await.unwrap()
         };
         world.run(run).unwrap()
     }
@@ -220,6 +228,27 @@ mod tests {
         assert_eq!(paced.within(), Half { due: 4, answered: 3 });
         assert_eq!((paced.not_started, paced.lasted), (0, Nanos::from_millis(90)));
         assert!(!paced.keeps_pace());
+    }
+
+    #[test]
+    fn who_stops_it_has_what_was_answered_until_then() {
+        let world = World::new();
+        let clock = world.clock();
+        let run = async move {
+            let pace = Pace { per_s: 100.0, time: Nanos::from_secs(60), outstanding_max: 256 };
+            let call = async || Ok((clock.now(), clock.now()));
+            let stopped = async {
+                clock.sleep(Nanos::from_millis(1_005)).await;
+                "interrupted"
+            };
+            run(&clock, pace, call, stopped).await.unwrap()
+        };
+        let paced = world.run(run).unwrap();
+        assert_eq!(
+            (paced.within(), paced.broken),
+            (Half { due: 100, answered: 100 }, Some("interrupted"))
+        );
+        assert_eq!(paced.not_started, 0);
     }
 
     #[test]

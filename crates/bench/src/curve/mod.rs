@@ -25,7 +25,7 @@ use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::curve::{
-    self, Breach, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
+    self, Breach, Files, Gather, Loads, Measured, Progress, Runs, Settings, Signature, Step,
 };
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
@@ -164,13 +164,14 @@ impl Workload for Args {
         if !is_first {
             conditions.verbosity = Verbosity::Quiet;
         }
-        let outcome = measure(self, settings, &mut ranks, conditions).await?;
+        let (outcome, failed) = measure(self, settings, &mut ranks, conditions).await?;
         Ok(match is_first {
-            false => workload::Outcome { measured: None, failed: None },
-            true if outcome.is_empty() => {
-                workload::Outcome { measured: None, failed: ended(outcome).err() }
-            }
-            true => workload::Outcome::whole(outcome),
+            false => workload::Outcome { measured: None, failed },
+            true if outcome.is_empty() => workload::Outcome {
+                measured: None,
+                failed: failed.or_else(|| ended(outcome).err()),
+            },
+            true => workload::Outcome { measured: Some(outcome), failed },
         })
     }
 
@@ -283,13 +284,14 @@ fn steps(most: u32, points: u32) -> Vec<usize> {
     steps
 }
 
-/// Measures as one of the processes that `gather` knows.
+/// Measures as one of the processes that `gather` knows: what was measured, and what ended it before
+/// its end.
 async fn measure<G: Gather>(
     args: &Args,
     settings: &Settings,
     gather: &mut G,
     Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<Failure>), Failure> {
     let clock = &clock;
     agree_on_mix(&settings.mix, gather).await?;
     let started = load::environment::rfc3339(clock);
@@ -303,29 +305,28 @@ async fn measure<G: Gather>(
     let plain: Vec<Reached> = plain.collect();
     let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
     let mut bars = Bars::new(verbosity);
-    let outcome =
-        interrupts.or(curves(clock, (args, &subjects), settings, &places, gather, &mut bars)).await;
+    let mut runs = Runs::default();
+    let work = curves(clock, (args, &subjects), settings, &places, gather, &mut bars, &mut runs);
+    let ended = interrupts.or(work).await;
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
-    let files = match &outcome {
-        Ok(measured) => measured.iter().map(|measured| measured.built.files).sum(),
+    let measured = runs.measured(settings);
+    let files = match &ended {
+        Ok(()) => measured.iter().map(|measured| measured.built.files).sum(),
         // Interrupted: what there may be.
         Err(_) => settings.files.layout(f64::INFINITY, 0).files,
     };
     bars.show("removing the files", 0.0);
     let left = places.clear(files).await;
     bars.clear();
-    let measured = match (outcome, left) {
-        (Ok(measured), None) => measured,
-        (Err(failure), None) => return Err(failure),
-        (Err(failure), Some(left)) => return Err(failure.and(left.what())),
-        (Ok(measured), Some(left)) => {
-            // The curve stays; where the server is gone, that is reported anyway.
-            if measured.iter().all(|measured| measured.broken.is_none()) {
-                output::say(left.what());
-            }
-            measured
+    let failed = match (ended, left) {
+        (Ok(()), left) => {
+            // The curve stays.
+            left.into_iter().for_each(|left| output::say(left.what()));
+            None
         }
+        (Err(failure), None) => Some(failure),
+        (Err(failure), Some(left)) => Some(failure.and(left.what())),
     };
     let servers = subjects.into_iter().zip(measured).map(|(subject, measured)| Server {
         name: subject.name,
@@ -333,7 +334,7 @@ async fn measure<G: Gather>(
         signature: Signature::of(&measured.points),
         measured,
     });
-    Ok(Outcome {
+    let outcome = Outcome {
         servers: servers.collect(),
         settings: settings.clone(),
         started,
@@ -342,7 +343,8 @@ async fn measure<G: Gather>(
         processes: gather.share().ranks,
         connections: connections(args),
         neighbours_share,
-    })
+    };
+    Ok((outcome, failed))
 }
 
 /// Where one process has no place to work in, none goes on, and each cleans up before any ends.
@@ -414,7 +416,8 @@ async fn curves<G: Gather>(
     places: &Places<'_>,
     gather: &mut G,
     bars: &mut Bars,
-) -> Result<Vec<Measured>, Failure> {
+    runs: &mut Runs,
+) -> Result<(), Failure> {
     let mut subjects = Vec::new();
     for (subject, scratch) in of.iter().zip(places.dirs()) {
         let way = Way {
@@ -428,8 +431,8 @@ async fn curves<G: Gather>(
     }
     let mut observe =
         |progress: Progress| bars.show_as("curve", &doing(args, of, progress), progress.done);
-    let measured = curve::measure(clock, gather, &mut subjects, settings, &mut observe).await;
-    measured.map_err(|error| Failure::environment(error, OTHERS))
+    let ended = curve::measure(clock, gather, &mut subjects, settings, &mut observe, runs).await;
+    ended.map_err(|error| Failure::environment(error, OTHERS))
 }
 
 /// What a bar says.
