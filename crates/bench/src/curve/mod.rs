@@ -115,7 +115,8 @@ impl Outcome {
     }
 }
 
-/// The advice for the most frequent of them; of as many, for the first.
+/// The advice for the most frequent of them; of as many, for those of the server, and for the
+/// first.
 fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
     let mut counts: Vec<(&Breach, usize)> = Vec::new();
     for breach in breaches {
@@ -124,7 +125,8 @@ fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
             None => counts.push((breach, 1)),
         }
     }
-    let most = counts.iter().rev().max_by_key(|(_, count)| *count);
+    let weight = |(breach, count): &&(&Breach, usize)| (*count, breach.is_of_the_server());
+    let most = counts.iter().rev().max_by_key(weight);
     most.map_or("", |(breach, _)| breach.advice())
 }
 
@@ -284,8 +286,8 @@ fn steps(most: u32, points: u32) -> Vec<usize> {
     steps
 }
 
-/// Measures as one of the processes that `gather` knows: what was measured, and what ended it before
-/// its end.
+/// Measures as one of the processes that `gather` knows: what was measured, and what ended it
+/// before its end.
 async fn measure<G: Gather>(
     args: &Args,
     settings: &Settings,
@@ -485,6 +487,9 @@ mod tests {
         assert_eq!(advice(&[&late, &mix, &late]), late.advice());
         assert_eq!(advice(&[&late, &mix, &mix]), mix.advice());
         assert_eq!((advice(&[&mix, &late]), advice(&[])), (mix.advice(), ""));
+        let errors = Breach::Errors { share: 0.69, first: None };
+        assert_eq!(advice(&[&late, &errors]), errors.advice());
+        assert_eq!(advice(&[&late, &errors, &late]), late.advice());
     }
 
     #[test]
