@@ -461,7 +461,7 @@ fn ended(outcome: Outcome) -> Result<(), Failure> {
         outcome.servers.into_iter().find_map(|server| Some((server.name, server.measured.broken?)));
     if let Some((target, broken)) = first {
         let failure = match broken.cause {
-            Some(error) => Failure::from(error),
+            Some(error) => mix::failure(error, "a smaller --file-set-max"),
             None => Failure::environment(broken.why, "the message of the other process"),
         };
         let points =

@@ -189,7 +189,8 @@ async fn generate(
             places.push(Place { session, dir: held.scratch.dir() });
         }
         let tell = |share| bars.show("making the files", share);
-        Ok(nhfsstone::prepare(&places, plan, tell).await?)
+        let prepared = nhfsstone::prepare(&places, plan, tell).await;
+        prepared.map_err(|error| mix::failure(error, "fewer --processes (-p)"))
     };
     let prepared = interrupts.or(preparing).await?;
     let mut observe = |outcome: &Outcome| {
