@@ -133,21 +133,11 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
         paced.lasted = clock.now().min(end).since(begin);
     }
     let until = begin + paced.lasted;
-    paced.not_started = starts(pace.per_s, due, until);
-    let before = starts(pace.per_s, due, until.min(middle));
+    paced.not_started = schedule.starts(due, until);
+    let before = schedule.starts(due, until.min(middle));
     paced.halves[0].due += before;
     paced.halves[1].due += paced.not_started - before;
     Ok(paced)
-}
-
-/// How many starts at equal distances lie before `until`, of which the next is `due`. One by one
-/// they would be too many: 10^11 of a day.
-fn starts(per_s: f64, due: Instant, until: Instant) -> u64 {
-    // Starts are rounded to nanoseconds.
-    let seconds = until.since(due).as_secs_f64() - 0.5e-9;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let starts = (seconds * per_s).ceil() as u64;
-    starts
 }
 
 #[cfg(test)]

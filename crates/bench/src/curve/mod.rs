@@ -262,7 +262,7 @@ fn distinct(rates: &[f64]) -> Result<Vec<f64>, Failure> {
     Ok(rates)
 }
 
-/// The highest load that may be requested: all that is not reached in time is counted one by one.
+/// The highest load that may be requested: no generator of ours comes near.
 const RATE_MAX: f64 = 1e7;
 
 /// Numbers of outstanding operations up to the most, each the same factor above the one before.
