@@ -219,7 +219,10 @@ fn written<W: Workload>(
 ) -> Result<(), Failure> {
     let Outputs { json, csv, html } = work.outputs();
     let csv_written = output::write_to(csv, || work.csv(plan, measured));
-    let html_written = output::write_to(html, || work.figure(plan, measured));
+    let html_written = output::write_to(html, || match &failed {
+        None => work.figure(plan, measured),
+        Some(failure) => report::partial(&work.figure(plan, measured), failure.what()),
+    });
     let document = json.as_ref().and_then(|_| work.document(plan, measured));
     let of_records = json.as_deref().filter(|_| document.is_none());
     let document_written = match document {
