@@ -10,8 +10,10 @@ use harness::records;
 use harness::served::worker_threads;
 use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
+use load::cpu::Neighbours;
 use net::clock::Clock;
 use perf::record::Run as Record;
+use perf::units::{Instant, Nanos};
 use serde_json::Value;
 
 /// The arguments of a workload, with all that it does.
@@ -121,17 +123,14 @@ impl<M> Outcome<M> {
         Self { measured: Some(measured), failed: None }
     }
 
-    /// What a run `came` to that made something elsewhere, which is removed by `release`. What was
-    /// measured stays even when nothing can be removed.
-    pub(crate) async fn released(
-        came: Result<(M, Option<Failure>), Failure>,
-        release: impl AsyncFnOnce(Result<(), Failure>) -> Result<(), Failure>,
-    ) -> Self {
-        let (measured, ended) = match came {
-            Ok((measured, failed)) => (Some(measured), failed.map_or(Ok(()), Err)),
-            Err(failure) => (None, Err(failure)),
-        };
-        Self { measured, failed: release(ended).await.err() }
+    pub(crate) fn map<N>(self, of: impl FnOnce(M) -> N) -> Outcome<N> {
+        Outcome { measured: self.measured.map(of), failed: self.failed }
+    }
+
+    /// What was measured until the run `ended`, if anything was. A run puts it where it stays when
+    /// an interrupt drops the run.
+    pub(crate) fn until(measured: Option<M>, ended: Result<(), Failure>) -> Self {
+        Self { measured, failed: ended.err() }
     }
 }
 
@@ -162,6 +161,7 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
         let (clock, interrupts) = (Clock::real(), Interrupts::catch()?);
         work.run(&plan, Conditions { clock, interrupts, verbosity }).await
     };
+    let beginning = Beginning::now();
     let outcome = match work.is_on_all_processors() {
         true => net::runtime::block_on_threads(worker_threads().max(2), measuring),
         false => net::runtime::block_on(measuring),
@@ -174,8 +174,52 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
             None => Err(nothing()),
         };
     };
-    written(work, &plan, &measured, verbosity, failed)?;
+    let share = beginning.neighbours_share();
+    let of = || beginning.begin(work.record(&plan, &measured), share);
+    written(work, &plan, &measured, verbosity, (of, failed))?;
     work.verdict(measured)
+}
+
+/// What is known before a run, and stands in each of its records.
+struct Beginning {
+    clock: Clock,
+    began: Instant,
+    started: String,
+    load_average: Option<[f64; 3]>,
+    neighbours: Neighbours,
+}
+
+/// In less the system's ticks of 10 ms tell nothing of others.
+const MEASURED_MIN: Nanos = Nanos::from_millis(200);
+
+impl Beginning {
+    fn now() -> Self {
+        let clock = Clock::real();
+        let began = clock.now();
+        let load_average = load::environment::describe().load_average;
+        let neighbours = Neighbours::watch(began);
+        Self { clock, began, started: records::now(), load_average, neighbours }
+    }
+
+    /// Of the processors, what others have used since.
+    fn neighbours_share(&self) -> Option<f64> {
+        let now = self.clock.now();
+        self.neighbours.share(now).filter(|_| now.since(self.began) >= MEASURED_MIN)
+    }
+
+    /// Records are made when the run is over, and begin when it began.
+    fn begin(&self, mut records: Vec<Record>, share: Option<f64>) -> Vec<Record> {
+        for record in &mut records {
+            record.started.clone_from(&self.started);
+            // What was computed and not measured has none.
+            if record.environment.load_average.is_some() {
+                record.environment.load_average = self.load_average;
+                let is_known = record.metrics().contains_key("neighbours_share");
+                records::neighbours(record, share.filter(|_| !is_known));
+            }
+        }
+        records
+    }
 }
 
 /// Writes all outputs of what was `measured` before the run was over, or `failed`. One that cannot
@@ -185,11 +229,14 @@ fn written<W: Workload>(
     plan: &W::Plan,
     measured: &W::Measured,
     verbosity: Verbosity,
-    failed: Option<Failure>,
+    (of, failed): (impl FnOnce() -> Vec<Record>, Option<Failure>),
 ) -> Result<(), Failure> {
     let Outputs { json, csv, html } = work.outputs();
     let csv_written = output::write_to(csv, || work.csv(plan, measured));
-    let html_written = output::write_to(html, || work.figure(plan, measured));
+    let html_written = output::write_to(html, || match &failed {
+        None => work.figure(plan, measured),
+        Some(failure) => report::partial(&work.figure(plan, measured), failure.what()),
+    });
     let document = json.as_ref().and_then(|_| work.document(plan, measured));
     let of_records = json.as_deref().filter(|_| document.is_none());
     let document_written = match document {
@@ -198,7 +245,7 @@ fn written<W: Workload>(
     };
     let delivered = records::deliver(
         || work.table(plan, measured, verbosity),
-        || work.record(plan, measured),
+        of,
         of_records,
         output::prints_text(verbosity, [json, csv, html]),
         failed,
@@ -278,5 +325,76 @@ mod tests {
             |is_reported_elsewhere| run(&Hollow { is_reported_elsewhere }, Verbosity::Normal);
         assert!(ended(false).unwrap_err().what().contains("nothing was measured"));
         assert!(ended(true).is_ok());
+    }
+
+    fn record(load_average: Option<[f64; 3]>) -> Record {
+        let mut record = Record::new(perf::record::Tool::default(), "9999-12-31T00:00:00Z");
+        record.environment.load_average = load_average;
+        record
+    }
+
+    #[test]
+    fn a_record_begins_when_its_run_did() {
+        let beginning = Beginning::now();
+        let begun = beginning.begin(vec![record(Some([9e9; 3])), record(None)], None);
+        for record in &begun {
+            assert_eq!(record.started, beginning.started);
+        }
+        let averages = |at: usize| begun[at].environment.load_average;
+        assert_eq!((averages(0), averages(1)), (beginning.load_average, None));
+    }
+
+    #[test]
+    fn a_busy_machine_is_in_every_record_of_what_was_measured() {
+        let mut known = record(Some([0.0; 3]));
+        known.metric("neighbours_share", 0.1, "");
+        let records = vec![record(Some([0.0; 3])), known, record(None)];
+        let begun = Beginning::now().begin(records, Some(0.8));
+        let codes = begun.iter().map(|record| record.warnings.first().map(|one| &*one.code));
+        assert_eq!(codes.collect::<Vec<_>>(), [Some("busy_machine"), None, None]);
+        let shares = begun.iter().map(|record| record.value("neighbours_share"));
+        assert_eq!(shares.collect::<Vec<_>>(), [Some(0.8), Some(0.1), None]);
+    }
+
+    /// Is interrupted when one of two runs is done.
+    struct Interrupted {
+        json: Option<PathBuf>,
+    }
+
+    impl Workload for Interrupted {
+        type Plan = ();
+        type Measured = u32;
+
+        fn plan(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn outputs(&self) -> Outputs<'_> {
+            Outputs::json(&self.json)
+        }
+
+        async fn run(&self, (): &(), _: Conditions) -> Result<Outcome<u32>, Failure> {
+            Ok(Outcome::until(Some(1), Err(Failure::interrupted())))
+        }
+
+        fn table(&self, (): &(), _: &u32, _: Verbosity) -> String {
+            String::new()
+        }
+
+        fn record(&self, (): &(), runs: &u32) -> Vec<Record> {
+            let mut record = record(None);
+            record.metric("runs", f64::from(*runs), "");
+            vec![record]
+        }
+    }
+
+    #[test]
+    fn what_was_measured_before_an_interrupt_is_recorded_as_partial() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let ended = run(&Interrupted { json: Some(path.clone()) }, Verbosity::Quiet).unwrap_err();
+        assert!(ended.is_interrupted() && ended.what().contains("is recorded"), "{ended:?}");
+        let record = Record::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!((record.value("runs"), &*record.warnings[0].code), (Some(1.0), "partial"));
     }
 }

@@ -34,11 +34,9 @@ impl From<LoadError> for Failure {
                 let advice = hints::writing(cause);
                 Self::environment(error, advice)
             }
-            LoadError::NoRoom { .. } => Self::environment(
-                error,
-                "free space on the server, another export, or fewer files: --file-set-max SIZE, \
-                 fewer --processes",
-            ),
+            LoadError::NoRoom { .. } => {
+                Self::environment(error, "free space on the server, or another export")
+            }
             LoadError::Ended | LoadError::Timer(_) => Self::resources(error),
             LoadError::TooFew { .. } => Self::environment(
                 error,

@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Stdout, Write, stdout};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -104,7 +104,7 @@ impl Unfinished {
             return Ok(Self { file, names: None });
         };
         if let Some(found) = found {
-            file.set_permissions(found.permissions()).ok();
+            take_over(&file, &found)?;
         }
         Ok(Self { file, names: Some((partial, path)) })
     }
@@ -117,6 +117,15 @@ impl Unfinished {
             None => Ok(()),
         }
     }
+}
+
+/// Gives a new file the mode of the one that it replaces, without the bits of set-user-id and
+/// set-group-id. Another user's mode only narrows the umask's: he could open our file to everybody.
+fn take_over(file: &File, found: &fs::Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    let of_found = if found.uid() == own.uid() { found.mode() } else { found.mode() & own.mode() };
+    file.set_permissions(fs::Permissions::from_mode(of_found & 0o777)).ok();
+    Ok(())
 }
 
 /// A device or pipe, for writing. The system would wait for somebody who reads a pipe, past all
@@ -156,7 +165,7 @@ fn finish(file: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -228,5 +237,30 @@ mod tests {
         sink.end().unwrap();
         assert!(!Path::new("/dev/null.partial").exists());
         assert!(Sink::create(folder.path()).is_err());
+    }
+
+    #[test]
+    fn a_file_of_another_user_does_not_decide_who_may_write_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.json");
+        let mode = |mode: u32, owner: Option<u32>| {
+            File::create(&path).unwrap();
+            if std::os::unix::fs::chown(&path, owner, owner).is_err() {
+                return None;
+            }
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            Sink::whole(&path, b"text").unwrap();
+            let found = fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+            fs::remove_file(&path).unwrap();
+            Some(found)
+        };
+        assert_eq!([0o6777, 0o600].map(|of| mode(of, None)), [Some(0o777), Some(0o600)]);
+        let Some(open) = mode(0o6777, Some(65_534)) else {
+            return println!("SKIPPED: files of another user need root");
+        };
+        // The umask of the tests is not theirs to know.
+        File::create(&path).unwrap();
+        let own = fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!((open, mode(0o600, Some(65_534))), (own, Some(own & 0o600)));
     }
 }

@@ -1,5 +1,7 @@
 //! An open loop of calls of one kind: each is due by a schedule, however long those before it take.
 
+use std::pin::pin;
+
 use futures_util::StreamExt;
 use futures_util::future::{Join, Ready, join, ready};
 use futures_util::stream::FuturesUnordered;
@@ -27,12 +29,15 @@ pub struct Paced<E> {
     pub since_due: Histogram,
     /// From when it was sent.
     pub since_sent: Histogram,
-    /// Calls that were due within the time, and not started within it.
+    /// Calls that were due within the time, and not started within it. Of a broken run, until it
+    /// broke.
     pub not_started: u64,
     /// Those of the first half of the time, and of the second.
     pub halves: [Half; 2],
-    /// The first that had no answer, which ended the run.
+    /// What ended the run before its time: the first call that had no answer, or who stopped it.
     pub broken: Option<E>,
+    /// How long calls were due: the whole time, or until the run broke.
+    pub lasted: Nanos,
 }
 
 /// Calls of a half of the time.
@@ -49,8 +54,12 @@ const BEHIND_MAX: f64 = 0.01;
 impl<E> Paced<E> {
     /// Whether calls were answered as fast as they were due: those that wait do not become more in
     /// the second half of the time, but for one in a hundred, or chance. Started is not enough: a
-    /// queue takes any rate until it is full. What is answered after the time does not count.
+    /// queue takes any rate until it is full. What is answered after the time does not count. A run
+    /// that broke shows it for no part of the time.
     pub fn keeps_pace(&self) -> bool {
+        if self.broken.is_some() {
+            return false;
+        }
         let [first, second] = self.halves;
         let waiting = first.due.saturating_sub(first.answered) as f64;
         // Independent of each other, they vary by their root.
@@ -66,8 +75,8 @@ impl<E> Paced<E> {
     }
 }
 
-/// Makes calls until the time is over, and waits for the answers. A call gives when it was sent and
-/// when it was answered.
+/// Makes calls until the time is over, and waits for the answers; `stopped` ends it before. A call
+/// gives when it was sent and when it was answered.
 ///
 /// # Errors
 /// No timer.
@@ -75,11 +84,13 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     clock: &Clock,
     pace: Pace,
     mut call: impl FnMut() -> F,
+    stopped: impl Future<Output = E>,
 ) -> Result<Paced<E>, Error> {
     let mut alarm = clock.alarm().map_err(Error::Timer)?;
     let (since_due, since_sent) = (Histogram::new(), Histogram::new());
     let halves = [Half::default(); 2];
-    let mut paced = Paced { since_due, since_sent, not_started: 0, halves, broken: None };
+    let lasted = pace.time;
+    let mut paced = Paced { since_due, since_sent, not_started: 0, halves, broken: None, lasted };
     let begin = clock.now();
     let (middle, end) = (begin + pace.time / 2, begin + pace.time);
     let half = |at: Instant| (at < end).then_some(usize::from(at >= middle));
@@ -88,6 +99,7 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     let mut schedule = Schedule::new(Arrivals::Fixed, pace.per_s, 0.0, begin);
     let mut due = schedule.next(&mut random);
     let mut calls: FuturesUnordered<Join<Ready<Instant>, F>> = FuturesUnordered::new();
+    let mut stopped = pin!(stopped);
     loop {
         let is_over = due >= end || clock.now() >= end;
         if is_over && calls.is_empty() {
@@ -95,6 +107,10 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
         }
         tokio::select! {
             biased;
+            why = &mut stopped => {
+                paced.broken = Some(why);
+                break;
+            }
             Some((due, answer)) = calls.next() => match answer {
                 Ok((sent, answered)) => {
                     paced.since_due.record(answered.since(due));
@@ -113,11 +129,14 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
             }
         }
     }
-    while let Some(at) = half(due) {
-        paced.halves[at].due += 1;
-        paced.not_started += 1;
-        due = schedule.next(&mut random);
+    if paced.broken.is_some() {
+        paced.lasted = clock.now().min(end).since(begin);
     }
+    let until = begin + paced.lasted;
+    paced.not_started = schedule.starts(due, until);
+    let before = schedule.starts(due, until.min(middle));
+    paced.halves[0].due += before;
+    paced.halves[1].due += paced.not_started - before;
     Ok(paced)
 }
 
@@ -151,7 +170,7 @@ mod tests {
                     if number == broken { Err(number) } else { Ok((sent, clock.now())) }
                 }
             };
-            run(&clock, pace, call).await.unwrap()
+            run(&clock, pace, call, std::future::pending()).await.unwrap()
         };
         world.run(run).unwrap()
     }
@@ -196,7 +215,45 @@ mod tests {
     fn a_call_without_an_answer_ends_it_and_what_came_before_stays() {
         let paced = paced(50.0, 1, 4);
         assert_eq!((paced.since_due.count(), paced.broken), (3, Some(4)));
-        assert_eq!(paced.within(), Half { due: 49, answered: 3 });
+        assert_eq!(paced.within(), Half { due: 4, answered: 3 });
+        assert_eq!((paced.not_started, paced.lasted), (0, Nanos::from_millis(90)));
         assert!(!paced.keeps_pace());
+    }
+
+    #[test]
+    fn who_stops_it_has_what_was_answered_until_then() {
+        let world = World::new();
+        let clock = world.clock();
+        let run = async move {
+            let pace = Pace { per_s: 100.0, time: Nanos::from_secs(60), outstanding_max: 256 };
+            let call = async || Ok((clock.now(), clock.now()));
+            let stopped = async {
+                clock.sleep(Nanos::from_millis(1_005)).await;
+                "interrupted"
+            };
+            run(&clock, pace, call, stopped).await.unwrap()
+        };
+        let paced = world.run(run).unwrap();
+        assert_eq!(
+            (paced.within(), paced.broken),
+            (Half { due: 100, answered: 100 }, Some("interrupted"))
+        );
+        assert_eq!(paced.not_started, 0);
+    }
+
+    #[test]
+    fn what_is_left_of_a_day_is_not_counted_one_by_one() {
+        let pace = Pace { per_s: 1e6, time: Nanos::from_secs(86_400), outstanding_max: 1 };
+        let hour = Nanos::from_secs(3_600);
+        // The first is due after a microsecond.
+        let lasted = hour + Nanos::from_micros(1);
+        let broken = of_server(pace, hour, Nanos::ZERO, 1);
+        assert_eq!(broken.within(), Half { due: 3_600_000_000, answered: 0 });
+        assert_eq!((broken.not_started, broken.lasted), (3_599_999_999, lasted));
+        // Every hour one; the last is answered when the day is over.
+        let slow = of_server(pace, hour, Nanos::ZERO, 0);
+        assert_eq!(slow.within(), Half { due: 86_399_999_999, answered: 23 });
+        assert_eq!(slow.not_started, 86_399_999_999 - 24);
+        assert_eq!(slow.halves.map(|half| half.due), [43_199_999_999, 43_200_000_000]);
     }
 }

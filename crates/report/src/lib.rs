@@ -36,7 +36,7 @@ use perf::histogram::Histogram;
 use perf::record::{Durability, Warning};
 use perf::stats::Interval;
 
-pub use page::html;
+pub use page::{html, partial};
 pub use summary::{SUMMARY_LINES_MAX, summary};
 
 /// Everything the report shows. Empty lists and texts are left out of it.

@@ -133,7 +133,8 @@ fn figure(servers: &[LoadCurve], sight_ms: f64) -> Option<Figure> {
     let throughputs = points().filter(seen).map(|point| point.per_s);
     let saturations = servers.iter().filter_map(|server| server.saturation_per_s);
     let x = Axis::from_zero("operations a second", throughputs.chain(saturations));
-    let y = Axis::from_zero("response time (ms)", points().filter(seen).map(|p| p.response_ms));
+    let y =
+        Axis::from_zero("response time (ms)", points().filter(seen).map(|p| top_ms(p, sight_ms)));
     let title = "Response time over throughput";
     let left_out = points().filter(|point| !seen(point)).count();
     let mut caption = caption(servers);
@@ -147,6 +148,13 @@ fn figure(servers: &[LoadCurve], sight_ms: f64) -> Option<Figure> {
         caption,
         table: beneath(servers),
     })
+}
+
+/// How high a point reaches, with its interval, unless that presses the rest to the floor.
+fn top_ms(point: &LoadPoint, sight_ms: f64) -> f64 {
+    let end = point.interval_ms.map_or(0.0, |interval| interval.hi.min(SIGHT * sight_ms));
+    // Not a number is none of the two.
+    point.response_ms.max(end)
 }
 
 /// What is drawn, and nothing of what is not.
@@ -328,6 +336,16 @@ mod tests {
         // 700 ms do not press 1.5 ms to the floor.
         assert!(page.contains("2 more lie above the plot"));
         assert!(!page.contains("<script"));
+    }
+
+    #[test]
+    fn the_plot_is_as_high_as_its_intervals_up_to_a_limit() {
+        let top = |hi| {
+            let interval_ms = Some(Interval { lo: 0.1, hi });
+            top_ms(&LoadPoint { response_ms: 2.27, interval_ms, ..LoadPoint::default() }, 2.27)
+        };
+        assert_eq!([top(4.4), top(1e9), top(f64::NAN)], [4.4, 4.54, 4.54]);
+        assert_eq!(top_ms(&LoadPoint { response_ms: 2.0, ..LoadPoint::default() }, 2.27), 2.0);
     }
 
     #[test]

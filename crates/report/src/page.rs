@@ -60,6 +60,14 @@ pub(super) fn page(title: &str, facts: &[(String, String)], sections: &Markup) -
     page.into_string()
 }
 
+/// The page of a run that ended before its end, which it says before anything else.
+pub fn partial(page: &str, why: &str) -> String {
+    let text = format!("PARTIAL: the run ended before its end: {why}");
+    let warning = Warning::new("partial", &text, "run again; this is of what was done before");
+    let section = warnings(&[warning]).into_string();
+    page.replacen("<main>", &format!("<main>{section}"), 1)
+}
+
 /// What a browser is to know before it shows a page.
 fn head(title: &str) -> Markup {
     html! {
@@ -350,6 +358,15 @@ mod tests {
         let page = html(&report);
         assert!(!page.contains("<script"));
         assert!(page.matches("&lt;script&gt;").count() > 11);
+    }
+
+    #[test]
+    fn the_page_of_a_partial_run_says_so_before_anything_else() {
+        let page = page("A <run>", &[], &html! { p { "42 calls" } });
+        let marked = partial(&page, "<interrupted>");
+        let at = |what: &str| marked.find(what).unwrap();
+        let mark = at("PARTIAL: the run ended before its end: &lt;interrupted&gt;");
+        assert!(at("<main>") < mark && mark < at("42 calls"), "{marked}");
     }
 
     #[test]

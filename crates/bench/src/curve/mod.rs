@@ -25,7 +25,7 @@ use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::curve::{
-    self, Breach, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
+    self, Breach, Files, Gather, Loads, Measured, Progress, Runs, Settings, Signature, Step,
 };
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
@@ -115,7 +115,8 @@ impl Outcome {
     }
 }
 
-/// The advice for the most frequent of them; of as many, for the first.
+/// The advice for the most frequent of them; of as many, for those of the server, and for the
+/// first.
 fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
     let mut counts: Vec<(&Breach, usize)> = Vec::new();
     for breach in breaches {
@@ -124,7 +125,8 @@ fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
             None => counts.push((breach, 1)),
         }
     }
-    let most = counts.iter().rev().max_by_key(|(_, count)| *count);
+    let weight = |(breach, count): &&(&Breach, usize)| (*count, breach.is_of_the_server());
+    let most = counts.iter().rev().max_by_key(weight);
     most.map_or("", |(breach, _)| breach.advice())
 }
 
@@ -164,13 +166,14 @@ impl Workload for Args {
         if !is_first {
             conditions.verbosity = Verbosity::Quiet;
         }
-        let outcome = measure(self, settings, &mut ranks, conditions).await?;
+        let (outcome, failed) = measure(self, settings, &mut ranks, conditions).await?;
         Ok(match is_first {
-            false => workload::Outcome { measured: None, failed: None },
-            true if outcome.is_empty() => {
-                workload::Outcome { measured: None, failed: ended(outcome).err() }
-            }
-            true => workload::Outcome::whole(outcome),
+            false => workload::Outcome { measured: None, failed },
+            true if outcome.is_empty() => workload::Outcome {
+                measured: None,
+                failed: failed.or_else(|| ended(outcome).err()),
+            },
+            true => workload::Outcome { measured: Some(outcome), failed },
         })
     }
 
@@ -259,7 +262,7 @@ fn distinct(rates: &[f64]) -> Result<Vec<f64>, Failure> {
     Ok(rates)
 }
 
-/// The highest load that may be requested: all that is not reached in time is counted one by one.
+/// The highest load that may be requested: no generator of ours comes near.
 const RATE_MAX: f64 = 1e7;
 
 /// Numbers of outstanding operations up to the most, each the same factor above the one before.
@@ -283,13 +286,14 @@ fn steps(most: u32, points: u32) -> Vec<usize> {
     steps
 }
 
-/// Measures as one of the processes that `gather` knows.
+/// Measures as one of the processes that `gather` knows: what was measured, and what ended it
+/// before its end.
 async fn measure<G: Gather>(
     args: &Args,
     settings: &Settings,
     gather: &mut G,
     Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<Failure>), Failure> {
     let clock = &clock;
     agree_on_mix(&settings.mix, gather).await?;
     let started = load::environment::rfc3339(clock);
@@ -303,29 +307,28 @@ async fn measure<G: Gather>(
     let plain: Vec<Reached> = plain.collect();
     let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
     let mut bars = Bars::new(verbosity);
-    let outcome =
-        interrupts.or(curves(clock, (args, &subjects), settings, &places, gather, &mut bars)).await;
+    let mut runs = Runs::default();
+    let work = curves(clock, (args, &subjects), settings, &places, gather, &mut bars, &mut runs);
+    let ended = interrupts.or(work).await;
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
-    let files = match &outcome {
-        Ok(measured) => measured.iter().map(|measured| measured.built.files).sum(),
+    let measured = runs.measured(settings);
+    let files = match &ended {
+        Ok(()) => measured.iter().map(|measured| measured.built.files).sum(),
         // Interrupted: what there may be.
         Err(_) => settings.files.layout(f64::INFINITY, 0).files,
     };
     bars.show("removing the files", 0.0);
     let left = places.clear(files).await;
     bars.clear();
-    let measured = match (outcome, left) {
-        (Ok(measured), None) => measured,
-        (Err(failure), None) => return Err(failure),
-        (Err(failure), Some(left)) => return Err(failure.and(left.what())),
-        (Ok(measured), Some(left)) => {
-            // The curve stays; where the server is gone, that is reported anyway.
-            if measured.iter().all(|measured| measured.broken.is_none()) {
-                output::say(left.what());
-            }
-            measured
+    let failed = match (ended, left) {
+        (Ok(()), left) => {
+            // The curve stays.
+            left.into_iter().for_each(|left| output::say(left.what()));
+            None
         }
+        (Err(failure), None) => Some(failure),
+        (Err(failure), Some(left)) => Some(failure.and(left.what())),
     };
     let servers = subjects.into_iter().zip(measured).map(|(subject, measured)| Server {
         name: subject.name,
@@ -333,7 +336,7 @@ async fn measure<G: Gather>(
         signature: Signature::of(&measured.points),
         measured,
     });
-    Ok(Outcome {
+    let outcome = Outcome {
         servers: servers.collect(),
         settings: settings.clone(),
         started,
@@ -342,7 +345,8 @@ async fn measure<G: Gather>(
         processes: gather.share().ranks,
         connections: connections(args),
         neighbours_share,
-    })
+    };
+    Ok((outcome, failed))
 }
 
 /// Where one process has no place to work in, none goes on, and each cleans up before any ends.
@@ -414,7 +418,8 @@ async fn curves<G: Gather>(
     places: &Places<'_>,
     gather: &mut G,
     bars: &mut Bars,
-) -> Result<Vec<Measured>, Failure> {
+    runs: &mut Runs,
+) -> Result<(), Failure> {
     let mut subjects = Vec::new();
     for (subject, scratch) in of.iter().zip(places.dirs()) {
         let way = Way {
@@ -428,8 +433,8 @@ async fn curves<G: Gather>(
     }
     let mut observe =
         |progress: Progress| bars.show_as("curve", &doing(args, of, progress), progress.done);
-    let measured = curve::measure(clock, gather, &mut subjects, settings, &mut observe).await;
-    measured.map_err(|error| Failure::environment(error, OTHERS))
+    let ended = curve::measure(clock, gather, &mut subjects, settings, &mut observe, runs).await;
+    ended.map_err(|error| Failure::environment(error, OTHERS))
 }
 
 /// What a bar says.
@@ -456,7 +461,7 @@ fn ended(outcome: Outcome) -> Result<(), Failure> {
         outcome.servers.into_iter().find_map(|server| Some((server.name, server.measured.broken?)));
     if let Some((target, broken)) = first {
         let failure = match broken.cause {
-            Some(error) => Failure::from(error),
+            Some(error) => mix::failure(error, "a smaller --file-set-max"),
             None => Failure::environment(broken.why, "the message of the other process"),
         };
         let points =
@@ -482,6 +487,9 @@ mod tests {
         assert_eq!(advice(&[&late, &mix, &late]), late.advice());
         assert_eq!(advice(&[&late, &mix, &mix]), mix.advice());
         assert_eq!((advice(&[&mix, &late]), advice(&[])), (mix.advice(), ""));
+        let errors = Breach::Errors { share: 0.69, first: None };
+        assert_eq!(advice(&[&late, &errors]), errors.advice());
+        assert_eq!(advice(&[&late, &errors, &late]), late.advice());
     }
 
     #[test]

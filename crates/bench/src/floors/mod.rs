@@ -40,7 +40,8 @@ const STOP_LIMIT: Nanos = Nanos::from_secs(3);
 /// How long a name may take to be found.
 const RESOLVE_LIMIT: Nanos = Nanos::from_secs(5);
 
-/// Does `work` on a thread of its own, behind a bar called `name`.
+/// Does `work` on a thread of its own, behind a bar called `name`. Interrupted, it stops, and gives
+/// what it has.
 async fn on_a_thread<T: Send + 'static>(
     name: &'static str,
     verbosity: Verbosity,
@@ -65,10 +66,10 @@ async fn on_a_thread<T: Send + 'static>(
         done = &mut answered => return done.map_err(|_| Failure::interrupted()),
     }
     stop.store(true, Ordering::Relaxed);
-    Err(match Clock::real().within(STOP_LIMIT, answered).await {
-        Ok(_) => Failure::interrupted(),
-        Err(_) => Failure::interrupted().and("what was in progress does not stop"),
-    })
+    match Clock::real().within(STOP_LIMIT, answered).await {
+        Ok(done) => done.map_err(|_| Failure::interrupted()),
+        Err(_) => Err(Failure::interrupted().and("what was in progress does not stop")),
+    }
 }
 
 /// The first address of a host, one of IPv4 if there is any.

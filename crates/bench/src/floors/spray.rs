@@ -296,6 +296,7 @@ impl<'a> Report<'a> {
             ("received_per_s", self.of(received_per_s), "1/s"),
         ];
         records::spreads(&mut record, samples);
+        record.result("loss", Better::Smaller);
         if self.args.rate.is_none() && self.args.delay.is_none() {
             record.result("received_per_s", Better::Larger);
         }
@@ -305,8 +306,11 @@ impl<'a> Report<'a> {
         record.metric("late_calls", self.sum(|run| run.late) as f64, "calls");
         records::generator(&mut record, self.own_share());
         warn_of_loopback(&mut record, self.service.address.ip().is_loopback());
-        if is_null {
-            records::times(&mut record, "response_time", &self.response_times());
+        let times = self.response_times();
+        match self.sum(lost) {
+            0 => records::times(&mut record, "response_time", &times),
+            // Those of the calls that were lost are not among them: the rest are no result.
+            _ => drop(record.histogram("response_time", &times)),
         }
         record
     }
@@ -331,5 +335,24 @@ mod tests {
         for line in ["\nSent:\t1000 packets/sec", "\nRcvd:\t200 packets/sec"] {
             assert!(text.contains(line), "no {line:?} in {text}");
         }
+    }
+
+    #[test]
+    fn what_a_server_loses_is_a_result_and_makes_its_times_none() {
+        let args = Spray::parse_from(["spray", "--target", "nfs://h/", "--rate", "500"]);
+        let record = |came| {
+            let response_times = (0..came).map(|_| Nanos::from_millis(1)).collect();
+            let run = Run { sent: 300, came, response_times, ..Run::default() };
+            let address = ([127, 0, 0, 1], 2049).into();
+            let service = Service { address, program: 100_003, version: 3, is_udp: true };
+            let sprayed = Sprayed { peer: "h".to_owned(), service, runs: vec![run] };
+            args.record(&what(&args).unwrap(), &sprayed).remove(0)
+        };
+        let (whole, lossy) = (record(300), record(126));
+        let better = |record: &Record| record.metrics()["loss"].better;
+        assert_eq!([&whole, &lossy].map(better), [Some(Better::Smaller); 2]);
+        assert!(whole.value("response_time_us_mean").is_some());
+        assert_eq!(lossy.value("response_time_us_mean"), None);
+        assert_eq!(lossy.histograms().len(), 1);
     }
 }

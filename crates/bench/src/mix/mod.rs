@@ -21,6 +21,7 @@ use counters::nfsstat::{self, Section, Side};
 use counters::{self, Procedures, mountstats, server};
 use harness::exit::Failure;
 use harness::hints;
+use load::error::Error as LoadError;
 use load::mix::table::{MIXES, Sureness};
 use load::mix::{Mix, Operation, listing};
 
@@ -34,6 +35,18 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Fewer calls than this make no mix: one of them would be a percent and more.
 const CALLS_MIN: u64 = 100;
+
+/// What failed. Where there is no room for the files, the advice is the command's own option: what
+/// makes them `fewer`.
+pub(crate) fn failure(error: LoadError, fewer: &str) -> Failure {
+    match error {
+        LoadError::NoRoom { .. } => Failure::environment(
+            error,
+            format!("free space on the server, another export, or {fewer}"),
+        ),
+        error => error.into(),
+    }
+}
 
 /// The mix that a word stands for, in this version or in whichever it is of.
 ///

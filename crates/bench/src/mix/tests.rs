@@ -15,6 +15,16 @@ const SERVER: &str = "rc 1 2 3\nproc2 18 0 10 0 3 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
     proc3 22 0 500 0 250 0 0 150 100 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nproc4 2 1 70\n";
 
 #[test]
+fn what_makes_room_is_an_option_of_the_command() {
+    let full = LoadError::NoRoom { need_bytes: 9, free_bytes: 1, need_files: 1, free_files: 1 };
+    let failed = failure(full, "fewer --processes");
+    assert!(failed.advice().ends_with("or fewer --processes"), "{}", failed.advice());
+    let full = LoadError::NoRoom { need_bytes: 9, free_bytes: 1, need_files: 1, free_files: 1 };
+    assert!(!Failure::from(full).advice().contains("--"), "of any command");
+    assert!(!failure(LoadError::Ended, "fewer --processes").advice().contains("--processes"));
+}
+
+#[test]
 fn words_name_mixes_and_operations() {
     assert_eq!(read("LADDIS", None).unwrap().name, "laddis");
     let single = read("getattr", Some(Version::Two)).unwrap();

@@ -7,12 +7,12 @@ mod text;
 
 use std::path::PathBuf;
 
-use client::error::Error as ClientError;
 use client::mount::{self, Mounted};
 use client::url::Version;
 use harness::exit::Failure;
 use harness::output::Bars;
 use harness::scratch::Held;
+use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Usage;
@@ -77,12 +77,9 @@ impl Workload for Args {
     }
 
     fn verdict(&self, ran: Ran) -> Result<(), Failure> {
-        match ran.outcome.is_valid() {
-            true => Ok(()),
-            false => Err(Failure::check(
-                text::invalid(&ran.outcome),
-                "more calls (-c), or a mix with the operations that others bring with them",
-            )),
+        match text::invalid(&ran.outcome) {
+            None => Ok(()),
+            Some((why, advice)) => Err(Failure::check(why, advice)),
         }
     }
 }
@@ -153,59 +150,63 @@ async fn measure(
         }
     }
     let mut bars = Bars::new(verbosity);
-    let mut outcome = Err(Failure::interrupted());
-    match made {
-        Err(failure) => outcome = Err(failure),
-        Ok(()) => tokio::select! {
-            biased;
-            () = interrupts.next() => {}
-            ended = generate(&clock, args, plan, &held, &mut bars) => outcome = ended,
-        },
-    }
+    let outcome = match made {
+        Err(failure) => Err(failure),
+        Ok(()) => generate(&clock, (args, plan), &held, &mut interrupts, &mut bars).await,
+    };
     bars.clear();
     let limit = REMOVE_LIMIT * u64::from(args.processes.max(1));
     let mut left = None;
     for (one, reached) in held.into_iter().zip(&plain) {
         left = one.clear(reached, limit, Ok(())).await.err().or(left);
     }
-    let (outcome, (retransmissions, generator_share), broken) = match (outcome, &left) {
+    let (outcome, (retransmissions, generator_share), failed) = match (outcome, &left) {
         (Ok(outcome), _) => outcome,
         (Err(failure), None) => return Err(failure),
         (Err(failure), Some(left)) => return Err(failure.and(left.what())),
     };
     let took = clock.now().since(begun);
-    let failed = match (broken.map(Failure::from), left) {
+    let failed = match (failed, left) {
         (Some(failure), Some(left)) => Some(failure.and(left.what())),
         (failure, left) => failure.or(left),
     };
     Ok((Ran { started, took, background, outcome, retransmissions, generator_share }, failed))
 }
 
-/// Makes the files, and runs.
+/// Makes the files, and runs: what was measured, and what ended it before its end.
 async fn generate(
     clock: &Clock,
-    args: &Args,
-    plan: &Plan,
+    (args, plan): (&Args, &Plan),
     held: &[Held],
+    interrupts: &mut Interrupts,
     bars: &mut Bars,
-) -> Result<(Outcome, (u64, f64), Option<ClientError>), Failure> {
+) -> Result<(Outcome, (u64, f64), Option<Failure>), Failure> {
     let mut places = Vec::new();
-    for (target, held) in args.target.iter().zip(held) {
-        let options = target::options(target, args.reply_limit, Shape::default());
-        let Mounted { session, .. } = mount::mount(clock, target, &options).await?;
-        places.push(Place { session, dir: held.scratch.dir() });
-    }
-    let prepared =
-        nhfsstone::prepare(&places, plan, |share| bars.show("making the files", share)).await?;
+    let preparing = async {
+        for (target, held) in args.target.iter().zip(held) {
+            let options = target::options(target, args.reply_limit, Shape::default());
+            let Mounted { session, .. } = mount::mount(clock, target, &options).await?;
+            places.push(Place { session, dir: held.scratch.dir() });
+        }
+        let tell = |share| bars.show("making the files", share);
+        let prepared = nhfsstone::prepare(&places, plan, tell).await;
+        prepared.map_err(|error| mix::failure(error, "fewer --processes (-p)"))
+    };
+    let prepared = interrupts.or(preparing).await?;
     let mut observe = |outcome: &Outcome| {
         bars.show("nhfsstone", outcome.calls() as f64 / plan.calls as f64);
     };
     let (began, used) = (clock.now(), Usage::now());
-    let (outcome, broken) = nhfsstone::run(clock, prepared, plan, &mut observe).await;
+    let mut interrupted = None;
+    let stopped = async {
+        interrupts.next().await;
+        interrupted = Some(Failure::interrupted());
+    };
+    let (outcome, broken) = nhfsstone::run(clock, prepared, plan, &mut observe, stopped).await;
     let took_s = clock.now().since(began).as_secs_f64();
     let share = Usage::now().since(used).process.as_secs_f64() / took_s.max(f64::MIN_POSITIVE);
     let again = places.iter().map(|place| place.session.rpc().retransmissions()).sum();
-    Ok((outcome, (again, share), broken))
+    Ok((outcome, (again, share), interrupted.or_else(|| broken.map(Failure::from))))
 }
 
 /// The targets, for people and for the record.

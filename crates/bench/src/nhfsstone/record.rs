@@ -4,6 +4,7 @@ use harness::records;
 use load::nhfsstone::outcome::Pace;
 use load::nhfsstone::{Outcome, Plan};
 use perf::record::{Better, Run as Record, Target};
+use perf::units::Nanos;
 use serde_json::json;
 
 use super::{Ran, targets, text};
@@ -20,7 +21,7 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     records::generator(&mut record, ran.generator_share);
     record.metric("calls", outcome.calls() as f64, "calls");
     record.metric("calls_per_s", outcome.calls_per_s(), "calls/s");
-    record.metric("call_ms_mean", outcome.mean().as_millis_f64(), "ms");
+    record.metric_if_known("call_ms_mean", outcome.mean().map(Nanos::as_millis_f64), "ms");
     record.result("call_ms_mean", Better::Smaller);
     record.metric("mix_off_percent", outcome.off_percent(), "%");
     record.metric("behind_max_s", outcome.behind_max, "s");
@@ -31,8 +32,8 @@ pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
         record.metric_if_known(&name, calls.map(|calls| calls as f64), "calls");
     }
     operations(&mut record, outcome);
-    if !outcome.is_valid() {
-        record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
+    if let Some((why, advice)) = text::invalid(outcome) {
+        record.warn("invalid", &why, advice);
     }
     let advice = match outcome.pace() {
         Pace::Below => Some("a lower --load, or more --processes"),
@@ -74,9 +75,9 @@ fn operations(record: &mut Record, outcome: &Outcome) {
         record.metric(&format!("{operation}_percent"), outcome.percent(*operation), "%");
         record.metric(&format!("{operation}_calls"), tally.calls as f64, "calls");
         record.metric(&format!("{operation}_s"), tally.total.as_secs_f64(), "s");
-        let mean_ms = tally.total.as_millis_f64() / tally.calls as f64;
+        let mean_ms = tally.mean().map(Nanos::as_millis_f64);
         let name = format!("{operation}_ms_mean");
-        record.metric(&name, mean_ms, "ms").result(&name, Better::Smaller);
+        record.metric_if_known(&name, mean_ms, "ms").result(&name, Better::Smaller);
         record.histogram(operation.name(), &tally.times);
     }
 }

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use harness::records::{quantile, write_stability};
 use harness::verbosity::Verbosity;
 use load::mix::Operation;
-use load::nhfsstone::outcome::{BACKGROUND_TIME, Pace, Tally};
+use load::nhfsstone::outcome::{BACKGROUND_TIME, Breach, FAILED_MAX_PERCENT, Pace, Tally};
 use load::nhfsstone::{Outcome, Plan};
 use perf::histogram::Histogram;
+use perf::units::Nanos;
 
 use super::Ran;
 
@@ -32,8 +33,8 @@ pub(super) fn text(plan: &Plan, ran: &Ran, verbosity: Verbosity) -> String {
     }
     text += "\n";
     text += &summary(outcome);
-    if !outcome.is_valid() {
-        writeln!(text, "{}", invalid(outcome)).ok();
+    if let Some((why, _)) = invalid(outcome) {
+        writeln!(text, "{why}").ok();
     }
     text += "\n";
     additions(&mut text, ran);
@@ -46,12 +47,12 @@ fn row(outcome: &Outcome, operation: Operation) -> String {
     let wanted = 100.0 * outcome.mix.share(operation);
     let places = usize::from((wanted - wanted.round()).abs() > 0.005) * 2;
     let seconds = tally.total.as_secs_f64();
-    let each = 1e3 * seconds / tally.calls.max(1) as f64;
+    let each = msec(tally.mean());
     let share = 100.0 * seconds / outcome.total().as_secs_f64().max(f64::MIN_POSITIVE);
     let name = operation.name();
     let wanted = format!("{wanted:.places$}%");
     format!(
-        "{name}{wanted:>width$}{:>9.2}%{:>9}{:>10.2}{:>11.2}{:>9.2}%\n",
+        "{name}{wanted:>width$}{:>9.2}%{:>9}{:>10.2}{:>11}{:>9.2}%\n",
         outcome.percent(operation),
         tally.calls,
         seconds,
@@ -63,17 +64,32 @@ fn row(outcome: &Outcome, operation: Operation) -> String {
 
 fn summary(outcome: &Outcome) -> String {
     format!(
-        "{:.0} sec {} calls {:.2} calls/sec {:.2} msec/call\n",
+        "{:.0} sec {} calls {:.2} calls/sec {} msec/call\n",
         outcome.elapsed.as_secs_f64(),
         outcome.calls(),
         outcome.calls_per_s(),
-        outcome.mean().as_millis_f64(),
+        msec(outcome.mean()),
     )
 }
 
-/// The original's words.
-pub(super) fn invalid(outcome: &Outcome) -> String {
-    format!("INVALID RUN, mix generated is off by {:.2}%", outcome.off_percent())
+/// Of no call with the expected answer there is none.
+fn msec(mean: Option<Nanos>) -> String {
+    mean.map_or_else(|| "-".to_owned(), |mean| format!("{:.2}", mean.as_millis_f64()))
+}
+
+/// Why the run does not count, and what to try. The words for the mix are the original's.
+pub(super) fn invalid(outcome: &Outcome) -> Option<(String, &'static str)> {
+    Some(match outcome.breach()? {
+        Breach::OtherMix => (
+            format!("INVALID RUN, mix generated is off by {:.2}%", outcome.off_percent()),
+            "more calls (-c), or a mix with the operations that others bring with them",
+        ),
+        Breach::Failed => {
+            let (percent, most) = (outcome.failed_percent(), FAILED_MAX_PERCENT);
+            let failed = format!("{percent:.2}% of the calls had an unexpected answer");
+            (format!("INVALID RUN, {failed}, of which {most}% are allowed"), "the server's log")
+        }
+    })
 }
 
 fn additions(text: &mut String, ran: &Ran) {

@@ -45,9 +45,17 @@ pub struct Null {
     json: Option<PathBuf>,
 }
 
+/// What ends it before its time.
+#[derive(Clone, Debug)]
+pub(crate) enum Ended {
+    /// A call had no answer.
+    Broken(ClientError),
+    Interrupted,
+}
+
 impl Workload for Null {
     type Plan = Pace;
-    type Measured = Paced<ClientError>;
+    type Measured = Paced<Ended>;
 
     fn plan(&self) -> Result<Pace, Failure> {
         let &Self { rate, time, outstanding, .. } = self;
@@ -69,13 +77,19 @@ impl Workload for Null {
         Conditions { clock, mut interrupts, .. }: Conditions,
     ) -> Result<Outcome<Self::Measured>, Failure> {
         let options = target::options(&self.target, self.reply_limit, Shape::default());
-        let measuring = async {
-            let service = Service::connect(&clock, &self.target, &options).await?;
-            let call = async || service.call().await.map(|answer| (answer.sent, answer.received));
-            Ok(paced::run(&clock, *pace, call).await?)
+        let connecting = async { Ok(Service::connect(&clock, &self.target, &options).await?) };
+        let service = interrupts.or(connecting).await?;
+        let call = async || service.call().await.map(|answer| (answer.sent, answer.received));
+        let call = || async { call().await.map_err(Ended::Broken) };
+        let stopped = async {
+            interrupts.next().await;
+            Ended::Interrupted
         };
-        let paced = interrupts.or(measuring).await?;
-        let failed = paced.broken.clone().map(Failure::from);
+        let paced = paced::run(&clock, *pace, call, stopped).await?;
+        let failed = paced.broken.clone().map(|ended| match ended {
+            Ended::Broken(error) => Failure::from(error),
+            Ended::Interrupted => Failure::interrupted(),
+        });
         Ok(Outcome { measured: (!paced.since_due.is_empty()).then_some(paced), failed })
     }
 
@@ -99,18 +113,22 @@ impl Workload for Null {
         record.metric("calls_not_started", paced.not_started as f64, "calls");
         records::times(&mut record, "since_due", &paced.since_due);
         records::times(&mut record, "since_sent", &paced.since_sent);
-        if !paced.keeps_pace() {
+        if paced.broken.is_none() && !paced.keeps_pace() {
             record.warn("rate-not-kept", &rate(pace, paced), "a lower --rate");
         }
         vec![record]
     }
 }
 
-/// Whether the rate was reached, and what shows it.
-fn rate(Pace { per_s, time, .. }: &Pace, paced: &Paced<ClientError>) -> String {
-    let verdict = if paced.keeps_pace() { "reached" } else { "NOT reached" };
+/// Whether the rate was reached, and what shows it. A part of the time shows it for none.
+fn rate(Pace { per_s, .. }: &Pace, paced: &Paced<Ended>) -> String {
+    let verdict = match paced.broken {
+        Some(_) => "until it ended",
+        None if paced.keeps_pace() => "reached",
+        None => "NOT reached",
+    };
     let (Half { due, answered }, not_started) = (paced.within(), paced.not_started);
-    let calls = format!("{due} calls were due in {time}, {answered} answered");
+    let calls = format!("{due} calls were due in {}, {answered} answered", paced.lasted);
     format!("{per_s} calls/s, {verdict}: {calls}, {not_started} not started")
 }
 
@@ -141,10 +159,18 @@ mod tests {
             let since_due = Histogram::from_iter([Nanos::from_millis(2)]);
             let halves = [250, answered].map(|answered| Half { due: 250, answered });
             let since_sent = since_due.clone();
-            let paced = Paced { since_due, since_sent, not_started: 3, halves, broken: None };
+            let lasted = pace.time;
+            let paced =
+                Paced { since_due, since_sent, not_started: 3, halves, broken: None, lasted };
             let table = null.table(&pace, &paced, Verbosity::Normal);
             assert!(table.contains(line) && table.contains("3 not started\nsince due"), "{table}");
             assert_eq!(!null.record(&pace, &paced)[0].warnings.is_empty(), is_warned);
+            let (broken, lasted) = (Some(Ended::Interrupted), Nanos::from_secs(7));
+            let ended = Paced { broken, lasted, ..paced };
+            let table = null.table(&pace, &ended, Verbosity::Normal);
+            let line = "50 calls/s, until it ended: 500 calls were due in 7.00 s";
+            assert!(table.contains(line), "{table}");
+            assert!(null.record(&pace, &ended)[0].warnings.is_empty());
         }
     }
 }

@@ -211,8 +211,7 @@ impl Workload for Policies {
         &wsize: &u32,
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        let outcome = measure(self, wsize, conditions).await?;
-        Ok(workload::Outcome::whole(outcome))
+        measure(self, wsize, conditions).await
     }
 
     fn table(&self, _: &u32, outcome: &Outcome, _: Verbosity) -> String {
@@ -240,41 +239,43 @@ async fn measure(
     args: &Policies,
     wsize: u32,
     Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Outcome, Failure> {
+) -> Result<workload::Outcome<Outcome>, Failure> {
     let begun = clock.now();
     let bars = Bars::new(verbosity);
     let course = Course { clock: &clock, args, wsize, bars };
     let usual = || if args.target.is_some() { Profile::none() } else { usual_link() };
     let link = args.link.clone().unwrap_or_else(usual);
     emulated::calibrate(&clock, &link).await?;
-    let measured = match &args.target {
+    let mut measured = Vec::new();
+    let ended = match &args.target {
         Some(target) => {
             let options = |link: Shape| target::options(target, args.reply_limit, link);
             let plain = Reached::new(&clock, None, target, options(Shape::default()));
             scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 let session =
                     mount::mount(&clock, target, &options(link.clone().into())).await?.session;
-                course.run(&[Lane { speed: Speed::Fast, session, scratch }]).await
+                let lane = Lane { speed: Speed::Fast, session, scratch };
+                course.run(&[lane], &mut measured).await
             })
-            .await?
+            .await
         }
-        None => {
-            let work = embedded(course, link.clone());
-            tokio::select! {
-                biased;
-                () = interrupts.next() => return Err(Failure::interrupted()),
-                measured = work => measured?,
-            }
-        }
+        None => interrupts.or(embedded(course, link.clone(), &mut measured)).await,
     };
+    measured.retain(|one| !one.runs.is_empty());
     let took = clock.now().since(begun);
     let url = args.target.as_ref().map(ToString::to_string);
-    Ok(Outcome { link, url, wsize, took, measured })
+    let is_empty = measured.is_empty();
+    let outcome = Outcome { link, url, wsize, took, measured };
+    Ok(workload::Outcome::until((!is_empty).then_some(outcome), ended))
 }
 
 /// Against servers of our own. Their links are at their end, so that what our client sends are
 /// real messages to a real socket.
-async fn embedded(course: Course<'_>, link: Profile) -> Result<Vec<Measured>, Failure> {
+async fn embedded(
+    course: Course<'_>,
+    link: Profile,
+    measured: &mut Vec<Measured>,
+) -> Result<(), Failure> {
     let slow_link = link.clone().slowed(SLOW_SHARE);
     let mut reached = Vec::new();
     for (speed, link) in [(Speed::Fast, link), (Speed::Slow, slow_link)] {
@@ -292,7 +293,7 @@ async fn embedded(course: Course<'_>, link: Profile) -> Result<Vec<Measured>, Fa
             scratch,
         })
         .collect();
-    course.run(&lanes).await
+    course.run(&lanes, measured).await
 }
 
 /// The order of runs: every repetition goes over all files and servers, and each of these over all
@@ -305,9 +306,12 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    async fn run(mut self, lanes: &[Lane<'_>]) -> Result<Vec<Measured>, Failure> {
+    async fn run(
+        mut self,
+        lanes: &[Lane<'_>],
+        measured: &mut Vec<Measured>,
+    ) -> Result<(), Failure> {
         let source = load::seqwrite::pattern(CALL_BYTES as usize);
-        let mut measured: Vec<Measured> = Vec::new();
         for scene in Scene::ALL {
             for lane in lanes {
                 let is_wanted = lane.speed == Speed::Fast || scene.is_for_both_servers();
@@ -325,7 +329,7 @@ impl Course<'_> {
         let total = measured.len() * self.args.repeats as usize;
         let mut done = 0;
         for _ in 0..self.args.repeats {
-            for one in &mut measured {
+            for one in measured.iter_mut() {
                 self.bars.show("five policies", done as f64 / total as f64);
                 let lane = lanes.iter().find(|lane| lane.speed == one.speed);
                 if let Some(lane) = lane {
@@ -335,7 +339,7 @@ impl Course<'_> {
             }
         }
         self.bars.clear();
-        Ok(measured)
+        Ok(())
     }
 
     async fn one(

@@ -28,7 +28,7 @@ use perf::units::Nanos;
 use tokio::sync::oneshot;
 
 use crate::seqwrite::args::Seqwrite;
-use crate::workload::Conditions;
+use crate::workload::{Conditions, Outcome};
 
 const FILE_BYTES: u64 = 100 << 20;
 const CALL_BYTES: u64 = 8 << 10;
@@ -126,12 +126,13 @@ pub(super) async fn measure(
     args: &Seqwrite,
     workloads: &[Workload],
     Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<Outcome<Vec<Measured>>, Failure> {
     let places = look(args, workloads)?;
     let left = Arc::new(AtomicBool::new(false));
     let work = Work { clock: &clock, args, workloads, places: &places, verbosity, left: &left };
-    let outcome = match &args.target {
-        None => interrupts.or(work.all(None)).await,
+    let mut measured: Vec<Measured> = Vec::new();
+    let ended = match &args.target {
+        None => interrupts.or(work.all(None, &mut measured)).await,
         Some(target) => {
             args.client.calibrate(&clock).await?;
             let options = args.client.over_link(target);
@@ -143,17 +144,19 @@ pub(super) async fn measure(
                 let free = files.statfs(who).await?.abytes;
                 is_enough(&target.to_string(), free, workloads)?;
                 let dir = Directory { files: &files, who, dir: scratch.dir() };
-                let measured = work.all(Some(dir)).await;
+                let ended = work.all(Some(dir), &mut measured).await;
                 files.shut_down().await;
-                measured
+                ended
             })
             .await
         }
     };
-    outcome.map_err(|failure| match left.load(Ordering::Relaxed) {
+    let ended = ended.map_err(|failure| match left.load(Ordering::Relaxed) {
         true => failure.and("a scratch file may be left in a directory that does not answer"),
         false => failure,
-    })
+    });
+    measured.retain(|one| !one.runs.is_empty());
+    Ok(Outcome::until((!measured.is_empty()).then_some(measured), ended))
 }
 
 /// The places, if there is room for the longest file in each.
@@ -195,9 +198,12 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    async fn all(&self, server: Option<Directory<'_>>) -> Result<Vec<Measured>, Failure> {
+    async fn all(
+        &self,
+        server: Option<Directory<'_>>,
+        measured: &mut Vec<Measured>,
+    ) -> Result<(), Failure> {
         let mut bars = Bars::new(self.verbosity);
-        let mut measured: Vec<Measured> = Vec::new();
         for &workload in self.workloads {
             let empty =
                 |place: &Place| Measured { place: place.clone(), workload, runs: Vec::new() };
@@ -221,7 +227,7 @@ impl Work<'_> {
             }
         }
         bars.clear();
-        Ok(measured)
+        Ok(())
     }
 
     async fn one(

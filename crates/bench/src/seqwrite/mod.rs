@@ -51,15 +51,14 @@ impl Workload for Seqwrite {
     }
 
     async fn run(&self, plan: &Plan, conditions: Conditions) -> Result<Outcome<Measured>, Failure> {
-        let measured = match plan {
+        Ok(match plan {
             Plan::Files(workloads) => {
-                Measured::Files(files::measure(self, workloads, conditions).await?)
+                files::measure(self, workloads, conditions).await?.map(Measured::Files)
             }
-            Plan::Wire(plan) => {
-                Measured::Wire(Box::new(wire::measure(self, plan, conditions).await?))
-            }
-        };
-        Ok(Outcome::whole(measured))
+            Plan::Wire(plan) => wire::measure(self, plan, conditions)
+                .await?
+                .map(|record| Measured::Wire(Box::new(record))),
+        })
     }
 
     fn table(&self, _: &Plan, measured: &Measured, _: Verbosity) -> String {

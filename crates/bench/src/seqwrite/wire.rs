@@ -18,7 +18,7 @@ use serde_json::Value;
 use wire::nfs3::StableHow;
 
 use crate::seqwrite::args::{self, Stable};
-use crate::workload::Conditions;
+use crate::workload::{Conditions, Outcome};
 
 const FILE_BYTES: u64 = 256 << 20;
 const CALL_BYTES: u64 = 1 << 20;
@@ -47,16 +47,16 @@ pub(super) async fn measure(
     args: &args::Seqwrite,
     plan: &Plan,
     Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Run, Failure> {
+) -> Result<Outcome<Run>, Failure> {
     let Plan { target, size, call } = plan;
     args.client.calibrate(&clock).await?;
     let options = args.client.over_link(target);
     let mut bars = Bars::new(verbosity);
     let reached = Reached::new(&clock, None, target, args.client.beside_link(target));
-    scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
+    let (mut runs, mut call_bytes) = (Vec::new(), u32::try_from(*call).unwrap_or(u32::MAX));
+    let ended = scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
         let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
-        let call_bytes =
-            u32::try_from(*call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
+        call_bytes = call_bytes.min(session.sizes().write_bytes_max);
         let data = seqwrite::pattern(call_bytes as usize);
         let workload = Workload {
             call_bytes,
@@ -71,7 +71,6 @@ pub(super) async fn measure(
             },
             limit: Limit::default(),
         };
-        let mut runs = Vec::new();
         for repeat in 0..args.repeats {
             let share = f64::from(repeat) / f64::from(args.repeats);
             bars.show("sequential write", share);
@@ -80,10 +79,12 @@ pub(super) async fn measure(
             runs.push(seqwrite::run(&clock, &session, file, &data, workload).await?);
             scratch.remove_file(&session, &name).await?;
         }
-        bars.clear();
-        Ok(record(args, plan, &clock, call_bytes, &runs))
+        Ok(())
     })
-    .await
+    .await;
+    bars.clear();
+    let measured = (!runs.is_empty()).then(|| record(args, plan, &clock, call_bytes, &runs));
+    Ok(Outcome::until(measured, ended))
 }
 
 fn record(
@@ -109,7 +110,7 @@ fn record(
         ("call_bytes", call_bytes.into()),
         ("outstanding", args.outstanding.into()),
         ("commit_bytes", args.commit_every.into()),
-        ("repeats", args.repeats.into()),
+        ("repeats", runs.len().into()),
         ("stable", Value::from(format!("{:?}", args.stable).to_lowercase())),
         ("link", args.client.link().to_string().into()),
     ];

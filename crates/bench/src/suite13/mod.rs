@@ -115,11 +115,14 @@ impl Workload for Suite13 {
         Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let mut targets = Targets::look(&clock, self, plan, &mut interrupts).await?;
-        let came = interrupts.or(all(&clock, plan, &mut targets.all, verbosity)).await;
-        let release = async |ended| targets.release(&clock, ended).await;
-        let mut outcome = workload::Outcome::released(came, release).await;
-        outcome.measured = outcome.measured.filter(|outcome| !outcome.measured.is_empty());
-        Ok(outcome)
+        let mut measured = plan.rows(targets.all.len());
+        let work = all(&clock, plan, &mut targets.all, verbosity, &mut measured);
+        let ended = interrupts.or(work).await;
+        let places = targets.all.iter().map(|target| target.described.clone()).collect();
+        let ended = targets.release(&clock, ended).await;
+        measured.retain(|one| !one.runs.is_empty());
+        let measured = (!measured.is_empty()).then_some(Outcome { places, measured });
+        Ok(workload::Outcome::until(measured, ended))
     }
 
     fn table(&self, plan: &Plan, outcome: &Outcome, _: Verbosity) -> String {
@@ -141,9 +144,9 @@ async fn all(
     plan: &Plan,
     targets: &mut [Target],
     verbosity: Verbosity,
-) -> Result<(Outcome, Option<Failure>), Failure> {
+    measured: &mut [Measured],
+) -> Result<(), Failure> {
     let mut bars = Bars::new(verbosity);
-    let mut measured = plan.rows(targets.len());
     let material = plan.material().await?;
     let mut stage = Stage { clock, plan, material: plan.warm_up().await?, number: 0 };
     for target in targets.iter_mut() {
@@ -154,8 +157,7 @@ async fn all(
     stage.material = material;
     let steps = (plan.repeats * targets.len() * plan.copies.len() * plan.tests.len()) as f64;
     let mut done = 0.0;
-    let mut failed = None;
-    'runs: for repeat in 0..plan.repeats {
+    for repeat in 0..plan.repeats {
         for turn in 0..targets.len() {
             // Another place comes first each time: what one leaves behind is not always the same
             // one's.
@@ -171,18 +173,14 @@ async fn all(
                     done += 1.0;
                     bars.show("thirteen tests", done / steps);
                 });
-                if let Err(failure) = phase.await {
-                    let name = &targets[index].described.name;
-                    failed = Some(failure.and(format!("in {name}, {copies} at once")));
-                    break 'runs;
-                }
+                let name = &targets[index].described.name;
+                let at = |failure: Failure| failure.and(format!("in {name}, {copies} at once"));
+                phase.await.map_err(at)?;
             }
         }
     }
     bars.clear();
-    measured.retain(|one| !one.runs.is_empty());
-    let places = targets.iter().map(|target| target.described.clone()).collect();
-    Ok((Outcome { places, measured }, failed))
+    Ok(())
 }
 
 /// What all phases have in common.

@@ -123,18 +123,24 @@ fn write_compared(
         let Some(together) = together else { continue };
         let (slower, faster) = (won(&each, Which::First), won(&each, Which::Second));
         writeln!(out, "compared    {}", together.sentence(first, &place.name))?;
-        writeln!(
-            out,
-            "            by the mean of {} tests' logarithms; of each by itself (95 %): {} \
-             faster in {}, {first} in {}, {} cannot be decided",
-            each.len(),
-            place.name,
-            listed(&faster),
-            listed(&slower),
-            each.len() - faster.len() - slower.len()
-        )?;
+        let won = by_itself([&place.name, first], [&faster, &slower], each.len());
+        let each = each.len();
+        writeln!(out, "            by the mean of {each} tests' logarithms; {won}")?;
     }
     Ok(())
+}
+
+/// Who is faster in which tests. Numbers of tests, and how many they are, are not to be mistaken
+/// for each other.
+fn by_itself(names: [&str; 2], won: [&[String]; 2], all: usize) -> String {
+    let [one, two] = names;
+    let [of_one, of_two] = won.map(listed);
+    let undecided = match all - won[0].len() - won[1].len() {
+        0 => "all are decided".to_owned(),
+        1 => "one test cannot be decided".to_owned(),
+        some => format!("{some} tests cannot be decided"),
+    };
+    format!("of each by itself (95 %): {one} is faster in {of_one}, {two} in {of_two}; {undecided}")
 }
 
 /// The tests in which one is faster.
@@ -144,7 +150,11 @@ fn won(each: &[(Test, Compared)], which: Which) -> Vec<String> {
 }
 
 fn listed(tests: &[String]) -> String {
-    if tests.is_empty() { "none".to_owned() } else { tests.join(", ") }
+    match tests {
+        [] => "none".to_owned(),
+        [only] => format!("test {only}"),
+        [first @ .., last] => format!("tests {} and {last}", first.join(", ")),
+    }
 }
 
 /// The place beside the first: by the geometric mean of the tests of each repetition, and by each
@@ -261,4 +271,22 @@ fn write_own(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_tests_are_won_is_not_read_as_how_many() {
+        let numbers = |all: &[u32]| all.iter().map(u32::to_string).collect::<Vec<_>>();
+        let of = |one: &[u32], two: &[u32], all| {
+            by_itself(["b", "a"], [&numbers(one), &numbers(two)], all)
+        };
+        let head = "of each by itself (95 %): b is faster in";
+        let both = of(&[], &[1, 8], 4);
+        assert_eq!(both, format!("{head} none, a in tests 1 and 8; 2 tests cannot be decided"));
+        let all = of(&[2], &[1, 3, 8], 4);
+        assert_eq!(all, format!("{head} test 2, a in tests 1, 3 and 8; all are decided"));
+    }
 }

@@ -78,11 +78,14 @@ impl Workload for Tasks {
         Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let targets = Targets::look(&clock, self, plan, &mut interrupts).await?;
-        let came = interrupts.or(all(&clock, plan, &targets, verbosity)).await;
-        let release = async |ended| targets.release(ended).await;
-        let mut outcome = workload::Outcome::released(came, release).await;
-        outcome.measured = outcome.measured.filter(|outcome| !outcome.measured.is_empty());
-        Ok(outcome)
+        let empty = |case: &Case| Measured { case: *case, runs: Vec::new() };
+        let mut measured: Vec<Measured> = plan.cases.iter().map(empty).collect();
+        let ended = interrupts.or(all(&clock, plan, &targets, verbosity, &mut measured)).await;
+        let places = targets.places().to_vec();
+        let ended = targets.release(ended).await;
+        measured.retain(|one| !one.runs.is_empty());
+        let measured = (!measured.is_empty()).then_some(Outcome { places, measured });
+        Ok(workload::Outcome::until(measured, ended))
     }
 
     fn table(&self, plan: &Plan, outcome: &Outcome, _: Verbosity) -> String {
@@ -104,38 +107,27 @@ async fn all(
     plan: &Plan,
     targets: &Targets<'_>,
     verbosity: Verbosity,
-) -> Result<(Outcome, Option<Failure>), Failure> {
+    measured: &mut [Measured],
+) -> Result<(), Failure> {
     let seats = targets.seats().await?;
     let mut bars = Bars::new(verbosity);
-    let mut measured: Vec<Measured> =
-        plan.cases.iter().map(|case| Measured { case: *case, runs: Vec::new() }).collect();
-    let places = targets.places().to_vec();
     let warm_up = plan.warm_up();
     writers::run(clock, &seats.of(&warm_up), &warm_up.workload).await.map_err(Failure::from)?;
     let all = plan.cases.len() * plan.repeats;
-    let mut failed = None;
-    'runs: for repeat in 0..plan.repeats {
+    for repeat in 0..plan.repeats {
         for turn in 0..plan.cases.len() {
             // Another one comes first each time: what is left behind is not always the same one's.
             let index = (turn + repeat) % plan.cases.len();
             let case = plan.cases[index];
-            match writers::run(clock, &seats.of(&case), &case.workload).await {
-                Ok(run) => measured[index].runs.push(run),
-                Err(error) => {
-                    failed = Some(Failure::from(error));
-                    break 'runs;
-                }
-            }
+            let run = writers::run(clock, &seats.of(&case), &case.workload).await;
+            measured[index].runs.push(run.map_err(Failure::from)?);
             let done = repeat * plan.cases.len() + turn + 1;
             bars.show("parallel writers", done as f64 / all as f64);
         }
     }
     bars.clear();
-    if failed.is_none() {
-        seats.shut_down().await;
-    }
-    measured.retain(|one| !one.runs.is_empty());
-    Ok((Outcome { places, measured }, failed))
+    seats.shut_down().await;
+    Ok(())
 }
 
 const COLUMNS: &str = "file_bytes,call_bytes,files,times,tasks,alone,repeat,task,target,client,\

@@ -174,6 +174,7 @@ fn records_of_two_places_are_compared_number_by_number() {
     };
     let fast = [record("a1", 200.0, 1.0), record("a2", 202.0, 1.01)];
     let slow = [record("b1", 100.0, 2.0), record("b2", 101.0, 2.02)];
+    let alike = [record("c1", 201.0, 1.01), record("c2", 201.5, 1.0)];
     let compare = |first: &[String; 2], second: &[String; 2]| {
         let words = ["bench", "compare", "--first", &first[0], &first[1]];
         run([&words[..], &["--second", &second[0], &second[1]]].concat())
@@ -181,13 +182,14 @@ fn records_of_two_places_are_compared_number_by_number() {
     for (first, second, compared) in [
         (&fast, &slow, "compared    A is faster by 2 of 2 numbers, B by none"),
         (&slow, &fast, "compared    B is faster by 2 of 2 numbers, A by none"),
-        (&fast, &fast, "compared    A and B cannot be distinguished by any of 2 numbers"),
+        (&fast, &alike, "compared    A and B cannot be distinguished by any of 2 numbers"),
     ] {
         let finished = compare(first, second);
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
         let last = finished.stdout.lines().last().unwrap();
         assert!(last.starts_with(compared), "{finished:?}");
     }
+    compare(&fast, &fast).complains(2, &["is a record of both places", "each record once"]);
     let absent = run(["bench", "compare", "--first", "no-such", "--second", &slow[0]]);
     absent.complains(3, &["no-such"]);
     let other = folder.path().join("other");

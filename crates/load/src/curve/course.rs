@@ -74,6 +74,20 @@ pub struct Broken {
     pub cause: Option<Error>,
 }
 
+/// The runs of all servers so far: they stay with their owner when the measurement is given up.
+#[derive(Debug, Default)]
+pub struct Runs(Vec<(Measured, Vec<f64>, Vec<Outcome>)>);
+
+impl Runs {
+    /// What they show of each server that was prepared, in order.
+    pub fn measured(self, settings: &Settings) -> Vec<Measured> {
+        let of = |(measured, loads, runs): (Measured, Vec<f64>, _)| {
+            assess(measured, &loads, runs, settings)
+        };
+        self.0.into_iter().map(of).collect()
+    }
+}
+
 /// Why a step has no result.
 enum Stop {
     /// Of this server nothing more is measured.
@@ -88,7 +102,7 @@ impl From<GatherError> for Stop {
     }
 }
 
-/// Measures the curves of these servers. `observe` is called before each step.
+/// Measures the curves of these servers into `found`. `observe` is called before each step.
 ///
 /// # Errors
 /// Another process is gone. What happens to servers is part of the result.
@@ -98,10 +112,10 @@ pub async fn measure<S: Subject, G: Gather, T: FnMut(Progress)>(
     subjects: &mut [S],
     settings: &Settings,
     observe: &mut T,
-) -> Result<Vec<Measured>, GatherError> {
+    Runs(found): &mut Runs,
+) -> Result<(), GatherError> {
     let timetable = Timetable::new(settings, subjects.len());
     let mut course = Course { clock, gather, settings, observe, timetable };
-    let mut found: Vec<(Measured, Vec<f64>, Vec<Outcome>)> = Vec::new();
     for (number, subject) in subjects.iter_mut().enumerate() {
         let (measured, loads) = course.prepare(number, subject).await?;
         let runs = vec![Outcome::default(); loads.len()];
@@ -126,10 +140,7 @@ pub async fn measure<S: Subject, G: Gather, T: FnMut(Progress)>(
             }
         }
     }
-    Ok(found
-        .into_iter()
-        .map(|(measured, loads, runs)| assess(measured, &loads, runs, settings))
-        .collect())
+    Ok(())
 }
 
 /// The runs as points, those without any left out.

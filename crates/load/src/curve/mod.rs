@@ -34,7 +34,7 @@ pub mod signature;
 pub mod subject;
 pub mod validity;
 
-pub use course::{Broken, Measured, Progress, Step, measure};
+pub use course::{Broken, Measured, Progress, Runs, Step, measure};
 pub use gather::{Alone, Gather, GatherError};
 pub use meeting::Meeting;
 pub use point::{Kind, Point};

@@ -8,7 +8,9 @@
 //!   Otherwise it is not known, and the highest throughput is the least that it can be.
 //! - The knee is the point with the most throughput for its response time (Kleinrock's power): up
 //!   to there, more load costs little. It takes three points, and one beyond it.
-//! - The base is the response time of the point with the least throughput.
+//! - The base is the response time of the point with the least load.
+//! - A point with more load and clearly less throughput than another shows a server that does less
+//!   when more is wanted: base, knee, slope and overall response time are of the points before.
 //! - The slope is that of the least-squares line through the points up to the knee, of which there
 //!   have to be three.
 //! - The overall response time is the area under the curve from the origin, over the highest
@@ -34,6 +36,8 @@ const SLOPE_POINTS_MIN: usize = 3;
 
 /// A closed loop that gains less than this from its last step is full.
 const FULL_GAIN: f64 = 0.05;
+/// A point below one of less load by more than this lies beyond the peak: by less it is chance.
+const BEYOND: f64 = 0.05;
 /// An invalid point above the others by more than this shows that there is more to be had.
 const ABOVE: f64 = 0.01;
 
@@ -66,6 +70,7 @@ pub enum Quantity {
 
 /// Throughput and mean response time, of the whole and of its batches.
 struct Seen {
+    load: f64,
     per_s: f64,
     response_us: f64,
     keeps_up: bool,
@@ -81,12 +86,14 @@ impl Signature {
     /// Of points in any order. `None` without a valid point that was answered.
     pub fn of(points: &[Point]) -> Option<Self> {
         let valid = || points.iter().filter(|point| point.is_valid());
-        let mut seen: Vec<Seen> = valid().filter_map(Seen::of).collect();
+        let seen: Vec<Seen> = valid().filter_map(Seen::of).collect();
+        let mut seen = before_the_peak(seen);
         seen.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));
+        let least = (0..seen.len()).min_by(|a, b| seen[*a].load.total_cmp(&seen[*b].load))?;
         let plain: Vec<(f64, f64)> =
             seen.iter().map(|seen| (seen.per_s, seen.response_us)).collect();
         let (highest_per_s, _) = *plain.last()?;
-        let (base_us, knee) = (plain[0].1, knee(&plain)?);
+        let (base_us, knee) = (plain[least].1, knee(&plain)?);
         let invalid = points.iter().filter(|point| !point.is_valid()).filter_map(Seen::of);
         let is_topped = invalid.into_iter().any(|one| one.per_s > (1.0 + ABOVE) * highest_per_s);
         let line = line(&plain[..=knee]);
@@ -96,7 +103,7 @@ impl Signature {
         let mut drawn = Drawn::default();
         for _ in 0..DRAWS {
             let again: Vec<(f64, f64)> = seen.iter().map(|seen| seen.draw(&mut random)).collect();
-            drawn.base.push(again[0].1);
+            drawn.base.push(again[least].1);
             drawn.highest.extend(again.last().map(|(per_s, _)| *per_s));
             if let Some((intercept, slope)) = self::line(&again[..=knee]) {
                 drawn.intercept.push(intercept);
@@ -106,7 +113,7 @@ impl Signature {
         }
         let sustained = seen.iter().filter(|seen| seen.keeps_up);
         Some(Self {
-            base_us: estimate_of(&seen[..1], base_us, &drawn.base),
+            base_us: estimate_of(&seen[least..=least], base_us, &drawn.base),
             slope: line.map(|(_, slope)| estimate_of(&seen[..=knee], slope, &drawn.slope)),
             intercept_us: line
                 .map(|(intercept, _)| estimate_of(&seen[..=knee], intercept, &drawn.intercept)),
@@ -185,6 +192,7 @@ impl Seen {
         let blocks =
             Blocks { length: a.length.max(b.length), widening: a.widening.max(b.widening) };
         Some(Self {
+            load: point.load,
             per_s,
             response_us: response.as_micros_f64(),
             keeps_up: point.keeps_up,
@@ -208,6 +216,17 @@ impl Seen {
         };
         (mean(&self.answered, self.per_s), mean(&self.responses, self.response_us))
     }
+}
+
+/// Without points that have more load and clearly less throughput than another.
+fn before_the_peak(mut seen: Vec<Seen>) -> Vec<Seen> {
+    let all: Vec<(f64, f64)> = seen.iter().map(|one| (one.load, one.per_s)).collect();
+    let is_beyond = |one: &Seen| {
+        let least = one.per_s / (1.0 - BEYOND);
+        all.iter().any(|(load, per_s)| *load < one.load && *per_s > least)
+    };
+    seen.retain(|one| !is_beyond(one));
+    seen
 }
 
 /// The number of the point with the highest power.
@@ -342,6 +361,27 @@ mod tests {
         let steady = Signature::of(&[point(100, 1_000, true)]).unwrap();
         assert!(steady.base_us.ci95.is_some() && steady.highest_per_s.ci95.is_some());
         assert_eq!(steady.ratio(&found, Quantity::Base).unwrap().ci95, None);
+    }
+
+    #[test]
+    fn the_base_of_a_server_that_thrashes_is_that_of_its_least_load() {
+        let closed = |load, per_s, response_us| Point {
+            kind: Kind::Closed,
+            load,
+            ..point(per_s, response_us, true)
+        };
+        let thrashes = [closed(1.0, 100, 9_960), closed(8.0, 18, 424_000)];
+        let found = Signature::of(&thrashes).unwrap();
+        assert_eq!((found.base_us.value, found.points), (9_960.0, 1));
+        assert_eq!((found.overall_us, found.is_saturated), (None, true));
+        let grown = [closed(1.0, 100, 9_960), closed(2.0, 190, 10_500), thrashes[1].clone()];
+        let found = Signature::of(&grown).unwrap();
+        assert_eq!((found.base_us.value, found.points), (9_960.0, 2));
+        assert!(found.overall_us.unwrap().value < 11_000.0, "{:?}", found.overall_us);
+        // Not the least throughput, which differs by chance.
+        let flat = [closed(1.0, 100, 9_960), closed(2.0, 98, 20_100)];
+        let found = Signature::of(&flat).unwrap();
+        assert_eq!((found.base_us.value, found.points), (9_960.0, 2));
     }
 
     #[test]

@@ -108,6 +108,11 @@ impl Breach {
         }
     }
 
+    /// The server failed: what its generator does beside is no matter.
+    pub const fn is_of_the_server(&self) -> bool {
+        matches!(self, Self::Errors { .. } | Self::Partial { .. })
+    }
+
     /// What to try.
     pub const fn advice(&self) -> &'static str {
         match self {
@@ -186,14 +191,16 @@ pub(super) fn breaches(outcome: &Outcome, kind: Kind, settings: &Settings) -> Ve
         found.push(Breach::Partial { why: why.clone() });
     }
     let responses: u64 = outcome.operations.values().map(|tally| tally.response_time.count()).sum();
-    if responses == 0 || outcome.answered == 0 {
-        found.push(Breach::NoAnswers);
-        return found;
-    }
     let failed = outcome.failed();
-    let errors = failed as f64 / (responses + failed) as f64;
-    if errors > ERRORS_MAX {
+    let errors = failed as f64 / (responses + failed).max(1) as f64;
+    let are_too_many = errors > ERRORS_MAX;
+    if are_too_many {
         found.push(Breach::Errors { share: errors, first: outcome.first_failure.clone() });
+    }
+    if responses == 0 || outcome.answered == 0 {
+        // Where all failed, no longer run helps.
+        found.extend((!are_too_many).then_some(Breach::NoAnswers));
+        return found;
     }
     let points = outcome.mix_error_points(&settings.mix);
     let points_max = mix_points_max(responses + failed);
@@ -313,6 +320,31 @@ pub fn deviations(settings: &Settings, made: Option<(u64, f64)>) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_point_of_which_all_fails_is_one_of_errors_and_not_too_short() {
+        use crate::curve::{Files, Loads};
+        use crate::mix::outcome::Tally;
+        let settings = Settings {
+            mix: MIXES[0],
+            arrivals: Arrivals::Fixed,
+            loads: Loads::Rates(vec![20.0]),
+            warm_up: Nanos::ZERO,
+            time: Nanos::from_secs(2),
+            repeats: 1,
+            outstanding_max: 8,
+            files: Files::at_most(1 << 20),
+            seed: 1,
+        };
+        let codes = |failed| {
+            let mut outcome = Outcome { meant: 37, ..Outcome::default() };
+            let tally = Tally { failed, ..Tally::default() };
+            outcome.operations.insert(Operation::Read, tally);
+            let found = breaches(&outcome, Kind::Open, &settings);
+            found.iter().map(Breach::code).collect::<Vec<_>>()
+        };
+        assert_eq!((codes(37), codes(0)), (vec!["errors"], vec!["no-answers"]));
+    }
 
     #[test]
     fn a_short_run_may_be_off_by_chance_and_a_long_one_by_the_rule() {

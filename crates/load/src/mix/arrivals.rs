@@ -79,6 +79,16 @@ impl Schedule {
         }
         self.begin + Nanos::from_secs_f64(self.since_begin_s)
     }
+
+    /// How many starts lie before `until`, of which one is at `due`; of random arrivals, about as
+    /// many as there are on average. One by one they may be too many: 10^11 of a day.
+    pub fn starts(&self, due: Instant, until: Instant) -> u64 {
+        // Starts are rounded to nanoseconds.
+        let seconds = until.since(due).as_secs_f64() - 0.5e-9;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let starts = (seconds / self.mean_s).ceil() as u64;
+        starts
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +118,17 @@ mod tests {
             assert!((mean - 1_000.0).abs() < 10.0, "{arrivals}: {mean}");
             assert!((variance.sqrt() / mean - variation).abs() < 0.01, "{arrivals}");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_a_schedule_is_divided_and_not_drawn() {
+        let at = |ms| Instant::EPOCH + Nanos::from_millis(ms);
+        let schedule = Schedule::new(Arrivals::Fixed, 500.0, 0.0, Instant::EPOCH);
+        let starts = [(2, 4), (2, 5), (2, 1_000), (4, 4), (9, 4)];
+        let starts = starts.map(|(due, until)| schedule.starts(at(due), at(until)));
+        assert_eq!(starts, [1, 2, 499, 0, 0]);
+        let day = Schedule::new(Arrivals::Poisson, 1e7, 0.0, Instant::EPOCH);
+        assert_eq!(day.starts(at(0), at(86_400_000)), 864_000_000_000);
     }
 
     #[test]

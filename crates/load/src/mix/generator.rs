@@ -124,11 +124,10 @@ impl<'a> Generator<'a> {
             let come = std::future::poll_fn(|cx| self.poll(cx, &mut calls, &mut alarm, due)).await;
             match (come, &mut schedule) {
                 (Come::Due(now), Some(schedule)) if now > self.give_up => {
-                    while next < self.window.end {
-                        self.outcome.meant += u64::from(self.window.contains(next));
-                        self.outcome.given_up += 1;
-                        next = schedule.next(self.dealer.random());
-                    }
+                    let Window { begin, end } = self.window;
+                    self.outcome.meant += schedule.starts(next.max(begin), end);
+                    self.outcome.given_up += schedule.starts(next, end);
+                    next = end;
                 }
                 (Come::Due(now), schedule) => {
                     calls.push(self.start(next, now, &data));

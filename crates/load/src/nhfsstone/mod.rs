@@ -31,6 +31,8 @@ mod files;
 pub mod outcome;
 mod pace;
 
+use std::pin::pin;
+
 use client::error::Error as ClientError;
 use client::session::Session;
 use fastrand::Rng;
@@ -115,7 +117,7 @@ pub async fn prepare(
     Ok(Prepared { tasks })
 }
 
-/// Runs it, and gives the tasks' files back. `observe` is called at every call's end.
+/// Runs it; `stopped` ends it before its end. `observe` is called at every call's end.
 ///
 /// # Errors
 /// No timer. A call without an answer ends the run, and stands in the outcome.
@@ -124,6 +126,7 @@ pub async fn run(
     prepared: Prepared,
     plan: &Plan,
     observe: &mut (dyn FnMut(&Outcome) + Send),
+    stopped: impl Future<Output = ()>,
 ) -> (Outcome, Option<ClientError>) {
     let begin = clock.now();
     let mut driver = Driver {
@@ -140,7 +143,14 @@ pub async fn run(
         events.push(driver.sleep(task, begin));
     }
     let mut broken = None;
-    while let Some(event) = events.next().await {
+    let mut stopped = pin!(stopped);
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = &mut stopped => break,
+            event = events.next() => event,
+        };
+        let Some(event) = event else { break };
         let now = clock.now();
         match event {
             Event::Awake { task, due } if driver.outcome.calls() < plan.calls => {

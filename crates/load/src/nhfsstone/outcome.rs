@@ -8,10 +8,15 @@ use perf::units::Nanos;
 use super::Plan;
 use super::choice::by_number;
 use super::files::Call;
+use crate::curve::validity::ERRORS_MAX;
 use crate::mix::{Mix, Operation};
 
 /// A mix that is off by more than this, in percent of all calls, is another one.
 pub const OFF_MAX_PERCENT: f64 = 10.0;
+
+/// A server of which more calls than this, in percent, have an unexpected answer does not do the
+/// work whose time is measured. That of SFS, which stands for a curve's points, too.
+pub const FAILED_MAX_PERCENT: f64 = 100.0 * ERRORS_MAX;
 
 /// By how much of the offered rate another one is not that load any more. Guess.
 const PACE_OFF_MAX: f64 = 0.05;
@@ -29,14 +34,35 @@ pub enum Pace {
     Below,
 }
 
+/// Why a run does not count.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Breach {
+    /// More than [`FAILED_MAX_PERCENT`] of the calls.
+    Failed,
+    /// It is off by more than [`OFF_MAX_PERCENT`].
+    OtherMix,
+}
+
 /// One kind of call.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub calls: u64,
+    /// Of those with the expected answer, as `times`.
     pub total: Nanos,
     pub times: Histogram,
     /// Answered with a status that was not expected.
     pub failed: u64,
+}
+
+impl Tally {
+    /// Of the calls with the expected answer, if there are any.
+    pub fn mean(&self) -> Option<Nanos> {
+        mean(self.total, self.calls - self.failed)
+    }
+}
+
+fn mean(total: Nanos, calls: u64) -> Option<Nanos> {
+    (calls > 0).then(|| Nanos::from_secs_f64(total.as_secs_f64() / calls as f64))
 }
 
 /// The benchmark's results: mix, time, calls, their rate, and their mean time.
@@ -71,13 +97,14 @@ impl Outcome {
     pub(super) fn count(&mut self, call: &Call) {
         let tally = self.operations.entry(call.operation).or_default();
         tally.calls += 1;
-        tally.total += call.took;
-        tally.times.record(call.took);
         self.calls += 1;
         if let Some(failure) = &call.failure {
             tally.failed += 1;
             self.first_failure.get_or_insert_with(|| failure.clone());
+            return;
         }
+        tally.total += call.took;
+        tally.times.record(call.took);
     }
 
     pub fn calls(&self) -> u64 {
@@ -113,13 +140,18 @@ impl Outcome {
         }
     }
 
-    /// Of all calls.
+    /// Of all calls with the expected answer.
     pub fn total(&self) -> Nanos {
         self.operations.values().fold(Nanos::ZERO, |sum, tally| sum + tally.total)
     }
 
-    pub fn mean(&self) -> Nanos {
-        Nanos::from_secs_f64(self.total().as_secs_f64() / self.calls.max(1) as f64)
+    pub fn mean(&self) -> Option<Nanos> {
+        mean(self.total(), self.calls - self.failed())
+    }
+
+    /// Of all calls.
+    pub fn failed_percent(&self) -> f64 {
+        100.0 * self.failed() as f64 / self.calls.max(1) as f64
     }
 
     /// By how much the mix is off, in percent of all calls, over all operations.
@@ -130,9 +162,17 @@ impl Outcome {
         Operation::ALL.into_iter().map(off).sum()
     }
 
-    /// By the benchmark's own rule.
+    /// The rule that it does not hold: the calls were the mix, which is the benchmark's own, and
+    /// the server did what they ask for.
+    pub fn breach(&self) -> Option<Breach> {
+        if self.failed_percent() > FAILED_MAX_PERCENT {
+            return Some(Breach::Failed);
+        }
+        (self.off_percent() > OFF_MAX_PERCENT).then_some(Breach::OtherMix)
+    }
+
     pub fn is_valid(&self) -> bool {
-        self.off_percent() <= OFF_MAX_PERCENT
+        self.breach().is_none()
     }
 
     /// Operations in the benchmark's order, with all of version 2's, and those of version 3 that

@@ -1,4 +1,4 @@
-use super::outcome::Pace;
+use super::outcome::{Breach, Pace};
 use super::*;
 use crate::mix::table::{MIXES, Sureness};
 
@@ -34,13 +34,42 @@ fn the_calls_come_to_be_the_mix_although_operations_are_of_several() {
     for mix in MIXES {
         let outcome = chosen(mix, 5_000);
         assert!(outcome.off_percent() < 3.0, "{mix}: {}", outcome.off_percent());
-        assert!(outcome.is_valid());
+        assert_eq!(outcome.breach(), None);
     }
     // What brings calls with it that nobody wants comes to be another mix.
     let only =
         Mix::leaked("read".to_owned(), &[(Operation::Read, 100.0)], Sureness::Given, String::new());
     let outcome = chosen(only, 1_000);
-    assert!(!outcome.is_valid(), "{}", outcome.off_percent());
+    assert_eq!(outcome.breach(), Some(Breach::OtherMix), "{}", outcome.off_percent());
+}
+
+#[test]
+fn calls_that_fail_have_no_time_and_more_than_one_in_a_hundred_do_not_count() {
+    let of = |failed: u64| {
+        let mut outcome = Outcome::new(&Plan {
+            mix: Mix::leaked(
+                "null".to_owned(),
+                &[(Operation::Null, 100.0)],
+                Sureness::Given,
+                String::new(),
+            ),
+            load_per_s: 30.0,
+            calls: 1_000,
+            tasks: 1,
+            seed: 1,
+        });
+        for number in 0..1_000 {
+            let failure = (number < failed).then(|| "NFS3ERR_IO".to_owned());
+            let took = Nanos::from_millis(if failure.is_some() { 1 } else { 5 });
+            outcome.count(&Call { operation: Operation::Null, took, failure });
+        }
+        outcome
+    };
+    let five = Some(Nanos::from_millis(5));
+    assert_eq!((of(10).breach(), of(10).mean(), of(10).failed()), (None, five, 10));
+    assert_eq!((of(11).breach(), of(11).mean()), (Some(Breach::Failed), five));
+    assert_eq!(of(11).operations[&Operation::Null].times.count(), 989);
+    assert_eq!((of(1_000).breach(), of(1_000).mean()), (Some(Breach::Failed), None));
 }
 
 #[test]

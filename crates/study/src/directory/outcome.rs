@@ -66,9 +66,15 @@ perf::named! {
 }
 
 impl DirectoryStudy {
+    /// Both were measured, and two refute what is to be predicted from them.
+    pub(super) fn is_unpredictable(&self, kind: Kind) -> bool {
+        let rates = self.rates(kind, 1).zip(self.rates(kind, 2));
+        rates.is_some_and(|(one, two)| Contention::of_samples(&one, &two).is_none())
+    }
+
     pub(super) fn curve(&self, kind: Kind) -> Vec<ProgramsPoint> {
-        let rate = |programs| Some(self.rates(kind, programs)?.median()).filter(|rate| *rate > 0.0);
-        let model = rate(1).zip(rate(2)).map(|(one, two)| Contention::of(one, two));
+        let rates = self.rates(kind, 1).zip(self.rates(kind, 2));
+        let model = rates.and_then(|(one, two)| Contention::of_samples(&one, &two));
         let point = |programs| ProgramsPoint {
             programs,
             mib_per_s: self.rates(kind, programs),
@@ -159,6 +165,9 @@ fn received_bytes(crowds: &Crowds) -> Option<u64> {
     Some(operations.get("READ").map_or(0, |read| read.received_bytes))
 }
 
+/// Two may give so many times twice of what one gave, by chance. Guess.
+const BY_CHANCE: f64 = 1.1;
+
 /// See the module's head: a delay and a queue, in us of a call.
 #[derive(Clone, Copy, Debug)]
 struct Contention {
@@ -169,6 +178,14 @@ struct Contention {
 }
 
 impl Contention {
+    /// None where two programs at once are each faster than one, by more than their spread: then
+    /// one is slow for a reason of its own, and says nothing of more.
+    fn of_samples(one: &Sample, two: &Sample) -> Option<Self> {
+        let is_refuted = two.min() > BY_CHANCE * 2.0 * one.max();
+        let are_rates = one.median() > 0.0 && two.median() > 0.0;
+        (are_rates && !is_refuted).then(|| Self::of(one.median(), two.median()))
+    }
+
     /// From the rates of one program and of two, both above zero.
     fn of(one_mib_per_s: f64, two_mib_per_s: f64) -> Self {
         let mib = load::directory::BLOCK_BYTES as f64 / f64::from(1 << 20);
@@ -198,6 +215,17 @@ mod tests {
         assert!((rate - 48.0).abs() < 1e-6, "{rate}");
         // Two are faster than twice one: that is noise, and no delay is negative.
         assert!((Contention::of(3.0, 7.0).rate(4).unwrap() - 12.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn nothing_is_predicted_from_one_program_that_is_slower_than_each_of_two() {
+        let sample = |rates: &[f64]| Sample::new(rates.to_vec()).unwrap();
+        let one = sample(&[2.0, 2.2, 2.4]);
+        assert!(Contention::of_samples(&one, &sample(&[29.0, 29.6])).is_none());
+        // Within the spread, or by chance.
+        assert!(Contention::of_samples(&one, &sample(&[4.7, 29.6])).is_some());
+        assert!(Contention::of_samples(&one, &sample(&[5.2])).is_some());
+        assert!(Contention::of_samples(&one, &sample(&[0.0])).is_none());
     }
 
     #[test]

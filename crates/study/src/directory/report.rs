@@ -89,6 +89,10 @@ fn of_a_write(median_us: f64, parts: &[Part]) -> Option<String> {
 
 /// What several programs at once give.
 fn gained(outcome: &DirectoryStudy) -> Option<String> {
+    if outcome.is_unpredictable(Kind::Write) {
+        let why = "two programs at once are each faster than one alone";
+        return Some(format!("What more programs give is not predicted: {why}."));
+    }
     let (programs, gain) = outcome.gain(Kind::Write)?;
     let (measured, predicted, held) = (gain.measured, gain.predicted, gain.sentence());
     Some(format!(

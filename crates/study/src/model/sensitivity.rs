@@ -98,7 +98,13 @@ fn base(seen: &Seen, slope: f64, page: &mut Page) {
 /// The saturation over an o that is added to each message; gives what it is without one.
 fn saturation(seen: &Seen, k: f64, page: &mut Page) -> Result<f64, ModelError> {
     let Seen { service_us, servers, other_per_s, .. } = *seen;
-    page.line(format_args!("saturation(o)   {servers} / ({} + {k:.2} o)\n", span(service_us)));
+    let of_o = format!("{servers} / ({} + {k:.2} o)", span(service_us));
+    let formula = match other_per_s.is_finite() {
+        // What is no processor limits until o is large.
+        true => format!("the smaller of {other_per_s:.1}/s and {of_o}"),
+        false => of_o,
+    };
+    page.line(format_args!("saturation(o)   {formula}\n"));
     page.record.metric("messages_per_op", k, "1");
     let per_s =
         |added_us: f64| Ok(saturation_per_s(service_us, servers, k, added_us)?.min(other_per_s));
@@ -172,5 +178,26 @@ fn of_path(saved: &SavedPath) -> Seen {
         other_per_s: per_s,
         data_bytes: case.transfer.call_bytes,
         ..Seen::ONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_formula_names_what_limits_where_it_is_not_the_processor() {
+        let printed = |other_per_s| {
+            let seen = Seen { service_us: 130.0, other_per_s, ..Seen::ONE };
+            let mut page = Page::new("sensitivity", None);
+            saturation(&seen, 2.0, &mut page).unwrap();
+            page.text
+        };
+        let disks = printed(4_807.9);
+        let formula = "saturation(o)   the smaller of 4807.9/s and 1 / (130";
+        assert!(disks.contains(formula) && disks.contains("4807.9"), "{disks}");
+        let processor = printed(f64::INFINITY);
+        assert!(processor.contains("saturation(o)   1 / (130"), "{processor}");
+        assert!(processor.contains("7692.3"), "{processor}");
     }
 }

@@ -1,5 +1,6 @@
 //! Notes on what these measurements do not separate, in sentences, with what would.
 
+use harness::records::NEIGHBOURS_SHARE_MAX;
 use load::probe::concurrency::AtLeast;
 use perf::model::transaction::{Bound, Server};
 use perf::stats::Estimate;
@@ -86,6 +87,16 @@ const CURVES_MAX: usize = 2;
 
 /// A note on a parameter: a code for the record, and a sentence.
 type Note = (&'static str, String);
+
+/// Who else used the processors.
+pub(super) fn neighbours(outcome: &Probed) -> Option<String> {
+    let share = outcome.neighbours_share.filter(|share| *share > NEIGHBOURS_SHARE_MAX)?;
+    let percent = 100.0 * share;
+    Some(format!(
+        "The machine was busy: others used {percent:.0} % of the processors here, a server on this \
+         host among them; measure again when it is quiet."
+    ))
+}
 
 /// Each with a code for the record.
 pub(super) fn unidentified(outcome: &Probed) -> Vec<Note> {
@@ -320,6 +331,17 @@ mod tests {
             drain_most: Nanos::from_millis(500),
             neighbours_share: None,
         }
+    }
+
+    #[test]
+    fn the_page_has_the_verdict_and_the_busy_machine_of_the_screen() {
+        let mut outcome = outcome();
+        outcome.neighbours_share = Some(0.6);
+        let page = super::super::page::html(&outcome);
+        assert!(page.contains("Best: calls of"), "{page}");
+        assert!(page.contains("The machine was busy"), "{page}");
+        outcome.neighbours_share = Some(0.1);
+        assert!(!super::super::page::html(&outcome).contains("The machine was busy"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
-use super::screen::{Parameter, parameters};
+use super::screen::{Parameter, best, parameters};
 use super::{Probed, notes};
 use crate::explain::{Row, bytes};
 use crate::model::or_dash;
@@ -19,11 +19,12 @@ pub(super) fn html(outcome: &Probed) -> String {
     let first = explanation.first_sentence();
     let form = Some(notes::form(outcome)).filter(|form| !form.is_empty());
     let notes = notes::unidentified(outcome).into_iter().map(|(_, note)| note);
+    let notes = notes::neighbours(outcome).into_iter().chain(notes);
     let sizes = explanation.sizes().into_iter();
     page(&CurvesReport {
         title: "A server, seen from its client".to_owned(),
         facts,
-        findings: first.into_iter().chain(form).chain(notes).collect(),
+        findings: [best(outcome)].into_iter().chain(first).chain(form).chain(notes).collect(),
         plots: sizes.map(|size| plot(outcome, size)).collect(),
         method: METHOD.map(str::to_owned).into(),
         command: shell::own(),

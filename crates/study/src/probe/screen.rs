@@ -16,9 +16,7 @@ pub(super) fn text(outcome: &Probed) -> String {
     writeln!(text, "{url}, link {link}; {:.0} s\n", took.as_secs_f64()).ok();
     text.push_str(&table(outcome).text());
     let explanation = &outcome.explanation;
-    let after = explanation.after;
-    let (size, calls) = (bytes(after.call_bytes), after.outstanding);
-    writeln!(text, "\nBest: calls of {size}, {calls} outstanding{}.", gain(outcome)).ok();
+    writeln!(text, "\n{}", best(outcome)).ok();
     writeln!(text, "{}", notes::form(outcome)).ok();
     if let Some(sentence) = explanation.first_sentence() {
         writeln!(text, "{sentence}").ok();
@@ -28,6 +26,13 @@ pub(super) fn text(outcome: &Probed) -> String {
         writeln!(text, "note: {note}").ok();
     }
     text
+}
+
+/// Which window is best, and whether it gave what it was to give.
+pub(super) fn best(outcome: &Probed) -> String {
+    let after = outcome.explanation.after;
+    let (size, calls) = (bytes(after.call_bytes), after.outstanding);
+    format!("Best: calls of {size}, {calls} outstanding{}.", gain(outcome))
 }
 
 fn table(outcome: &Probed) -> Table {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
 use load::curve::{
-    Alone, Files, Gather, GatherError, Loads, Measured, Settings, Shard, Shards, Share, Signature,
-    measure,
+    Alone, Files, Gather, GatherError, Loads, Measured, Runs, Settings, Shard, Shards, Share,
+    Signature, measure,
 };
 use load::mix::{Arrivals, Mix, Outcome};
 use net::clock::Clock;
@@ -101,8 +101,9 @@ fn curve(service: Nanos, stalls: bool, settings: Settings, n: u32) -> Measured {
         let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
         let site = site.with_cost(stub);
         let mut subjects = [shards(&clock, &site, Share::WHOLE, n).await];
-        let measured = measure(&clock, &mut Alone, &mut subjects, &settings, &mut |_| {}).await;
-        measured.unwrap().remove(0)
+        let (tell, mut runs) = (&mut |_| {}, Runs::default());
+        measure(&clock, &mut Alone, &mut subjects, &settings, tell, &mut runs).await.unwrap();
+        runs.measured(&settings).remove(0)
     };
     world.run(run).unwrap()
 }
@@ -282,9 +283,9 @@ fn pair(settings: &Settings, alone_gone: bool) -> [Measured; 2] {
                 shards = Shards(vec![Shard::new(&clock, Vec::new(), wire_root(), gather.share())]);
             }
             let mut subjects = [shards];
-            let measured =
-                measure(&clock, &mut gather, &mut subjects, &settings, &mut |_| {}).await;
-            measured.unwrap().remove(0)
+            let (tell, mut runs) = (&mut |_| {}, Runs::default());
+            measure(&clock, &mut gather, &mut subjects, &settings, tell, &mut runs).await.unwrap();
+            runs.measured(&settings).remove(0)
         };
         let (first, second) = futures_util::future::join(process(0), process(1)).await;
         [first, second]

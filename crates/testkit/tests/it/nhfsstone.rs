@@ -2,6 +2,8 @@
 
 use load::mix::table::{MIXES, Sureness};
 use load::mix::{Mix, Operation};
+use std::future::pending;
+
 use load::nhfsstone::{Outcome, Place, Plan, prepare, run};
 use load::scratch::Scratch;
 use net::clock::world::World;
@@ -25,7 +27,7 @@ fn outcome(plan: Plan, latency: Nanos) -> Outcome {
         let prepared = prepare(&places, &plan, |_| {}).await.unwrap();
         let mut heard = 0;
         let mut observe = |outcome: &Outcome| heard = outcome.calls();
-        let (outcome, broken) = run(&clock, prepared, &plan, &mut observe).await;
+        let (outcome, broken) = run(&clock, prepared, &plan, &mut observe, pending()).await;
         assert!(broken.is_none(), "{broken:?}");
         assert_eq!(heard, outcome.calls());
         first.remove(&session).await.unwrap();
@@ -33,6 +35,24 @@ fn outcome(plan: Plan, latency: Nanos) -> Outcome {
         outcome
     };
     world.run(run).unwrap()
+}
+
+#[test]
+fn who_stops_a_run_has_what_came_until_then() {
+    let world = World::new();
+    let clock = world.clock();
+    let plan = plan(MIXES[0]);
+    let ran = async move {
+        let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
+        let session = site.session(site.rpc()).await.unwrap();
+        let dir = Scratch::create(&session, &Scratch::name_for("a")).await.unwrap();
+        let place = Place { session: session.clone(), dir: dir.dir() };
+        let prepared = prepare(&[place], &plan, |_| {}).await.unwrap();
+        let stopped = clock.sleep(Nanos::from_secs(5));
+        run(&clock, prepared, &plan, &mut |_| {}, stopped).await
+    };
+    let (outcome, broken) = world.run(ran).unwrap();
+    assert!(broken.is_none() && (400..600).contains(&outcome.calls()), "{}", outcome.calls());
 }
 
 fn plan(mix: Mix) -> Plan {
@@ -47,7 +67,8 @@ fn the_default_run_has_its_mix_and_its_rate() {
     let rate = outcome.calls_per_s();
     assert!((rate / 100.0 - 1.0).abs() < 0.03, "{rate}");
     // Every call is one round trip of 1 ms.
-    assert!((outcome.mean().as_millis_f64() - 1.0).abs() < 0.01, "{:?}", outcome.mean());
+    let mean = outcome.mean().unwrap();
+    assert!((mean.as_millis_f64() - 1.0).abs() < 0.01, "{mean:?}");
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl<'a> Curve<'a> {
                 Ok::<_, ClientError>((written.answer.sent, written.answer.received))
             }
         };
-        let paced = paced::run(place.clock, pace, call).await?;
+        let paced = paced::run(place.clock, pace, call, std::future::pending()).await?;
         if let Some(error) = paced.broken {
             return Err(error.into());
         }

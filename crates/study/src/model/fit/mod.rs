@@ -5,6 +5,7 @@ pub(super) mod trace;
 use std::path::Path;
 
 use harness::exit::Failure;
+use harness::records::sample;
 use harness::table::{Table, right};
 use perf::model::sweep::{Explained, Form, SweepPoint};
 use perf::record::Run as Record;
@@ -80,23 +81,31 @@ fn screen(observed: &[SweepPoint], best: &Explained, other: Option<&Explained>) 
         name(best.form),
         typical_error(best),
         other.unwrap_or_default(),
-        shown(best).text(),
-        saturation(best),
+        shown(observed, best).text(),
+        saturation(observed, best),
         points(observed, best).text()
     )
 }
 
 /// The parameters; of a stage that does not show, what it takes at most.
-fn shown(best: &Explained) -> Table {
+fn shown(observed: &[SweepPoint], best: &Explained) -> Table {
     let mut table = found(&best.shown().copied().collect::<Vec<_>>());
     if !best.shows_stage {
-        let most = format!("{} at most", span(1e6 / best.least_per_s()));
+        let most = format!("{} at most", span(1e6 / least_per_s(observed, best)));
         table.row(["stage".to_owned(), "-".to_owned(), most]);
     }
     table
 }
 
-fn saturation(best: &Explained) -> String {
+/// Calls a second that are reached at least: what the model gives with the most outstanding, or
+/// what they gave on average.
+fn least_per_s(observed: &[SweepPoint], best: &Explained) -> f64 {
+    let of_most = observed.iter().filter(|point| point.outstanding == best.most);
+    let measured = sample(of_most.map(|point| point.per_s)).map_or(0.0, |sample| sample.mean());
+    best.least_per_s().max(measured)
+}
+
+fn saturation(observed: &[SweepPoint], best: &Explained) -> String {
     match best.saturation() {
         Some(found) => {
             format!("saturation {:.0} calls/s from {:.0} calls on", found.per_s, found.knee)
@@ -104,7 +113,7 @@ fn saturation(best: &Explained) -> String {
         None => format!(
             "no saturation shows up to {} calls outstanding: {:.0} calls/s at least",
             best.most,
-            best.least_per_s()
+            least_per_s(observed, best)
         ),
     }
 }
@@ -123,4 +132,20 @@ fn row(point: &SweepPoint, residual: f64) -> [String; 4] {
     let SweepPoint { outstanding, per_s } = point;
     let [measured, model] = [*per_s, per_s * residual.exp()].map(|rate| format!("{rate:.1}"));
     [outstanding.to_string(), measured, model, percent(residual.exp_m1())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reached_at_least_is_not_below_what_was_measured() {
+        let point = |(outstanding, per_s)| SweepPoint { outstanding, per_s };
+        let measured = [(1, 3_000.0), (2, 5_900.0), (4, 11_000.0), (8, 26_493.0)].map(point);
+        let (best, _) = Explained::best(&measured).unwrap();
+        assert!(!best.shows_stage && best.least_per_s() < 26_000.0, "{best:?}");
+        let line = saturation(&measured, &best);
+        assert!(line.ends_with("26493 calls/s at least"), "{line}");
+        assert!(shown(&measured, &best).text().contains("37.7 us at most"));
+    }
 }
