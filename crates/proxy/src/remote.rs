@@ -285,12 +285,6 @@ impl Remote {
         Ok((reply, was_cached))
     }
 
-    /// Version 2 has no ACCESS: what that says is a guess by the mode, and the origin may squash
-    /// the caller, or know better. It has shown that he may what it has done for him.
-    fn guesses_rights(&self) -> bool {
-        self.session.version() == Version::Two
-    }
-
     /// The origin has read a file in this state for a caller.
     pub(crate) fn has_read(&self, caller: &Caller, file: &FileHandle, returned: Option<&Fattr3>) {
         let Some((disk, returned)) = self.disk.as_ref().zip(returned) else { return };
@@ -381,6 +375,11 @@ impl Store for Remote {
     /// They are the origin's.
     fn shares_clock(&self) -> bool {
         false
+    }
+
+    /// Version 2 has no ACCESS, and the origin may squash the caller, or know better.
+    fn guesses_rights(&self) -> bool {
+        self.session.version() == Version::Two
     }
 
     fn unstored_handles(&self) -> u64 {

@@ -11,7 +11,7 @@
 //!
 //! - `record`: what a record says.
 //! - `order`: which change has to follow which.
-//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`: and who.
+//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`, `granted`: and who.
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for; `lengths`: how long a
@@ -40,6 +40,7 @@ mod done;
 mod drain;
 mod extents;
 mod forward;
+mod granted;
 mod layer;
 mod lease;
 mod lengths;

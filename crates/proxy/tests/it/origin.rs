@@ -47,6 +47,8 @@ pub(crate) struct Origin {
     pub(crate) is_stale: Arc<AtomicBool>,
     /// It takes root for nobody.
     pub(crate) squashes_root: Arc<AtomicBool>,
+    /// It has no ACCESS: what is granted is a guess by the mode.
+    pub(crate) guesses_rights: Arc<AtomicBool>,
     refuses: Arc<Mutex<Box<Refuses>>>,
     /// The longest that a file may be.
     pub(crate) length_max: Arc<AtomicU64>,
@@ -65,6 +67,7 @@ impl Origin {
             is_coarse: Arc::default(),
             is_stale: Arc::default(),
             squashes_root: Arc::default(),
+            guesses_rights: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
             length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
             cookie_bits: Arc::default(),
@@ -193,7 +196,15 @@ impl Layer for Origin {
     }
 
     async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
-        round_trip!(self, caller, self.files.access(caller, handle, requested))
+        let guesses = Layer::guesses_rights(self).then(|| caller.clone());
+        round_trip!(self, caller, {
+            let caller = guesses.as_ref().unwrap_or(caller);
+            self.files.access(caller, handle, requested)
+        })
+    }
+
+    fn guesses_rights(&self) -> bool {
+        self.guesses_rights.load(Ordering::Relaxed)
     }
 
     async fn read(

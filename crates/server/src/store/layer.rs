@@ -71,6 +71,7 @@ macro_rules! operations {
                 brief(handle: &Handle) -> Option<Handle>;
                 full(handle: &Handle) -> Handle;
                 shares_clock() -> bool;
+                guesses_rights() -> bool;
                 doubts() -> u64;
                 sync_failures() -> u64;
                 unstored_handles() -> u64;

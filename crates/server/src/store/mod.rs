@@ -205,6 +205,12 @@ pub trait Store: Send + Sync + 'static {
         true
     }
 
+    /// Whether what [`Self::access`] grants is a guess by the mode. What was done for a caller then
+    /// shows that he may.
+    fn guesses_rights(&self) -> bool {
+        false
+    }
+
     /// Grows whenever calls that were under way to where the files are may have been carried out
     /// without an answer, and were made again.
     fn doubts(&self) -> u64 {
