@@ -166,25 +166,32 @@ fn owner(log: [u8; 16], boot: [u8; 16], everyone: Option<Caller>) -> Owner {
 
 fn cannot_open(error: &OpenError, log: &Path, uid: u32) -> Failure {
     let advice = match error {
-        OpenError::Lease(LeaseError::Alive { .. }) => {
-            "mount that proxy, or end it: one at a time writes back to an export".to_owned()
-        }
-        OpenError::Lease(LeaseError::Dead { .. }) => {
-            "start that proxy with its log, or nfskit log drain LOG URL there; if that log is \
-             lost, remove .nfskit-write-back in the root of the export"
-                .to_owned()
-        }
-        OpenError::Lease(LeaseError::Foreign) => {
-            "look what it is, and remove it at the origin".to_owned()
-        }
-        OpenError::Lease(LeaseError::Refused(_) | LeaseError::Unwritten(_)) => {
-            format!("let uid {uid} write to the root of the export, or name who may: ?uid=&gid=")
-        }
+        OpenError::Lease(lease) => about_lease(lease, uid),
         OpenError::Origin(_) => {
             format!("when the origin answers: nothing of {} is lost", log.display())
         }
     };
     Failure::environment(error, advice)
+}
+
+fn about_lease(error: &LeaseError, uid: u32) -> String {
+    let advice = match error {
+        LeaseError::Upper(upper) => return about_lease(upper, uid),
+        LeaseError::Alive { .. } => {
+            "mount that proxy, or end it: one at a time writes back to an export"
+        }
+        LeaseError::Dead { .. } => {
+            "start that proxy with its log, or nfskit log drain LOG URL there; if that log is \
+             lost, remove .nfskit-write-back in the root of its export"
+        }
+        LeaseError::Foreign => "look what it is, and remove it at the origin",
+        LeaseError::Refused(_) | LeaseError::Unwritten(_) => {
+            return format!(
+                "let uid {uid} write to the root of the export, or name who may: ?uid=&gid="
+            );
+        }
+    };
+    advice.to_owned()
 }
 
 /// Files are named in the log by what lies in the state directory: it is to be the same one each

@@ -474,6 +474,13 @@ impl Store for Remote {
         self.look_up(caller, dir, name).await
     }
 
+    async fn climb(&self, caller: &Caller, dir: &Handle) -> Looked<Node> {
+        match self.origin_handle(dir) {
+            Ok(origin) => self.above_any(&self.acting(caller), origin).await,
+            Err(status) => Looked::failed(status),
+        }
+    }
+
     async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,

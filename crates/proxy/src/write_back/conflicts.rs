@@ -105,7 +105,7 @@ impl std::fmt::Display for Event {
             ),
             Self::Fenced { by } => write!(
                 f,
-                "the lease of the origin's export is {by}'s: nothing is sent there any more; \
+                "the lease of the origin's export is that of {by}: nothing is sent there any more; \
                  end one of the two"
             ),
         }

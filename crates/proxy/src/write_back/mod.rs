@@ -23,7 +23,7 @@
 //!   while they go; `beside`: where ours goes then; `aside`: the origin does not take them, and
 //!   `refused`: where they are then.
 //! - `away`: the origin does not answer.
-//! - `lease`: the origin's export has one such proxy at a time.
+//! - `lease`: the origin's export has one such proxy at a time; `upper`: and what it is a part of.
 //! - `recover`: what a log held; `done`: and what of it the origin has already.
 //!
 //! Whatever cannot be answered here with certainty goes to the origin while the client waits, after
@@ -63,6 +63,7 @@ mod state;
 mod touches;
 mod trail;
 mod turns;
+mod upper;
 
 use std::collections::HashMap;
 use std::pin::pin;

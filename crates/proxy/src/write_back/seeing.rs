@@ -121,7 +121,7 @@ impl<S: Store> Inner<S> {
 
     pub(super) async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
         let id = self.id(dir);
-        if self.is_hidden(&id, name) {
+        if self.is_hidden(name) {
             return Looked::failed(Status::NoEntry);
         }
         match name {
@@ -387,9 +387,9 @@ impl<S: Store> Inner<S> {
         Ok(Extent { data: bytes.freeze(), eof: end >= over.attr.size })
     }
 
-    /// Nobody but us holds the lease.
-    pub(super) fn is_hidden(&self, dir: &Handle, name: &[u8]) -> bool {
-        name == lease::NAME && *dir == self.id(&self.root) && self.options.owner.is_some()
+    /// Leases are not for clients: this one's, and those of proxies that have a part of the export.
+    pub(super) fn is_hidden(&self, name: &[u8]) -> bool {
+        name == lease::NAME && self.options.owner.is_some()
     }
 
     pub(super) async fn list(
@@ -505,7 +505,7 @@ impl<S: Store> Inner<S> {
                 return false;
             }
             let own = names.find(entry.name).filter(|named| named.is_in(names_left));
-            if own.is_some() || self.is_hidden(id, entry.name) {
+            if own.is_some() || self.is_hidden(entry.name) {
                 return true;
             }
             let node = entry.node.map(|node| self.tell_node(&node, epoch));

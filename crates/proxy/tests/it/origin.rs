@@ -54,6 +54,8 @@ pub(crate) struct Origin {
     pub(crate) length_max: Arc<AtomicU64>,
     /// Bits that all of its cookies have.
     pub(crate) cookie_bits: Arc<AtomicU64>,
+    /// Of this directory, if not of all.
+    pub(crate) part: Option<Handle>,
 }
 
 impl Origin {
@@ -71,6 +73,7 @@ impl Origin {
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
             length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
             cookie_bits: Arc::default(),
+            part: None,
         }
     }
 
@@ -165,6 +168,10 @@ impl Layer for Origin {
 
     fn beneath(&self) -> &MemStore {
         &self.files
+    }
+
+    fn root(&self) -> Handle {
+        self.part.unwrap_or_else(|| self.files.root())
     }
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {

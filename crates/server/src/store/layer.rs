@@ -32,6 +32,7 @@ macro_rules! operations {
                 set_attr(caller: &Caller, handle: &Handle, changes: SetAttr, guard: Option<Time>)
                     -> Changed<()>;
                 lookup(caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node>;
+                climb(caller: &Caller, dir: &Handle) -> Looked<Node>;
                 access(caller: &Caller, handle: &Handle, wanted: Access) -> Looked<Access>;
                 read_link(caller: &Caller, handle: &Handle) -> Looked<Bytes>;
                 read(caller: &Caller, handle: &Handle, offset: u64, count: u32) -> Looked<Extent>;

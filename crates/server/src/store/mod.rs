@@ -271,6 +271,12 @@ pub trait Store: Send + Sync + 'static {
         name: &[u8],
     ) -> impl Future<Output = Looked<Node>> + Send;
 
+    /// What `..` of a directory is where the files are: that of the root may be outside of what is
+    /// exported, and is not for clients.
+    fn climb(&self, caller: &Caller, dir: &Handle) -> impl Future<Output = Looked<Node>> + Send {
+        self.lookup(caller, dir, b"..")
+    }
+
     /// The subset of `wanted` that the caller has.
     fn access(
         &self,
