@@ -24,7 +24,7 @@ use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
 use perf::units::Nanos;
 use proxy::write_back::{
-    Aliases, Event, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, WriteBack,
+    Aliases, Event, Hear, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, WriteBack,
     owner_name, owner_text,
 };
 use proxy::{Handles, Remote};
@@ -35,8 +35,9 @@ use server::types::Caller;
 
 use crate::origin;
 
-/// Bytes of the file of conflicts at most: some thousands.
-const CONFLICTS_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of the file of conflicts at most: some ten thousands. Then changes by which something is
+/// lost wait until somebody has seen to them.
+const CONFLICTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Conflicts that `status` prints.
 const CONFLICTS_SHOWN: usize = 20;
@@ -266,17 +267,27 @@ fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> 
     Ok(Some(bytes))
 }
 
-/// Who hears of conflicts: standard error, and a file beside the log.
-fn hear(clock: &Clock, log: &Path) -> Arc<dyn Fn(&Event) + Send + Sync> {
+/// Who hears of conflicts: standard error, and a file beside the log. A change by which something
+/// is lost is no conflict before that file has it.
+fn hear(clock: &Clock, log: &Path) -> Arc<Hear> {
     let (clock, path) = (clock.clone(), beside(log, ".conflicts"));
     Arc::new(move |event| {
-        output::say(format_args!("write-back: {event}"));
-        if matches!(event, Event::Beside { .. } | Event::NotMade { .. } | Event::SetAside { .. }) {
-            let line = format!("{} {event}\n", rfc3339(&clock));
-            if let Err(cause) = note(&path, &line) {
-                output::say(format_args!("write-back: {}: {cause}", path.display()));
+        let noted = match event {
+            Event::Beside { .. } | Event::NotMade { .. } | Event::SetAside { .. } => {
+                let line = format!("{} {event}\n", rfc3339(&clock));
+                note(&path, &line).map_err(|cause| format!("{}: {cause}", path.display()))
             }
+            _ => Ok(()),
+        };
+        match (event, &noted) {
+            (_, Ok(())) => output::say(format_args!("write-back: {event}")),
+            (Event::Beside { .. }, Err(why)) => {
+                output::say(format_args!("write-back: {event}; {why}"));
+            }
+            // It is tried again.
+            (_, Err(_)) => {}
         }
+        noted
     })
 }
 
@@ -392,14 +403,17 @@ fn oldest(held: &Held) -> Option<String> {
 fn conflicts(log: &Path) -> Result<String, Failure> {
     let path = beside(log, ".conflicts");
     // One line may be begun below the maximum and end above it.
-    let lines = read_beside(&path, 2 * CONFLICTS_BYTES_MAX)?.unwrap_or_default();
-    let lines = String::from_utf8_lossy(&lines);
+    let bytes = read_beside(&path, 2 * CONFLICTS_BYTES_MAX)?.unwrap_or_default();
+    let is_full = bytes.len() as u64 > CONFLICTS_BYTES_MAX;
+    let lines = String::from_utf8_lossy(&bytes);
     let lines: Vec<_> = lines.lines().collect();
     let shown = lines.iter().rev().take(CONFLICTS_SHOWN);
     let shown: String = shown.map(|line| format!("           {line}\n")).collect();
-    let all = match lines.is_empty() {
-        true => String::new(),
-        false => format!("           all in {}: remove it when they are seen to\n", path.display()),
+    let path = path.display();
+    let all = match (lines.is_empty(), is_full) {
+        (true, _) => String::new(),
+        (false, false) => format!("           all in {path}: remove it when they are seen to\n"),
+        (false, true) => format!("           {path} is full: changes wait until it is removed\n"),
     };
     Ok(format!("conflicts  {}\n{shown}{all}", lines.len()))
 }
@@ -437,5 +451,20 @@ mod tests {
         assert!(check_state(&log, &state, 1).is_ok());
         assert!(check_state(&log, dir.path(), 1).is_err());
         assert!(check_state(&log, dir.path(), 0).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_recorded_is_no_conflict_yet() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let (log, change) = (dir.path().join("log"), "REMOVE of f".to_owned());
+        let hear = hear(&Clock::real(), &log);
+        let lost = Event::NotMade { change, why: proxy::write_back::Gone::Changed };
+        assert_eq!(hear(&lost), Ok(()));
+        let path = beside(&log, ".conflicts");
+        let file = File::options().append(true).open(&path).expect("it is there");
+        file.set_len(CONFLICTS_BYTES_MAX + 1).expect("there is room");
+        assert!(hear(&lost).is_err_and(|why| why.contains("it is full")));
+        assert_eq!(file.metadata().expect("it is open").len(), CONFLICTS_BYTES_MAX + 1);
+        assert_eq!(hear(&Event::LogFailed), Ok(()), "it is no conflict");
     }
 }

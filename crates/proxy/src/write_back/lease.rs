@@ -306,7 +306,7 @@ impl<S: Store> Inner<S> {
                 std::mem::replace(&mut state.is_fenced, is_fenced)
             };
             match outcome {
-                Err(Some(by)) if !was => (self.options.hear)(&Event::Fenced { by }),
+                Err(Some(by)) if !was => drop((self.options.hear)(&Event::Fenced { by })),
                 Ok(()) if was => self.to_send.notify_one(),
                 _ => {}
             }

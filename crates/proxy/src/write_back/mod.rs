@@ -108,8 +108,7 @@ pub struct Options {
     pub again_above: Option<u64>,
     /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
     pub owner: Option<Owner>,
-    /// Hears of what nobody should miss.
-    pub hear: Arc<dyn Fn(&Event) + Send + Sync>,
+    pub hear: Arc<Hear>,
     /// Mistakes, for tests of tests.
     pub mistake: Option<Mistake>,
 }
@@ -148,7 +147,7 @@ impl Default for Options {
             late_max: Nanos::from_secs(2),
             again_above: None,
             owner: None,
-            hear: Arc::new(|_| ()),
+            hear: Arc::new(|_| Ok(())),
             mistake: None,
         }
     }
