@@ -23,9 +23,10 @@ use harness::state::State;
 use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
 use perf::units::Nanos;
+use perf::words::counted;
 use proxy::write_back::{
-    Aliases, Event, Hear, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, WriteBack,
-    owner_name, owner_text,
+    Aliases, Event, Hear, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, Settled,
+    WriteBack, owner_name, owner_text,
 };
 use proxy::{Handles, Remote};
 use rustix::fs::OFlags;
@@ -134,7 +135,8 @@ pub(crate) async fn open(
     }
     let held = match changes {
         0 => "nothing was on its way".to_owned(),
-        changes => format!("{changes} changes that it held are on their way again"),
+        1 => "the change that it held is on its way again".to_owned(),
+        changes => format!("the {changes} changes that it held are on their way again"),
     };
     let summary = format!("{}, {} MiB: {held}", path.display(), size >> 20);
     Ok(Opened { store, summary })
@@ -201,8 +203,8 @@ fn check_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> 
     if changes == 0 {
         return Ok(());
     }
-    let holds =
-        |by: String| format!("the log {} holds {changes} changes of files {by}", log.display());
+    let changes = counted(changes, "change");
+    let holds = |by: String| format!("the log {} holds {changes} of files {by}", log.display());
     match state_of(log)? {
         Some(before) if before == state => Ok(()),
         Some(before) => {
@@ -308,14 +310,17 @@ pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
     let left = store.drained(Some(limit)).await;
     if left > 0 {
         output::say(format_args!(
-            "write-back: {left} changes stay in {}: they are brought to the origin by the next \
-             start, or by nfskit log drain",
+            "write-back: {} left in {}: the next start brings what is there to the origin, or \
+             nfskit log drain",
+            counted(left, "change"),
             log.display()
         ));
     } else if !store.end().await {
-        output::say("write-back: the lease .nfskit-write-back could not be removed at the origin");
+        output::say(format_args!("write-back: {LEASE_STAYS}"));
     }
 }
+
+const LEASE_STAYS: &str = "the lease .nfskit-write-back could not be removed at the origin";
 
 /// `nfskit log drain LOG URL`.
 pub(crate) fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<(), Failure> {
@@ -368,10 +373,32 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
     let remote = Remote::open(&clock, reached.session, handles, options).await?;
     let place = Place { log, bytes: 0, state: Some(&state) };
     let Opened { store, .. } = open(&clock, remote, &settings, &place, everyone).await?;
-    let changes = store.pending();
     store.drained(None).await;
-    store.end().await;
-    output::print(&format!("{changes} changes brought to {url}; {} is empty\n", log.display()))
+    let has_ended = store.end().await;
+    let brought = brought(&store.settled(), url, log)?;
+    match has_ended {
+        true => output::print(&format!("{brought}\n")),
+        false => {
+            let what = format!("{brought}; {LEASE_STAYS}");
+            Err(Failure::environment(what, "the same again, or remove it there"))
+        }
+    }
+}
+
+/// What a drain has come to. Of conflicts somebody is to know: it fails.
+fn brought(settled: &Settled, url: &str, log: &Path) -> Result<String, Failure> {
+    let Settled { brought, lost, conflicts } = *settled;
+    let log = log.display();
+    let brought = format!("{} brought to {url}; {log} is empty", counted(brought, "change"));
+    if conflicts == 0 && lost == 0 {
+        return Ok(brought);
+    }
+    let lost = match lost {
+        0 => String::new(),
+        lost => format!("; {} not carried out, or not in full", counted(lost, "change")),
+    };
+    let what = format!("{brought}{lost}; {}", counted(conflicts, "conflict"));
+    Err(Failure::check(what, format!("look at {log}.conflicts, which has a line for each")))
 }
 
 /// `nfskit log status LOG`.
@@ -379,11 +406,11 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
     let (peek, held) = looked_at(log)?;
     let has = if is_locked(peek.file()) { "a proxy has it" } else { "no proxy has it" };
     let mut text = format!(
-        "origin     {}\nlog        {}, {} MiB; {has}\npending    {} changes, {} bytes of data\n",
+        "origin     {}\nlog        {}, {} MiB; {has}\npending    {}, {} bytes of data\n",
         owner_text(peek.owner()),
         log.display(),
         peek.set().all_bytes() >> 20,
-        held.changes(),
+        counted(held.changes(), "change"),
         held.bytes(),
     );
     text.extend(oldest(&held));
@@ -451,6 +478,18 @@ mod tests {
         assert!(check_state(&log, &state, 1).is_ok());
         assert!(check_state(&log, dir.path(), 1).is_err());
         assert!(check_state(&log, dir.path(), 0).is_ok());
+    }
+
+    #[test]
+    fn what_a_drain_has_not_brought_makes_it_fail() {
+        let words = |settled| brought(&settled, "nfs://h/x", Path::new("log"));
+        let all = Settled { brought: 1, ..Settled::default() };
+        assert_eq!(words(all).expect("it is"), "1 change brought to nfs://h/x; log is empty");
+        let beside = Settled { conflicts: 1, ..all };
+        let failed = words(beside).expect_err("somebody is to know");
+        assert_eq!(failed.what(), "1 change brought to nfs://h/x; log is empty; 1 conflict");
+        let lost = words(Settled { lost: 2, ..beside }).expect_err("they are not there");
+        assert!(lost.what().contains("; 2 changes not carried out"), "{}", lost.what());
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl<S: Store> Inner<S> {
             }
         }
         let dropped = matches!(entry.change, Change::Make { .. }).then_some(made);
-        Some(Came { dropped, differs: true, ..Came::default() })
+        Some(Came { dropped, differs: true, is_lost: true, ..Came::default() })
     }
 
     /// Keeps what clients see in a file of what the origin does not have, unless that is done

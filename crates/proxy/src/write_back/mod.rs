@@ -86,6 +86,10 @@ pub use self::open::{OpenError, owner_name, owner_text};
 pub use self::recover::{Held, HeldError};
 use self::state::State;
 
+/// Hears of what nobody should miss. An error: it is recorded nowhere, and a change by which
+/// something is lost waits.
+pub type Hear = dyn Fn(&Event) -> Result<(), String> + Send + Sync;
+
 /// How changes are stored and sent.
 #[derive(Clone)]
 pub struct Options {
@@ -151,6 +155,17 @@ impl Default for Options {
             mistake: None,
         }
     }
+}
+
+/// What has become of the changes that are not on their way any more.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Settled {
+    /// The origin has them.
+    pub brought: u64,
+    /// They were not carried out, or not in full.
+    pub lost: u64,
+    /// That, and versions that are beside others at the origin.
+    pub conflicts: u64,
 }
 
 /// See the module's head; clones are the same.
@@ -333,6 +348,13 @@ impl<S: Store> WriteBack<S> {
             self.inner.end_lease().await
         });
         self.inner.clock.within(END_MAX, ended).await.unwrap_or(false)
+    }
+
+    /// What has become of all others.
+    pub fn settled(&self) -> Settled {
+        let counts = self.inner.state.lock().counts;
+        let (brought, lost) = (counts.arrived - counts.lost, counts.lost);
+        Settled { brought, lost, conflicts: counts.conflicts }
     }
 
     /// Changes that are on their way.

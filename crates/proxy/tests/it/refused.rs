@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use perf::units::Nanos;
-use proxy::write_back::{Event, Gone};
+use proxy::write_back::{Event, Gone, Settled};
 use server::store::Store;
 use server::types::{SetAttr, Stability, Status};
 
@@ -179,6 +179,8 @@ fn what_is_lost_waits_until_that_can_be_recorded() {
         else {
             panic!("{events:?}");
         };
+        let Settled { lost, conflicts, .. } = set.life.proxy.settled();
+        assert_eq!((lost, conflicts), (1, 1), "it is not among those that were brought");
     });
     test(async |set| {
         let theirs = find(set.origin(), &set.there, "file").await;

@@ -36,7 +36,9 @@ pub(super) struct Came {
     pub(super) answered: usize,
     /// The origin has its names and files otherwise than clients were shown: it tells.
     pub(super) differs: bool,
-    /// What was not carried out: first that is recorded.
+    /// It was not carried out, or not all of it.
+    pub(super) is_lost: bool,
+    /// That, to be recorded first.
     pub(super) lost: Option<Event>,
 }
 
@@ -57,7 +59,7 @@ impl Came {
     /// All of a change, or some, was not carried out.
     fn lost(self, change: &Change, why: Gone) -> Self {
         let change = describe(change);
-        Self { lost: Some(Event::NotMade { change, why }), ..self }
+        Self { is_lost: true, lost: Some(Event::NotMade { change, why }), ..self }
     }
 }
 
@@ -182,7 +184,7 @@ impl<S: Store> Inner<S> {
     fn arrived(&self, number: u64, joined: &[u64], came: Came) {
         let now = self.now();
         let mut state = self.state.lock();
-        let Came { outcome, dirs, dropped, is_last, answered, differs, lost: _ } = came;
+        let Came { outcome, dirs, dropped, is_last, answered, differs, is_lost, lost: _ } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
             node.answered = node.answered.saturating_sub(answered);
             node.left(outcome.after, is_last);
@@ -203,6 +205,7 @@ impl<S: Store> Inner<S> {
         let Some(op) = state.arrived(number, now) else { return };
         let joined = joined.iter().filter_map(|next| state.arrived(*next, now).map(|_| *next));
         let joined: Vec<_> = joined.collect();
+        state.counts.lost += if is_lost { 1 + joined.len() as u64 } else { 0 };
         state.forget_refused(number, &op.entry.change);
         // Clients see the origin's version again.
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.forget_file(&file));
