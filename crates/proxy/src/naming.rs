@@ -60,7 +60,7 @@ impl Remote {
 
     /// A file by what was known of it.
     fn cached_node(&self, origin: FileHandle, returned: PostOpAttr) -> Result<Node, Status> {
-        let attr = neutral::post_op(returned).ok_or(Status::Jukebox)?;
+        let attr = neutral::post_op(returned).ok_or(Status::Away)?;
         Ok(Node { handle: self.handles.seal(&origin), attr })
     }
 

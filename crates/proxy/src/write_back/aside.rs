@@ -22,8 +22,8 @@ pub(super) const GIVE_UP: Nanos = Nanos::from_secs(60);
 
 /// Whether a change that is refused with this will be refused again, as far as that is known.
 pub(super) fn is_for_good(status: Status) -> bool {
-    use Status::{Io, Jukebox, NoDevice, NoSpace, Quota, ReadOnly, ServerFault};
-    !matches!(status, Io | Jukebox | NoDevice | NoSpace | Quota | ReadOnly | ServerFault)
+    use Status::{Away, Io, Jukebox, NoDevice, NoSpace, Quota, ReadOnly, ServerFault};
+    !matches!(status, Away | Io | Jukebox | NoDevice | NoSpace | Quota | ReadOnly | ServerFault)
 }
 
 impl<S: Store> Inner<S> {

@@ -177,7 +177,12 @@ impl<S: Store> Inner<S> {
         };
         let epoch = self.epoch();
         let now = self.now();
-        let call = async { Ok(Some(self.store.lookup(caller, &origin, name).await)) };
+        let call = async {
+            match self.store.lookup(caller, &origin, name).await {
+                Looked { result: Err(Status::Away), .. } => Err(Status::Away),
+                looked => Ok(Some(looked)),
+            }
+        };
         // While the origin is away, what is cached of a name counts.
         let is_above = name == b"..";
         let cached = |state: &mut State| match is_above {

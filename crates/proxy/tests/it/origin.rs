@@ -45,6 +45,8 @@ pub(crate) struct Origin {
     pub(crate) is_coarse: Arc<AtomicBool>,
     /// Its disk is not mounted.
     pub(crate) is_stale: Arc<AtomicBool>,
+    /// GETATTR of this file is to be tried later.
+    pub(crate) puts_off: Arc<Mutex<Option<Handle>>>,
     /// It takes root for nobody.
     pub(crate) squashes_root: Arc<AtomicBool>,
     /// It has no ACCESS: what is granted is a guess by the mode.
@@ -68,6 +70,7 @@ impl Origin {
             is_away: Arc::default(),
             is_coarse: Arc::default(),
             is_stale: Arc::default(),
+            puts_off: Arc::default(),
             squashes_root: Arc::default(),
             guesses_rights: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
@@ -175,6 +178,10 @@ impl Layer for Origin {
     }
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        if *self.puts_off.lock() == Some(*handle) {
+            self.passes().await;
+            return Err(Status::Jukebox);
+        }
         round_trip!(self, caller, self.files.attr(caller, handle))
     }
 

@@ -163,11 +163,12 @@ impl<S: Store> Inner<S> {
         };
         let mut state = self.state.lock();
         state.counts.tried_again += 1;
-        self.is_away(&mut state, status == Status::Jukebox);
+        self.is_away(&mut state, status == Status::Away);
         let Some(change) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
             return status;
         };
-        let is_news = !state.trouble(number, status) && status != Status::Jukebox;
+        let is_later = matches!(status, Status::Away | Status::Jukebox);
+        let is_news = !state.trouble(number, status) && !is_later;
         drop(state);
         // Nobody waits behind who waits for this.
         self.changed.notify_waiters();
