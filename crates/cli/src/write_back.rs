@@ -32,7 +32,7 @@ use proxy::{Handles, Remote};
 use rustix::fs::OFlags;
 use server::locked::is_locked;
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
-use server::types::Caller;
+use server::types::{Caller, Status};
 
 use crate::origin;
 
@@ -188,11 +188,24 @@ fn about_lease(error: &LeaseError, uid: u32) -> String {
              lost, remove .nfskit-write-back in the root of its export"
         }
         LeaseError::Foreign => "look what it is, and remove it at the origin",
-        LeaseError::Refused(_) | LeaseError::Unwritten(_) => {
+        LeaseError::Refused(status) | LeaseError::Unwritten(status) => {
+            return about_refusal(*status, uid);
+        }
+    };
+    advice.to_owned()
+}
+
+fn about_refusal(status: Status, uid: u32) -> String {
+    let advice = match status {
+        Status::ReadOnly => "an origin that exports it read-write, or no --write-back",
+        Status::NoSpace | Status::Quota => "when the origin has room for it",
+        Status::Access | Status::NotOwner => {
             return format!(
-                "let uid {uid} write to the root of the export, or name who may: ?uid=&gid="
+                "let uid {uid} write to the root of the export, or name who may: ?uid=&gid=; if \
+                 the origin is a proxy with --write-back, start one of the two without"
             );
         }
+        _ => "the same again when the origin takes it",
     };
     advice.to_owned()
 }
@@ -505,5 +518,14 @@ mod tests {
         assert!(hear(&lost).is_err_and(|why| why.contains("it is full")));
         assert_eq!(file.metadata().expect("it is open").len(), CONFLICTS_BYTES_MAX + 1);
         assert_eq!(hear(&Event::LogFailed), Ok(()), "it is no conflict");
+    }
+
+    #[test]
+    fn what_to_try_depends_on_why_the_origin_refuses_the_lease() {
+        let advice = |status| about_lease(&LeaseError::Refused(status), 7);
+        assert!(advice(Status::ReadOnly).contains("read-write"));
+        assert!(advice(Status::Quota).contains("room"));
+        assert!(advice(Status::Access).contains("let uid 7 write"));
+        assert!(!advice(Status::Io).contains("uid"));
     }
 }

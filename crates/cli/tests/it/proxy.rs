@@ -350,6 +350,14 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     let url = origin.url();
     let anywhere = ["serve", &url, "--write-back", log, "--listen", "127.0.0.1:0"];
     refused(&anywhere, 3, &["needs a state directory", "--state DIR"]);
+    let for_readers = [&anywhere[..], &["--ro"]].concat();
+    refused(&for_readers, 2, &["an export that is read-only", "no --write-back"]);
+    let shut = Served::folder(&["--ro"]);
+    let new = tempfile::tempdir().unwrap();
+    let mut of_shut = writes_back(&shut, new.path());
+    of_shut.args(["--listen", "127.0.0.1:0"]);
+    Program::start(&mut of_shut).finish().complains(3, &["ReadOnly", "exports it read-write"]);
+    shut.stop();
     let junk = state.path().join("junk");
     fs::write(&junk, vec![1; 100_000]).unwrap();
     refused(&["log", "status", junk.to_str().unwrap()], 3, &["not a write log of nfskit"]);
