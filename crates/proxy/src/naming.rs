@@ -7,7 +7,7 @@
 use client::error::{Detail, Error};
 use client::session::Session;
 use server::store::{Changed, Linked, Looked, Node, Renamed};
-use server::types::{Caller, Handle, Status, Wcc};
+use server::types::{Caller, CreateHow, Handle, Status, Wcc};
 use wire::nfs3::{FileHandle, NewObject, PostOpAttr, WccData, lookup};
 
 use crate::disk::Disk;
@@ -80,6 +80,18 @@ impl Remote {
         };
         self.learn(&origin, &attributes, None);
         Ok(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
+    }
+
+    pub(crate) async fn create_file(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<Node> {
+        let how = neutral::how(how);
+        let make = async |session: Session, dir| session.create(dir, name, how).await;
+        self.make(caller, dir, name, make).await
     }
 
     /// Calls what makes something in a directory.

@@ -27,6 +27,7 @@ use wire::{nfs2, nfs3};
 
 use crate::ahead::Ahead;
 use crate::disk::Disk;
+use crate::exclusive::Exclusive;
 use crate::fate::{self, Kind};
 use crate::handles::Handles;
 use crate::known::Known;
@@ -69,6 +70,7 @@ pub struct Remote {
     pub(crate) root: FileHandle,
     pub(crate) root_identity: (u64, u64),
     pub(crate) ahead: Ahead,
+    pub(crate) exclusive: Exclusive,
     pub(crate) counts: Counts,
     pub(crate) disk: Option<Disk>,
     pub(crate) clock: Clock,
@@ -130,6 +132,7 @@ impl Remote {
         let bytes_max = options.read_ahead_bytes_max;
         Ok(Self {
             ahead: Ahead::new(clock, bytes_max, read_bytes_max, disk.clone()),
+            exclusive: Exclusive::default(),
             disk,
             clock: clock.clone(),
             away: Arc::default(),
@@ -546,9 +549,10 @@ impl Store for Remote {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
-        let how = neutral::how(how);
-        let make = async |session: Session, dir| session.create(dir, name, how).await;
-        self.make(caller, dir, name, make).await
+        match self.session.version() {
+            Version::Two => self.create_alone(caller, dir, name, how).await,
+            Version::Three => self.create_file(caller, dir, name, how).await,
+        }
     }
 
     async fn make_dir(
