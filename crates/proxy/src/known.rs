@@ -137,8 +137,8 @@ impl Known {
         put(&mut self.tables.lock().rights, (*file, caller.clone()), right);
     }
 
-    /// The origin has found a name for a caller in a directory with these attributes: he may pass
-    /// through it.
+    /// The origin has found a name for a caller in a directory with these attributes, or has listed
+    /// what has which name: he may pass through it.
     pub(crate) fn note_search(&self, dir: &FileHandle, caller: &Caller, of: &Fattr3) {
         let known = self.last_rights(dir, caller).map_or(0, |known| known.access);
         self.note_rights(dir, caller, known | access::LOOKUP, of);

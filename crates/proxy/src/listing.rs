@@ -30,6 +30,9 @@ impl Remote {
             Ok(page) => page,
             Err(error) => return self.looked_in_vain(&error),
         };
+        if page.entries.iter().any(|entry| entry.handle.zip(entry.attributes).is_some()) {
+            self.note_search(&dir, caller, page.dir_attributes.as_ref());
+        }
         let mut is_taken = true;
         for entry in &page.entries {
             if !is_name(&entry.name) {

@@ -8,7 +8,7 @@ use client::error::{Detail, Error};
 use client::session::Session;
 use server::store::{Changed, Linked, Looked, Node, Renamed};
 use server::types::{Caller, CreateHow, Handle, Status, Wcc};
-use wire::nfs3::{FileHandle, NewObject, PostOpAttr, WccData, lookup};
+use wire::nfs3::{Fattr3, FileHandle, NewObject, PostOpAttr, WccData, lookup};
 
 use crate::disk::Disk;
 use crate::fate::{self, Kind};
@@ -47,13 +47,20 @@ impl Remote {
         caller: &Caller,
         reply: &lookup::ReplyOk,
     ) {
+        if let Some(Disk { known, .. }) = &self.disk {
+            known.note_name(dir, name, &reply.object);
+            self.note_search(dir, caller, reply.dir_attributes.as_ref());
+        }
+    }
+
+    /// The origin has shown the caller what has some name of a directory: he may know of them.
+    pub(crate) fn note_search(&self, dir: &FileHandle, caller: &Caller, returned: Option<&Fattr3>) {
         let Some(Disk { known, .. }) = &self.disk else { return };
-        known.note_name(dir, name, &reply.object);
-        if let Some(returned) = &reply.dir_attributes {
+        if let Some(returned) = returned {
             known.note(dir, returned, None);
         }
         // Version 2 has none.
-        if let Some(returned) = reply.dir_attributes.or_else(|| known.last(dir)) {
+        if let Some(returned) = returned.copied().or_else(|| known.last(dir)) {
             known.note_search(dir, caller, &returned);
         }
     }
