@@ -207,16 +207,21 @@ impl Remote {
         }
     }
 
+    /// What is known for while the origin is away, if that is to be replied.
+    pub(crate) fn known_offline(&self) -> Option<&Known> {
+        self.disk.as_ref().filter(|_| self.options.offline_reads).map(|disk| &disk.known)
+    }
+
     /// What the call says; while the origin is away and there is `cached`, that, and `true`.
     pub(crate) async fn or_cached<T>(
         &self,
         call: impl Future<Output = Result<T, Error>>,
         cached: impl Fn(&Known) -> Option<T>,
     ) -> Result<(T, bool), Error> {
-        let Some(disk) = self.disk.as_ref().filter(|_| self.options.offline_reads) else {
+        let Some(known) = self.known_offline() else {
             return call.await.map(|returned| (returned, false));
         };
-        let cached = || self.while_away(cached(&disk.known));
+        let cached = || self.while_away(cached(known));
         let is_away = self.away.is_away.load(Ordering::Relaxed);
         let patience = if is_away { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);

@@ -245,7 +245,7 @@ fn while_the_origin_is_away_cached_names_are_for_who_may_pass_through_their_dire
 
 /// Our mount lists a small directory in the place of LOOKUPs.
 #[test]
-fn while_the_origin_is_away_names_that_were_listed_are_found_by_who_has_listed_them() {
+fn while_the_origin_is_away_names_that_were_listed_are_known_to_who_has_listed_them() {
     world(async |clock, origin| {
         let (memory, outage) = (Memory::default(), Outage::default());
         let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
@@ -257,6 +257,8 @@ fn while_the_origin_is_away_names_that_were_listed_are_found_by_who_has_listed_t
         let listed = page.entries.iter().find(|entry| entry.name == b"file").unwrap().handle;
         outage.begin();
         assert_eq!(Some(session.lookup(root, b"file").await.unwrap().object), listed);
+        let again = session.readdirplus(root, 0, [0; 8], bytes, bytes).await.unwrap();
+        assert_eq!(again, page, "and listed again");
         let (back, own) = (outage.clone(), clock.clone());
         clock.spawn(async move {
             own.sleep(Nanos::from_secs(30)).await;
