@@ -23,20 +23,22 @@ use harness::state::State;
 use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
 use perf::units::Nanos;
+use perf::words::counted;
 use proxy::write_back::{
-    Aliases, Event, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, WriteBack,
-    owner_name, owner_text,
+    Aliases, Event, Hear, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, Settled,
+    WriteBack, owner_name, owner_text,
 };
 use proxy::{Handles, Remote};
 use rustix::fs::OFlags;
 use server::locked::is_locked;
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
-use server::types::Caller;
+use server::types::{Caller, Status};
 
 use crate::origin;
 
-/// Bytes of the file of conflicts at most: some thousands.
-const CONFLICTS_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of the file of conflicts at most: some ten thousands. Then changes by which something is
+/// lost wait until somebody has seen to them.
+const CONFLICTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Conflicts that `status` prints.
 const CONFLICTS_SHOWN: usize = 20;
@@ -133,7 +135,8 @@ pub(crate) async fn open(
     }
     let held = match changes {
         0 => "nothing was on its way".to_owned(),
-        changes => format!("{changes} changes that it held are on their way again"),
+        1 => "the change that it held is on its way again".to_owned(),
+        changes => format!("the {changes} changes that it held are on their way again"),
     };
     let summary = format!("{}, {} MiB: {held}", path.display(), size >> 20);
     Ok(Opened { store, summary })
@@ -166,25 +169,45 @@ fn owner(log: [u8; 16], boot: [u8; 16], everyone: Option<Caller>) -> Owner {
 
 fn cannot_open(error: &OpenError, log: &Path, uid: u32) -> Failure {
     let advice = match error {
-        OpenError::Lease(LeaseError::Alive { .. }) => {
-            "mount that proxy, or end it: one at a time writes back to an export".to_owned()
-        }
-        OpenError::Lease(LeaseError::Dead { .. }) => {
-            "start that proxy with its log, or nfskit log drain LOG URL there; if that log is \
-             lost, remove .nfskit-write-back in the root of the export"
-                .to_owned()
-        }
-        OpenError::Lease(LeaseError::Foreign) => {
-            "look what it is, and remove it at the origin".to_owned()
-        }
-        OpenError::Lease(LeaseError::Refused(_) | LeaseError::Unwritten(_)) => {
-            format!("let uid {uid} write to the root of the export, or name who may: ?uid=&gid=")
-        }
+        OpenError::Lease(lease) => about_lease(lease, uid),
         OpenError::Origin(_) => {
             format!("when the origin answers: nothing of {} is lost", log.display())
         }
     };
     Failure::environment(error, advice)
+}
+
+fn about_lease(error: &LeaseError, uid: u32) -> String {
+    let advice = match error {
+        LeaseError::Upper(upper) => return about_lease(upper, uid),
+        LeaseError::Alive { .. } => {
+            "mount that proxy, or end it: one at a time writes back to an export"
+        }
+        LeaseError::Dead { .. } => {
+            "start that proxy with its log, or nfskit log drain LOG URL there; if that log is \
+             lost, remove .nfskit-write-back in the root of its export"
+        }
+        LeaseError::Foreign => "look what it is, and remove it at the origin",
+        LeaseError::Refused(status) | LeaseError::Unwritten(status) => {
+            return about_refusal(*status, uid);
+        }
+    };
+    advice.to_owned()
+}
+
+fn about_refusal(status: Status, uid: u32) -> String {
+    let advice = match status {
+        Status::ReadOnly => "an origin that exports it read-write, or no --write-back",
+        Status::NoSpace | Status::Quota => "when the origin has room for it",
+        Status::Access | Status::NotOwner => {
+            return format!(
+                "let uid {uid} write to the root of the export, or name who may: ?uid=&gid=; if \
+                 the origin is a proxy with --write-back, start one of the two without"
+            );
+        }
+        _ => "the same again when the origin takes it",
+    };
+    advice.to_owned()
 }
 
 /// Files are named in the log by what lies in the state directory: it is to be the same one each
@@ -193,8 +216,8 @@ fn check_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> 
     if changes == 0 {
         return Ok(());
     }
-    let holds =
-        |by: String| format!("the log {} holds {changes} changes of files {by}", log.display());
+    let changes = counted(changes, "change");
+    let holds = |by: String| format!("the log {} holds {changes} of files {by}", log.display());
     match state_of(log)? {
         Some(before) if before == state => Ok(()),
         Some(before) => {
@@ -259,17 +282,27 @@ fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> 
     Ok(Some(bytes))
 }
 
-/// Who hears of conflicts: standard error, and a file beside the log.
-fn hear(clock: &Clock, log: &Path) -> Arc<dyn Fn(&Event) + Send + Sync> {
+/// Who hears of conflicts: standard error, and a file beside the log. A change by which something
+/// is lost is no conflict before that file has it.
+fn hear(clock: &Clock, log: &Path) -> Arc<Hear> {
     let (clock, path) = (clock.clone(), beside(log, ".conflicts"));
     Arc::new(move |event| {
-        output::say(format_args!("write-back: {event}"));
-        if matches!(event, Event::Beside { .. } | Event::NotMade { .. } | Event::SetAside { .. }) {
-            let line = format!("{} {event}\n", rfc3339(&clock));
-            if let Err(cause) = note(&path, &line) {
-                output::say(format_args!("write-back: {}: {cause}", path.display()));
+        let noted = match event {
+            Event::Beside { .. } | Event::NotMade { .. } | Event::SetAside { .. } => {
+                let line = format!("{} {event}\n", rfc3339(&clock));
+                note(&path, &line).map_err(|cause| format!("{}: {cause}", path.display()))
             }
+            _ => Ok(()),
+        };
+        match (event, &noted) {
+            (_, Ok(())) => output::say(format_args!("write-back: {event}")),
+            (Event::Beside { .. }, Err(why)) => {
+                output::say(format_args!("write-back: {event}; {why}"));
+            }
+            // It is tried again.
+            (_, Err(_)) => {}
         }
+        noted
     })
 }
 
@@ -290,14 +323,17 @@ pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
     let left = store.drained(Some(limit)).await;
     if left > 0 {
         output::say(format_args!(
-            "write-back: {left} changes stay in {}: they are brought to the origin by the next \
-             start, or by nfskit log drain",
+            "write-back: {} left in {}: the next start brings what is there to the origin, or \
+             nfskit log drain",
+            counted(left, "change"),
             log.display()
         ));
     } else if !store.end().await {
-        output::say("write-back: the lease .nfskit-write-back could not be removed at the origin");
+        output::say(format_args!("write-back: {LEASE_STAYS}"));
     }
 }
+
+const LEASE_STAYS: &str = "the lease .nfskit-write-back could not be removed at the origin";
 
 /// `nfskit log drain LOG URL`.
 pub(crate) fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<(), Failure> {
@@ -350,10 +386,32 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
     let remote = Remote::open(&clock, reached.session, handles, options).await?;
     let place = Place { log, bytes: 0, state: Some(&state) };
     let Opened { store, .. } = open(&clock, remote, &settings, &place, everyone).await?;
-    let changes = store.pending();
     store.drained(None).await;
-    store.end().await;
-    output::print(&format!("{changes} changes brought to {url}; {} is empty\n", log.display()))
+    let has_ended = store.end().await;
+    let brought = brought(&store.settled(), url, log)?;
+    match has_ended {
+        true => output::print(&format!("{brought}\n")),
+        false => {
+            let what = format!("{brought}; {LEASE_STAYS}");
+            Err(Failure::environment(what, "the same again, or remove it there"))
+        }
+    }
+}
+
+/// What a drain has come to. Of conflicts somebody is to know: it fails.
+fn brought(settled: &Settled, url: &str, log: &Path) -> Result<String, Failure> {
+    let Settled { brought, lost, conflicts } = *settled;
+    let log = log.display();
+    let brought = format!("{} brought to {url}; {log} is empty", counted(brought, "change"));
+    if conflicts == 0 && lost == 0 {
+        return Ok(brought);
+    }
+    let lost = match lost {
+        0 => String::new(),
+        lost => format!("; {} not carried out, or not in full", counted(lost, "change")),
+    };
+    let what = format!("{brought}{lost}; {}", counted(conflicts, "conflict"));
+    Err(Failure::check(what, format!("look at {log}.conflicts, which has a line for each")))
 }
 
 /// `nfskit log status LOG`.
@@ -361,11 +419,11 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
     let (peek, held) = looked_at(log)?;
     let has = if is_locked(peek.file()) { "a proxy has it" } else { "no proxy has it" };
     let mut text = format!(
-        "origin     {}\nlog        {}, {} MiB; {has}\npending    {} changes, {} bytes of data\n",
+        "origin     {}\nlog        {}, {} MiB; {has}\npending    {}, {} bytes of data\n",
         origin::as_target(&owner_text(peek.owner())),
         log.display(),
         peek.set().all_bytes() >> 20,
-        held.changes(),
+        counted(held.changes(), "change"),
         held.bytes(),
     );
     text.extend(oldest(&held));
@@ -385,14 +443,17 @@ fn oldest(held: &Held) -> Option<String> {
 fn conflicts(log: &Path) -> Result<String, Failure> {
     let path = beside(log, ".conflicts");
     // One line may be begun below the maximum and end above it.
-    let lines = read_beside(&path, 2 * CONFLICTS_BYTES_MAX)?.unwrap_or_default();
-    let lines = String::from_utf8_lossy(&lines);
+    let bytes = read_beside(&path, 2 * CONFLICTS_BYTES_MAX)?.unwrap_or_default();
+    let is_full = bytes.len() as u64 > CONFLICTS_BYTES_MAX;
+    let lines = String::from_utf8_lossy(&bytes);
     let lines: Vec<_> = lines.lines().collect();
     let shown = lines.iter().rev().take(CONFLICTS_SHOWN);
     let shown: String = shown.map(|line| format!("           {line}\n")).collect();
-    let all = match lines.is_empty() {
-        true => String::new(),
-        false => format!("           all in {}: remove it when they are seen to\n", path.display()),
+    let path = path.display();
+    let all = match (lines.is_empty(), is_full) {
+        (true, _) => String::new(),
+        (false, false) => format!("           all in {path}: remove it when they are seen to\n"),
+        (false, true) => format!("           {path} is full: changes wait until it is removed\n"),
     };
     Ok(format!("conflicts  {}\n{shown}{all}", lines.len()))
 }
@@ -430,5 +491,41 @@ mod tests {
         assert!(check_state(&log, &state, 1).is_ok());
         assert!(check_state(&log, dir.path(), 1).is_err());
         assert!(check_state(&log, dir.path(), 0).is_ok());
+    }
+
+    #[test]
+    fn what_a_drain_has_not_brought_makes_it_fail() {
+        let words = |settled| brought(&settled, "nfs://h/x", Path::new("log"));
+        let all = Settled { brought: 1, ..Settled::default() };
+        assert_eq!(words(all).expect("it is"), "1 change brought to nfs://h/x; log is empty");
+        let beside = Settled { conflicts: 1, ..all };
+        let failed = words(beside).expect_err("somebody is to know");
+        assert_eq!(failed.what(), "1 change brought to nfs://h/x; log is empty; 1 conflict");
+        let lost = words(Settled { lost: 2, ..beside }).expect_err("they are not there");
+        assert!(lost.what().contains("; 2 changes not carried out"), "{}", lost.what());
+    }
+
+    #[test]
+    fn what_cannot_be_recorded_is_no_conflict_yet() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let (log, change) = (dir.path().join("log"), "REMOVE of f".to_owned());
+        let hear = hear(&Clock::real(), &log);
+        let lost = Event::NotMade { change, why: proxy::write_back::Gone::Changed };
+        assert_eq!(hear(&lost), Ok(()));
+        let path = beside(&log, ".conflicts");
+        let file = File::options().append(true).open(&path).expect("it is there");
+        file.set_len(CONFLICTS_BYTES_MAX + 1).expect("there is room");
+        assert!(hear(&lost).is_err_and(|why| why.contains("it is full")));
+        assert_eq!(file.metadata().expect("it is open").len(), CONFLICTS_BYTES_MAX + 1);
+        assert_eq!(hear(&Event::LogFailed), Ok(()), "it is no conflict");
+    }
+
+    #[test]
+    fn what_to_try_depends_on_why_the_origin_refuses_the_lease() {
+        let advice = |status| about_lease(&LeaseError::Refused(status), 7);
+        assert!(advice(Status::ReadOnly).contains("read-write"));
+        assert!(advice(Status::Quota).contains("room"));
+        assert!(advice(Status::Access).contains("let uid 7 write"));
+        assert!(!advice(Status::Io).contains("uid"));
     }
 }

@@ -36,6 +36,18 @@ impl Remote {
         Looked { attr, result }
     }
 
+    /// The same also of the root, which is below what is outside.
+    pub(crate) async fn above_any(&self, session: &Session, dir: FileHandle) -> Looked<Node> {
+        match session.lookup(dir, b"..").await {
+            Ok(reply) => {
+                let attr = neutral::post_op(reply.dir_attributes);
+                let result = self.node(session, reply.object, reply.obj_attributes).await;
+                Looked { attr, result }
+            }
+            Err(error) => self.looked_in_vain(&error),
+        }
+    }
+
     /// Whether the root is above a directory: `above` is what is directly above.
     async fn is_inside(
         &self,

@@ -30,7 +30,7 @@ pub(crate) fn status(error: &Error, kind: Kind) -> Status {
             | CallError::Connect(_)
             | CallError::Transport(_)
             | CallError::NobodyListens => match kind {
-                Kind::Repeatable => Status::Jukebox,
+                Kind::Repeatable => Status::Away,
                 Kind::Once => Status::Io,
             },
             CallError::Refused(Refusal::Authentication { .. }) => Status::Access,
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_call_that_may_have_been_executed_is_not_to_be_repeated_as_another() {
         let late = call(CallError::TimedOut { limit: Nanos::from_secs(1) });
-        assert_eq!(status(&late, Kind::Repeatable), Status::Jukebox);
+        assert_eq!(status(&late, Kind::Repeatable), Status::Away);
         assert_eq!(status(&late, Kind::Once), Status::Io);
         assert!(is_away(&late));
     }

@@ -4,13 +4,15 @@
 //! Replies overtake one another. A reply that tells another state of a file than was known may be
 //! older or newer: what is known is unsure then, until a call that was begun later confirms it.
 //!
-//! Bounded: [`ENTRIES_MAX`] files, rights and names each; what was used longest ago goes.
+//! Bounded: [`ENTRIES_MAX`] files, rights and names each, and [`PAGES_MAX`] pages of listings; what
+//! was used longest ago goes.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use cache::{Now, OriginTime, Time, Token};
 use client::cache::state::{steady_ns, time_of, token};
+use client::ops::DirPage;
 use lru::LruCache;
 use net::clock::Clock;
 use parking_lot::Mutex;
@@ -28,6 +30,14 @@ const ENTRIES_MAX: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("it is not z
 /// that nfs(5) has for a directory.
 const RIGHTS_GOOD_FOR: Nanos = Nanos::from_secs(60);
 
+/// Pages of listings, and their names: some 60 MB.
+const PAGES_MAX: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
+const PAGE_NAMES_MAX: usize = 1024;
+
+/// What is one page of a listing: the directory, who lists it, from which cookie on with which
+/// verifier, and whether with what has the names.
+pub(crate) type PageKey = (FileHandle, Caller, u64, [u8; 8], bool);
+
 /// See the module's head; clones are the same.
 #[derive(Clone)]
 pub(crate) struct Known {
@@ -40,6 +50,7 @@ struct Tables {
     files: LruCache<FileHandle, Seen>,
     rights: LruCache<(FileHandle, Caller), Right>,
     names: LruCache<(FileHandle, Box<[u8]>), FileHandle>,
+    pages: LruCache<PageKey, DirPage>,
     time: OriginTime,
 }
 
@@ -96,6 +107,7 @@ impl Known {
             files: LruCache::unbounded(),
             rights: LruCache::unbounded(),
             names: LruCache::unbounded(),
+            pages: LruCache::new(PAGES_MAX),
             time: OriginTime::default(),
         };
         Self { clock: clock.clone(), tables: Arc::new(Mutex::new(tables)) }
@@ -137,8 +149,8 @@ impl Known {
         put(&mut self.tables.lock().rights, (*file, caller.clone()), right);
     }
 
-    /// The origin has found a name for a caller in a directory with these attributes: he may pass
-    /// through it.
+    /// The origin has found a name for a caller in a directory with these attributes, or has listed
+    /// what has which name: he may pass through it.
     pub(crate) fn note_search(&self, dir: &FileHandle, caller: &Caller, of: &Fattr3) {
         let known = self.last_rights(dir, caller).map_or(0, |known| known.access);
         self.note_rights(dir, caller, known | access::LOOKUP, of);
@@ -150,6 +162,15 @@ impl Known {
 
     pub(crate) fn forget_name(&self, dir: &FileHandle, name: &[u8]) {
         self.tables.lock().names.pop(&(*dir, name.into()));
+    }
+
+    /// The origin has returned this page of a listing to a caller.
+    pub(crate) fn note_page(&self, key: PageKey, page: &DirPage) {
+        let Some(returned) = &page.dir_attributes else { return };
+        self.note(&key.0, returned, None);
+        if page.entries.len() <= PAGE_NAMES_MAX {
+            self.tables.lock().pages.put(key, page.clone());
+        }
     }
 
     /// The attributes, if the file is known to have them still, and the caller to be allowed to
@@ -211,6 +232,15 @@ impl Known {
         let obj_attributes = Some(tables.files.get(&object)?.attributes);
         let dir_attributes = tables.files.get(dir).map(|seen| seen.attributes);
         Some(lookup::ReplyOk { object, obj_attributes, dir_attributes })
+    }
+
+    /// The same of a page of a listing, as long as the directory is known to be as it was.
+    pub(crate) fn last_page(&self, key: &PageKey) -> Option<DirPage> {
+        let mut tables = self.tables.lock();
+        let now = tables.files.get(&key.0)?.attributes;
+        let page = tables.pages.get(key)?;
+        let is_same = page.dir_attributes.is_some_and(|then| token(&then) == token(&now));
+        is_same.then(|| page.clone())
     }
 }
 

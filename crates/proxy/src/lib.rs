@@ -22,6 +22,7 @@
 mod above;
 mod ahead;
 mod disk;
+mod exclusive;
 mod fate;
 pub mod fuzzing;
 mod handles;

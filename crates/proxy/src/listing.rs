@@ -8,6 +8,7 @@ use server::store::{Entry, ListFrom, Listed, Looked, Node, Sink};
 use server::types::{Caller, Handle};
 use wire::nfs3::FileHandle;
 
+use crate::known::PageKey;
 use crate::neutral;
 use crate::remote::Remote;
 
@@ -26,10 +27,16 @@ impl Remote {
             Ok(dir) => dir,
             Err(status) => return Looked::failed(status),
         };
-        let page = match self.page(&self.acting(caller), dir, from).await {
+        let session = self.acting(caller);
+        let key = (dir, caller.clone(), from.cookie, from.verifier, from.with_nodes);
+        let call = self.page(&session, dir, from);
+        let (page, was_cached) = match self.or_cached(call, |known| known.last_page(&key)).await {
             Ok(page) => page,
             Err(error) => return self.looked_in_vain(&error),
         };
+        if !was_cached {
+            self.learn_page(key, &page);
+        }
         let mut is_taken = true;
         for entry in &page.entries {
             if !is_name(&entry.name) {
@@ -39,7 +46,7 @@ impl Remote {
                 // What is above is looked up, if it is inside.
                 (b"..", true) => (self.root_identity.1, None),
                 (b"..", false) => (entry.fileid, None),
-                _ => (entry.fileid, self.known(&dir, entry)),
+                _ => (entry.fileid, self.known(entry)),
             };
             is_taken = sink(Entry { fileid, name: &entry.name, cookie: entry.cookie, node });
             if !is_taken {
@@ -68,13 +75,32 @@ impl Remote {
         session.readdir(dir, cookie, verifier, bytes).await
     }
 
-    /// What the entry tells of its file.
-    fn known(&self, dir: &FileHandle, entry: &DirEntry) -> Option<Node> {
-        let (origin, attributes) = entry.handle.zip(entry.attributes)?;
-        self.learn(&origin, &attributes, None);
-        if let Some(disk) = &self.disk {
-            disk.known.note_name(dir, &entry.name, &origin);
+    /// The origin has returned this page, and with it perhaps what has which name.
+    fn learn_page(&self, key: PageKey, page: &DirPage) {
+        let (dir, caller, ..) = &key;
+        let is_below = |entry: &&DirEntry| is_name(&entry.name) && entry.name != b"..";
+        let named = page.entries.iter().filter(is_below);
+        let mut has_nodes = false;
+        for (entry, origin, attributes) in
+            named.filter_map(|entry| Some((entry, entry.handle?, entry.attributes?)))
+        {
+            has_nodes = true;
+            self.learn(&origin, &attributes, None);
+            if let Some(disk) = &self.disk {
+                disk.known.note_name(dir, &entry.name, &origin);
+            }
         }
+        if has_nodes {
+            self.note_search(dir, caller, page.dir_attributes.as_ref());
+        }
+        if let Some(known) = self.known_offline() {
+            known.note_page(key, page);
+        }
+    }
+
+    /// What the entry tells of its file.
+    fn known(&self, entry: &DirEntry) -> Option<Node> {
+        let (origin, attributes) = entry.handle.zip(entry.attributes)?;
         Some(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
     }
 }

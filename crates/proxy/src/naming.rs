@@ -7,8 +7,8 @@
 use client::error::{Detail, Error};
 use client::session::Session;
 use server::store::{Changed, Linked, Looked, Node, Renamed};
-use server::types::{Caller, Handle, Status, Wcc};
-use wire::nfs3::{FileHandle, NewObject, PostOpAttr, WccData, lookup};
+use server::types::{Caller, CreateHow, Handle, Status, Wcc};
+use wire::nfs3::{Fattr3, FileHandle, NewObject, PostOpAttr, WccData, lookup};
 
 use crate::disk::Disk;
 use crate::fate::{self, Kind};
@@ -47,20 +47,27 @@ impl Remote {
         caller: &Caller,
         reply: &lookup::ReplyOk,
     ) {
+        if let Some(Disk { known, .. }) = &self.disk {
+            known.note_name(dir, name, &reply.object);
+            self.note_search(dir, caller, reply.dir_attributes.as_ref());
+        }
+    }
+
+    /// The origin has shown the caller what has some name of a directory: he may know of them.
+    pub(crate) fn note_search(&self, dir: &FileHandle, caller: &Caller, returned: Option<&Fattr3>) {
         let Some(Disk { known, .. }) = &self.disk else { return };
-        known.note_name(dir, name, &reply.object);
-        if let Some(returned) = &reply.dir_attributes {
+        if let Some(returned) = returned {
             known.note(dir, returned, None);
         }
         // Version 2 has none.
-        if let Some(returned) = reply.dir_attributes.or_else(|| known.last(dir)) {
+        if let Some(returned) = returned.copied().or_else(|| known.last(dir)) {
             known.note_search(dir, caller, &returned);
         }
     }
 
     /// A file by what was known of it.
     fn cached_node(&self, origin: FileHandle, returned: PostOpAttr) -> Result<Node, Status> {
-        let attr = neutral::post_op(returned).ok_or(Status::Jukebox)?;
+        let attr = neutral::post_op(returned).ok_or(Status::Away)?;
         Ok(Node { handle: self.handles.seal(&origin), attr })
     }
 
@@ -80,6 +87,18 @@ impl Remote {
         };
         self.learn(&origin, &attributes, None);
         Ok(Node { handle: self.handles.seal(&origin), attr: neutral::attr(&attributes) })
+    }
+
+    pub(crate) async fn create_file(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<Node> {
+        let how = neutral::how(how);
+        let make = async |session: Session, dir| session.create(dir, name, how).await;
+        self.make(caller, dir, name, make).await
     }
 
     /// Calls what makes something in a directory.

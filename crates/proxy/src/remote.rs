@@ -27,6 +27,7 @@ use wire::{nfs2, nfs3};
 
 use crate::ahead::Ahead;
 use crate::disk::Disk;
+use crate::exclusive::Exclusive;
 use crate::fate::{self, Kind};
 use crate::handles::Handles;
 use crate::known::Known;
@@ -69,6 +70,7 @@ pub struct Remote {
     pub(crate) root: FileHandle,
     pub(crate) root_identity: (u64, u64),
     pub(crate) ahead: Ahead,
+    pub(crate) exclusive: Exclusive,
     pub(crate) counts: Counts,
     pub(crate) disk: Option<Disk>,
     pub(crate) clock: Clock,
@@ -130,6 +132,7 @@ impl Remote {
         let bytes_max = options.read_ahead_bytes_max;
         Ok(Self {
             ahead: Ahead::new(clock, bytes_max, read_bytes_max, disk.clone()),
+            exclusive: Exclusive::default(),
             disk,
             clock: clock.clone(),
             away: Arc::default(),
@@ -204,16 +207,21 @@ impl Remote {
         }
     }
 
+    /// What is known for while the origin is away, if that is to be replied.
+    pub(crate) fn known_offline(&self) -> Option<&Known> {
+        self.disk.as_ref().filter(|_| self.options.offline_reads).map(|disk| &disk.known)
+    }
+
     /// What the call says; while the origin is away and there is `cached`, that, and `true`.
     pub(crate) async fn or_cached<T>(
         &self,
         call: impl Future<Output = Result<T, Error>>,
         cached: impl Fn(&Known) -> Option<T>,
     ) -> Result<(T, bool), Error> {
-        let Some(disk) = self.disk.as_ref().filter(|_| self.options.offline_reads) else {
+        let Some(known) = self.known_offline() else {
             return call.await.map(|returned| (returned, false));
         };
-        let cached = || self.while_away(cached(&disk.known));
+        let cached = || self.while_away(cached(known));
         let is_away = self.away.is_away.load(Ordering::Relaxed);
         let patience = if is_away { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
@@ -283,12 +291,6 @@ impl Remote {
             }
         }
         Ok((reply, was_cached))
-    }
-
-    /// Version 2 has no ACCESS: what that says is a guess by the mode, and the origin may squash
-    /// the caller, or know better. It has shown that he may what it has done for him.
-    fn guesses_rights(&self) -> bool {
-        self.session.version() == Version::Two
     }
 
     /// The origin has read a file in this state for a caller.
@@ -383,6 +385,11 @@ impl Store for Remote {
         false
     }
 
+    /// Version 2 has no ACCESS, and the origin may squash the caller, or know better.
+    fn guesses_rights(&self) -> bool {
+        self.session.version() == Version::Two
+    }
+
     fn unstored_handles(&self) -> u64 {
         self.handles.unstored() as u64
     }
@@ -475,6 +482,13 @@ impl Store for Remote {
         self.look_up(caller, dir, name).await
     }
 
+    async fn climb(&self, caller: &Caller, dir: &Handle) -> Looked<Node> {
+        match self.origin_handle(dir) {
+            Ok(origin) => self.above_any(&self.acting(caller), origin).await,
+            Err(status) => Looked::failed(status),
+        }
+    }
+
     async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
         let origin = match self.origin_handle(handle) {
             Ok(origin) => origin,
@@ -540,9 +554,10 @@ impl Store for Remote {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
-        let how = neutral::how(how);
-        let make = async |session: Session, dir| session.create(dir, name, how).await;
-        self.make(caller, dir, name, make).await
+        match self.session.version() {
+            Version::Two => self.create_alone(caller, dir, name, how).await,
+            Version::Three => self.create_file(caller, dir, name, how).await,
+        }
     }
 
     async fn make_dir(

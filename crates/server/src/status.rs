@@ -63,7 +63,7 @@ fn plain(status: Status) -> NfsStat3 {
         Status::NotSupported => NfsStat3::NotSupp,
         Status::TooSmall => NfsStat3::TooSmall,
         Status::BadType => NfsStat3::BadType,
-        Status::Jukebox => NfsStat3::Jukebox,
+        Status::Jukebox | Status::Away => NfsStat3::Jukebox,
         Status::ServerFault => NfsStat3::ServerFault,
     }
 }
@@ -108,6 +108,7 @@ fn plain2(status: Status) -> NfsStat2 {
         // There is no "try again": an error that passes is one of the disk, and never STALE.
         Status::Io
         | Status::Jukebox
+        | Status::Away
         | Status::NotSupported
         | Status::NotSync
         | Status::ServerFault => NfsStat2::Io,
@@ -153,6 +154,7 @@ mod tests {
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), ALL.len());
+        assert_eq!(plain(Status::Away), plain(Status::Jukebox), "but that is to be tried again");
     }
 
     #[test]

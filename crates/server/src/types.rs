@@ -233,6 +233,8 @@ pub enum Status {
     BadType,
     /// Try again later: a resource is short for the moment.
     Jukebox,
+    /// The same: where the files are nobody has answered in time.
+    Away,
     ServerFault,
 }
 

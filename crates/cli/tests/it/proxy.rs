@@ -4,10 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::process::Signal;
+use wire::nfs3::Sattr3;
+
 use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
 use crate::observed::{get, metrics_address};
 use crate::program::{Finished, Program, nfskit, run};
+use crate::rpc::Connection;
 use crate::served::{Served, url};
 
 const TRUSTING: [&str; 2] = ["--export", "/=no_root_squash,insecure"];
@@ -197,7 +201,7 @@ fn drained(origin: &Served, folder: &Path) {
     let log = folder.join("log");
     let finished = run(["log", "drain", log.to_str().unwrap(), &origin.url()]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("changes brought to"), "{finished:?}");
+    assert!(finished.stdout.contains(" brought to"), "{finished:?}");
     let names = fs::read_dir(origin.path()).unwrap();
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 0, "what was tested with is removed, and so is the lease: {names:?}");
@@ -210,6 +214,34 @@ fn a_proxy_with_a_log_that_is_killed_has_lost_nothing() {
     let serve = || writes_back(&origin, state.path());
     has_lost_nothing(&killed(serve, Through::Nothing, state.path()));
     drained(&origin, state.path());
+    origin.stop();
+}
+
+#[test]
+fn a_drain_says_what_the_origin_did_not_get_and_fails() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let log = state.path().join("log");
+    let log = log.to_str().unwrap();
+    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    client.creates(b"first");
+    let file = client.creates(b"file");
+    while !run(["log", "status", log]).stdout.contains("pending    0 changes") {}
+    origin.program.signal(Signal::STOP);
+    client.sets(file, Sattr3::of_mode(0o600));
+    served.program.signal(Signal::KILL);
+    served.program.finish();
+    fs::remove_file(origin.path().join("file")).unwrap();
+    origin.program.signal(Signal::CONT);
+    assert!(run(["log", "status", log]).stdout.contains("pending    1 change, "));
+    let failed = run(["log", "drain", log, &origin.url()]);
+    assert_eq!(failed.code, Some(1));
+    for part in ["0 changes brought to", "1 change not carried out", "1 conflict", "log.conflicts"]
+    {
+        assert!(failed.stderr.contains(part), "no {part:?}: {failed:?}");
+    }
+    let again = run(["log", "drain", log, &origin.url()]);
+    assert!(again.code == Some(0) && again.stdout.starts_with("0 changes brought"), "{again:?}");
     origin.stop();
 }
 
@@ -266,7 +298,7 @@ fn programs_behind_a_proxy_with_a_log_do_not_see_that_its_origin_is_killed() {
     let seen = tree(&mount.path(""));
     mount.stop();
     // What has not come to the origin by now is in the log.
-    proxy.program.signal(rustix::process::Signal::KILL);
+    proxy.program.signal(Signal::KILL);
     proxy.program.finish();
     let log = behind.path().join("log");
     let conflicts = fs::read_to_string(behind.path().join("log.conflicts"));
@@ -318,6 +350,14 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     let url = origin.url();
     let anywhere = ["serve", &url, "--write-back", log, "--listen", "127.0.0.1:0"];
     refused(&anywhere, 3, &["needs a state directory", "--state DIR"]);
+    let for_readers = [&anywhere[..], &["--ro"]].concat();
+    refused(&for_readers, 2, &["an export that is read-only", "no --write-back"]);
+    let shut = Served::folder(&["--ro"]);
+    let new = tempfile::tempdir().unwrap();
+    let mut of_shut = writes_back(&shut, new.path());
+    of_shut.args(["--listen", "127.0.0.1:0"]);
+    Program::start(&mut of_shut).finish().complains(3, &["ReadOnly", "exports it read-write"]);
+    shut.stop();
     let junk = state.path().join("junk");
     fs::write(&junk, vec![1; 100_000]).unwrap();
     refused(&["log", "status", junk.to_str().unwrap()], 3, &["not a write log of nfskit"]);

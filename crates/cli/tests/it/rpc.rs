@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{
-    self, DirOp, FType, FileHandle, NfsStat3, Sattr3, StableHow, create, getattr, write,
+    self, DirOp, FType, FileHandle, NfsStat3, Sattr3, StableHow, create, getattr, setattr, write,
 };
 use wire::record::Fragment;
 use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
@@ -190,6 +190,14 @@ impl Connection {
             Err(failure) => return Err(failure.status),
         }
         Ok(())
+    }
+
+    /// Sets attributes of a file.
+    #[track_caller]
+    pub(crate) fn sets(&mut self, object: FileHandle, new_attributes: Sattr3) {
+        let args = setattr::Args { object, new_attributes, guard: None };
+        let results = self.results(Procedure::Nfs3(nfs3::Procedure::Setattr), &args);
+        from_bytes::<setattr::Reply>(&results).unwrap().unwrap();
     }
 }
 

@@ -22,8 +22,8 @@ pub(super) const GIVE_UP: Nanos = Nanos::from_secs(60);
 
 /// Whether a change that is refused with this will be refused again, as far as that is known.
 pub(super) fn is_for_good(status: Status) -> bool {
-    use Status::{Io, Jukebox, NoDevice, NoSpace, Quota, ReadOnly, ServerFault};
-    !matches!(status, Io | Jukebox | NoDevice | NoSpace | Quota | ReadOnly | ServerFault)
+    use Status::{Away, Io, Jukebox, NoDevice, NoSpace, Quota, ReadOnly, ServerFault};
+    !matches!(status, Away | Io | Jukebox | NoDevice | NoSpace | Quota | ReadOnly | ServerFault)
 }
 
 impl<S: Store> Inner<S> {
@@ -47,10 +47,13 @@ impl<S: Store> Inner<S> {
         };
         match file.filter(|_| has_bytes(&entry.change) || self.goes_aside(number)) {
             Some(file) => self.keep_aside(&entry, number, &file, status).await?,
-            None => self.report_aside(&entry.change, file.as_ref(), status, None),
+            None => {
+                let reported = self.report_aside(&entry.change, file.as_ref(), status, None);
+                self.unless_not_stored(reported)?;
+            }
         }
         let dropped = matches!(entry.change, Change::Make { .. }).then_some(made);
-        Some(Came { dropped, differs: true, ..Came::default() })
+        Some(Came { dropped, differs: true, is_lost: true, ..Came::default() })
     }
 
     /// Keeps what clients see in a file of what the origin does not have, unless that is done
@@ -116,15 +119,36 @@ impl<S: Store> Inner<S> {
                 _ => true,
             }
         };
-        match stored {
-            Ok(copy) if is_first => self.report_aside(&entry.change, Some(file), status, copy),
-            Ok(_) => {}
-            Err(why) => {
-                (self.options.hear)(&Event::NotStored { why: why.to_string() });
-                return None;
-            }
+        let stored = stored.map_err(|why| why.to_string());
+        let reported = stored.and_then(|copy| match is_first {
+            true => self.report_first(&entry.change, file, status, copy),
+            false => Ok(()),
+        });
+        self.unless_not_stored(reported)
+    }
+
+    /// Reports where a file's bytes are, or will be by the next that is set aside.
+    fn report_first(
+        &self,
+        change: &Change,
+        file: &Handle,
+        status: Option<Status>,
+        copy: Option<String>,
+    ) -> Result<(), String> {
+        let reported = self.report_aside(change, Some(file), status, copy);
+        if reported.is_err()
+            && let Some(node) = self.state.lock().nodes.find_mut(file)
+            && let Some(aside) = &mut node.aside
+        {
+            aside.number = 0;
         }
-        Some(())
+        reported
+    }
+
+    /// What cannot be stored or recorded waits, and that is reported.
+    fn unless_not_stored(&self, outcome: Result<(), String>) -> Option<()> {
+        let report = |why| (self.options.hear)(&Event::NotStored { why }).ok();
+        outcome.map_err(report).ok()
     }
 
     fn report_aside(
@@ -133,7 +157,7 @@ impl<S: Store> Inner<S> {
         file: Option<&Handle>,
         status: Option<Status>,
         copy: Option<String>,
-    ) {
+    ) -> Result<(), String> {
         let place = match change {
             Change::Write { .. } | Change::Set { .. } => {
                 let state = self.state.lock();
@@ -147,8 +171,9 @@ impl<S: Store> Inner<S> {
         let path = place.map_or_else(String::new, |(dir, name)| self.path(&dir, &name));
         let (status, copy) = (status.unwrap_or(Status::ServerFault), copy.as_deref());
         let copy = copy.map(|copy| printable(copy.as_bytes()));
-        self.conflict(&Event::SetAside { change: describe(change), path, status, copy });
+        self.conflict(&Event::SetAside { change: describe(change), path, status, copy })?;
         self.state.lock().counts.set_aside += 1;
+        Ok(())
     }
 }
 

@@ -1,6 +1,9 @@
 //! The origin does not answer: what is cached of it is the reply then. It is away from when a call
 //! has waited in vain for [`PATIENCE`], until any is answered. One waits for that, however long:
 //! the others are answered by what is cached before a reply comes over a long path.
+//!
+//! One that has answered NFS3ERR_JUKEBOX is there: the file is not to be had for the moment,
+//! perhaps because another client is bringing newer bytes. That is passed on.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use super::state::State;
 pub(super) const PATIENCE: Nanos = Nanos::from_secs(2);
 const AWAY_PATIENCE: Nanos = Nanos::from_millis(50);
 
-/// When it is called again that has put a call off.
+/// When it is called again after a mount that is soft has given a call up.
 const AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Anybody may have the attributes of the root.
@@ -37,7 +40,7 @@ impl<S: Store> Inner<S> {
             self.left.notified().await;
             while self.state.lock().is_away {
                 match self.store.attr(&ANYBODY, &self.root).await {
-                    Err(Status::Jukebox) => self.clock.sleep(AGAIN).await,
+                    Err(Status::Away) => self.clock.sleep(AGAIN).await,
                     _ => self.state.lock().is_away = false,
                 }
             }
@@ -49,7 +52,7 @@ impl<S: Store> Inner<S> {
     pub(super) async fn has_gone(&self) -> Result<(), Status> {
         match self.store.attr(&ANYBODY, &self.root).await {
             Ok(root) if root.fileid == self.root_fileid => Ok(()),
-            Ok(_) | Err(Status::Stale | Status::BadHandle) => Err(Status::Jukebox),
+            Ok(_) | Err(Status::Stale | Status::BadHandle) => Err(Status::Away),
             Err(status) => Err(status),
         }
     }
@@ -63,8 +66,8 @@ impl<S: Store> Inner<S> {
         let patience = if self.state.lock().is_away { AWAY_PATIENCE } else { PATIENCE };
         let mut call = pin!(call);
         let outcome = self.clock.within(patience, call.as_mut()).await;
-        let put_off = match outcome {
-            Ok(Err(Status::Jukebox)) => true,
+        let is_given_up = match outcome {
+            Ok(Err(Status::Away)) => true,
             Ok(outcome) => {
                 self.state.lock().is_away = false;
                 return outcome;
@@ -78,10 +81,10 @@ impl<S: Store> Inner<S> {
         };
         match cached {
             Some(cached) => Ok(cached),
-            None if put_off => Err(Status::Jukebox),
+            None if is_given_up => Err(Status::Away),
             None => {
                 let outcome = call.await;
-                let is_away = matches!(outcome, Err(Status::Jukebox));
+                let is_away = matches!(outcome, Err(Status::Away));
                 self.is_away(&mut self.state.lock(), is_away);
                 outcome
             }

@@ -20,9 +20,6 @@ use super::state::{State, Taken};
 use super::{Inner, Mistake};
 use crate::transfer::around;
 
-/// All rights there are.
-const ALL: Access = Access(0x3f);
-
 /// Bits of a mode by which programs act as the owner or the group of their file.
 pub(super) const SET_IDS: u32 = 0o6000;
 
@@ -97,7 +94,7 @@ impl<S: Store> Inner<S> {
             self.has_rights_there(id).await?;
             let origin = self.there(id)?;
             let epoch = self.epoch();
-            let access = self.store.access(caller, &origin, ALL);
+            let access = self.granted_there(caller, &origin);
             let looked = match old {
                 // While the origin is away, its last reply stands.
                 true => match self.clock.within(PATIENCE, std::pin::pin!(access)).await {

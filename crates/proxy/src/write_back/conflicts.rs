@@ -9,7 +9,7 @@ use server::types::{Attr, Before, FileKind, Handle, SetAttr, SetTime, Status, Ti
 use super::Inner;
 use super::aside::{has_bytes, is_for_good};
 use super::changing::SET_IDS;
-use super::describe::{describe, printable};
+use super::describe::printable;
 use super::nodes::{Beside, Node};
 use super::record::{Change, Entry};
 use perf::units::Nanos;
@@ -56,8 +56,8 @@ pub enum Event {
     /// The origin has refused a change for good: it was not made, and its bytes are in a file of
     /// this host.
     SetAside { change: String, path: String, status: Status, copy: Option<String> },
-    /// What the origin refuses cannot be stored on this host either: it is tried again, and what
-    /// has to follow it waits.
+    /// What the origin does not take cannot be stored on this host either, or that it was not
+    /// carried out cannot be recorded: it is tried again, and what has to follow it waits.
     NotStored { why: String },
     /// The log cannot be written: changes go to the origin while their callers wait.
     LogFailed,
@@ -97,7 +97,7 @@ impl std::fmt::Display for Event {
                 }
             }
             Self::NotStored { why } => {
-                write!(f, "what the origin refuses cannot be set aside, and is tried again: {why}")
+                write!(f, "what the origin does not take cannot be recorded, and waits: {why}")
             }
             Self::LogFailed => f.write_str(
                 "the log cannot be written: what it holds goes to the origin, and so does what is \
@@ -105,7 +105,7 @@ impl std::fmt::Display for Event {
             ),
             Self::Fenced { by } => write!(
                 f,
-                "the lease of the origin's export is {by}'s: nothing is sent there any more; \
+                "the lease of the origin's export is that of {by}: nothing is sent there any more; \
                  end one of the two"
             ),
         }
@@ -374,17 +374,16 @@ impl<S: Store> Inner<S> {
     pub(super) fn stored_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Conflict) {
         let path = |name: &Bytes| self.path(dir, name);
         let event = Event::Beside { name: path(name), copy: path(copy), why };
-        self.conflict(&event);
-    }
-
-    /// A change was not made.
-    pub(super) fn lost(&self, change: &Change, why: Gone) {
-        self.conflict(&Event::NotMade { change: describe(change), why });
-    }
-
-    pub(super) fn conflict(&self, event: &Event) {
+        // Both versions are there, recorded or not.
+        (self.options.hear)(&event).ok();
         self.state.lock().counts.conflicts += 1;
-        (self.options.hear)(event);
+    }
+
+    /// Reports a conflict by which something is lost. An error: that is not recorded.
+    pub(super) fn conflict(&self, event: &Event) -> Result<(), String> {
+        (self.options.hear)(event)?;
+        self.state.lock().counts.conflicts += 1;
+        Ok(())
     }
 
     /// As much of a path as is known here.

@@ -6,6 +6,8 @@
 //! at for [`WATCHED_FOR`] has no living holder. It is taken over only by the proxy with the same
 //! log; of another one, it says that something may be on its way that only that log has. One that
 //! says nothing all that time was being made by a proxy that was killed, and has no owner.
+//!
+//! Who exports a part of what another exports looks for the other's lease, too (`upper`).
 
 use net::clock::Clock;
 use perf::units::Nanos;
@@ -14,15 +16,15 @@ use server::types::{Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Stat
 
 use bytes::Bytes;
 
-use super::Inner;
 use super::conflicts::Event;
+use super::{Inner, upper};
 
 /// The file's name.
 pub(super) const NAME: &[u8] = b".nfskit-write-back";
 
 /// How often it is renewed, and how long one is looked at that may be dead.
 pub(super) const RENEWED_EVERY: Nanos = Nanos::from_secs(4);
-const WATCHED_FOR: Nanos = Nanos::from_secs(13);
+pub(super) const WATCHED_FOR: Nanos = Nanos::from_secs(13);
 
 const HEAD: &str = "nfskit write-back lease 1";
 
@@ -67,6 +69,8 @@ pub enum LeaseError {
     Refused(Status),
     #[error("the file .nfskit-write-back in the root of the export cannot be written: {0:?}")]
     Unwritten(Status),
+    #[error("in a directory above: {0}")]
+    Upper(Box<Self>),
 }
 
 impl LeaseError {
@@ -77,14 +81,14 @@ impl LeaseError {
 }
 
 /// What has a lease's name.
-struct Found {
+pub(super) struct Found {
     file: Handle,
     changed: Time,
-    says: Says,
+    pub(super) says: Says,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Says {
+pub(super) enum Says {
     Lease(Lease),
     Nothing,
     Else,
@@ -92,7 +96,7 @@ enum Says {
 
 /// What a lease says.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Lease {
+pub(super) struct Lease {
     log: String,
     host: String,
     process: u32,
@@ -122,6 +126,20 @@ impl Lease {
         Bytes::from(text)
     }
 
+    /// Another has it, and has renewed it while it was looked at, or not.
+    pub(super) fn of_another(self, is_renewed: bool) -> LeaseError {
+        let Self { host, process, log, .. } = self;
+        match is_renewed {
+            true => LeaseError::Alive { host, process },
+            false => LeaseError::Dead { host, process, log },
+        }
+    }
+
+    /// Who has it.
+    pub(super) fn holder(&self) -> String {
+        format!("process {} on {}", self.process, self.host)
+    }
+
     fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut lines = text.lines();
@@ -147,9 +165,13 @@ impl Says {
     }
 }
 
-/// What there is; nothing if there is none.
-async fn read<S: Store>(store: &S, owner: &Owner) -> Result<Option<Found>, LeaseError> {
-    let found = match store.lookup(&owner.caller, &store.root(), NAME).await.result {
+/// What there is in a directory; nothing if there is none.
+pub(super) async fn read<S: Store>(
+    store: &S,
+    owner: &Owner,
+    dir: &Handle,
+) -> Result<Option<Found>, LeaseError> {
+    let found = match store.lookup(&owner.caller, dir, NAME).await.result {
         Ok(found) => found,
         Err(Status::NoEntry) => return Ok(None),
         Err(status) => return Err(LeaseError::Refused(status)),
@@ -203,6 +225,7 @@ pub(super) async fn take<S: Store>(
     clock: &Clock,
     owner: &Owner,
 ) -> Result<(), LeaseError> {
+    upper::check(store, clock, owner).await?;
     match make(store, owner, 0).await {
         Err(LeaseError::Refused(Status::Exists)) => there(store, clock, owner).await,
         made => made,
@@ -211,7 +234,7 @@ pub(super) async fn take<S: Store>(
 
 /// A lease that is there: this owner's, or why it cannot be.
 async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<(), LeaseError> {
-    let Some(Found { file, says: first, .. }) = read(store, owner).await? else {
+    let Some(Found { file, says: first, .. }) = read(store, owner, &store.root()).await? else {
         return Err(LeaseError::Refused(Status::Exists));
     };
     let own = Lease::of(owner, 0);
@@ -222,7 +245,7 @@ async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<(), 
         return renewed().await;
     }
     clock.sleep(WATCHED_FOR).await;
-    let last = read(store, owner).await?;
+    let last = read(store, owner, &store.root()).await?;
     match (first, last) {
         (Says::Nothing, Some(Found { file, changed, says: Says::Nothing })) => {
             // Of several who see that, one has it.
@@ -231,28 +254,23 @@ async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<(), 
             fill(store, owner, &file, 0).await
         }
         (first, Some(Found { says: Says::Lease(last), .. })) => {
-            let is_renewed = first != Says::Lease(last.clone());
-            let Lease { host, process, log, .. } = last.clone();
-            match is_renewed {
-                true => Err(LeaseError::Alive { host, process }),
+            match first != Says::Lease(last.clone()) {
                 false if is_ours(&last) => renewed().await,
-                false => Err(LeaseError::Dead { host, process, log }),
+                is_renewed => Err(last.of_another(is_renewed)),
             }
         }
-        (Says::Lease(Lease { host, process, log, .. }), _) => {
-            Err(LeaseError::Dead { host, process, log })
-        }
+        (Says::Lease(first), _) => Err(first.of_another(false)),
         _ => Err(LeaseError::Foreign),
     }
 }
 
 /// Whether the lease is this owner's still; whose else.
 async fn renew<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<(), Option<String>> {
-    match read(store, owner).await {
+    match read(store, owner, &store.root()).await {
         Ok(Some(Found { file, says: Says::Lease(lease), .. })) => {
             let own = Lease::of(owner, 0);
             if (&lease.log, lease.process, &lease.boot) != (&own.log, own.process, &own.boot) {
-                return Err(Some(format!("process {} on {}", lease.process, lease.host)));
+                return Err(Some(lease.holder()));
             }
             write(store, owner, &file, renewed).await.map_err(|_| None)
         }
@@ -269,7 +287,10 @@ impl<S: Store> Inner<S> {
         let mut renewed = 1;
         loop {
             self.clock.sleep(RENEWED_EVERY).await;
-            let outcome = renew(&self.store, &owner, renewed).await;
+            let outcome = match renew(&self.store, &owner, renewed).await {
+                Ok(()) => upper::renewed(&self.store, &owner).await,
+                lost => lost,
+            };
             renewed += 1;
             let was = {
                 let mut state = self.state.lock();
@@ -285,7 +306,7 @@ impl<S: Store> Inner<S> {
                 std::mem::replace(&mut state.is_fenced, is_fenced)
             };
             match outcome {
-                Err(Some(by)) if !was => (self.options.hear)(&Event::Fenced { by }),
+                Err(Some(by)) if !was => drop((self.options.hear)(&Event::Fenced { by })),
                 Ok(()) if was => self.to_send.notify_one(),
                 _ => {}
             }
@@ -303,10 +324,9 @@ impl<S: Store> Inner<S> {
             }
             state.is_over = true;
         }
-        match read(&self.store, owner).await {
+        match read(&self.store, owner, &self.root).await {
             Ok(Some(Found { says: Says::Lease(lease), .. })) if lease.log == hex(&owner.log) => {
-                let root = self.store.root();
-                self.store.remove(&owner.caller, &root, NAME).await.result.is_ok()
+                self.store.remove(&owner.caller, &self.root, NAME).await.result.is_ok()
             }
             Ok(None) => true,
             _ => false,

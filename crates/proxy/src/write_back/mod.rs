@@ -11,7 +11,7 @@
 //!
 //! - `record`: what a record says.
 //! - `order`: which change has to follow which.
-//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`: and who.
+//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`, `granted`: and who.
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for; `lengths`: how long a
@@ -23,7 +23,7 @@
 //!   while they go; `beside`: where ours goes then; `aside`: the origin does not take them, and
 //!   `refused`: where they are then.
 //! - `away`: the origin does not answer.
-//! - `lease`: the origin's export has one such proxy at a time.
+//! - `lease`: the origin's export has one such proxy at a time; `upper`: and what it is a part of.
 //! - `recover`: what a log held; `done`: and what of it the origin has already.
 //!
 //! Whatever cannot be answered here with certainty goes to the origin while the client waits, after
@@ -40,6 +40,7 @@ mod done;
 mod drain;
 mod extents;
 mod forward;
+mod granted;
 mod layer;
 mod lease;
 mod lengths;
@@ -62,6 +63,7 @@ mod state;
 mod touches;
 mod trail;
 mod turns;
+mod upper;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -83,6 +85,10 @@ pub use self::medium::{InMemory, KeepError, Log, LogDevice};
 pub use self::open::{OpenError, owner_name, owner_text};
 pub use self::recover::{Held, HeldError};
 use self::state::State;
+
+/// Hears of what nobody should miss. An error: it is recorded nowhere, and a change by which
+/// something is lost waits.
+pub type Hear = dyn Fn(&Event) -> Result<(), String> + Send + Sync;
 
 /// How changes are stored and sent.
 #[derive(Clone)]
@@ -106,8 +112,7 @@ pub struct Options {
     pub again_above: Option<u64>,
     /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
     pub owner: Option<Owner>,
-    /// Hears of what nobody should miss.
-    pub hear: Arc<dyn Fn(&Event) + Send + Sync>,
+    pub hear: Arc<Hear>,
     /// Mistakes, for tests of tests.
     pub mistake: Option<Mistake>,
 }
@@ -146,10 +151,21 @@ impl Default for Options {
             late_max: Nanos::from_secs(2),
             again_above: None,
             owner: None,
-            hear: Arc::new(|_| ()),
+            hear: Arc::new(|_| Ok(())),
             mistake: None,
         }
     }
+}
+
+/// What has become of the changes that are not on their way any more.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Settled {
+    /// The origin has them.
+    pub brought: u64,
+    /// They were not carried out, or not in full.
+    pub lost: u64,
+    /// That, and versions that are beside others at the origin.
+    pub conflicts: u64,
 }
 
 /// See the module's head; clones are the same.
@@ -332,6 +348,13 @@ impl<S: Store> WriteBack<S> {
             self.inner.end_lease().await
         });
         self.inner.clock.within(END_MAX, ended).await.unwrap_or(false)
+    }
+
+    /// What has become of all others.
+    pub fn settled(&self) -> Settled {
+        let counts = self.inner.state.lock().counts;
+        let (brought, lost) = (counts.arrived - counts.lost, counts.lost);
+        Settled { brought, lost, conflicts: counts.conflicts }
     }
 
     /// Changes that are on their way.

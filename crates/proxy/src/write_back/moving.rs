@@ -26,7 +26,7 @@ impl<S: Store> Inner<S> {
         is_dir: bool,
     ) -> Changed<()> {
         let id = self.id(dir);
-        if self.is_hidden(&id, name) {
+        if self.is_hidden(name) {
             return Changed::failed(Status::Access);
         }
         match self.remove_here(caller, (&id, name), is_dir).await {
@@ -138,7 +138,7 @@ impl<S: Store> Inner<S> {
     pub(super) async fn rename(&self, caller: &Caller, from: Place<'_>, to: Place<'_>) -> Renamed {
         let (from_dir, to_dir) = (self.id(from.0), self.id(to.0));
         let (from, to) = ((&from_dir, from.1), (&to_dir, to.1));
-        if self.is_hidden(from.0, from.1) || self.is_hidden(to.0, to.1) {
+        if self.is_hidden(from.1) || self.is_hidden(to.1) {
             return Renamed::failed(Status::Access);
         }
         match self.rename_here(caller, from, to).await {
@@ -293,7 +293,7 @@ impl<S: Store> Inner<S> {
         name: &[u8],
     ) -> Linked {
         let (file, dir) = (self.id(handle), self.id(dir));
-        if self.is_hidden(&dir, name) {
+        if self.is_hidden(name) {
             return Linked::failed(Status::Access);
         }
         self.link_there(caller, &file, (&dir, name)).await.unwrap_or_else(Linked::failed)

@@ -163,7 +163,7 @@ impl<S: Store> Inner<S> {
         set: SetAttr,
     ) -> Changed<StoreNode> {
         let id = self.id(dir);
-        if self.is_hidden(&id, name) {
+        if self.is_hidden(name) {
             return Changed::failed(Status::Access);
         }
         let store = async |dir: Handle| {
@@ -184,7 +184,7 @@ impl<S: Store> Inner<S> {
         M: Future<Output = Changed<StoreNode>>,
     {
         let id = self.id(dir);
-        if self.is_hidden(&id, name) {
+        if self.is_hidden(name) {
             return Changed::failed(Status::Access);
         }
         match self.make_here(caller, &id, name, &wanted).await {

@@ -178,7 +178,7 @@ impl<S: Store> Inner<S> {
                 Begin::Stuck => (self.state.lock().journal.fail(), false),
             };
             if !is_stable {
-                (self.options.hear)(&Event::LogFailed);
+                (self.options.hear)(&Event::LogFailed).ok();
             }
             self.state.lock().logged(waiters, is_stable);
             self.to_send.notify_one();

@@ -26,7 +26,7 @@ impl<S: Store> Inner<S> {
             (
                 "nfskit_writeback_arrived_total",
                 "Changes that have come to the origin.",
-                counts.arrived,
+                counts.arrived - counts.lost,
             ),
             (
                 "nfskit_writeback_passed_total",

@@ -121,7 +121,7 @@ impl<S: Store> Inner<S> {
 
     pub(super) async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
         let id = self.id(dir);
-        if self.is_hidden(&id, name) {
+        if self.is_hidden(name) {
             return Looked::failed(Status::NoEntry);
         }
         match name {
@@ -177,7 +177,12 @@ impl<S: Store> Inner<S> {
         };
         let epoch = self.epoch();
         let now = self.now();
-        let call = async { Ok(Some(self.store.lookup(caller, &origin, name).await)) };
+        let call = async {
+            match self.store.lookup(caller, &origin, name).await {
+                Looked { result: Err(Status::Away), .. } => Err(Status::Away),
+                looked => Ok(Some(looked)),
+            }
+        };
         // While the origin is away, what is cached of a name counts.
         let is_above = name == b"..";
         let cached = |state: &mut State| match is_above {
@@ -255,6 +260,8 @@ impl<S: Store> Inner<S> {
         let own = {
             let state = self.state.lock();
             let node = state.nodes.find(&id).filter(|node| node.is_answered_here(now));
+            // What is not shown yet is not forbidden.
+            let node = node.filter(|_| !self.guesses_rights(caller));
             node.and_then(|node| Some((node.attr, node.rights(who, now)?.0)))
         };
         if let Some((attr, granted)) = own {
@@ -385,9 +392,9 @@ impl<S: Store> Inner<S> {
         Ok(Extent { data: bytes.freeze(), eof: end >= over.attr.size })
     }
 
-    /// Nobody but us holds the lease.
-    pub(super) fn is_hidden(&self, dir: &Handle, name: &[u8]) -> bool {
-        name == lease::NAME && *dir == self.id(&self.root) && self.options.owner.is_some()
+    /// Leases are not for clients: this one's, and those of proxies that have a part of the export.
+    pub(super) fn is_hidden(&self, name: &[u8]) -> bool {
+        name == lease::NAME && self.options.owner.is_some()
     }
 
     pub(super) async fn list(
@@ -503,7 +510,7 @@ impl<S: Store> Inner<S> {
                 return false;
             }
             let own = names.find(entry.name).filter(|named| named.is_in(names_left));
-            if own.is_some() || self.is_hidden(id, entry.name) {
+            if own.is_some() || self.is_hidden(entry.name) {
                 return true;
             }
             let node = entry.node.map(|node| self.tell_node(&node, epoch));

@@ -8,7 +8,7 @@ use server::store::Store;
 use server::store::dir::write_log::Alone;
 use server::types::Status;
 
-use crate::conflicts::{make, write};
+use crate::conflicts::{find, make, make_dir, write};
 use crate::origin::Requested;
 use crate::stage::{Stage, names, play, root};
 
@@ -202,5 +202,54 @@ fn a_log_that_was_made_for_nothing_is_removed_and_no_other() {
         let error = LeaseError::Unwritten(Status::Io);
         assert_eq!(refused().await, Err(OpenError::Lease(error)));
         assert!(path.exists());
+    });
+}
+
+/// The origin with a directory, and a proxy's place that has this part of it.
+async fn parted(stage: &Stage) -> Stage {
+    let files = &*stage.origin.files;
+    let part = make_dir(files, &files.root(), "part").await;
+    let mut below = Stage::new(&stage.clock, 3, None);
+    below.origin = stage.origin.clone();
+    below.origin.part = Some(part);
+    below
+}
+
+#[test]
+fn a_lease_is_refused_of_a_part_of_what_another_has() {
+    play(5, None, async |stage| {
+        let below = parted(&stage).await;
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let (host, process) = ("host-1".to_owned(), 101);
+        let alive = LeaseError::Alive { host: host.clone(), process };
+        assert_eq!(refused(&below, owner(2, 2)).await, LeaseError::Upper(Box::new(alive)));
+        life.kill();
+        let dead = LeaseError::Dead { host, process, log: "01".repeat(16) };
+        assert_eq!(refused(&below, owner(2, 2)).await, LeaseError::Upper(Box::new(dead)));
+        assert!(names(&below.origin, &below.origin.root()).await.is_empty());
+        let life = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        assert!(life.proxy.end().await);
+        below.begin_as(Some(owner(2, 2))).await.unwrap();
+    });
+}
+
+#[test]
+fn who_has_a_part_sends_nothing_while_another_has_all_whose_clients_see_no_lease() {
+    play(5, None, async |stage| {
+        let below = parted(&stage).await;
+        let part = below.begin_as(Some(owner(2, 2))).await.unwrap();
+        make(&part.proxy, &part.proxy.root(), "first").await;
+        let all = stage.begin_as(Some(owner(1, 1))).await.unwrap();
+        let dir = find(&all.proxy, &all.proxy.root(), "part").await;
+        assert_eq!(names(&all.proxy, &dir).await, ["first"]);
+        let removed = all.proxy.remove(&root(), &dir, NAME).await.result;
+        assert_eq!(removed, Err(Status::Access));
+        stage.clock.sleep(Nanos::from_secs(5)).await;
+        assert!(matches!(below.events.lock()[..], [Event::Fenced { .. }]), "it has another above");
+        make(&part.proxy, &part.proxy.root(), "later").await;
+        assert_eq!(part.proxy.drained(Some(Nanos::from_secs(60))).await, 1);
+        assert!(all.proxy.end().await);
+        all.kill();
+        assert_eq!(part.proxy.drained(Some(Nanos::from_secs(60))).await, 0);
     });
 }

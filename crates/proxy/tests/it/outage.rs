@@ -382,3 +382,35 @@ fn while_the_whole_export_is_stale_changes_wait_and_none_is_taken_for_done() {
         assert_eq!(set.origin().attr(&root(), &b).await.unwrap().mode, 0o600);
     });
 }
+
+/// Linux replies so while another client that has newer bytes of the file is called back.
+#[test]
+fn an_origin_that_puts_one_file_off_is_not_away() {
+    play(4, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, files) = (&life.proxy, &*stage.origin.files);
+        make(proxy, &proxy.root(), "first").await;
+        let dir = make_dir(proxy, &proxy.root(), "dir").await;
+        let file = make(proxy, &dir, "file").await;
+        proxy.drained(None).await;
+        stage.clock.sleep(Nanos::from_secs(600)).await;
+        let dir_there = find(files, &files.root(), "dir").await;
+        let there = find(files, &dir_there, "file").await;
+        write(files, &there, 0, "by somebody else").await;
+        make(files, &dir_there, "theirs").await;
+        *stage.origin.puts_off.lock() = Some(there);
+        assert_eq!(proxy.attr(&root(), &file).await.unwrap_err(), Status::Jukebox);
+        find(proxy, &dir, "theirs").await;
+        // A change of it waits, and no other.
+        write(proxy, &file, 0, "BY").await;
+        let other = make(proxy, &dir, "other").await;
+        write(proxy, &other, 0, "other").await;
+        stage.clock.sleep(Nanos::from_secs(10)).await;
+        assert_eq!(read(files, &dir_there, "other").await, "other");
+        make(files, &dir_there, "theirs, too").await;
+        find(proxy, &dir, "theirs, too").await;
+        *stage.origin.puts_off.lock() = None;
+        proxy.drained(None).await;
+        assert_eq!(proxy.attr(&root(), &file).await.unwrap().size, 16);
+    });
+}

@@ -1,8 +1,10 @@
 //! The origin refuses changes that clients were answered.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use perf::units::Nanos;
-use proxy::write_back::Event;
+use proxy::write_back::{Event, Gone, Settled};
 use server::store::Store;
 use server::types::{SetAttr, Stability, Status};
 
@@ -34,7 +36,7 @@ fn bytes_that_the_origin_refuses_for_good_are_set_aside_and_the_rest_goes_on() {
         write(proxy, &set.file, 4, "RS, more").await;
         let other = make(proxy, &set.dir, "other").await;
         write(proxy, &other, 0, "other").await;
-        set.stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        set.stage.origin.is_away.store(false, Ordering::Relaxed);
         set.stage.clock.sleep(Nanos::from_secs(5)).await;
         assert_eq!(set.at("other").await, "other", "it does not wait");
         // What comes meanwhile goes the same way.
@@ -64,7 +66,7 @@ fn what_is_longer_than_the_origin_takes_is_refused_at_once() {
     test(async |set| {
         let proxy = &set.life.proxy;
         set.settled().await;
-        set.stage.origin.length_max.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
+        set.stage.origin.length_max.store(1 << 40, Ordering::Relaxed);
         let new = make(proxy, &set.dir, "new").await;
         set.settled().await;
         let length = |size| SetAttr { size: Some(size), ..SetAttr::default() };
@@ -90,7 +92,7 @@ fn a_change_that_makes_a_file_longer_than_any_here_is_set_aside_like_others() {
         let proxy = &set.life.proxy;
         set.settled().await;
         write(proxy, &set.file, 1 << 50, "far").await;
-        set.stage.origin.length_max.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
+        set.stage.origin.length_max.store(1 << 40, Ordering::Relaxed);
         let events = set.settled().await;
         let aside = aside(&events);
         let [(_, "/dir/file", Some(copy))] = aside[..] else { panic!("{events:?}") };
@@ -165,6 +167,53 @@ fn what_is_not_to_be_removed_or_moved_is_seen_again_where_it_is() {
     });
 }
 
+/// Of a change that is lost, its record may be all that is left.
+#[test]
+fn what_is_lost_waits_until_that_can_be_recorded() {
+    test(async |set| {
+        let theirs = find(set.origin(), &set.there, "file").await;
+        set.life.proxy.remove(&root(), &set.dir, b"file").await.result.unwrap();
+        write(set.origin(), &theirs, 0, "THEIRS").await;
+        let events = unrecorded(&set, 1).await;
+        let [Event::NotStored { .. }, Event::NotMade { why: Gone::Changed, .. }] = events[..]
+        else {
+            panic!("{events:?}");
+        };
+        let Settled { lost, conflicts, .. } = set.life.proxy.settled();
+        assert_eq!((lost, conflicts), (1, 1), "it is not among those that were brought");
+    });
+    test(async |set| {
+        let theirs = find(set.origin(), &set.there, "file").await;
+        set.stage.origin.refuse(move |requested| match requested {
+            Requested::Write(file, _) if *file == theirs => Some(Status::Access),
+            Requested::Remove(_) => Some(Status::Access),
+            _ => None,
+        });
+        write(&set.life.proxy, &set.file, 0, "OURS").await;
+        make(&set.life.proxy, &set.dir, "other").await;
+        set.life.proxy.remove(&root(), &set.dir, b"other").await.result.unwrap();
+        let events = unrecorded(&set, 2).await;
+        let mut aside = aside(&events);
+        aside.sort_unstable();
+        let [("REMOVE of other", "/dir/other", None), (_, "/dir/file", Some(copy))] = aside[..]
+        else {
+            panic!("{events:?}");
+        };
+        assert!(set.stage.log.refused()[copy].starts_with(b"OURS"));
+    });
+}
+
+/// So many changes wait as long as nothing is recorded; what is reported till they are settled.
+async fn unrecorded(set: &Set, changes: usize) -> Vec<Event> {
+    let [nothing, is_away] = [&set.stage.records_nothing, &set.stage.origin.is_away];
+    nothing.store(true, Ordering::Relaxed);
+    is_away.store(false, Ordering::Relaxed);
+    set.stage.clock.sleep(Nanos::from_secs(600)).await;
+    assert_eq!(set.life.proxy.pending(), changes);
+    nothing.store(false, Ordering::Relaxed);
+    set.settled().await
+}
+
 #[test]
 fn an_origin_that_is_full_is_waited_for() {
     test(async |set| {
@@ -173,7 +222,7 @@ fn an_origin_that_is_full_is_waited_for() {
             _ => None,
         });
         write(&set.life.proxy, &set.file, 0, "later").await;
-        set.stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        set.stage.origin.is_away.store(false, Ordering::Relaxed);
         set.stage.clock.sleep(Nanos::from_secs(3600)).await;
         assert_eq!(set.life.proxy.pending(), 1);
         set.stage.origin.refuse(|_| None);
@@ -192,7 +241,7 @@ fn a_proxy_that_is_killed_while_bytes_go_aside_has_them_all() {
         });
         let ours = make(&set.life.proxy, &set.dir, "new").await;
         write(&set.life.proxy, &ours, 0, "first, ").await;
-        set.stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        set.stage.origin.is_away.store(false, Ordering::Relaxed);
         set.stage.clock.sleep(Nanos::from_secs(30)).await;
         write(&set.life.proxy, &ours, 7, "second").await;
         set.life.kill();
@@ -242,7 +291,7 @@ fn what_a_full_origin_has_taken_in_part_is_nobody_elses_after_a_crash() {
         let longer = make(&life.proxy, &dir, "longer").await;
         write(&life.proxy, &longer, 0, "made here").await;
         write(&life.proxy, &file, 2, "OURS").await;
-        stage.origin.is_away.store(false, std::sync::atomic::Ordering::Relaxed);
+        stage.origin.is_away.store(false, Ordering::Relaxed);
         stage.clock.sleep(Nanos::from_secs(5)).await;
         assert_eq!(read(&*stage.origin.files, &there, "longer").await, "made");
         assert_eq!(read(&*stage.origin.files, &there, "file").await, "beOUn by us, ");

@@ -97,6 +97,43 @@ fn root_whom_the_origin_takes_for_nobody_does_nothing_as_root_with_what_is_on_it
     });
 }
 
+/// The same before an origin of version 2, which has no ACCESS.
+#[test]
+fn what_a_mode_gives_to_root_counts_for_nothing_where_the_origin_may_take_him_for_nobody() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        stage.origin.guesses_rights.store(true, Ordering::Relaxed);
+        let secret = create(proxy, &dir, b"secret", 0o600).await;
+        let open = create(proxy, &dir, b"open", 0o644).await;
+        let made = proxy.make_dir(&user(7), &dir, b"private", of_mode(0o700)).await;
+        let private = made.result.unwrap().handle;
+        proxy.drained(None).await;
+        // What is on its way has come to files and directories that the origin has.
+        create(proxy, &private, b"inner", 0o644).await;
+        fill(proxy, &secret, "secret").await;
+        fill(proxy, &open, "for all").await;
+        assert!(proxy.pending() >= 3);
+        let read = proxy.read(&root(), &secret, 0, 100).await.result;
+        assert_eq!(read.map(|read| read.data), Err(Status::Access));
+        assert_eq!(proxy.read(&root(), &open, 0, 100).await.result.unwrap().data, "for all");
+        let looked = proxy.lookup(&root(), &private, b"inner").await.result;
+        assert_eq!(looked.map(drop), Err(Status::Access));
+        fill(proxy, &secret, "secrets").await;
+        fill(proxy, &open, "for everybody").await;
+        for file in [&secret, &open] {
+            let data = Bytes::from_static(b"root's");
+            let written = proxy.write(&root(), file, 0, data, Stability::FileSync).await;
+            assert_eq!(written.result.map(drop), Err(Status::Access));
+            let cut = SetAttr { size: Some(0), ..SetAttr::default() };
+            let cut = proxy.set_attr(&root(), file, cut, None).await;
+            assert_eq!(cut.result, Err(Status::Access));
+        }
+        proxy.drained(None).await;
+        assert_eq!(*stage.events.lock(), [], "nothing was refused after it was answered");
+    });
+}
+
 /// A CREATE that takes what is there says nothing of who the caller is.
 #[test]
 fn who_creates_what_is_there_already_is_not_taken_for_its_owner() {

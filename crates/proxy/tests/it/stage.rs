@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::clock::world::World;
 use net::clock::{Clock, Group};
@@ -26,6 +27,8 @@ pub(crate) struct Stage {
     pub(crate) log: InMemory,
     aliases: Arc<Aliases>,
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
+    /// What is lost can be recorded nowhere.
+    pub(crate) records_nothing: Arc<AtomicBool>,
     mistake: Option<Mistake>,
     note_within: Nanos,
     gather_within: Nanos,
@@ -53,6 +56,7 @@ impl Stage {
             log: InMemory::new(clock, 16 << 20, Nanos::from_micros(100)),
             aliases: Arc::new(Aliases::in_memory()),
             events: Arc::default(),
+            records_nothing: Arc::default(),
             mistake,
             // Shorter than what follows takes, and much longer.
             note_within: [Nanos::from_millis(10), Nanos::ZERO, Nanos::from_millis(200)]
@@ -77,9 +81,17 @@ impl Stage {
     pub(crate) async fn begin_as(&self, owner: Option<Owner>) -> Result<Life, OpenError> {
         let (clock, group) = self.clock.group();
         let log = self.log.open(&clock);
-        let events = Arc::clone(&self.events);
+        let (events, nothing) = (Arc::clone(&self.events), Arc::clone(&self.records_nothing));
+        let hear = move |event: &Event| {
+            let is_lost = matches!(event, Event::NotMade { .. } | Event::SetAside { .. });
+            if is_lost && nothing.load(Ordering::Relaxed) {
+                return Err("it is full".to_owned());
+            }
+            events.lock().push(event.clone());
+            Ok(())
+        };
         let options = Options {
-            hear: Arc::new(move |event: &Event| events.lock().push(event.clone())),
+            hear: Arc::new(hear),
             mistake: self.mistake,
             note_within: self.note_within,
             gather_within: self.gather_within,

@@ -32,6 +32,7 @@ macro_rules! operations {
                 set_attr(caller: &Caller, handle: &Handle, changes: SetAttr, guard: Option<Time>)
                     -> Changed<()>;
                 lookup(caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node>;
+                climb(caller: &Caller, dir: &Handle) -> Looked<Node>;
                 access(caller: &Caller, handle: &Handle, wanted: Access) -> Looked<Access>;
                 read_link(caller: &Caller, handle: &Handle) -> Looked<Bytes>;
                 read(caller: &Caller, handle: &Handle, offset: u64, count: u32) -> Looked<Extent>;
@@ -71,6 +72,7 @@ macro_rules! operations {
                 brief(handle: &Handle) -> Option<Handle>;
                 full(handle: &Handle) -> Handle;
                 shares_clock() -> bool;
+                guesses_rights() -> bool;
                 doubts() -> u64;
                 sync_failures() -> u64;
                 unstored_handles() -> u64;

@@ -205,6 +205,12 @@ pub trait Store: Send + Sync + 'static {
         true
     }
 
+    /// Whether what [`Self::access`] grants is a guess by the mode. What was done for a caller then
+    /// shows that he may.
+    fn guesses_rights(&self) -> bool {
+        false
+    }
+
     /// Grows whenever calls that were under way to where the files are may have been carried out
     /// without an answer, and were made again.
     fn doubts(&self) -> u64 {
@@ -264,6 +270,12 @@ pub trait Store: Send + Sync + 'static {
         dir: &Handle,
         name: &[u8],
     ) -> impl Future<Output = Looked<Node>> + Send;
+
+    /// What `..` of a directory is where the files are: that of the root may be outside of what is
+    /// exported, and is not for clients.
+    fn climb(&self, caller: &Caller, dir: &Handle) -> impl Future<Output = Looked<Node>> + Send {
+        self.lookup(caller, dir, b"..")
+    }
 
     /// The subset of `wanted` that the caller has.
     fn access(

@@ -61,6 +61,11 @@ pub(super) struct Origin {
 pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> Result<(), Failure> {
     let store = args.store.as_deref().unwrap_or_default();
     let settings = origin::settings(store, &args.origin)?;
+    let spec = named(args, store)?;
+    if args.write_back.is_some() && spec.rule.read_only {
+        let what = "--write-back of an export that is read-only: it would have nothing to write";
+        return Err(Failure::usage(what, "an export that is read-write, or no --write-back"));
+    }
     let interrupts = Interrupts::catch()?;
     // Before our own port is open: a proxy of itself finds that nobody listens.
     let reached = origin::mounted(&clock, &settings).await?;
@@ -81,7 +86,6 @@ pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> R
     let cache = cached(args, &settings.target, &reached.session)?;
     let options = options(args, caller.clone(), cache);
     let remote = Remote::open(&clock, reached.session, handles, options).await?;
-    let spec = named(args, store)?;
     let export = export(&clock, &spec).await?;
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     banner.serves(&[spec], None);

@@ -107,8 +107,7 @@ impl<S: Store> Inner<S> {
     /// A SETATTR of a file that the origin does not have any more.
     async fn set_gone(&self, change: &Change, file: &Handle) -> Result<Came, Status> {
         self.has_gone().await?;
-        self.lost(change, Gone::File);
-        Ok(Came::dropping(*file))
+        Ok(Came::dropping(*file).lost(change, Gone::File))
     }
 
     /// A SETATTR was carried out on what somebody else has changed; all that it has not done is
@@ -119,10 +118,11 @@ impl<S: Store> Inner<S> {
             modified: if set.modified == done.modified { SetTime::Keep } else { set.modified },
             ..SetAttr::default()
         };
-        if left != SetAttr::default() {
-            self.lost(&Change::Set { file: *file, set: left }, Gone::Changed);
+        let came = Came::dropping(*file);
+        match left == SetAttr::default() {
+            true => came,
+            false => came.lost(&Change::Set { file: *file, set: left }, Gone::Changed),
         }
-        Came::dropping(*file)
     }
 
     /// A file was changed at the origin. If that was the last of what was on its way, it gets the

@@ -12,7 +12,7 @@ use server::types::{Before, Handle, Status, Wcc};
 
 use super::aside::{GIVE_UP, is_for_good};
 use super::away::PATIENCE;
-use super::conflicts::Event;
+use super::conflicts::{Event, Gone};
 use super::describe::describe;
 use super::record::{Change, Entry, Outcome};
 use super::touches::file;
@@ -36,6 +36,10 @@ pub(super) struct Came {
     pub(super) answered: usize,
     /// The origin has its names and files otherwise than clients were shown: it tells.
     pub(super) differs: bool,
+    /// It was not carried out, or not all of it.
+    pub(super) is_lost: bool,
+    /// That, to be recorded first.
+    pub(super) lost: Option<Event>,
 }
 
 impl Came {
@@ -51,6 +55,19 @@ impl Came {
     fn differing(dropped: Handle) -> Self {
         Self { differs: true, ..Self::dropping(dropped) }
     }
+
+    /// All of a change, or some, was not carried out.
+    fn lost(self, change: &Change, why: Gone) -> Self {
+        let change = describe(change);
+        Self { is_lost: true, lost: Some(Event::NotMade { change, why }), ..self }
+    }
+}
+
+/// Why a change is to be tried again.
+enum Held {
+    Refused(Status),
+    /// It was not carried out, and this host does not record that.
+    Unrecorded(String),
 }
 
 impl<S: Store> Inner<S> {
@@ -97,28 +114,16 @@ impl<S: Store> Inner<S> {
             {
                 return self.arrived(number, &joined, came);
             }
-            let mut carrying = pin!(self.carry(number, &joined));
-            let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
-                Ok(carried) => carried,
-                Err(_elapsed) => {
-                    self.is_away(&mut self.state.lock(), true);
-                    self.changed.notify_waiters();
-                    carrying.await
-                }
-            };
-            let status = match carried {
-                Ok(came) => {
-                    self.state.lock().is_away = false;
-                    return self.arrived(number, &joined, came);
-                }
-                Err(status) => status,
+            let held = match self.carried(number, &joined).await {
+                Ok(came) => return self.arrived(number, &joined, came),
+                Err(held) => held,
             };
             if !joined.is_empty() {
                 // Perhaps it does not take them as one. They may have been executed.
                 self.state.lock().part(number, &joined);
                 continue;
             }
-            self.refused(number, status);
+            let status = self.held_up(number, held);
             let now = self.now();
             let since = *refused_since.get_or_insert(now);
             if !is_for_good(status) {
@@ -133,26 +138,54 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    fn refused(&self, number: u64, status: Status) {
+    /// Carries a change out, and records what of it was not.
+    async fn carried(&self, number: u64, joined: &[u64]) -> Result<Came, Held> {
+        let mut carrying = pin!(self.carry(number, joined));
+        let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
+            Ok(carried) => carried,
+            Err(_elapsed) => {
+                self.is_away(&mut self.state.lock(), true);
+                self.changed.notify_waiters();
+                carrying.await
+            }
+        };
+        let came = carried.map_err(Held::Refused)?;
+        self.state.lock().is_away = false;
+        came.lost.iter().try_for_each(|lost| self.conflict(lost)).map_err(Held::Unrecorded)?;
+        Ok(came)
+    }
+
+    /// A change waits, and it is reported once for each reason. That, as a status.
+    fn held_up(&self, number: u64, held: Held) -> Status {
+        let status = match &held {
+            Held::Refused(status) => *status,
+            Held::Unrecorded(_) => Status::NoSpace,
+        };
         let mut state = self.state.lock();
         state.counts.tried_again += 1;
-        self.is_away(&mut state, status == Status::Jukebox);
-        let Some(text) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
-            return;
+        self.is_away(&mut state, status == Status::Away);
+        let Some(change) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
+            return status;
         };
-        let is_news = !state.trouble(number, status) && status != Status::Jukebox;
+        let is_later = matches!(status, Status::Away | Status::Jukebox);
+        let is_news = !state.trouble(number, status) && !is_later;
         drop(state);
         // Nobody waits behind who waits for this.
         self.changed.notify_waiters();
         if is_news {
-            (self.options.hear)(&Event::Refused { change: text, status });
+            let event = match held {
+                Held::Refused(status) => Event::Refused { change, status },
+                Held::Unrecorded(why) => Event::NotStored { why },
+            };
+            (self.options.hear)(&event).ok();
         }
+        status
     }
 
     fn arrived(&self, number: u64, joined: &[u64], came: Came) {
         let now = self.now();
         let mut state = self.state.lock();
-        let Came { outcome, dirs, dropped, is_last, answered, differs } = came;
+        let Came { outcome, dirs, dropped, is_last, answered, differs, is_lost, lost: _ } = came;
         if let Some(node) = outcome.file.and_then(|file| state.nodes.find_mut(&file)) {
             node.answered = node.answered.saturating_sub(answered);
             node.left(outcome.after, is_last);
@@ -173,6 +206,7 @@ impl<S: Store> Inner<S> {
         let Some(op) = state.arrived(number, now) else { return };
         let joined = joined.iter().filter_map(|next| state.arrived(*next, now).map(|_| *next));
         let joined: Vec<_> = joined.collect();
+        state.counts.lost += if is_lost { 1 + joined.len() as u64 } else { 0 };
         state.forget_refused(number, &op.entry.change);
         // Clients see the origin's version again.
         seen_otherwise.into_iter().chain(dropped).for_each(|file| state.forget_file(&file));

@@ -173,12 +173,10 @@ impl<S: Store> Inner<S> {
         };
         match self.store.lookup(&entry.caller, &there, name).await.result {
             Ok(found) if found.handle != origin => {
-                self.lost(&entry.change, Gone::Replaced);
-                return Ok(Came::differing(*file));
+                return Ok(Came::differing(*file).lost(&entry.change, Gone::Replaced));
             }
             Ok(found) if !is_dir && self.is_changed(file, entry, &found.attr) => {
-                self.lost(&entry.change, Gone::Changed);
-                return Ok(Came::differing(*file));
+                return Ok(Came::differing(*file).lost(&entry.change, Gone::Changed));
             }
             Err(status @ (Status::NoEntry | Status::Stale)) => {
                 if status == Status::Stale {
@@ -201,8 +199,7 @@ impl<S: Store> Inner<S> {
                 Ok(Came { dirs: vec![(*dir, wcc)], ..gone() })
             }
             Err(Status::NotEmpty | Status::Exists) if is_dir => {
-                self.lost(&entry.change, Gone::NotEmpty);
-                Ok(Came::differing(*file))
+                Ok(Came::differing(*file).lost(&entry.change, Gone::NotEmpty))
             }
             Err(status) => Err(status),
         }
@@ -245,8 +242,7 @@ impl<S: Store> Inner<S> {
         let caller = &entry.caller;
         let places = (self.origin(&from.0), self.origin(&to.0), self.origin(file));
         let (Ok(Some(from_dir)), Ok(Some(to_dir)), Ok(Some(origin))) = places else {
-            self.lost(&entry.change, Gone::File);
-            return Ok(Came::differing(*file));
+            return Ok(Came::differing(*file).lost(&entry.change, Gone::File));
         };
         let at = async |dir: &Handle, name: &Bytes| match self
             .store
@@ -266,8 +262,7 @@ impl<S: Store> Inner<S> {
                 // It was done, and nobody heard of it.
                 return Ok(Came::dropping(*file));
             }
-            self.lost(&entry.change, Gone::Replaced);
-            return Ok(Came::differing(*file));
+            return Ok(Came::differing(*file).lost(&entry.change, Gone::Replaced));
         }
         let expected = over.and_then(|over| self.origin(over).ok().flatten());
         let is_theirs = target.as_ref().is_some_and(|found| {

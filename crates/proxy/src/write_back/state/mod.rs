@@ -91,7 +91,10 @@ impl Op {
 pub(crate) struct Counts {
     pub(crate) taken: u64,
     pub(crate) taken_bytes: u64,
+    /// They are not on their way any more.
     pub(crate) arrived: u64,
+    /// Of these, those that were not carried out, or not in full.
+    pub(crate) lost: u64,
     pub(crate) conflicts: u64,
     pub(crate) held_back: u64,
     pub(crate) tried_again: u64,

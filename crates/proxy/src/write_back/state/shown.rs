@@ -196,7 +196,7 @@ impl State {
     /// A call for a name has failed at the origin, which tells whether something has it. What was
     /// not changed stays known, for listings that are under way.
     pub(crate) fn failed_name(&mut self, (dir, name): Place<'_>, status: Status) {
-        use Status::{Exists, Io, Jukebox, NoDevice, NoEntry, ServerFault};
+        use Status::{Away, Exists, Io, Jukebox, NoDevice, NoEntry, ServerFault};
         self.recent.pop(&(*dir, Bytes::copy_from_slice(name)));
         let names = self.nodes.find(dir).and_then(|node| node.names.as_ref());
         let known = names.and_then(|names| match names.find(name) {
@@ -207,7 +207,7 @@ impl State {
             Exists => known == Some(false),
             NoEntry => known == Some(true),
             // It may have been done.
-            Io | Jukebox | NoDevice | ServerFault => true,
+            Away | Io | Jukebox | NoDevice | ServerFault => true,
             _ => false,
         };
         if is_unknown {

@@ -242,3 +242,30 @@ fn while_the_origin_is_away_cached_names_are_for_who_may_pass_through_their_dire
         assert_eq!(refused.status(), Some(NfsStat3::Acces), "the origin says it");
     });
 }
+
+/// Our mount lists a small directory in the place of LOOKUPs.
+#[test]
+fn while_the_origin_is_away_names_that_were_listed_are_known_to_who_has_listed_them() {
+    world(async |clock, origin| {
+        let (memory, outage) = (Memory::default(), Outage::default());
+        let (proxy, session) = begin(&clock, &origin, &memory, &outage).await;
+        origin.believe_callers();
+        proxy.believe_callers();
+        let other = session.acting_as(&user(1000));
+        let (root, bytes) = (session.root(), 1 << 13);
+        let page = session.readdirplus(root, 0, [0; 8], bytes, bytes).await.unwrap();
+        let listed = page.entries.iter().find(|entry| entry.name == b"file").unwrap().handle;
+        outage.begin();
+        assert_eq!(Some(session.lookup(root, b"file").await.unwrap().object), listed);
+        let again = session.readdirplus(root, 0, [0; 8], bytes, bytes).await.unwrap();
+        assert_eq!(again, page, "and listed again");
+        let (back, own) = (outage.clone(), clock.clone());
+        clock.spawn(async move {
+            own.sleep(Nanos::from_secs(30)).await;
+            back.end();
+        });
+        let begun = clock.now();
+        other.lookup(root, b"file").await.unwrap();
+        assert!(clock.now().since(begun) >= Nanos::from_secs(25), "it waits for the origin");
+    });
+}

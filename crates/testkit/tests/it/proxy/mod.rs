@@ -5,6 +5,7 @@ mod ahead;
 mod callers;
 mod close_to_open;
 mod disk;
+mod exclusive;
 mod handles;
 mod hostile;
 pub(crate) mod killed;
