@@ -274,8 +274,11 @@ fn a_log_with_a_bad_sector_is_refused_only_where_something_needs_it() {
     let unreadable = far.unreadable.unwrap();
     assert_eq!((far.records, unreadable.blocks, unreadable.may_be_newest), (2, 1, false));
     assert_eq!(fs::read(dir.join("file")).unwrap(), b"logged\0\0\0\0more");
-    // The newest may never have been answered.
-    let newest = start(frame_before_newest(&bytes, 0), false).unwrap();
+    // The newest may have been answered.
+    let newest = frame_before_newest(&bytes, 0);
+    let refused = start(newest, false).unwrap_err();
+    assert!(refused.contains("what was answered last may be lost: 1 block"), "{refused}");
+    let newest = start(newest, true).unwrap();
     assert_eq!((newest.records, newest.unreadable.unwrap().may_be_newest), (1, true));
 
     let needed = frame_before_newest(&bytes, 1);

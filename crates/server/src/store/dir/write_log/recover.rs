@@ -183,6 +183,15 @@ fn advice(errno: Errno) -> &'static str {
     }
 }
 
+/// A torn end was never answered. One that cannot be read may have been.
+fn has_newest(found: &Found, logs: &LogFiles) -> Result<(), LogError> {
+    let Some(unreadable) = found.unreadable.filter(|unread| unread.may_be_newest) else {
+        return Ok(());
+    };
+    let what = format!("what was answered last may be lost: {unreadable}");
+    Err(logs.error(Trouble::new(LogTrouble::Damaged, what)))
+}
+
 /// Does what is to be done.
 pub(super) fn recover(
     logs: &LogFiles,
@@ -211,6 +220,9 @@ pub(super) fn recover(
     }
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
     let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
+    if !was_running && !is_anew && !options.salvages {
+        has_newest(&found, logs)?;
+    }
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
     let replies = look(root, std::mem::take(&mut plan.replies), began);
