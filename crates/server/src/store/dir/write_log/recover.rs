@@ -196,24 +196,7 @@ pub(super) fn recover(
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
         if !was_running && !targets.is_empty() {
-            if Marker::replays_since(root).is_none() {
-                Marker::replays(root, now()).map_err(Stop::System)?;
-            }
-            let overtaken = overtaken(&targets, &plan, logs, &found)?;
-            plan.run(logs, &logs.set, &found, |record| {
-                let Some(target) = targets.get(&record.key) else { return Ok(()) };
-                let stop = |errno| Stop::File { key: record.key, errno };
-                target.again(&record.op).map_err(stop)?;
-                recovered.records += 1;
-                if let Op::Data { data, .. } = record.op {
-                    recovered.bytes += data.len() as u64;
-                }
-                writing.at(recovered.bytes);
-                Ok::<_, Stop>(())
-            })?;
-            let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
-            [recovered.replaced, recovered.lengthened] =
-                replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
+            replay(logs, (&plan, &found), root, &targets, (&mut recovered, &writing))?;
         }
         finish(&targets, &plan, was_running, syncer)
     });
@@ -224,23 +207,55 @@ pub(super) fn recover(
         false => Ok(()),
     });
     let outcome = outcome.and_then(|()| logs.name_again().map_err(|cause| Stop::Log(cause.into())));
-    outcome.map_err(|stop| {
-        // The kernel reports it once: the next sync would say that all is well.
-        let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
-        let unless = match noted {
-            Ok(()) => String::new(),
-            Err(errno) => format!(
-                ". Restart the machine before it: the directory cannot note that a sync has \
-                 failed ({errno})"
-            ),
-        };
-        logs.error(Trouble::other(format!(
-            "what it holds cannot be brought to its place ({}); it stays as it is, to be \
-             replayed by the next start{unless}",
-            stop.sentence(root)
-        )))
-    })?;
+    outcome.map_err(|stop| stopped(&stop, logs, root))?;
     Ok((found, recovered, replies.executed))
+}
+
+/// Does again what the log holds, in order.
+fn replay(
+    logs: &LogFiles,
+    (plan, found): (&Plan, &Found),
+    root: &OwnedFd,
+    targets: &BTreeMap<Key, Target>,
+    (recovered, observer): (&mut Recovered, &Observer),
+) -> Result<(), Stop> {
+    if Marker::replays_since(root).is_none() {
+        Marker::replays(root, now()).map_err(Stop::System)?;
+    }
+    let overtaken = overtaken(targets, plan, logs, found)?;
+    plan.run(logs, &logs.set, found, |record| {
+        let Some(target) = targets.get(&record.key) else { return Ok(()) };
+        let stop = |errno| Stop::File { key: record.key, errno };
+        target.again(&record.op).map_err(stop)?;
+        recovered.records += 1;
+        if let Op::Data { data, .. } = record.op {
+            recovered.bytes += data.len() as u64;
+        }
+        observer.at(recovered.bytes);
+        Ok::<_, Stop>(())
+    })?;
+    let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
+    [recovered.replaced, recovered.lengthened] =
+        replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
+    Ok(())
+}
+
+/// A recovery that did not come to its end, as the start reports it.
+fn stopped(stop: &Stop, logs: &LogFiles, root: &OwnedFd) -> LogError {
+    // The kernel reports it once: the next sync would say that all is well.
+    let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };
+    let unless = match noted {
+        Ok(()) => String::new(),
+        Err(errno) => format!(
+            ". Restart the machine before it: the directory cannot note that a sync has failed \
+             ({errno})"
+        ),
+    };
+    logs.error(Trouble::other(format!(
+        "what it holds cannot be brought to its place ({}); it stays as it is, to be replayed by \
+         the next start{unless}",
+        stop.sentence(root)
+    )))
 }
 
 struct Looked {
