@@ -8,9 +8,9 @@ use load::suite13::Test;
 use perf::record::Durability;
 use perf::stats::Sample;
 
+use super::measured::{Measured, Outcome};
 use super::plan::Plan;
 use super::target::Described;
-use super::{Measured, Outcome};
 
 /// Columns of a place.
 const WIDTH: usize = 36;
