@@ -41,6 +41,7 @@ pub mod key;
 pub mod limits;
 pub mod medium;
 pub mod missed;
+mod mistake;
 pub mod offline;
 pub mod orders;
 pub mod place;
@@ -48,6 +49,7 @@ mod segment;
 pub mod settle;
 mod shared;
 pub mod survey;
+mod texts;
 mod threads;
 
 use std::path::Path;
@@ -66,6 +68,7 @@ pub use self::key::{FileHash, Key, Origin, Time, Token};
 use self::limits::Cleaner;
 pub use self::limits::{Filled, Limits};
 use self::medium::{Medium, Memory};
+pub use self::mistake::Mistake;
 use self::place::{OpenError, Place};
 pub use self::settle::{Now, OriginTime};
 use self::shared::Shared;
@@ -85,13 +88,6 @@ struct Inner {
     shared: Arc<Shared>,
     /// Locked as long as this lives; none in memory.
     _place: Option<Place>,
-}
-
-/// A mistake that is made on purpose, to see whether simulated worlds notice it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mistake {
-    /// Blocks are given away whatever their checksums are.
-    UncheckedBlocks,
 }
 
 /// Who changes it.

@@ -14,7 +14,7 @@ use lru::LruCache;
 
 use crate::counts::Cause;
 use crate::key::FileHash;
-use crate::place::{read_text, replace_text};
+use crate::texts::{read_text, replace_text};
 
 /// Files that are followed.
 pub const FILES_MAX: usize = 1024;

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::key::FileHash;
-use crate::place::{TEXT_BYTES_MAX, names, open_dir, read_text, write_text};
+use crate::texts::{TEXT_BYTES_MAX, names, open_dir, read_text, write_text};
 
 const ORDERS: &str = "orders";
 const TAKEN: &str = ".taken";

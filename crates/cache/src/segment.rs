@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 
-use crate::Mistake;
 use crate::counts::Cause;
 use crate::header::{BLOCKS, Geometry, HEADER_BYTES, Header, HeaderError, crc_of};
 use crate::key::{Key, Name, Token};
 use crate::medium::{Medium, Stored};
+use crate::mistake::Mistake;
 
 #[derive(Debug)]
 pub(crate) struct Segment {

@@ -9,7 +9,6 @@ use bytes::{Bytes, BytesMut};
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use crate::Mistake;
 use crate::counts::{Cause, Counts};
 use crate::evict::Evictor;
 use crate::header::Geometry;
@@ -17,6 +16,7 @@ use crate::key::{Key, Name, Token};
 use crate::limits::Filled;
 use crate::medium::Medium;
 use crate::missed::Missed;
+use crate::mistake::Mistake;
 use crate::segment::{Loaded, Refused, Segment, Unusable};
 
 /// Local files that stay open: each is a descriptor, and 2 KiB for its header.

@@ -15,9 +15,8 @@ use crate::header::{Geometry, HEADER_BYTES, Header, HeaderError};
 use crate::key::{FileHash, Name, Token};
 use crate::medium::{Folder, Medium, Stored};
 use crate::missed::{self, Misses};
-use crate::place::{
-    IDENTITY, Identity, LOCK, OpenError, TEXT_BYTES_MAX, names, open_base, open_dir, read_text,
-};
+use crate::place::{IDENTITY, Identity, LOCK, OpenError, open_base};
+use crate::texts::{TEXT_BYTES_MAX, names, open_dir, read_text};
 
 /// An origin's folder.
 #[derive(Debug)]

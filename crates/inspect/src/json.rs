@@ -7,8 +7,8 @@ use trace::{
     Phase, Rtt, RttOf, Spread, Tallies, Tally, Usage,
 };
 
-use super::Seen;
 use super::sides::{One, Side, sides};
+use crate::seen::Seen;
 
 /// Files that are listed.
 const FILES_MAX: usize = 1000;

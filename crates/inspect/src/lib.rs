@@ -1,5 +1,6 @@
 //! `nfskit trace`: what captures of the network show; and what the relay has carried, as a capture.
 
+mod amounts;
 pub mod args;
 mod csv;
 mod explain;
@@ -10,6 +11,7 @@ mod parquet;
 pub mod relayed;
 mod row;
 mod screen;
+mod seen;
 mod sides;
 pub mod verdict;
 
@@ -27,26 +29,8 @@ use trace::capture::{Capture, CaptureError, Merged, Packet};
 use trace::mix::{Counts, counts};
 use trace::{Analyzer, Filter, OPERATIONS, Operation};
 
+use self::seen::Seen;
 use crate::args::Trace;
-
-/// What was read.
-struct Seen {
-    analyzer: Analyzer,
-    notes: Vec<String>,
-    bytes: u64,
-    /// Captures; none of what was live.
-    files: Vec<PathBuf>,
-    /// Packets that a live capture has missed.
-    dropped: Option<u64>,
-    /// The model of the busiest client and server, or why there is none, if it was requested.
-    explained: Option<explain::Explanation>,
-}
-
-impl Seen {
-    fn of(analyzer: Analyzer, bytes: u64, files: Vec<PathBuf>, notes: Vec<String>) -> Self {
-        Self { analyzer, notes, bytes, files, dropped: None, explained: None }
-    }
-}
 
 /// What a capture says that lies in memory.
 ///

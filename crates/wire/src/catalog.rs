@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Void};
 use crate::{Procedure, mount, nfs2, nfs3, portmap, rpcbind};
 

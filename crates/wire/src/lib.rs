@@ -65,6 +65,7 @@ pub mod procedure;
 pub mod record;
 pub mod rpc;
 pub mod rpcbind;
+pub mod show;
 pub mod spray;
 pub mod xdr;
 

@@ -39,7 +39,7 @@ impl Healthy {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            super::be_nice(-20);
+            super::attack::be_nice(-20);
             work(server, file, &stopped)
         });
         Self { stop, thread }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::io;
 use std::net::TcpStream;
 
+use super::attack::{Attack, Scene};
 use super::calls::one_of_many;
-use super::{Attack, Scene};
 
 /// As many as may be at once, of each address and of all.
 const CONNECTIONS: usize = 4096;

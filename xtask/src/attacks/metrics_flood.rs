@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use super::attack::{Attack, Scene};
 use super::strangers::Repeated;
-use super::{Attack, Scene};
 
 const CONNECTIONS: usize = 200;
 const PAUSE: Duration = Duration::from_millis(2);

@@ -11,6 +11,7 @@
 //!
 //! An attack is a file with one constant of type [`Attack`], and a line in [`ATTACKS`].
 
+mod attack;
 mod calls;
 mod healthy;
 mod idle_connections;
@@ -21,24 +22,19 @@ mod partial_records;
 mod strangers;
 mod walks;
 
-use std::any::Any;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use rustix::process::setpriority_process;
-use rustix::thread::gettid;
 use tempfile::TempDir;
-use wire::nfs3::FileHandle;
 
-use self::calls::Connection;
+use self::attack::{Attack, Scene};
 use self::healthy::{Healthy, KINDS};
 use crate::host::nfskit::Server;
 use crate::host::process::resident_mib;
@@ -70,27 +66,6 @@ const FLOOR: Duration = Duration::from_micros(500);
 /// How long the server may take beyond its grace to end while it is attacked.
 const END_WITHIN: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(2);
-
-/// One way to do harm.
-pub(crate) struct Attack {
-    name: &'static str,
-    about: &'static str,
-    /// Fills a folder that is served; without it, memory is.
-    tree: Option<fn(&Path) -> io::Result<()>>,
-    /// The server's further options.
-    options: &'static [&'static str],
-    /// Begins; it ends when what this gives is dropped.
-    begin: fn(&Scene) -> io::Result<Box<dyn Any + Send>>,
-}
-
-/// What is attacked.
-pub(crate) struct Scene {
-    address: SocketAddr,
-    /// Where /metrics is.
-    metrics: SocketAddr,
-    /// A file of 4 MiB.
-    file: FileHandle,
-}
 
 /// What came of it.
 struct Row {
@@ -211,23 +186,6 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     })
 }
 
-impl Attack {
-    /// From a thread that lets all others go first, as do those that it starts.
-    fn begin(&self, scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
-        let begin = || {
-            be_nice(19);
-            (self.begin)(scene)
-        };
-        let joined = std::thread::scope(|scope| scope.spawn(begin).join());
-        joined.unwrap_or_else(|_| Err(io::Error::other("the attack panicked")))
-    }
-}
-
-/// How nice this thread is to others, as far as the system allows.
-fn be_nice(nice: i32) {
-    setpriority_process(Some(gettid()), nice).ok();
-}
-
 /// A folder on disk that anybody may change.
 struct Tree(TempDir);
 
@@ -246,20 +204,6 @@ impl Drop for Tree {
     fn drop(&mut self) {
         let removed = Command::new("rm").arg("-rf").arg(self.0.path()).status();
         scratch::warn_unless_removed(removed.map(drop));
-    }
-}
-
-impl Scene {
-    fn of(server: &Server) -> io::Result<Self> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.address.nfs_port));
-        let lines = server.lines();
-        let metrics = lines
-            .iter()
-            .find_map(|line| line.split_once("http://")?.1.split('/').next()?.parse().ok());
-        let metrics = metrics
-            .ok_or_else(|| io::Error::other("the server tells no address of its metrics"))?;
-        let file = Connection::to(address)?.prepare()?;
-        Ok(Self { address, metrics, file })
     }
 }
 

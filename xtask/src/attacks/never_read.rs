@@ -4,8 +4,8 @@ use std::any::Any;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
+use super::attack::{Attack, Scene};
 use super::calls::{MIB, from, hostile, reads};
-use super::{Attack, Scene};
 
 const CONNECTIONS: usize = 150;
 const CALLS: u32 = 1000;

@@ -11,9 +11,9 @@ use wire::Procedure;
 use wire::nfs3::{DirOp, FileHandle, Procedure as P, lookup};
 use wire::record::Fragment;
 
+use super::attack::{Attack, Scene};
 use super::calls::{Connection, hostile, record};
 use super::strangers::Repeated;
-use super::{Attack, Scene};
 
 const LEVELS: usize = 10_000;
 const CONNECTIONS: usize = 4;

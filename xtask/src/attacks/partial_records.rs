@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use wire::record::Fragment;
 
+use super::attack::{Attack, Scene};
 use super::calls::{MIB, one_of_many};
-use super::{Attack, Scene};
 
 const CONNECTIONS: usize = 4000;
 const OF_HOST: usize = 1000;

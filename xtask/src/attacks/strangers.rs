@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::attack::{Attack, Scene};
 use super::calls::{hostile, reads};
-use super::{Attack, Scene};
 
 /// Between two connections: what is measured is the server, not the machine.
 const PAUSE: Duration = Duration::from_millis(1);

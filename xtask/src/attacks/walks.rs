@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use super::attack::{Attack, Scene};
 use super::calls::{Connection, MIB, hostile};
 use super::strangers::Repeated;
-use super::{Attack, Scene};
 
 const FILES: usize = 20_000;
 const CONNECTIONS: usize = 16;

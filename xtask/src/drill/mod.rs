@@ -31,14 +31,13 @@ use self::outcome::Outcome;
 use self::stage::Stage;
 use crate::guest::image::Image;
 use crate::host::{build, isolate, scratch};
-use crate::options::parse;
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "drill-inside";
 
 /// Runs the command.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let options: Options = parse(words)?;
+    let options = Options::parse(words, names())?;
     if options.list {
         names().for_each(|name| println!("{name}"));
         return Ok(());
@@ -72,7 +71,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     };
     let scratch = Path::new(scratch);
     isolate::end_with_caller(scratch);
-    let options: Options = parse(words)?;
+    let options = Options::parse(words, names())?;
     let image = Image::built(Path::new(scripts));
     stage::attach()?;
     let mut outcome = Outcome::default();
@@ -95,7 +94,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     outcome.tell(Path::new(root), &options)
 }
 
-fn names() -> impl Iterator<Item = &'static str> {
+fn names() -> impl Iterator<Item = &'static str> + Clone {
     let client = faults::ALL.iter().map(|scene| scene.staged.name);
     let healthy = healthy::ALL.iter().map(|one| one.name);
     client.chain(serving::names()).chain(phases::names()).chain(healthy)

@@ -110,7 +110,7 @@ const FAULTS: &[Scene] = &[
     },
 ];
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     FAULTS.iter().chain([&WELL]).map(|scene| scene.staged.name)
 }
 

@@ -120,7 +120,7 @@ const DOUBLED: [&str; 2] = [
     "tc qdisc del dev vec0 ingress; tc qdisc del dev ifb0 root",
 ];
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     FAULTS.iter().chain(HEALTHY).map(|scene| scene.staged.name)
 }
 

@@ -8,7 +8,6 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
-use super::CONTESTS;
 use super::mounted::Mounted;
 use super::served::{Kind, Ours, new_folder};
 use super::steps::Stage;
@@ -148,3 +147,6 @@ fn fill(file: &Path) -> Result<(), String> {
     thread::sleep(TROUBLE);
     fs::remove_file(file).map_err(about(file))
 }
+
+/// What plays contests, beside the scripts.
+pub(crate) const CONTESTS: &str = "contests";

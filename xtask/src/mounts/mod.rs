@@ -28,6 +28,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use self::contests::CONTESTS;
+pub(crate) use self::steps::CLOSE_TO_OPEN;
 use crate::guest::material;
 use crate::host::about;
 use crate::host::report::Report;
@@ -36,12 +38,6 @@ use mounted::Mounted;
 use options::Options;
 use served::{Kind, Served, new_folder};
 use steps::{STEPS, Stage, is_wanted};
-
-/// The command by which a step calls us again.
-pub(crate) const CLOSE_TO_OPEN: &str = "mounts-close-to-open";
-
-/// What plays contests, beside the scripts.
-pub(crate) const CONTESTS: &str = "contests";
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "mounts-inside";

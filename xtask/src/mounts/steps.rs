@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::CLOSE_TO_OPEN;
 use super::mounted::Mounted;
 use super::options::Options;
 use super::served::{Kind, new_folder};
@@ -266,3 +265,6 @@ fn seqwrite(stage: &Stage<'_>) -> Result<String, String> {
         rate(0, "flushed_mib_per_s")
     ))
 }
+
+/// The command by which a step calls us again.
+pub(crate) const CLOSE_TO_OPEN: &str = "mounts-close-to-open";

@@ -4,7 +4,8 @@
 use semver::{Version, VersionReq};
 use toml::{Table, Value};
 
-use super::{Finding, Tree};
+use super::Tree;
+use super::finding::Finding;
 
 const LOCK: &str = "Cargo.lock";
 const SNAPSHOT: &str = "xtask/advisories.toml";

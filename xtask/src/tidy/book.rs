@@ -1,8 +1,9 @@
 //! The book of the documents: `docs/SUMMARY.md` lists each of them once, so that none is left out
 //! of what mdBook makes.
 
+use super::Tree;
+use super::finding::Finding;
 use super::links::links;
-use super::{Finding, Tree};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 

@@ -1,7 +1,8 @@
 //! Which crate may be built on which: the diagram of the architecture, as a table.
 
+use super::Tree;
+use super::finding::Finding;
 use super::manifest::{Entry, entries, first_string, is_dependencies};
-use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
 const EDGES: [(&str, &[&str]); 23] = [

@@ -1,9 +1,10 @@
 //! The words of the field: the glossary in `docs/style.md` says which word stands for what, and
 //! which ones do not stand for it in documents, help texts, doc comments and identifiers.
 
+use super::Tree;
+use super::finding::Finding;
 use super::links::{prose, without_code};
 use super::source::{Views, is_word, numbered};
-use super::{Finding, Tree};
 
 const GLOSSARY: &str = "docs/style.md";
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::Tree;
+use super::finding::Finding;
 use super::source::{Views, is_word, lines_before_tests};
-use super::{Finding, Tree};
 
 /// More is a warning.
 const FUNCTION_LINES_USUAL: usize = 70;
@@ -113,7 +114,7 @@ fn body_end(rest: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::Weight;
+    use crate::tidy::finding::Weight;
 
     #[test]
     fn functions_are_measured_to_their_closing_brace() {

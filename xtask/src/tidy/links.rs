@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Tree;
+use super::finding::Finding;
 use super::source::numbered;
-use super::{Finding, Tree};
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let anchors: BTreeMap<&str, BTreeSet<String>> =

@@ -1,8 +1,9 @@
 //! What every manifest owes the workspace: its lints, and a reason for each dependency.
 
+use super::Tree;
+use super::finding::Finding;
 use super::manifest::{entries, first_string};
 use super::source::numbered;
-use super::{Finding, Tree};
 
 const REASONS: &str = "docs/dependencies.md";
 

@@ -7,6 +7,7 @@
 mod advisories;
 mod book;
 mod edges;
+mod finding;
 mod glossary;
 mod growth;
 mod links;
@@ -19,8 +20,9 @@ mod text;
 mod tree;
 mod wording;
 
-use std::fmt;
 use std::path::Path;
+
+use self::finding::{Finding, Weight};
 
 pub(crate) use tree::Tree;
 
@@ -61,58 +63,6 @@ const CHECKS: [fn(&Tree) -> Vec<Finding>; 12] = [
     text::check,
     wording::check,
 ];
-
-/// One thing that is wrong, or that grows.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Finding {
-    path: String,
-    /// Counted from 1; `None` when it is about the file as a whole.
-    line: Option<usize>,
-    what: String,
-    /// What to do about it.
-    advice: String,
-    weight: Weight,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Weight {
-    Error,
-    Warning,
-}
-
-impl Finding {
-    fn at(path: &str, line: usize, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { line: Some(line), ..Self::about(path, what, advice) }
-    }
-
-    fn about(path: &str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line: None,
-            what: what.into(),
-            advice: advice.into(),
-            weight: Weight::Error,
-        }
-    }
-
-    fn warning(self) -> Self {
-        Self { weight: Weight::Warning, ..self }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let weight = match self.weight {
-            Weight::Error => "error",
-            Weight::Warning => "warning",
-        };
-        write!(f, "{weight}: {}", self.path)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}\n    {}", self.what, self.advice)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,9 @@
 //! Paths are read from the code with their `use` trees unfolded: `use tokio::{net, time as t}`
 //! names `tokio::net` and `tokio::time`.
 
+use super::Tree;
+use super::finding::Finding;
 use super::source::{Views, is_word};
-use super::{Finding, Tree};
 
 /// Names in source files of crates, and who may use them.
 const RULES: [Rule; 9] = [

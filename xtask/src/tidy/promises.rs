@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use super::Tree;
+use super::finding::Finding;
 use super::source::{is_word, numbered};
-use super::{Finding, Tree};
 
 const WORDS_LEAST: usize = 6;
 

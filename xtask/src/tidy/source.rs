@@ -6,7 +6,8 @@
 
 use std::iter;
 
-use super::{Finding, Tree};
+use super::Tree;
+use super::finding::Finding;
 
 /// The two views of one source text.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! The shape of text: size, blanks, width, marks that a merge leaves.
 
+use super::Tree;
+use super::finding::Finding;
 use super::source::{Views, lines_before_tests, numbered};
 use super::tree::File;
-use super::{Finding, Tree};
 
 /// Larger files make every clone slower for ever; measurements that need more belong elsewhere.
 const FILE_BYTES_MAX: usize = 512 * 1024;

@@ -1,9 +1,10 @@
 //! Words that do not belong in the tree, and one that does.
 
+use super::Tree;
+use super::finding::Finding;
 use super::links::{prose, without_code};
 use super::source::{Views, is_word, numbered};
 use super::tree::File;
-use super::{Finding, Tree};
 
 /// Notes to oneself: an issue is found again, a note is not.
 const NOTES: [&str; 3] = ["TODO", "FIXME", "XXX"];

@@ -19,7 +19,9 @@ use perf::record::Durability;
 use perf::units::Nanos;
 use tokio::sync::oneshot;
 
-use super::{Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
+use super::lines;
+use super::ran::{Described, Ran, broken, failed};
+use super::work::{Work, is_enough, is_fit};
 
 /// How long a run in progress may take to stop and to clean up.
 const STOP_LIMIT: Nanos = Nanos::from_secs(5);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use harness::output;
 use load::basic::{Ended, Event, Measured, Mode, Plan};
 
-use super::Ran;
+use super::ran::Ran;
 
 /// The line before the first test.
 pub(super) fn beginning(directory: &str, plan: &Plan) -> String {

@@ -5,7 +5,7 @@ use load::basic::{CALL_BYTES, Ended, Measured, Plan, Test};
 use perf::record::{Better, Run as Record, Target};
 use serde_json::{Value, json};
 
-use super::Ran;
+use super::ran::Ran;
 
 pub(super) fn record(ran: &Ran, plan: &Plan) -> Record {
     let mut record = records::begin(ran.started.clone());

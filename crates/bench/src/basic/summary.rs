@@ -6,7 +6,7 @@ use harness::records::quantile;
 use harness::table::{Table, left, right};
 use perf::units::Nanos;
 
-use super::Ran;
+use super::ran::Ran;
 
 /// The summary; nothing of a run in which no test came to its clock.
 pub(super) fn text(ran: &Ran) -> String {

@@ -17,7 +17,9 @@ use load::scratch::Scratch;
 use net::shape::Shape;
 use perf::record::Durability;
 
-use super::{CLEAN_LIMIT, Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
+use super::lines;
+use super::ran::{Described, Ran, broken, failed};
+use super::work::{CLEAN_LIMIT, Work, is_enough, is_fit};
 
 /// Runs the tests on the server; an error is one of before the first test.
 pub(super) async fn run(

@@ -5,7 +5,7 @@ use harness::records::sample;
 use load::curve::{Point, Quantity, Signature};
 use perf::stats::Sample;
 
-use super::{Outcome, Server};
+use super::outcome::{Outcome, Server};
 
 /// What is compared, and in which words.
 pub(super) type Line = (String, String);

@@ -5,7 +5,7 @@ use load::mix::Operation;
 use perf::histogram::Histogram;
 use perf::stats::Estimate;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::text::verdict;
 
 const HEADING: &str = "target,load,offered_per_s,achieved_per_s,achieved_lo,achieved_hi,\

@@ -7,6 +7,7 @@ pub mod args;
 mod beside;
 mod csv;
 mod generators;
+mod outcome;
 mod places;
 mod ranks;
 mod record;
@@ -24,16 +25,14 @@ use harness::output::{self, Bars};
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
-use load::curve::{
-    self, Breach, Files, Gather, Loads, Measured, Progress, Runs, Settings, Signature, Step,
-};
+use load::curve::{self, Files, Gather, Loads, Progress, Runs, Settings, Signature, Step};
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
 use net::shape::Shape;
 use perf::record::Run as Record;
-use perf::units::Nanos;
 
 use self::generators::{Generators, Way};
+use self::outcome::{Outcome, Server};
 use self::places::Places;
 use crate::curve::args::Curve as Args;
 use crate::curve::ranks::Ranks;
@@ -43,91 +42,12 @@ use crate::workload::{self, Conditions, Outputs, Workload};
 /// Where to look when a step with the other processes fails.
 const OTHERS: &str = "the messages of the other processes";
 
-/// Everything that was measured, and how.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    settings: Settings,
-    started: String,
-    took: Nanos,
-    threads: u32,
-    /// Processes that generated together.
-    processes: u32,
-    connections: usize,
-    servers: Vec<Server>,
-    neighbours_share: Option<f64>,
-}
-
 /// A server, by its name and how to reach it.
 #[derive(Clone, Debug)]
 struct Subject {
     name: String,
     target: Target,
     options: mount::Options,
-}
-
-/// A server with its curve.
-#[derive(Debug)]
-struct Server {
-    name: String,
-    target: Target,
-    measured: Measured,
-    signature: Option<Signature>,
-}
-
-impl Outcome {
-    fn is_empty(&self) -> bool {
-        self.servers.iter().all(|server| server.measured.points.is_empty())
-    }
-
-    /// Points that do not hold a rule.
-    fn invalid(&self) -> usize {
-        let points = self.servers.iter().flat_map(|server| &server.measured.points);
-        points.filter(|point| !point.is_valid()).count()
-    }
-
-    /// What helps against the rule that most points do not hold.
-    fn advice(&self) -> &'static str {
-        let points = self.servers.iter().flat_map(|server| &server.measured.points);
-        most_common(points.flat_map(|point| &point.breaches))
-    }
-
-    /// What differs from SFS's rules, for a server.
-    fn deviations(&self, server: &Server) -> Vec<String> {
-        let built = server.measured.built;
-        let points = &server.measured.points;
-        let peak = points.iter().map(|point| match point.kind {
-            curve::Kind::Open => point.load,
-            curve::Kind::Closed => point.outcome.achieved_per_s(),
-        });
-        let peak = peak.fold(0.0, f64::max);
-        let mut found = curve::validity::deviations(&self.settings, Some((built.bytes, peak)));
-        let invalid = points.iter().filter(|point| !point.is_valid()).count();
-        match points.len() - invalid {
-            _ if invalid == 0 => {}
-            0 => found.push("rules: no point holds them".to_owned()),
-            _ => found.push(format!(
-                "rules: {invalid} of {} points do not hold them; what the curve shows rests \
-                 on the others alone",
-                points.len()
-            )),
-        }
-        found
-    }
-}
-
-/// The advice for the most frequent of them; of as many, for those of the server, and for the
-/// first.
-fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
-    let mut counts: Vec<(&Breach, usize)> = Vec::new();
-    for breach in breaches {
-        match counts.iter_mut().find(|(found, _)| found.code() == breach.code()) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((breach, 1)),
-        }
-    }
-    let weight = |(breach, count): &&(&Breach, usize)| (*count, breach.is_of_the_server());
-    let most = counts.iter().rev().max_by_key(weight);
-    most.map_or("", |(breach, _)| breach.advice())
 }
 
 impl Workload for Args {
@@ -478,19 +398,6 @@ fn ended(outcome: Outcome) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_advice_is_that_for_the_rule_that_most_points_break() {
-        let (late, mix) =
-            (Breach::Late { share: 0.5 }, Breach::Mix { points: 3.0, points_max: 1.5 });
-        let advice = |breaches: &[&Breach]| most_common(breaches.iter().copied());
-        assert_eq!(advice(&[&late, &mix, &late]), late.advice());
-        assert_eq!(advice(&[&late, &mix, &mix]), mix.advice());
-        assert_eq!((advice(&[&mix, &late]), advice(&[])), (mix.advice(), ""));
-        let errors = Breach::Errors { share: 0.69, first: None };
-        assert_eq!(advice(&[&late, &errors]), errors.advice());
-        assert_eq!(advice(&[&late, &errors, &late]), late.advice());
-    }
 
     #[test]
     fn outstanding_numbers_rise_to_the_last() {

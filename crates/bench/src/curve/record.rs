@@ -6,8 +6,9 @@ use load::mix::Operation;
 use perf::record::{Better, Run as Record, Target};
 use serde_json::{Value, json};
 
+use super::beside;
+use super::outcome::{Outcome, Server};
 use super::text::{self, us_per_operation, verdict};
-use super::{Outcome, Server, beside};
 
 /// One for each server.
 pub(super) fn records(outcome: &Outcome) -> Vec<Record> {

@@ -8,10 +8,11 @@ use perf::stats::Interval;
 use report::Numbers;
 use report::load_curve::{LoadCurve, LoadCurves, LoadPoint, Worth, html as page};
 
+use super::beside;
+use super::outcome::{Outcome, Server};
 use super::text::{
     self, OF_AN_OPERATION, few_failed, shown_load, typical, us_per_operation, verdict,
 };
-use super::{Outcome, Server, beside};
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let settings = &outcome.settings;

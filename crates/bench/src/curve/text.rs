@@ -8,7 +8,8 @@ use load::mix::Operation;
 use perf::stats::Estimate;
 use perf::words::counted;
 
-use super::{Outcome, Server, beside};
+use super::beside;
+use super::outcome::{Outcome, Server};
 
 /// The report as text.
 pub(super) fn text(outcome: &Outcome) -> String {

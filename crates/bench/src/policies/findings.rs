@@ -8,7 +8,7 @@ use perf::stats::{Estimate, Sample};
 use perf::units::Nanos;
 use report::policies::{Finding, Seen};
 
-use super::{Measured, Outcome, Scene, Speed};
+use super::measured::{Measured, Outcome, Scene, Speed};
 
 /// What differs from the paper's by more is of another size.
 const ANOTHER_SIZE: f64 = 2.0;

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod findings;
+mod measured;
 mod record;
 mod report;
 mod text;
@@ -12,28 +13,21 @@ use client::write_behind::PolicyName;
 use harness::emulated;
 use harness::exit::Failure;
 use harness::output::Bars;
-use harness::records;
 use harness::scratch;
 use harness::served::Embedded;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
-use load::latencies::{SLOW, Summary};
 use load::policies::{self, Run};
 use load::scratch::Scratch;
 use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::record::Run as Record;
-use perf::stats::Sample;
 use perf::units::Nanos;
 
+use self::measured::{CALL_BYTES, Measured, Outcome, Scene, Speed};
 use crate::policies::args::Policies;
 use crate::workload::{self, Conditions, Outputs, Workload};
-
-/// Bytes in a write(), as in the paper.
-const CALL_BYTES: u32 = 8192;
-
-const MIB: u64 = 1 << 20;
 
 /// More than the longest file, so that only the policies hold the writer back.
 const DIRTY_BYTES_MAX: u64 = 1 << 30;
@@ -49,143 +43,6 @@ fn usual_link() -> Profile {
 /// A server as much slower as makes the difference plain: with the paper's 26 to 38 MB/s the
 /// writer, ten times as fast today, would not notice which one it is.
 const SLOW_SHARE: u64 = 5;
-
-/// A file of the paper's.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Scene {
-    /// 40 MB: figure 2.
-    Spikes,
-    /// 100 MB: figures 3 and 4.
-    Growth,
-    /// 30 MB: figures 5 and 6.
-    Jitter,
-    /// 5 MB: table 1.
-    Short,
-}
-
-impl Scene {
-    const ALL: [Self; 4] = [Self::Spikes, Self::Growth, Self::Jitter, Self::Short];
-
-    /// The paper's; a tenth of it to be quick.
-    fn file_bytes(self, quick: bool) -> u64 {
-        let mib = match self {
-            Self::Spikes => 40,
-            Self::Growth => 100,
-            Self::Jitter => 30,
-            Self::Short => 5,
-        };
-        if quick { mib * MIB / 10 } else { mib * MIB }
-    }
-
-    fn is_for_both_servers(self) -> bool {
-        matches!(self, Self::Jitter | Self::Short)
-    }
-}
-
-/// Which server.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Speed {
-    Fast,
-    Slow,
-}
-
-impl Speed {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Slow => "slow",
-        }
-    }
-}
-
-/// All repetitions of one policy with one file against one server.
-#[derive(Debug)]
-struct Measured {
-    policy: PolicyName,
-    scene: Scene,
-    speed: Speed,
-    file_bytes: u64,
-    runs: Vec<Run>,
-}
-
-impl Measured {
-    /// The repetition with the median mean.
-    fn typical(&self) -> Option<&Run> {
-        let mut runs: Vec<&Run> = self.runs.iter().collect();
-        runs.sort_by_key(|run| run.mean());
-        runs.get(runs.len().saturating_sub(1) / 2).copied()
-    }
-
-    /// Of the typical run, without its first call, as the paper has it.
-    fn summary(&self) -> Option<Summary> {
-        Summary::of(self.typical()?.calls.get(1..)?, SLOW)
-    }
-
-    /// Standard deviation of the calls that are not slow, in microseconds: what a lock does, and
-    /// not what a scheduler does that takes a processor away for milliseconds.
-    fn spread_us(&self) -> Option<f64> {
-        usual(self.typical()?)?.standard_deviation()
-    }
-
-    /// The same of every repetition.
-    fn spreads_us(&self) -> impl Iterator<Item = f64> {
-        self.runs.iter().filter_map(|run| usual(run)?.standard_deviation())
-    }
-
-    /// Mean of the calls that are not slow, of every repetition, in microseconds.
-    fn usual_means_us(&self) -> impl Iterator<Item = f64> {
-        self.runs.iter().filter_map(|run| Some(usual(run)?.mean()))
-    }
-
-    /// Median of MiB/s until the last call has returned, and until everything is committed.
-    fn rates(&self) -> Option<(f64, f64)> {
-        let mib = self.file_bytes as f64 / MIB as f64;
-        let median = |span: fn(&Run) -> Nanos| {
-            let rates: Vec<f64> =
-                self.runs.iter().map(|run| mib / span(run).as_secs_f64()).collect();
-            Sample::new(rates).ok().map(|sample| sample.median())
-        };
-        Some((median(|run| run.written)?, median(|run| run.flushed)?))
-    }
-
-    /// Least and largest mean of all repetitions, in microseconds.
-    fn mean_range_us(&self) -> (f64, f64) {
-        let means = self.runs.iter().map(|run| run.mean().as_micros_f64());
-        means.fold((f64::MAX, 0.0), |(least, most), mean| (least.min(mean), most.max(mean)))
-    }
-}
-
-/// The calls of a run that are not slow, but for its first, in microseconds.
-fn usual(run: &Run) -> Option<Sample> {
-    let calls = run.calls.get(1..)?.iter().filter(|call| **call <= SLOW);
-    records::sample(calls.map(|call| call.as_micros_f64()))
-}
-
-/// Everything that was measured, and how.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    link: Profile,
-    /// The URL of somebody else's server.
-    url: Option<String>,
-    wsize: u32,
-    took: Nanos,
-    measured: Vec<Measured>,
-}
-
-impl Outcome {
-    fn of(&self, policy: PolicyName, scene: Scene, speed: Speed) -> Option<&Measured> {
-        self.measured.iter().find(|m| (m.policy, m.scene, m.speed) == (policy, scene, speed))
-    }
-
-    /// `4 MiB, fast server`: what was written where.
-    fn with_file(&self, measured: &Measured) -> String {
-        let file = records::bytes(measured.file_bytes);
-        match self.url {
-            Some(_) => file,
-            None => format!("{file}, {} server", measured.speed.name()),
-        }
-    }
-}
 
 impl Workload for Policies {
     /// Most bytes of a WRITE.

@@ -9,7 +9,7 @@ use report::policies::Seen;
 use serde_json::json;
 
 use super::findings::findings;
-use super::{CALL_BYTES, Measured, Outcome};
+use super::measured::{CALL_BYTES, Measured, Outcome};
 use crate::policies::args::Policies;
 
 pub(super) fn record(outcome: &Outcome, args: &Policies) -> Record {

@@ -10,8 +10,8 @@ use report::policies::{CallPlot, Calls, PoliciesReport, SpreadPlot};
 use report::{Latency, LatencyPlot};
 
 use super::findings::findings;
+use super::measured::{Measured, Outcome, Scene, Speed};
 use super::text::paper;
-use super::{Measured, Outcome, Scene, Speed};
 
 /// Calls that figure 2 of the paper shows.
 const FIGURE_2_CALLS: usize = 1_000;

@@ -9,7 +9,7 @@ use load::latencies::Summary;
 use perf::units::Nanos;
 
 use super::findings::findings;
-use super::{Measured, Outcome, Scene, Speed};
+use super::measured::{Measured, Outcome, Scene, Speed};
 
 /// What the paper says of a policy with the file of a scene: words for the column beside ours.
 pub(super) fn paper(policy: PolicyName, scene: Scene) -> &'static str {

@@ -2,6 +2,8 @@
 
 pub mod args;
 mod calls;
+mod failure;
+pub(crate) mod measured;
 mod plan;
 mod record;
 mod summary;
@@ -16,81 +18,21 @@ use std::sync::atomic::AtomicBool;
 use harness::csv;
 use harness::exit::Failure;
 use harness::output::Bars;
-use harness::records;
 use harness::verbosity::Verbosity;
 use load::suite13::{self as suite, Failed, Material, Test};
 use net::clock::Clock;
 use perf::record::Run as Record;
-use perf::stats::Sample;
 use perf::units::Nanos;
 
 use self::calls::Calls;
+use self::failure::failure;
+use self::measured::{Measured, Outcome, Ran};
 pub(crate) use self::plan::Plan;
-use self::target::{Described, Target};
+use self::target::Target;
 use self::targets::Targets;
 use self::thread::blocking;
 use crate::suite13::args::Suite13;
 use crate::workload::{self, Conditions, Outputs, Workload};
-
-/// One run of one test.
-#[derive(Clone, Debug)]
-pub(crate) struct Ran {
-    /// Until the last copy had ended, and until what it wrote had been flushed.
-    elapsed: Nanos,
-    flushed: Option<Nanos>,
-    copies: Vec<Nanos>,
-    cpu: Nanos,
-    /// None where nobody counts them.
-    pub(crate) calls: Option<Calls>,
-}
-
-impl Ran {
-    /// The time that counts.
-    pub(crate) fn span(&self) -> Nanos {
-        self.flushed.unwrap_or(self.elapsed)
-    }
-}
-
-/// All runs of one test by so many copies in one place.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    target: usize,
-    copies: u32,
-    test: Test,
-    runs: Vec<Ran>,
-}
-
-impl Measured {
-    pub(crate) fn seconds(&self, span: impl Fn(&Ran) -> Option<Nanos>) -> Option<Sample> {
-        records::sample(self.runs.iter().filter_map(span).map(|span| span.as_secs_f64()))
-    }
-
-    pub(crate) fn runs(&self) -> &[Ran] {
-        &self.runs
-    }
-
-    /// The run whose time is the median.
-    pub(crate) fn typical(&self) -> Option<&Ran> {
-        let mut runs: Vec<&Ran> = self.runs.iter().collect();
-        runs.sort_by_key(|run| run.span());
-        runs.get(runs.len().saturating_sub(1) / 2).copied()
-    }
-}
-
-/// Everything that came out.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    places: Vec<Described>,
-    measured: Vec<Measured>,
-}
-
-impl Outcome {
-    pub(crate) fn of(&self, target: usize, copies: u32, test: Test) -> Option<&Measured> {
-        self.measured
-            .iter()
-            .find(|one| (one.target, one.copies, one.test) == (target, copies, test))
-    }
-}
 
 impl Workload for Suite13 {
     type Plan = Plan;
@@ -252,32 +194,6 @@ impl Stage<'_> {
 fn remove(dir: &Path) -> Result<(), Failed> {
     let failed = |cause| Failed::System { doing: "removing", path: dir.to_owned(), cause };
     std::fs::remove_dir_all(dir).map_err(failed)
-}
-
-/// What went wrong, with advice.
-fn failure(failed: Failed) -> Failure {
-    use std::io::ErrorKind;
-    let advice = match &failed {
-        Failed::Stopped => return Failure::interrupted(),
-        Failed::Wrong { .. } => {
-            return Failure::check(
-                failed,
-                "the same test alone, with --test; `nfskit bench fsx` finds what is wrong with a \
-                 file system",
-            );
-        }
-        Failed::Program { .. } => "the same test by hand; --test without 5 leaves it off",
-        Failed::System { cause, .. } => match cause.kind() {
-            ErrorKind::NotFound => "see who else works there",
-            ErrorKind::PermissionDenied => "a directory that this user may write in",
-            ErrorKind::ReadOnlyFilesystem => "a file system that is mounted for writing",
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "free space there, a smaller --scale, or fewer --copies"
-            }
-            _ => "see whether the server is alive; the system's log may say more",
-        },
-    };
-    Failure::environment(failed, advice)
 }
 
 const COLUMNS: &str = "place,copies,repeat,test,name,elapsed_s,flushed_s,first_copy_s,calls,each";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness::exit::Failure;
 use load::suite13::{Material, Sizes, Test, build_missing};
 
-use super::Measured;
+use super::measured::Measured;
 use super::thread::blocking;
 use crate::suite13::args::{At, Caches, Place, Suite13};
 

@@ -4,9 +4,9 @@ use harness::records;
 use perf::record::{Better, Run as Record, Target};
 use serde_json::{Map, Value, json};
 
+use super::measured::{Measured, Outcome, Ran};
 use super::plan::Plan;
 use super::summary::{is_fair, own_share, ratio};
-use super::{Measured, Outcome, Ran};
 use crate::suite13::args::{Caches, Suite13};
 
 pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Suite13) -> Vec<Record> {

@@ -9,9 +9,9 @@ use perf::record::Durability;
 use perf::stats::Sample;
 use perf::words::counted;
 
+use super::measured::{Measured, Outcome};
 use super::plan::Plan;
 use super::target::Described;
-use super::{Measured, Outcome};
 
 /// Columns of a place.
 const WIDTH: usize = 36;

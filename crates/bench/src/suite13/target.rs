@@ -17,7 +17,7 @@ use perf::record::Durability;
 use perf::units::Nanos;
 
 use super::calls::{self, Calls};
-use super::failure;
+use super::failure::failure;
 use super::plan::Plan;
 use super::thread::blocking;
 use crate::suite13::args::Caches;

@@ -1,8 +1,8 @@
 //! What attributes say of a file's state, as a cache on a disk has it ([`cache::settle`]).
 
-use cache::{Time, Token};
+use cache::{Key, Time, Token};
 use perf::units::Instant;
-use wire::nfs3::{Fattr3, NfsTime};
+use wire::nfs3::{Fattr3, FileHandle, NfsTime};
 
 /// The state that a file's data are of.
 pub fn token(attributes: &Fattr3) -> Token {
@@ -17,4 +17,16 @@ pub fn time_of(time: NfsTime) -> Time {
 /// Of a clock that only goes forward.
 pub fn steady_ns(now: Instant) -> u64 {
     now.since(Instant::EPOCH).as_nanos()
+}
+
+/// What time it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) now: Instant,
+    pub(crate) wall: Time,
+}
+
+/// The file, as a cache on a disk knows it.
+pub(crate) fn key(file: &FileHandle) -> Option<Key> {
+    Key::new(file.as_bytes())
 }

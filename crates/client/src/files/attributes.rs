@@ -5,7 +5,8 @@ use std::pin::pin;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FType, Fattr3, FileHandle, NfsStat3, Sattr3, SetTime, WccData, fsstat};
 
-use super::{Acting, Files, Found, Mistake};
+use super::options::Mistake;
+use super::{Acting, Files, Found};
 use crate::cache::attributes::{ReplyContext, Version};
 use crate::error::{Detail, Error};
 use crate::session::Credential;

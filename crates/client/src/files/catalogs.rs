@@ -17,11 +17,10 @@ use lru::LruCache;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 use wire::xdr::{Encode, from_bytes};
 
-use super::Mistake;
-use super::own::At;
+use super::options::Mistake;
 use crate::cache::attributes::{Version, at_least_one};
 use crate::cache::names::Target;
-use crate::cache::state::token;
+use crate::cache::state::{At, token};
 use crate::ops::DirEntry;
 
 /// Names of all directories.

@@ -10,16 +10,11 @@
 //! them is in `own`.
 
 use bytes::Bytes;
-use cache::{Cache, Key, Token};
+use cache::{Cache, Token};
 use wire::nfs3::{Fattr3, FileHandle};
 
 use super::Files;
-use super::own::At;
-use crate::cache::state::token;
-
-pub(super) fn key(file: &FileHandle) -> Option<Key> {
-    Key::new(file.as_bytes())
-}
+use crate::cache::state::{At, key, token};
 
 impl Files {
     /// What a local disk keeps of the files.

@@ -157,7 +157,7 @@ impl Files {
 
     /// All of the file from the local disk: it needs no READ.
     async fn cached_first(&self, file: &FileHandle, before: &Before) -> Option<Bytes> {
-        let (disk, key) = self.disk().zip(super::disk::key(file))?;
+        let (disk, key) = self.disk().zip(crate::cache::state::key(file))?;
         let data = disk.read(&key, &token(&before.known), 0, OPENING_READ_BYTES).await.ok()?;
         before.is_whole(&data).then_some(data)
     }

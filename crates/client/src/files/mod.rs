@@ -15,7 +15,7 @@
 //! - `busy`: which files are open, and what is to be removed when they no longer are; `hiding`:
 //!   names that are taken from them.
 //! - `catalogs`: what is known of directories, and `recall`: what a local disk keeps of that.
-//! - `own`: what we write ourselves, for that.
+//! - `own` and `drafts`: what we write ourselves, for that.
 //! - `making`: what is set of files before they are closed for the first time.
 //! - `searching`: who is given what is known of names.
 //! - `joint`: what several ask for at the same time.
@@ -27,6 +27,7 @@ mod attributes;
 mod busy;
 mod catalogs;
 mod disk;
+mod drafts;
 pub mod first;
 mod hiding;
 mod joint;
@@ -35,13 +36,14 @@ mod making;
 pub mod names;
 pub mod naming;
 pub mod open;
+mod options;
 mod own;
 mod read;
 mod recall;
 mod searching;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use lru::LruCache;
@@ -51,88 +53,24 @@ use perf::units::{Instant, Nanos};
 use tokio::sync::Notify;
 use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
-use crate::cache::attributes::{Attributes, ReplyContext, Times, Version, at_least_one};
+use self::drafts::Drafts;
+pub use self::options::{Mistake, Options};
+use crate::cache::attributes::{Attributes, ReplyContext, Version, at_least_one};
 use crate::cache::moved::Moved;
 use crate::cache::names::Names;
 use crate::cache::rights::{CallerId, Rights};
 use crate::cache::searchers::Searchers;
 use crate::cache::singly::Singly;
+use crate::cache::state::At;
 use crate::error::Error;
 use crate::read_ahead::budget::Budget;
-use crate::read_ahead::holders::Holders;
+use crate::read_ahead::holders::{Holder, Holders};
 use crate::session::{Credential, Session};
 use crate::write_behind::{self, Observer, WriteBehind};
 use busy::Busy;
 use catalogs::Catalogs;
 use joint::Joint;
 use making::Making;
-use open::Reader;
-use own::{At, Drafts};
-
-/// How to use a file system.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Options {
-    pub times: Times,
-    /// Whether opening a file asks the server if it is still what it was (`cto`, `nocto`).
-    pub close_to_open: bool,
-    /// Files whose attributes are remembered, and names, and rights.
-    pub files_max: usize,
-    pub names_max: usize,
-    pub rights_max: usize,
-    /// Bytes that are held for readers that have not come yet.
-    pub read_ahead_bytes_max: u64,
-    /// How to write.
-    pub write: write_behind::Options,
-    /// Whether every write waits for stable storage (`sync`).
-    pub sync: bool,
-    /// How long a server is waited for that asks for a retry later (NFS3ERR_JUKEBOX); none for as
-    /// long as it takes.
-    pub put_off_max: Option<Nanos>,
-    /// None, but where tests are tested.
-    pub mistake: Option<Mistake>,
-}
-
-/// A mistake that is made on purpose, to see whether simulated worlds notice it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mistake {
-    /// The attributes that a reply tells go with whatever version is known by then.
-    OldAttributes,
-    /// What a WRITE beside another excuses does not count when the file is opened next.
-    ForgottenExcuses,
-    /// An append goes to where the file was last seen to end.
-    UncheckedEnds,
-    /// A name is remembered of whatever the directory is when the reply comes.
-    LateNames,
-    /// Of those who have a file open, the first who asks gets an error, and no other.
-    ErrorsReportedOnce,
-    /// The state that a COMMIT tells of is taken to be of our making.
-    CommitMakesState,
-    /// An error that a close has reported counts as reported, whether anybody has heard it or not.
-    UnheardErrors,
-    /// What the local disk has of a file is taken to be of whatever state an open tells.
-    OldBlocks,
-    /// What we have written is stored under the state that the file has then, whoever has made it.
-    OthersBlocks,
-    /// What is known of a directory's names stays when others have changed it.
-    OldNames,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            times: Times::default(),
-            close_to_open: true,
-            files_max: 1 << 16,
-            names_max: 1 << 17,
-            rights_max: 1 << 16,
-            read_ahead_bytes_max: 64 << 20,
-            write: write_behind::Options::default(),
-            sync: false,
-            put_off_max: None,
-            mistake: None,
-        }
-    }
-}
 
 /// Callers whose sessions are cached.
 const CALLERS_MAX: usize = 1024;
@@ -169,7 +107,7 @@ struct Inner {
     state: Arc<Mutex<State>>,
     read_budget: Budget,
     /// Guards for whom something is held ahead.
-    holders: Mutex<Holders<Reader>>,
+    holders: Mutex<Holders<Weak<dyn Holder>>>,
     write_behind: WriteBehind,
     /// A change of a file that was announced has been answered.
     settled: Notify,

@@ -4,11 +4,11 @@ use futures_util::future::{OptionFuture, join};
 use wire::nfs3::{FType, FileHandle, NfsStat3};
 
 use super::joint::Question;
-use super::own::At;
-use super::{Acting, Files, Found, Mistake};
+use super::options::Mistake;
+use super::{Acting, Files, Found};
 use crate::cache::attributes::Version;
 use crate::cache::names::Target;
-use crate::cache::state::token;
+use crate::cache::state::{At, token};
 use crate::error::Error;
 use crate::session::Credential;
 

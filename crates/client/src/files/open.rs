@@ -10,9 +10,11 @@ use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, access};
 
 use super::attributes::Opened;
 use super::busy::Leaving;
+use super::options::Mistake;
 use super::read::Reading;
-use super::{Acting, Files, Mistake};
+use super::{Acting, Files};
 use crate::error::Error;
+use crate::read_ahead::holders::Holder;
 use crate::session::{Credential, Session};
 use crate::write_behind::{Heard, WriteBehind};
 
@@ -53,9 +55,6 @@ pub(super) struct OpenInner {
     /// Where the next append goes, if one was requested.
     end: AtomicU64,
 }
-
-/// Leads to an open file for as long as that lives.
-pub(super) type Reader = Weak<OpenInner>;
 
 /// No append was requested.
 const NO_END: u64 = u64::MAX;
@@ -200,9 +199,8 @@ impl Drop for OpenInner {
     }
 }
 
-impl OpenInner {
-    /// Others need the room for what is held ahead of this one.
-    pub(super) fn gives_way(&self) {
+impl Holder for OpenInner {
+    fn gives_way(&self) {
         self.reading.lock().clear();
     }
 }
@@ -227,7 +225,7 @@ impl Open {
     /// Something is held ahead of whoever reads it.
     pub(super) fn is_read(&self) {
         let files = self.files();
-        let reader = Arc::downgrade(&self.inner);
+        let reader: Weak<OpenInner> = Arc::downgrade(&self.inner);
         files.inner.holders.lock().reads(self.inner.number, reader, files.now());
     }
 

@@ -7,12 +7,11 @@ use cache::{Cache, Cause, Token};
 use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
 use perf::units::{Instant, Nanos};
 
-use super::disk::key;
 use super::first::First;
 use super::open::Open;
 use super::{Acting, Files};
 use crate::cache::attributes::Version;
-use crate::cache::state::token;
+use crate::cache::state::{key, token};
 use crate::error::Error;
 use crate::read_ahead::budget::Permit;
 use crate::read_ahead::streams::{Plan, StreamId, Streams};

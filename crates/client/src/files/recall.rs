@@ -7,14 +7,12 @@ use wire::nfs3::{Fattr3, FileHandle, NfsStat3, access};
 
 use super::attributes::Settled;
 use super::catalogs::KnownPage;
-use super::disk::key;
 use super::joint::Question;
 use super::listing::{DIR_COUNT, MAX_COUNT};
 use super::names::NamesThen;
-use super::own::At;
 use super::{Acting, Files, Found, State};
 use crate::cache::names::Target;
-use crate::cache::state::token;
+use crate::cache::state::{At, key, token};
 use crate::error::Error;
 use crate::ops::{DirEntry, DirPage};
 use crate::session::Credential;

@@ -1,12 +1,20 @@
 //! For whom something is held ahead, and who gives way to the others: the one that has not read for
 //! the longest time, if that is a second. Readers at work take nothing from each other.
 
+use std::fmt::Debug;
+
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
 
 /// After so long without a read a reader is not waited for when others need the room (guess): a
 /// program that pauses takes its part anew.
 const IDLE: Nanos = Nanos::from_secs(1);
+
+/// A reader for whom something is held.
+pub trait Holder: Debug + Send + Sync {
+    /// Others need the room.
+    fn gives_way(&self);
+}
 
 /// See the module's head. Bounded by the open files. `T` is what leads to a reader.
 #[derive(Debug)]

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::nfs3::FileHandle;
 
-use super::Counters;
 use super::engine::Engine;
 use super::file::File;
 use super::index::Sums;
@@ -67,4 +66,34 @@ impl Engine {
             dropped_bytes: of(&self.counts.dropped_bytes),
         }
     }
+}
+
+/// What has happened since the start, and is the case now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// Calls outstanding now, and how many may be.
+    pub outstanding: u32,
+    pub window: u32,
+    /// Bytes not yet acknowledged, and acknowledged but not yet stable.
+    pub dirty_bytes: u64,
+    pub uncommitted_bytes: u64,
+    /// Files with any of them, or with an error to report.
+    pub files: usize,
+    /// Writers that wait for room now.
+    pub writers_waiting: usize,
+    pub writes_sent: u64,
+    pub commits_sent: u64,
+    pub bytes_sent: u64,
+    /// How often a writer waited for room, or slept at the limit of the mount's requests.
+    pub writer_waits: u64,
+    /// How often a writer flushed its file at the limit of its requests.
+    pub forced_flushes: u64,
+    /// WRITEs that took only a part.
+    pub short_writes: u64,
+    /// JUKEBOX replies.
+    pub jukebox_waits: u64,
+    /// Bytes that the server lost after it had acknowledged them; they were written again.
+    pub lost_bytes: u64,
+    /// Bytes that could not be written and were given up.
+    pub dropped_bytes: u64,
 }

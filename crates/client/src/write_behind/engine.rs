@@ -17,10 +17,10 @@ use super::counts::{Counts, count};
 use super::file::{By, File, State};
 use super::index::{Data, Sums};
 use super::lock::{BigLock, Guard};
+use super::options::{Observer, Options};
 use super::policy::{Lock, Policy};
 use super::stages::{Stage, Stages, Timing};
 use super::window::Window;
-use super::{Observer, Options};
 use crate::error::{Detail, Error};
 
 /// Files whose error nobody has been given, that are remembered; beyond, one of them is forgotten.

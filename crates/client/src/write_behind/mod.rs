@@ -33,6 +33,7 @@ mod file;
 mod flusher;
 mod index;
 mod lock;
+mod options;
 mod pages;
 mod policy;
 mod room;
@@ -50,115 +51,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use net::clock::{Clock, Task};
-use perf::units::{Instant, Nanos};
-use wire::nfs3::{FileHandle, StableHow, WccData};
+use wire::nfs3::FileHandle;
 
+pub use self::counts::Counters;
 use self::engine::Engine;
 use self::file::By;
 use self::index::Data;
+pub use self::options::{Observer, Options};
 use crate::error::Error;
 use crate::session::Session;
 
 pub use self::file::Heard;
 pub use self::policy::{PolicyName, UnknownPolicy};
 pub use self::stages::{Stage, Stages};
-
-/// How to write behind.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Options {
-    pub policy: PolicyName,
-    /// Most bytes of a WRITE.
-    pub wsize: u32,
-    /// Bound of the bytes that the server does not hold for good.
-    pub dirty_bytes_max: u64,
-    /// What WRITEs ask for.
-    pub stable: StableHow,
-    /// Exactly so many calls outstanding instead of what the policy says.
-    pub outstanding: Option<u32>,
-    /// Most calls outstanding when the policy searches for their number.
-    pub outstanding_max: u32,
-    /// Time the stages.
-    pub timing: bool,
-    /// How long a WRITE or COMMIT waits for a server that asks for a retry later; then it has
-    /// failed. None: as long as it takes.
-    pub put_off_max: Option<Nanos>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            policy: PolicyName::default(),
-            wsize: 1 << 20,
-            dirty_bytes_max: 256 << 20,
-            stable: StableHow::Unstable,
-            outstanding: None,
-            outstanding_max: 1024,
-            timing: false,
-            put_off_max: None,
-        }
-    }
-}
-
-/// Takes what replies say of files.
-pub trait Observer: Send + Sync {
-    /// A WRITE that was sent at `sent` has been answered. Called before whoever waits for it goes
-    /// on, and before the file is no longer dirty.
-    fn wrote(&self, file: &FileHandle, wcc: &WccData, sent: Instant);
-
-    /// A COMMIT, likewise.
-    fn committed(&self, file: &FileHandle, wcc: &WccData, sent: Instant);
-
-    /// A WRITE whose answer was reported has left these bytes in the file.
-    fn written(&self, file: &FileHandle, offset: u64, data: Bytes) {
-        let _ = (file, offset, data);
-    }
-
-    /// Whether a WRITE or COMMIT was carried out nobody knows.
-    fn failed(&self, file: &FileHandle) {
-        let _ = file;
-    }
-
-    /// All that was written to the file is stable, or was given up.
-    fn is_clean(&self, file: &FileHandle) {
-        let _ = file;
-    }
-}
-
-/// Nobody.
-impl Observer for () {
-    fn wrote(&self, _: &FileHandle, _: &WccData, _: Instant) {}
-    fn committed(&self, _: &FileHandle, _: &WccData, _: Instant) {}
-}
-
-/// What has happened since the start, and is the case now.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counters {
-    /// Calls outstanding now, and how many may be.
-    pub outstanding: u32,
-    pub window: u32,
-    /// Bytes not yet acknowledged, and acknowledged but not yet stable.
-    pub dirty_bytes: u64,
-    pub uncommitted_bytes: u64,
-    /// Files with any of them, or with an error to report.
-    pub files: usize,
-    /// Writers that wait for room now.
-    pub writers_waiting: usize,
-    pub writes_sent: u64,
-    pub commits_sent: u64,
-    pub bytes_sent: u64,
-    /// How often a writer waited for room, or slept at the limit of the mount's requests.
-    pub writer_waits: u64,
-    /// How often a writer flushed its file at the limit of its requests.
-    pub forced_flushes: u64,
-    /// WRITEs that took only a part.
-    pub short_writes: u64,
-    /// JUKEBOX replies.
-    pub jukebox_waits: u64,
-    /// Bytes that the server lost after it had acknowledged them; they were written again.
-    pub lost_bytes: u64,
-    /// Bytes that could not be written and were given up.
-    pub dropped_bytes: u64,
-}
 
 /// See the module's head; clones share everything. What is not drained when the last clone goes
 /// is lost.

@@ -50,49 +50,9 @@ impl FileSystem {
         (flags, comes_again): (u32, bool),
         reply: Reply,
     ) {
-        let result = async {
-            let file = self.file(node)?;
-            let read = flags & O_ACCMODE != O_WRONLY;
-            let write = flags & O_ACCMODE != O_RDONLY;
-            let mode = Mode { read, write };
-            // What the kernel has it does not read, and what is cut nobody does.
-            let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
-            let to_run = flags & FMODE_EXEC != 0;
-            let rights = if to_run { access::EXECUTE } else { mode.rights() };
-            let open = match self.open_as_looked_up(&who, (file, thread), rights).await {
-                Some(open) => Ok(open),
-                None if to_run => self.files.open_to_run(&who, file).await,
-                None if has_data || flags & O_TRUNC != 0 => {
-                    self.files.open_cached(&who, file, mode).await
-                }
-                None => self.files.open(&who, file, mode).await,
-            };
-            let open = open.map_err(errno)?;
-            if comes_again {
-                // It is not refused once more.
-                self.nodes.lock().refuse(file, thread);
-            }
-            if self.may_lead_elsewhere((node, thread), &file).await {
-                open.close().await;
-                return Err(Unopened::Refused(file));
-            }
-            if flags & O_TRUNC != 0 {
-                let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
-                if let Err(error) = self.files.setattr(&who, file, cut).await {
-                    open.close().await;
-                    return Err(errno(error).into());
-                }
-            }
-            match self.cached(&who, (node, thread), flags, &open).await {
-                Ok(caching) => Ok((open, write, caching)),
-                Err(unopened) => {
-                    open.close().await;
-                    Err(unopened)
-                }
-            }
-        };
-        match result.await {
-            Ok((open, can_write, caching)) => {
+        match self.open_file(&who, (node, thread), (flags, comes_again)).await {
+            Ok((open, caching)) => {
+                let can_write = flags & O_ACCMODE != O_RDONLY;
                 let file = OpenFile::new(open, who, node, can_write, flags & O_APPEND != 0);
                 let appends = file.appends;
                 let (number, caching) = self.opened(file, caching);
@@ -106,6 +66,72 @@ impl FileSystem {
             Err(Unopened::Failed(errno)) => reply.error(errno),
             Err(Unopened::Refused(file)) => reply.refuse(file),
         }
+    }
+
+    /// A file that is open, and how the kernel may cache it.
+    async fn open_file(
+        &self,
+        who: &Credential,
+        (node, thread): (u64, u32),
+        (flags, comes_again): (u32, bool),
+    ) -> Result<(Open, u32), Unopened> {
+        let file = self.file(node)?;
+        let open = self.open_for(who, (node, thread), file, flags).await.map_err(errno)?;
+        if comes_again {
+            // It is not refused once more.
+            self.nodes.lock().refuse(file, thread);
+        }
+        match self.admit(who, (node, thread), flags, &open).await {
+            Ok(caching) => Ok((open, caching)),
+            Err(unopened) => {
+                open.close().await;
+                Err(unopened)
+            }
+        }
+    }
+
+    /// Opens a file with the calls that these flags need.
+    async fn open_for(
+        &self,
+        who: &Credential,
+        (node, thread): (u64, u32),
+        file: FileHandle,
+        flags: u32,
+    ) -> Result<Open, Error> {
+        let read = flags & O_ACCMODE != O_WRONLY;
+        let write = flags & O_ACCMODE != O_RDONLY;
+        let mode = Mode { read, write };
+        // What the kernel has it does not read, and what is cut nobody does.
+        let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
+        let to_run = flags & FMODE_EXEC != 0;
+        let rights = if to_run { access::EXECUTE } else { mode.rights() };
+        match self.open_as_looked_up(who, (file, thread), rights).await {
+            Some(open) => Ok(open),
+            None if to_run => self.files.open_to_run(who, file).await,
+            None if has_data || flags & O_TRUNC != 0 => {
+                self.files.open_cached(who, file, mode).await
+            }
+            None => self.files.open(who, file, mode).await,
+        }
+    }
+
+    /// Cuts an open file that is to be cut, and chooses how the kernel may cache it.
+    async fn admit(
+        &self,
+        who: &Credential,
+        (node, thread): (u64, u32),
+        flags: u32,
+        open: &Open,
+    ) -> Result<u32, Unopened> {
+        let file = open.file();
+        if self.may_lead_elsewhere((node, thread), &file).await {
+            return Err(Unopened::Refused(file));
+        }
+        if flags & O_TRUNC != 0 {
+            let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
+            self.files.setattr(who, file, cut).await.map_err(errno)?;
+        }
+        self.cached(who, (node, thread), flags, open).await
     }
 
     /// Opens a file of which the look-up of its name has requested what an open needs.
@@ -274,13 +300,7 @@ impl FileSystem {
                 }
                 reply.body(&answer::write(count));
                 if offset != requested {
-                    // What it keeps where it took the end to be is not there; it holds those pages
-                    // until it is answered.
-                    self.forget_pages(node, requested, 0).await;
-                    if self.writes_back {
-                        // Nor does the file end there.
-                        self.follow_to(&file.who, node, end).await;
-                    }
+                    self.wrote_elsewhere(node, &file.who, (requested, end)).await;
                 }
                 if self.files.is_sync() {
                     self.forget_what_was_lost(node).await;
@@ -328,6 +348,16 @@ impl FileSystem {
             self.others_forget(node).await;
         }
         if how.appends { self.place_of_append(file, requested).await } else { Ok(requested) }
+    }
+
+    /// What the kernel keeps where it took the end to be is not there. (It holds those pages until
+    /// its WRITE is answered.)
+    async fn wrote_elsewhere(&self, node: u64, who: &Credential, (requested, end): (u64, u64)) {
+        self.forget_pages(node, requested, 0).await;
+        if self.writes_back {
+            // Nor does the file end there.
+            self.follow_to(who, node, end).await;
+        }
     }
 
     /// What the kernel has in its cache of bytes that were written past it is of before.

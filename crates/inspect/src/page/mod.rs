@@ -9,8 +9,8 @@ use report::trace::{HeatMap, TraceReport, html};
 use report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
 use trace::{Analyzer, Gap, Operation, OperationTotal, Point, ROWS, row_begins_us};
 
-use super::Seen;
 use super::screen::findings;
+use crate::seen::Seen;
 
 /// Operations whose response times have a plot of their own.
 const PLOTS_MAX: usize = 4;

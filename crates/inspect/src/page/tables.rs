@@ -8,7 +8,8 @@ use report::Numbers;
 use trace::{Analyzer, Flow, FlowId, Gap, Operation, OperationTotal, RttOf, Spread, Usage};
 
 use super::{ms, sorted};
-use crate::screen::{bytes, longest, timed};
+use crate::amounts::bytes;
+use crate::screen::{longest, timed};
 use crate::sides::{One, Side, sides};
 
 /// Gaps in the table.

@@ -4,7 +4,7 @@ mod pace;
 
 use std::collections::BTreeSet;
 
-use harness::records::{known, scaled};
+use harness::records::known;
 use perf::units::Nanos;
 use perf::words::counted;
 use trace::capture::Place;
@@ -15,8 +15,9 @@ use trace::{
 
 pub(crate) use self::pace::longest;
 use self::pace::{gaps, pace};
-use super::Seen;
+use super::amounts::{bytes, mebibytes, percent, rate};
 use super::sides::{One, Side, sides};
+use crate::seen::Seen;
 
 /// Lines of a table.
 const ROWS_MAX: usize = 12;
@@ -386,26 +387,6 @@ fn grouped(text: &str) -> Vec<(String, Vec<String>)> {
         }
     }
     groups
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn rate(count: u64, span: Nanos) -> f64 {
-    count as f64 / span.as_secs_f64().max(1e-9)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share")]
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
-    part as f64 / (whole as f64).max(1.0) * 100.0
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
-pub(super) fn bytes(bytes: u64) -> String {
-    scaled(bytes as f64)
 }
 
 #[cfg(test)]

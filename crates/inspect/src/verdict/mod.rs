@@ -88,7 +88,7 @@ pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
 }
 
 /// As lines: the verdict, the evidence, what speaks against it, what to try.
-pub(super) fn lines(seen: &super::Seen) -> String {
+pub(super) fn lines(seen: &crate::seen::Seen) -> String {
     let Some(judged) = Judged::of(&seen.analyzer) else { return String::new() };
     let Judged { evidence, diagnosis } = &judged;
     let also: Vec<String> = diagnosis.also.iter().map(|one| sentence(evidence, one)).collect();
@@ -110,7 +110,7 @@ fn named(name: &str, lines: &[String]) -> String {
     names.zip(lines).map(|(name, line)| format!("{name:<12}{line}\n")).collect()
 }
 
-pub(super) fn value(seen: &super::Seen) -> Value {
+pub(super) fn value(seen: &crate::seen::Seen) -> Value {
     let Some(judged) = Judged::of(&seen.analyzer) else { return Value::Null };
     let Judged { evidence, diagnosis } = &judged;
     let one = |found: &Finding| {

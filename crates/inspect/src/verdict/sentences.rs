@@ -8,7 +8,7 @@ use trace::verdict::{
 };
 use trace::{Repeats, Syncs, Work};
 
-use crate::screen::bytes;
+use crate::amounts::bytes;
 
 pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
     if diagnosis.doubts.contains(&Doubt::NoTime) {

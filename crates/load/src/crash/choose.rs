@@ -5,10 +5,10 @@ use std::ops::Range;
 use fastrand::Rng;
 use wire::nfs3::StableHow;
 
-use super::Options;
 use super::content::Generation;
 use super::object::{Body, Object};
 use super::operation::{How, Key, Number, Operation};
+use super::options::Options;
 use super::tree::{ROOT, Tree};
 use crate::weighted::weighted;
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::nfs3::Fattr3;
 
+use super::loss::{Kind, Lost};
 use super::operation::{Key, Number};
 use super::tree::{Names, Tree};
-use super::{Kind, Lost};
 
 impl Tree {
     /// What a directory was found to have after a crash: what is wrong, and by which name to find

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Kind, Lost};
+use super::loss::{Kind, Lost};
 
 /// A write verifier.
 pub type Verifier = [u8; 8];

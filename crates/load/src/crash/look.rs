@@ -7,11 +7,12 @@ use client::session::Session;
 use wire::nfs3::{Fattr3, FileHandle, NfsStat3};
 
 use super::content::{Content, Verifier};
+use super::loss::{Kind, Lost};
 use super::object::{Body, Object};
 use super::operation::{Key, Number};
+use super::round::Round;
 use super::tree::{ROOT, Tree};
 use super::worker::Worker;
-use super::{Kind, Lost, Round};
 use crate::scratch::is_dot;
 
 /// Bytes of a READDIR.

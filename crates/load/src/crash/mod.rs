@@ -15,13 +15,15 @@ mod choose;
 mod compare;
 pub mod content;
 mod look;
+mod loss;
 pub mod object;
 pub mod operation;
+mod options;
 mod retransmit;
+mod round;
 pub mod tree;
 mod worker;
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 
@@ -32,88 +34,11 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use wire::nfs3::NfsStat3;
 
+pub use self::loss::{Kind, Lost, add};
+pub use self::options::{Calls, Options};
+pub use self::round::{LOST_MAX, Retransmitted, Round};
 use self::worker::Worker;
 use crate::scratch::Scratch;
-
-perf::named! {
-    /// What can be lost.
-    #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-    pub enum Kind {
-        /// Bytes of a WRITE that was answered as stable.
-        DataSync => "data-sync",
-        /// Bytes of an UNSTABLE WRITE whose COMMIT was answered with the same verifier.
-        DataCommit => "data-commit",
-        /// A file has bytes that nobody wrote there.
-        Foreign => "foreign-bytes",
-        /// CREATE, REMOVE, RENAME and the like.
-        Names => "names",
-        /// Size, mode, time of modification, number of links.
-        Attributes => "attributes",
-        /// A handle of a file that is there is not good any more.
-        Handles => "handles",
-        /// Unstable bytes are gone, and the write verifier does not tell.
-        Verifier => "verifier",
-        /// What a retransmission was answered is not what its call was, or not what was done.
-        Replies => "replies",
-    }
-}
-
-/// Something that was promised and is not there.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Lost {
-    pub kind: Kind,
-    pub what: String,
-    pub bytes: u64,
-}
-
-impl Lost {
-    /// The same, of this file.
-    fn of(mut self, path: &str) -> Self {
-        self.what = format!("{path}: {}", self.what);
-        self
-    }
-}
-
-/// What the load has.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Calls {
-    /// WRITE and COMMIT.
-    pub data: bool,
-    /// What makes, removes and moves names. Some files are made in any case.
-    pub names: bool,
-    /// SETATTR.
-    pub attributes: bool,
-    /// READs of what nobody is writing just then, whose bytes are compared at once.
-    pub reads: bool,
-}
-
-impl Default for Calls {
-    fn default() -> Self {
-        Self { data: true, names: true, attributes: true, reads: false }
-    }
-}
-
-/// How much load, and of which files.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Options {
-    pub seed: u64,
-    /// Each with a connection and a directory.
-    pub clients: u32,
-    /// Calls of each at once.
-    pub outstanding: u32,
-    pub calls: Calls,
-    /// Longest file.
-    pub file_bytes_max: u64,
-    /// The load before a kill: at least and at most.
-    pub load: (Nanos, Nanos),
-    /// The last calls are retransmitted after the restart. For servers whose replies outlive it: of
-    /// others, that would undo what came after.
-    pub retransmits: bool,
-    /// How long a server may take to answer again.
-    pub answer_limit: Nanos,
-    /// How long the server behind it may take to have everything.
-    pub behind_limit: Nanos,
-}
 
 /// A server, and who ends and starts it.
 pub trait Site {
@@ -141,76 +66,6 @@ pub trait Site {
 
     /// All its connections have ended so long after the first call, before it was to be killed.
     fn ended(&self, after: Nanos, why: ClientError) -> Self::Trouble;
-}
-
-/// What one kill has shown.
-#[derive(Clone, Debug, Default)]
-pub struct Round {
-    /// From the first call to the kill.
-    pub load: Nanos,
-    /// From the end of the kill to the first answer.
-    pub outage: Nanos,
-    /// From there until the server behind it was seen to have everything, if there is one.
-    pub behind: Option<Nanos>,
-    /// Calls that were answered with success, by procedure.
-    pub answered: BTreeMap<&'static str, u64>,
-    /// Calls that were not answered.
-    pub open: u64,
-    /// Calls that were refused, and the first of them.
-    pub refused: u64,
-    pub refusal: Option<String>,
-    /// What became of calls that were retransmitted.
-    pub again: Retransmitted,
-    /// Files and bytes that were read afterwards.
-    pub files: u64,
-    pub bytes: u64,
-    /// Files that should have been, and of which neither a name nor the handle was good.
-    pub files_gone: u64,
-    pub lost: Vec<Lost>,
-    /// Found beyond [`LOST_MAX`]: how many, and with how many bytes.
-    pub more: BTreeMap<Kind, (u64, u64)>,
-}
-
-/// Calls that were retransmitted after a restart.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Retransmitted {
-    /// Had been answered.
-    pub answered: u64,
-    /// Had not been, and were done now.
-    pub done: u64,
-    /// Had not been, and the server knew that it had done them.
-    pub known: u64,
-    /// Had not been, were done, and the server did not know that.
-    pub unknown: u64,
-}
-
-/// Losses of a round that are listed one by one.
-pub const LOST_MAX: usize = 1000;
-
-impl Round {
-    pub fn calls(&self) -> u64 {
-        self.answered.values().sum()
-    }
-
-    /// How often each kind was lost, and how many bytes.
-    pub fn losses(&self) -> BTreeMap<Kind, (u64, u64)> {
-        let mut all = self.more.clone();
-        self.lost.iter().for_each(|lost| add(&mut all, lost.kind, (1, lost.bytes)));
-        all
-    }
-
-    fn lose(&mut self, lost: Lost) {
-        match self.lost.len() < LOST_MAX {
-            true => self.lost.push(lost),
-            false => add(&mut self.more, lost.kind, (1, lost.bytes)),
-        }
-    }
-}
-
-/// Counts more losses of a kind.
-pub fn add(kinds: &mut BTreeMap<Kind, (u64, u64)>, kind: Kind, (count, bytes): (u64, u64)) {
-    let all = kinds.entry(kind).or_default();
-    *all = (all.0 + count, all.1 + bytes);
 }
 
 /// Kills a server again and again, in a directory of its own.
@@ -496,22 +351,5 @@ async fn all_broken<W: Future<Output = Option<ClientError>>>(
     match ends.and_then(|all| all.into_iter().next()) {
         Some(why) => why,
         None => std::future::pending().await,
-    }
-}
-
-impl Round {
-    /// What another worker has done.
-    fn add(&mut self, part: Self) {
-        for (procedure, count) in part.answered {
-            *self.answered.entry(procedure).or_default() += count;
-        }
-        self.open += part.open;
-        self.refused += part.refused;
-        self.refusal = self.refusal.take().or(part.refusal);
-        self.files += part.files;
-        self.bytes += part.bytes;
-        self.files_gone += part.files_gone;
-        part.more.into_iter().for_each(|(kind, more)| add(&mut self.more, kind, more));
-        part.lost.into_iter().for_each(|lost| self.lose(lost));
     }
 }

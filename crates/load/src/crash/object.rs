@@ -5,7 +5,7 @@ use std::ops::Range;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 
 use super::content::Content;
-use super::{Kind, Lost};
+use super::loss::{Kind, Lost};
 
 /// What an object is.
 #[derive(Clone, Debug)]

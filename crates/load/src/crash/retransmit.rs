@@ -16,10 +16,11 @@ use client::session::Session;
 use wire::nfs3::{Fattr3, FileHandle};
 
 use super::look::found;
+use super::loss::{Kind, Lost};
 use super::operation::{Key, Number, Operation};
+use super::round::Retransmitted;
 use super::tree::{Answer, Ticket, Tree};
 use super::worker::{Worker, perform};
-use super::{Kind, Lost, Retransmitted};
 
 /// Of each client, calls that were answered: a guess at what may be on its way back to a client.
 const ANSWERED_MAX: usize = 8;

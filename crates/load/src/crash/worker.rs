@@ -9,12 +9,15 @@ use futures_util::stream::FuturesUnordered;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NewObject, NfsTime, Sattr3, SetTime};
 
+use super::choose;
 use super::content::{Generation, bytes};
+use super::loss::Lost;
 use super::object::Object;
 use super::operation::{How, Key, Operation};
+use super::options::Options;
 use super::retransmit::{Sent, Sents};
+use super::round::Round;
 use super::tree::{Answer, Tree};
-use super::{Lost, Options, Round, choose};
 use crate::scratch::directory;
 
 /// So many refused calls in a round are enough to see that a server does not let us.

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fastrand::Rng;
 use net::clock::Clock;
 
+use super::fault::Fault;
 use super::model::{self, Model};
 use super::operation::{Operation, choose};
-use super::{FILE_BYTES_MAX, Failed, Fault, Options, Tally, mapped};
+use super::options::{FILE_BYTES_MAX, Options};
+use super::{Failed, Tally, mapped};
 use crate::error::Error;
 use crate::scratch;
 

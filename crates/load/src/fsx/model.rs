@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::Fault;
+use super::fault::Fault;
 
 /// Bytes of a difference that are shown.
 const SHOWN_BYTES: usize = 16;
@@ -58,7 +58,7 @@ pub(super) fn data(seed: u64, number: u64, len: u32) -> Vec<u8> {
     data
 }
 
-/// Offsets stay below [`super::FILE_BYTES_MAX`], which fits everywhere.
+/// Offsets stay below [`super::options::FILE_BYTES_MAX`], which fits everywhere.
 fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fastrand::Rng;
 
-use super::Options;
+use super::options::Options;
 use crate::weighted::weighted;
 
 /// A step. Offsets and lengths lie within the options' bounds; what is read or mapped lies within

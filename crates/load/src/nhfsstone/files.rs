@@ -5,13 +5,13 @@ use client::error::Error as ClientError;
 use client::session::Session;
 use client::walk::Walk;
 use fastrand::Rng;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
 
-use super::each;
 use crate::error::Error;
 use crate::fileset::build::SYMLINK_DATA;
 use crate::fileset::names::{Names, Taken};
@@ -432,4 +432,14 @@ fn blocks(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
 fn piece(session: &Session, data: &Bytes, bytes: u64) -> Bytes {
     let most = (session.sizes().write_bytes_max as usize).min(data.len());
     data.slice(..usize::try_from(bytes).unwrap_or(usize::MAX).min(most))
+}
+
+/// So many calls at a time while files are made.
+const AT_ONCE: usize = 8;
+
+/// Does the work for all of these, a few at a time.
+async fn each<T, F: Future<Output = Result<T, Error>>>(
+    work: impl Iterator<Item = F>,
+) -> Result<Vec<T>, Error> {
+    iter(work).buffered(AT_ONCE).try_collect().await
 }

@@ -37,7 +37,7 @@ use client::error::Error as ClientError;
 use client::session::Session;
 use fastrand::Rng;
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{FuturesUnordered, StreamExt, TryStreamExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::FileHandle;
@@ -47,26 +47,14 @@ pub use outcome::Outcome;
 use self::choice::Choice;
 use self::files::{Call, Files};
 use self::pace::Pace;
+pub use self::plan::Plan;
 use crate::error::Error;
-use crate::mix::{Mix, Operation};
+use crate::mix::Operation;
 use crate::space;
 
 /// What the benchmark does without options.
 pub const CALLS: u64 = 5_000;
 pub const TASKS: usize = 7;
-
-/// A run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
-    pub mix: Mix,
-    /// Calls a second of all tasks.
-    pub load_per_s: f64,
-    /// When it ends.
-    pub calls: u64,
-    /// Processes of the original.
-    pub tasks: usize,
-    pub seed: u64,
-}
 
 /// A server's directory for some of the tasks.
 #[derive(Clone, Debug)]
@@ -244,15 +232,6 @@ impl Driver {
     }
 }
 
-/// So many calls at a time while files are made.
-const AT_ONCE: usize = 8;
-
-/// Does the work for all of these, a few at a time.
-async fn each<T, F: Future<Output = Result<T, Error>>>(
-    work: impl Iterator<Item = F>,
-) -> Result<Vec<T>, Error> {
-    futures_util::stream::iter(work).buffered(AT_ONCE).try_collect().await
-}
-
+mod plan;
 #[cfg(test)]
 mod tests;

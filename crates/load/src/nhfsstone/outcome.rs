@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
-use super::Plan;
 use super::choice::by_number;
 use super::files::Call;
+use super::plan::Plan;
 use crate::curve::validity::ERRORS_MAX;
 use crate::mix::{Mix, Operation};
 

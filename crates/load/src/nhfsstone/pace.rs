@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use perf::units::{Instant, Nanos};
 
-use super::Plan;
+use super::plan::Plan;
 
 /// How often the mean is corrected, at least: 5 s in the original, for which it was work.
 const SAMPLE_MAX: Nanos = Nanos::from_secs(1);

@@ -1,5 +1,6 @@
 use super::outcome::{Breach, Pace};
 use super::*;
+use crate::mix::Mix;
 use crate::mix::table::{MIXES, Sureness};
 
 /// Chooses, and counts what operations of several calls make of it.

@@ -15,12 +15,11 @@ use wire::rpc::{self, MessageType};
 
 use super::counters::Times;
 use super::retransmit::{Due, Retransmit, Rules};
+use super::submission::{Answer, BATCH_MAX, CallState, Submission, answer_of};
 use super::timer::Timer;
 use super::transfer_size::TransferSize;
 use super::xids::Xids;
-use super::{
-    Answer, BATCH_MAX, Bulk, CallState, Event, Events, Options, Submission, Traits, answer_of,
-};
+use super::{Bulk, Event, Events, Options, Traits};
 use crate::error::CallError;
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagrams, Route};
 

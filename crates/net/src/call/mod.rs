@@ -22,6 +22,7 @@ mod options;
 mod persistent;
 mod plain;
 mod retransmit;
+mod submission;
 mod timer;
 mod transfer_size;
 mod window;
@@ -30,35 +31,29 @@ mod xids;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use tokio::sync::{mpsc, oneshot};
 use wire::record::Message;
-use wire::rpc::{AcceptStatus, CallHeader, OpaqueAuth, RejectStatus, ReplyBody, ReplyHeader};
-use wire::xdr::{Decode, Encode, Reader};
+use wire::rpc::{CallHeader, OpaqueAuth};
+use wire::xdr::Encode;
 
-use self::counters::Times;
 pub use self::counters::{Counters, ProcedureCounters, TransportCounters};
 pub use self::options::{Bulk, Event, Events, NCONNECT_MAX, Options, Recovery, Traits};
 use self::retransmit::Rules;
+pub use self::submission::Answer;
+pub(crate) use self::submission::results_at;
+use self::submission::{CallState, Submission};
 use crate::clock::Clock;
-use crate::error::{CallError, ConnectError, Refusal};
+use crate::error::{CallError, ConnectError};
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 
 /// Calls submitted and not yet taken by the driver; more wait in their callers.
 const SUBMISSIONS_MAX: usize = 256;
-
-/// Replies taken per wake-up before calls are sent and limits are looked at.
-const BATCH_MAX: usize = 64;
-
-/// Replies in a row to calls that were never made, or given up: more than calls can be late, and
-/// the peer is no server.
-const UNSOLICITED_MAX: u32 = 4096;
 
 /// How long a call over datagrams waits before anything is known about the server's times, where
 /// nobody says (RFC 6298 section 2).
@@ -72,95 +67,11 @@ pub struct Target {
     pub procedure: u32,
 }
 
-/// A reply that the server's RPC layer accepted.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    record: Bytes,
-    results_at: usize,
-    /// When the caller called, before anything was encoded.
-    pub called: Instant,
-    /// When the message was encoded and left to the task that sends it.
-    pub encoded: Instant,
-    /// When the message was first given to the transport.
-    pub sent: Instant,
-    /// How often it was. With more than one, nobody knows which one the reply answers.
-    pub transmissions: u32,
-    /// When the reply had come.
-    pub received: Instant,
-}
-
-impl Answer {
-    /// The procedure's results, encoded. Slices of it share the receive buffer.
-    pub fn results(&self) -> Bytes {
-        self.record.slice(self.results_at..)
-    }
-
-    /// Time from call to reply.
-    pub fn response_time(&self) -> Nanos {
-        self.received.since(self.sent)
-    }
-}
-
 /// A connection to an RPC server; clones share it.
 #[derive(Clone, Debug)]
 pub struct Rpc {
     submit: mpsc::Sender<Submission>,
     shared: Arc<CallState>,
-}
-
-#[derive(Debug)]
-struct CallState {
-    clock: Clock,
-    next_xid: AtomicU32,
-    /// Guards what is counted; held for a few additions.
-    counters: Mutex<Counters>,
-    /// Why the connection ended.
-    failure: Mutex<Option<CallError>>,
-    reply_limit: Nanos,
-    /// What to ask for in one READ and to send in one WRITE.
-    read_bytes: AtomicU32,
-    write_bytes: AtomicU32,
-}
-
-impl CallState {
-    fn new(clock: &Clock, reply_limit: Nanos, first_xid: u32) -> Arc<Self> {
-        Arc::new(Self {
-            clock: clock.clone(),
-            next_xid: AtomicU32::new(first_xid),
-            counters: Mutex::default(),
-            failure: Mutex::new(None),
-            reply_limit,
-            read_bytes: AtomicU32::new(u32::MAX),
-            write_bytes: AtomicU32::new(u32::MAX),
-        })
-    }
-
-    /// There is no use in going on: all who wait get the error, and those who come.
-    fn end(
-        &self,
-        failure: &CallError,
-        waiting: impl Iterator<Item = (u32, oneshot::Sender<Result<Answer, CallError>>)>,
-    ) {
-        *self.failure.lock() = Some(failure.clone());
-        // In the order of the calls, so that a world repeats.
-        let mut waiting: Vec<_> = waiting.collect();
-        waiting.sort_unstable_by_key(|(xid, _)| *xid);
-        for (_, answer) in waiting {
-            answer.send(Err(failure.clone())).ok();
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Submission {
-    xid: u32,
-    procedure: u32,
-    message: Message,
-    called: Instant,
-    encoded: Instant,
-    answer: oneshot::Sender<Result<Answer, CallError>>,
-    /// Wants to know when the message was handed over.
-    handed: Option<oneshot::Sender<Instant>>,
 }
 
 impl Rpc {
@@ -356,32 +267,4 @@ impl Rpc {
     fn failure(&self) -> CallError {
         self.shared.failure.lock().clone().unwrap_or(CallError::Closed)
     }
-}
-
-/// What a reply says, sent and received then.
-fn answer_of(record: Bytes, times: Times, received: Instant) -> Result<Answer, CallError> {
-    let results_at = results_at(&record)?;
-    let Times { called, encoded, sent, transmissions, .. } = times;
-    Ok(Answer { record, results_at, called, encoded, sent, transmissions, received })
-}
-
-/// Where the results begin in an accepted reply.
-pub(crate) fn results_at(record: &[u8]) -> Result<usize, CallError> {
-    let mut reader = Reader::new(record);
-    let header = ReplyHeader::decode(&mut reader)?;
-    let refusal = match header.body {
-        ReplyBody::Accepted { status, .. } => match status {
-            AcceptStatus::Success => return Ok(reader.at()),
-            AcceptStatus::ProgUnavail => Refusal::ProgramUnavailable,
-            AcceptStatus::ProgMismatch { low, high } => Refusal::ProgramMismatch { low, high },
-            AcceptStatus::ProcUnavail => Refusal::ProcedureUnavailable,
-            AcceptStatus::GarbageArgs => Refusal::GarbageArguments,
-            AcceptStatus::SystemErr => Refusal::System,
-        },
-        ReplyBody::Denied(RejectStatus::RpcMismatch { low, high }) => {
-            Refusal::RpcMismatch { low, high }
-        }
-        ReplyBody::Denied(RejectStatus::AuthError(status)) => Refusal::Authentication { status },
-    };
-    Err(CallError::Refused(refusal))
 }

@@ -15,9 +15,9 @@ use wire::rpc::{self, MessageType};
 
 use super::counters::Times;
 use super::handed::Handed;
+use super::submission::{Answer, BATCH_MAX, CallState, Submission, UNSOLICITED_MAX, answer_of};
 use super::timer::Timer;
 use super::xids::Xids;
-use super::{Answer, BATCH_MAX, CallState, Submission, UNSOLICITED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 

@@ -13,7 +13,7 @@ mod group;
 pub mod world;
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -35,6 +35,12 @@ pub struct Clock(Kind);
 enum Kind {
     Real { epoch: std::time::Instant, group: Option<Arc<watch::Sender<bool>>> },
     World(world::Handle),
+}
+
+impl world::World {
+    pub fn clock(&self) -> Clock {
+        Clock(Kind::World(self.handle.clone()))
+    }
 }
 
 /// A deadline passed before the work was done.
@@ -197,5 +203,3 @@ pub async fn yield_now() {
     })
     .await;
 }
-
-type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;

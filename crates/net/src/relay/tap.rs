@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use perf::units::Instant;
 
-use super::Side;
+use super::state::Side;
 use crate::serve::Carrier;
 
 /// One end of the relay as the network sees it: a peer, and the address of ours that it talks to.

@@ -4,22 +4,17 @@
 //! its own in each direction, as hosts on a switch have; what they share is the conditions and the
 //! counts. A replacement holds from the next message on: those under way keep their times.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use perf::units::Instant;
 
+use super::LinkPair;
 use super::conditions::{Conditions, Overhead};
 use super::lane::Lane;
 use super::profile::Profile;
 use super::tally::{Counts, Tally};
-use super::{Busy, BusyDatagrams, LinkPair, Shaped, ShapedDatagrams};
-use crate::clock::Clock;
-use crate::processor::Processor;
-use crate::transport::Transport;
-use crate::transport::datagram::Datagrams;
 
 /// A direction, seen from the wrapped end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -82,49 +77,6 @@ impl Shape {
 
     pub fn overhead(&self) -> Overhead {
         self.0.now.lock().0.overhead
-    }
-
-    /// A connection under these conditions, with its endpoint's overhead; as it is if there is
-    /// neither.
-    ///
-    /// # Errors
-    /// The system has no more timers to give.
-    pub fn around<T: Transport + 'static>(
-        &self,
-        transport: T,
-        processor: &Processor,
-        clock: &Clock,
-    ) -> io::Result<Box<dyn Transport>> {
-        let (has_link, overhead) = (self.has_link(), self.overhead());
-        let linked: Box<dyn Transport> = match has_link {
-            true => Box::new(Shaped::new(transport, self, clock)?),
-            false => Box::new(transport),
-        };
-        match overhead.is_none() {
-            true => Ok(linked),
-            false => Ok(Box::new(Busy::new(linked, overhead, processor, clock)?)),
-        }
-    }
-
-    /// The same around a socket of datagrams.
-    ///
-    /// # Errors
-    /// As [`Shape::around`].
-    pub fn around_datagrams<D: Datagrams + 'static>(
-        &self,
-        socket: D,
-        processor: &Processor,
-        clock: &Clock,
-    ) -> io::Result<Box<dyn Datagrams>> {
-        let (has_link, overhead) = (self.has_link(), self.overhead());
-        let linked: Box<dyn Datagrams> = match has_link {
-            true => Box::new(ShapedDatagrams::new(socket, self, clock)?),
-            false => Box::new(socket),
-        };
-        match overhead.is_none() {
-            true => Ok(linked),
-            false => Ok(Box::new(BusyDatagrams::new(linked, overhead, processor, clock)?)),
-        }
     }
 
     pub fn tally(&self, side: Side) -> &Arc<Tally> {

@@ -17,6 +17,7 @@
 //! loopback connection costs by itself is measured, not hidden. Bytes are those of the RPC record
 //! with its mark; headers of IP, UDP and TCP are added where there is an MTU, Ethernet's are not.
 
+mod around;
 pub mod calibration;
 pub mod conditions;
 mod controls;

@@ -13,8 +13,8 @@ use perf::model::error::ModelError;
 use perf::model::transaction::{Bound, Capacity, Cycle, Path, Server, Storage, Transfer};
 use perf::record::Run as Record;
 
+use super::page::{Page, span, us};
 use super::whatif::bound;
-use super::{Page, span, us};
 use crate::model::args::cycle::{Cycle as Args, RaidLevel};
 
 /// One case: its name, the time of a call, the time between two, and what limits.

@@ -12,9 +12,9 @@ use perf::model::whatif::of_server::{Base, ServerPrediction, answer};
 use perf::record::Run as Record;
 
 use super::known::Facts;
+use super::page::{Page, percent, span};
 use super::source::{Source, keep};
 use super::whatif::text::{refused, saturation};
-use super::{Page, percent, span};
 use crate::model::args::estimate::Infer;
 
 /// What the command shows.

@@ -5,14 +5,15 @@ use harness::table::{Table, left, right};
 use perf::model::cycle::interim::{Interim, MtuPoint, parse};
 use perf::record::Run as Record;
 
-use super::{Page, percent, source};
+use super::page::{Page, percent};
+use super::source;
 use crate::model::args::cycle::Interim as Args;
 
 /// What the command shows.
 pub(super) fn page(args: &Args) -> Result<Page, Failure> {
     let observed = source::text(&args.file)
         .and_then(|text| parse(&text).map_err(|error| error.to_string()))
-        .map_err(|cause| super::unreadable(&args.file, "interim", &cause))?;
+        .map_err(|cause| super::page::unreadable(&args.file, "interim", &cause))?;
     let (fitted, model) = fit(args, &observed)?;
     let mut page = Page::new("interim", Some(&args.file));
     let Interim { alpha_us_per_byte, fixed_us } = model;

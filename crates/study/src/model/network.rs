@@ -12,7 +12,8 @@ use perf::record::Run as Record;
 use serde::Deserialize;
 use world::simulate::values::Span;
 
-use super::{Page, or_dash, percent, source, span, us};
+use super::page::{Page, or_dash, percent, span, us};
+use super::source;
 use crate::model::args::cycle::Network as Args;
 
 /// As the file has it.
@@ -83,7 +84,7 @@ impl FileCenter {
 
 /// What the command shows.
 pub(super) fn page(args: &Args) -> Result<Page, Failure> {
-    let unreadable = |cause: &dyn Display| super::unreadable(&args.file, "network", cause);
+    let unreadable = |cause: &dyn Display| super::page::unreadable(&args.file, "network", cause);
     let text = source::text(&args.file).map_err(|cause| unreadable(&cause))?;
     let file = File::parse(&text).map_err(|cause| unreadable(&cause))?;
     let network = file.network().map_err(|cause| unreadable(&cause))?;

@@ -7,7 +7,7 @@ use perf::model::error::ModelError;
 use perf::model::queue::file_server::FileServer;
 
 use super::known::name;
-use super::{Page, or_dash, span};
+use super::page::{Page, or_dash, span};
 use crate::model::args::estimate::Predict;
 
 /// Load points, in percent of the open model's saturation.

@@ -11,8 +11,9 @@ use perf::model::sensitivity::{
 use perf::model::transaction::{Path, Transfer};
 use perf::model::{sweep, whatif};
 
+use super::page::{Page, span};
 use super::source::Source;
-use super::{Page, fit, infer, span};
+use super::{fit, infer};
 use crate::model::args::cycle::Sensitivity as Args;
 
 /// What a fit says of the server: all that the relations need.
@@ -131,7 +132,7 @@ fn seen(args: &Args) -> Result<Seen, Failure> {
         Source::Trace(transactions) => {
             let explained = fit::trace::explained(&transactions, path)?;
             let [now, _] = whatif::of_trace::answer(&explained, None, &[])
-                .map_err(|error| super::unreadable(path, "sensitivity", &error))?;
+                .map_err(|error| super::page::unreadable(path, "sensitivity", &error))?;
             of_trace(&now.case)
         }
         Source::Path(saved) => of_path(&saved),

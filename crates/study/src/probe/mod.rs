@@ -4,6 +4,7 @@ pub mod args;
 mod base;
 mod notes;
 mod page;
+mod probed;
 mod record;
 mod screen;
 
@@ -15,51 +16,19 @@ use harness::scratch;
 use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
-use harness::verdict::Gain;
 use load::cpu::{Neighbours, Usage};
-use load::probe::Findings;
-use load::probe::concurrency::{self, Concurrency};
+use load::probe::concurrency;
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step};
 use net::clock::Clock;
 use net::runtime::block_on;
 use net::shape::Shape;
-use net::shape::profile::Profile;
-use perf::model::saved::SavedPath;
-use perf::model::whatif::of_path::PathCase;
-use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use self::base::Base;
-use crate::explain::{Explanation, PlannedRun, half};
+use self::probed::Probed;
+use crate::explain::{Explanation, PlannedRun};
 use crate::probe::args::Probe;
-
-/// Everything that was found, and how.
-#[derive(Debug)]
-struct Probed {
-    url: String,
-    version: u32,
-    proto: &'static str,
-    link: Profile,
-    started: String,
-    took: Nanos,
-    findings: Findings,
-    concurrency: Concurrency,
-    explanation: Explanation,
-    commit_bytes: u64,
-    /// What changes are held to.
-    base: Base,
-    /// By how much repetitions of the sweep differ, percent: the median of its points; `None` of
-    /// one repetition.
-    noise_pct: Option<f64>,
-    /// Repetitions of the sweep.
-    repeats: usize,
-    /// Its runs in which no COMMIT was answered, and all.
-    unanswered: (usize, usize),
-    /// The longest that any of them waited for a COMMIT after its end.
-    drain_most: Nanos,
-    neighbours_share: Option<f64>,
-}
 
 /// Runs the command.
 pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
@@ -187,51 +156,4 @@ async fn sampled(
     let measured = study.sweep(&mut progress).await?;
     samples.absorb(study.concurrency(rounds, &busy).await?);
     Ok((measured, samples))
-}
-
-impl Probed {
-    /// As `nfskit model` takes it: the window that the model recommends.
-    fn saved(&self) -> SavedPath {
-        let Findings { path, .. } = &self.findings;
-        let after = self.explanation.after;
-        let transfer = sweep::transfer(&after, self.commit_bytes);
-        let case = PathCase::of(*path, self.explanation.servers[0], transfer);
-        // Data go there.
-        let us_per_kib = self.link.there.link.gap_per_byte_ps as f64 * 1024.0 / 1e6;
-        let small_kib = f64::from(concurrency::SMALL_BYTES) / 1024.0;
-        let small = (small_kib, self.concurrency.small_us.value);
-        let case = case.behind(self.latency_us(), us_per_kib, small);
-        let spread = self.findings.spread(&self.concurrency.small_us);
-        let saved = SavedPath::of(&case, &spread, self.base.points.clone());
-        SavedPath { runs_differ_pct: self.base.runs_differ_pct, ..saved }
-    }
-
-    /// L of the emulated link, one way; 0 without one.
-    fn latency_us(&self) -> f64 {
-        let links = self.link.links();
-        (links.there.latency + links.back.latency).as_micros_f64() / 2.0
-    }
-
-    /// What the recommended window gains over one call at a time; none where the sweep does not
-    /// have both, or they are the same.
-    fn gain(&self) -> Option<Gain> {
-        let Explanation { before, after, .. } = &self.explanation;
-        let (before, after) = (self.explanation.row(*before)?, self.explanation.row(*after)?);
-        let predicted = after.prediction.mib_per_s / before.prediction.mib_per_s;
-        let measured = after.measured_mib_per_s? / before.measured_mib_per_s?;
-        let is_change = before.configuration != after.configuration;
-        let noise_pct = 2.0 * self.noise_pct.unwrap_or(0.0);
-        is_change.then_some(Gain { predicted, measured, noise_pct })
-    }
-
-    /// Windows of the sweep of which no run had a COMMIT answered.
-    fn unmeasured(&self) -> usize {
-        let rows = self.explanation.rows.iter();
-        rows.filter(|row| row.measured_mib_per_s.is_none()).count()
-    }
-
-    /// 2 T_prop, halved.
-    fn t_prop(&self) -> Estimate {
-        half(self.findings.round_trip)
-    }
 }

@@ -5,7 +5,8 @@ use load::probe::concurrency::AtLeast;
 use perf::model::transaction::{Bound, Server};
 use perf::stats::Estimate;
 
-use super::{Probed, base};
+use super::base;
+use super::probed::Probed;
 use crate::explain::Forms;
 
 /// How the server treats its disk, as far as it shows: by the form that fits the sweep

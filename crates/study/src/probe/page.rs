@@ -3,8 +3,9 @@
 use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
+use super::notes;
+use super::probed::Probed;
 use super::screen::{Parameter, best, parameters};
-use super::{Probed, notes};
 use crate::explain::{Row, bytes};
 use crate::model::or_dash;
 

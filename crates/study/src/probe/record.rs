@@ -4,8 +4,9 @@ use harness::records;
 use perf::record::{Run as Record, Target, Warning};
 use serde_json::json;
 
+use super::notes;
+use super::probed::Probed;
 use super::screen::parameters;
-use super::{Probed, notes};
 
 pub(super) fn json(outcome: &Probed) -> String {
     let mut record = records::begin(outcome.started.clone());

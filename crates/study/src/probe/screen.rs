@@ -7,7 +7,8 @@ use harness::table::{Table, left, right};
 use load::probe::concurrency::Servers;
 use perf::stats::Estimate;
 
-use super::{Probed, notes};
+use super::notes;
+use super::probed::Probed;
 use crate::explain::{Row, bytes};
 
 pub(super) fn text(outcome: &Probed) -> String {

@@ -15,9 +15,10 @@ use wire::nfs3::{FileHandle, NfsStat3};
 use super::access::{Access, Means};
 use super::data::Stopped;
 use super::expected::{Expected, type_of};
+use super::failure::Failure;
 use super::fate::Wires;
 use super::public::Places;
-use super::{Failure, Stage, on_disk};
+use super::stage::{Stage, on_disk};
 use crate::plan::{By, Level, Op, Plan};
 use crate::reference::tree::{Change, Doubt, How, Thing, parent};
 

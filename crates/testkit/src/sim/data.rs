@@ -4,9 +4,9 @@ use futures_util::future::join_all;
 use perf::units::Nanos;
 use wire::nfs3::{FileHandle, NfsStat3, StableHow};
 
-use super::Failure;
 use super::access::Taken;
 use super::client::{Actor, NEVER, UNSURE, no_reply};
+use super::failure::Failure;
 use crate::reference::content::{Content, Written};
 
 /// COMMITs in a row, each of which finds that the server has lost something again.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use wire::nfs3::{FType, FileHandle, NfsStat3};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::plan::PART_BYTES;
 use crate::reference::content::Content;
 use crate::reference::tree::{Change, Doubt, Outcome, Thing, Tree};

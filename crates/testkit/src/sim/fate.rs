@@ -2,8 +2,8 @@
 
 use perf::units::Instant;
 
-use super::Stage;
 use super::history::Trouble;
+use super::stage::Stage;
 use crate::outage::Outage;
 use crate::plan::{Fault, Plan};
 use net::clock::Group;

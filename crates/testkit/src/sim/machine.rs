@@ -28,8 +28,9 @@ use wire::record::Message;
 use world::machine::{Timed, time_of_day, times};
 use world::server::{everyone_is_root, service};
 
+use super::failure::Failure;
 use super::history::History;
-use super::{Failure, Planted};
+use super::planted::Planted;
 use crate::outage::Outage;
 use crate::plan::{Fault, Plan};
 

@@ -20,72 +20,39 @@ mod client;
 pub mod contest;
 mod data;
 mod expected;
+mod failure;
 mod fate;
 pub mod history;
 mod machine;
+mod planted;
 mod public;
+mod stage;
 pub mod trace;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::str::FromStr;
 use std::sync::Arc;
 
-use ::client::files::Mistake;
-use cache::medium::Memory;
-use cache::{Cache, Geometry, Limits};
-use net::clock::Clock;
 use net::clock::world::World;
 use parking_lot::Mutex;
 use perf::units::Nanos;
 
 use self::client::Actor;
+pub use self::failure::Failure;
 use self::history::History;
 use self::machine::Machine;
+pub use self::planted::Planted;
+use self::stage::{QUIET, Stage};
 use self::trace::Trace;
 use crate::plan::Plan;
-
-/// What a local disk of a client keeps of files and directories: blocks as small as they can be,
-/// and few.
-fn on_disk(memory: &Memory, planted: Option<Planted>) -> Cache {
-    let limits = Limits { bytes_max: 1 << 20, files_max: 8, ..Limits::default() };
-    let (memory, geometry) = (memory.clone(), Geometry::of_reads_of(4096));
-    match planted {
-        Some(Planted::Cache(mistake)) => Cache::mistaken(memory, geometry, limits, mistake),
-        _ => Cache::in_memory(memory, geometry, limits),
-    }
-}
 
 /// Virtual time after the last step in which everything must have ended.
 const PATIENCE: Nanos = Nanos::from_secs(24 * 3_600);
 
-/// How long it takes until nothing is under way any more.
-const QUIET: Nanos = Nanos::from_secs(120);
-
 /// A loop without end is found, and made smaller, in seconds (guess); a plan's run takes less
 /// altogether.
 const POLLS_AT_ONCE_MAX: u64 = 2_000_000;
-
-/// A mistake that is made on purpose, to see whether it is noticed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Planted {
-    /// The server forgets what it has answered.
-    ReplyCacheOff,
-    /// The write verifier is the same after a crash.
-    VerifierStays,
-    /// A COMMIT is answered before the disk has it.
-    CommitEarly,
-    /// The drive says that it has synced when it has not.
-    DriveLies,
-    /// Clients make it; noticed where they compete.
-    Client(Mistake),
-    /// The cache on a client's disk makes it; noticed where clients are killed.
-    Cache(cache::Mistake),
-    /// A host has the locks of a file for each node by which it knows the file.
-    LocksByNode,
-}
 
 /// How to carry a plan out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,15 +60,6 @@ pub struct Options {
     pub planted: Option<Planted>,
     /// Keep a line for each thing that happens.
     pub is_verbose: bool,
-}
-
-/// What was not as the reference has it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Failure {
-    /// In which way: two failures with the same words are taken to be the same.
-    pub way: String,
-    /// What was expected and seen, where and when.
-    pub what: String,
 }
 
 /// What a run was like.
@@ -116,103 +74,6 @@ pub struct Report {
     /// Faults that took place, by name.
     pub faults: BTreeMap<&'static str, u64>,
     pub lines: Vec<String>,
-}
-
-/// What all who take part know.
-#[derive(Clone, Debug)]
-pub(crate) struct Stage {
-    pub(crate) clock: Clock,
-    pub(crate) machine: Machine,
-    pub(crate) history: Arc<History>,
-    pub(crate) trace: Arc<Mutex<Trace>>,
-    /// The public files, by their writers.
-    pub(crate) public: Arc<Mutex<Vec<crate::reference::shared::Sessions>>>,
-    /// What is done wrong on purpose.
-    pub(crate) planted: Option<Planted>,
-}
-
-impl Planted {
-    pub const ALL: [Self; 16] = [
-        Self::ReplyCacheOff,
-        Self::VerifierStays,
-        Self::CommitEarly,
-        Self::DriveLies,
-        Self::Client(Mistake::OldAttributes),
-        Self::Client(Mistake::ForgottenExcuses),
-        Self::Client(Mistake::UncheckedEnds),
-        Self::Client(Mistake::LateNames),
-        Self::Client(Mistake::ErrorsReportedOnce),
-        Self::Client(Mistake::CommitMakesState),
-        Self::Client(Mistake::UnheardErrors),
-        Self::Client(Mistake::OldBlocks),
-        Self::Client(Mistake::OthersBlocks),
-        Self::Client(Mistake::OldNames),
-        Self::Cache(cache::Mistake::UncheckedBlocks),
-        Self::LocksByNode,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ReplyCacheOff => "reply-cache-off",
-            Self::VerifierStays => "verifier-kept",
-            Self::CommitEarly => "commit-early",
-            Self::DriveLies => "drive-lies",
-            Self::Client(Mistake::OldAttributes) => "old-attributes",
-            Self::Client(Mistake::ForgottenExcuses) => "forgotten-excuses",
-            Self::Client(Mistake::UncheckedEnds) => "unasked-ends",
-            Self::Client(Mistake::LateNames) => "late-names",
-            Self::Client(Mistake::ErrorsReportedOnce) => "errors-told-once",
-            Self::Client(Mistake::CommitMakesState) => "commit-makes-state",
-            Self::Client(Mistake::UnheardErrors) => "unheard-errors",
-            Self::Client(Mistake::OldBlocks) => "old-blocks",
-            Self::Client(Mistake::OthersBlocks) => "others-blocks",
-            Self::Client(Mistake::OldNames) => "old-names",
-            Self::Cache(cache::Mistake::UncheckedBlocks) => "unchecked-blocks",
-            Self::LocksByNode => "locks-by-node",
-        }
-    }
-
-    /// The mistake of a client, if it is one.
-    fn mistake(self) -> Option<Mistake> {
-        match self {
-            Self::Client(mistake) => Some(mistake),
-            _ => None,
-        }
-    }
-
-    /// Whether it shows where clients compete.
-    pub fn is_of_contests(self) -> bool {
-        matches!(self, Self::Client(_) | Self::LocksByNode)
-    }
-
-    /// Whether it shows where clients are killed.
-    pub fn is_of_kills(self) -> bool {
-        matches!(self, Self::Cache(_))
-    }
-}
-
-impl FromStr for Planted {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|planted| planted.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("{name:?} is none of {names}")
-        })
-    }
-}
-
-impl Failure {
-    pub(crate) fn new(way: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { way: way.into(), what: what.into() }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.way, self.what)
-    }
 }
 
 /// Carries a plan out.

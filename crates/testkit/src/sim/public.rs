@@ -7,9 +7,9 @@ use perf::units::Nanos;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
-use super::Failure;
 use super::client::{Actor, UNSURE, at_entry, no_reply, status};
 use super::data::take;
+use super::failure::Failure;
 use crate::plan::{PART_BYTES, Style};
 use crate::reference::content::Content;
 use crate::reference::tree::How;

@@ -10,7 +10,8 @@ use wire::nfs3::{FType, FileHandle, NfsStat3};
 
 use super::client::{Actor, at_entry};
 use super::expected::Found;
-use super::{Failure, Stage};
+use super::failure::Failure;
+use super::stage::Stage;
 use crate::outage::Outage;
 use crate::plan::{PART_BYTES, Plan};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::dissect::{Hex, Line, Show};
+use crate::show::{Hex, Line, Show};
 use crate::xdr::{Decode, DecodeError, Encode, Reader};
 
 use super::HANDLE_LEN;

@@ -1,6 +1,6 @@
 //! READ: bytes of a file (RFC 1094 section 2.2.7).
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_struct;
 use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::{xdr_codec, xdr_enum, xdr_struct};
 use crate::xdr::{Decode, DecodeError, Encode, Reader};
 

@@ -1,6 +1,6 @@
 //! WRITE: bytes into a file (RFC 1094 section 2.2.9). They are stable when the reply comes.
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
 
 use super::{AttrStat, DATA_LEN_MAX, FHandle};

@@ -1,6 +1,6 @@
 //! CREATE: a regular file (RFC 1813 section 3.3.8).
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_struct;
 use crate::xdr::{Decode, DecodeError, DecodeErrorKind, Encode, Reader};
 

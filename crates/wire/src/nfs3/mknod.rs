@@ -1,6 +1,6 @@
 //! MKNOD: a device, socket or named pipe (RFC 1813 section 3.3.11).
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_struct;
 use crate::xdr::{Decode, DecodeError, Encode, Reader};
 

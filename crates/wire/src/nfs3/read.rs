@@ -1,6 +1,6 @@
 //! READ: bytes of a file (RFC 1813 section 3.3.6).
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_struct;
 use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
 

@@ -1,6 +1,6 @@
 //! Why a procedure failed (RFC 1813 section 2.6).
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_failures;
 use crate::xdr::{Decode, DecodeError, Encode, Reader};
 

@@ -1,6 +1,6 @@
 //! WRITE: bytes into a file (RFC 1813 section 3.3.7).
 
-use crate::dissect::{Line, Show};
+use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_struct;
 use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
 

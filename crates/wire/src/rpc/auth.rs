@@ -106,8 +106,8 @@ impl Decode<'_> for Gids {
     }
 }
 
-impl crate::dissect::Show for Gids {
-    fn show(&self, name: &'static str, line: &mut crate::dissect::Line) {
+impl crate::show::Show for Gids {
+    fn show(&self, name: &'static str, line: &mut crate::show::Line) {
         line.field(name, format_args!("{:?}", self.as_slice()));
     }
 }

@@ -82,9 +82,9 @@ macro_rules! xdr_show {
             $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(where len <= $max:expr)?,)*
         }
     ) => {
-        impl $(<$life>)? $crate::dissect::Show for $name $(<$life>)? {
-            fn show(&self, _name: &'static str, line: &mut $crate::dissect::Line) {
-                $($crate::dissect::Show::show(&self.$field, stringify!($field), line);)*
+        impl $(<$life>)? $crate::show::Show for $name $(<$life>)? {
+            fn show(&self, _name: &'static str, line: &mut $crate::show::Line) {
+                $($crate::show::Show::show(&self.$field, stringify!($field), line);)*
             }
         }
     };
@@ -135,8 +135,8 @@ macro_rules! xdr_enum {
             }
         }
 
-        impl $crate::dissect::Show for $name {
-            fn show(&self, name: &'static str, line: &mut $crate::dissect::Line) {
+        impl $crate::show::Show for $name {
+            fn show(&self, name: &'static str, line: &mut $crate::show::Line) {
                 line.field(name, self);
             }
         }
@@ -206,8 +206,8 @@ macro_rules! xdr_failures {
             }
         }
 
-        impl $crate::dissect::Show for $name {
-            fn show(&self, _name: &'static str, line: &mut $crate::dissect::Line) {
+        impl $crate::show::Show for $name {
+            fn show(&self, _name: &'static str, line: &mut $crate::show::Line) {
                 line.word(self);
             }
         }

@@ -16,8 +16,9 @@ use perf::record::Run as Record;
 use tempfile::TempDir;
 
 use crate::papers::args::Badros;
+use crate::suite13::Plan as SuitePlan;
 use crate::suite13::args::{At, Caches, Place, Suite13};
-use crate::suite13::{Measured, Outcome, Plan as SuitePlan};
+use crate::suite13::measured::{Measured, Outcome};
 use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Places, in the order of the columns.

@@ -5,7 +5,7 @@ use load::suite13::Test;
 
 use super::{CACHED, KERNEL_LIKE, LOCAL, OF_PAPER, OURS, WRITE_BACK};
 use super::{PAPER_AGAIN, PAPER_BUILD, PAPER_SMALL_WRITES, calls, factor, seconds};
-use crate::suite13::Outcome;
+use crate::suite13::measured::Outcome;
 
 /// A sentence of the paper.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use harness::table::{Table, left};
 use load::recover::{Parameter, Point};
 use perf::stats::Estimate;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::table::{amount, interval, is_gap_unchanged, of, predicted_block_us};
 use super::verdict::{Verdict, error_pct};
 

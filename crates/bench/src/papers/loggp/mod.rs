@@ -2,6 +2,7 @@
 
 mod emulator;
 mod markdown;
+mod outcome;
 mod record;
 mod table;
 mod verdict;
@@ -22,6 +23,7 @@ use perf::units::Nanos;
 use wire::nfs3::FileHandle;
 
 use self::emulator::Bench;
+use self::outcome::Outcome;
 use self::verdict::Verdict;
 use crate::papers::args::{Loggp, Symbol};
 use crate::workload::{self, Conditions, Outputs, Workload};
@@ -35,19 +37,6 @@ const AMOUNTS: [(Parameter, &[f64]); 4] = [
     (Parameter::Gap, &[50.0, 100.0, 250.0, 500.0]),
     (Parameter::GapPerByte, &[1e3 / 26.0, 1e3 / 10.0, 1e3 / 5.0, 1e3 / 2.5, 1e3 / 1.25]),
 ];
-
-/// Everything that was measured, and how.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// The URL of somebody else's server.
-    url: Option<String>,
-    started: String,
-    took: Nanos,
-    /// What the path has before anything is put in.
-    base_latency: Nanos,
-    sweep: Vec<(Parameter, Point)>,
-    neighbours_share: Option<f64>,
-}
 
 impl Workload for Loggp {
     type Plan = ();

@@ -5,7 +5,7 @@ use load::recover::{Parameter, Point};
 use perf::record::Run;
 use serde_json::json;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::table::{of, predicted_block_us};
 use super::verdict::{GOAL_PCT, Verdict};
 use crate::papers::begun;

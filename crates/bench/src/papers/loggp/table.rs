@@ -7,7 +7,7 @@ use load::recover::{Injected, Parameter, Point};
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::verdict::{Verdict, error_pct};
 
 /// Headers of a WRITE and of its reply, to the nearest hundred bytes: as in `model::sensitivity`.

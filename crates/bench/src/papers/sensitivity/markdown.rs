@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use harness::table::{Table, left};
 
+use super::Simulated;
 use super::findings::{difference_pct, model};
+use super::outcome::Outcome;
 use super::points::Part;
 use super::table::{amount, shown, spread, summary};
-use super::{Outcome, Simulated};
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let Simulated { service, delay } = outcome.simulated;

@@ -8,6 +8,7 @@
 mod findings;
 mod live;
 mod markdown;
+mod outcome;
 mod points;
 mod record;
 mod report;
@@ -21,42 +22,17 @@ use harness::scratch;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
-use load::mix::Mix;
 use load::scratch::Scratch;
 use net::shape::Shape;
 use perf::record::Run as Record;
-use perf::units::Nanos;
 
 use self::findings::Findings;
 use self::live::Live;
-use self::points::{Course, Measured, Part};
+use self::outcome::Outcome;
+use self::points::Course;
 use self::world::Simulated;
 use crate::papers::args::Sensitivity;
 use crate::workload::{self, Conditions, Outputs, Workload};
-
-/// Everything that was measured, and how.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    mix: Mix,
-    /// The URL of somebody else's server.
-    url: Option<String>,
-    started: String,
-    took: Nanos,
-    course: Course,
-    live: Vec<Measured>,
-    world: Vec<Measured>,
-    simulated: Simulated,
-    findings: Findings,
-    neighbours_share: Option<f64>,
-}
-
-impl Outcome {
-    /// A point as it was live and in the world.
-    fn pairs(&self, part: Part) -> impl Iterator<Item = (&Measured, &Measured)> {
-        let both = self.live.iter().zip(&self.world);
-        both.filter(move |(live, _)| live.point.part == part)
-    }
-}
 
 impl Workload for Sensitivity {
     type Plan = Course;

@@ -4,8 +4,8 @@ use harness::records;
 use perf::record::Run;
 use serde_json::json;
 
-use super::Outcome;
 use super::findings::{Found, GOAL_PCT, model};
+use super::outcome::Outcome;
 use super::points::{Measured, Part};
 use crate::papers::begun;
 

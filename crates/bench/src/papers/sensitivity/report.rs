@@ -4,8 +4,8 @@ use harness::shell;
 use load::recover::Parameter;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
-use super::Outcome;
 use super::findings::{difference_pct, model};
+use super::outcome::Outcome;
 use super::points::{Measured, Part};
 use super::table::{amount, shown, summary};
 

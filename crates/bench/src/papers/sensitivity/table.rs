@@ -7,9 +7,10 @@ use load::recover::Parameter;
 use perf::stats::{Estimate, Fit};
 use perf::units::Nanos;
 
+use super::Simulated;
 use super::findings::{Found, difference_pct, model};
+use super::outcome::Outcome;
 use super::points::{Measured, Part};
-use super::{Outcome, Simulated};
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let server = outcome.url.as_deref().unwrap_or("a server of our own in memory, one thread");

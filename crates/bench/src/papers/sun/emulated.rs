@@ -14,8 +14,8 @@ use server::store::sim::{LogSpec, SimOptions};
 use world::{ClientSpec, Costs, ServerSpec, World};
 
 use super::disk::{self, Requests};
+use super::found::{Pair, Side};
 use super::measured::{self, Place};
-use super::{Pair, Side};
 
 /// A network of the guide's time is 10 Mbit/s; this one is none of what is measured.
 const LATENCY: Nanos = Nanos::from_micros(50);

@@ -11,7 +11,8 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
-use super::{Pair, Point, Side, disk};
+use super::disk;
+use super::found::{Pair, Point, Side};
 
 /// WRITEs of NFS version 2, which the guide measured.
 const WRITE_BYTES: u32 = 8 << 10;

@@ -9,7 +9,7 @@ use perf::units::Nanos;
 use serde_json::json;
 
 use super::disk::Requests;
-use super::{Found, PAPER_WITH, PAPER_WITHOUT, Pair, Side};
+use super::found::{Found, PAPER_WITH, PAPER_WITHOUT, Pair, Side};
 use crate::papers::args::Sun;
 
 pub(super) fn text(found: &Found, markdown: bool) -> String {
@@ -140,7 +140,8 @@ fn metrics(record: &mut Record, key: &str, side: &Side, paper: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::sun::{Point, disk};
+    use crate::papers::sun::disk;
+    use crate::papers::sun::found::Point;
 
     fn side(writes: u64, means_us: &[u64]) -> Side {
         let point = |(at, mean): (usize, &u64)| Point {

@@ -84,10 +84,11 @@ fn settle(paths: &[PathBuf]) -> Result<(), Failure> {
     net::runtime::block_on(sleep).map_err(Failure::resources)
 }
 
+/// States that are older are sure, however wrong one of the clocks goes.
+const OLD_SECS: i64 = 2 * 3600;
+
 /// How long a state that changed last at `ctime` is looked at before it is sure.
 fn settles_within((secs, nanos): (i64, i64), now: i64) -> Nanos {
-    /// Older ones are sure, however wrong one of the clocks goes.
-    const OLD_SECS: i64 = 2 * 3600;
     match nanos {
         _ if now.saturating_sub(secs) > OLD_SECS => Nanos::ZERO,
         0 => Nanos::from_millis(2100),

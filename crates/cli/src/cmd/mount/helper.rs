@@ -64,8 +64,8 @@ fn usage(what: String) -> Failure {
 /// The arguments of `nfskit mount` in a command line of it.
 fn parsed(line: &[String]) -> Result<Args, Failure> {
     let whole = std::iter::once("nfskit").chain(line.iter().map(String::as_str));
-    let first = |error: clap::Error| error.to_string().lines().next().map(str::to_owned);
-    let wrong = |error: clap::Error| usage(first(error).unwrap_or_default());
+    let wrong =
+        |error: clap::Error| usage(error.to_string().lines().next().unwrap_or_default().to_owned());
     match crate::args::Args::try_parse_from(whole).map_err(wrong)?.command {
         Command::Mount(args) => Ok(args),
         _ => Err(usage("it is no mount".to_owned())),

@@ -28,13 +28,16 @@ use self::reach::Reached;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
-    // What stands behind `--` is a place: the option that makes it the one that stays comes first.
-    run_with(args, verbosity, || {
-        let mut line: Vec<OsString> = std::env::args_os().skip(1).collect();
-        let command = line.iter().position(|word| word == "mount").map_or(0, |at| at + 1);
-        line.insert(command, "--detached".into());
-        line
-    })
+    run_with(args, verbosity, detached)
+}
+
+/// The arguments of the process that stays. What stands behind `--` is a place: the option that
+/// makes it the one that stays comes first.
+fn detached() -> Vec<OsString> {
+    let mut line: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let command = line.iter().position(|word| word == "mount").map_or(0, |at| at + 1);
+    line.insert(command, "--detached".into());
+    line
 }
 
 /// The same; `again` is how to run it once more, as the process that stays.

@@ -9,8 +9,7 @@ use std::time::Duration;
 use client::url::Version;
 use harness::exports::{Client, RuleSpec, Spec};
 use harness::mountable::Mountable;
-use harness::served;
-use harness::served::CommitMode;
+use harness::served::{self, CommitMode};
 use net::shape::calibration::Calibration;
 use perf::model::write_log::LogDevice;
 use server::store::dir::DirStore;
@@ -18,7 +17,6 @@ use server::store::dir::write_log::Latencies;
 use server::types::Caller;
 use server::{Exports, Squash};
 
-use super::proxied::Origin;
 use super::stores::Kind;
 use crate::args::{MetadataSync, Serve};
 use crate::recovery;
@@ -343,4 +341,13 @@ fn latencies_of([log_us, both_us, long_us]: [f64; 3], at_a_time: u32) -> String 
         "a write of it takes {log_us:.0} us, each of two {both_us:.0} us, one of 68 KiB \
          {long_us:.0} us: {at_a_time}"
     )
+}
+
+/// What is known of an origin, for the banner.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) spoken: String,
+    pub(super) handles_last: bool,
+    /// Everyone acts as this caller there.
+    pub(super) everyone: Option<Caller>,
 }

@@ -16,11 +16,11 @@ use proxy::{Handles, Remote};
 use server::Exports;
 use server::types::Caller;
 
-use super::banner::Banner;
+use super::banner::{Banner, Origin};
 use super::exported::{export, named};
 use super::persistent::{needed_state, replies, state_or_warning};
+use super::running::{Server, bind};
 use super::stores::Kind;
-use super::{Server, bind};
 use crate::args::Serve;
 use crate::{origin, write_back};
 
@@ -48,15 +48,6 @@ pub(super) fn check(args: &Serve, kind: Kind) -> Result<(), Failure> {
 
 /// Unless given.
 const READ_AHEAD_BYTES: u64 = 64 << 20;
-
-/// What is known of an origin, for the banner.
-#[derive(Debug)]
-pub(super) struct Origin {
-    pub(super) spoken: String,
-    pub(super) handles_last: bool,
-    /// Everyone acts as this caller there.
-    pub(super) everyone: Option<Caller>,
-}
 
 pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> Result<(), Failure> {
     let store = args.store.as_deref().unwrap_or_default();

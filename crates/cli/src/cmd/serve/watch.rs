@@ -70,7 +70,7 @@ pub(super) fn begin<S: Store>(
         host: running.host.clone(),
         engine: Arc::clone(&running.engine),
         log: log.clone(),
-        limits: super::limits(args),
+        limits: super::running::limits(args),
         rises: Rises::default(),
         idle: Slack::default(),
     };

@@ -41,9 +41,9 @@ use self::lane::{Connect, Lane, State};
 use super::counters::Times;
 use super::options::{Event, NCONNECT_MAX, Options};
 use super::retransmit::{Retransmit, Rules};
+use super::submission::{Answer, BATCH_MAX, CallState, Submission, UNSOLICITED_MAX, answer_of};
 use super::timer::Timer;
 use super::xids::Xids;
-use super::{Answer, BATCH_MAX, CallState, Submission, UNSOLICITED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
 

@@ -24,9 +24,7 @@ use parking_lot::Mutex;
 use perf::units::Instant;
 use thiserror::Error;
 
-use super::{BoxedWork, Clock, Kind};
-
-use self::tasks::{GroupId, Parked, Tasks};
+use self::tasks::{BoxedWork, GroupId, Parked, Tasks};
 
 pub(super) use self::tasks::TaskId;
 
@@ -36,7 +34,7 @@ pub(super) const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 /// See the module's head.
 #[derive(Debug)]
 pub struct World {
-    handle: Handle,
+    pub(super) handle: Handle,
     polls_at_once_max: u64,
 }
 
@@ -118,10 +116,6 @@ impl World {
     /// More polls than these at one instant are [`Stuck::Endless`]; 50 million by default.
     pub fn limit_polls_at_once(&mut self, polls: u64) {
         self.polls_at_once_max = polls;
-    }
-
-    pub fn clock(&self) -> Clock {
-        Clock(Kind::World(self.handle.clone()))
     }
 
     /// How often tasks were polled so far.

@@ -6,11 +6,12 @@
 //! so that no child of a host survives its crash.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::TaskWaker;
-use crate::clock::BoxedWork;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::clock) struct TaskId {
@@ -26,6 +27,8 @@ impl GroupId {
     /// Where no group was requested. It cannot be killed.
     pub(super) const NONE: Self = Self(0);
 }
+
+pub(in crate::clock) type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A task that is not running.
 pub(super) struct Parked {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use self::half::{Next, Way};
+use super::state::{Relay, Side};
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{Relay, Side};
 use crate::clock::Alarm;
 use crate::error::TransportError;
 use crate::serve::Carrier;

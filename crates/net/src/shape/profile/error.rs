@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use super::NAMES;
-use super::keys::KEYS;
+use super::names::KEYS;
+use super::names::NAMES;
 use crate::shape::conditions::Impossible;
 
 /// What is wrong, and in which line of which file if it came from one.

@@ -3,28 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::error::{Cause, ProfileError};
+use super::names::KEYS;
 use super::{Profile, words};
 use crate::shape::conditions::{Conditions, Impossible, Outage, OutageKind};
-
-/// The keys.
-pub(super) const KEYS: [&str; 16] = [
-    "L",
-    "g",
-    "G",
-    "o",
-    "o.send",
-    "o.receive",
-    "loss",
-    "duplicate",
-    "reorder",
-    "corrupt",
-    "jitter",
-    "queue",
-    "mtu",
-    "partition",
-    "stall",
-    "seed",
-];
 
 /// Those that are not of a direction.
 const OF_THE_ENDPOINT: [&str; 4] = ["o", "o.send", "o.receive", "seed"];

@@ -24,6 +24,7 @@ use perf::units::Nanos;
 
 pub use self::error::{Cause, ProfileError};
 use self::keys::Reading;
+pub use self::names::NAMES;
 use super::LinkPair;
 use super::conditions::{Conditions, Jitter, Overhead, Ppm, Reordering};
 
@@ -39,10 +40,6 @@ pub struct Profile {
     /// Of everything that is left to chance.
     pub seed: u64,
 }
-
-/// The names, in the order in which they are listed.
-pub const NAMES: [&str; 8] =
-    ["none", "lan-100m", "lan-1g", "lan-10g", "campus", "wan-10ms", "wan-80ms", "lossy"];
 
 /// The seed that nobody chose.
 const SEED: u64 = 1;
@@ -193,5 +190,6 @@ fn based_on(text: &str) -> Result<Profile, ProfileError> {
     Ok(profile)
 }
 
+mod names;
 #[cfg(test)]
 mod tests;

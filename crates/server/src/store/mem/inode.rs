@@ -4,10 +4,12 @@ use bytes::Bytes;
 
 use crate::types::{Attr, Caller, FileKind, SetAttr, SetTime, Special, Status, Time};
 
-use super::FILE_SIZE_MAX;
 use super::chunks::Chunks;
 use super::directory::Directory;
 use super::permission::{self, SET_GID, SET_UID};
+
+/// Largest offset of a byte past the end: offsets are signed in the interfaces of most clients.
+pub(super) const FILE_SIZE_MAX: u64 = i64::MAX.cast_unsigned();
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {

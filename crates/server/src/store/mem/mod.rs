@@ -36,6 +36,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
+use self::inode::FILE_SIZE_MAX;
+use self::names::LINKS_MAX;
 use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
 use crate::types::{
@@ -53,12 +55,6 @@ use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
 };
-
-/// Largest offset of a byte past the end: offsets are signed in the interfaces of most clients.
-const FILE_SIZE_MAX: u64 = i64::MAX.cast_unsigned();
-
-/// Most names of a file, and subdirectories of a directory: as many as ext4 has.
-const LINKS_MAX: u32 = 65_000;
 
 /// What time it is, since 1970.
 pub type TimeSource = Arc<dyn Fn() -> Time + Send + Sync>;

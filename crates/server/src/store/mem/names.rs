@@ -5,12 +5,15 @@
 use crate::store::{Entry, ListFrom, Listed, Node, Sink};
 use crate::types::{Caller, CreateHow, FileKind, SetAttr, Status, Time};
 
+use super::chunks::Chunks;
 use super::directory::Directory;
 use super::directory::FileId;
 use super::inode::{Body, Inode};
 use super::inodes::{Inodes, ROOT};
 use super::permission::{self, EXECUTE, READ, SET_GID, WRITE};
-use super::{LINKS_MAX, chunks::Chunks};
+
+/// Most names of a file, and subdirectories of a directory: as many as ext4 has.
+pub(super) const LINKS_MAX: u32 = 65_000;
 
 /// Cookies of the two entries that are not stored.
 const COOKIE_DOT: u64 = 1;

@@ -11,8 +11,8 @@ use perf::model::sweep::{Explained, Form, SweepPoint};
 use perf::record::Run as Record;
 
 use super::infer::{self, Fitted, failure, found};
+use super::page::{Page, percent, span};
 use super::source::{Source, keep};
-use super::{Page, percent, span};
 use crate::model::args::estimate::Fit;
 
 /// What the command shows.

@@ -9,8 +9,8 @@ use perf::model::trace::{Explained, Group, TRANSACTIONS_MAX, Transaction, Work};
 use perf::record::Run as Record;
 
 use crate::model::infer::{Fitted, failure, found};
+use crate::model::page::{Page, percent, span};
 use crate::model::source::keep;
-use crate::model::{Page, percent, span};
 
 /// A trace by its path and servers.
 pub(in crate::model) fn explained(

@@ -4,6 +4,7 @@ mod page;
 mod record;
 mod saved;
 mod screen;
+mod simulated;
 
 use std::fs;
 
@@ -11,33 +12,11 @@ use harness::exit::Failure;
 use harness::output;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
-use perf::units::Nanos;
-use world::simulate::{self, Outcome, ServerOutcome, SimulateError, Topology};
+use world::simulate::{self, SimulateError, Topology};
 
+use self::simulated::{LoadPoint, Simulated};
 use super::source;
 use crate::model::args::simulate::Simulate;
-
-/// A run, and what it cost this machine.
-struct Simulated {
-    topology: Topology,
-    outcome: Outcome,
-    started: String,
-    /// Real time of the run, without its load points.
-    took: Nanos,
-    memory_bytes_max: Option<u64>,
-    /// Load points, if they were requested.
-    curve: Vec<LoadPoint>,
-}
-
-/// Response time at a rate.
-struct LoadPoint {
-    offered_per_s: f64,
-    per_s: f64,
-    mean: Nanos,
-    p95: Nanos,
-    processor: f64,
-    disk: f64,
-}
 
 /// Load points, in percent of what the topology does by itself.
 const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0];
@@ -65,7 +44,8 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
 
 fn read(args: &Simulate) -> Result<Topology, Failure> {
     let path = &args.topology;
-    let text = source::text(path).map_err(|cause| super::unreadable(path, "simulate", &cause))?;
+    let text =
+        source::text(path).map_err(|cause| super::page::unreadable(path, "simulate", &cause))?;
     let topology = match source::is_json(&text) {
         true => saved::topology(path, args.of.as_deref())?,
         false => Topology::parse(&text).map_err(|cause| {
@@ -85,22 +65,6 @@ fn curve(topology: &Topology, most_per_s: f64) -> Result<Vec<LoadPoint>, Failure
         Ok(LoadPoint::of(offered_per_s, &simulate::run(&topology).map_err(failure)?))
     };
     PERCENTS.into_iter().filter(|_| most_per_s > 0.0).map(point).collect()
-}
-
-impl LoadPoint {
-    fn of(offered_per_s: f64, outcome: &Outcome) -> Self {
-        let servers = outcome.servers.len().max(1) as f64;
-        let mean =
-            |of: fn(&ServerOutcome) -> f64| outcome.servers.iter().map(of).sum::<f64>() / servers;
-        Self {
-            offered_per_s,
-            per_s: outcome.per_s,
-            mean: outcome.response_time.mean(),
-            p95: outcome.response_time.quantile(0.95),
-            processor: mean(|server| server.processor_utilization),
-            disk: mean(|server| server.disk_utilization),
-        }
-    }
 }
 
 fn failure(error: SimulateError) -> Failure {

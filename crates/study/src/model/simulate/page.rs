@@ -5,7 +5,8 @@ use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 use world::simulate::{Outcome, Slice};
 
-use super::{LoadPoint, Simulated, screen};
+use super::screen;
+use super::simulated::{LoadPoint, Simulated};
 
 pub(super) fn html(simulated: &Simulated) -> String {
     let Simulated { topology, outcome, started, .. } = simulated;

@@ -6,7 +6,7 @@ use perf::series::Series;
 use serde_json::Value;
 use world::simulate::Outcome;
 
-use super::{LoadPoint, Simulated};
+use super::simulated::{LoadPoint, Simulated};
 
 pub(super) fn json(simulated: &Simulated) -> String {
     let Simulated { outcome, .. } = simulated;

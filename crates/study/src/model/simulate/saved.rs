@@ -8,9 +8,10 @@ use perf::model::saved::SavedPath;
 use perf::model::whatif;
 use world::simulate::Topology;
 
+use crate::model::page::unreadable;
 use crate::model::source::Source;
 use crate::model::worlds::{self, Load, Stage};
-use crate::model::{fit, infer, unreadable};
+use crate::model::{fit, infer};
 
 /// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
 /// full, or the most that it has. Of a trace: with as many as it had.

@@ -8,7 +8,7 @@ use perf::words::counted;
 use world::simulate::topology::Topology;
 use world::simulate::{Outcome, ServerOutcome};
 
-use super::Simulated;
+use super::simulated::Simulated;
 
 pub(super) fn text(simulated: &Simulated) -> String {
     let mut text = String::new();

@@ -54,7 +54,7 @@ const NAMES_MAX: usize = 8;
 impl Source {
     /// Reads a file; `of` chooses where it holds several servers or connections.
     pub(super) fn read(path: &Path, verb: &str, of: Option<&str>) -> Result<Self, Failure> {
-        let unreadable = |cause: &dyn Display| super::unreadable(path, verb, cause);
+        let unreadable = |cause: &dyn Display| super::page::unreadable(path, verb, cause);
         let text = text(path).map_err(|cause| unreadable(&cause))?;
         Self::of_text(&text, of).map_err(|error| match error {
             SourceError::Several(_) => Failure::usage(

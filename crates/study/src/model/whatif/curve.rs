@@ -10,12 +10,13 @@ use perf::record::Run as Record;
 use perf::units::Nanos;
 use world::simulate::Outcome;
 
-use super::added_latency;
+use super::text::added_latency;
 use super::text::{refused, saturation, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
+use crate::model::infer;
 use crate::model::known::Facts;
+use crate::model::page::{Page, or_dash, span};
 use crate::model::worlds::{self, Load};
-use crate::model::{Page, infer, or_dash, span};
 
 /// What the command shows.
 pub(super) fn page(args: &WhatIf, curve: &Curve, facts: &Facts) -> Result<Page, Failure> {

@@ -12,7 +12,7 @@ use perf::record::Run as Record;
 
 use super::text::{refused, times, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
-use crate::model::{Page, or_dash, span};
+use crate::model::page::{Page, or_dash, span};
 
 /// Calls outstanding that are predicted, beside those of the probe.
 const OUTSTANDING: [u32; 3] = [1, 16, 64];

@@ -9,10 +9,9 @@ pub(super) mod text;
 mod trace;
 
 use harness::exit::Failure;
-use perf::model::whatif::{Change, How, What};
 
 pub(super) use self::path::bound;
-use super::Page;
+use super::page::Page;
 use super::source::Source;
 use crate::model::args::estimate::WhatIf;
 
@@ -24,21 +23,4 @@ pub(super) fn page(args: &WhatIf) -> Result<Page, Failure> {
         Source::Sweep(observed) => sweep::page(args, &observed),
         Source::Trace(transactions) => trace::page(args, &transactions),
     }
-}
-
-/// Says that L= is added to `what`, in which no L is known that it could replace.
-fn added_latency(changes: &[Change], what: &str, page: &mut Page) {
-    let sets = |change: &Change| change.what == What::Latency && change.how == How::Set;
-    if !changes.iter().any(sets) {
-        return;
-    }
-    let note = format!("no L is known, so that of L= is added to the {what} that was found");
-    let advice = "--latency TIME, if a part of it is L that the change replaces";
-    page.record.warn("latency-added", &note, advice);
-    page.line(format_args!("note: {note}: {advice}"));
-}
-
-/// What a world has no answer for.
-fn no_simulation(page: &mut Page, when: &str, why: &str) {
-    page.note("no-simulation", &format!("no simulation {when} the change: {why}"), "");
 }

@@ -13,10 +13,11 @@ use perf::model::whatif::believed::{
 use perf::model::whatif::of_path::{PathCase, PathPrediction};
 use perf::units::Nanos;
 
+use super::logged;
+use super::text::added_latency;
 use super::text::{refused, times, with_interval};
-use super::{added_latency, logged};
 use crate::model::args::estimate::WhatIf;
-use crate::model::{Page, or_dash, span};
+use crate::model::page::{Page, or_dash, span};
 
 pub(super) fn page(args: &WhatIf, saved: &SavedPath) -> Result<Page, Failure> {
     let found = found(args, saved);

@@ -6,11 +6,12 @@ use perf::model::sweep::{Explained, SweepPoint};
 use perf::model::whatif::Change;
 use perf::model::whatif::of_sweep::{SweepPrediction, answer, changed};
 
-use super::no_simulation;
+use super::text::no_simulation;
 use super::text::{refused, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
+use crate::model::fit;
+use crate::model::page::Page;
 use crate::model::worlds::Stage;
-use crate::model::{Page, fit};
 
 pub(super) fn page(args: &WhatIf, observed: &[SweepPoint]) -> Result<Page, Failure> {
     let (best, other) = fit::sweep(observed, &args.file)?;

@@ -2,10 +2,11 @@
 
 use harness::exit::Failure;
 use perf::model::whatif::of_server::ServerPrediction;
-use perf::model::whatif::{What, WhatIfError};
+use perf::model::whatif::{Change, How, What, WhatIfError};
 use perf::stats::Estimate;
 
 use crate::model::known::name;
+use crate::model::page::Page;
 
 /// `1702 (1609 to 1800) calls/s, by the disks`.
 pub(in crate::model) fn saturation(prediction: &ServerPrediction) -> String {
@@ -43,4 +44,21 @@ pub(super) fn whole(value: f64) -> String {
 /// `1.25 x`
 pub(super) fn times(ratio: f64) -> String {
     format!("{ratio:.2} x")
+}
+
+/// Says that L= is added to `what`, in which no L is known that it could replace.
+pub(super) fn added_latency(changes: &[Change], what: &str, page: &mut Page) {
+    let sets = |change: &Change| change.what == What::Latency && change.how == How::Set;
+    if !changes.iter().any(sets) {
+        return;
+    }
+    let note = format!("no L is known, so that of L= is added to the {what} that was found");
+    let advice = "--latency TIME, if a part of it is L that the change replaces";
+    page.record.warn("latency-added", &note, advice);
+    page.line(format_args!("note: {note}: {advice}"));
+}
+
+/// What a world has no answer for.
+pub(super) fn no_simulation(page: &mut Page, when: &str, why: &str) {
+    page.note("no-simulation", &format!("no simulation {when} the change: {why}"), "");
 }

@@ -6,11 +6,12 @@ use harness::table::{Table, left, right};
 use perf::model::trace::Transaction;
 use perf::model::whatif::of_trace::{TraceCase, TracePrediction, answer};
 
-use super::no_simulation;
+use super::text::no_simulation;
 use super::text::{refused, times, whole, with_interval};
 use crate::model::args::estimate::WhatIf;
+use crate::model::fit;
+use crate::model::page::{Page, or_dash, span};
 use crate::model::worlds::Stage;
-use crate::model::{Page, fit, or_dash, span};
 
 pub(super) fn page(args: &WhatIf, transactions: &[Transaction]) -> Result<Page, Failure> {
     let explained = fit::trace::explained(transactions, &args.file)?;

@@ -12,8 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use wire::nfs3::{FileHandle, NfsStat3};
 
-use super::host::{Refused, Way};
 use super::locker::Locker;
+use super::refused::{Refused, Way};
 
 /// See the module's head.
 pub(super) struct Folder {

@@ -2,8 +2,8 @@
 
 use perf::units::{Instant, Nanos};
 
-use super::Scene;
 use super::host::{Ends, Host};
+use super::scene::Scene;
 use crate::plan::{Fault, Plan};
 
 /// How long a kill waits for programs that others wait for, and how often it looks.

@@ -15,11 +15,13 @@ use tokio::runtime;
 use super::folder::Folder;
 use super::host::Host;
 use super::program::{Program, refused};
+use super::scene::Scene;
 use super::truth::Truth;
-use super::{Failure, Scene, Trace};
 use crate::plan::{PROGRAMS_MAX, Plan};
 use crate::sim::Report;
+use crate::sim::failure::Failure;
 use crate::sim::history::{self, History};
+use crate::sim::trace::Trace;
 
 /// Places begin with pages: what two kernels write to one page at the same time is one's or the
 /// other's, as docs/client.md says.

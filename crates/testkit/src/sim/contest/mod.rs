@@ -19,25 +19,28 @@ mod kills;
 pub mod live;
 mod locker;
 mod program;
+mod refused;
+mod scene;
 mod truth;
 
 use std::sync::Arc;
 
 use futures_util::future::{join, try_join_all};
 use net::call;
-use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 
-use self::host::{Disk, Host, Refused};
+use self::host::{Disk, Host};
 pub use self::locker::{RECORD_LOCKS, serve as serve_locks};
 use self::program::{Program, refused};
+use self::refused::Refused;
+use self::scene::{Scene, lock_name, own_names};
 use self::truth::{Bound, Truth};
 use super::client::{at_entry, mounted};
-use super::history::History;
+use super::failure::Failure;
+use super::fate;
 use super::public::dir;
-use super::trace::Trace;
-use super::{Failure, QUIET, Stage, fate};
+use super::stage::{QUIET, Stage};
 use crate::outage::Outage;
 use crate::plan::{Act, LOCKS, LOGS, Level, PLACE_BYTES, PROGRAMS_MAX, Plan};
 
@@ -49,16 +52,6 @@ const WSIZE: u32 = 1 << 20;
 
 /// What whoever has seen nothing is called.
 const STRANGER: usize = usize::MAX - 1;
-
-/// What all programs know, wherever they run.
-struct Scene {
-    clock: Clock,
-    trace: Arc<Mutex<Trace>>,
-    history: Arc<History>,
-    /// From the beginning of one place of a file to that of the next.
-    stride: u32,
-    truth: Mutex<Truth>, // guards what may be seen, never held across a wait
-}
 
 pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
     let scene = Scene {
@@ -169,17 +162,4 @@ impl Scene {
         }
         Ok(())
     }
-}
-
-/// Files that are there from the beginning, and stay.
-fn own_names() -> impl Iterator<Item = String> {
-    (0..LOGS).map(log_name).chain((0..LOCKS).map(lock_name))
-}
-
-fn log_name(log: u32) -> String {
-    format!("log{log}")
-}
-
-fn lock_name(lock: u32) -> String {
-    format!("lock{lock}")
 }

@@ -238,25 +238,7 @@ pub(super) fn recover(
     let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
         if !was_running && !targets.is_empty() {
-            if Marker::replays_since(root).is_none() {
-                Marker::replays(root, now()).map_err(Stop::System)?;
-            }
-            let overtaken = overtaken(&targets, &plan, logs, &found)?;
-            plan.run(logs, &logs.set, &found, |record| {
-                let Some(target) = targets.get(&record.key) else { return Ok(()) };
-                let stop = |errno| Stop::File { key: record.key, errno };
-                target.again(&record.op).map_err(stop)?;
-                recovered.records += 1;
-                recovered.attributes += u64::from(matches!(record.op, Op::Attributes { .. }));
-                if let Op::Data { data, .. } = record.op {
-                    recovered.bytes += data.len() as u64;
-                }
-                writing.at(recovered.bytes);
-                Ok::<_, Stop>(())
-            })?;
-            let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
-            [recovered.replaced, recovered.lengthened] =
-                replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
+            replay(logs, (&plan, &found), root, &targets, (&mut recovered, &writing))?;
         }
         finish(&targets, &plan, was_running, syncer)
     });
@@ -271,6 +253,37 @@ pub(super) fn recover(
     Ok((found, recovered, replies.executed))
 }
 
+/// Does again what the log holds, in order.
+fn replay(
+    logs: &LogFiles,
+    (plan, found): (&Plan, &Found),
+    root: &OwnedFd,
+    targets: &BTreeMap<Key, Target>,
+    (recovered, observer): (&mut Recovered, &Observer),
+) -> Result<(), Stop> {
+    if Marker::replays_since(root).is_none() {
+        Marker::replays(root, now()).map_err(Stop::System)?;
+    }
+    let overtaken = overtaken(targets, plan, logs, found)?;
+    plan.run(logs, &logs.set, found, |record| {
+        let Some(target) = targets.get(&record.key) else { return Ok(()) };
+        let stop = |errno| Stop::File { key: record.key, errno };
+        target.again(&record.op).map_err(stop)?;
+        recovered.records += 1;
+        recovered.attributes += u64::from(matches!(record.op, Op::Attributes { .. }));
+        if let Op::Data { data, .. } = record.op {
+            recovered.bytes += data.len() as u64;
+        }
+        observer.at(recovered.bytes);
+        Ok::<_, Stop>(())
+    })?;
+    let replaced = overtaken.replaced(root, |key| Some(&targets.get(key)?.fd));
+    [recovered.replaced, recovered.lengthened] =
+        replaced.map_err(|(key, errno)| Stop::File { key, errno })?;
+    Ok(())
+}
+
+/// A recovery that did not come to its end, as the start reports it.
 fn not_in_place(root: &OwnedFd, stop: &Stop) -> Trouble {
     // The kernel reports it once: the next sync would say that all is well.
     let noted = if stop.is_of_sync() { Marker::doubt(root) } else { Ok(()) };

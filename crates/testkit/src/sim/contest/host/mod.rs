@@ -6,8 +6,9 @@ mod kernel;
 mod killing;
 mod locking;
 mod restarting;
+mod tables;
+mod unheard;
 
-use std::fmt;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 
@@ -24,20 +25,21 @@ use perf::units::Nanos;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
-use self::closing::Silent;
 use self::kernel::{Kernel, Node};
-use self::locking::Tables;
 use self::restarting::Mounted;
+use self::tables::Tables;
+use self::unheard::Silent;
 use super::folder::{self, Folder};
 use super::locker::Locker;
+use super::refused::{Refused, Way};
 use crate::plan::Level;
 use crate::sim::machine::me;
-use crate::sim::{Failure, Planted};
+use crate::sim::planted::Planted;
 
-pub(super) use self::closing::Unheard;
 pub(super) use self::killing::Ends;
-pub(super) use self::locking::Locking;
 pub(super) use self::restarting::Disk;
+pub(super) use self::tables::Locking;
+pub(super) use self::unheard::Unheard;
 
 /// How often a name is looked up whose file is another one when it is opened; then the kernel's
 /// cache is passed by.
@@ -48,45 +50,6 @@ const BYTES_MAX: u32 = 1 << 20;
 
 const READ: Mode = Mode { read: true, write: false };
 const BOTH: Mode = Mode { read: true, write: true };
-
-/// What a file is opened for, besides reading.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Way {
-    Write,
-    Append,
-}
-
-/// What was requested was not done.
-#[derive(Debug)]
-pub(super) struct Refused {
-    /// None: that should never happen.
-    status: Option<NfsStat3>,
-    text: String,
-}
-
-impl Refused {
-    pub(super) fn new(status: Option<NfsStat3>, text: String) -> Self {
-        Self { status, text }
-    }
-
-    /// # Errors
-    /// It is none that a file system has for a program.
-    pub(super) fn status(&self) -> Result<NfsStat3, Failure> {
-        self.status.ok_or_else(|| Failure::new("no reply", self.text.clone()))
-    }
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
-        Self { status: error.status(), text: error.to_string() }
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
 
 /// See the module's head.
 pub(super) struct Host {

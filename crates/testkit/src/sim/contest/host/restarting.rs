@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use super::kernel::Kernel;
 use super::killing::Ends;
 use super::{Host, Kind};
-use crate::sim::{Planted, on_disk};
+use crate::sim::planted::Planted;
+use crate::sim::stage::on_disk;
 
 /// Every so manieth time that something begins on an idle host.
 const EVERY: usize = 3;

@@ -9,11 +9,12 @@ use futures_util::future::join_all;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
-use super::host::{Host, Locking, Opened, Refused, Way};
-use super::{Scene, lock_name, log_name};
+use super::host::{Host, Locking, Opened};
+use super::refused::{Refused, Way};
+use super::scene::{Scene, lock_name, log_name};
 use crate::plan::{Act, Op, PLACE_BYTES, PLACES, Plan};
 use crate::reference::register::{Look, Ticket};
-use crate::sim::Failure;
+use crate::sim::failure::Failure;
 
 /// How often a program looks whether it is its turn.
 const TURN: Nanos = Nanos::from_millis(1);

@@ -5,9 +5,9 @@ use wire::nfs3::NfsStat3;
 
 use super::{Program, failed};
 use crate::plan::PLACES;
-use crate::sim::Failure;
-use crate::sim::contest::host::Way;
+use crate::sim::contest::refused::Way;
 use crate::sim::contest::truth::Bound;
+use crate::sim::failure::Failure;
 
 impl Program<'_> {
     pub(super) async fn make(&self, name: &str) -> Result<(), Failure> {

@@ -8,8 +8,8 @@ use wire::nfs3::NfsStat3;
 
 use super::Program;
 use crate::plan::{PLACE_BYTES, Unheard};
-use crate::sim::Failure;
-use crate::sim::contest::host::Way;
+use crate::sim::contest::refused::Way;
+use crate::sim::failure::Failure;
 
 impl Program<'_> {
     /// Writes places of a file, and does not hear whether they are there.

@@ -1,0 +1,96 @@
+//! What a command computes, and the words for its numbers.
+
+use std::fmt::{Display, Write};
+use std::path::{Path, PathBuf};
+
+use harness::exit::Failure;
+use harness::table::Table;
+use harness::verbosity::Verbosity;
+use harness::{output, records};
+use perf::model::least_squares::Fitted;
+use perf::record::Run as Record;
+use perf::record::{Target, Workload};
+use world::simulate::values::Span;
+
+/// What a command computes, from a file or from parameters: for the terminal, and as a record.
+pub(super) struct Page {
+    /// What it was read from.
+    from: Option<PathBuf>,
+    pub(super) text: String,
+    pub(super) record: Record,
+}
+
+impl Page {
+    pub(super) fn new(name: &str, from: Option<&Path>) -> Self {
+        let mut record = records::computed(records::now());
+        let path = from.map(|path| path.display().to_string());
+        record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
+        record.workload = Workload { name: name.to_owned(), ..Workload::default() };
+        Self { from: from.map(Path::to_owned), text: String::new(), record }
+    }
+
+    pub(super) fn line(&mut self, line: impl Display) {
+        writeln!(self.text, "{line}").ok();
+    }
+
+    pub(super) fn table(&mut self, table: &Table) {
+        self.text.push_str(&table.text());
+    }
+
+    /// A line that is a warning of the record, too.
+    pub(super) fn note(&mut self, code: &str, note: &str, advice: &str) {
+        self.line(format_args!("note: {note}"));
+        self.record.warn(code, note, advice);
+    }
+
+    /// Parameters that the data do not show.
+    pub(super) fn unidentified(&mut self, notes: impl IntoIterator<Item = String>) {
+        notes.into_iter().for_each(|note| self.note("not-identified", &note, ""));
+    }
+
+    /// Where a fit is off in a pattern: what follows from it is not as sure as it looks.
+    pub(super) fn systematic(&mut self, fitted: &Fitted) {
+        let Some(systematic) = &fitted.systematic else { return };
+        self.line(format_args!("warning: {systematic}"));
+        let advice = "the rows that are off; fewer loads, of one kind; another model";
+        self.record.warn("systematic-residuals", &systematic.to_string(), advice);
+    }
+
+    /// The text on the terminal, the record where it was requested.
+    pub(super) fn show(&self, json: &Option<PathBuf>, verbosity: Verbosity) -> Result<(), Failure> {
+        output::check([json], &self.from)?;
+        output::print_text(verbosity, [json], || &self.text)?;
+        output::write_to(json, || self.record.to_json_pretty())
+    }
+}
+
+pub(super) fn unreadable(path: &Path, verb: &str, cause: &dyn Display) -> Failure {
+    let advice = match rustix::fs::access(path, rustix::fs::Access::READ_OK) {
+        Ok(()) => format!("nfskit model {verb} --help shows such a file"),
+        Err(_) => "a file that is there, and that this user may read".to_owned(),
+    };
+    Failure::environment(format!("{}: {cause}", path.display()), advice)
+}
+
+pub(super) fn us(span: Span) -> f64 {
+    span.picos() as f64 / 1e6
+}
+
+/// A share as `+1.5 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+/// What is not known as a dash.
+pub(crate) fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+/// us in the unit that reads best.
+pub(super) fn span(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{us:.1} us"),
+        us if us < 1e6 => format!("{:.3} ms", us / 1e3),
+        us => format!("{:.3} s", us / 1e6),
+    }
+}
