@@ -22,7 +22,7 @@ use harness::signals::Interrupts;
 use harness::target;
 use harness::verbosity::Verbosity;
 use load::error::Error as LoadError;
-use load::floor::Progress;
+use load::floor::{Outcome, Progress};
 use net::clock::Clock;
 use net::error::ConnectError;
 use net::floor::error::FloorError;
@@ -41,13 +41,13 @@ const STOP_LIMIT: Nanos = Nanos::from_secs(3);
 const RESOLVE_LIMIT: Nanos = Nanos::from_secs(5);
 
 /// Does `work` on a thread of its own, behind a bar called `name`. Interrupted, it stops, and gives
-/// what it has.
-async fn on_a_thread<T: Send + 'static>(
+/// what it has; whatever it fails of then, the interrupt was before.
+async fn on_a_thread<M: Send + 'static>(
     name: &'static str,
     verbosity: Verbosity,
     interrupts: &mut Interrupts,
-    work: impl FnOnce(&AtomicBool, Progress<'_>) -> T + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce(&AtomicBool, Progress<'_>) -> Outcome<M> + Send + 'static,
+) -> Result<Outcome<M>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let (answer, mut answered) = oneshot::channel();
@@ -67,7 +67,10 @@ async fn on_a_thread<T: Send + 'static>(
     }
     stop.store(true, Ordering::Relaxed);
     match Clock::real().within(STOP_LIMIT, answered).await {
-        Ok(done) => done.map_err(|_| Failure::interrupted()),
+        Ok(done) => {
+            let Outcome { measured, failed } = done.map_err(|_| Failure::interrupted())?;
+            Ok(Outcome { measured, failed: failed.map(|_| FloorError::Stopped.into()) })
+        }
         Err(_) => Err(Failure::interrupted().and("what was in progress does not stop")),
     }
 }
