@@ -11,7 +11,7 @@ use super::{FileSystem, errno};
 use crate::abi::answer::{self, Statfs};
 use crate::abi::fattr;
 use crate::abi::request::Setattr;
-use crate::attributes::{is_out_of_range, wanted};
+use crate::attributes::{is_out_of_range, kernel_mtime, wanted};
 use crate::inflight::Reply;
 use crate::notify::Notice;
 
@@ -69,6 +69,7 @@ impl FileSystem {
                 let sets_time = new.mtime != SetTime::DontChange;
                 changed = (new.size.is_some() || sets_time).then_some((handle, node.size));
                 node.size = new.size.unwrap_or(node.size);
+                node.kernel_mtime = kernel_mtime(&setattr).unwrap_or(node.kernel_mtime);
                 if sets_time {
                     node.mtime = None;
                 }

@@ -222,7 +222,9 @@ const DIRECT_IO: u64 = 1;
 const KEEP_CACHE: u64 = 2;
 const CACHED: u64 = 1 << 32;
 const DIRECT: u64 = 2 << 32;
+const ATIME: u64 = 1 << 4;
 const MTIME: u64 = 1 << 5;
+const ATIME_NOW: u64 = 1 << 7;
 
 impl Kernel {
     /// Its answer, which is no error.
