@@ -134,6 +134,12 @@ fn is_near(time: NfsTime, now: Duration) -> bool {
     Duration::new(u64::from(time.seconds), time.nseconds).abs_diff(now) < NOW
 }
 
+/// The time of modification that a kernel which writes back has of a file when this is set.
+pub(crate) fn kernel_mtime(setattr: &Setattr) -> Option<NfsTime> {
+    let is_its_own = setattr.valid & (fattr::MTIME | fattr::MTIME_NOW) == fattr::MTIME;
+    is_its_own.then(|| nfs_time(setattr.mtime, setattr.mtime_nanos))
+}
+
 /// Whether the kernel has a time of modification that NFS cannot say.
 pub(crate) fn is_out_of_range(setattr: &Setattr) -> bool {
     setattr.valid & fattr::MTIME != 0 && u32::try_from(setattr.mtime).is_err()

@@ -139,6 +139,18 @@ impl Nodes {
         }
     }
 
+    /// A LINK of ours has made another version of a file, and the data are those of the version
+    /// before: the newest node has both, and stays the newest. One node has one number of links.
+    pub(crate) fn linked(&mut self, file: &FileHandle, before: Option<Version>, after: Version) {
+        let newest = self.newest(file).and_then(|id| self.nodes.get_mut(&id));
+        if let Some(node) = newest.filter(|node| node.version.is_some() && node.version == before) {
+            if node.data == before {
+                node.data = Some(after);
+            }
+            node.version = Some(after);
+        }
+    }
+
     /// The node of a file that a reply names; counts it as looked up once more.
     pub(crate) fn name(&mut self, named: Named) -> u64 {
         let staying = self.staying(&named.file, named.size);

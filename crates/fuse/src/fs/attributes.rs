@@ -11,8 +11,9 @@ use super::{FileSystem, errno};
 use crate::abi::answer::{self, Statfs};
 use crate::abi::fattr;
 use crate::abi::request::Setattr;
-use crate::attributes::{is_out_of_range, wanted};
+use crate::attributes::{is_out_of_range, kernel_mtime, wanted};
 use crate::inflight::Reply;
+use crate::notify::Notice;
 
 /// The unit in which space is given.
 const BLOCK_BYTES: u32 = 4096;
@@ -48,7 +49,9 @@ impl FileSystem {
                 Some(_) => self.opener(setattr.file, who),
                 None => who,
             };
-            self.without_own_time(node, &setattr, &mut new);
+            if self.without_own_time(node, &setattr, &mut new) {
+                self.links_changed(node).await;
+            }
             if new == Sattr3::default() {
                 // A kernel that tells a file's time does not look at the attributes, and the file
                 // may be gone: it tells that of each file whose last name it removes. Those that
@@ -66,6 +69,7 @@ impl FileSystem {
                 let sets_time = new.mtime != SetTime::DontChange;
                 changed = (new.size.is_some() || sets_time).then_some((handle, node.size));
                 node.size = new.size.unwrap_or(node.size);
+                node.kernel_mtime = kernel_mtime(&setattr).unwrap_or(node.kernel_mtime);
                 if sets_time {
                     node.mtime = None;
                 }
@@ -93,15 +97,15 @@ impl FileSystem {
     /// The kernel's own time of its own writes, or of a cut, follows at the close: here it would
     /// wait for all data, and only the owner may set it. What comes without an open file a program
     /// has set; or the kernel sends the time it has, because it has changed a name of the file, and
-    /// another client may have left a later one.
-    fn without_own_time(&self, id: u64, setattr: &Setattr, new: &mut Sattr3) {
-        let SetTime::ClientTime(time) = new.mtime else { return };
+    /// another client may have left a later one. Gives whether a name was changed.
+    fn without_own_time(&self, id: u64, setattr: &Setattr, new: &mut Sattr3) -> bool {
+        let SetTime::ClientTime(time) = new.mtime else { return false };
         if !self.writes_back || setattr.valid & fattr::ATIME != 0 {
-            return;
+            return false;
         }
         let mut nodes = self.nodes.lock();
         let is_own = nodes.sends_time(id);
-        let Some(node) = nodes.find_mut(id) else { return };
+        let Some(node) = nodes.find_mut(id) else { return false };
         let is_known = std::mem::replace(&mut node.kernel_mtime, time) == time;
         let is_of_writes = setattr.file.is_some() || new.size.is_some();
         if is_of_writes {
@@ -109,6 +113,17 @@ impl FileSystem {
         }
         if is_of_writes || is_known && is_own {
             new.mtime = SetTime::DontChange;
+        }
+        is_own
+    }
+
+    /// A name of a file was made or removed, and the kernel has the number of links of the node of
+    /// that name alone: those of all it requests.
+    async fn links_changed(&self, node: u64) {
+        let others = self.nodes.lock().others(node);
+        let all = others.iter().map(|(other, _)| *other).chain([node]);
+        for node in all.filter(|_| !others.is_empty()) {
+            self.notifier.notify(Notice::ForgetAttributes { node }).await;
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use client::cache::attributes::Version;
 use client::cache::names::Target;
 use client::files::Found;
 use client::session::Credential;
 use perf::units::Instant;
 use rustix::io::Errno;
-use wire::nfs3::{FType, FileHandle, access};
+use wire::nfs3::{FType, Fattr3, FileHandle, access};
 
 use super::{FileSystem, duration, errno};
 use crate::abi::{Entry, answer};
@@ -136,8 +137,10 @@ impl FileSystem {
     ) {
         let result = async {
             let (file, dir) = (self.file(node)?, self.named_in(dir, &name)?);
+            // In this order: attributes of a newer version are of no node of the older one.
+            let had = (self.files.last(&file), self.files.version(&file));
             let found = self.files.link(&who, file, dir, &name).await.map_err(errno)?;
-            self.nodes.lock().name_changed(Some(file));
+            self.linked(had, &found);
             Ok((dir, self.settled(&who, found).await?))
         }
         .await;
@@ -215,6 +218,17 @@ impl FileSystem {
             None => None,
         };
         self.nodes.lock().name_changed(file);
+    }
+
+    /// Another name was made of a file of which this was known before. A change of others has
+    /// another time or size.
+    fn linked(&self, (had, version): (Option<Fattr3>, Option<Version>), found: &Found) {
+        let data = |of: Fattr3| (of.mtime, of.size);
+        let mut nodes = self.nodes.lock();
+        if had.map(data) == Some(data(found.attributes)) {
+            nodes.linked(&found.handle, version, found.version);
+        }
+        nodes.name_changed(Some(found.handle));
     }
 
     async fn made(

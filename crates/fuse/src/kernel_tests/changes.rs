@@ -84,6 +84,27 @@ fn a_time_that_the_kernel_has_of_a_file_that_is_gone_costs_no_call() {
     });
 }
 
+/// As `cp -p`, and touch(1), then rm(1).
+#[test]
+fn a_time_that_a_program_has_set_of_a_file_that_is_gone_costs_no_call() {
+    for valid in [ATIME | MTIME, ATIME | ATIME_NOW | MTIME] {
+        served(1 << 20, move |kernel, scene| {
+            let (who, root) = (own(), scene.files.root());
+            scene.runtime.block_on(scene.files.getattr(&who, root)).unwrap();
+            let file = kernel.create();
+            kernel.release(file);
+            let now = scene.system.clock.since_1970();
+            let time = (now.as_secs(), now.subsec_nanos());
+            ask_times(kernel, valid, (file.0, None), time);
+            kernel.answer();
+            kernel.ask(UNLINK, 1, b"file\0");
+            kernel.answer();
+            // Had the server been called, it would have been of a stale handle.
+            set_time(kernel, file.0, None, time.0, time.1);
+        });
+    }
+}
+
 /// A kernel that writes back has the time that the program has set.
 #[test]
 fn a_time_that_nfs_cannot_say_is_seen_as_the_server_has_it() {

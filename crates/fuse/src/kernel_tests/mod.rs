@@ -222,6 +222,9 @@ const DIRECT_IO: u64 = 1;
 const KEEP_CACHE: u64 = 2;
 const CACHED: u64 = 1 << 32;
 const DIRECT: u64 = 2 << 32;
+const ATIME: u64 = 1 << 4;
+const MTIME: u64 = 1 << 5;
+const ATIME_NOW: u64 = 1 << 7;
 
 impl Kernel {
     /// Its answer, which is no error.
@@ -264,14 +267,28 @@ impl Kernel {
 
 /// SETATTR of a time of modification; of an open file if there is one.
 fn set_time(kernel: &Kernel, node: u64, open: Option<u64>, secs: u64, nanos: u32) -> Vec<u8> {
-    const MTIME: u64 = 1 << 5;
+    ask_time(kernel, node, open, secs, nanos);
+    let (code, answer) = kernel.ended(7);
+    assert_eq!(code, 0);
+    answer
+}
+
+fn ask_time(kernel: &Kernel, node: u64, open: Option<u64>, secs: u64, nanos: u32) {
     const FH: u64 = 1 << 6;
-    let valid = MTIME | open.map_or(0, |_| FH);
+    ask_times(kernel, MTIME | open.map_or(0, |_| FH), (node, open), (secs, nanos));
+}
+
+/// The same with another set of what is valid; the time of access is the beginning of 1970.
+fn ask_times(
+    kernel: &Kernel,
+    valid: u64,
+    (node, open): (u64, Option<u64>),
+    (secs, nanos): (u64, u32),
+) {
     // Fields of 8 bytes: what is valid, file, size, lock, times; and their fractions.
     let nanos = u64::from(nanos) << 32;
     let fields = [valid, open.unwrap_or(0), 0, 0, 0, secs, 0, nanos, 0, 0, 0];
     kernel.ask(SETATTR, node, &parts(&fields));
-    kernel.answer()
 }
 
 /// Does what a process has requested that no longer waits for it (Ctrl-C).

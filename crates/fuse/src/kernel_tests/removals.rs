@@ -48,3 +48,57 @@ fn a_directory_with_a_file_that_is_open_is_not_removed() {
         kernel.answer();
     });
 }
+
+/// Which nodes the kernel forgets the attributes of until it hears the end of a request.
+fn forgotten(kernel: &Kernel) -> Vec<u64> {
+    let mut nodes = Vec::new();
+    loop {
+        let (unique, code, body) = kernel.hear();
+        if unique != 0 {
+            assert_eq!((unique, code), (7, 0));
+            return nodes;
+        }
+        assert_eq!((code, u64_at(&body, 8)), (INVAL, u64::MAX), "no data");
+        nodes.push(u64_at(&body, 0));
+    }
+}
+
+fn link(kernel: &Kernel, node: u64) -> u64 {
+    kernel.ask(LINK, 1, &[&parts(&[node])[..], b"link\0"].concat());
+    u64_at(&kernel.ended(7).1, 0)
+}
+
+#[test]
+fn another_name_of_a_file_leads_to_the_node_that_the_file_has() {
+    served(1 << 20, |kernel, _| {
+        let file = kernel.create();
+        kernel.release(file);
+        for _ in 0..3 {
+            assert_eq!(link(kernel, file.0), file.0);
+            kernel.ask(UNLINK, 1, b"link\0");
+            kernel.answer();
+        }
+    });
+}
+
+/// The kernel counts the links of the node that it changes a name of, and sends its time.
+#[test]
+fn links_are_counted_anew_where_a_file_has_several_nodes() {
+    served(1 << 20, |kernel, scene| {
+        let file = kernel.create();
+        kernel.release(file);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let other = link(kernel, file.0);
+        assert_ne!(other, file.0, "others have changed the data");
+        for (changed, name) in [(file.0, b"link\0"), (other, b"file\0")] {
+            ask_time(kernel, changed, None, 1000, 0);
+            let mut nodes = forgotten(kernel);
+            nodes.sort_unstable();
+            assert_eq!(nodes, [file.0, other]);
+            ask_time(kernel, changed, None, 1000, 0);
+            assert!(forgotten(kernel).is_empty(), "no name was changed since");
+            kernel.ask(UNLINK, 1, name);
+            kernel.answer();
+        }
+    });
+}

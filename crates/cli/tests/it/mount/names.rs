@@ -101,6 +101,30 @@ fn links_count_and_lead_to_one_file() {
     });
 }
 
+/// open(2) on locks over NFS: who makes a link of a file of its own looks whether it has two. The
+/// kernel has not requested the attributes of old ones for some time.
+#[test]
+fn links_of_old_and_of_new_files_are_counted_at_once() {
+    for times in ["actimeo=60", "actimeo=0"] {
+        on_memory(&["-o", times], |mounted| {
+            let (own, lock) = (mounted.path("own"), mounted.path("lock"));
+            let links = || fs::metadata(&own).unwrap().nlink();
+            fs::write(&own, b"pid").unwrap();
+            for round in 0..3 {
+                fs::hard_link(&own, &lock).unwrap();
+                assert_eq!(links(), 2, "{times}, {round}");
+                fs::remove_file(&lock).unwrap();
+                assert_eq!(links(), 1, "{times}, {round}");
+                fs::write(&lock, b"other").unwrap();
+                fs::hard_link(&own, mounted.path("third")).unwrap();
+                fs::rename(mounted.path("third"), &lock).unwrap();
+                assert_eq!(links(), 2, "{times}, {round}, by a renaming");
+                fs::remove_file(&lock).unwrap();
+            }
+        });
+    }
+}
+
 #[test]
 fn symbolic_links_are_followed_here_and_loops_end() {
     on_memory(&[], |mounted| {
