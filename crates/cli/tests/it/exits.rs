@@ -192,7 +192,8 @@ fn ctrl_c_ends_with_130_also_before_there_is_anything_to_do() {
     }
     // Who has begun to read is interrupted, too.
     let folder = tempfile::tempdir().unwrap();
-    let arguments = with_file(&["bench", "basic", "--read"], fifo(folder.path()).to_str().unwrap());
+    let file = fifo(folder.path());
+    let arguments = with_file(&["bench", "basic", "--read"], file.to_str().unwrap());
     let running = Program::start(&mut command(folder.path(), &arguments));
     running.has_thread(harness::apart::THREAD);
     running.signal(Signal::INT);
