@@ -121,8 +121,10 @@ impl FileSystem {
     /// that name alone: those of all it requests.
     async fn links_changed(&self, node: u64) {
         let others = self.nodes.lock().others(node);
-        let all = others.iter().map(|(other, _)| *other).chain([node]);
-        for node in all.filter(|_| !others.is_empty()) {
+        if others.is_empty() {
+            return;
+        }
+        for node in others.into_iter().map(|(other, _)| other).chain([node]) {
             self.notifier.notify(Notice::ForgetAttributes { node }).await;
         }
     }

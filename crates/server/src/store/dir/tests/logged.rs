@@ -598,7 +598,7 @@ fn a_log_in_memory_or_of_no_size_is_refused() {
     assert!(refused(memory.0.join("log"), SIZE).contains("memory"));
     assert_eq!(fs::read_dir(&memory.0).unwrap().count(), 0, "nothing was made");
     assert!(!log.exists());
-    // What stands on it is told of.
+    // What stands on it is reported.
     assert!(!write_log::is_above_memory(&at.at.outside("log")));
     let Some(disk) = Mount::made(&memory.0.join("disk"), &["mkfs.ext4", "-q", "-F"]) else {
         return;
