@@ -238,7 +238,8 @@ impl Open {
     /// stable.
     ///
     /// # Errors
-    /// That of a write of this file, whoever wrote, which this descriptor has not reported.
+    /// That of a write of this file, whoever wrote, which this descriptor has not reported. A flush
+    /// reports it again: who makes several writes of one may not pass on what a later of them gave.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let session = self.begin_write()?;
         self.write_behind().take(&session, self.inner.file, offset, data).await?;
@@ -263,7 +264,7 @@ impl Open {
         let count = data.len() as u64;
         self.write_bytes(offset, data).await?;
         self.files().arrive(&self.inner.file, offset, count).await;
-        self.tell()
+        self.tell_at_write()
     }
 
     /// As [`Open::write_bytes`], of bytes that a cache has held and that no program waits for: it
@@ -301,7 +302,7 @@ impl Open {
     fn begin_write(&self) -> Result<Session, Error> {
         let session = self.acting().session.impatient();
         self.is_used();
-        self.tell()?;
+        self.tell_at_write()?;
         self.files().is_written(&self.inner.file);
         Ok(session)
     }
@@ -313,7 +314,16 @@ impl Open {
             inner.end.store(NO_END, Ordering::Release);
             self.files().inner.state.lock().busy.appended(&inner.file);
         }
-        if self.files().inner.options.sync { self.flush().await } else { Ok(()) }
+        if self.files().inner.options.sync { self.flush_at_write().await } else { Ok(()) }
+    }
+
+    /// As [`Open::flush`], before a write returns.
+    ///
+    /// # Errors
+    /// As [`Open::write`].
+    pub async fn flush_at_write(&self) -> Result<(), Error> {
+        self.settle_all().await;
+        self.tell_at_write()
     }
 
     /// Sets a time of modification with what else is to be set of the file before it is closed for
@@ -364,6 +374,13 @@ impl Open {
         match self.files().makes(Mistake::ErrorsReportedOnce) {
             true => self.write_behind().tell_anybody(self.inner.file),
             false => self.write_behind().tell(self.inner.file, &self.inner.heard),
+        }
+    }
+
+    fn tell_at_write(&self) -> Result<(), Error> {
+        match self.files().makes(Mistake::ErrorsReportedOnce) {
+            true => self.tell(),
+            false => self.write_behind().tell_at_write(self.inner.file, &self.inner.heard),
         }
     }
 

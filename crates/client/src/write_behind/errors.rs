@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use wire::nfs3::FileHandle;
 
 use super::engine::Engine;
-use super::file::{File, Heard, State};
+use super::file::{File, Heard, State, Teller};
 use crate::error::Error;
 
 impl Engine {
@@ -16,8 +16,8 @@ impl Engine {
     }
 
     /// Reports an earlier error to a descriptor.
-    pub(super) fn tell(&self, handle: FileHandle, heard: &Heard, again: bool) -> Result<(), Error> {
-        self.known(handle).map_or(Ok(()), |file| file.state.lock().tell(heard, again))
+    pub(super) fn tell(&self, handle: FileHandle, heard: &Heard, by: Teller) -> Result<(), Error> {
+        self.known(handle).map_or(Ok(()), |file| file.state.lock().tell(heard, by))
     }
 
     /// For a descriptor that is opened now: an error that was not reported yet concerns it, too.

@@ -101,13 +101,38 @@ pub(super) struct Failed {
 /// Up to which error of its file a descriptor has got them: each has to get an error that comes
 /// while it is open, whoever else has heard of it (as with Linux' `errseq_t`).
 #[derive(Debug)]
-pub struct Heard(AtomicU64);
+pub struct Heard {
+    /// By a flush.
+    flushed: AtomicU64,
+    /// By a write, whose error may not reach the program: a kernel that makes several writes of one
+    /// answers with the bytes of those before, and drops the error.
+    written: AtomicU64,
+}
 
 impl Heard {
     /// Of one that is opened when the newest error of all files has this number.
     pub(super) fn until(number: u64) -> Self {
-        Self(AtomicU64::new(number))
+        Self { flushed: AtomicU64::new(number), written: AtomicU64::new(number) }
     }
+
+    fn at_flush(&self) -> u64 {
+        self.flushed.load(Ordering::Acquire)
+    }
+
+    fn at_write(&self) -> u64 {
+        self.written.load(Ordering::Acquire).max(self.at_flush())
+    }
+}
+
+/// Who is told of an error.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Teller {
+    /// Once, and the next flush tells it again.
+    Write,
+    /// Once.
+    Flush,
+    /// Again at each close: one descriptor may be closed several times (dup(2), fork(2)).
+    Close,
 }
 
 /// What a look at a file that nobody waits for says.
@@ -246,19 +271,19 @@ impl State {
         }
     }
 
-    /// Tells a descriptor of an error that it has not heard of. `again`: it may ask once more, as
-    /// who closes one of several that are the same (dup(2), fork(2)).
-    pub(super) fn tell(&mut self, heard: &Heard, again: bool) -> Result<(), Error> {
-        match &mut self.failed {
-            Some(failed) if failed.number > heard.0.load(Ordering::Acquire) => {
-                failed.is_reported = true;
-                if !again {
-                    heard.0.store(failed.number, Ordering::Release);
-                }
-                Err(failed.error.clone())
-            }
-            _ => Ok(()),
+    /// Tells a descriptor of an error that it has not heard of.
+    pub(super) fn tell(&mut self, heard: &Heard, by: Teller) -> Result<(), Error> {
+        let until = if by == Teller::Write { heard.at_write() } else { heard.at_flush() };
+        let Some(failed) = self.failed.as_mut().filter(|failed| failed.number > until) else {
+            return Ok(());
+        };
+        match by {
+            Teller::Write => heard.written.store(failed.number, Ordering::Release),
+            Teller::Flush => heard.flushed.store(failed.number, Ordering::Release),
+            Teller::Close => {}
         }
+        failed.is_reported |= by != Teller::Write;
+        Err(failed.error.clone())
     }
 
     /// Reports the error, if it was not reported yet.
@@ -274,7 +299,8 @@ impl State {
         match &mut self.failed {
             Some(failed) => {
                 failed.is_reported = false;
-                heard.0.fetch_min(failed.number - 1, Ordering::AcqRel);
+                heard.flushed.fetch_min(failed.number - 1, Ordering::AcqRel);
+                heard.written.fetch_min(failed.number - 1, Ordering::AcqRel);
             }
             None => self.fail(error, number),
         }

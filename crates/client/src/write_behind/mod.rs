@@ -62,6 +62,7 @@ use crate::error::Error;
 use crate::session::Session;
 
 pub use self::file::Heard;
+use self::file::Teller;
 pub use self::policy::{PolicyName, UnknownPolicy};
 pub use self::stages::{Stage, Stages};
 
@@ -110,7 +111,16 @@ impl WriteBehind {
     /// # Errors
     /// That error.
     pub fn tell(&self, file: FileHandle, heard: &Heard) -> Result<(), Error> {
-        self.engine.tell(file, heard, false)
+        self.engine.tell(file, heard, Teller::Flush)
+    }
+
+    /// As [`WriteBehind::tell`], for a write: [`WriteBehind::tell`] tells it again, since a kernel
+    /// that has made several writes of one may answer with the bytes of those before and drop it.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::tell`].
+    pub fn tell_at_write(&self, file: FileHandle, heard: &Heard) -> Result<(), Error> {
+        self.engine.tell(file, heard, Teller::Write)
     }
 
     /// As [`WriteBehind::tell`], and tells it again: one descriptor may be closed several times
@@ -119,7 +129,7 @@ impl WriteBehind {
     /// # Errors
     /// As [`WriteBehind::tell`].
     pub fn tell_at_close(&self, file: FileHandle, heard: &Heard) -> Result<(), Error> {
-        self.engine.tell(file, heard, true)
+        self.engine.tell(file, heard, Teller::Close)
     }
 
     /// Reports an error that was not reported yet.

@@ -286,7 +286,7 @@ impl FileSystem {
         let last = self.files.last(&file.open.file()).filter(|_| how.kills_setid);
         if last.is_some_and(|last| last.mode & SETID != 0) && written.is_ok() {
             // The server takes them away, and whoever looks at the file next is to see that.
-            written = file.open.flush().await;
+            written = file.open.flush_at_write().await;
         }
         match written {
             Ok(()) => {

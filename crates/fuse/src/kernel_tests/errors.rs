@@ -85,6 +85,43 @@ fn an_error_is_reported_once_to_each_descriptor_that_was_open_when_it_came() {
     });
 }
 
+/// A kernel that makes several requests of one write(2) answers it with the bytes of those before the
+/// one that failed, and drops the error.
+#[test]
+fn an_error_that_a_write_has_got_is_reported_by_the_next_flush_too() {
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 64 << 10, |kernel, scene| {
+            let (node, file) = kernel.create();
+            let write = |offset, data: &[u8]| {
+                kernel.write((node, file), 0, offset, data);
+                kernel.ended(7).0
+            };
+            let flush = |opcode| {
+                kernel.ask(opcode, node, &parts(&[file, 0, 0]));
+                kernel.ended(7).0
+            };
+            let full = Errno::NOSPC.raw_os_error();
+            let fail = || {
+                let taken = write(0, &[1; 100_000]);
+                let dirty = || !scene.files.write_behind().dirty_files().is_empty();
+                scene.runtime.block_on(async {
+                    while dirty() {
+                        tokio::task::yield_now().await;
+                    }
+                });
+                taken
+            };
+            assert_eq!([fail(), write(100_000, b"rest")], [0, full]);
+            assert_eq!(write(100_000, b"rest"), 0, "whoever goes on writing has got it once");
+            assert_eq!([flush(FSYNC), flush(FSYNC), flush(FLUSH)], [full, 0, 0]);
+            assert_eq!([fail(), write(100_000, b"rest")], [0, full], "another one");
+            assert_eq!([flush(FLUSH), flush(FLUSH)], [full, full], "who closes it, too");
+            kernel.release((node, file));
+            assert!(scene.runtime.block_on(scene.files.shut_down()).is_empty());
+        });
+    }
+}
+
 /// The page that the next append is in would go to the server with them, over another's record.
 #[test]
 fn a_kernel_forgets_what_could_not_be_written() {
