@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use client::files::{Files, Loss};
@@ -82,6 +83,9 @@ pub struct Mount {
 const LEAVING_MAX: Nanos = Nanos::from_secs(1);
 const LEAVING_AGAIN: Nanos = Nanos::from_millis(10);
 
+/// How often the end fetches what programs go on writing.
+const WRITE_BACKS_MAX: u32 = 4;
+
 /// How a mount has ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -96,9 +100,11 @@ pub struct Ended {
 #[derive(Debug)]
 pub enum Unmounted {
     Cleanly,
-    /// Files that were open then.
     Lazily {
+        /// Files that were open then.
         open_files: usize,
+        /// Programs wrote to the last moment: the kernel may have had bytes that nobody asked it for.
+        were_written: bool,
     },
     Not(io::Error),
 }
@@ -249,10 +255,11 @@ impl Mount {
             refused = self.unmount_patiently(&grace).await.err();
         }
         let open_files = self.system.opens.files();
+        let were_written = refused.is_some() && !self.write_back_until_quiet(&grace).await;
         let unmounted = match refused {
             None => Unmounted::Cleanly,
             Some(_) => match self.mounted.abort() {
-                Ok(()) => Unmounted::Lazily { open_files },
+                Ok(()) => Unmounted::Lazily { open_files, were_written },
                 // Perhaps somebody was faster.
                 Err(_) if *self.is_over.borrow() => Unmounted::Cleanly,
                 Err(error) => Unmounted::Not(error),
@@ -303,6 +310,19 @@ impl Mount {
             }
         };
         grace.within(write_back).await;
+    }
+
+    /// The same until programs have written nothing meanwhile; false if they go on.
+    async fn write_back_until_quiet(&self, grace: &Grace) -> bool {
+        let written = || self.system.written_back.load(Ordering::Relaxed);
+        for _ in 0..WRITE_BACKS_MAX {
+            let before = written();
+            self.write_back(grace).await;
+            if written() == before {
+                return true;
+            }
+        }
+        false
     }
 
     /// umount(2) in a thread of its own: it may wait for a server.

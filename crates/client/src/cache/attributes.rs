@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use cache::{Now, OriginTime, Time};
 use lru::LruCache;
 use perf::units::{Instant, Nanos};
-use wire::nfs3::{FType, Fattr3, FileHandle, NfsTime, WccAttr, WccData};
+use wire::nfs3::{FType, Fattr3, FileHandle, NfsTime, Sattr3, SetTime, WccAttr, WccData};
 
 use super::ours::{Ours, Span};
 use super::state::{steady_ns, time_of};
@@ -303,6 +303,22 @@ impl Attributes {
         if let Some(known) = self.files.get_mut(file) {
             known.set = reply.now;
         }
+    }
+
+    /// A reply to a SETATTR of ours that does not tell what it has found (version 2, and servers of
+    /// version 3 that cannot know): what it has left as it was shows that. A state that was not
+    /// known is somebody else's, and the one that it leaves tells of it.
+    pub fn with_found(&self, file: &FileHandle, set: &Sattr3, wcc: &WccData) -> WccData {
+        let after = wcc.after.filter(|_| wcc.before.is_none() && set.size.is_none());
+        let known = self.files.peek(file).filter(|known| !known.is_dir());
+        let (Some(after), Some(known)) = (after.as_ref().map(WccAttr::from), known) else {
+            return *wcc;
+        };
+        let is_known = match set.mtime {
+            SetTime::DontChange => known.ours.knows_data(&after),
+            _ => known.ours.knows_size(after.size),
+        };
+        if is_known { *wcc } else { WccData { before: Some(after), ..*wcc } }
     }
 
     /// A COMMIT, which is not announced, has been answered. It changes nothing: what others write

@@ -151,6 +151,11 @@ impl Ours {
         self.known.iter().rev().any(is_same)
     }
 
+    /// Whether it had this size in a state that we knew or made.
+    pub fn knows_size(&self, size: u64) -> bool {
+        self.known.iter().any(|known| known.size == size)
+    }
+
     /// Whether somebody else has changed the file, as far as that shows when none of our calls
     /// is under way.
     pub fn others_were_here(&self) -> bool {

@@ -144,7 +144,8 @@ impl Files {
         let from = self.set_begins(&file, &new);
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
-        let (wcc, settled) = self.settle(change, result, |wcc| *wcc);
+        let found = |wcc: &WccData| self.inner.state.lock().attributes.with_found(&file, &new, wcc);
+        let (wcc, settled) = self.settle(change, result, found);
         let known = wcc.as_ref().copied().unwrap_or_default();
         self.set_ends(&file, from, (&known, settled), &new);
         let wcc = wcc?;

@@ -1,5 +1,6 @@
 //! Open files: reading, writing, and what is promised when they are closed.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -379,10 +380,11 @@ impl FileSystem {
     /// have pages of it.
     fn wrote(&self, node: u64, end: u64, from: From) -> bool {
         let mut nodes = self.nodes.lock();
-        if from == From::Cache
-            && let Some(node) = nodes.find_mut(node)
-        {
-            node.wrote_pages = true;
+        if from == From::Cache {
+            self.written_back.fetch_add(1, Ordering::Relaxed);
+            if let Some(node) = nodes.find_mut(node) {
+                node.wrote_pages = true;
+            }
         }
         nodes.wrote(node, end)
     }

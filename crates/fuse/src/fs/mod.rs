@@ -17,6 +17,7 @@ pub(crate) mod names;
 mod sharing;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use client::files::{Files, Found};
@@ -62,6 +63,8 @@ pub(crate) struct FileSystem {
     cache: init::KernelCache,
     /// The kernel writes back: it alone knows sizes and times of regular files.
     writes_back: bool,
+    /// WRITEs of what the kernel had in its cache.
+    pub(crate) written_back: AtomicU64,
 }
 
 impl FileSystem {
@@ -92,6 +95,7 @@ impl FileSystem {
             notifier,
             cache,
             writes_back,
+            written_back: AtomicU64::default(),
         }
     }
 

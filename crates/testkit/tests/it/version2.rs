@@ -17,6 +17,7 @@ use net::serve::{Host, Limits};
 use net::transport::udp::Udp;
 use net::transport::{RECORD_BYTES_MAX, tcp};
 use perf::units::Nanos;
+use server::store::mem::MemStore;
 use server::{CommitMode, Engine, EngineConfig, Export, Exports, Transport};
 use testkit::Site;
 use wire::mount::{DirPath, MntReply1};
@@ -32,7 +33,10 @@ fn credential() -> Credential {
 
 /// A session of version 2 with a server on an empty memory store.
 async fn session(clock: &Clock) -> Session {
-    let site = Site::in_memory(clock, Default::default(), CommitMode::Concurrent);
+    session_with(&Site::in_memory(clock, Default::default(), CommitMode::Concurrent)).await
+}
+
+async fn session_with(site: &Site<MemStore>) -> Session {
     let rpc = site.rpc();
     let mnt = Target { program: wire::mount::PROGRAM, version: 1, procedure: 1 };
     let args = DirPath { dirpath: b"/" };
@@ -275,6 +279,42 @@ fn a_file_system_is_used_as_over_version_3() {
         assert!(files.statfs(&who).await.is_ok());
         assert!(files.shut_down().await.is_empty());
     });
+}
+
+/// A reply of version 2 has no attributes of before.
+#[test]
+fn a_setattr_hides_nothing_that_another_client_has_written_before() {
+    let touch = Sattr3 { mtime: SetTime::ServerTime, ..Sattr3::default() };
+    for (set, written) in [(Sattr3::of_mode(0o640), "new"), (touch, "longer")] {
+        in_world(|clock| async move {
+            let site = Site::in_memory(&clock, Default::default(), CommitMode::Concurrent);
+            let open =
+                async || Files::new(&clock, session_with(&site).await, files::Options::default());
+            let (ours, theirs, who) = (open().await, open().await, credential());
+            let made = ours.create(&who, ours.root(), b"file", Sattr3::default(), true).await;
+            let file = made.unwrap().handle;
+            let write = async |files: &Files, data: &str| {
+                clock.sleep(Nanos::from_millis(10)).await;
+                let open = files.open_made(&who, file);
+                open.write(0, data.as_bytes()).await.unwrap();
+                open.flush().await.unwrap();
+                open.close().await;
+            };
+            let version_read = async || {
+                let open = ours.open(&who, file, Mode { read: true, ..Mode::default() }).await;
+                open.unwrap().close().await;
+                ours.version(&file)
+            };
+            write(&ours, "old").await;
+            let before = version_read().await;
+            ours.setattr(&who, file, set).await.unwrap();
+            assert_eq!(version_read().await, before, "nobody else was there");
+            theirs.lookup(&who, theirs.root(), b"file").await.unwrap();
+            write(&theirs, written).await;
+            ours.setattr(&who, file, set).await.unwrap();
+            assert_ne!(version_read().await, before, "{written}");
+        });
+    }
 }
 
 /// An engine on a memory store behind real sockets, TCP and UDP of the same number.

@@ -183,9 +183,10 @@ fn report(
     dropped_bytes: u64,
     notices: &Notices,
 ) -> Result<(), Failure> {
+    let were_written = matches!(ended.unmounted, Unmounted::Lazily { were_written: true, .. });
     match ended.unmounted {
         Unmounted::Cleanly => {}
-        Unmounted::Lazily { open_files } => notices.warn(&format!(
+        Unmounted::Lazily { open_files, .. } => notices.warn(&format!(
             "{} was in use ({open_files} open files): taken out of the tree, and who still uses it \
              gets errors from now on",
             at.display()
@@ -195,6 +196,12 @@ fn report(
     let losses = ended.losses.ok_or_else(|| out_of_time(settings))?;
     if !losses.is_empty() {
         return Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes));
+    }
+    if were_written {
+        return Err(Failure::check(
+            "programs wrote to the last moment: what they wrote then may be lost",
+            format!("ending them before the mount: fuser -m {} lists them", at.display()),
+        ));
     }
     notices.say("unmounted; everything is written");
     Ok(())

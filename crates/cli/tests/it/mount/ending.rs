@@ -66,6 +66,42 @@ fn what_is_still_open_is_written_back_and_reported() {
 }
 
 #[test]
+fn what_is_written_while_it_ends_is_written_back_too() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(b"before").unwrap();
+    mounted.program().signal(Signal::TERM);
+    mounted.program().wait_for(|text| text.contains("writing back and unmounting").then_some(()));
+    file.write_all(b", meanwhile").unwrap();
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(fs::read(served.path().join("file")).unwrap(), b"before, meanwhile");
+    served.stop();
+}
+
+#[test]
+fn who_writes_to_the_last_moment_is_reported() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    let writer = std::thread::spawn(move || while file.write_all(&[7; 1000]).is_ok() {});
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("what they wrote then may be lost"), "{finished:?}");
+    assert!(!finished.stdout.contains("everything is written"), "{finished:?}");
+    writer.join().unwrap();
+    served.stop();
+}
+
+#[test]
 fn who_leaves_it_while_it_ends_is_waited_for() {
     if !can_mount() {
         return;
