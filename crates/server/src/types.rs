@@ -159,6 +159,23 @@ pub struct SetAttr {
     pub modified: SetTime,
 }
 
+impl SetAttr {
+    /// Of something new, which nobody but root gives away: an owner, or a group that the caller is
+    /// not in, is passed over, as Linux' server does. Clients of other systems name both with
+    /// whatever they make, and see from the reply what was taken.
+    #[must_use]
+    pub fn of_new(self, caller: &Caller) -> Self {
+        if caller.uid == 0 {
+            return self;
+        }
+        Self { uid: None, gid: self.gid.filter(|gid| caller.is_member(*gid)), ..self }
+    }
+}
+
+/// Modes of what is made by who states none, until it does: nothing is given away meanwhile.
+pub const MODE_UNSTATED: u32 = 0o600;
+pub const DIRECTORY_MODE_UNSTATED: u32 = 0o700;
+
 /// How a regular file is to be created (RFC 1813 section 3.3.8).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CreateHow {

@@ -63,10 +63,11 @@ async fn make<S: Store>(
 ) -> Result<Node, Status> {
     match wanted {
         Wanted::File(attrs) => {
-            let how = CreateHow::Unchecked(attrs);
+            let how = CreateHow::Unchecked(attrs.of_new(cx.caller));
             cx.store.create(cx.caller, dir, name, how).await.result
         }
         Wanted::Special(what, attrs) => {
+            let attrs = attrs.of_new(cx.caller);
             cx.store.make_node(cx.caller, dir, name, what, attrs).await.result
         }
     }

@@ -26,6 +26,6 @@ fn check<'a, S: Store>(
     cx.check_writable()?;
     let name = name::to_make(args.where_.name)?;
     // A directory has no size to set: what a client puts there is passed over.
-    let attrs = SetAttr { size: None, ..set_attr(&args.attributes)? };
+    let attrs = SetAttr { size: None, ..set_attr(&args.attributes)?.of_new(cx.caller) };
     Ok((name, attrs))
 }

@@ -35,5 +35,5 @@ fn check<'a, S: Store>(
     }
     let name = name::to_make(args.from.name)?;
     // Nor has a link a size that is not its target's.
-    Ok((name, SetAttr { size: None, ..set_attr(&args.attributes)? }))
+    Ok((name, SetAttr { size: None, ..set_attr(&args.attributes)?.of_new(cx.caller) }))
 }

@@ -24,9 +24,10 @@ fn check<'a, S: Store>(
 ) -> Result<(&'a [u8], CreateHow), Status> {
     cx.check_writable()?;
     let name = name::to_make(args.where_.name)?;
+    let wanted = |attributes| Ok(set_attr(attributes)?.of_new(cx.caller));
     let how = match &args.how {
-        create::CreateHow::Unchecked(attributes) => CreateHow::Unchecked(set_attr(attributes)?),
-        create::CreateHow::Guarded(attributes) => CreateHow::Guarded(set_attr(attributes)?),
+        create::CreateHow::Unchecked(attributes) => CreateHow::Unchecked(wanted(attributes)?),
+        create::CreateHow::Guarded(attributes) => CreateHow::Guarded(wanted(attributes)?),
         create::CreateHow::Exclusive(verifier) => CreateHow::Exclusive(*verifier),
     };
     Ok((name, how))

@@ -24,5 +24,5 @@ fn check<'a, S: Store>(
 ) -> Result<(&'a [u8], SetAttr), Status> {
     cx.check_writable()?;
     let name = name::to_make(args.where_.name)?;
-    Ok((name, set_attr(&args.attributes)?))
+    Ok((name, set_attr(&args.attributes)?.of_new(cx.caller)))
 }

@@ -37,5 +37,5 @@ fn check<'a, S: Store>(
         MknodData::Fifo(attributes) => (Special::Fifo, attributes),
         MknodData::Reg | MknodData::Dir | MknodData::Lnk => return Err(Status::BadType),
     };
-    Ok((name, what, set_attr(attributes)?))
+    Ok((name, what, set_attr(attributes)?.of_new(cx.caller)))
 }

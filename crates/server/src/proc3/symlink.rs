@@ -29,7 +29,7 @@ fn check<'a, S: Store>(
     cx.check_writable()?;
     check_target(args.symlink_data)?;
     let name = name::to_make(args.where_.name)?;
-    Ok((name, set_attr(&args.symlink_attributes)?))
+    Ok((name, set_attr(&args.symlink_attributes)?.of_new(cx.caller)))
 }
 
 /// A target may point anywhere, but it must be a path that a client can follow.

@@ -131,7 +131,7 @@ fn both_counts_of_readdirplus_are_respected_and_used() {
     }
     // An entry without attributes and handle has 24 bytes and its name.
     let with = |dircount| readdirplus(&world, root, START, (dircount, 4096));
-    assert_eq!(status(with(27)), Err(NfsStat3::TooSmall));
+    assert_eq!(with(0).unwrap().entries.len(), 1, "a client without a hint");
     assert_eq!(with(28).unwrap().entries.len(), 1);
     assert_eq!(with(55).unwrap().entries.len(), 1);
     assert_eq!(with(56).unwrap().entries.len(), 2);

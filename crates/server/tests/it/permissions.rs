@@ -99,6 +99,23 @@ fn squashed_callers_are_the_anonymous_one() {
     assert_eq!(owner(&with(Squash::None).with_user(0, 0)), (0, 0));
 }
 
+/// macOS names owner and group with whatever it makes, and Solaris the group.
+#[test]
+fn who_is_not_root_may_name_an_owner_and_gives_nothing_away() {
+    let mut world = World::new();
+    world.gids = vec![300];
+    let made = |world: &World, name: &[u8], uid, gid| {
+        let given = Sattr3 { uid: Some(uid), gid: Some(gid), ..mode(0o640) };
+        let how = CreateHow::Guarded(given);
+        let made = world.create_how(world.root(), name, how).unwrap().obj.unwrap();
+        (world.getattr(made).uid, world.getattr(made).gid)
+    };
+    assert_eq!(made(&world, b"a", 1000, 0), (1000, 100));
+    assert_eq!(made(&world, b"b", 0, 300), (1000, 300));
+    world.ids = (0, 0);
+    assert_eq!(made(&world, b"c", 7, 8), (7, 8));
+}
+
 #[test]
 fn a_sticky_directory_protects_what_others_put_there() {
     let mut world = World::new();

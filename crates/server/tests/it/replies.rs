@@ -155,6 +155,13 @@ fn another_call_with_the_same_xid_is_another_call() {
     assert_eq!((mkdir(b"a", 0), mkdir(b"b", 0)), (0, 0));
     assert_eq!(mkdir(b"a", 5), NfsStat3::Exist.code(), "of another user");
     assert_eq!(mkdir(b"a", 0), 0);
+    let symlink = |end| {
+        let where_ = DirOp { dir: root, name: b"link" };
+        let (symlink_data, symlink_attributes) = ([&[b'a'; 3000][..], end].concat(), mode(0o777));
+        let args = nfs3::symlink::Args { where_, symlink_attributes, symlink_data: &symlink_data };
+        status(&send(&engine, CLIENT, &record(XID, 0, P::Symlink, &args)))
+    };
+    assert_eq!((symlink(b"1"), symlink(b"2")), (0, NfsStat3::Exist.code()), "of a long path");
 }
 
 #[test]

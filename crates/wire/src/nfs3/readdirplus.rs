@@ -64,12 +64,15 @@ pub const fn entry_len(name_len: usize, handle_len: usize) -> usize {
 pub struct Budget {
     dir_bytes: usize,
     bytes: usize,
+    is_first: bool,
 }
 
 impl Budget {
-    /// For a reply of at most `maxcount` bytes, of which `dircount` are names.
+    /// For a reply of at most `maxcount` bytes, of which `dircount` are names. That is a hint, and
+    /// the first entry is not held to it: a client that gives none sends 0.
     pub const fn new(dircount: u32, maxcount: u32) -> Self {
-        Self { dir_bytes: dircount as usize, bytes: (maxcount as usize).saturating_sub(EMPTY_LEN) }
+        let bytes = (maxcount as usize).saturating_sub(EMPTY_LEN);
+        Self { dir_bytes: dircount as usize, bytes, is_first: true }
     }
 
     /// Takes the room for one more entry, attributes and handle included. When it returns false,
@@ -78,13 +81,12 @@ impl Budget {
     pub fn admit(&mut self, name_len: usize, handle_len: usize) -> bool {
         let dir_bytes = self.dir_bytes.checked_sub(readdir::entry_len(name_len));
         let bytes = self.bytes.checked_sub(entry_len(name_len, handle_len));
-        match (dir_bytes, bytes) {
-            (Some(dir_bytes), Some(bytes)) => {
-                *self = Self { dir_bytes, bytes };
-                true
-            }
-            _ => false,
+        let fits = bytes.is_some() && (dir_bytes.is_some() || self.is_first);
+        if fits {
+            let (dir_bytes, bytes) = (dir_bytes.unwrap_or(0), bytes.unwrap_or(0));
+            *self = Self { dir_bytes, bytes, is_first: false };
         }
+        fits
     }
 }
 
@@ -182,5 +184,6 @@ pub(crate) mod tests {
     fn dircount_bounds_what_readdir_would_return() {
         assert_eq!(filled(3 * 32, 100_000).entries.len(), 3);
         assert_eq!(filled(3 * 32 - 1, 100_000).entries.len(), 2);
+        assert_eq!(filled(0, 100_000).entries.len(), 1, "a client that has no hint sends 0");
     }
 }

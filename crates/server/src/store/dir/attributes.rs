@@ -141,7 +141,7 @@ impl Tree {
         if i64::try_from(size).is_err() {
             return Err(Status::TooLarge);
         }
-        self.check_write(caller, object, &object.stat()?)?;
+        self.check_change(caller, object, &object.stat()?)?;
         object.unstable.lock().spoil();
         let fd = self.with_room(|| object.writing(&self.proc))?;
         rustix::fs::ftruncate(fd, size).map_err(status)

@@ -187,7 +187,7 @@ impl Tree {
         // The kernel too must know who writes: for quotas, and for set-id bits, which only root's
         // writes leave.
         let fd = self
-            .check_write(caller, object, &before)
+            .check_change(caller, object, &before)
             .and_then(|()| self.acting.act_as(caller))
             .and_then(|()| self.with_room(|| object.writing(&self.proc)));
         let fd = match fd {

@@ -26,7 +26,9 @@ use std::sync::Arc;
 
 use perf::units::{Instant, Nanos};
 use rustix::fs::Access as May;
+use rustix::io::Errno;
 
+use super::acting::Acting;
 use super::objects::Object;
 use super::sync::group::Need;
 use super::tree::Tree;
@@ -114,8 +116,9 @@ impl Tree {
             is_unsynced: object.is_unsynced(),
             is_unique: is_due
                 && is_file
+                && self.acting == Acting::Process
                 && object.opened().is_some()
-                && self.proc.may(object.path(), May::READ_OK | May::WRITE_OK).is_err(),
+                && self.proc.may(object.path(), May::READ_OK | May::WRITE_OK) == Err(Errno::ACCESS),
         }
     }
 }

@@ -28,7 +28,10 @@ use super::stat::Stat;
 use super::tree::{Child, Touched, Tree, wcc};
 use super::write_log::file_id;
 use crate::store::{Changed, Linked, Looked, Node, Renamed};
-use crate::types::{Caller, CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time};
+use crate::types::{
+    Caller, CreateHow, DIRECTORY_MODE_UNSTATED, FileKind, Handle, MODE_UNSTATED, SetAttr, SetTime,
+    Special, Status, Time,
+};
 
 /// Removed files from this size on are let go of on a thread: freeing their blocks takes time.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
@@ -105,7 +108,7 @@ impl Tree {
             };
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
             let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
+            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(MODE_UNSTATED) & 0o7777);
             let open = || match rustix::fs::openat(dir.path(), name.as_bytes(), flags, mode) {
                 Ok(fd) => Ok(Some(fd)),
                 Err(Errno::EXIST) => Ok(None),
@@ -165,7 +168,7 @@ impl Tree {
     ) -> Changed<(Node, Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
-            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o777) & 0o7777);
+            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(DIRECTORY_MODE_UNSTATED) & 0o7777);
             let spare = self.spare_descriptor(dir)?;
             rustix::fs::mkdirat(dir.path(), name.as_bytes(), mode).map_err(status)?;
             drop(spare);
@@ -216,7 +219,7 @@ impl Tree {
                 return Err(Status::Invalid);
             }
             let device = rustix::fs::makedev(major, minor);
-            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
+            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(MODE_UNSTATED) & 0o7777);
             let name_bytes = name.as_bytes();
             let spare = self.spare_descriptor(dir)?;
             rustix::fs::mknodat(dir.path(), name_bytes, file_type, mode, device).map_err(status)?;
@@ -561,7 +564,7 @@ fn exclusive_attrs(verifier: [u8; 8]) -> SetAttr {
     let (modified, accessed) = exclusive_times(verifier);
     SetAttr {
         // Ours alone until the client says more.
-        mode: Some(0o600),
+        mode: Some(MODE_UNSTATED),
         modified: SetTime::To(modified),
         accessed: SetTime::To(accessed),
         ..SetAttr::default()

@@ -78,7 +78,21 @@ impl Tree {
         may.then_some(()).ok_or(Status::Access)
     }
 
-    /// For WRITE, COMMIT and a change of size.
+    /// For WRITE and a change of size. A descriptor that is open already would get by what was made
+    /// immutable or append-only since.
+    pub(super) fn check_change(
+        &self,
+        caller: &Caller,
+        object: &Object,
+        stat: &Stat,
+    ) -> Result<(), Status> {
+        if stat.is_guarded() {
+            return Err(Status::NotOwner);
+        }
+        self.check_write(caller, object, stat)
+    }
+
+    /// For COMMIT, too.
     pub(super) fn check_write(
         &self,
         caller: &Caller,

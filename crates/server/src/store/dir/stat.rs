@@ -90,6 +90,11 @@ impl Stat {
         known.contains(StatxAttributes::MOUNT_ROOT) && !self.is_mount_root()
     }
 
+    /// Immutable or append-only (chattr(1)): the kernel looks at it when a file is opened.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.0.stx_attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND)
+    }
+
     /// How many names the file has.
     pub(super) fn links(&self) -> u32 {
         self.0.stx_nlink

@@ -3,7 +3,9 @@
 //! Each checks everything first and changes nothing unless it can change all of it.
 
 use crate::store::{Entry, ListFrom, Listed, Node, Sink};
-use crate::types::{Caller, CreateHow, FileKind, SetAttr, Status, Time};
+use crate::types::{
+    Caller, CreateHow, DIRECTORY_MODE_UNSTATED, FileKind, MODE_UNSTATED, SetAttr, Status, Time,
+};
 
 use super::chunks::Chunks;
 use super::directory::Directory;
@@ -19,9 +21,6 @@ pub(super) const LINKS_MAX: u32 = 65_000;
 const COOKIE_DOT: u64 = 1;
 const COOKIE_DOT_DOT: u64 = 2;
 
-/// Mode of a file whose maker states none, until it does: nothing is given away meanwhile.
-const MODE_UNSTATED: u32 = 0o600;
-const DIRECTORY_MODE_UNSTATED: u32 = 0o700;
 const SYMLINK_MODE: u32 = 0o777;
 
 /// A file to be made.
@@ -389,13 +388,10 @@ impl Inode {
     }
 }
 
-/// The attributes a new file is given: an owner other than the caller only by root (others' wish
-/// is passed over, as Linux does), a size only where there is one.
+/// The attributes a new file is given: a size only where there is one.
 fn initial(caller: &Caller, child: &Inode, attrs: SetAttr) -> SetAttr {
-    let root = permission::is_root(caller);
+    let attrs = attrs.of_new(caller);
     SetAttr {
-        uid: attrs.uid.filter(|_| root),
-        gid: attrs.gid.filter(|_| root),
         mode: attrs.mode.filter(|_| child.kind() != FileKind::Symlink),
         size: attrs.size.filter(|_| child.regular().is_ok()),
         ..attrs

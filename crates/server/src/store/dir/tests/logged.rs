@@ -251,27 +251,6 @@ fn a_start_whose_sync_fails_leaves_all_to_be_done_again() {
     assert!(recovered.was_running, "nothing is in doubt any more");
 }
 
-/// A file that may not be changed, until this is dropped.
-struct Immutable(PathBuf);
-
-impl Immutable {
-    /// None, loudly, where there is no such thing.
-    fn make(file: PathBuf) -> Option<Self> {
-        let changed = std::process::Command::new("chattr").arg("+i").arg(&file).status();
-        if !changed.is_ok_and(|status| status.success()) {
-            not_tested("an immutable file: this process or file system cannot have one");
-            return None;
-        }
-        Some(Self(file))
-    }
-}
-
-impl Drop for Immutable {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("chattr").arg("-i").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_file_that_cannot_get_its_bytes_is_named_with_what_helps() {
     let Some(mut at) = logged() else { return };
@@ -280,7 +259,7 @@ fn a_file_that_cannot_get_its_bytes_is_named_with_what_helps() {
     let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
     at.at.store = DirStore::open(at.at.outside(""), &plain).unwrap();
     at.at.options.write_log.as_mut().unwrap().boot = Some([2; 16]);
-    let Some(immutable) = Immutable::make(at.at.path("file")) else { return };
+    let Some(immutable) = Chattr::set(at.at.path("file"), "i") else { return };
     let refused = at.try_open().map(drop).unwrap_err().to_string();
     let inode = fs::metadata(at.at.path("file")).unwrap().ino();
     let path = at.at.path("file").display().to_string();

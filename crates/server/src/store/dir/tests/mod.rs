@@ -165,6 +165,36 @@ fn not_tested(what: &str) {
     let _ = writeln!(io::stderr(), "NOT TESTED: {what}");
 }
 
+/// A file with an attribute of chattr(1), until this is dropped.
+struct Chattr {
+    file: PathBuf,
+    attribute: &'static str,
+}
+
+impl Chattr {
+    /// None, loudly, where there is no such thing.
+    fn set(file: PathBuf, attribute: &'static str) -> Option<Self> {
+        let this = Self { file, attribute };
+        if !this.change('+') {
+            not_tested("chattr(1): this process or file system cannot have it");
+            return None;
+        }
+        Some(this)
+    }
+
+    fn change(&self, sign: char) -> bool {
+        let mut command = std::process::Command::new("chattr");
+        command.arg(format!("{sign}{}", self.attribute)).arg(&self.file);
+        command.status().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Chattr {
+    fn drop(&mut self) {
+        self.change('-');
+    }
+}
+
 fn kernel_handles_work() -> bool {
     let place = tempfile::tempdir().unwrap();
     let options = DirOptions { handles: HandleChoice::Kernel, ..DirOptions::default() };

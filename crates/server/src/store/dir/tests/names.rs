@@ -95,6 +95,19 @@ fn modes_are_as_requested_whatever_the_umask() {
     });
 }
 
+#[test]
+fn what_is_made_without_a_mode_is_its_makers_alone() {
+    each_kind(|at| {
+        let (root, none) = (at.root(), SetAttr::default());
+        let how = CreateHow::Guarded(none);
+        let file = block_on(at.store.create(&ME, &root, b"file", how)).result.unwrap().attr;
+        let dir = block_on(at.store.make_dir(&ME, &root, b"dir", none)).result.unwrap().attr;
+        let fifo = at.store.make_node(&ME, &root, b"fifo", Special::Fifo, none);
+        let fifo = block_on(fifo).result.unwrap().attr;
+        assert_eq!([file.mode, dir.mode, fifo.mode], [0o600, 0o700, 0o600]);
+    });
+}
+
 /// In the bytes of acl(5)'s extended attribute.
 fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let entry = |&(tag, may, id): &(u16, u16, u32)| {
