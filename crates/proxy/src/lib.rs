@@ -32,6 +32,7 @@ mod naming;
 mod neutral;
 mod remote;
 mod transfer;
+mod whole;
 pub mod write_back;
 
 pub use self::handles::{Handles, HandlesError};
