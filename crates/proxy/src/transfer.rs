@@ -7,9 +7,9 @@ use client::cache::state::token;
 use client::error::Error;
 use client::ops::ReadOk;
 use client::session::Session;
-use server::durable::{Committed, Durable};
+use server::durable::Committed;
 use server::store::{Changed, Extent, Looked, Written};
-use server::types::{Caller, Handle, Stability, Status, Wcc};
+use server::types::{Stability, Status, Wcc};
 use wire::nfs3::{Fattr3, FileHandle, StableHow, access};
 
 use crate::ahead::Read;
@@ -20,44 +20,32 @@ use crate::remote::Remote;
 use crate::whole::read_whole;
 
 impl Remote {
-    pub(crate) async fn read_bytes(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Looked<Extent> {
-        let file = match self.origin_handle(handle) {
-            Ok(file) => file,
-            Err(status) => return Looked::failed(status),
-        };
-        let session = &self.acting(caller);
-        let read = Read { session, caller, file, offset, count };
+    pub(crate) async fn read_bytes(&self, read: &Read<'_>) -> Looked<Extent> {
         if let Some(disk) = &self.disk
-            && let Some(read) = self.read_disk(disk, &read).await
+            && let Some(got) = self.read_disk(disk, read).await
         {
-            let attr = neutral::post_op(read.file_attributes);
-            return Looked { attr, result: Ok(Extent { data: read.data, eof: read.eof }) };
+            let attr = neutral::post_op(got.file_attributes);
+            return Looked { attr, result: Ok(Extent { data: got.data, eof: got.eof }) };
         }
         if !read.opens()
-            && let Some((read, was_ahead)) = self.ahead.read(&read).await
+            && let Some((got, was_ahead)) = self.ahead.read(read).await
         {
-            let ReadOk { file_attributes, eof, data } = read;
+            let ReadOk { file_attributes, eof, data } = got;
             if was_ahead {
                 self.counts.read_ahead(data.len());
             }
-            self.has_read(caller, &file, file_attributes.as_ref());
+            self.has_read(read.caller, &read.file, file_attributes.as_ref());
             let attr = neutral::post_op(file_attributes);
             return Looked { attr, result: Ok(Extent { data, eof }) };
         }
         let begun = read.opens().then(|| self.clock.now());
-        match self.read_origin(&read).await {
+        match self.read_origin(read).await {
             Ok(ReadOk { file_attributes, eof, data }) => {
                 if let Some(returned) = &file_attributes {
-                    self.learn(&file, returned, begun);
+                    self.learn(&read.file, returned, begun);
                 }
-                self.has_read(caller, &file, file_attributes.as_ref());
-                self.ahead.answered(&read, file_attributes.as_ref());
+                self.has_read(read.caller, &read.file, file_attributes.as_ref());
+                self.ahead.answered(read, file_attributes.as_ref());
                 let attr = neutral::post_op(file_attributes);
                 Looked { attr, result: Ok(Extent { data, eof }) }
             }
@@ -152,29 +140,9 @@ impl Remote {
         readable
     }
 
-    pub(crate) async fn write_bytes(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        data: Bytes,
-        stability: Stability,
-    ) -> Changed<Written> {
-        let file = match self.origin_handle(handle) {
-            Ok(file) => file,
-            Err(status) => return Changed::failed(status),
-        };
-        let written = self.write_whole(&self.acting(caller), file, offset, data, stability).await;
-        // One that has failed may have written some.
-        if written.wcc.after.is_none() || written.result.is_err() {
-            self.changed(&file, None);
-        }
-        written
-    }
-
     /// Writes all of it, one part after the other; fails if one does. A part that was written
     /// before stays, as with every WRITE that fails.
-    async fn write_whole(
+    pub(crate) async fn write_whole(
         &self,
         session: &Session,
         file: FileHandle,
@@ -212,29 +180,6 @@ impl Remote {
         let wcc = wcc.unwrap_or_default();
         let written = committed.map(|committed| Written { count, committed });
         Changed { wcc, result: written.ok_or(Status::ServerFault) }
-    }
-
-    pub(crate) async fn commit_bytes(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Changed<Durable> {
-        let file = match self.origin_handle(handle) {
-            Ok(file) => file,
-            Err(status) => return Changed::failed(status),
-        };
-        match self.acting(caller).commit(file, offset, count).await {
-            Ok(timed) => {
-                let wcc = &timed.reply.file_wcc;
-                if let Some(returned) = &wcc.after {
-                    self.learn(&file, returned, None);
-                }
-                Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::of_reply(&timed.reply)) }
-            }
-            Err(error) => self.changed_in_vain(&error, Kind::Repeatable),
-        }
     }
 }
 
