@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 use wire::nfs3::{
     DirOp, Failure, Fattr3, FileHandle, NewObject, NfsTime, PostOpAttr, Procedure, Sattr3,
     StableHow, WccData, access, commit, create, fsinfo, fsstat, getattr, link, lookup, mkdir,
-    mknod, pathconf, read, readdir, readdirplus, readlink, remove, rename, rmdir, setattr, symlink,
-    write,
+    mknod, pathconf, read, readdir, readdirplus, readlink, remove, rename, setattr, symlink, write,
 };
 use wire::xdr::{Bulk, Decode, Encode, from_bytes};
 
@@ -268,8 +267,8 @@ impl Session {
         if let Some(v2) = self.v2() {
             return v2.rmdir(dir, name).await;
         }
-        let args = rmdir::Args { object: DirOp { dir, name } };
-        self.ask(Procedure::Rmdir, &args).await.map(|ok: rmdir::ReplyOk| ok.dir_wcc)
+        let args = remove::Args { object: DirOp { dir, name } };
+        self.ask(Procedure::Rmdir, &args).await.map(|ok: remove::ReplyOk| ok.dir_wcc)
     }
 
     pub async fn rename(
@@ -456,7 +455,6 @@ replies! {
     access::ReplyOk => Option<Fattr3>,
     NewObject => WccData,
     remove::ReplyOk => WccData,
-    rmdir::ReplyOk => WccData,
     rename::ReplyOk => rename::ReplyOk,
     link::ReplyOk => link::ReplyOk,
     fsstat::ReplyOk => Option<Fattr3>,

@@ -38,6 +38,29 @@ pub(crate) fn visit_args<'a>(
     }
 }
 
+/// Whether `bytes` are the arguments of `procedure`, no more and no less.
+///
+/// # Errors
+/// As [`from_bytes`](crate::xdr::from_bytes) of them.
+pub fn check_args(procedure: Procedure, bytes: &[u8]) -> Result<(), DecodeError> {
+    let mut r = Reader::new(bytes);
+    visit_args(procedure, &mut r, Decoded).map_err(|error| error.in_field("value"))?;
+    r.finish()
+}
+
+/// It is to be decoded, and no more.
+struct Decoded;
+
+impl<'a> Visit<'a> for Decoded {
+    fn visit<T>(
+        self,
+        r: &mut Reader<'a>,
+        decode: fn(&mut Reader<'a>) -> Result<T, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        decode(r).map(drop)
+    }
+}
+
 /// Visits the results of `procedure`.
 pub(crate) fn visit_results<'a>(
     procedure: Procedure,
