@@ -94,22 +94,6 @@ impl Show for MknodData {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for MknodData {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        let device = DeviceData::sample(entropy);
-        *entropy.choose(&[
-            Self::Chr(device),
-            Self::Blk(device),
-            Self::Sock(device.dev_attributes),
-            Self::Fifo(device.dev_attributes),
-            Self::Reg,
-            Self::Dir,
-            Self::Lnk,
-        ])
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs3::{NfsStat3, SetTime};
