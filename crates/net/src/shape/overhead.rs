@@ -20,7 +20,7 @@ use crate::clock::{Alarm, Clock};
 use crate::error::TransportError;
 use crate::processor::Processor;
 use crate::transport::Transport;
-use crate::transport::datagram::{Datagram, Datagrams, Route};
+use crate::transport::datagram::{Datagram, Datagrams, Outgoing, Route, poll_send_due};
 use crate::transport::layer::{Layer, poll_flush_due};
 
 /// Messages that wait for a world's processor after they were received; more stay below.
@@ -200,10 +200,10 @@ impl<T: Transport> Layer for Busy<T> {
 #[derive(Debug)]
 pub struct BusyDatagrams<D> {
     inner: D,
-    sending: Line<(Message, Route)>,
+    sending: Line<Outgoing>,
     receiving: Line<Datagram>,
     /// Its time is spent, and the socket does not take it yet.
-    leaving: Option<(Message, Route)>,
+    leaving: Option<Outgoing>,
 }
 
 impl<D: Datagrams> BusyDatagrams<D> {
@@ -224,24 +224,9 @@ impl<D: Datagrams> BusyDatagrams<D> {
     }
 
     fn push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut failed = None;
-        loop {
-            let next = match self.leaving.take() {
-                Some(next) => next,
-                None => match ready!(self.sending.poll_done(cx)) {
-                    Some(next) => next,
-                    None => return Poll::Ready(failed.map_or(Ok(()), Err)),
-                },
-            };
-            match self.inner.poll_send(cx, &next.0, &next.1) {
-                Poll::Pending => {
-                    self.leaving = Some(next);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(cause)) => failed = Some(cause),
-            }
-        }
+        let (Self { inner, leaving, sending, .. }, mut failed) = (self, None);
+        ready!(poll_send_due(inner, cx, leaving, &mut failed, |cx| sending.poll_done(cx)));
+        Poll::Ready(failed.map_or(Ok(()), Err))
     }
 }
 
@@ -270,7 +255,7 @@ impl<D: Datagrams> Datagrams for BusyDatagrams<D> {
         if self.sending.is_full() {
             ready!(self.push(cx))?;
         }
-        self.sending.enter((message.clone(), *route));
+        self.sending.enter(Outgoing { message: message.clone(), route: *route });
         match self.push(cx) {
             Poll::Ready(sent) => Poll::Ready(sent),
             // It is ours now.
