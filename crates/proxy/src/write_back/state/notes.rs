@@ -2,8 +2,8 @@
 //!
 //! **A note waits for company.** No client waits for it, and a frame of its own would hold up the
 //! client who comes next. So it goes into the next frame that a client's change needs; by itself
-//! after [`Options::note_within`](crate::write_back::Options), or when there are [`NOTES_MAX`], the log is half
-//! full, or somebody waits for it.
+//! after [`Options::note_within`](crate::write_back::Options), or when there are [`NOTES_MAX`],
+//! the log is half full, or somebody waits for it.
 //!
 //! So does a change that sets what the log has already, since its client was answered.
 //!
