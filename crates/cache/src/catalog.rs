@@ -4,6 +4,7 @@
 //! A catalog is of one state of its directory, as a segment is of one of its file, and lies where
 //! the directory's first segment would: a directory has no blocks.
 
+use crate::header::checksum;
 use crate::key::{KEY_BYTES_MAX, Key, TOKEN_BYTES, Token};
 
 pub const MAGIC: [u8; 8] = *b"nfskdirs";
@@ -209,15 +210,6 @@ impl Entry {
 
 fn short(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-/// Of all but its own place.
-fn checksum(bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&bytes[..12]);
-    hasher.update(&[0; 4]);
-    hasher.update(&bytes[16..]);
-    hasher.finalize()
 }
 
 #[cfg(test)]

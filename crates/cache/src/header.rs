@@ -258,7 +258,7 @@ impl Header {
 }
 
 /// Of all but its own place.
-fn checksum(bytes: &[u8; HEADER_BYTES]) -> u32 {
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..12]);
     hasher.update(&[0; 4]);

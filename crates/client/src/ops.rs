@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 use wire::nfs3::{
     DirOp, Failure, Fattr3, FileHandle, NewObject, NfsTime, PostOpAttr, Procedure, Sattr3,
     StableHow, WccData, access, commit, create, fsinfo, fsstat, getattr, link, lookup, mkdir,
-    mknod, pathconf, read, readdir, readdirplus, readlink, remove, rename, rmdir, setattr, symlink,
-    write,
+    mknod, pathconf, read, readdir, readdirplus, readlink, remove, rename, setattr, symlink, write,
 };
 use wire::xdr::{Bulk, Decode, Encode, from_bytes};
 
@@ -74,7 +73,8 @@ impl Session {
             return v2.getattr(object).await;
         }
         let args = getattr::Args { object };
-        self.ask(Procedure::Getattr, &args).await.map(|ok: getattr::ReplyOk| ok.obj_attributes)
+        let ok: getattr::ReplyOk = self.ask::<_, ()>(Procedure::Getattr, &args).await?;
+        Ok(ok.obj_attributes)
     }
 
     pub async fn setattr(
@@ -87,21 +87,23 @@ impl Session {
             return v2.setattr(object, new_attributes, guard).await;
         }
         let args = setattr::Args { object, new_attributes, guard };
-        self.ask(Procedure::Setattr, &args).await.map(|ok: setattr::ReplyOk| ok.obj_wcc)
+        let ok: setattr::ReplyOk = self.ask::<_, WccData>(Procedure::Setattr, &args).await?;
+        Ok(ok.obj_wcc)
     }
 
     pub async fn lookup(&self, dir: FileHandle, name: &[u8]) -> Result<lookup::ReplyOk, Error> {
         if let Some(v2) = self.v2() {
             return v2.lookup(dir, name).await;
         }
-        self.ask(Procedure::Lookup, &lookup::Args { what: DirOp { dir, name } }).await
+        let args = lookup::Args { what: DirOp { dir, name } };
+        self.ask::<_, PostOpAttr>(Procedure::Lookup, &args).await
     }
 
     pub async fn access(&self, object: FileHandle, access: u32) -> Result<access::ReplyOk, Error> {
         if let Some(v2) = self.v2() {
             return v2.access(object, access).await;
         }
-        self.ask(Procedure::Access, &access::Args { object, access }).await
+        self.ask::<_, PostOpAttr>(Procedure::Access, &access::Args { object, access }).await
     }
 
     /// READLINK: the target, and the attributes of the link.
@@ -213,7 +215,7 @@ impl Session {
             return v2.create(dir, name, how).await;
         }
         let args = create::Args { where_: DirOp { dir, name }, how };
-        self.ask(Procedure::Create, &args).await
+        self.ask::<_, WccData>(Procedure::Create, &args).await
     }
 
     pub async fn mkdir(
@@ -226,7 +228,7 @@ impl Session {
             return v2.mkdir(dir, name, attributes).await;
         }
         let args = mkdir::Args { where_: DirOp { dir, name }, attributes };
-        self.ask(Procedure::Mkdir, &args).await
+        self.ask::<_, WccData>(Procedure::Mkdir, &args).await
     }
 
     pub async fn symlink(
@@ -241,7 +243,7 @@ impl Session {
         }
         let where_ = DirOp { dir, name };
         let args = symlink::Args { where_, symlink_attributes, symlink_data };
-        self.ask(Procedure::Symlink, &args).await
+        self.ask::<_, WccData>(Procedure::Symlink, &args).await
     }
 
     pub async fn mknod(
@@ -253,7 +255,8 @@ impl Session {
         if let Some(v2) = self.v2() {
             return v2.mknod(dir, name, what).await;
         }
-        self.ask(Procedure::Mknod, &mknod::Args { where_: DirOp { dir, name }, what }).await
+        let args = mknod::Args { where_: DirOp { dir, name }, what };
+        self.ask::<_, WccData>(Procedure::Mknod, &args).await
     }
 
     pub async fn remove(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
@@ -261,15 +264,17 @@ impl Session {
             return v2.remove(dir, name).await;
         }
         let args = remove::Args { object: DirOp { dir, name } };
-        self.ask(Procedure::Remove, &args).await.map(|ok: remove::ReplyOk| ok.dir_wcc)
+        let ok: remove::ReplyOk = self.ask::<_, WccData>(Procedure::Remove, &args).await?;
+        Ok(ok.dir_wcc)
     }
 
     pub async fn rmdir(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
         if let Some(v2) = self.v2() {
             return v2.rmdir(dir, name).await;
         }
-        let args = rmdir::Args { object: DirOp { dir, name } };
-        self.ask(Procedure::Rmdir, &args).await.map(|ok: rmdir::ReplyOk| ok.dir_wcc)
+        let args = remove::Args { object: DirOp { dir, name } };
+        let ok: remove::ReplyOk = self.ask::<_, WccData>(Procedure::Rmdir, &args).await?;
+        Ok(ok.dir_wcc)
     }
 
     pub async fn rename(
@@ -282,7 +287,7 @@ impl Session {
         }
         let entry = |(dir, name)| DirOp { dir, name };
         let args = rename::Args { from: entry(from), to: entry(to) };
-        self.ask(Procedure::Rename, &args).await
+        self.ask::<_, rename::ReplyOk>(Procedure::Rename, &args).await
     }
 
     pub async fn link(
@@ -295,7 +300,7 @@ impl Session {
             return v2.link(file, dir, name).await;
         }
         let args = link::Args { file, link: DirOp { dir, name } };
-        self.ask(Procedure::Link, &args).await
+        self.ask::<_, link::ReplyOk>(Procedure::Link, &args).await
     }
 
     pub async fn readdir(
@@ -365,21 +370,21 @@ impl Session {
         if let Some(v2) = self.v2() {
             return v2.fsstat(fsroot).await;
         }
-        self.ask(Procedure::Fsstat, &fsstat::Args { fsroot }).await
+        self.ask::<_, PostOpAttr>(Procedure::Fsstat, &fsstat::Args { fsroot }).await
     }
 
     pub async fn fsinfo(&self, fsroot: FileHandle) -> Result<fsinfo::ReplyOk, Error> {
         if let Some(v2) = self.v2() {
             return v2.fsinfo(fsroot).await;
         }
-        self.ask(Procedure::Fsinfo, &fsinfo::Args { fsroot }).await
+        self.ask::<_, PostOpAttr>(Procedure::Fsinfo, &fsinfo::Args { fsroot }).await
     }
 
     pub async fn pathconf(&self, object: FileHandle) -> Result<pathconf::ReplyOk, Error> {
         if let Some(v2) = self.v2() {
             return Ok(v2.pathconf());
         }
-        self.ask(Procedure::Pathconf, &pathconf::Args { object }).await
+        self.ask::<_, PostOpAttr>(Procedure::Pathconf, &pathconf::Args { object }).await
     }
 
     /// COMMIT, and the call's times. `count` 0 means to the end of the file.
@@ -402,11 +407,11 @@ impl Session {
         self.call(procedure, |out| args.encode(out), Bytes::new()).await
     }
 
-    /// Calls a procedure whose results borrow nothing.
+    /// Calls a procedure whose results borrow nothing: `T`, or a failure with `D`.
     async fn ask<T, D>(&self, procedure: Procedure, args: &impl Encode) -> Result<T, Error>
     where
-        D: FailureDetail,
-        T: ReplyOk<Detail = D>,
+        T: for<'a> Decode<'a>,
+        D: for<'a> Decode<'a> + Into<Detail>,
     {
         let answer = self.send(procedure, args).await?;
         self.unwrap(procedure, from_bytes::<Result<T, Failure<D>>>(&answer.results()))
@@ -433,33 +438,4 @@ impl Session {
             }),
         }
     }
-}
-
-trait FailureDetail: for<'a> Decode<'a> + Into<Detail> {}
-impl<D: for<'a> Decode<'a> + Into<Detail>> FailureDetail for D {}
-
-/// Ties a `ReplyOk` to what its failure carries, so that [`Session::ask`] can decode either.
-trait ReplyOk: for<'a> Decode<'a> {
-    type Detail: FailureDetail;
-}
-
-macro_rules! replies {
-    ($($ok:ty => $detail:ty,)*) => {
-        $(impl ReplyOk for $ok { type Detail = $detail; })*
-    };
-}
-
-replies! {
-    getattr::ReplyOk => (),
-    setattr::ReplyOk => WccData,
-    lookup::ReplyOk => Option<Fattr3>,
-    access::ReplyOk => Option<Fattr3>,
-    NewObject => WccData,
-    remove::ReplyOk => WccData,
-    rmdir::ReplyOk => WccData,
-    rename::ReplyOk => rename::ReplyOk,
-    link::ReplyOk => link::ReplyOk,
-    fsstat::ReplyOk => Option<Fattr3>,
-    fsinfo::ReplyOk => Option<Fattr3>,
-    pathconf::ReplyOk => Option<Fattr3>,
 }

@@ -39,7 +39,7 @@ use wire::nfs3::{Fattr3, FileHandle, NfsTime};
 
 use crate::disk::Disk;
 use crate::known::GOOD_FOR;
-use crate::transfer;
+use crate::whole;
 
 /// Bytes of a chunk: several are on the way together long before a call is worth its bytes.
 const CHUNK_BYTES_MAX: u32 = 256 << 10;
@@ -249,7 +249,7 @@ impl Ahead {
     /// What a file has from an offset on, as the origin has it, also for the disk.
     async fn chunk(&self, session: &Session, file: FileHandle, at: u64) -> Result<ReadOk, Error> {
         let state = self.disk.as_ref().and_then(|disk| disk.state(&file));
-        let read = transfer::read_whole(session, file, at, self.chunk_bytes).await;
+        let read = whole::read_whole(session, file, at, self.chunk_bytes).await;
         let returned = read.as_ref().ok().and_then(|read| read.file_attributes.as_ref());
         self.note(&file, returned);
         if let (Some(disk), Ok(read)) = (&self.disk, &read) {

@@ -30,8 +30,11 @@ mod known;
 mod listing;
 mod naming;
 mod neutral;
+mod readings;
 mod remote;
+mod store;
 mod transfer;
+mod whole;
 pub mod write_back;
 
 pub use self::handles::{Handles, HandlesError};

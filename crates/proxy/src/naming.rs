@@ -166,37 +166,13 @@ impl Remote {
         }
     }
 
-    fn forget_name(&self, dir: &FileHandle, name: &[u8]) {
+    pub(crate) fn forget_name(&self, dir: &FileHandle, name: &[u8]) {
         if let Some(disk) = &self.disk {
             disk.known.forget_name(dir, name);
         }
     }
 
-    pub(crate) async fn move_name(
-        &self,
-        caller: &Caller,
-        from: (&Handle, &[u8]),
-        to: (&Handle, &[u8]),
-    ) -> Renamed {
-        let [from_dir, to_dir] = match self.origin_handles([from.0, to.0]) {
-            Ok(dirs) => dirs,
-            Err(status) => return Renamed::failed(status),
-        };
-        match self.acting(caller).rename((from_dir, from.1), (to_dir, to.1)).await {
-            Ok(reply) => {
-                self.forget_name(&from_dir, from.1);
-                self.forget_name(&to_dir, to.1);
-                Renamed {
-                    from: neutral::wcc(&reply.fromdir_wcc),
-                    to: neutral::wcc(&reply.todir_wcc),
-                    result: Ok(()),
-                }
-            }
-            Err(error) => self.renamed_in_vain(&error),
-        }
-    }
-
-    fn renamed_in_vain(&self, error: &Error) -> Renamed {
+    pub(crate) fn renamed_in_vain(&self, error: &Error) -> Renamed {
         let (from, to) = match error.detail() {
             Detail::Renamed { from, to } => (neutral::wcc(&from), neutral::wcc(&to)),
             _ => <(Wcc, Wcc)>::default(),
@@ -204,33 +180,7 @@ impl Remote {
         Renamed { from, to, result: Err(self.failed(error, Kind::Once)) }
     }
 
-    pub(crate) async fn link_name(
-        &self,
-        caller: &Caller,
-        file: &Handle,
-        dir: &Handle,
-        name: &[u8],
-    ) -> Linked {
-        let [file, dir] = match self.origin_handles([file, dir]) {
-            Ok(both) => both,
-            Err(status) => return Linked::failed(status),
-        };
-        match self.acting(caller).link(file, dir, name).await {
-            Ok(reply) => {
-                if let Some(returned) = &reply.file_attributes {
-                    self.learn(&file, returned, None);
-                }
-                Linked {
-                    attr: neutral::post_op(reply.file_attributes),
-                    dir: neutral::wcc(&reply.linkdir_wcc),
-                    result: Ok(()),
-                }
-            }
-            Err(error) => self.linked_in_vain(&error),
-        }
-    }
-
-    fn linked_in_vain(&self, error: &Error) -> Linked {
+    pub(crate) fn linked_in_vain(&self, error: &Error) -> Linked {
         let (attr, dir) = match error.detail() {
             Detail::Linked { file, dir } => (neutral::post_op(file), neutral::wcc(&dir)),
             _ => (fate::attr(error), Wcc::default()),

@@ -1,16 +1,15 @@
 //! READ, WRITE and COMMIT: bytes between a client and the origin, whose transfers may be smaller; a
 //! READ is answered from the local disk where that has it.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cache::{Cause, Key};
 use client::cache::state::token;
 use client::error::Error;
 use client::ops::ReadOk;
 use client::session::Session;
-use futures_util::future::try_join_all;
-use server::durable::{Committed, Durable};
+use server::durable::Committed;
 use server::store::{Changed, Extent, Looked, Written};
-use server::types::{Caller, Handle, Stability, Status, Wcc};
+use server::types::{Stability, Status, Wcc};
 use wire::nfs3::{Fattr3, FileHandle, StableHow, access};
 
 use crate::ahead::Read;
@@ -18,46 +17,35 @@ use crate::disk::Disk;
 use crate::fate::Kind;
 use crate::neutral;
 use crate::remote::Remote;
+use crate::whole::read_whole;
 
 impl Remote {
-    pub(crate) async fn read_bytes(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Looked<Extent> {
-        let file = match self.origin_handle(handle) {
-            Ok(file) => file,
-            Err(status) => return Looked::failed(status),
-        };
-        let session = &self.acting(caller);
-        let read = Read { session, caller, file, offset, count };
+    pub(crate) async fn read_bytes(&self, read: &Read<'_>) -> Looked<Extent> {
         if let Some(disk) = &self.disk
-            && let Some(read) = self.read_disk(disk, &read).await
+            && let Some(got) = self.read_disk(disk, read).await
         {
-            let attr = neutral::post_op(read.file_attributes);
-            return Looked { attr, result: Ok(Extent { data: read.data, eof: read.eof }) };
+            let attr = neutral::post_op(got.file_attributes);
+            return Looked { attr, result: Ok(Extent { data: got.data, eof: got.eof }) };
         }
         if !read.opens()
-            && let Some((read, was_ahead)) = self.ahead.read(&read).await
+            && let Some((got, was_ahead)) = self.ahead.read(read).await
         {
-            let ReadOk { file_attributes, eof, data } = read;
+            let ReadOk { file_attributes, eof, data } = got;
             if was_ahead {
                 self.counts.read_ahead(data.len());
             }
-            self.has_read(caller, &file, file_attributes.as_ref());
+            self.has_read(read.caller, &read.file, file_attributes.as_ref());
             let attr = neutral::post_op(file_attributes);
             return Looked { attr, result: Ok(Extent { data, eof }) };
         }
         let begun = read.opens().then(|| self.clock.now());
-        match self.read_origin(&read).await {
+        match self.read_origin(read).await {
             Ok(ReadOk { file_attributes, eof, data }) => {
                 if let Some(returned) = &file_attributes {
-                    self.learn(&file, returned, begun);
+                    self.learn(&read.file, returned, begun);
                 }
-                self.has_read(caller, &file, file_attributes.as_ref());
-                self.ahead.answered(&read, file_attributes.as_ref());
+                self.has_read(read.caller, &read.file, file_attributes.as_ref());
+                self.ahead.answered(read, file_attributes.as_ref());
                 let attr = neutral::post_op(file_attributes);
                 Looked { attr, result: Ok(Extent { data, eof }) }
             }
@@ -152,29 +140,9 @@ impl Remote {
         readable
     }
 
-    pub(crate) async fn write_bytes(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        data: Bytes,
-        stability: Stability,
-    ) -> Changed<Written> {
-        let file = match self.origin_handle(handle) {
-            Ok(file) => file,
-            Err(status) => return Changed::failed(status),
-        };
-        let written = self.write_whole(&self.acting(caller), file, offset, data, stability).await;
-        // One that has failed may have written some.
-        if written.wcc.after.is_none() || written.result.is_err() {
-            self.changed(&file, None);
-        }
-        written
-    }
-
     /// Writes all of it, one part after the other; fails if one does. A part that was written
     /// before stays, as with every WRITE that fails.
-    async fn write_whole(
+    pub(crate) async fn write_whole(
         &self,
         session: &Session,
         file: FileHandle,
@@ -213,29 +181,6 @@ impl Remote {
         let written = committed.map(|committed| Written { count, committed });
         Changed { wcc, result: written.ok_or(Status::ServerFault) }
     }
-
-    pub(crate) async fn commit_bytes(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Changed<Durable> {
-        let file = match self.origin_handle(handle) {
-            Ok(file) => file,
-            Err(status) => return Changed::failed(status),
-        };
-        match self.acting(caller).commit(file, offset, count).await {
-            Ok(timed) => {
-                let wcc = &timed.reply.file_wcc;
-                if let Some(returned) = &wcc.after {
-                    self.learn(&file, returned, None);
-                }
-                Changed { wcc: neutral::wcc(wcc), result: Ok(Durable::of_reply(&timed.reply)) }
-            }
-            Err(error) => self.changed_in_vain(&error, Kind::Repeatable),
-        }
-    }
 }
 
 /// The states around two changes, one after the other: unless the second found what the first had
@@ -251,58 +196,6 @@ fn stable_how(of: Stability) -> StableHow {
         Stability::Unstable => StableHow::Unstable,
         Stability::DataSync => StableHow::DataSync,
         Stability::FileSync => StableHow::FileSync,
-    }
-}
-
-/// Reads as much as was requested, or to the end of the file, in transfers that the origin takes.
-pub(crate) async fn read_whole(
-    session: &Session,
-    file: FileHandle,
-    offset: u64,
-    count: u32,
-) -> Result<ReadOk, Error> {
-    let most = session.sizes_now().read_bytes_max;
-    if count <= most {
-        return read_part(session, file, offset, count).await;
-    }
-    let places = (0..count).step_by(most as usize);
-    let parts = places.clone().map(|at| {
-        let part = most.min(count - at);
-        read_part(session, file, offset.saturating_add(u64::from(at)), part)
-    });
-    let mut whole = BytesMut::with_capacity(count as usize);
-    let mut last = ReadOk { file_attributes: None, eof: true, data: Bytes::new() };
-    for (part, at) in try_join_all(parts).await?.into_iter().zip(places) {
-        // A part that ends early is the end of the file, or there was one for a moment.
-        if whole.len() < at as usize {
-            break;
-        }
-        whole.extend_from_slice(&part.data);
-        last = part;
-    }
-    Ok(ReadOk { data: whole.freeze(), ..last })
-}
-
-/// Reads no more than a READ may ask for; asks again when the origin gives less.
-async fn read_part(
-    session: &Session,
-    file: FileHandle,
-    offset: u64,
-    count: u32,
-) -> Result<ReadOk, Error> {
-    let mut got = BytesMut::new();
-    loop {
-        let done = u32::try_from(got.len()).unwrap_or(count).min(count);
-        let want = count - done;
-        let reply = session.read(file, offset.saturating_add(u64::from(done)), want).await?;
-        let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
-        if is_whole && got.is_empty() {
-            return Ok(reply);
-        }
-        got.extend_from_slice(&reply.data);
-        if is_whole {
-            return Ok(ReadOk { data: got.freeze(), ..reply });
-        }
     }
 }
 

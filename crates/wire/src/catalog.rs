@@ -38,6 +38,29 @@ pub(crate) fn visit_args<'a>(
     }
 }
 
+/// Whether `bytes` are the arguments of `procedure`, no more and no less.
+///
+/// # Errors
+/// As [`from_bytes`](crate::xdr::from_bytes) of them.
+pub fn check_args(procedure: Procedure, bytes: &[u8]) -> Result<(), DecodeError> {
+    let mut r = Reader::new(bytes);
+    visit_args(procedure, &mut r, Decoded).map_err(|error| error.in_field("value"))?;
+    r.finish()
+}
+
+/// It is to be decoded, and no more.
+struct Decoded;
+
+impl<'a> Visit<'a> for Decoded {
+    fn visit<T>(
+        self,
+        r: &mut Reader<'a>,
+        decode: fn(&mut Reader<'a>) -> Result<T, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        decode(r).map(drop)
+    }
+}
+
 /// Visits the results of `procedure`.
 pub(crate) fn visit_results<'a>(
     procedure: Procedure,
@@ -59,151 +82,91 @@ pub(crate) fn visit_results<'a>(
     }
 }
 
-fn visit_nfs2_args<'a>(
-    procedure: nfs2::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    macro_rules! visit {
-        ($($name:ident $module:ident,)*) => {
+/// A function that visits the message each procedure of a program has.
+macro_rules! visits {
+    ($name:ident($procedure:ty) { $($($case:ident)|+ => $($message:ident)::+,)* }) => {
+        fn $name<'a>(
+            procedure: $procedure,
+            r: &mut Reader<'a>,
+            visitor: impl Visit<'a>,
+        ) -> Result<(), DecodeError> {
+            type P = $procedure;
             match procedure {
-                $(nfs2::Procedure::$name => visitor.visit(r, nfs2::$module::Args::decode),)*
+                $($(P::$case)|+ => visitor.visit(r, $($message)::+::decode),)*
             }
-        };
-    }
-    nfs2::for_each_procedure!(visit)
-}
-
-fn visit_nfs2_results<'a>(
-    procedure: nfs2::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    macro_rules! visit {
-        ($($name:ident $module:ident,)*) => {
-            match procedure {
-                $(nfs2::Procedure::$name => visitor.visit(r, nfs2::$module::Reply::decode),)*
-            }
-        };
-    }
-    nfs2::for_each_procedure!(visit)
-}
-
-fn visit_nfs3_args<'a>(
-    procedure: nfs3::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    macro_rules! visit {
-        ($($name:ident $module:ident,)*) => {
-            match procedure {
-                $(nfs3::Procedure::$name => visitor.visit(r, nfs3::$module::Args::decode),)*
-            }
-        };
-    }
-    nfs3::for_each_procedure!(visit)
-}
-
-fn visit_nfs3_results<'a>(
-    procedure: nfs3::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    macro_rules! visit {
-        ($($name:ident $module:ident,)*) => {
-            match procedure {
-                $(nfs3::Procedure::$name => visitor.visit(r, nfs3::$module::Reply::decode),)*
-            }
-        };
-    }
-    nfs3::for_each_procedure!(visit)
-}
-
-fn visit_mount_args<'a>(
-    procedure: mount::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    use mount::Procedure as P;
-    match procedure {
-        P::Null | P::Dump | P::Umntall | P::Export => visitor.visit(r, Void::decode),
-        P::Mnt | P::Umnt => visitor.visit(r, mount::DirPath::decode),
-    }
-}
-
-fn visit_mount_results<'a>(
-    procedure: mount::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    use mount::Procedure as P;
-    match procedure {
-        P::Null | P::Umnt | P::Umntall => visitor.visit(r, Void::decode),
-        P::Mnt => visitor.visit(r, mount::MntReply::decode),
-        P::Dump => visitor.visit(r, mount::DumpReply::decode),
-        P::Export => visitor.visit(r, mount::ExportReply::decode),
-    }
-}
-
-fn visit_portmap_args<'a>(
-    procedure: portmap::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    use portmap::Procedure as P;
-    match procedure {
-        P::Null | P::Dump => visitor.visit(r, Void::decode),
-        P::Set | P::Unset | P::Getport => visitor.visit(r, portmap::Mapping::decode),
-        P::Callit => visitor.visit(r, portmap::CallitArgs::decode),
-    }
-}
-
-fn visit_portmap_results<'a>(
-    procedure: portmap::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    use portmap::Procedure as P;
-    match procedure {
-        P::Null => visitor.visit(r, Void::decode),
-        P::Set | P::Unset => visitor.visit(r, portmap::Done::decode),
-        P::Getport => visitor.visit(r, portmap::Port::decode),
-        P::Dump => visitor.visit(r, portmap::DumpReply::decode),
-        P::Callit => visitor.visit(r, portmap::CallitReply::decode),
-    }
-}
-
-fn visit_rpcbind_args<'a>(
-    procedure: rpcbind::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    use rpcbind::Procedure as P;
-    match procedure {
-        P::Null | P::Dump | P::Gettime | P::Getstat => visitor.visit(r, Void::decode),
-        P::Set | P::Unset | P::Getaddr | P::Getversaddr | P::Getaddrlist => {
-            visitor.visit(r, rpcbind::Rpcb::decode)
         }
-        P::Uaddr2taddr => visitor.visit(r, rpcbind::Uaddr::decode),
-        P::Taddr2uaddr => visitor.visit(r, rpcbind::Netbuf::decode),
-        P::Bcast | P::Indirect => visitor.visit(r, portmap::CallitArgs::decode),
+    };
+}
+
+macro_rules! visits_nfs2 {
+    ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
+        visits! { visit_nfs2_args(nfs2::Procedure) { $($name => nfs2::$module::Args,)* } }
+        visits! { visit_nfs2_results(nfs2::Procedure) { $($name => nfs2::$module::Reply,)* } }
+    };
+}
+nfs2::for_each_procedure!(visits_nfs2);
+
+macro_rules! visits_nfs3 {
+    ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
+        visits! { visit_nfs3_args(nfs3::Procedure) { $($name => nfs3::$module::Args,)* } }
+        visits! { visit_nfs3_results(nfs3::Procedure) { $($name => nfs3::$module::Reply,)* } }
+    };
+}
+nfs3::for_each_procedure!(visits_nfs3);
+
+visits! {
+    visit_mount_args(mount::Procedure) {
+        Null | Dump | Umntall | Export => Void,
+        Mnt | Umnt => mount::DirPath,
     }
 }
 
-fn visit_rpcbind_results<'a>(
-    procedure: rpcbind::Procedure,
-    r: &mut Reader<'a>,
-    visitor: impl Visit<'a>,
-) -> Result<(), DecodeError> {
-    use rpcbind::Procedure as P;
-    match procedure {
-        P::Null => visitor.visit(r, Void::decode),
-        P::Set | P::Unset => visitor.visit(r, portmap::Done::decode),
-        P::Getaddr | P::Getversaddr | P::Taddr2uaddr => visitor.visit(r, rpcbind::Uaddr::decode),
-        P::Dump => visitor.visit(r, rpcbind::DumpReply::decode),
-        P::Gettime => visitor.visit(r, rpcbind::Seconds::decode),
-        P::Uaddr2taddr => visitor.visit(r, rpcbind::Netbuf::decode),
-        P::Bcast | P::Indirect | P::Getaddrlist | P::Getstat => visitor.visit(r, Rest::decode),
+visits! {
+    visit_mount_results(mount::Procedure) {
+        Null | Umnt | Umntall => Void,
+        Mnt => mount::MntReply,
+        Dump => mount::DumpReply,
+        Export => mount::ExportReply,
+    }
+}
+
+visits! {
+    visit_portmap_args(portmap::Procedure) {
+        Null | Dump => Void,
+        Set | Unset | Getport => portmap::Mapping,
+        Callit => portmap::CallitArgs,
+    }
+}
+
+visits! {
+    visit_portmap_results(portmap::Procedure) {
+        Null => Void,
+        Set | Unset => portmap::Done,
+        Getport => portmap::Port,
+        Dump => portmap::DumpReply,
+        Callit => portmap::CallitReply,
+    }
+}
+
+visits! {
+    visit_rpcbind_args(rpcbind::Procedure) {
+        Null | Dump | Gettime | Getstat => Void,
+        Set | Unset | Getaddr | Getversaddr | Getaddrlist => rpcbind::Rpcb,
+        Uaddr2taddr => rpcbind::Uaddr,
+        Taddr2uaddr => rpcbind::Netbuf,
+        Bcast | Indirect => portmap::CallitArgs,
+    }
+}
+
+visits! {
+    visit_rpcbind_results(rpcbind::Procedure) {
+        Null => Void,
+        Set | Unset => portmap::Done,
+        Getaddr | Getversaddr | Taddr2uaddr => rpcbind::Uaddr,
+        Dump => rpcbind::DumpReply,
+        Gettime => rpcbind::Seconds,
+        Uaddr2taddr => rpcbind::Netbuf,
+        Bcast | Indirect | Getaddrlist | Getstat => Rest,
     }
 }
 

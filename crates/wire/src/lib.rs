@@ -72,4 +72,5 @@ pub mod xdr;
 #[cfg(test)]
 mod testing;
 
+pub use catalog::check_args;
 pub use procedure::Procedure;

@@ -15,6 +15,7 @@ use net::clock::Clock;
 use net::error::TransportError;
 use net::transport::Transport;
 use net::transport::datagram::{Datagram, Datagrams, Route};
+use net::transport::layer::Layer;
 use parking_lot::Mutex;
 use perf::units::Instant;
 use wire::record::Message;
@@ -106,7 +107,17 @@ impl<T> Traced<T> {
     }
 }
 
-impl<T: Transport> Transport for Traced<T> {
+impl<T: Transport> Layer for Traced<T> {
+    type Beneath = T;
+
+    fn beneath(&self) -> &T {
+        &self.inner
+    }
+
+    fn beneath_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,61 +131,13 @@ impl<T: Transport> Transport for Traced<T> {
         polled
     }
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.inner.poll_ready(cx)
-    }
-
     fn send(&mut self, message: Message) {
         self.add(Direction::Sent, [&message.head, &message.payload]);
         self.inner.send(message);
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.inner.poll_flush(cx)
-    }
-
-    fn peer(&self) -> SocketAddr {
-        self.inner.peer()
-    }
-
     fn local(&self) -> Option<SocketAddr> {
         Some(self.own)
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.inner.unsent_bytes()
-    }
-
-    fn departs(&self) -> Option<Instant> {
-        self.inner.departs()
-    }
-
-    fn retained_bytes(&self, message_bytes: usize) -> usize {
-        self.inner.retained_bytes(message_bytes)
-    }
-
-    fn is_within_record(&self) -> bool {
-        self.inner.is_within_record()
-    }
-
-    fn ask_for_room(&mut self) {
-        self.inner.ask_for_room();
-    }
-
-    fn wanted_bytes(&self) -> Option<usize> {
-        self.inner.wanted_bytes()
-    }
-
-    fn allow(&mut self) {
-        self.inner.allow();
-    }
-
-    fn is_fresh(&self) -> bool {
-        self.inner.is_fresh()
-    }
-
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.inner.poll_close(cx)
     }
 }
 

@@ -90,7 +90,7 @@ impl Files {
                 return Ok(open);
             }
         }
-        self.open_any(who, file, mode).await
+        self.open_for(who, file, mode.rights()).await
     }
 
     /// As [`Files::open`], by a caller that has the file's data, should it be what it was.
@@ -104,7 +104,7 @@ impl Files {
         mode: Mode,
     ) -> Result<Open, Error> {
         let opening = self.opening(file).await;
-        let opened = self.open_any(who, file, mode).await;
+        let opened = self.open_for(who, file, mode.rights()).await;
         opening.end().await;
         opened
     }
@@ -140,15 +140,6 @@ impl Files {
         });
         opening.end().await;
         open
-    }
-
-    async fn open_any(
-        &self,
-        who: &Credential,
-        file: FileHandle,
-        mode: Mode,
-    ) -> Result<Open, Error> {
-        self.open_for(who, file, mode.rights()).await
     }
 
     /// Opens a file if the server grants all of the rights `wanted`.

@@ -18,7 +18,7 @@ use super::controls::{Follower, Shape, Side};
 use super::direction::{Damage, hold};
 use super::held::Held;
 use crate::clock::Clock;
-use crate::transport::datagram::{Datagram, Datagrams, Route};
+use crate::transport::datagram::{Datagram, Datagrams, Outgoing, Route, poll_send_due};
 
 /// Peers of one socket whose links are remembered.
 const PEERS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("above zero");
@@ -45,12 +45,6 @@ pub struct ShapedDatagrams<D> {
 struct Peer {
     there: Follower,
     back: Follower,
-}
-
-#[derive(Clone, Debug)]
-struct Outgoing {
-    message: Message,
-    route: Route,
 }
 
 impl<D: Datagrams> ShapedDatagrams<D> {
@@ -99,23 +93,8 @@ impl<D: Datagrams> ShapedDatagrams<D> {
 
     /// Sends what is due; pending while something is on its way.
     fn push(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let next = match self.leaving.take() {
-                Some(next) => next,
-                None => match std::task::ready!(self.there.poll_arrived(cx)) {
-                    Some(next) => next,
-                    None => return Poll::Ready(()),
-                },
-            };
-            match self.inner.poll_send(cx, &next.message, &next.route) {
-                Poll::Pending => {
-                    self.leaving = Some(next);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(cause)) => self.failed = Some(cause),
-            }
-        }
+        let Self { inner, leaving, failed, there, .. } = self;
+        poll_send_due(inner, cx, leaving, failed, |cx| there.poll_arrived(cx))
     }
 }
 

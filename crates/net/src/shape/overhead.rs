@@ -20,7 +20,8 @@ use crate::clock::{Alarm, Clock};
 use crate::error::TransportError;
 use crate::processor::Processor;
 use crate::transport::Transport;
-use crate::transport::datagram::{Datagram, Datagrams, Route};
+use crate::transport::datagram::{Datagram, Datagrams, Outgoing, Route, poll_send_due};
+use crate::transport::layer::{Layer, poll_flush_due};
 
 /// Messages that wait for a world's processor after they were received; more stay below.
 const WAITING_MAX: usize = 1024;
@@ -109,21 +110,26 @@ impl<T: Transport> Busy<T> {
             ended: None,
         })
     }
-
-    fn pass_on(&mut self, message: Message) {
-        self.unsent_bytes -= 4 + message.wire_len();
-        self.inner.send(message);
-    }
 }
 
-impl<T: Transport> Transport for Busy<T> {
+impl<T: Transport> Layer for Busy<T> {
+    type Beneath = T;
+
+    fn beneath(&self) -> &T {
+        &self.inner
+    }
+
+    fn beneath_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, TransportError>> {
         // An answer to the last message goes out before the next costs its time. An error of
         // sending is reported to who sends.
-        let _ = self.poll_flush(cx);
+        let _ = Layer::poll_flush(self, cx);
         loop {
             if let Poll::Ready(Some(message)) = self.receiving.poll_done(cx) {
                 return Poll::Ready(Ok(Some(message)));
@@ -148,7 +154,7 @@ impl<T: Transport> Transport for Busy<T> {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         // What was sent leaves now, and not when the next message's time is spent as well.
-        if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+        if let Poll::Ready(Err(error)) = Layer::poll_flush(self, cx) {
             return Poll::Ready(Err(error));
         }
         match self.sending.is_full() {
@@ -161,36 +167,18 @@ impl<T: Transport> Transport for Busy<T> {
         self.unsent_bytes += 4 + message.wire_len();
         self.sending.enter(message);
         if let Some(message) = self.sending.take_if_alone() {
-            self.pass_on(message);
+            self.unsent_bytes -= 4 + message.wire_len();
+            self.inner.send(message);
         }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        loop {
-            ready!(self.inner.poll_ready(cx))?;
-            match self.sending.poll_done(cx) {
-                Poll::Ready(Some(message)) => self.pass_on(message),
-                Poll::Ready(None) => return self.inner.poll_flush(cx),
-                Poll::Pending => {
-                    if let Poll::Ready(Err(error)) = self.inner.poll_flush(cx) {
-                        return Poll::Ready(Err(error));
-                    }
-                    return Poll::Pending;
-                }
-            }
-        }
-    }
-
-    fn peer(&self) -> SocketAddr {
-        self.inner.peer()
-    }
-
-    fn local(&self) -> Option<SocketAddr> {
-        self.inner.local()
-    }
-
-    fn owner(&self) -> Option<u32> {
-        self.inner.owner()
+        let Self { inner, sending, unsent_bytes, .. } = self;
+        poll_flush_due(inner, cx, |cx| {
+            let done = ready!(sending.poll_done(cx));
+            *unsent_bytes -= done.as_ref().map_or(0, |message| 4 + message.wire_len());
+            Poll::Ready(done)
+        })
     }
 
     fn unsent_bytes(&self) -> usize {
@@ -204,51 +192,18 @@ impl<T: Transport> Transport for Busy<T> {
         done.or_else(|| self.inner.departs())
     }
 
-    fn retained_bytes(&self, message_bytes: usize) -> usize {
-        self.inner.retained_bytes(message_bytes)
-    }
-
-    fn take_error(&mut self) -> Option<TransportError> {
-        self.inner.take_error()
-    }
-
-    fn is_within_record(&self) -> bool {
-        self.inner.is_within_record()
-    }
-
-    fn ask_for_room(&mut self) {
-        self.inner.ask_for_room();
-    }
-
-    fn wanted_bytes(&self) -> Option<usize> {
-        self.inner.wanted_bytes()
-    }
-
-    fn allow(&mut self) {
-        self.inner.allow();
-    }
-
-    fn is_fresh(&self) -> bool {
-        self.inner.is_fresh()
-    }
-
-    fn abort(&mut self) {
-        self.inner.abort();
-    }
-
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.inner.poll_close(cx)
-    }
+    /// As over a link.
+    fn end_sending(&mut self) {}
 }
 
 /// A socket of datagrams whose messages cost processor time; see the module's head.
 #[derive(Debug)]
 pub struct BusyDatagrams<D> {
     inner: D,
-    sending: Line<(Message, Route)>,
+    sending: Line<Outgoing>,
     receiving: Line<Datagram>,
     /// Its time is spent, and the socket does not take it yet.
-    leaving: Option<(Message, Route)>,
+    leaving: Option<Outgoing>,
 }
 
 impl<D: Datagrams> BusyDatagrams<D> {
@@ -269,24 +224,9 @@ impl<D: Datagrams> BusyDatagrams<D> {
     }
 
     fn push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut failed = None;
-        loop {
-            let next = match self.leaving.take() {
-                Some(next) => next,
-                None => match ready!(self.sending.poll_done(cx)) {
-                    Some(next) => next,
-                    None => return Poll::Ready(failed.map_or(Ok(()), Err)),
-                },
-            };
-            match self.inner.poll_send(cx, &next.0, &next.1) {
-                Poll::Pending => {
-                    self.leaving = Some(next);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(cause)) => failed = Some(cause),
-            }
-        }
+        let (Self { inner, leaving, sending, .. }, mut failed) = (self, None);
+        ready!(poll_send_due(inner, cx, leaving, &mut failed, |cx| sending.poll_done(cx)));
+        Poll::Ready(failed.map_or(Ok(()), Err))
     }
 }
 
@@ -315,7 +255,7 @@ impl<D: Datagrams> Datagrams for BusyDatagrams<D> {
         if self.sending.is_full() {
             ready!(self.push(cx))?;
         }
-        self.sending.enter((message.clone(), *route));
+        self.sending.enter(Outgoing { message: message.clone(), route: *route });
         match self.push(cx) {
             Poll::Ready(sent) => Poll::Ready(sent),
             // It is ours now.

@@ -7,7 +7,6 @@
 //! over an idle link a new connection of the peer would pass it.
 
 use std::io;
-use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -19,6 +18,7 @@ use super::direction::Direction;
 use crate::clock::Clock;
 use crate::error::TransportError;
 use crate::transport::Transport;
+use crate::transport::layer::{Layer, poll_flush_due};
 
 /// A transport behind a link; see the module's head.
 #[derive(Debug)]
@@ -68,7 +68,17 @@ impl<T: Transport> Shaped<T> {
     }
 }
 
-impl<T: Transport> Transport for Shaped<T> {
+impl<T: Transport> Layer for Shaped<T> {
+    type Beneath = T;
+
+    fn beneath(&self) -> &T {
+        &self.inner
+    }
+
+    fn beneath_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -89,7 +99,7 @@ impl<T: Transport> Transport for Shaped<T> {
         if self.there.has_room(self.clock.now()) {
             return Poll::Ready(Ok(()));
         }
-        if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+        if let Poll::Ready(Err(error)) = Layer::poll_flush(self, cx) {
             return Poll::Ready(Err(error));
         }
         ready!(self.there.poll_room(self.clock.now()));
@@ -102,32 +112,7 @@ impl<T: Transport> Transport for Shaped<T> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        loop {
-            ready!(self.inner.poll_ready(cx))?;
-            match self.there.poll_arrived(cx) {
-                Poll::Ready(Some(message)) => self.inner.send(message),
-                Poll::Ready(None) => return self.inner.poll_flush(cx),
-                Poll::Pending => {
-                    // What has arrived must not wait for what has not.
-                    if let Poll::Ready(Err(error)) = self.inner.poll_flush(cx) {
-                        return Poll::Ready(Err(error));
-                    }
-                    return Poll::Pending;
-                }
-            }
-        }
-    }
-
-    fn peer(&self) -> SocketAddr {
-        self.inner.peer()
-    }
-
-    fn local(&self) -> Option<SocketAddr> {
-        self.inner.local()
-    }
-
-    fn owner(&self) -> Option<u32> {
-        self.inner.owner()
+        poll_flush_due(&mut self.inner, cx, |cx| self.there.poll_arrived(cx))
     }
 
     fn unsent_bytes(&self) -> usize {
@@ -138,35 +123,10 @@ impl<T: Transport> Transport for Shaped<T> {
         self.there.departs()
     }
 
-    fn retained_bytes(&self, message_bytes: usize) -> usize {
-        self.inner.retained_bytes(message_bytes)
+    fn is_fresh(&self) -> bool {
+        true
     }
 
-    fn take_error(&mut self) -> Option<TransportError> {
-        self.inner.take_error()
-    }
-
-    fn is_within_record(&self) -> bool {
-        self.inner.is_within_record()
-    }
-
-    fn ask_for_room(&mut self) {
-        self.inner.ask_for_room();
-    }
-
-    fn wanted_bytes(&self) -> Option<usize> {
-        self.inner.wanted_bytes()
-    }
-
-    fn allow(&mut self) {
-        self.inner.allow();
-    }
-
-    fn abort(&mut self) {
-        self.inner.abort();
-    }
-
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.inner.poll_close(cx)
-    }
+    /// A relay alone ends one direction, and its transports have no link.
+    fn end_sending(&mut self) {}
 }

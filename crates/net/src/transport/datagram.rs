@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use wire::record::Message;
@@ -26,6 +26,41 @@ pub struct Route {
 pub struct Datagram {
     pub bytes: Bytes,
     pub route: Route,
+}
+
+/// A message that is to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) message: Message,
+    pub(crate) route: Route,
+}
+
+/// Sends what is `due` through a socket, and what it did not take when it was; pending while there
+/// is more of either. `failed` is the last error of one of them.
+pub(crate) fn poll_send_due(
+    socket: &mut impl Datagrams,
+    cx: &mut Context<'_>,
+    leaving: &mut Option<Outgoing>,
+    failed: &mut Option<io::Error>,
+    mut due: impl FnMut(&mut Context<'_>) -> Poll<Option<Outgoing>>,
+) -> Poll<()> {
+    loop {
+        let next = match leaving.take() {
+            Some(next) => next,
+            None => match ready!(due(cx)) {
+                Some(next) => next,
+                None => return Poll::Ready(()),
+            },
+        };
+        match socket.poll_send(cx, &next.message, &next.route) {
+            Poll::Pending => {
+                *leaving = Some(next);
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(cause)) => *failed = Some(cause),
+        }
+    }
 }
 
 /// A socket of datagrams. It has one owner, the task that drives it.

@@ -9,6 +9,7 @@
 
 pub mod buffer;
 pub mod datagram;
+pub mod layer;
 pub mod lossy;
 pub mod memory;
 mod owner;
@@ -119,86 +120,5 @@ pub trait Transport: fmt::Debug + Send {
     /// Whatever else the peer sends is not read, so nothing is to be received after this.
     fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
-    }
-}
-
-impl<T: Transport + ?Sized> Transport for Box<T> {
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, TransportError>> {
-        (**self).poll_receive(cx)
-    }
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        (**self).poll_ready(cx)
-    }
-
-    fn send(&mut self, message: Message) {
-        (**self).send(message);
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        (**self).poll_flush(cx)
-    }
-
-    fn peer(&self) -> SocketAddr {
-        (**self).peer()
-    }
-
-    fn local(&self) -> Option<SocketAddr> {
-        (**self).local()
-    }
-
-    fn owner(&self) -> Option<u32> {
-        (**self).owner()
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        (**self).unsent_bytes()
-    }
-
-    fn departs(&self) -> Option<Instant> {
-        (**self).departs()
-    }
-
-    fn retained_bytes(&self, message_bytes: usize) -> usize {
-        (**self).retained_bytes(message_bytes)
-    }
-
-    fn is_within_record(&self) -> bool {
-        (**self).is_within_record()
-    }
-
-    fn ask_for_room(&mut self) {
-        (**self).ask_for_room();
-    }
-
-    fn wanted_bytes(&self) -> Option<usize> {
-        (**self).wanted_bytes()
-    }
-
-    fn allow(&mut self) {
-        (**self).allow();
-    }
-
-    fn take_error(&mut self) -> Option<TransportError> {
-        (**self).take_error()
-    }
-
-    fn is_fresh(&self) -> bool {
-        (**self).is_fresh()
-    }
-
-    fn end_sending(&mut self) {
-        (**self).end_sending();
-    }
-
-    fn abort(&mut self) {
-        (**self).abort();
-    }
-
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        (**self).poll_close(cx)
     }
 }

@@ -11,9 +11,9 @@ use server::store::Store;
 use server::types::{FileKind, Handle, Status};
 
 use super::Inner;
-use super::conflicts::Event;
+use super::came::Came;
 use super::describe::{describe, printable};
-use super::drain::Came;
+use super::events::Event;
 use super::nodes::Aside;
 use super::record::{Change, Entry};
 

@@ -7,8 +7,8 @@ use server::types::{Attr, Caller, FileKind, Handle, SetAttr, Stability, Status};
 
 use super::Inner;
 use super::aside::is_for_good;
-use super::conflicts::Conflict;
-use super::drain::Came;
+use super::came::Came;
+use super::events::Conflict;
 use super::nodes::{Begun, Beside, Node};
 use super::record::{Change, Entry, Made};
 

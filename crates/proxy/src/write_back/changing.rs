@@ -194,12 +194,11 @@ impl<S: Store> Inner<S> {
         handle: &Handle,
         offset: u64,
         data: Bytes,
-    ) -> Changed<Durable> {
+    ) -> Result<Changed<Durable>, Status> {
         let id = self.id(handle);
-        match self.write_here(caller, &id, offset, &data).await {
-            Ok(Way::Here(wcc)) => Changed { wcc, result: Ok(self.durable()) },
-            Ok(Way::Origin) => self.write_through(caller, &id, offset, data).await,
-            Err(status) => Changed::failed(status),
+        match self.write_here(caller, &id, offset, &data).await? {
+            Way::Here(wcc) => Ok(Changed { wcc, result: Ok(self.durable()) }),
+            Way::Origin => self.write_through(caller, &id, offset, data).await,
         }
     }
 
@@ -260,17 +259,14 @@ impl<S: Store> Inner<S> {
         id: &Handle,
         offset: u64,
         data: Bytes,
-    ) -> Changed<Durable> {
-        let (origin, passing) = match self.through(id).await {
-            Ok(through) => through,
-            Err(status) => return Changed::failed(status),
-        };
+    ) -> Result<Changed<Durable>, Status> {
+        let (origin, passing) = self.through(id).await?;
         let epoch = self.epoch();
         // Nothing is unstable here, so that a COMMIT has nothing to do.
         let written = self.store.write(caller, &origin, offset, data, Stability::FileSync).await;
         let wcc = self.reported_around(id, written.wcc, epoch);
         drop(passing);
-        Changed { wcc, result: written.result.map(|_| self.durable()) }
+        Ok(Changed { wcc, result: written.result.map(|_| self.durable()) })
     }
 
     /// The states that the origin tells around a change that was passed through.
@@ -315,7 +311,11 @@ impl<S: Store> Inner<S> {
         Wcc { before: wcc.before.filter(|_| after == wcc.after), after }
     }
 
-    pub(super) async fn commit(&self, caller: &Caller, handle: &Handle) -> Changed<Durable> {
+    pub(super) async fn commit(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+    ) -> Result<Changed<Durable>, Status> {
         // All that was written was stable when it was answered.
         let (id, now) = (self.id(handle), self.now());
         let known =
@@ -323,13 +323,10 @@ impl<S: Store> Inner<S> {
         let attr = match known {
             Some((attr, true)) => Some(attr),
             Some((_, false)) => None,
-            None => match self.attr(caller, handle).await {
-                Ok(attr) => Some(attr),
-                Err(status) => return Changed::failed(status),
-            },
+            None => Some(self.attr(caller, handle).await?),
         };
         let wcc = Wcc { before: attr.as_ref().map(Before::from), after: attr };
-        Changed { wcc, result: Ok(self.durable()) }
+        Ok(Changed { wcc, result: Ok(self.durable()) })
     }
 
     pub(super) async fn set_attr(
@@ -338,25 +335,20 @@ impl<S: Store> Inner<S> {
         handle: &Handle,
         set: SetAttr,
         guard: Option<Time>,
-    ) -> Changed<()> {
+    ) -> Result<Changed<()>, Status> {
         let id = self.id(handle);
-        if guard.is_none() {
-            match self.set_here(caller, &id, set).await {
-                Ok(Way::Here(around)) => return Changed { wcc: around.wcc(), result: Ok(()) },
-                Ok(Way::Origin) => {}
-                Err(status) => return Changed::failed(status),
-            }
+        if guard.is_none()
+            && let Way::Here(around) = self.set_here(caller, &id, set).await?
+        {
+            return Ok(Changed { wcc: around.wcc(), result: Ok(()) });
         }
-        let (origin, passing) = match self.through(&id).await {
-            Ok(through) => through,
-            Err(status) => return Changed::failed(status),
-        };
+        let (origin, passing) = self.through(&id).await?;
         let epoch = self.epoch();
         let guard = guard.map(|guard| self.guard(&id, guard));
         let Changed { wcc, result } = self.store.set_attr(caller, &origin, set, guard).await;
         let wcc = self.reported_around(&id, wcc, epoch);
         drop(passing);
-        Changed { wcc, result }
+        Ok(Changed { wcc, result })
     }
 
     /// The time at the origin that a client means by one that it has seen here.

@@ -9,9 +9,9 @@
 use bytes::Bytes;
 use log::journal::cost;
 
-use super::notes::Waiter;
 use super::record::Entry;
 use super::state::State;
+use super::state::notes::Waiter;
 use super::touches::{has_base_of, key, number_of};
 
 impl State {

@@ -99,7 +99,7 @@ impl<S: Store> Layer for WriteBack<S> {
     ) -> Changed<()> {
         let (caller, handle) = (caller.clone(), *handle);
         let set = move |inner: Arc<Inner<S>>| async move {
-            inner.set_attr(&caller, &handle, changes, guard).await
+            inner.set_attr(&caller, &handle, changes, guard).await.unwrap_or_else(Changed::failed)
         };
         self.to_its_end(set).await
     }
@@ -109,11 +109,11 @@ impl<S: Store> Layer for WriteBack<S> {
     }
 
     async fn access(&self, caller: &Caller, handle: &Handle, requested: Access) -> Looked<Access> {
-        self.inner.access(caller, handle, requested).await
+        self.inner.access(caller, handle, requested).await.unwrap_or_else(Looked::failed)
     }
 
     async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
-        self.inner.read_link(caller, handle).await
+        self.inner.read_link(caller, handle).await.unwrap_or_else(Looked::failed)
     }
 
     async fn read(
@@ -123,7 +123,7 @@ impl<S: Store> Layer for WriteBack<S> {
         offset: u64,
         count: u32,
     ) -> Looked<Extent> {
-        self.inner.read(caller, handle, offset, count).await
+        self.inner.read(caller, handle, offset, count).await.unwrap_or_else(Looked::failed)
     }
 
     async fn write(
@@ -137,7 +137,7 @@ impl<S: Store> Layer for WriteBack<S> {
         let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let (caller, handle) = (caller.clone(), *handle);
         let write = move |inner: Arc<Inner<S>>| async move {
-            inner.write(&caller, &handle, offset, data).await
+            inner.write(&caller, &handle, offset, data).await.unwrap_or_else(Changed::failed)
         };
         let Changed { wcc, result } = self.to_its_end(write).await;
         // However it was requested, it is as stable as can be.
@@ -155,7 +155,7 @@ impl<S: Store> Layer for WriteBack<S> {
         _offset: u64,
         _count: u32,
     ) -> Changed<Durable> {
-        self.inner.commit(caller, handle).await
+        self.inner.commit(caller, handle).await.unwrap_or_else(Changed::failed)
     }
 
     async fn create(
@@ -257,7 +257,7 @@ impl<S: Store> Layer for WriteBack<S> {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        self.inner.list(caller, dir, from, sink).await
+        self.inner.list(caller, dir, from, sink).await.unwrap_or_else(Looked::failed)
     }
 
     /// What was answered is stable.

@@ -12,11 +12,12 @@
 use net::clock::Clock;
 use perf::units::Nanos;
 use server::store::{Changed, Store};
-use server::types::{Caller, CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time};
+use server::types::{CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time};
 
 use bytes::Bytes;
 
-use super::conflicts::Event;
+use super::events::Event;
+use super::options::Owner;
 use super::{Inner, upper};
 
 /// The file's name.
@@ -40,18 +41,6 @@ const MODE: SetAttr = SetAttr {
     accessed: SetTime::Keep,
     modified: SetTime::Keep,
 };
-
-/// Who takes a lease.
-#[derive(Clone, Debug)]
-pub struct Owner {
-    /// The id of the log.
-    pub log: [u8; 16],
-    pub host: String,
-    pub process: u32,
-    pub boot: [u8; 16],
-    /// Whose file it is at the origin.
-    pub caller: Caller,
-}
 
 /// Why there is no lease.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -336,6 +325,8 @@ impl<S: Store> Inner<S> {
 
 #[cfg(test)]
 mod tests {
+    use server::types::Caller;
+
     use super::*;
 
     fn owner() -> Owner {

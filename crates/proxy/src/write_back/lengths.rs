@@ -1,9 +1,6 @@
 //! How long a file may be at the origin. What is longer goes there while its client waits, and is
 //! refused: in the log it would be a change that nothing can be done with.
 
-use std::collections::HashMap;
-
-use parking_lot::Mutex;
 use server::store::Store;
 use server::types::{Caller, Handle, Status};
 
@@ -14,9 +11,6 @@ const EVERYBODYS_MAX: u64 = i32::MAX as u64;
 
 /// File systems that are remembered; one more begins anew.
 const FILE_SYSTEMS_MAX: usize = 64;
-
-/// The longest file of each file system, by its fsid, once the origin has returned it.
-pub(super) type Lengths = Mutex<HashMap<u64, u64>>;
 
 impl<S: Store> Inner<S> {
     /// Whether a file may be so long. The origin is called once for each file system.

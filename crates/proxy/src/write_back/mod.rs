@@ -18,10 +18,10 @@
 //!   file may be.
 //! - `passing`: calls that are for the origin; `turns`: who goes before whom.
 //! - `moving`: names that clients take away, or give another place.
-//! - `notes`: the log hears that a change has come there; `forward`: what keeps it from being free.
-//! - `drain`: changes go to the origin; `conflicts`: somebody else was there, which `trail` tells
-//!   while they go; `beside`: where ours goes then; `aside`: the origin does not take them, and
-//!   `refused`: where they are then.
+//! - `frames`: the log is written; `forward`: what keeps it from being free.
+//! - `drain`: changes go to the origin, and what `came` of them; `conflicts`: somebody else was
+//!   there, which `trail` tells while they go; `beside`: where ours goes then; `aside`: the origin
+//!   does not take them, and `refused`: where they are then; `events`: what is reported of it.
 //! - `away`: the origin does not answer.
 //! - `lease`: the origin's export has one such proxy at a time; `upper`: and what it is a part of.
 //! - `recover`: what a log held; `done`: and what of it the origin has already.
@@ -33,13 +33,16 @@ mod aliases;
 mod aside;
 mod away;
 mod beside;
+mod came;
 mod changing;
 mod conflicts;
 mod describe;
 mod done;
 mod drain;
+mod events;
 mod extents;
 mod forward;
+mod frames;
 mod granted;
 mod layer;
 mod lease;
@@ -49,8 +52,8 @@ mod moving;
 mod names;
 mod naming;
 mod nodes;
-mod notes;
 mod open;
+mod options;
 mod order;
 mod passing;
 mod readings;
@@ -79,83 +82,13 @@ use server::types::{Attr, Caller, Handle, Status, Time, Verifier};
 use tokio::sync::Notify;
 
 pub use self::aliases::Aliases;
-pub use self::conflicts::{Conflict, Event, Gone};
-pub use self::lease::{LeaseError, Owner};
+pub use self::events::{Conflict, Event, Gone};
+pub use self::lease::LeaseError;
 pub use self::medium::{InMemory, KeepError, Log, LogDevice};
 pub use self::open::{OpenError, owner_name, owner_text};
+pub use self::options::{Hear, Mistake, Options, Owner};
 pub use self::recover::{Held, HeldError};
 use self::state::State;
-
-/// Hears of what nobody should miss. An error: it is recorded nowhere, and a change by which
-/// something is lost waits.
-pub type Hear = dyn Fn(&Event) -> Result<(), String> + Send + Sync;
-
-/// How changes are stored and sent.
-#[derive(Clone)]
-pub struct Options {
-    /// Changes under way to the origin at a time.
-    pub under_way_max: usize,
-    /// How long a caller waits for room; for ever, if not given.
-    pub patience: Option<Nanos>,
-    /// How long the log's note that a change has come to the origin waits for others to share a
-    /// frame with.
-    pub note_within: Nanos,
-    /// A change is sent when clients have changed nothing for so long.
-    pub gather_within: Nanos,
-    /// How long it waits at most for that, so that sending takes no time from them.
-    pub rest_within: Nanos,
-    /// How much later than its proxy was killed the origin may still execute a call: the next proxy
-    /// begins after that with what the log held, and serves nothing before.
-    pub late_max: Nanos,
-    /// Bytes of the log in use from which on changes that wait for long are written again; half of
-    /// it, if not given.
-    pub again_above: Option<u64>,
-    /// Whose lease is in the origin's export; none is taken in worlds that have one proxy.
-    pub owner: Option<Owner>,
-    pub hear: Arc<Hear>,
-    /// Mistakes, for tests of tests.
-    pub mistake: Option<Mistake>,
-}
-
-/// What simulations have to find.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mistake {
-    /// Changes are answered before they are stable in the log.
-    AnswerEarly,
-    /// Changes go to the origin as they come, whatever they have to follow.
-    AnyOrder,
-    /// A file that the origin has made gets the origin's handle and number.
-    ForgetNames,
-    /// What follows a change goes to the origin before the log has noted that one.
-    FollowEarly,
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
-            .field("under_way_max", &self.under_way_max)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for Options {
-    /// 128 calls under way: 12,800 a second behind 10 ms.
-    fn default() -> Self {
-        Self {
-            under_way_max: 128,
-            patience: None,
-            note_within: Nanos::from_millis(10),
-            gather_within: Nanos::from_millis(10),
-            rest_within: Nanos::from_secs(1),
-            // A guess: many times what an origin takes for a call, and little beside a restart.
-            late_max: Nanos::from_secs(2),
-            again_above: None,
-            owner: None,
-            hear: Arc::new(|_| Ok(())),
-            mistake: None,
-        }
-    }
-}
 
 /// What has become of the changes that are not on their way any more.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -208,7 +141,8 @@ struct Inner<S> {
     callers: Mutex<HashMap<Caller, bool>>,
     /// The origin has made a directory with the set-group-ID bit in one that has it.
     dirs_keep_set_gid: AtomicBool,
-    lengths: lengths::Lengths,
+    /// The longest file of each file system, by its fsid, once the origin has returned it.
+    lengths: Mutex<HashMap<u64, u64>>,
     /// Something has come to the origin, or there is room.
     changed: Notify,
     /// There is something to write to the log, to send, or to forget there; somebody waits for the

@@ -120,7 +120,7 @@ impl<S: Store> Inner<S> {
         let is_given = set.modified == SetTime::To(node.attr.modified);
         let modified = if is_given { set.modified } else { SetTime::Keep };
         let set = SetAttr { size: set.size, modified, ..SetAttr::default() };
-        self.set_attr(caller, &node.handle, set, None).await.result?;
+        self.set_attr(caller, &node.handle, set, None).await?.result?;
         Ok(StoreNode { attr: self.attr(caller, &node.handle).await?, ..node })
     }
 
@@ -169,7 +169,7 @@ impl<S: Store> Inner<S> {
         let store = async |dir: Handle| {
             self.learn_by(caller, self.store.make_node(caller, &dir, name, what, set).await)
         };
-        self.make_there(&id, name, store).await
+        self.make_there(&id, name, store).await.unwrap_or_else(Changed::failed)
     }
 
     async fn make<M>(
@@ -189,7 +189,9 @@ impl<S: Store> Inner<S> {
         }
         match self.make_here(caller, &id, name, &wanted).await {
             Ok(Way::Here(made)) => made,
-            Ok(Way::Origin) => self.make_there(&id, name, store).await,
+            Ok(Way::Origin) => {
+                self.make_there(&id, name, store).await.unwrap_or_else(Changed::failed)
+            }
             Err(status) => Changed { wcc: self.dir_now(&id), result: Err(status) },
         }
     }
@@ -382,7 +384,7 @@ impl<S: Store> Inner<S> {
         }
         if let Some(size) = wanted.set.size.filter(|_| !is_same) {
             let set = SetAttr { size: Some(size), ..SetAttr::default() };
-            self.set_attr(caller, there, set, None).await.result?;
+            self.set_attr(caller, there, set, None).await?.result?;
         }
         let attr = self.attr(caller, there).await?;
         let node = StoreNode { handle: *there, attr };
@@ -395,14 +397,11 @@ impl<S: Store> Inner<S> {
         dir: &Handle,
         name: &[u8],
         store: impl FnOnce(Handle) -> M,
-    ) -> Changed<StoreNode>
+    ) -> Result<Changed<StoreNode>, Status>
     where
         M: Future<Output = Changed<StoreNode>>,
     {
-        let passing = match self.pass(&[(dir, name)], &[]).await {
-            Ok(passing) => passing,
-            Err(status) => return Changed::failed(status),
-        };
+        let passing = self.pass(&[(dir, name)], &[]).await?;
         let epoch = self.epoch();
         let Changed { wcc, result } = store(passing.dirs[0]).await;
         let is_dir = |node: &StoreNode| node.attr.kind == FileKind::Directory;
@@ -415,7 +414,7 @@ impl<S: Store> Inner<S> {
             Err(status) => self.state.lock().failed_name((dir, name), *status),
         }
         drop(passing);
-        Changed { wcc, result }
+        Ok(Changed { wcc, result })
     }
 }
 

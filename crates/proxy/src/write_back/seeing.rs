@@ -146,7 +146,7 @@ impl<S: Store> Inner<S> {
                 attr: self.answered_here(&id).ok().flatten(),
                 result: Err(Status::NoEntry),
             },
-            None => self.lookup_there(caller, &id, name).await,
+            None => self.lookup_there(caller, &id, name).await.unwrap_or_else(Looked::failed),
         }
     }
 
@@ -170,11 +170,13 @@ impl<S: Store> Inner<S> {
         Looked { attr: self.answered_here(dir).ok().flatten(), result }
     }
 
-    async fn lookup_there(&self, caller: &Caller, id: &Handle, name: &[u8]) -> Looked<Node> {
-        let origin = match self.there(id) {
-            Ok(origin) => origin,
-            Err(status) => return Looked::failed(status),
-        };
+    async fn lookup_there(
+        &self,
+        caller: &Caller,
+        id: &Handle,
+        name: &[u8],
+    ) -> Result<Looked<Node>, Status> {
+        let origin = self.there(id)?;
         let epoch = self.epoch();
         let now = self.now();
         let call = async {
@@ -189,29 +191,28 @@ impl<S: Store> Inner<S> {
             true => None,
             false => state.own_name(id, name, now).map(|_| None),
         };
-        let looked = match self.origin_or_cached(call, cached).await {
-            Ok(Some(looked)) => match looked.result {
+        let looked = match self.origin_or_cached(call, cached).await? {
+            Some(looked) => match looked.result {
                 Ok(_) | Err(Status::NoEntry) => looked,
                 // Whoever is refused does not see what was made here meanwhile either.
-                Err(_) => return looked,
+                Err(_) => return Ok(looked),
             },
-            Ok(None) => match self.may_pass(caller, id).await {
-                Ok(()) => Looked::failed(Status::Jukebox),
-                Err(status) => return Looked::failed(status),
-            },
-            Err(status) => return Looked::failed(status),
+            None => {
+                self.may_pass(caller, id).await?;
+                Looked::failed(Status::Jukebox)
+            }
         };
         let attr = looked.attr.map(|attr| self.tell(id, attr, epoch));
         let result = looked.result.map(|node| self.tell_node(&node, epoch));
         if is_above {
-            return Looked { attr, result };
+            return Ok(Looked { attr, result });
         }
         // It may have been made or removed here meanwhile.
-        match self.met_name(id, name, &result, epoch) {
+        Ok(match self.met_name(id, name, &result, epoch) {
             Some(Some(child)) => self.looked_at(caller, id, &child).await,
             Some(None) => Looked { attr, result: Err(Status::NoEntry) },
             None => Looked { attr, result },
-        }
+        })
     }
 
     /// The origin has returned a name; what it is here.
@@ -245,7 +246,7 @@ impl<S: Store> Inner<S> {
         };
         match above {
             Some(above) => self.looked_at(caller, id, &above).await,
-            None => self.lookup_there(caller, id, b"..").await,
+            None => self.lookup_there(caller, id, b"..").await.unwrap_or_else(Looked::failed),
         }
     }
 
@@ -254,7 +255,7 @@ impl<S: Store> Inner<S> {
         caller: &Caller,
         handle: &Handle,
         requested: Access,
-    ) -> Looked<Access> {
+    ) -> Result<Looked<Access>, Status> {
         let id = self.id(handle);
         let (who, now) = (self.who(caller), self.now());
         let own = {
@@ -265,13 +266,10 @@ impl<S: Store> Inner<S> {
             node.and_then(|node| Some((node.attr, node.rights(who, now)?.0)))
         };
         if let Some((attr, granted)) = own {
-            return Looked { attr: Some(attr), result: Ok(Access(granted & requested.0)) };
+            return Ok(Looked { attr: Some(attr), result: Ok(Access(granted & requested.0)) });
         }
-        let there = self.has_rights_there(&id).await;
-        let origin = match there.and_then(|()| self.there(&id)) {
-            Ok(origin) => origin,
-            Err(status) => return Looked::failed(status),
-        };
+        self.has_rights_there(&id).await?;
+        let origin = self.there(&id)?;
         let epoch = self.epoch();
         let call = async {
             let Looked { attr, result } = self.store.access(caller, &origin, requested).await;
@@ -282,15 +280,19 @@ impl<S: Store> Inner<S> {
             let granted = node.rights(who, now)?.0;
             Some((Some(node.attr), Access(granted & requested.0)))
         };
-        match self.origin_or_cached(call, cached).await {
+        Ok(match self.origin_or_cached(call, cached).await {
             Ok((attr, granted)) => Looked { attr, result: Ok(granted) },
             Err(status) => {
                 Looked { attr: self.answered_here(&id).ok().flatten(), result: Err(status) }
             }
-        }
+        })
     }
 
-    pub(super) async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
+    pub(super) async fn read_link(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+    ) -> Result<Looked<Bytes>, Status> {
         let id = self.id(handle);
         let own = {
             let state = self.state.lock();
@@ -298,15 +300,12 @@ impl<S: Store> Inner<S> {
             node.and_then(|node| Some((node.attr, node.target.clone()?)))
         };
         if let Some((attr, target)) = own {
-            return Looked { attr: Some(attr), result: Ok(target) };
+            return Ok(Looked { attr: Some(attr), result: Ok(target) });
         }
-        let origin = match self.made_origin(&id).await {
-            Ok(origin) => origin,
-            Err(status) => return Looked::failed(status),
-        };
+        let origin = self.made_origin(&id).await?;
         let epoch = self.epoch();
         let Looked { attr, result } = self.store.read_link(caller, &origin).await;
-        Looked { attr: attr.map(|attr| self.tell(&id, attr, epoch)), result }
+        Ok(Looked { attr: attr.map(|attr| self.tell(&id, attr, epoch)), result })
     }
 
     pub(super) async fn read(
@@ -315,21 +314,17 @@ impl<S: Store> Inner<S> {
         handle: &Handle,
         offset: u64,
         count: u32,
-    ) -> Looked<Extent> {
+    ) -> Result<Looked<Extent>, Status> {
         let id = self.id(handle);
         let mut is_loaded = false;
         loop {
             let Some(over) = self.over(caller, &id) else {
-                let origin = match self.there(&id) {
-                    Ok(origin) => origin,
-                    Err(status) => return Looked::failed(status),
-                };
-                let epoch = self.epoch();
+                let (origin, epoch) = (self.there(&id)?, self.epoch());
                 let read = self.store.read(caller, &origin, offset, count).await;
                 let attr = read.attr.map(|attr| self.tell(&id, attr, epoch));
-                return Looked { attr, result: read.result };
+                return Ok(Looked { attr, result: read.result });
             };
-            let looked = |result| Looked { attr: Some(over.attr), result };
+            let looked = |result| Ok(Looked { attr: Some(over.attr), result });
             if let Some(status) = over.refusal() {
                 return looked(Err(status));
             }
@@ -403,28 +398,23 @@ impl<S: Store> Inner<S> {
         dir: &Handle,
         from: ListFrom,
         sink: Sink<'_>,
-    ) -> Looked<Listed> {
+    ) -> Result<Looked<Listed>, Status> {
         let id = self.id(dir);
-        let Some(listing) = self.listing(&id, from) else {
-            // What it went on from is not known any more.
-            return Looked::failed(Status::BadCookie);
-        };
+        // What it went on from may not be known any more.
+        let listing = self.listing(&id, from).ok_or(Status::BadCookie)?;
         let mut looked = Looked {
             attr: self.answered_here(&id).ok().flatten(),
             result: Ok(Listed { verifier: from.verifier, eof: false }),
         };
         if from.cookie < OURS && !listing.is_all {
-            looked = match self.list_there(caller, &id, from, &listing, sink).await {
-                Ok(looked) => looked,
-                Err(status) => return Looked::failed(status),
-            };
+            looked = self.list_there(caller, &id, from, &listing, sink).await?;
             let is_over = matches!(looked.result, Ok(Listed { eof: true, .. }));
             self.is_listed(&id, is_over);
             if !is_over {
-                return looked;
+                return Ok(looked);
             }
-        } else if let Err(status) = self.may_list(caller, &id).await {
-            return Looked::failed(status);
+        } else {
+            self.may_list(caller, &id).await?;
         }
         let from =
             ListFrom { cookie: from.cookie.max(if listing.is_all { ALL } else { OURS }), ..from };
@@ -433,7 +423,7 @@ impl<S: Store> Inner<S> {
             listed.eof = is_taken;
         }
         self.is_listed(&id, is_taken);
-        looked
+        Ok(looked)
     }
 
     /// A client has a part of a listing, and may come for the next.

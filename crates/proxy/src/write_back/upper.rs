@@ -10,7 +10,8 @@ use server::store::Store;
 use server::types::{Handle, Status};
 
 use super::aside::is_for_good;
-use super::lease::{Found, Lease, LeaseError, Owner, Says, WATCHED_FOR, read};
+use super::lease::{Found, Lease, LeaseError, Says, WATCHED_FOR, read};
+use super::options::Owner;
 
 /// Directories that are looked at; guess, many more than are above an export.
 const LEVELS_MAX: usize = 64;

@@ -118,33 +118,7 @@ pub(crate) fn refuse(
     status: Status,
     head: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
-    macro_rules! check {
-        ($($variant:ident $args:ty;)*) => {
-            match procedure {
-                $(Procedure::$variant => xdr::from_bytes::<$args>(args).map(drop)?,)*
-            }
-        };
-    }
-    check! {
-        Null nfs2::null::Args;
-        Getattr nfs2::getattr::Args;
-        Setattr nfs2::setattr::Args;
-        Root nfs2::root::Args;
-        Lookup nfs2::lookup::Args<'_>;
-        Readlink nfs2::readlink::Args;
-        Read nfs2::read::Args;
-        Writecache nfs2::writecache::Args;
-        Write nfs2::write::Args<'_>;
-        Create nfs2::create::Args<'_>;
-        Remove nfs2::remove::Args<'_>;
-        Rename nfs2::rename::Args<'_>;
-        Link nfs2::link::Args<'_>;
-        Symlink nfs2::symlink::Args<'_>;
-        Mkdir nfs2::mkdir::Args<'_>;
-        Rmdir nfs2::rmdir::Args<'_>;
-        Readdir nfs2::readdir::Args;
-        Statfs nfs2::statfs::Args;
-    }
+    wire::check_args(wire::Procedure::Nfs2(procedure), args)?;
     if has_handle(procedure) {
         nfsstat2(procedure, status).encode(head);
     }

@@ -46,16 +46,10 @@ pub(crate) async fn success<S: Store>(
     let traces = Traces { cx, doubt };
     let mut results = Vec::new();
     match procedure {
-        Procedure::Remove => {
+        Procedure::Remove | Procedure::Rmdir => {
             let DirOp { dir, name } = xdr::from_bytes::<nfs3::remove::Args<'_>>(args).ok()?.object;
             traces.removed(&cx.handle(&dir).ok()?, name).await?;
             let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc: UNKNOWN });
-            reply.encode(&mut results);
-        }
-        Procedure::Rmdir => {
-            let DirOp { dir, name } = xdr::from_bytes::<nfs3::rmdir::Args<'_>>(args).ok()?.object;
-            traces.removed(&cx.handle(&dir).ok()?, name).await?;
-            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc: UNKNOWN });
             reply.encode(&mut results);
         }
         Procedure::Rename => {

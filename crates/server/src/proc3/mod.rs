@@ -129,40 +129,31 @@ pub(crate) fn refuse(
     status: Status,
     head: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
+    wire::check_args(wire::Procedure::Nfs3(procedure), args)?;
     let status = nfsstat3(procedure, status);
-    macro_rules! refuse {
-        ($($variant:ident $args:ty, $detail:ty;)*) => {
-            match procedure {
-                Procedure::Null => xdr::from_bytes::<nfs3::null::Args>(args).map(|_| ())?,
-                $(Procedure::$variant => {
-                    xdr::from_bytes::<$args>(args)?;
-                    Failure::<$detail>::from(status).encode(head);
-                })*
-            }
-        };
-    }
-    refuse! {
-        Getattr nfs3::getattr::Args, ();
-        Setattr nfs3::setattr::Args, WccData;
-        Lookup nfs3::lookup::Args<'_>, PostOpAttr;
-        Access nfs3::access::Args, PostOpAttr;
-        Readlink nfs3::readlink::Args, PostOpAttr;
-        Read nfs3::read::Args, PostOpAttr;
-        Write nfs3::write::Args<'_>, WccData;
-        Create nfs3::create::Args<'_>, WccData;
-        Mkdir nfs3::mkdir::Args<'_>, WccData;
-        Symlink nfs3::symlink::Args<'_>, WccData;
-        Mknod nfs3::mknod::Args<'_>, WccData;
-        Remove nfs3::remove::Args<'_>, WccData;
-        Rmdir nfs3::rmdir::Args<'_>, WccData;
-        Rename nfs3::rename::Args<'_>, nfs3::rename::ReplyOk;
-        Link nfs3::link::Args<'_>, nfs3::link::ReplyOk;
-        Readdir nfs3::readdir::Args, PostOpAttr;
-        Readdirplus nfs3::readdirplus::Args, PostOpAttr;
-        Fsstat nfs3::fsstat::Args, PostOpAttr;
-        Fsinfo nfs3::fsinfo::Args, PostOpAttr;
-        Pathconf nfs3::pathconf::Args, PostOpAttr;
-        Commit nfs3::commit::Args, WccData;
+    match procedure {
+        Procedure::Null => {}
+        Procedure::Getattr => Failure::<()>::from(status).encode(head),
+        Procedure::Lookup
+        | Procedure::Access
+        | Procedure::Readlink
+        | Procedure::Read
+        | Procedure::Readdir
+        | Procedure::Readdirplus
+        | Procedure::Fsstat
+        | Procedure::Fsinfo
+        | Procedure::Pathconf => Failure::<PostOpAttr>::from(status).encode(head),
+        Procedure::Setattr
+        | Procedure::Write
+        | Procedure::Create
+        | Procedure::Mkdir
+        | Procedure::Symlink
+        | Procedure::Mknod
+        | Procedure::Remove
+        | Procedure::Rmdir
+        | Procedure::Commit => Failure::<WccData>::from(status).encode(head),
+        Procedure::Rename => Failure::<nfs3::rename::ReplyOk>::from(status).encode(head),
+        Procedure::Link => Failure::<nfs3::link::ReplyOk>::from(status).encode(head),
     }
     Ok(())
 }

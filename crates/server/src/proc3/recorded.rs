@@ -29,12 +29,8 @@ pub(crate) fn recorded(
             });
             reply.encode(head);
         }
-        (Procedure::Remove, Outcome::Changed(dir)) => {
+        (Procedure::Remove | Procedure::Rmdir, Outcome::Changed(dir)) => {
             let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc: wcc_data(dir) });
-            reply.encode(head);
-        }
-        (Procedure::Rmdir, Outcome::Changed(dir)) => {
-            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc: wcc_data(dir) });
             reply.encode(head);
         }
         (Procedure::Setattr, Outcome::Changed(object)) => {

@@ -22,68 +22,6 @@ use super::{
     Space, Store, Written,
 };
 
-/// Calls a macro with the operations of [`Store`] that may wait, and those that do not.
-macro_rules! operations {
-    ($with:ident) => {
-        $with! {
-            {
-                tend(now: Instant) -> ();
-                attr(caller: &Caller, handle: &Handle) -> Result<Attr, Status>;
-                set_attr(caller: &Caller, handle: &Handle, changes: SetAttr, guard: Option<Time>)
-                    -> Changed<()>;
-                lookup(caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node>;
-                climb(caller: &Caller, dir: &Handle) -> Looked<Node>;
-                access(caller: &Caller, handle: &Handle, wanted: Access) -> Looked<Access>;
-                read_link(caller: &Caller, handle: &Handle) -> Looked<Bytes>;
-                read(caller: &Caller, handle: &Handle, offset: u64, count: u32) -> Looked<Extent>;
-                write(
-                    caller: &Caller, handle: &Handle, offset: u64, data: Bytes,
-                    stability: Stability
-                ) -> Changed<Written>;
-                commit(caller: &Caller, handle: &Handle, offset: u64, count: u32)
-                    -> Changed<Durable>;
-                create(caller: &Caller, dir: &Handle, name: &[u8], how: CreateHow)
-                    -> Changed<Node>;
-                make_dir(caller: &Caller, dir: &Handle, name: &[u8], attrs: SetAttr)
-                    -> Changed<Node>;
-                symlink(
-                    caller: &Caller, dir: &Handle, name: &[u8], target: &[u8], attrs: SetAttr
-                ) -> Changed<Node>;
-                make_node(
-                    caller: &Caller, dir: &Handle, name: &[u8], what: Special, attrs: SetAttr
-                ) -> Changed<Node>;
-                remove(caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()>;
-                remove_dir(caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()>;
-                rename(
-                    caller: &Caller, from_dir: &Handle, from_name: &[u8], to_dir: &Handle,
-                    to_name: &[u8]
-                ) -> Renamed;
-                link(caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked;
-                list(caller: &Caller, dir: &Handle, from: ListFrom, sink: Sink<'_>)
-                    -> Looked<Listed>;
-                settle(handle: &Handle) -> Result<(), Status>;
-                space(caller: &Caller, handle: &Handle) -> Looked<Space>;
-                properties(caller: &Caller, handle: &Handle) -> Looked<Properties>;
-            }
-            {
-                root() -> Handle;
-                medium() -> Medium;
-                verifier() -> Verifier;
-                brief(handle: &Handle) -> Option<Handle>;
-                full(handle: &Handle) -> Handle;
-                shares_clock() -> bool;
-                guesses_rights() -> bool;
-                doubts() -> u64;
-                sync_failures() -> u64;
-                unstored_handles() -> u64;
-                readings() -> Vec<Reading>;
-                keeps_replies() -> bool;
-                recorded() -> Vec<Recorded>;
-            }
-        }
-    };
-}
-
 macro_rules! layer {
     (
         { $($waits:ident($($arg:ident: $kind:ty),*) -> $out:ty;)* }
@@ -126,4 +64,54 @@ macro_rules! layer {
     };
 }
 
-operations!(layer);
+// The operations that may wait, and those that do not.
+layer! {
+    {
+        tend(now: Instant) -> ();
+        attr(caller: &Caller, handle: &Handle) -> Result<Attr, Status>;
+        set_attr(caller: &Caller, handle: &Handle, changes: SetAttr, guard: Option<Time>)
+            -> Changed<()>;
+        lookup(caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node>;
+        climb(caller: &Caller, dir: &Handle) -> Looked<Node>;
+        access(caller: &Caller, handle: &Handle, wanted: Access) -> Looked<Access>;
+        read_link(caller: &Caller, handle: &Handle) -> Looked<Bytes>;
+        read(caller: &Caller, handle: &Handle, offset: u64, count: u32) -> Looked<Extent>;
+        write(
+            caller: &Caller, handle: &Handle, offset: u64, data: Bytes, stability: Stability
+        ) -> Changed<Written>;
+        commit(caller: &Caller, handle: &Handle, offset: u64, count: u32) -> Changed<Durable>;
+        create(caller: &Caller, dir: &Handle, name: &[u8], how: CreateHow) -> Changed<Node>;
+        make_dir(caller: &Caller, dir: &Handle, name: &[u8], attrs: SetAttr) -> Changed<Node>;
+        symlink(
+            caller: &Caller, dir: &Handle, name: &[u8], target: &[u8], attrs: SetAttr
+        ) -> Changed<Node>;
+        make_node(
+            caller: &Caller, dir: &Handle, name: &[u8], what: Special, attrs: SetAttr
+        ) -> Changed<Node>;
+        remove(caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()>;
+        remove_dir(caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()>;
+        rename(
+            caller: &Caller, from_dir: &Handle, from_name: &[u8], to_dir: &Handle, to_name: &[u8]
+        ) -> Renamed;
+        link(caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked;
+        list(caller: &Caller, dir: &Handle, from: ListFrom, sink: Sink<'_>) -> Looked<Listed>;
+        settle(handle: &Handle) -> Result<(), Status>;
+        space(caller: &Caller, handle: &Handle) -> Looked<Space>;
+        properties(caller: &Caller, handle: &Handle) -> Looked<Properties>;
+    }
+    {
+        root() -> Handle;
+        medium() -> Medium;
+        verifier() -> Verifier;
+        brief(handle: &Handle) -> Option<Handle>;
+        full(handle: &Handle) -> Handle;
+        shares_clock() -> bool;
+        guesses_rights() -> bool;
+        doubts() -> u64;
+        sync_failures() -> u64;
+        unstored_handles() -> u64;
+        readings() -> Vec<Reading>;
+        keeps_replies() -> bool;
+        recorded() -> Vec<Recorded>;
+    }
+}

@@ -54,13 +54,6 @@ impl Show for FHandle {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for FHandle {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        Self(entropy.array())
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{FH2, golden};

@@ -1,25 +1,12 @@
 //! MKDIR: a directory (RFC 1094 section 2.2.15).
 
-use crate::xdr::macros::xdr_struct;
-
-use super::{DirOp, DirOpRes, Sattr2};
-
-xdr_struct! {
-    /// `createargs`
-    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-    pub struct Args<'a> {
-        pub where_: DirOp<'a>,
-        pub attributes: Sattr2,
-    }
-}
-
-/// `diropres`
-pub type Reply = DirOpRes;
+/// `createargs` and `diropres`, as of CREATE.
+pub use super::create::{Args, Reply};
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::nfs2::{DirOpOk, NfsStat2};
+    use crate::nfs2::{DirOpOk, NfsStat2, Sattr2};
     use crate::testing::{ATTR2, FH2, FOO2, golden};
 
     pub(crate) const ARGS: &str = "

@@ -53,56 +53,42 @@ pub const PATH_LEN_MAX: usize = 4096;
 /// MAXPATHLEN: most bytes in a path that every client takes.
 pub const MAXPATHLEN: usize = 1024;
 
-xdr_enum! {
-    /// The procedures of NFS version 2, in the order of RFC 1094 section 2.2.
-    pub enum Procedure {
-        Null = 0 "NULL",
-        Getattr = 1 "GETATTR",
-        Setattr = 2 "SETATTR",
-        Root = 3 "ROOT",
-        Lookup = 4 "LOOKUP",
-        Readlink = 5 "READLINK",
-        Read = 6 "READ",
-        Writecache = 7 "WRITECACHE",
-        Write = 8 "WRITE",
-        Create = 9 "CREATE",
-        Remove = 10 "REMOVE",
-        Rename = 11 "RENAME",
-        Link = 12 "LINK",
-        Symlink = 13 "SYMLINK",
-        Mkdir = 14 "MKDIR",
-        Rmdir = 15 "RMDIR",
-        Readdir = 16 "READDIR",
-        Statfs = 17 "STATFS",
-    }
-}
-
-/// Calls the macro `$each` with every procedure and its module: `Null null, Getattr getattr, ...`.
+/// Calls the macro `$each` with every procedure, its module, number and name.
 macro_rules! for_each_procedure {
     ($each:ident) => {
         $each! {
-            Null null,
-            Getattr getattr,
-            Setattr setattr,
-            Root root,
-            Lookup lookup,
-            Readlink readlink,
-            Read read,
-            Writecache writecache,
-            Write write,
-            Create create,
-            Remove remove,
-            Rename rename,
-            Link link,
-            Symlink symlink,
-            Mkdir mkdir,
-            Rmdir rmdir,
-            Readdir readdir,
-            Statfs statfs,
+            Null null = 0 "NULL",
+            Getattr getattr = 1 "GETATTR",
+            Setattr setattr = 2 "SETATTR",
+            Root root = 3 "ROOT",
+            Lookup lookup = 4 "LOOKUP",
+            Readlink readlink = 5 "READLINK",
+            Read read = 6 "READ",
+            Writecache writecache = 7 "WRITECACHE",
+            Write write = 8 "WRITE",
+            Create create = 9 "CREATE",
+            Remove remove = 10 "REMOVE",
+            Rename rename = 11 "RENAME",
+            Link link = 12 "LINK",
+            Symlink symlink = 13 "SYMLINK",
+            Mkdir mkdir = 14 "MKDIR",
+            Rmdir rmdir = 15 "RMDIR",
+            Readdir readdir = 16 "READDIR",
+            Statfs statfs = 17 "STATFS",
         }
     };
 }
 pub(crate) use for_each_procedure;
+
+macro_rules! procedures {
+    ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
+        xdr_enum! {
+            /// The procedures of NFS version 2, in the order of RFC 1094 section 2.2.
+            pub enum Procedure { $($name = $code $text,)* }
+        }
+    };
+}
+for_each_procedure!(procedures);
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,7 @@
 //! READ: bytes of a file (RFC 1094 section 2.2.7).
 
 use crate::show::{Line, Show};
-use crate::xdr::macros::xdr_struct;
-use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
+use crate::xdr::macros::{xdr_bulk, xdr_struct};
 
 use super::{DATA_LEN_MAX, FHandle, Fattr2, NfsStat2};
 
@@ -22,51 +21,13 @@ xdr_struct! {
 /// `readres`
 pub type Reply<'a> = Result<ReplyOk<'a>, NfsStat2>;
 
-/// The attributes after the read, and the bytes: fewer than requested at the end of the file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ReplyOk<'a> {
-    pub attributes: Fattr2,
-    /// At most [`DATA_LEN_MAX`] bytes.
-    pub data: &'a [u8],
-}
-
-impl Bulk for Reply<'_> {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        match self {
-            Ok(ok) => {
-                0u32.encode(out);
-                ok.encode_head(out);
-            }
-            Err(status) => status.encode(out),
-        }
-    }
-
-    fn payload(&self) -> &[u8] {
-        self.as_ref().map_or(&[], |ok| ok.data)
-    }
-}
-
-impl Bulk for ReplyOk<'_> {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        self.attributes.encode(out);
-        put_len(out, self.data.len());
-    }
-
-    fn payload(&self) -> &[u8] {
-        self.data
-    }
-}
-
-impl Encode for ReplyOk<'_> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_head(out);
-        put_fixed(out, self.data);
-    }
-}
-
-impl<'a> Decode<'a> for ReplyOk<'a> {
-    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self { attributes: r.field("attributes")?, data: r.opaque_field("data", DATA_LEN_MAX)? })
+xdr_bulk! {
+    /// The attributes after the read, and the bytes: fewer than requested at the end of the file.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct ReplyOk<'a> {
+        pub attributes: Fattr2,
+        /// At most [`DATA_LEN_MAX`] bytes.
+        pub data: &'a [u8] where len <= DATA_LEN_MAX,
     }
 }
 
@@ -78,17 +39,10 @@ impl Show for ReplyOk<'_> {
 }
 
 #[cfg(test)]
-impl<'a> crate::testing::Sample<'a> for ReplyOk<'a> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self { attributes: Fattr2::sample(entropy), data: entropy.bytes(DATA_LEN_MAX) }
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::testing::{ATTR2, FH2, assert_bulk, golden};
-    use crate::xdr::from_bytes;
+    use crate::xdr::{Encode, from_bytes};
 
     pub(crate) const ARGS: &str = "
         FH2                          # file

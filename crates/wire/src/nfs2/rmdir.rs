@@ -1,24 +1,12 @@
 //! RMDIR: removes an empty directory (RFC 1094 section 2.2.16).
 
-use crate::xdr::Void;
-use crate::xdr::macros::xdr_struct;
-
-use super::{DirOp, NfsStat2};
-
-xdr_struct! {
-    /// `diropargs`
-    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-    pub struct Args<'a> {
-        pub what: DirOp<'a>,
-    }
-}
-
-/// `stat`
-pub type Reply = Result<Void, NfsStat2>;
+/// `diropargs` and `stat`, as of REMOVE.
+pub use super::remove::{Args, Reply};
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::nfs2::NfsStat2;
     use crate::testing::{FOO2, golden};
 
     pub(crate) const ARGS: &str = "

@@ -1,11 +1,7 @@
 //! ROOT: obsolete; MOUNT gives the handle of a root (RFC 1094 section 2.2.4).
 
-use crate::xdr::Void;
-
-pub type Args = Void;
-
 /// No arguments and no results.
-pub type Reply = Void;
+pub use super::null::{Args, Reply};
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -186,16 +186,6 @@ xdr_struct! {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for Sattr2 {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        let mut number = || Option::<u32>::sample(entropy).and_then(settable);
-        let (mode, uid, gid, size) = (number(), number(), number(), number());
-        let mut time = || Option::<Timeval>::sample(entropy).and_then(settable_time);
-        Self { mode, uid, gid, size, atime: time(), mtime: time() }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{ATTR2, golden};

@@ -1,58 +1,27 @@
 //! WRITE: bytes into a file (RFC 1094 section 2.2.9). They are stable when the reply comes.
 
 use crate::show::{Line, Show};
-use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
+use crate::xdr::macros::xdr_bulk;
 
 use super::{AttrStat, DATA_LEN_MAX, FHandle};
 
-/// `writeargs`
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Args<'a> {
-    pub file: FHandle,
-    /// Unused.
-    pub beginoffset: u32,
-    pub offset: u32,
-    /// Unused.
-    pub totalcount: u32,
-    /// At most [`DATA_LEN_MAX`] bytes.
-    pub data: &'a [u8],
+xdr_bulk! {
+    /// `writeargs`
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct Args<'a> {
+        pub file: FHandle,
+        /// Unused.
+        pub beginoffset: u32,
+        pub offset: u32,
+        /// Unused.
+        pub totalcount: u32,
+        /// At most [`DATA_LEN_MAX`] bytes.
+        pub data: &'a [u8] where len <= DATA_LEN_MAX,
+    }
 }
 
 /// `attrstat`: the attributes after the write.
 pub type Reply = AttrStat;
-
-impl Bulk for Args<'_> {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        self.file.encode(out);
-        self.beginoffset.encode(out);
-        self.offset.encode(out);
-        self.totalcount.encode(out);
-        put_len(out, self.data.len());
-    }
-
-    fn payload(&self) -> &[u8] {
-        self.data
-    }
-}
-
-impl Encode for Args<'_> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_head(out);
-        put_fixed(out, self.data);
-    }
-}
-
-impl<'a> Decode<'a> for Args<'a> {
-    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            file: r.field("file")?,
-            beginoffset: r.field("beginoffset")?,
-            offset: r.field("offset")?,
-            totalcount: r.field("totalcount")?,
-            data: r.opaque_field("data", DATA_LEN_MAX)?,
-        })
-    }
-}
 
 impl Show for Args<'_> {
     fn show(&self, _name: &'static str, line: &mut Line) {
@@ -63,24 +32,11 @@ impl Show for Args<'_> {
 }
 
 #[cfg(test)]
-impl<'a> crate::testing::Sample<'a> for Args<'a> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self {
-            file: FHandle::sample(entropy),
-            beginoffset: entropy.u32(),
-            offset: entropy.u32(),
-            totalcount: entropy.u32(),
-            data: entropy.bytes(DATA_LEN_MAX),
-        }
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs2::NfsStat2;
     use crate::testing::{ATTR2, FH2, assert_bulk, golden};
-    use crate::xdr::from_bytes;
+    use crate::xdr::{Encode, from_bytes};
 
     pub(crate) const ARGS: &str = "
         FH2                          # file

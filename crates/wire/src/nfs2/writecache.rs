@@ -1,12 +1,8 @@
 //! WRITECACHE: was to flush a cache in a later version of the protocol, and never did
 //! (RFC 1094 section 2.2.8).
 
-use crate::xdr::Void;
-
-pub type Args = Void;
-
 /// No arguments and no results.
-pub type Reply = Void;
+pub use super::null::{Args, Reply};
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -86,19 +86,6 @@ impl Show for CreateHow {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for CreateHow {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        let attributes = Sattr3::sample(entropy);
-        let verf = entropy.array();
-        *entropy.choose(&[
-            Self::Unchecked(attributes),
-            Self::Guarded(attributes),
-            Self::Exclusive(verf),
-        ])
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs3::NfsStat3;

@@ -71,13 +71,6 @@ impl Show for FileHandle {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for FileHandle {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        Self::new(entropy.bytes(HANDLE_LEN_MAX)).unwrap()
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::golden;

@@ -2,7 +2,7 @@
 
 use crate::xdr::macros::xdr_struct;
 
-use super::{DirOp, Failure, NewObject, Sattr3, WccData};
+use super::{DirOp, Sattr3};
 
 xdr_struct! {
     /// `MKDIR3args`
@@ -13,14 +13,8 @@ xdr_struct! {
     }
 }
 
-/// `MKDIR3res`
-pub type Reply = Result<ReplyOk, ReplyFail>;
-
-/// `MKDIR3resok`
-pub type ReplyOk = NewObject;
-
-/// `MKDIR3resfail`: `dir_wcc`.
-pub type ReplyFail = Failure<WccData>;
+/// `MKDIR3res` has the fields of that of CREATE.
+pub use super::create::{Reply, ReplyFail, ReplyOk};
 
 #[cfg(test)]
 pub(crate) mod tests {

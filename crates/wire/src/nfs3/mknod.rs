@@ -4,7 +4,7 @@ use crate::show::{Line, Show};
 use crate::xdr::macros::xdr_struct;
 use crate::xdr::{Decode, DecodeError, Encode, Reader};
 
-use super::{DirOp, FType, Failure, NewObject, Sattr3, Specdata, WccData};
+use super::{DirOp, FType, Sattr3, Specdata};
 
 xdr_struct! {
     /// `MKNOD3args`
@@ -37,14 +37,8 @@ xdr_struct! {
     }
 }
 
-/// `MKNOD3res`
-pub type Reply = Result<ReplyOk, ReplyFail>;
-
-/// `MKNOD3resok`
-pub type ReplyOk = NewObject;
-
-/// `MKNOD3resfail`: `dir_wcc`.
-pub type ReplyFail = Failure<WccData>;
+/// `MKNOD3res` has the fields of that of CREATE.
+pub use super::create::{Reply, ReplyFail, ReplyOk};
 
 impl MknodData {
     /// The type of the object to make.
@@ -96,22 +90,6 @@ impl Show for MknodData {
             Self::Sock(attributes) | Self::Fifo(attributes) => attributes.show("", line),
             Self::Reg | Self::Dir | Self::Lnk => {}
         }
-    }
-}
-
-#[cfg(test)]
-impl crate::testing::Sample<'_> for MknodData {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        let device = DeviceData::sample(entropy);
-        *entropy.choose(&[
-            Self::Chr(device),
-            Self::Blk(device),
-            Self::Sock(device.dev_attributes),
-            Self::Fifo(device.dev_attributes),
-            Self::Reg,
-            Self::Dir,
-            Self::Lnk,
-        ])
     }
 }
 

@@ -54,64 +54,46 @@ pub const NAME_LEN_MAX: usize = 4096;
 /// the same leeway.
 pub const PATH_LEN_MAX: usize = 8192;
 
-xdr_enum! {
-    /// The procedures of NFS version 3, in the order of RFC 1813 section 3.3.
-    pub enum Procedure {
-        Null = 0 "NULL",
-        Getattr = 1 "GETATTR",
-        Setattr = 2 "SETATTR",
-        Lookup = 3 "LOOKUP",
-        Access = 4 "ACCESS",
-        Readlink = 5 "READLINK",
-        Read = 6 "READ",
-        Write = 7 "WRITE",
-        Create = 8 "CREATE",
-        Mkdir = 9 "MKDIR",
-        Symlink = 10 "SYMLINK",
-        Mknod = 11 "MKNOD",
-        Remove = 12 "REMOVE",
-        Rmdir = 13 "RMDIR",
-        Rename = 14 "RENAME",
-        Link = 15 "LINK",
-        Readdir = 16 "READDIR",
-        Readdirplus = 17 "READDIRPLUS",
-        Fsstat = 18 "FSSTAT",
-        Fsinfo = 19 "FSINFO",
-        Pathconf = 20 "PATHCONF",
-        Commit = 21 "COMMIT",
-    }
-}
-
-/// Calls the macro `$each` with every procedure and its module: `Null null, Getattr getattr, ...`.
+/// Calls the macro `$each` with every procedure, its module, number and name.
 macro_rules! for_each_procedure {
     ($each:ident) => {
         $each! {
-            Null null,
-            Getattr getattr,
-            Setattr setattr,
-            Lookup lookup,
-            Access access,
-            Readlink readlink,
-            Read read,
-            Write write,
-            Create create,
-            Mkdir mkdir,
-            Symlink symlink,
-            Mknod mknod,
-            Remove remove,
-            Rmdir rmdir,
-            Rename rename,
-            Link link,
-            Readdir readdir,
-            Readdirplus readdirplus,
-            Fsstat fsstat,
-            Fsinfo fsinfo,
-            Pathconf pathconf,
-            Commit commit,
+            Null null = 0 "NULL",
+            Getattr getattr = 1 "GETATTR",
+            Setattr setattr = 2 "SETATTR",
+            Lookup lookup = 3 "LOOKUP",
+            Access access = 4 "ACCESS",
+            Readlink readlink = 5 "READLINK",
+            Read read = 6 "READ",
+            Write write = 7 "WRITE",
+            Create create = 8 "CREATE",
+            Mkdir mkdir = 9 "MKDIR",
+            Symlink symlink = 10 "SYMLINK",
+            Mknod mknod = 11 "MKNOD",
+            Remove remove = 12 "REMOVE",
+            Rmdir rmdir = 13 "RMDIR",
+            Rename rename = 14 "RENAME",
+            Link link = 15 "LINK",
+            Readdir readdir = 16 "READDIR",
+            Readdirplus readdirplus = 17 "READDIRPLUS",
+            Fsstat fsstat = 18 "FSSTAT",
+            Fsinfo fsinfo = 19 "FSINFO",
+            Pathconf pathconf = 20 "PATHCONF",
+            Commit commit = 21 "COMMIT",
         }
     };
 }
 pub(crate) use for_each_procedure;
+
+macro_rules! procedures {
+    ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
+        xdr_enum! {
+            /// The procedures of NFS version 3, in the order of RFC 1813 section 3.3.
+            pub enum Procedure { $($name = $code $text,)* }
+        }
+    };
+}
+for_each_procedure!(procedures);
 
 #[cfg(test)]
 mod tests {

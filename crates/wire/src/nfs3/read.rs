@@ -1,8 +1,7 @@
 //! READ: bytes of a file (RFC 1813 section 3.3.6).
 
 use crate::show::{Line, Show};
-use crate::xdr::macros::xdr_struct;
-use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
+use crate::xdr::macros::{xdr_bulk, xdr_struct};
 
 use super::{Failure, FileHandle, PostOpAttr};
 
@@ -20,67 +19,22 @@ xdr_struct! {
 /// `READ3res`
 pub type Reply<'a> = Result<ReplyOk<'a>, ReplyFail>;
 
-/// `READ3resok`
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ReplyOk<'a> {
-    pub file_attributes: PostOpAttr,
-    /// Bytes read, as the server says; decoding does not compare it with `data`.
-    pub count: u32,
-    /// The read reached the end of the file.
-    pub eof: bool,
-    /// The bytes, bounded by the message.
-    pub data: &'a [u8],
+xdr_bulk! {
+    /// `READ3resok`
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct ReplyOk<'a> {
+        pub file_attributes: PostOpAttr,
+        /// Bytes read, as the server says; decoding does not compare it with `data`.
+        pub count: u32,
+        /// The read reached the end of the file.
+        pub eof: bool,
+        /// The bytes, bounded by the message.
+        pub data: &'a [u8] where len <= usize::MAX,
+    }
 }
 
 /// `READ3resfail`: `file_attributes`.
 pub type ReplyFail = Failure<PostOpAttr>;
-
-impl Bulk for Reply<'_> {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        match self {
-            Ok(ok) => {
-                0u32.encode(out);
-                ok.encode_head(out);
-            }
-            Err(failure) => failure.encode(out),
-        }
-    }
-
-    fn payload(&self) -> &[u8] {
-        self.as_ref().map_or(&[], |ok| ok.data)
-    }
-}
-
-impl Bulk for ReplyOk<'_> {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        self.file_attributes.encode(out);
-        self.count.encode(out);
-        self.eof.encode(out);
-        put_len(out, self.data.len());
-    }
-
-    fn payload(&self) -> &[u8] {
-        self.data
-    }
-}
-
-impl Encode for ReplyOk<'_> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_head(out);
-        put_fixed(out, self.data);
-    }
-}
-
-impl<'a> Decode<'a> for ReplyOk<'a> {
-    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            file_attributes: r.field("file_attributes")?,
-            count: r.field("count")?,
-            eof: r.field("eof")?,
-            data: r.opaque_field("data", usize::MAX)?,
-        })
-    }
-}
 
 impl Show for ReplyOk<'_> {
     fn show(&self, _name: &'static str, line: &mut Line) {
@@ -92,23 +46,11 @@ impl Show for ReplyOk<'_> {
 }
 
 #[cfg(test)]
-impl<'a> crate::testing::Sample<'a> for ReplyOk<'a> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self {
-            file_attributes: PostOpAttr::sample(entropy),
-            count: entropy.u32(),
-            eof: entropy.flag(),
-            data: entropy.bytes(usize::MAX),
-        }
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs3::NfsStat3;
     use crate::testing::{ATTR, FH, assert_bulk, golden};
-    use crate::xdr::from_bytes;
+    use crate::xdr::{Encode, from_bytes};
 
     pub(crate) const ARGS: &str = "
         00000005 a1a2a3a4 a5000000   # file

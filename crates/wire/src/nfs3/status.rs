@@ -86,13 +86,6 @@ impl<D: Show> Show for Failure<D> {
 }
 
 #[cfg(test)]
-impl<'a, D: crate::testing::Sample<'a>> crate::testing::Sample<'a> for Failure<D> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self { status: NfsStat3::sample(entropy), detail: D::sample(entropy) }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::nfs3::{PostOpAttr, lookup};

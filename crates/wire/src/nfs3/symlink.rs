@@ -2,7 +2,7 @@
 
 use crate::xdr::macros::xdr_struct;
 
-use super::{DirOp, Failure, NewObject, PATH_LEN_MAX, Sattr3, WccData};
+use super::{DirOp, PATH_LEN_MAX, Sattr3};
 
 xdr_struct! {
     /// `SYMLINK3args`, with the fields of `symlinkdata3` in place.
@@ -15,14 +15,8 @@ xdr_struct! {
     }
 }
 
-/// `SYMLINK3res`
-pub type Reply = Result<ReplyOk, ReplyFail>;
-
-/// `SYMLINK3resok`
-pub type ReplyOk = NewObject;
-
-/// `SYMLINK3resfail`: `dir_wcc`.
-pub type ReplyFail = Failure<WccData>;
+/// `SYMLINK3res` has the fields of that of CREATE.
+pub use super::create::{Reply, ReplyFail, ReplyOk};
 
 #[cfg(test)]
 pub(crate) mod tests {

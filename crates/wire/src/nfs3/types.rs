@@ -263,14 +263,6 @@ xdr_struct! {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for SetTime {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        let time = NfsTime::sample(entropy);
-        *entropy.choose(&[Self::DontChange, Self::ServerTime, Self::ClientTime(time)])
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{ATTR, NEW, WCC, golden};

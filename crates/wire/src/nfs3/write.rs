@@ -1,22 +1,23 @@
 //! WRITE: bytes into a file (RFC 1813 section 3.3.7).
 
 use crate::show::{Line, Show};
-use crate::xdr::macros::xdr_struct;
-use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
+use crate::xdr::macros::{xdr_bulk, xdr_struct};
 
 use super::{Failure, FileHandle, StableHow, WccData};
 
-/// `WRITE3args`
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Args<'a> {
-    pub file: FileHandle,
-    pub offset: u64,
-    /// Bytes to write, as the client says. Decoding does not compare it with `data`: what to do
-    /// when they differ is the server's decision.
-    pub count: u32,
-    pub stable: StableHow,
-    /// The bytes, bounded by the message.
-    pub data: &'a [u8],
+xdr_bulk! {
+    /// `WRITE3args`
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct Args<'a> {
+        pub file: FileHandle,
+        pub offset: u64,
+        /// Bytes to write, as the client says. Decoding does not compare it with `data`: what to do
+        /// when they differ is the server's decision.
+        pub count: u32,
+        pub stable: StableHow,
+        /// The bytes, bounded by the message.
+        pub data: &'a [u8] where len <= usize::MAX,
+    }
 }
 
 /// `WRITE3res`
@@ -39,39 +40,6 @@ xdr_struct! {
 /// `WRITE3resfail`: `file_wcc`.
 pub type ReplyFail = Failure<WccData>;
 
-impl Bulk for Args<'_> {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        self.file.encode(out);
-        self.offset.encode(out);
-        self.count.encode(out);
-        self.stable.encode(out);
-        put_len(out, self.data.len());
-    }
-
-    fn payload(&self) -> &[u8] {
-        self.data
-    }
-}
-
-impl Encode for Args<'_> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_head(out);
-        put_fixed(out, self.data);
-    }
-}
-
-impl<'a> Decode<'a> for Args<'a> {
-    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            file: r.field("file")?,
-            offset: r.field("offset")?,
-            count: r.field("count")?,
-            stable: r.field("stable")?,
-            data: r.opaque_field("data", usize::MAX)?,
-        })
-    }
-}
-
 impl Show for Args<'_> {
     fn show(&self, _name: &'static str, line: &mut Line) {
         self.file.show("file", line);
@@ -83,24 +51,11 @@ impl Show for Args<'_> {
 }
 
 #[cfg(test)]
-impl<'a> crate::testing::Sample<'a> for Args<'a> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self {
-            file: FileHandle::sample(entropy),
-            offset: entropy.u64(),
-            count: entropy.u32(),
-            stable: StableHow::sample(entropy),
-            data: entropy.bytes(usize::MAX),
-        }
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs3::NfsStat3;
     use crate::testing::{FH, VERF, WCC, assert_bulk, golden};
-    use crate::xdr::from_bytes;
+    use crate::xdr::{Encode, from_bytes};
 
     pub(crate) const ARGS: &str = "
         00000005 a1a2a3a4 a5000000   # file

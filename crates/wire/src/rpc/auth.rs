@@ -131,15 +131,6 @@ xdr_failures! {
 }
 
 #[cfg(test)]
-impl crate::testing::Sample<'_> for Gids {
-    fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
-        let ids = entropy.array::<{ 1 + GIDS_MAX }>().map(u32::from);
-        let count = ids[0] as usize % (1 + GIDS_MAX);
-        Self::new(&ids[1..=count]).unwrap()
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::testing::{bytes_of, golden};

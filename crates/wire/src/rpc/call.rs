@@ -86,20 +86,6 @@ impl<'a> Decode<'a> for Call<'a> {
 }
 
 #[cfg(test)]
-impl<'a> crate::testing::Sample<'a> for CallHeader<'a> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self {
-            xid: entropy.u32(),
-            program: entropy.u32(),
-            version: entropy.u32(),
-            procedure: entropy.u32(),
-            credential: OpaqueAuth::sample(entropy),
-            verifier: OpaqueAuth::sample(entropy),
-        }
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs3;

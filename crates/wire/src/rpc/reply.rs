@@ -203,29 +203,6 @@ impl fmt::Display for RejectStatus {
 }
 
 #[cfg(test)]
-impl<'a> crate::testing::Sample<'a> for ReplyHeader<'a> {
-    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        let (xid, low, high) = (entropy.u32(), entropy.u32(), entropy.u32());
-        let verifier = OpaqueAuth::sample(entropy);
-        let status = *entropy.choose(&[
-            AcceptStatus::Success,
-            AcceptStatus::ProgUnavail,
-            AcceptStatus::ProgMismatch { low, high },
-            AcceptStatus::ProcUnavail,
-            AcceptStatus::GarbageArgs,
-            AcceptStatus::SystemErr,
-        ]);
-        let why = AuthStat::sample(entropy);
-        let body = *entropy.choose(&[
-            ReplyBody::Accepted { verifier, status },
-            ReplyBody::Denied(RejectStatus::RpcMismatch { low, high }),
-            ReplyBody::Denied(RejectStatus::AuthError(why)),
-        ]);
-        Self { xid, body }
-    }
-}
-
-#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::testing::golden;

@@ -47,7 +47,7 @@ pub(crate) fn goldens() -> Vec<Golden> {
 
 fn nfs3_goldens() -> Vec<Golden> {
     macro_rules! table {
-        ($($name:ident $module:ident,)*) => {
+        ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
             vec![$(
                 (nfs3::Procedure::$name, Part::Args, nfs3::$module::tests::ARGS),
                 (nfs3::Procedure::$name, Part::Ok, nfs3::$module::tests::OK),
@@ -61,7 +61,7 @@ fn nfs3_goldens() -> Vec<Golden> {
 
 fn nfs2_goldens() -> Vec<Golden> {
     macro_rules! table {
-        ($($name:ident $module:ident,)*) => {
+        ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
             vec![$(
                 (nfs2::Procedure::$name, Part::Args, nfs2::$module::tests::ARGS),
                 (nfs2::Procedure::$name, Part::Ok, nfs2::$module::tests::OK),

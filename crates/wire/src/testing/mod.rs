@@ -10,6 +10,7 @@ use crate::xdr::{Bulk, Decode, Encode, List, from_bytes, padding};
 mod differential;
 mod messages;
 mod properties;
+mod samples;
 mod seeds;
 
 /// `ATTR` in golden text; its bytes are checked in `nfs3/types.rs`.

@@ -39,7 +39,7 @@ proptest! {
         entropy in prop::collection::vec(any::<u8>(), 0..1000),
     ) {
         macro_rules! of_procedures {
-            ($($name:ident $module:ident,)*) => {
+            ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
                 assert_round_trips! {
                     &entropy,
                     $(nfs2::$module::Args::decode, nfs2::$module::Reply::decode,)*
@@ -54,7 +54,7 @@ proptest! {
         entropy in prop::collection::vec(any::<u8>(), 0..1500),
     ) {
         macro_rules! of_procedures {
-            ($($name:ident $module:ident,)*) => {
+            ($($name:ident $module:ident = $code:literal $text:literal,)*) => {
                 assert_round_trips! {
                     &entropy,
                     $(nfs3::$module::Args::decode, nfs3::$module::Reply::decode,)*

@@ -1,4 +1,4 @@
-//! Three small macros, so that a message is written once, as the struct it is.
+//! Small macros, so that a message is written once, as the struct it is.
 //!
 //! A struct's fields travel in the order in which they stand. For each type the macros write
 //! `Encode`, `Decode`, `Show` (one line for humans) and, for tests, `Sample` (a random value).
@@ -72,6 +72,35 @@ macro_rules! xdr_codec {
     };
     (@sample $entropy:ident) => { $crate::testing::Sample::sample($entropy) };
     (@sample $entropy:ident ($max:expr)) => { $entropy.bytes($max) };
+}
+
+/// [`xdr_codec`] of a struct that ends with its bulk payload `data`, and `Bulk`.
+macro_rules! xdr_bulk {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident<$life:lifetime> {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(where len <= $max:expr)?,)*
+        }
+    ) => {
+        $crate::xdr::macros::xdr_codec! {
+            $(#[$meta])*
+            pub struct $name<$life> {
+                $($(#[$field_meta])* pub $field: $type $(where len <= $max)?,)*
+            }
+        }
+
+        impl $crate::xdr::Bulk for $name<'_> {
+            fn encode_head(&self, out: &mut Vec<u8>) {
+                $($crate::xdr::macros::xdr_bulk!(@head self.$field, out $(, $max)?);)*
+            }
+
+            fn payload(&self) -> &[u8] {
+                self.data
+            }
+        }
+    };
+    (@head $field:expr, $out:ident) => { $crate::xdr::Encode::encode(&$field, $out) };
+    (@head $field:expr, $out:ident, $max:expr) => { $crate::xdr::put_len($out, $field.len()) };
 }
 
 /// Shows a struct as its fields, `name=value`, one after the other.
@@ -244,4 +273,4 @@ macro_rules! xdr_code {
     };
 }
 
-pub(crate) use {xdr_code, xdr_codec, xdr_enum, xdr_failures, xdr_show, xdr_struct};
+pub(crate) use {xdr_bulk, xdr_code, xdr_codec, xdr_enum, xdr_failures, xdr_show, xdr_struct};

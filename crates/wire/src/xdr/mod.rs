@@ -223,6 +223,22 @@ impl<T: Encode, F: Encode> Encode for Result<T, F> {
     }
 }
 
+impl<T: Bulk, F: Encode> Bulk for Result<T, F> {
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        match self {
+            Ok(value) => {
+                0u32.encode(out);
+                value.encode_head(out);
+            }
+            Err(failure) => failure.encode(out),
+        }
+    }
+
+    fn payload(&self) -> &[u8] {
+        self.as_ref().map_or(&[], T::payload)
+    }
+}
+
 impl<'a, T: Decode<'a>, F: Decode<'a>> Decode<'a> for Result<T, F> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         match r.clone().u32().map_err(|e| e.in_field("status"))? {

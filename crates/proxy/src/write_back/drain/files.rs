@@ -7,7 +7,8 @@ use server::types::{Attr, Before, Caller, Handle, SetAttr, SetTime, Stability, S
 
 use super::Came;
 use crate::write_back::Inner;
-use crate::write_back::conflicts::{Gone, Sent};
+use crate::write_back::conflicts::Sent;
+use crate::write_back::events::Gone;
 use crate::write_back::record::{Change, Entry, Outcome};
 
 impl<S: Store> Inner<S> {

@@ -8,60 +8,20 @@ use std::sync::Arc;
 
 use perf::units::Nanos;
 use server::store::Store;
-use server::types::{Before, Handle, Status, Wcc};
+use server::types::{Before, Handle, Status};
 
 use super::aside::{GIVE_UP, is_for_good};
 use super::away::PATIENCE;
-use super::conflicts::{Event, Gone};
+use super::came::Came;
 use super::describe::describe;
-use super::record::{Change, Entry, Outcome};
+use super::events::Event;
+use super::record::{Change, Entry};
 use super::touches::file;
 use super::{Inner, Mistake};
 
 /// When a change is tried again that the origin has refused, at first and at most.
 const AGAIN: Nanos = Nanos::from_millis(500);
 const AGAIN_MAX: Nanos = Nanos::from_secs(30);
-
-/// What came of a change, for the log and for the nodes.
-#[derive(Default)]
-pub(super) struct Came {
-    pub(super) outcome: Outcome,
-    /// Directories, as the change has left them.
-    pub(super) dirs: Vec<(Handle, Wcc)>,
-    /// A file that is not served from here any more.
-    pub(super) dropped: Option<Handle>,
-    /// Nothing else was under way with the file.
-    pub(super) is_last: bool,
-    /// So many are of the file's [`answered`](crate::write_back::nodes::Node::answered).
-    pub(super) answered: usize,
-    /// The origin has its names and files otherwise than clients were shown: it tells.
-    pub(super) differs: bool,
-    /// It was not carried out, or not all of it.
-    pub(super) is_lost: bool,
-    /// That, to be recorded first.
-    pub(super) lost: Option<Event>,
-}
-
-impl Came {
-    pub(super) fn dirs(dirs: impl IntoIterator<Item = (Handle, Wcc)>) -> Self {
-        Self { dirs: dirs.into_iter().collect(), ..Self::default() }
-    }
-
-    fn dropping(file: Handle) -> Self {
-        Self { dropped: Some(file), ..Self::default() }
-    }
-
-    /// The change was not made, or only in part.
-    fn differing(dropped: Handle) -> Self {
-        Self { differs: true, ..Self::dropping(dropped) }
-    }
-
-    /// All of a change, or some, was not carried out.
-    fn lost(self, change: &Change, why: Gone) -> Self {
-        let change = describe(change);
-        Self { is_lost: true, lost: Some(Event::NotMade { change, why }), ..self }
-    }
-}
 
 /// Why a change is to be tried again.
 enum Held {

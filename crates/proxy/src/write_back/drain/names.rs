@@ -7,7 +7,7 @@ use server::types::{Attr, Before, Caller, CreateHow, Handle, SetAttr, Status, Wc
 use super::Came;
 use crate::write_back::Inner;
 use crate::write_back::aliases::Alias;
-use crate::write_back::conflicts::{Conflict, Gone};
+use crate::write_back::events::{Conflict, Gone};
 use crate::write_back::record::{Change, Entry, Made, Outcome};
 
 impl<S: Store> Inner<S> {

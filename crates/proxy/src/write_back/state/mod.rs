@@ -1,6 +1,7 @@
 //! All that is on its way to the origin: the log, the order of the changes in it, and what clients
 //! see meanwhile. Decisions only: its input is what has happened, its output what is to be done.
 
+pub(super) mod notes;
 mod shown;
 
 use std::collections::{HashMap, HashSet};
@@ -14,15 +15,15 @@ use perf::units::{Instant, Nanos};
 use server::types::{Attr, Handle, Status, Time};
 use tokio::sync::oneshot;
 
-use super::Options;
 use super::aliases;
 use super::nodes::Nodes;
-use super::notes::{Notes, Waiter};
+use super::options::Options;
 use super::order::{Order, Thing};
 use super::record::{Change, Entry};
 use super::recover::HeldEntry;
 use super::touches::{Place, file, involved, key, named, names, uses};
 use super::turns::{Claim, Turns};
+use notes::{Notes, Waiter};
 
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -270,7 +271,7 @@ impl State {
     /// it does not, or nothing is due.
     pub(crate) fn gathers(&self, options: &Options, now: Instant) -> Option<Nanos> {
         let oldest = self.ops.get(&self.order.oldest_due()?)?;
-        let is_wanted = self.notes.is_hurried()
+        let is_wanted = self.notes.is_hurried
             || self.journal.is_failed()
             || self.journal.is_filling()
             || self.ops.len() > self.records_max / 2;

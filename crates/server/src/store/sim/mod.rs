@@ -29,11 +29,12 @@
 
 mod blocks;
 mod cache;
+mod changes;
 mod crash;
 mod extents;
 mod faults;
 mod journal;
-mod names;
+mod layer;
 mod options;
 mod pipeline;
 mod state;
@@ -43,25 +44,19 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use perf::model::disk::{Counts, Disk};
 use perf::units::{Instant, Nanos};
 
-use crate::durable::{Committed, Durable};
-use crate::metrics::Reading;
-use crate::types::{
-    Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier, Wcc,
-};
+use crate::durable::Durable;
+use crate::types::{Status, Time, Verifier};
 
 use self::cache::Cache;
-use self::journal::{Stable, Stamp, now};
+use self::journal::{Stable, Stamp};
 use self::pipeline::{Pipeline, Ticket};
 use self::state::State;
 use self::write_log::{Failed, LogTicket, WriteLog};
-use super::layer::Layer;
 use super::mem::{MemOptions, MemStore, TimeSource};
-use super::{Changed, Extent, Linked, Looked, Node, Renamed, Space, Store, Written};
 
 pub use self::faults::{DRIVE_CACHE_BYTES, Faults, Switches};
 pub use self::options::{AfterFailedSync, Machine, SimOptions, WriteBack};
@@ -295,264 +290,10 @@ struct Due {
     past: Option<u64>,
 }
 
-/// How a WRITE is answered.
-enum Answered {
-    /// When there is room for more that is dirty.
-    WithRoom(Option<Ticket>),
-    FromFile(Result<Due, Status>),
-    /// By the frame that has it, or else as from the file.
-    FromLog(LogTicket, u64),
-}
-
 /// Another number for each (the finalizer of splitmix64, Steele et al. 2014), which tells nothing
 /// of how it was made.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
-}
-
-impl Layer for SimStore {
-    type Beneath = MemStore;
-
-    fn beneath(&self) -> &MemStore {
-        &self.live
-    }
-
-    fn verifier(&self) -> Verifier {
-        self.verifier_of(&self.begin())
-    }
-
-    fn sync_failures(&self) -> u64 {
-        self.begin().pipeline.failures
-    }
-
-    fn readings(&self) -> Vec<Reading> {
-        let mut readings = self.live.readings();
-        let stats = self.stats();
-        readings.extend([
-            Reading::new(
-                "nfskit_store_disk_utilization",
-                "Share of the time in which the emulated disk worked.",
-                stats.disk_utilization,
-            ),
-            Reading::new(
-                "nfskit_store_unstable_bytes",
-                "Bytes of data that a crash could lose.",
-                stats.unstable_bytes as f64,
-            ),
-        ]);
-        readings.extend(self.begin().write_log.iter().flat_map(WriteLog::readings));
-        readings
-    }
-
-    async fn set_attr(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        changes: SetAttr,
-        guard: Option<Time>,
-    ) -> Changed<()> {
-        self.change_attr(caller, handle, changes, guard).await
-    }
-
-    async fn read(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Looked<Extent> {
-        let (mut looked, ready_at) = {
-            let mut begun = self.begin();
-            let looked = now(self.live.read(caller, handle, offset, count));
-            let ready_at = match (&looked.result, &looked.attr) {
-                (Ok(extent), Some(attr)) => {
-                    self.fetch(&mut begun, attr.fileid, offset, extent.data.len() as u64)
-                }
-                _ => Ok(begun.now),
-            };
-            (looked, ready_at.map(|at| (at > begun.now).then_some(at)))
-        };
-        match ready_at {
-            Ok(None) => {}
-            Ok(Some(at)) => self.machine.until(at).await,
-            Err(status) => looked.result = Err(status),
-        }
-        looked
-    }
-
-    async fn write(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        data: Bytes,
-        stability: Stability,
-    ) -> Changed<Written> {
-        let stable = |proof| Committed::Stable(stability, proof);
-        let (mut changed, answered, verifier) = {
-            let mut begun = self.begin();
-            let verifier = self.verifier_of(&begun);
-            if let Err(status) = self.check_write(caller, handle, offset, &data) {
-                return Changed { wcc: self.unchanged(caller, handle), result: Err(status) };
-            }
-            let live = self.live.write(caller, handle, offset, data.clone(), Stability::Unstable);
-            let changed = now(live);
-            let (Ok(written), Some(attr)) = (&changed.result, &changed.wcc.after) else {
-                return changed;
-            };
-            let (id, bytes, at) = (attr.fileid, u64::from(written.count), begun.now);
-            begun.wrote(handle, attr, id, offset, bytes);
-            begun.cache.fill(id, offset, bytes, at);
-            let answered = match stability {
-                Stability::Unstable => {
-                    Answered::WithRoom(begun.write_back(at, &self.live, id, &self.options))
-                }
-                _ => match begun.submit(at, (handle, id, attr), offset, &data) {
-                    Some(ticket) => Answered::FromLog(ticket, id),
-                    None => Answered::FromFile(self.stabilise(&mut begun, id)),
-                },
-            };
-            (changed, answered, verifier)
-        };
-        let committed = match answered {
-            Answered::WithRoom(room) => {
-                // The outcome goes to who commits.
-                if let Some(room) = room {
-                    self.wait(room).await.ok();
-                }
-                Ok(Committed::Unstable(verifier))
-            }
-            Answered::FromFile(Ok(due)) => self.durable(due, verifier).await.map(stable),
-            Answered::FromFile(Err(status)) => Err(status),
-            Answered::FromLog(ticket, id) => {
-                match Durable::after_log(self.logged(ticket).await, verifier) {
-                    Ok(proof) => Ok(stable(proof)),
-                    Err(Failed) => {
-                        let due = self.stabilise(&mut self.begin(), id);
-                        match due {
-                            Ok(due) => self.durable(due, verifier).await.map(stable),
-                            Err(status) => Err(status),
-                        }
-                    }
-                }
-            }
-        };
-        changed.result = changed
-            .result
-            .and_then(|written| committed.map(|committed| Written { committed, ..written }));
-        changed
-    }
-
-    async fn commit(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Changed<Durable> {
-        let (Wcc { before, .. }, due, verifier) = {
-            let mut begun = self.begin();
-            let verifier = self.verifier_of(&begun);
-            // Whether he may; what memory says of durability is worth nothing here.
-            let Changed { wcc, result } = now(self.live.commit(caller, handle, offset, count));
-            if let Err(status) = result {
-                return Changed { wcc, result: Err(status) };
-            }
-            let id = wcc.after.map_or(0, |attr| attr.fileid);
-            (wcc, self.stabilise(&mut begun, id), verifier)
-        };
-        let result = match due {
-            Ok(due) => self.durable(due, verifier).await,
-            Err(status) => Err(status),
-        };
-        // As servers do it that clients meet: others may have written to it meanwhile.
-        let wcc = Wcc { before, after: now(self.live.attr(caller, handle)).ok() };
-        Changed { wcc, result }
-    }
-
-    async fn create(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &[u8],
-        how: CreateHow,
-    ) -> Changed<Node> {
-        self.make_file(caller, dir, name, how).await
-    }
-
-    async fn make_dir(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &[u8],
-        attrs: SetAttr,
-    ) -> Changed<Node> {
-        self.make_directory(caller, dir, name, attrs).await
-    }
-
-    async fn symlink(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &[u8],
-        target: &[u8],
-        attrs: SetAttr,
-    ) -> Changed<Node> {
-        self.make_symlink(caller, dir, name, target, attrs).await
-    }
-
-    async fn make_node(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &[u8],
-        what: Special,
-        attrs: SetAttr,
-    ) -> Changed<Node> {
-        self.make_special(caller, dir, name, what, attrs).await
-    }
-
-    async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        self.remove_file(caller, dir, name).await
-    }
-
-    async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        self.remove_directory(caller, dir, name).await
-    }
-
-    async fn rename(
-        &self,
-        caller: &Caller,
-        from_dir: &Handle,
-        from_name: &[u8],
-        to_dir: &Handle,
-        to_name: &[u8],
-    ) -> Renamed {
-        self.move_name(caller, (from_dir, from_name), (to_dir, to_name)).await
-    }
-
-    async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
-        self.add_name(caller, handle, dir, name).await
-    }
-
-    async fn settle(&self, _handle: &Handle) -> Result<(), Status> {
-        let ticket = {
-            let mut begun = self.begin();
-            let at = begun.now;
-            begun.pipeline.start(at, true)
-        };
-        self.wait(ticket).await
-    }
-
-    async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {
-        let mut looked = self.live.space(caller, handle).await;
-        if let Ok(space) = &mut looked.result
-            && self.faults.switches().full
-        {
-            (space.bytes_free, space.bytes_available) = (0, 0);
-        }
-        looked
-    }
 }

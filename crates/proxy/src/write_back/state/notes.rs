@@ -1,10 +1,9 @@
-//! The log is written: changes as clients make them, and notes that a change has come to the
-//! origin.
+//! What the log is to note: which changes have come to the origin.
 //!
 //! **A note waits for company.** No client waits for it, and a frame of its own would hold up the
 //! client who comes next. So it goes into the next frame that a client's change needs; by itself
-//! after [`Options::note_within`](super::Options), or when there are [`NOTES_MAX`], the log is half
-//! full, or somebody waits for it.
+//! after [`Options::note_within`](crate::write_back::Options), or when there are [`NOTES_MAX`],
+//! the log is half full, or somebody waits for it.
 //!
 //! So does a change that sets what the log has already, since its client was answered.
 //!
@@ -15,25 +14,14 @@
 //! another at most one is at the origin without its note, and calls that are passed to the origin
 //! wait, too.
 
-use std::pin::pin;
-use std::sync::Arc;
-
-use log::journal::Begin;
-use net::clock::yield_now;
 use perf::units::{Instant, Nanos};
-use server::store::Store;
 
-use super::Inner;
-use super::conflicts::Event;
-use super::record::Outcome;
-use super::state::State;
-use super::touches::key;
+use super::State;
+use crate::write_back::record::Outcome;
+use crate::write_back::touches::key;
 
 /// As many notes as share a frame with nobody: some 40 KiB.
 const NOTES_MAX: usize = 256;
-
-/// When rows are synced again that could not be.
-const SYNC_AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Who hears that a record is stable.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,16 +44,12 @@ pub(crate) struct Notes {
     /// Since when the oldest of these waits, or of the changes that were answered at once.
     since: Option<Instant>,
     /// Somebody waits for them.
-    is_hurried: bool,
+    pub(crate) is_hurried: bool,
     /// All that the journal's queue has was answered at once.
     is_answered: bool,
 }
 
 impl Notes {
-    pub(crate) fn is_hurried(&self) -> bool {
-        self.is_hurried
-    }
-
     /// A change comes into the journal's queue, behind others or as the first.
     pub(crate) fn submitted(&mut self, is_answered: bool, is_behind: bool, now: Instant) {
         self.is_answered = is_answered && (self.is_answered || !is_behind);
@@ -89,7 +73,7 @@ impl State {
 
     /// How long notes and what was answered wait for company still; none: there is nothing of the
     /// kind, or it goes into the next frame, which is due.
-    fn notes_wait(&mut self, within: Nanos, now: Instant) -> Option<Nanos> {
+    pub(crate) fn notes_wait(&mut self, within: Nanos, now: Instant) -> Option<Nanos> {
         let waited = now.since(self.notes.since?);
         let is_due = waited >= within
             || self.notes.is_hurried
@@ -120,7 +104,7 @@ impl State {
     }
 
     /// A frame is stable with these, or never will be: then nobody notes anything any more.
-    fn logged(&mut self, waiters: Vec<Waiter>, is_stable: bool) {
+    pub(crate) fn logged(&mut self, waiters: Vec<Waiter>, is_stable: bool) {
         for waiter in waiters {
             match waiter {
                 Waiter::Taken(number) => self.taken(number, is_stable),
@@ -135,105 +119,10 @@ impl State {
     }
 }
 
-impl<S: Store> Inner<S> {
-    /// Somebody waits for notes.
-    pub(super) fn hurry(&self, state: &mut State) {
-        state.notes.is_hurried = true;
-        self.to_send.notify_one();
-        self.to_write.notify_one();
-        self.hurried.notify_one();
-    }
-
-    /// Writes the log, one frame after the other; who comes meanwhile shares the next.
-    pub(super) async fn write_frames(self: Arc<Self>) {
-        let mut buffer = Vec::new();
-        loop {
-            let (begun, wait) = {
-                let mut state = self.state.lock();
-                state.carry_forward(self.options.again_above);
-                let wait = state.notes_wait(self.options.note_within, self.now());
-                let begun = match wait {
-                    Some(_) if state.journal.is_waiting() => Begin::Idle,
-                    _ => state.journal.begin(0, &mut buffer),
-                };
-                (begun, wait)
-            };
-            let (waiters, is_stable) = match begun {
-                Begin::Idle => {
-                    let woken = self.to_write.notified();
-                    match wait {
-                        Some(wait) => drop(self.clock.within(wait, woken).await),
-                        None => woken.await,
-                    }
-                    // Those who are ready to run come into the same frame.
-                    yield_now().await;
-                    continue;
-                }
-                Begin::Write { at, frame } => {
-                    let (back, is_stable) =
-                        self.device.write(at, std::mem::take(&mut buffer)).await;
-                    buffer = back;
-                    (self.state.lock().journal.finish(frame, is_stable), is_stable)
-                }
-                Begin::Stuck => (self.state.lock().journal.fail(), false),
-            };
-            if !is_stable {
-                (self.options.hear)(&Event::LogFailed).ok();
-            }
-            self.state.lock().logged(waiters, is_stable);
-            self.to_send.notify_one();
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// What was made is forgotten by the log when what it is called survives power loss elsewhere:
-    /// of all that was made within a while at once, since each sync holds up the log's.
-    pub(super) async fn forget(self: Arc<Self>) {
-        loop {
-            self.to_forget.notified().await;
-            let made = std::mem::take(&mut self.state.lock().notes.made);
-            if made.is_empty() {
-                continue;
-            }
-            loop {
-                let is_stable = match self.aliases.unsynced() {
-                    Ok(files) if files.is_empty() => true,
-                    Ok(files) => self.device.sync(files).await,
-                    Err(_) => false,
-                };
-                if is_stable {
-                    break;
-                }
-                self.clock.sleep(SYNC_AGAIN).await;
-            }
-            {
-                let (now, mut state) = (self.now(), self.state.lock());
-                made.into_iter().for_each(|(number, outcome)| state.forget(number, outcome, now));
-            }
-            self.to_write.notify_one();
-            // What follows may be due, if nothing is noted any more.
-            self.to_send.notify_one();
-            let hurried = pin!(self.hurried.notified());
-            self.clock.within(self.options.note_within, hurried).await.ok();
-        }
-    }
-
-    /// When the log has noted of all that is at the origin that it is there.
-    pub(super) async fn noted_all(&self) {
-        let noted = |state: &mut State| match state.order.is_empty() {
-            true => Some(()),
-            false => {
-                self.hurry(state);
-                None
-            }
-        };
-        while self.until(noted).await.is_err() {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use log::frame::{self, Frame};
+    use log::journal::Begin;
     use log::{Journal, Limits, Set};
     use server::types::{Before, Handle, Time};
 
