@@ -35,7 +35,7 @@ use self::origin::Origin;
 use self::scenes::{Expected, OURS, SCENES, Scene, Server};
 use crate::guest::image::Image;
 use crate::guest::missing;
-use crate::host::{build, isolate, metrics, scratch};
+use crate::host::{build, isolate, metrics, not_run, scratch};
 
 /// A boot, a look at the file system and the start of a server, on a busy machine.
 const BACK_WITHIN: &str = "60s";
@@ -97,28 +97,18 @@ impl Options {
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options: Options = crate::options::parse(words)?;
     if let Some(why) = missing() {
-        return match std::env::var("CI").is_ok_and(|ci| ci == "true") {
-            true => Err(format!("powercut: NOT RUN, and CI=true: {why}")),
-            false => {
-                println!("powercut: NOT RUN, no power was cut: {why}");
-                Ok(())
-            }
-        };
+        return not_run("powercut", "no power was cut", &why);
     }
     let nfskit = build::given_or_release(root, "powercut", options.nfskit.as_deref())?;
     let image = Image::provide(root, options.kernelvm.as_deref())?;
     let scratch = scratch::make("powercut")?;
-    let own = std::env::current_exe().map_err(|error| format!("our own program: {error}"))?;
     let paths = [scratch.path(), &nfskit, image.folder().as_path()].map(|path| path.to_owned());
     let mut arguments = vec![INSIDE.to_owned()];
     arguments.extend(paths.iter().map(|path| path.display().to_string()));
     arguments.extend([options.seed.to_string(), options.rounds.to_string(), options.load.clone()]);
     arguments.push((!options.no_retransmissions).to_string());
     arguments.extend(options.scenes().iter().map(|scene| scene.name.to_owned()));
-    match isolate::run(&own, arguments)? {
-        true => Ok(()),
-        false => Err("powercut: FAILED, see above".to_owned()),
-    }
+    isolate::run_ourselves("powercut", arguments)
 }
 
 /// What all scenes have in common.
