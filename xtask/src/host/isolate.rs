@@ -36,7 +36,7 @@ pub(crate) fn run_ourselves<A: AsRef<OsStr>>(
     run(command, &ourselves, arguments)
 }
 
-/// Runs `program` inside the namespaces, for `command`; fails when that did, which has said why.
+/// Runs `program` inside the namespaces, for `command`; fails when that did, and reported why.
 pub(crate) fn run<A: AsRef<OsStr>>(
     command: &str,
     program: &Path,

@@ -43,7 +43,7 @@ pub(crate) fn free_port() -> std::io::Result<u16> {
 }
 
 /// The last lines of a text.
-pub(crate) fn last_lines<'t>(text: &'t str, count: usize) -> Vec<&'t str> {
+pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].to_vec()
 }
