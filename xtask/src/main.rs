@@ -16,6 +16,7 @@ mod guest;
 mod host;
 mod interop;
 mod mounts;
+mod nfs;
 mod options;
 mod packages;
 mod peers;

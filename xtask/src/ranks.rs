@@ -5,7 +5,6 @@
 //! those runs is noise, and so much the two may differ as well. It is medians that are compared:
 //! in the few seconds of a point a pause of the machine's of a tenth of one doubles the mean.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 use crate::host::child::{finish, text};
 use crate::host::nfskit::Server;
-use crate::host::{build, scratch, tools};
+use crate::host::{build, free_port, scratch, tools};
 
 /// Operations a second, far below what any machine does.
 const LOADS: [&str; 3] = ["200", "400", "800"];
@@ -69,7 +68,9 @@ impl Stage<'_> {
         // More processes than processors, and root, are what its users do not want.
         command.args(["--allow-run-as-root", "--oversubscribe", "-n", &number.to_string()]);
         command.env(KEY.0, KEY.1).args(["-x", KEY.0]).arg(&self.nfskit).args(curve);
-        command.args(["--meet", &free_address()?]);
+        // An address of the loopback that nobody listens on; taken again at once, it is ours.
+        let port = free_port().map_err(|error| format!("ranks: {error}"))?;
+        command.args(["--meet", &format!("127.0.0.1:{port}")]);
         Ok(command)
     }
 
@@ -103,13 +104,6 @@ impl Stage<'_> {
             Err(why) => Err(format!("ranks: two processes without a server: {why}")),
         }
     }
-}
-
-/// An address of the loopback that nobody listens on; taken again at once, it is ours.
-fn free_address() -> Result<String, String> {
-    let listener = TcpListener::bind("127.0.0.1:0");
-    let address = listener.and_then(|listener| listener.local_addr());
-    address.map(|address| address.to_string()).map_err(|error| format!("ranks: {error}"))
 }
 
 fn compare(load: &str, before: &Value, both: &Value, after: &Value) -> Result<(), String> {

@@ -45,11 +45,13 @@ pub enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Level {
-    Info,
-    Warn,
-    Error,
+perf::named! {
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    enum Level {
+        Info => "info",
+        Warn => "warn",
+        Error => "error",
+    }
 }
 
 /// Where events are logged; clones share the log.
@@ -268,16 +270,6 @@ impl Writer {
         log.lines.try_send(END.to_owned()).ok();
         drop(log);
         self.0.recv_timeout(END_WAIT).ok();
-    }
-}
-
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
     }
 }
 

@@ -60,24 +60,16 @@ pub struct LoadPoint {
     pub worth: Worth,
 }
 
-/// What a point is worth.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Worth {
-    #[default]
-    Valid,
-    /// More was offered than the server can do: not on the curve.
-    Over,
-    /// It does not hold the rules.
-    Invalid,
-}
-
-impl Worth {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Over => "over",
-            Self::Invalid => "invalid",
-        }
+perf::named! {
+    /// What a point is worth.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub enum Worth {
+        #[default]
+        Valid => "valid",
+        /// More was offered than the server can do: not on the curve.
+        Over => "over",
+        /// It does not hold the rules.
+        Invalid => "invalid",
     }
 }
 

@@ -38,25 +38,16 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Whether it is so here, too.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Seen {
-    AsThere,
-    /// The same, but much more of it or much less.
-    OfAnotherSize,
-    Not,
-    /// What was measured does not decide it.
-    Unknown,
-}
-
-impl Seen {
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::AsThere => "seen",
-            Self::OfAnotherSize => "seen, but of another size",
-            Self::Not => "not seen",
-            Self::Unknown => "cannot be decided",
-        }
+perf::named! {
+    /// Whether it is so here, too.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Seen {
+        AsThere => "seen",
+        /// The same, but much more of it or much less.
+        OfAnotherSize => "seen, but of another size",
+        Not => "not seen",
+        /// What was measured does not decide it.
+        Unknown => "cannot be decided",
     }
 }
 
@@ -101,7 +92,7 @@ fn findings(findings: &[Finding]) -> Markup {
         ul {
             @for finding in findings {
                 li {
-                    b { (finding.seen.words()) ": " }
+                    b { (finding.seen.name()) ": " }
                     (tied(&finding.text))
                 }
             }

@@ -98,12 +98,8 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         println!("attacks: without namespaces of its own: with this host's control of congestion");
         return measure_all(&nfskit, &options);
     }
-    let ourselves = std::env::current_exe().map_err(|error| format!("attacks: {error}"))?;
     let first = [OsStr::new(INSIDE), nfskit.as_os_str()];
-    match isolate::run(&ourselves, first.into_iter().chain(words.iter().map(OsStr::new)))? {
-        true => Ok(()),
-        false => Err("attacks: failed, see above".to_owned()),
-    }
+    isolate::run_ourselves("attacks", first.into_iter().chain(words.iter().map(OsStr::new)))
 }
 
 /// Measures, in the namespaces of which we are the first process.

@@ -17,11 +17,11 @@ use std::time::Duration;
 use super::compare::{compare, compare_operations};
 use super::scenes::{PEER, SOON, captured};
 use crate::guest::image::Image;
-use crate::guest::shell::Shell;
+use crate::guest::shell::{self, Shell};
 use crate::host::about;
-use crate::host::child::{Service, finish, text};
+use crate::host::child::Service;
 use crate::host::ganesha::Ganesha;
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
+use crate::host::nfskit::{SERVES, START_WITHIN, STOP_WITHIN, TRUSTING};
 use crate::host::report::Report;
 
 const WORK: &str = include_str!("scripts/work.py");
@@ -99,12 +99,8 @@ pub(super) fn play(
     image: &Image,
     with_ganesha: bool,
 ) {
-    let mut guest = None;
-    let booted = report.check(PEER, "a guest", || {
-        guest = Some(boot(image, scratch)?);
-        Ok(String::new())
-    });
-    let Some(shell) = guest.filter(|_| booted) else { return };
+    let guest = report.make(PEER, "a guest", || Ok((boot(image, scratch)?, String::new())));
+    let Some(shell) = guest else { return };
     let mut stage = Stage { shell, scratch, nfskit };
     if let Err(why) = stage.our_server(report) {
         report.check(PEER, "our server for a guest", || Err(why));
@@ -112,14 +108,12 @@ pub(super) fn play(
     if with_ganesha && let Err(why) = stage.ganesha(report) {
         report.check(PEER, "NFS-Ganesha for a guest", || Err(why));
     }
-    report.check(PEER, "the guest's end", || stage.shell.end().map(|()| String::new()));
+    report.done(PEER, "the guest's end", || stage.shell.end());
 }
 
 /// The namespace gets a name and a tap, and the guest its commands.
 fn boot(image: &Image, scratch: &Path) -> Result<Shell, String> {
-    let pid = std::process::id().to_string();
-    finish(Command::new("ip").args(["netns", "attach", NAMESPACE, &pid]), SOON, text)?;
-    finish(image.guest(NAMESPACE).arg("--prep"), SOON, text)?;
+    shell::attach(image, NAMESPACE)?;
     let work = scratch.join("work.py");
     std::fs::write(&work, WORK).map_err(about(&work))?;
     Shell::boot(image, NAMESPACE, &scratch.join("guest"))
@@ -138,10 +132,7 @@ impl Stage<'_> {
         let mut command = Command::new(self.nfskit);
         command.args(["serve", "mem:", "--udp", "--listen"]).arg(format!("{HOST}:2049"));
         command.args(TRUSTING);
-        let mut service = Service::start(&mut command)?;
-        service.wait_for(START_WITHIN, |lines| {
-            lines.iter().any(|line| line.contains("mount -t nfs")).then_some(())
-        })?;
+        let service = Service::start_until(&mut command, START_WITHIN, SERVES)?;
         OF_OURS.iter().for_each(|scene| self.play(report, *scene, target));
         service.stop(STOP_WITHIN)
     }

@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 use self::generate::{Kind, Made, generate};
 use crate::guest::image::Image;
 use crate::host::report::Report;
-use crate::host::{build, isolate, scratch, tools};
+use crate::host::{build, is_ci, isolate, scratch, tools};
 use crate::options;
 
 /// The command by which `run` calls us again inside the namespaces.
@@ -113,8 +113,6 @@ fn compared(root: &Path, size: &str, kernelvm: Option<&Path>) -> Result<(), Stri
                     them"
             .to_owned());
     }
-    let ourselves = std::env::current_exe()
-        .map_err(|error| format!("our own program is not known: {error}"))?;
     // Made out here, where there is a network.
     let guest = match crate::guest::missing() {
         Some(why) => Err(why),
@@ -126,10 +124,7 @@ fn compared(root: &Path, size: &str, kernelvm: Option<&Path>) -> Result<(), Stri
         Err(why) => Path::new(why),
     };
     let words = [Path::new(INSIDE), scratch.path(), &nfskit, Path::new(size), guest];
-    match isolate::run(&ourselves, words)? {
-        true => Ok(()),
-        false => Err("captures failed, see above".to_owned()),
-    }
+    isolate::run_ourselves("captures", words)
 }
 
 /// Everything, in the namespaces, of which we are the first process. `guest` is the absolute path
@@ -159,7 +154,7 @@ pub(crate) fn run_inside(
         large::measure(&mut report, scratch, nfskit);
     }
     println!("\n{report}");
-    report.verdict(std::env::var("CI").is_ok_and(|ci| ci == "true"))
+    report.verdict(is_ci())
 }
 
 /// Makes a capture in a file.

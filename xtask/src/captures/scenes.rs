@@ -85,7 +85,7 @@ impl Scene<'_> {
         let path = file.display().to_string();
         let words = ["--udp", "--pcap", &path, "1ms/1g,loss=1%,duplicate=1%,reorder=1%:2ms,seed=7"];
         let link = Link::start(self.nfskit, server.address.nfs_port, &words)?;
-        let through = Address { nfs_port: link.port, mount_port: link.port, ..server.address };
+        let through = Address::of(link.port);
         // A client may give up on such a link; what was sent until then is compared.
         let outcome = self.basic(&format!("{}&proto=udp", through.url("")));
         let ports = [link.port, server.address.nfs_port];
@@ -170,11 +170,7 @@ pub(super) fn tcpdump(
 ) -> Result<Service, String> {
     command.args(["-i", interface, "-s", "0", "-U", "-B", "65536", "--immediate-mode", "-w"]);
     command.arg(file);
-    let mut tcpdump = Service::start(command.args(["-Z", "root"]))?;
-    tcpdump.wait_for(SOON, |lines| {
-        lines.iter().any(|line| line.contains("listening on")).then_some(())
-    })?;
-    Ok(tcpdump)
+    Service::start_until(command.args(["-Z", "root"]), SOON, "listening on")
 }
 
 /// A capture of pcap, in which every 20th packet with data comes behind the next one of its own

@@ -30,6 +30,7 @@ use self::options::Options;
 use self::outcome::Outcome;
 use self::stage::Stage;
 use crate::guest::image::Image;
+use crate::guest::shell;
 use crate::host::{build, isolate, scratch};
 
 /// The command by which `run` calls us again inside the namespaces.
@@ -53,14 +54,9 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let scratch = scratch::make("drill")?;
     // Made out here, where there is a network.
     let image = Image::provide(root, options.kernelvm.as_deref())?;
-    let ourselves = std::env::current_exe()
-        .map_err(|error| format!("our own program is not known: {error}"))?;
     let mut arguments = vec![Path::new(INSIDE), scratch.path(), &nfskit, image.scripts(), root];
     arguments.extend(words.iter().map(|word| Path::new(*word)));
-    match isolate::run(&ourselves, arguments)? {
-        true => Ok(()),
-        false => Err("drill failed, see above".to_owned()),
-    }
+    isolate::run_ourselves("drill", arguments)
 }
 
 /// Everything, in the namespaces, of which we are the first process: scratch, nfskit, the guest's
@@ -73,7 +69,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     isolate::end_with_caller(scratch);
     let options = Options::parse(words, names())?;
     let image = Image::built(Path::new(scripts));
-    stage::attach()?;
+    shell::attach(&image, stage::NAMESPACE)?;
     let mut outcome = Outcome::default();
     let wants_client = faults::ALL.iter().any(|scene| options.wants(scene.staged.name))
         || healthy::ALL.iter().any(|one| options.wants(one.name));

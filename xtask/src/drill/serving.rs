@@ -160,11 +160,7 @@ fn prepare(stage: &mut Stage<'_>) -> Result<Vec<Service>, String> {
         let mut command = Command::new("python3");
         command.arg(&script).arg("serve").arg(HOST);
         command.args([port.to_string(), DISK_MIB.to_string(), delay_ms.to_owned()]).arg(order);
-        let mut disk = Service::start(&mut command)?;
-        let is_ready =
-            |lines: &[String]| lines.iter().any(|line| line == "disk ready").then_some(());
-        disk.wait_for(SOON, is_ready)?;
-        disks.push(disk);
+        disks.push(Service::start_until(&mut command, SOON, "disk ready")?);
         attached += &format!(
             "python3 /host{} attach {HOST} {port} {DISK_MIB} /dev/nbd{number} &\n\
              until [ $(cat /sys/block/nbd{number}/size) != 0 ]; do sleep 0.05; done\n\

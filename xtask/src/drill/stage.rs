@@ -13,10 +13,10 @@ use crate::guest::image::Image;
 use crate::guest::shell::Shell;
 use crate::host::about;
 use crate::host::child::{Service, finish, text};
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
+use crate::host::nfskit::{SERVES, START_WITHIN, STOP_WITHIN, TRUSTING};
 
 /// Our own network, by a name that the guest's scripts can be given.
-const NAMESPACE: &str = "nfskit-drill";
+pub(super) const NAMESPACE: &str = "nfskit-drill";
 /// This side of the tap, which those scripts make, and the other.
 pub(super) const HOST: &str = "10.77.0.1";
 pub(super) const GUEST: &str = "10.77.0.2";
@@ -47,12 +47,6 @@ pub(super) struct Played {
     pub(super) report: Value,
 }
 
-/// Gives the network, in which we are alone, its name.
-pub(super) fn attach() -> Result<(), String> {
-    let pid = std::process::id().to_string();
-    finish(Command::new("ip").args(["netns", "attach", NAMESPACE, &pid]), SOON, text).map(|_| ())
-}
-
 /// Does something on this side, in bash.
 pub(super) fn here(script: &str) -> Result<String, String> {
     finish(Command::new("bash").args(["-ec", script]), SOON, text).map(|done| done.value)
@@ -67,7 +61,6 @@ impl<'a> Stage<'a> {
         name: &str,
         keep: Option<&'a Path>,
     ) -> Result<Self, String> {
-        finish(image.guest(NAMESPACE).arg("--prep"), SOON, text)?;
         let load = scratch.join("load.py");
         std::fs::write(&load, LOAD).map_err(about(&load))?;
         let shell = Shell::boot(image, NAMESPACE, &scratch.join(name))?;
@@ -88,11 +81,7 @@ impl<'a> Stage<'a> {
         let mut command = Command::new(self.nfskit);
         command.arg("serve").args(words).arg("--listen").arg(format!("{HOST}:2049"));
         command.args(TRUSTING);
-        let mut service = Service::start(&mut command)?;
-        service.wait_for(START_WITHIN, |lines| {
-            lines.iter().any(|line| line.contains("mount -t nfs")).then_some(())
-        })?;
-        Ok(service)
+        Service::start_until(&mut command, START_WITHIN, SERVES)
     }
 
     /// Serves, mounts, works and looks; then all is as it was.

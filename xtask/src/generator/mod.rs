@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 
-use crate::host::{build, nfskit::Server, scratch};
+use crate::host::nfskit::Server;
+use crate::host::{build, family, scratch};
 use crate::options;
 use crate::peers::CpuTime;
 use counters::Counters;
@@ -27,6 +28,8 @@ const LOOK: Duration = Duration::from_secs(2);
 const RUN_SECONDS: u32 = 6;
 /// A program that has not begun by then is broken.
 const BEGIN_WITHIN: Duration = Duration::from_secs(20);
+/// For its own end.
+const END_WITHIN: Duration = Duration::from_secs(10);
 /// So many calls are a run in its midst, and not its preparations.
 const MIDST_CALLS: u64 = 10_000;
 /// The load on the generator: GETATTRs a second.
@@ -96,21 +99,22 @@ fn look(program: &Program, server: &Server, counters: &Counters) -> Result<Look,
     let mut running = program.start(server, RUN_SECONDS)?;
     let begun = Instant::now();
     while counters.read(program.work)?.calls < before.calls + MIDST_CALLS {
-        if begun.elapsed() > BEGIN_WITHIN || running.has_ended()? {
-            return Err(format!("{}: it does not begin: {}", program.name, running.complaint()));
+        if begun.elapsed() > BEGIN_WITHIN || running.has_ended() {
+            return Err(format!("{}: it does not begin: {:?}", program.name, running.lines()));
         }
         thread::sleep(Duration::from_millis(20));
     }
-    let pids = running.pids();
+    let pids = [vec![running.pid()], family::descendants(running.pid())].concat();
     let cpu = || pids.iter().map(|&pid| CpuTime::of(pid)).collect::<Result<Vec<_>, _>>();
     let (at, calls, before) = (Instant::now(), counters.read(program.work)?, cpu()?);
     thread::sleep(LOOK);
     let (later, took) = (counters.read(program.work)?, at.elapsed().as_secs_f64());
     let used: u64 = cpu()?.iter().zip(&before).map(|(later, before)| later.since_ns(before)).sum();
-    if running.has_ended()? {
+    if running.has_ended() {
         return Err(format!("{}: it ended while looked at", program.name));
     }
-    running.end();
+    // By itself, so that it removes its files; fio's engine may never end.
+    running.wait(END_WITHIN).ok();
     let done = (later.calls - calls.calls) as f64;
     let bytes = (later.bytes - calls.bytes) as f64;
     Ok(Look { per_s: done / took, cpu_us: used as f64 / 1e3 / done, bytes_per_call: bytes / done })

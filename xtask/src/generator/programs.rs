@@ -1,14 +1,12 @@
 //! The programs that are compared, and how they are started.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use crate::host::about;
-use crate::host::child::{NO_END, finish, text};
-use crate::host::family;
+use crate::host::child::{NO_END, Service, finish, text};
 use crate::host::nfskit::Server;
-use crate::host::tools;
+use crate::host::{about, tools};
 use crate::interop;
 
 const GETATTR: &str = include_str!("scripts/getattr.c");
@@ -122,7 +120,7 @@ impl Program {
     }
 
     /// Starts it for about so many seconds.
-    pub(super) fn start(&self, server: &Server, seconds: u32) -> Result<Running, String> {
+    pub(super) fn start(&self, server: &Server, seconds: u32) -> Result<Service, String> {
         let mut command = match &self.how {
             How::Ours { nfskit, mix } => {
                 let outstanding = if self.work == Work::Getattr { GETATTRS } else { READS };
@@ -151,53 +149,6 @@ impl Program {
                 command
             }
         };
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(|error| format!("{}: {error}", self.name))?;
-        Ok(Running { child })
-    }
-}
-
-/// Ended when it is dropped.
-#[derive(Debug)]
-pub(super) struct Running {
-    child: Child,
-}
-
-impl Running {
-    /// It, and what it has started.
-    pub(super) fn pids(&self) -> Vec<u32> {
-        let pid = self.child.id();
-        [vec![pid], family::descendants(pid)].concat()
-    }
-
-    pub(super) fn has_ended(&mut self) -> Result<bool, String> {
-        self.child.try_wait().map(|ended| ended.is_some()).map_err(|error| error.to_string())
-    }
-
-    /// What it has complained of.
-    pub(super) fn complaint(&mut self) -> String {
-        family::kill(&mut self.child).ok();
-        let mut text = String::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            std::io::Read::read_to_string(&mut stderr, &mut text).ok();
-        }
-        text.lines().next().unwrap_or_default().to_owned()
-    }
-
-    /// Lets it end by itself, so that it removes its files; fio's engine may never end.
-    pub(super) fn end(mut self) {
-        for _ in 0..100 {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        family::kill(&mut self.child).ok();
-        self.child.wait().ok();
+        Service::start(&mut command)
     }
 }

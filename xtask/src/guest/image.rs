@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::host::about;
+use crate::host::{about, last_lines};
 
 /// Where the scripts are, seen from the root of the checkout.
 const BESIDE: &str = "../shared/kernelvm";
@@ -76,8 +76,7 @@ impl Image {
             return self.add_xstate();
         }
         let log = fs::read_to_string(&log).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        let last = lines[lines.len().saturating_sub(10)..].join("\n  ");
+        let last = last_lines(&log, 10).join("\n  ");
         Err(format!("the image does not build: {built}\n  {last}"))
     }
 

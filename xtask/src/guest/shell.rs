@@ -5,18 +5,28 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use super::image::Image;
 use crate::host::about;
-use crate::host::child::Service;
+use crate::host::child::{Service, finish, text};
 
 const SCRIPT: &str = include_str!("scripts/shell.sh");
 /// It takes 3 s.
 const BOOT_WITHIN: Duration = Duration::from_secs(60);
 const END_WITHIN: Duration = Duration::from_secs(20);
+/// For what takes moments.
+const SOON: Duration = Duration::from_secs(30);
 /// All commands together; it kills itself then.
 const GUEST_SECONDS_MAX: u32 = 1800;
+
+/// Gives the network namespace that we are alone in a name, for the guest's scripts, and a tap.
+pub(crate) fn attach(image: &Image, namespace: &str) -> Result<(), String> {
+    let pid = std::process::id().to_string();
+    finish(Command::new("ip").args(["netns", "attach", namespace, &pid]), SOON, text)?;
+    finish(image.guest(namespace).arg("--prep"), SOON, text).map(drop)
+}
 
 #[derive(Debug)]
 pub(crate) struct Shell {
@@ -34,10 +44,7 @@ impl Shell {
         let mut command = image.guest(namespace);
         command.args(["--timeout", &GUEST_SECONDS_MAX.to_string()]);
         command.arg("--set").arg(format!("FOLDER={}", folder.display())).arg(script);
-        let mut service = Service::start(&mut command)?;
-        service.wait_for(BOOT_WITHIN, |lines| {
-            lines.iter().any(|line| line.contains("ready for commands")).then_some(())
-        })?;
+        let service = Service::start_until(&mut command, BOOT_WITHIN, "ready for commands")?;
         Ok(Self { service, folder: folder.to_owned(), turn: 0 })
     }
 

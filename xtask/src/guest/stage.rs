@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::image::Image;
 use crate::host::about;
 use crate::host::child::{Service, finish, text};
-use crate::host::nfskit::{START_WITHIN, TRUSTING};
+use crate::host::nfskit::{SERVES, START_WITHIN, TRUSTING};
 
 /// The host's address on the guest's network.
 pub(super) const ADDRESS: &str = "10.77.0.1";
@@ -83,12 +83,8 @@ impl<'a> Stage<'a> {
         let mut command = self.inside(user);
         command.arg(self.nfskit).arg("serve").arg(store).arg("--state").arg(state);
         command.args(["--listen", &format!("{ADDRESS}:{port}")]).args(TRUSTING).args(options);
-        let mut service = Service::start(&mut command)?;
-        let banner = |lines: &[String]| {
-            let mounts = lines.iter().any(|line| line.contains("mount -t nfs"));
-            mounts.then(|| lines.join("\n"))
-        };
-        println!("{}", service.wait_for(START_WITHIN, banner)?);
+        let service = Service::start_until(&mut command, START_WITHIN, SERVES)?;
+        println!("{}", service.lines().join("\n"));
         self.running.push(service);
         Ok(())
     }
@@ -99,12 +95,8 @@ impl<'a> Stage<'a> {
         command.arg(self.nfskit).args(["link", profile, "--insecure", "--uncalibrated"]);
         command.args(["--listen", &format!("{ADDRESS}:{port}")]);
         command.args(["--to", &format!("{ADDRESS}:{to}")]);
-        let mut service = Service::start(&mut command)?;
         let place = format!("{ADDRESS}:{port}");
-        let listens =
-            |lines: &[String]| lines.iter().any(|line| line.contains(&place)).then_some(());
-        service.wait_for(START_WITHIN, listens)?;
-        self.running.push(service);
+        self.running.push(Service::start_until(&mut command, START_WITHIN, &place)?);
         Ok(())
     }
 

@@ -146,6 +146,18 @@ impl Service {
         }
     }
 
+    /// Starts it, and waits until a line that it prints contains these words.
+    pub(crate) fn start_until(
+        command: &mut Command,
+        within: Duration,
+        words: &str,
+    ) -> Result<Self, String> {
+        let mut service = Self::start(command)?;
+        let is_there = |lines: &[String]| lines.iter().any(|line| line.contains(words));
+        service.wait_for(within, |lines| is_there(lines).then_some(()))?;
+        Ok(service)
+    }
+
     /// Asks it to end, and fails when it does not, or not with 0.
     pub(crate) fn stop(self, within: Duration) -> Result<(), String> {
         let process = rustix::process::Pid::from_child(&self.child);

@@ -26,11 +26,22 @@ pub(crate) fn is_possible() -> bool {
     attempt.is_ok_and(|status| status.success())
 }
 
-/// Runs `program` inside the namespaces, and waits for its end; false when it failed.
+/// Runs ourselves inside the namespaces, for `command`.
+pub(crate) fn run_ourselves<A: AsRef<OsStr>>(
+    command: &str,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<(), String> {
+    let ourselves = std::env::current_exe()
+        .map_err(|error| format!("{command}: our own program is not known: {error}"))?;
+    run(command, &ourselves, arguments)
+}
+
+/// Runs `program` inside the namespaces, for `command`; fails when that did, and reported why.
 pub(crate) fn run<A: AsRef<OsStr>>(
+    command: &str,
     program: &Path,
     arguments: impl IntoIterator<Item = A>,
-) -> Result<bool, String> {
+) -> Result<(), String> {
     let mut inside = inside()
         .arg(program)
         .args(arguments)
@@ -40,7 +51,10 @@ pub(crate) fn run<A: AsRef<OsStr>>(
     let lifeline = inside.stdin.take();
     let status = inside.wait().map_err(|error| format!("waiting for unshare failed: {error}"))?;
     drop(lifeline);
-    Ok(status.success())
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{command}: failed, see above")),
+    }
 }
 
 /// To be called first by what [`run`] started: ends us when the caller is gone.
@@ -49,20 +63,21 @@ pub(crate) fn run<A: AsRef<OsStr>>(
 /// input is a pipe that closes when the caller has gone, and with us everything here ends.
 pub(crate) fn end_with_caller(scratch: &Path) {
     let folder = scratch.to_owned();
-    thread::spawn(move || {
-        // Its end and its failure mean the same.
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        warn_unless_removed(std::fs::remove_dir_all(folder));
-        std::process::exit(1);
-    });
+    end_after(move || warn_unless_removed(std::fs::remove_dir_all(folder)));
 }
 
 /// As [`end_with_caller`], where there are mounts that must not be walked into: what is on disk is
 /// left to the next run, which removes it.
 pub(crate) fn end_with_caller_and_mounts() {
+    end_after(|| ());
+}
+
+/// Ends us when the caller is gone and `work` is done.
+fn end_after(work: impl FnOnce() + Send + 'static) {
     thread::spawn(|| {
         // Its end and its failure mean the same.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        work();
         std::process::exit(1);
     });
 }

@@ -14,6 +14,9 @@ pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// port will do.
 pub(crate) const TRUSTING: [&str; 2] = ["--export", "/=no_root_squash,insecure"];
 
+/// What `nfskit serve` prints when it serves.
+pub(crate) const SERVES: &str = "mount -t nfs";
+
 /// `nfskit serve` in the background.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -38,9 +41,7 @@ impl Server {
             command.args(TRUSTING);
         }
         let mut service = Service::start(&mut command)?;
-        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
-        let port = service.wait_for(START_WITHIN, find)?;
-        let address = Address { export: "/", nfs_port: port, mount_port: port };
+        let address = Address::of(wait_for_port(&mut service, START_WITHIN)?);
         Ok(Self { service, address })
     }
 
@@ -70,8 +71,7 @@ impl Link {
         let mut command = Command::new(nfskit);
         command.args(["link", "--to", &format!("127.0.0.1:{server}")]).args(words);
         let mut service = Service::start(&mut command)?;
-        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
-        let port = service.wait_for(START_WITHIN, find)?;
+        let port = wait_for_port(&mut service, START_WITHIN)?;
         Ok(Self { service, port })
     }
 
@@ -90,12 +90,22 @@ pub(crate) struct Address {
 }
 
 impl Address {
+    /// A server's of ours, which has one port for all, or a relay's before it.
+    pub(crate) const fn of(port: u16) -> Self {
+        Self { export: "/", nfs_port: port, mount_port: port }
+    }
+
     /// The URL of a file in the export, or of the export itself for an empty name.
     pub(crate) fn url(&self, name: &str) -> String {
         let slash = if name.is_empty() || self.export.ends_with('/') { "" } else { "/" };
         let (export, nfs, mount) = (self.export, self.nfs_port, self.mount_port);
         format!("nfs://127.0.0.1{export}{slash}{name}?nfsport={nfs}&mountport={mount}")
     }
+}
+
+/// Waits until a server or a relay of ours prints its URL; the port in it.
+pub(crate) fn wait_for_port(service: &mut Service, within: Duration) -> Result<u16, String> {
+    service.wait_for(within, |lines| lines.iter().find_map(|line| port(line)))
 }
 
 /// The port in a URL of the banner: `nfs://127.0.0.1/?nfsport=PORT` or `nfs://127.0.0.1:PORT/`.

@@ -45,6 +45,32 @@ impl Report {
         passed
     }
 
+    /// Runs a check of which nothing is worth a word.
+    pub(crate) fn done(
+        &mut self,
+        peer: &'static str,
+        check: impl Into<String>,
+        work: impl FnOnce() -> Result<(), String>,
+    ) -> bool {
+        self.check(peer, check, || work().map(|()| String::new()))
+    }
+
+    /// Runs a check that makes what others need, with what is worth a word; none when it failed.
+    pub(crate) fn make<T>(
+        &mut self,
+        peer: &'static str,
+        check: impl Into<String>,
+        work: impl FnOnce() -> Result<(T, String), String>,
+    ) -> Option<T> {
+        let mut made = None;
+        self.check(peer, check, || {
+            let (value, detail) = work()?;
+            made = Some(value);
+            Ok(detail)
+        });
+        made
+    }
+
     /// Notes a check that could not run, and why.
     pub(crate) fn skip(&mut self, peer: &'static str, check: &str, why: String) {
         self.push(Row { peer, check: check.to_owned(), outcome: Outcome::Skipped(why) });

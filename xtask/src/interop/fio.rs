@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::host::child::{NO_END, finish, text};
 use crate::host::nfskit::Server;
 use crate::host::report::Report;
-use crate::host::tools;
+use crate::host::{last_lines, tools};
 
 const PEER: &str = "fio";
 /// Where, in the scratch folder, `provide` leaves the name of the engine for `check`.
@@ -68,8 +68,7 @@ pub(crate) fn engine(root: &Path) -> Result<String, String> {
         let built = build.output().map_err(|error| error.to_string())?;
         if !built.status.success() {
             let complaint = String::from_utf8_lossy(&built.stderr);
-            let last: Vec<&str> = complaint.lines().collect();
-            let last = last[last.len().saturating_sub(3)..].join("; ");
+            let last = last_lines(&complaint, 3).join("; ");
             return Err(format!("fio's nfs engine does not build: {last}"));
         }
     }
@@ -84,11 +83,9 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
     }
     let folder = scratch.join("fio");
     let made = std::fs::create_dir(&folder).map_err(|error| error.to_string());
-    let mut server = None;
-    report.check(PEER, "nfskit serve starts", || {
+    let server = report.make(PEER, "nfskit serve starts", || {
         made?;
-        server = Some(Server::start(nfskit, &folder)?);
-        Ok(String::new())
+        Ok((Server::start(nfskit, &folder)?, String::new()))
     });
     let Some(server) = server else { return };
     let url = server.address.url("");
@@ -115,7 +112,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
             Ok(if attempts == 1 { rates } else { format!("{rates}, attempt {attempts}") })
         });
     }
-    report.check(PEER, "nfskit serve ends on SIGTERM", || server.stop().map(|()| String::new()));
+    report.done(PEER, "nfskit serve ends on SIGTERM", || server.stop());
     // The next checks need the room.
     let _ = std::fs::remove_dir_all(&folder);
 }

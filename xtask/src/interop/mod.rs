@@ -23,7 +23,7 @@ use std::path::Path;
 pub(crate) use fio::engine as fio_engine;
 
 use crate::host::report::Report;
-use crate::host::{build, isolate, scratch};
+use crate::host::{build, is_ci, isolate, scratch};
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "interop-inside";
@@ -37,12 +37,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         println!("interop: no namespaces here; this machine's loopback must do");
         return run_others(Report::new("interop"), scratch.path(), &nfskit);
     }
-    let ourselves = std::env::current_exe()
-        .map_err(|error| format!("our own program is not known: {error}"))?;
-    match isolate::run(&ourselves, [Path::new(INSIDE), scratch.path(), &nfskit])? {
-        true => Ok(()),
-        false => Err("interop failed, see above".to_owned()),
-    }
+    isolate::run_ourselves("interop", [Path::new(INSIDE), scratch.path(), &nfskit])
 }
 
 /// Runs every check in the namespaces, of which we are the first process.
@@ -60,5 +55,5 @@ fn run_others(mut report: Report, scratch: &Path, nfskit: &Path) -> Result<(), S
     study::check_ganesha(&mut report, scratch, nfskit);
     study::check_own_server(&mut report, scratch, nfskit);
     println!("\n{report}");
-    report.verdict(std::env::var("CI").is_ok_and(|ci| ci == "true"))
+    report.verdict(is_ci())
 }

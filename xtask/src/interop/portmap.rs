@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::host::child::{Service, finish, text};
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN};
+use crate::host::nfskit::{SERVES, START_WITHIN, STOP_WITHIN};
 use crate::host::report::Report;
 use crate::host::tools;
 
@@ -29,50 +29,46 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
     }
     let folder = scratch.join("portmapped");
     let made = std::fs::create_dir(&folder).map_err(|error| error.to_string());
-    let mut server = None;
-    report.check(PEER, "nfskit serve --portmap starts", || {
+    let server = report.make(PEER, "nfskit serve --portmap starts", || {
         made?;
-        server = Some(start(nfskit, &folder, "--portmap")?);
-        Ok(String::new())
+        Ok((start(nfskit, &folder, "--portmap")?, String::new()))
     });
     let Some(running) = server else { return };
     for host in ["127.0.0.1", "::1"] {
-        report.check(PEER, format!("rpcinfo -p {host}"), || ports(&ask("rpcinfo", &["-p", host])?));
-        report.check(PEER, format!("rpcinfo {host} (rpcbind version 4)"), || {
+        report.done(PEER, format!("rpcinfo -p {host}"), || ports(&ask("rpcinfo", &["-p", host])?));
+        report.done(PEER, format!("rpcinfo {host} (rpcbind version 4)"), || {
             let output = ask("rpcinfo", &[host])?;
             SERVED.iter().try_for_each(|(program, version)| {
                 ["tcp", "tcp6", "udp", "udp6"]
                     .iter()
                     .try_for_each(|netid| line(&output, &[program, version, netid]))
-            })?;
-            Ok(String::new())
+            })
         });
-        report.check(PEER, format!("showmount -e {host}"), || {
+        report.done(PEER, format!("showmount -e {host}"), || {
             let output = ask("showmount", &["-e", host])?;
-            line(&output, &["/data", "127.0.0.0/8,::1"]).map(|()| String::new())
+            line(&output, &["/data", "127.0.0.0/8,::1"])
         });
-        report.check(PEER, format!("showmount -a and -d {host}"), || {
+        report.done(PEER, format!("showmount -a and -d {host}"), || {
             ask("showmount", &["-a", host])?;
-            ask("showmount", &["-d", host]).map(|_| String::new())
+            ask("showmount", &["-d", host]).map(drop)
         });
         let six = if host == "::1" { "6" } else { "" };
         for transport in ["udp", "tcp"].map(|name| format!("{name}{six}")) {
-            report.check(PEER, format!("NULL over {transport}"), || {
+            report.done(PEER, format!("NULL over {transport}"), || {
                 SERVED.iter().try_for_each(|(program, version)| {
                     let output = ask("rpcinfo", &["-T", &transport, host, program, version])?;
                     line(&output, &["ready", "and", "waiting"])
-                })?;
-                Ok(String::new())
+                })
             });
         }
     }
-    report.check(PEER, "nfskit serve stops", || running.stop(STOP_WITHIN).map(|()| String::new()));
+    report.done(PEER, "nfskit serve stops", || running.stop(STOP_WITHIN));
     register(report, nfskit, &folder);
 }
 
 fn register(report: &mut Report, nfskit: &Path, folder: &Path) {
     let mut rpcbind = None;
-    report.check(PEER, "rpcbind knows nfskit serve --register", || {
+    report.done(PEER, "rpcbind knows nfskit serve --register", || {
         std::fs::create_dir_all("/run/rpcbind").map_err(|error| error.to_string())?;
         let mut command = Command::new(tools::find("rpcbind", "rpcbind")?);
         rpcbind = Some(Service::start(command.arg("-f"))?);
@@ -89,11 +85,11 @@ fn register(report: &mut Report, nfskit: &Path, folder: &Path) {
         known
     });
     let Some(rpcbind) = rpcbind else { return };
-    report.check(PEER, "and forgets it at its end", || {
+    report.done(PEER, "and forgets it at its end", || {
         let output = ask("rpcinfo", &["-p", "127.0.0.1"])?;
         match output.contains(PORT) {
             true => Err(output),
-            false => Ok(String::new()),
+            false => Ok(()),
         }
     });
     drop(rpcbind);
@@ -105,11 +101,7 @@ fn start(nfskit: &Path, folder: &Path, mode: &str) -> Result<Service, String> {
     command.arg(format!("{}=name=/data,client=127.0.0.0/8,client=::1,insecure", folder.display()));
     command.args(["--listen", &format!("[::]:{PORT}"), "--udp", mode]);
     command.args(["--state", &format!("{}.state", folder.display())]);
-    let mut service = Service::start(&mut command)?;
-    let banner =
-        |lines: &[String]| lines.iter().find(|line| line.contains("mount -t nfs")).cloned();
-    service.wait_for(START_WITHIN, banner)?;
-    Ok(service)
+    Service::start_until(&mut command, START_WITHIN, SERVES)
 }
 
 fn ask(program: &str, arguments: &[&str]) -> Result<String, String> {
@@ -120,13 +112,12 @@ fn ask(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// All programs in all versions over both transports, as `rpcinfo -p` lists them.
-fn ports(output: &str) -> Result<String, String> {
+fn ports(output: &str) -> Result<(), String> {
     SERVED.iter().try_for_each(|(program, version)| {
         ["tcp", "udp"]
             .iter()
             .try_for_each(|transport| line(output, &[program, version, transport, PORT]))
-    })?;
-    Ok(String::new())
+    })
 }
 
 /// Some line has these words, one after the other.

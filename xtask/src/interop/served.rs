@@ -39,12 +39,10 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
     if !made {
         return;
     }
-    let mut server = None;
-    report.check(PEER, "nfskit serve starts", || {
+    let server = report.make(PEER, "nfskit serve starts", || {
         let started = Server::start(nfskit, &folder)?;
         let url = started.address.url("");
-        server = Some(started);
-        Ok(url)
+        Ok((started, url))
     });
     let Some(server) = server else { return };
     let large = folder.join(COPIES).join("large");
@@ -73,7 +71,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         remove(&written)?;
         Ok(rate(&copied))
     });
-    report.check(PEER, "nfskit serve ends on SIGTERM", || server.stop().map(|()| String::new()));
+    report.done(PEER, "nfskit serve ends on SIGTERM", || server.stop());
     // The next checks need the room, and nobody the result: the scratch folder goes anyway.
     let _ = std::fs::remove_dir_all(&folder);
 }

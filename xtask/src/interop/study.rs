@@ -44,32 +44,28 @@ pub(super) fn check_ganesha(report: &mut Report, scratch: &Path, nfskit: &Path) 
         return report.skip(GANESHA, "study", why);
     }
     let export = scratch.join("ganesha-export");
-    let mut server = None;
-    report.check(GANESHA, "starts", || {
+    let server = report.make(GANESHA, "starts", || {
         make_export(&export)?;
         let started = Ganesha::start(scratch, &export)?;
         let url = started.address.url("");
-        server = Some(started);
-        Ok(url)
+        Ok((started, url))
     });
     let Some(server) = server else { return };
     check_study(report, GANESHA, nfskit, server.address, &export);
     let urls = [("version 3, TCP", server.address.url(""))];
     basic::check(report, GANESHA, nfskit, &urls, &export);
     curve::check(report, scratch, nfskit, &server.address.url(""));
-    report.check(GANESHA, "stops", || server.stop().map(|()| String::new()));
+    report.done(GANESHA, "stops", || server.stop());
 }
 
 /// Measures `nfskit serve` in the same way.
 pub(super) fn check_own_server(report: &mut Report, scratch: &Path, nfskit: &Path) {
     let export = scratch.join("own-export");
-    let mut server = None;
-    report.check(OWN_SERVER, "starts", || {
+    let server = report.make(OWN_SERVER, "starts", || {
         make_export(&export)?;
         let started = Server::start_with(nfskit, &export, &["--udp".to_owned()])?;
         let url = started.address.url("");
-        server = Some(started);
-        Ok(url)
+        Ok((started, url))
     });
     let Some(server) = server else { return };
     check_study(report, OWN_SERVER, nfskit, server.address, &export);
@@ -79,7 +75,7 @@ pub(super) fn check_own_server(report: &mut Report, scratch: &Path, nfskit: &Pat
     let urls: Vec<(&str, String)> =
         ways.into_iter().zip(arguments.map(|more| format!("{url}{more}"))).collect();
     basic::check(report, OWN_SERVER, nfskit, &urls, &export);
-    report.check(OWN_SERVER, "stops", || server.stop().map(|()| String::new()));
+    report.done(OWN_SERVER, "stops", || server.stop());
 }
 
 /// A folder with one file of somebody else's, which must survive.
@@ -110,10 +106,10 @@ fn check_study(
             check_record(&text)
         });
     }
-    report.check(peer, "the export is as it was", || {
+    report.done(peer, "the export is as it was", || {
         let names = names(export)?;
         match names.iter().map(String::as_str).eq(["not-ours"]) {
-            true => Ok(String::new()),
+            true => Ok(()),
             false => Err(format!("it has {names:?}")),
         }
     });

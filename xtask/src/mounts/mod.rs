@@ -31,9 +31,8 @@ use std::time::Instant;
 use self::contests::CONTESTS;
 pub(crate) use self::steps::CLOSE_TO_OPEN;
 use crate::guest::material;
-use crate::host::about;
 use crate::host::report::Report;
-use crate::host::{build, ganesha, isolate, scratch, tools};
+use crate::host::{about, build, ganesha, is_ci, isolate, not_run, scratch, tools};
 use mounted::Mounted;
 use options::Options;
 use served::{Kind, Served, new_folder};
@@ -50,13 +49,7 @@ const SCRIPTS: [(&str, &str); 2] = [
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options: Options = crate::options::parse(words)?;
     if let Some(why) = missing() {
-        return match std::env::var("CI").is_ok_and(|ci| ci == "true") {
-            true => Err(format!("mounts: NOT RUN, and CI=true: {why}")),
-            false => {
-                println!("mounts: NOT RUN, no mount is tested: {why}");
-                Ok(())
-            }
-        };
+        return not_run("mounts", "no mount is tested", &why);
     }
     let nfskit = build::given_or_release(root, "mounts", options.nfskit.as_deref())?;
     let scratch = scratch::make("mounts")?;
@@ -67,15 +60,10 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         let player = build::tested_example(root, "mounts", "sim")?;
         fs::copy(&player, material.join(CONTESTS)).map_err(about(&player))?;
     }
-    let ourselves = std::env::current_exe()
-        .map_err(|error| format!("our own program is not known: {error}"))?;
     let places = [scratch.path(), &nfskit].map(|path| path.as_os_str().to_owned());
     let arguments = [INSIDE.into()].into_iter().chain(places);
     let arguments = arguments.chain(words.iter().map(Into::into));
-    match isolate::run(&ourselves, arguments)? {
-        true => Ok(()),
-        false => Err("mounts failed, see above".to_owned()),
-    }
+    isolate::run_ourselves("mounts", arguments)
 }
 
 /// Runs every step in the namespaces, of which we are the first process.
@@ -92,7 +80,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Resul
         outage::check(&mut report, scratch, nfskit, &options);
     }
     println!("\n{report}\nmounts: {} s", began.elapsed().as_secs());
-    report.verdict(std::env::var("CI").is_ok_and(|ci| ci == "true"))
+    report.verdict(is_ci())
 }
 
 /// Plays close-to-open as a program of its own.
@@ -116,14 +104,10 @@ fn on(kind: Kind, report: &mut Report, scratch: &Path, nfskit: &Path, options: &
     {
         return report.skip(peer, "all steps", why);
     }
-    let mut served = None;
-    let started = report.check(peer, "serves", || {
-        served = Served::start(kind, nfskit, scratch, options.seed)?;
-        Ok(String::new())
+    let started = report.make(peer, "serves", || {
+        Ok((Served::start(kind, nfskit, scratch, options.seed)?, String::new()))
     });
-    if !started {
-        return;
-    }
+    let Some(served) = started else { return };
     let url = served.as_ref().map(Served::url);
     let mut mounted = None;
     let is_mounted = match &url {
@@ -156,10 +140,10 @@ fn on(kind: Kind, report: &mut Report, scratch: &Path, nfskit: &Path, options: &
         }
     }
     if let Some(mounted) = mounted {
-        report.check(peer, "unmounts on SIGTERM", || mounted.stop().map(|()| String::new()));
+        report.done(peer, "unmounts on SIGTERM", || mounted.stop());
     }
     if let Some(served) = served {
-        report.check(peer, "ends on SIGTERM", || served.stop().map(|()| String::new()));
+        report.done(peer, "ends on SIGTERM", || served.stop());
     }
     // The next server needs the room.
     let _ = fs::remove_dir_all(scratch.join(format!("export-{peer}")));

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::host::about;
 use crate::host::child::Service;
 use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Link, START_WITHIN, STOP_WITHIN, TRUSTING};
+use crate::host::{about, free_port};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
@@ -84,8 +84,7 @@ impl Served {
             Self::Nfskit(server) => server.url(),
             Self::Ganesha(server) => server.address.url(""),
             Self::Lossy { link, .. } => {
-                let address = Address { export: "/", nfs_port: link.port, mount_port: link.port };
-                format!("{}&proto=udp", address.url(""))
+                format!("{}&proto=udp", Address::of(link.port).url(""))
             }
         }
     }
@@ -117,8 +116,7 @@ impl Ours {
         options: &[&str],
     ) -> Result<Self, String> {
         // Nobody else is in our namespace to take the port before the server does.
-        let free = || std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr();
-        let port = free().map_err(|error| format!("no port: {error}"))?.port();
+        let port = free_port().map_err(|error| format!("no port: {error}"))?;
         let state = scratch.join(format!("state-{port}"));
         let mut arguments = vec!["serve".to_owned(), folder.display().to_string()];
         arguments.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
@@ -132,7 +130,7 @@ impl Ours {
     }
 
     pub(super) fn url(&self) -> String {
-        Address { export: "/", nfs_port: self.port, mount_port: self.port }.url("")
+        Address::of(self.port).url("")
     }
 
     /// Kills it without a word.
@@ -166,10 +164,7 @@ impl Dead {
 }
 
 fn serve(nfskit: &Path, arguments: &[String]) -> Result<Service, String> {
-    let mut service = Service::start(Command::new(nfskit).args(arguments))?;
-    let ready = |lines: &[String]| lines.iter().find(|line| line.contains("nfs://")).map(drop);
-    service.wait_for(START_WITHIN, ready)?;
-    Ok(service)
+    Service::start_until(Command::new(nfskit).args(arguments), START_WITHIN, "nfs://")
 }
 
 /// A folder that was not there before.

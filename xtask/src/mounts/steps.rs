@@ -8,7 +8,7 @@ use super::mounted::Mounted;
 use super::options::Options;
 use super::served::{Kind, new_folder};
 use crate::host::child::{finish, text};
-use crate::host::tools;
+use crate::host::{last_lines, tools};
 
 /// Where a step works.
 pub(super) struct Stage<'a> {
@@ -81,11 +81,9 @@ fn checks(command: &mut Command, within: Duration) -> Result<String, String> {
     if done.value.trim_end().ends_with("exit 0") {
         return Ok(format!("{passed} in {:.1} s", done.seconds));
     }
-    let lines: Vec<&str> = done.value.lines().collect();
-    let failed: Vec<&str> =
-        lines.iter().copied().filter(|line| line.starts_with("FAIL ")).collect();
+    let failed: Vec<&str> = done.value.lines().filter(|line| line.starts_with("FAIL ")).collect();
     match failed.is_empty() {
-        true => Err(lines[lines.len().saturating_sub(6)..].join("; ")),
+        true => Err(last_lines(&done.value, 6).join("; ")),
         false => Err(failed.join("; ")),
     }
 }

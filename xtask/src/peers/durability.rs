@@ -63,10 +63,7 @@ pub(crate) fn watch(peer: &Peer, site: &mut Site, scratch: &Path) -> Result<Vec<
         let log = scratch.join("strace.log");
         let mut command = Command::new(&strace);
         command.args(["-f", "-e", WATCHED, "-o"]).arg(&log).args(["-p", &peer.pid.to_string()]);
-        let mut service = Service::start(&mut command)?;
-        service.wait_for(START_WITHIN, |lines| {
-            lines.iter().any(|line| line.contains("attached")).then_some(())
-        })?;
+        let service = Service::start_until(&mut command, START_WITHIN, "attached")?;
         let calls = work(site)?;
         // It ends by the signal that we send, which is no failure.
         let _ = service.stop(STOP_WITHIN);

@@ -26,8 +26,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::host::about;
-use crate::host::{build, isolate, scratch};
+use crate::host::{about, build, isolate, scratch};
 pub(crate) use cpu::CpuTime;
 use durability::Syncs;
 use options::Options;
@@ -58,10 +57,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     }
     let first = [OsStr::new(INSIDE), scratch.path().as_os_str(), nfskit.as_os_str()];
     let arguments = first.into_iter().chain(words.iter().map(OsStr::new));
-    match isolate::run(&ourselves, arguments)? {
-        true => Ok(()),
-        false => Err("peers: something failed to run, see above".to_owned()),
-    }
+    isolate::run("peers", &ourselves, arguments)
 }
 
 /// Measures, in the namespaces of which we are the first process.

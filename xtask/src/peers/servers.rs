@@ -7,7 +7,7 @@ use super::fixture;
 use crate::host::child::{Service, finish, text};
 use crate::host::ganesha::Ganesha;
 use crate::host::nfskit::{Address, START_WITHIN, STOP_WITHIN, Server};
-use crate::host::tools;
+use crate::host::{free_port, tools};
 
 const WRITE_LOG: &str = "--write-log";
 
@@ -146,9 +146,7 @@ impl Stage {
         let exports = self.scratch.join("unfs3.exports");
         let line = format!("{} (rw,no_root_squash)\n", self.export.display());
         std::fs::write(&exports, line).map_err(failed)?;
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
-        drop(listener);
+        let port = free_port().map_err(failed)?;
         let text = port.to_string();
         let mut command = Command::new(tools::find("unfsd", "unfs3")?);
         command.args(["-d", "-p", "-t", "-l", "127.0.0.1", "-n", &text, "-m", &text]);

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::disk::{Counts, Disk, Served};
 use super::scenes::{Ends, Scene, Server};
-use crate::host::about;
 use crate::host::child::{finish, text};
-use crate::host::tools;
+use crate::host::{about, last_lines, tools};
 
 pub(super) const HOST: &str = "10.77.0.1";
 pub(super) const GUEST: &str = "10.77.0.2";
@@ -172,9 +171,8 @@ impl Machine {
 
     pub(super) fn with_console(&self, what: &str) -> String {
         let console = fs::read(self.console()).unwrap_or_default();
-        let console = String::from_utf8_lossy(&console).into_owned();
-        let lines: Vec<&str> = console.lines().collect();
-        let last = lines[lines.len().saturating_sub(20)..].join("\n  ");
+        let console = String::from_utf8_lossy(&console);
+        let last = last_lines(&console, 20).join("\n  ");
         format!("{what}; its console:\n  {last}")
     }
 

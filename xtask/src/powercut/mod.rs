@@ -35,7 +35,7 @@ use self::origin::Origin;
 use self::scenes::{Expected, OURS, SCENES, Scene, Server};
 use crate::guest::image::Image;
 use crate::guest::missing;
-use crate::host::{build, isolate, metrics, scratch};
+use crate::host::{build, isolate, metrics, not_run, scratch};
 
 /// A boot, a look at the file system and the start of a server, on a busy machine.
 const BACK_WITHIN: &str = "60s";
@@ -97,28 +97,15 @@ impl Options {
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options: Options = crate::options::parse(words)?;
     if let Some(why) = missing() {
-        return match std::env::var("CI").is_ok_and(|ci| ci == "true") {
-            true => Err(format!("powercut: NOT RUN, and CI=true: {why}")),
-            false => {
-                println!("powercut: NOT RUN, no power was cut: {why}");
-                Ok(())
-            }
-        };
+        return not_run("powercut", "no power was cut", &why);
     }
     let nfskit = build::given_or_release(root, "powercut", options.nfskit.as_deref())?;
     let image = Image::provide(root, options.kernelvm.as_deref())?;
     let scratch = scratch::make("powercut")?;
-    let own = std::env::current_exe().map_err(|error| format!("our own program: {error}"))?;
-    let paths = [scratch.path(), &nfskit, image.folder().as_path()].map(|path| path.to_owned());
-    let mut arguments = vec![INSIDE.to_owned()];
-    arguments.extend(paths.iter().map(|path| path.display().to_string()));
-    arguments.extend([options.seed.to_string(), options.rounds.to_string(), options.load.clone()]);
-    arguments.push((!options.no_retransmissions).to_string());
-    arguments.extend(options.scenes().iter().map(|scene| scene.name.to_owned()));
-    match isolate::run(&own, arguments)? {
-        true => Ok(()),
-        false => Err("powercut: FAILED, see above".to_owned()),
-    }
+    let guest = image.folder();
+    let mut arguments = vec![Path::new(INSIDE), scratch.path(), &nfskit, &guest];
+    arguments.extend(words.iter().map(Path::new));
+    isolate::run_ourselves("powercut", arguments)
 }
 
 /// What all scenes have in common.
@@ -127,24 +114,20 @@ struct Run<'a> {
     scratch: &'a Path,
     nfskit: &'a Path,
     guest: &'a Path,
-    seed: u64,
-    rounds: &'a str,
-    load: &'a str,
-    retransmits: bool,
+    options: &'a Options,
 }
 
 pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
-    let [scratch, nfskit, guest, seed, rounds, load, retransmits, names @ ..] = words else {
+    let [scratch, nfskit, guest, words @ ..] = words else {
         return Err("this command is called by powercut".to_owned());
     };
     let [scratch, nfskit, guest] = [scratch, nfskit, guest].map(Path::new);
     isolate::end_with_caller(scratch);
-    let seed = seed.parse().map_err(|_| "a seed is a number".to_owned())?;
-    let retransmits = *retransmits == "true";
-    let run = Run { scratch, nfskit, guest, seed, rounds, load, retransmits };
+    let options: Options = crate::options::parse(words)?;
+    let run = Run { scratch, nfskit, guest, options: &options };
     make_network()?;
     let mut failed = Vec::new();
-    for scene in SCENES.iter().filter(|scene| names.contains(&scene.name)) {
+    for scene in options.scenes() {
         let began = Instant::now();
         let outcome = run.play(scene);
         let seconds = began.elapsed().as_secs();
@@ -158,7 +141,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     }
     match failed.is_empty() {
         true => Ok(()),
-        false => Err(format!("powercut: seed {seed}: {}", failed.join(", "))),
+        false => Err(format!("powercut: seed {}: {}", options.seed, failed.join(", "))),
     }
 }
 
@@ -166,7 +149,8 @@ impl Run<'_> {
     /// Cuts the power of a scene, so often; says what came of it.
     fn play(&self, scene: &Scene) -> Result<String, String> {
         let folder = self.scratch.join(scene.name);
-        let mut machine = Machine::new(scene, folder.clone(), self.guest, self.nfskit, self.seed)?;
+        let (guest, nfskit, seed) = (self.guest, self.nfskit, self.options.seed);
+        let mut machine = Machine::new(scene, folder.clone(), guest, nfskit, seed)?;
         let is_proxy = matches!(scene.server, Server::Proxy(_));
         let has_origin = is_proxy || matches!(scene.server, Server::Mount(_));
         let link = is_proxy.then_some("wan-10ms");
@@ -226,10 +210,9 @@ impl Run<'_> {
     ) -> Result<String, String> {
         let job = folder.join("job");
         let is_planted = scene.expected != Expected::NothingLost;
-        let mut play = mounted::Play::new(&job, origin, self.seed, is_planted)?;
-        let rounds = self.rounds.parse().map_err(|_| "--rounds is a number".to_owned())?;
+        let mut play = mounted::Play::new(&job, origin, self.options.seed, is_planted)?;
         machine.boot()?;
-        let found = play.rounds(&mut machine, rounds, LOAD_OF_MOUNTS)?;
+        let found = play.rounds(&mut machine, self.options.rounds, LOAD_OF_MOUNTS)?;
         let what = format!(
             "{} files closed, {} kills, {} sectors of the disk lost",
             found.closed, machine.cuts, machine.sectors_lost
@@ -247,16 +230,17 @@ impl Run<'_> {
     fn test(&self, scene: &Scene, switch: &Switch, folder: &Path) -> Result<Vec<String>, String> {
         let (export, mount_port) = scene.server.export();
         let record = folder.join("record.json");
+        let Options { rounds, seed, load, no_retransmissions, .. } = self.options;
         let mut command = Command::new(self.nfskit);
         command
             .arg("crash-test")
             .arg(format!("nfs://{GUEST}{export}?nfsport=2049&mountport={mount_port}"))
             .args(["--kill", &switch.command("cut"), "--restart", &switch.command("boot")])
-            .args(["--rounds", self.rounds, "--seed", &self.seed.to_string()])
-            .args(["--load", self.load, "--calls", scene.calls])
+            .args(["--rounds", &rounds.to_string(), "--seed", &seed.to_string()])
+            .args(["--load", load, "--calls", scene.calls])
             .args(["--back-within", BACK_WITHIN, "--json"])
             .arg(&record);
-        if scene.retransmits && self.retransmits {
+        if scene.retransmits && !no_retransmissions {
             command.arg("--retransmit");
         }
         if matches!(scene.server, Server::Proxy(_)) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::machine::HOST;
 use crate::host::about;
 use crate::host::child::Service;
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
+use crate::host::nfskit::{SERVES, START_WITHIN, STOP_WITHIN, TRUSTING};
 
 /// Behind its host, in a URL.
 pub(super) const PLACE: &str = "/?nfsport=2149&mountport=2149";
@@ -45,10 +45,7 @@ impl Origin {
         if let Some(link) = link {
             command.args(["--link", link]);
         }
-        let mut service = Service::start(&mut command)?;
-        service.wait_for(START_WITHIN, |lines| {
-            lines.iter().any(|line| line.contains("mount -t nfs")).then_some(())
-        })?;
+        let service = Service::start_until(&mut command, START_WITHIN, SERVES)?;
         Ok(Self { service, export })
     }
 

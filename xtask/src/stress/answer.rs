@@ -19,6 +19,7 @@ use super::model::{Dirty, Kind, Model, Object};
 use super::operation::{Id, Name, Operation};
 use super::tally::{Tally, Violation};
 use super::verifiers::Verifiers;
+use crate::nfs::Results;
 
 /// A violation, in words.
 pub(super) type Complaint = (Violation, String);
@@ -293,17 +294,6 @@ impl World<'_> {
                 Err((Violation::Differs, what))
             }
         }
-    }
-}
-
-/// A reply of any procedure: its results, or its status.
-pub(super) trait Results<T> {
-    fn results(self) -> Result<T, NfsStat3>;
-}
-
-impl<T, D> Results<T> for Result<T, wire::nfs3::Failure<D>> {
-    fn results(self) -> Result<T, NfsStat3> {
-        self.map_err(|failure| failure.status)
     }
 }
 

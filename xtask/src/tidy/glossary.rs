@@ -4,7 +4,7 @@
 use super::Tree;
 use super::finding::Finding;
 use super::links::{prose, without_code};
-use super::source::{Views, is_word, numbered};
+use super::source::{Views, has_words, is_word, numbered};
 
 const GLOSSARY: &str = "docs/style.md";
 
@@ -63,7 +63,7 @@ fn findings(glossary: &[Entry], path: &str, text: &str) -> Vec<Finding> {
     for (number, line) in lines {
         let line = line.to_lowercase();
         for Entry { word, not, .. } in &glossary {
-            for phrase in not.iter().filter(|phrase| has_phrase(&line, phrase)) {
+            for phrase in not.iter().filter(|phrase| has_words(&line, phrase)) {
                 let advice = format!("the field says \"{word}\" ({GLOSSARY})");
                 found.push(Finding::at(path, number, format!("\"{phrase}\""), advice));
             }
@@ -109,14 +109,6 @@ fn doc_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered(text).filter(|(_, line)| {
         let line = line.trim_start();
         line.starts_with("///") || line.starts_with("//!")
-    })
-}
-
-fn has_phrase(line: &str, phrase: &str) -> bool {
-    line.match_indices(phrase).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let after = line[at + phrase.len()..].chars().next();
-        ![before, after].into_iter().flatten().any(is_word)
     })
 }
 

@@ -135,6 +135,15 @@ pub(super) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
+/// Whether a line has these words, and not as a part of longer ones.
+pub(super) fn has_words(line: &str, words: &str) -> bool {
+    line.match_indices(words).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + words.len()..].chars().next();
+        ![before, after].into_iter().flatten().any(is_word)
+    })
+}
+
 /// Lines with their numbers, counted from 1.
 pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.split('\n'))

@@ -3,7 +3,7 @@
 use super::Tree;
 use super::finding::Finding;
 use super::links::{prose, without_code};
-use super::source::{Views, is_word, numbered};
+use super::source::{Views, has_words, is_word, numbered};
 use super::tree::File;
 
 /// Notes to oneself: an issue is found again, a note is not.
@@ -33,7 +33,7 @@ fn check_file(file: &File) -> Vec<Finding> {
 fn notes(path: &str, text: &str) -> Vec<Finding> {
     let advice = "do it, or say in a sentence what is not done and why";
     let found = |(number, line): (usize, &str)| {
-        let note = NOTES.into_iter().find(|note| has_word(line, note))?;
+        let note = NOTES.into_iter().find(|note| has_words(line, note))?;
         Some(Finding::at(path, number, format!("`{note}`"), advice))
     };
     if path.ends_with(".rs") {
@@ -46,14 +46,6 @@ fn notes(path: &str, text: &str) -> Vec<Finding> {
     } else {
         Vec::new()
     }
-}
-
-fn has_word(line: &str, word: &str) -> bool {
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let after = line[at + word.len()..].chars().next();
-        ![before, after].into_iter().flatten().any(is_word)
-    })
 }
 
 /// Absolute paths that exist on one machine only.

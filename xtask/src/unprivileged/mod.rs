@@ -20,9 +20,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use crate::host::about;
 use crate::host::report::Report;
-use crate::host::{build, isolate, scratch};
+use crate::host::{about, build, is_ci, isolate, scratch};
 use steps::Stage;
 use user::User;
 
@@ -47,13 +46,10 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let (nfskit, own) = copied(scratch.path(), &nfskit)?;
     if isolate::is_possible() {
         let words = [INSIDE.as_ref(), scratch.path().as_os_str(), nfskit.as_os_str()];
-        return match isolate::run(&own, words)? {
-            true => Ok(()),
-            false => Err("unprivileged: failed".to_owned()),
-        };
+        return isolate::run("unprivileged", &own, words);
     }
     let why = "it takes root, and namespaces, to be several users";
-    if std::env::var("CI").is_ok_and(|ci| ci == "true") {
+    if is_ci() {
         return Err(format!("unprivileged: NOT RUN, and CI=true: {why}"));
     }
     println!("unprivileged: NOBODY ATTACKS, and all runs as this user: {why}");

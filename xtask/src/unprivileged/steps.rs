@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::attack::SET_UID;
 use super::user::User;
 use crate::host::child::{Service, finish, text};
-use crate::host::nfskit::port;
+use crate::host::nfskit::{Address, port, wait_for_port};
 use crate::host::report::Report;
 
 /// Far above what each takes, also where it is not optimized and the machine is busy.
@@ -75,8 +75,7 @@ impl Stage {
                 }
                 report.check("works", "link, and trace of what passed", || self.link(&url));
                 report.check("mount", "as far as fusermount3 can", || self.mount(&url));
-                report
-                    .check("serve", "ends", || service.stop(START_WITHIN).map(|()| String::new()));
+                report.done("serve", "ends", || service.stop(START_WITHIN));
             }
         }
         report.check("trace", "of an interface takes a capability", || self.no_capability());
@@ -140,10 +139,8 @@ impl Stage {
         }
         command.arg(&dir).args(["--listen", "127.0.0.1:0"]).args(options);
         let mut service = Service::start(&mut command)?;
-        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
-        let port = service.wait_for(START_WITHIN, find)?;
-        let url = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
-        Ok((service, url, dir))
+        let port = wait_for_port(&mut service, START_WITHIN)?;
+        Ok((service, Address::of(port).url(""), dir))
     }
 
     fn serves_its_user_alone(&self, options: &[&str]) -> Result<String, String> {
@@ -177,9 +174,8 @@ impl Stage {
     fn relay(&self, url: &str, words: &str) -> Result<(Service, String), String> {
         let mut command = self.nfskit(&self.owner, words);
         let mut link = Service::start(command.arg(url))?;
-        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
-        let port = link.wait_for(START_WITHIN, find)?;
-        Ok((link, format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}")))
+        let port = wait_for_port(&mut link, START_WITHIN)?;
+        Ok((link, Address::of(port).url("")))
     }
 
     /// What the attack is worth: it gets in where everybody may.

@@ -45,19 +45,12 @@ impl Scene {
     }
 }
 
-/// Which server.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Speed {
-    Fast,
-    Slow,
-}
-
-impl Speed {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Slow => "slow",
-        }
+perf::named! {
+    /// Which server.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub(super) enum Speed {
+        Fast => "fast",
+        Slow => "slow",
     }
 }
 

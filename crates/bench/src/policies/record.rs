@@ -37,7 +37,7 @@ pub(super) fn record(outcome: &Outcome, args: &Policies) -> Record {
             Seen::OfAnotherSize | Seen::Not => ("not-as-in-the-paper", ""),
             Seen::Unknown => ("cannot-be-told", "more --repeats, or without --quick"),
         };
-        let text = format!("{}: {}", finding.seen.words(), finding.text);
+        let text = format!("{}: {}", finding.seen.name(), finding.text);
         record.warnings.push(Warning::new(code, &text, advice));
     }
     record

@@ -127,7 +127,7 @@ fn stages(outcome: &Outcome) -> String {
 fn verdicts(outcome: &Outcome) -> String {
     let mut text = String::from("\nof the paper's findings\n");
     for finding in findings(outcome) {
-        writeln!(text, "  {}: {}", finding.seen.words(), finding.text).ok();
+        writeln!(text, "  {}: {}", finding.seen.name(), finding.text).ok();
     }
     writeln!(text, "took {:.0} s", outcome.took.as_secs_f64()).ok();
     text

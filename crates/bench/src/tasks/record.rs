@@ -113,7 +113,7 @@ fn several(places: &[&Place]) -> Target {
 fn listed(place: &Place) -> Value {
     let mut listed = json!({"name": place.name, "file_system": place.file_system});
     if let Some(durability) = place.durability {
-        listed["durability"] = durability.as_str().into();
+        listed["durability"] = durability.name().into();
     }
     listed
 }

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Less, NetRates, ProcedureRates, Span, began_anew, listed, net_rates, of_net};
-use super::{paired, procedure_rates, share};
+use super::{Less, NetRates, ProcedureRates, Span, began_anew, net_rates, of_net};
+use super::{of_version, paired, procedure_rates, share};
 use crate::client::Client;
-use crate::procedures::Procedures;
 
 /// See the module's head. What the kernel does not count is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,11 +56,8 @@ pub fn rates(now: &Client, before: Option<(&Client, f64)>, up_s: Option<f64>) ->
 }
 
 fn is_anew(now: &Client, before: &Client) -> bool {
-    let calls = |now: &Option<Procedures>, before: &Option<Procedures>| {
-        listed(now.as_ref().map(|of| &of.calls), before.as_ref().map(|of| &of.calls))
-    };
     let versions = [(&now.v2, &before.v2), (&now.v3, &before.v3), (&now.v4, &before.v4)];
-    let procedures = versions.iter().flat_map(|(now, before)| calls(now, before));
+    let procedures = versions.into_iter().flat_map(of_version);
     let rpc = paired(now.rpc.as_ref(), before.rpc.as_ref(), |rpc| {
         [rpc.calls, rpc.retransmissions, rpc.authentication_refreshes]
     });

@@ -154,6 +154,11 @@ fn listed(now: Option<&Vec<u64>>, before: Option<&Vec<u64>>) -> Vec<(u64, u64)> 
     both.flat_map(|(now, before)| now.iter().copied().zip(before.iter().copied())).collect()
 }
 
+/// The calls of a version, procedure by procedure, where both know it.
+fn of_version((now, before): (&Option<Procedures>, &Option<Procedures>)) -> Vec<(u64, u64)> {
+    listed(now.as_ref().map(|of| &of.calls), before.as_ref().map(|of| &of.calls))
+}
+
 fn of_net(net: &Net) -> [u64; 4] {
     [net.packets, net.udp, net.tcp, net.tcp_connections]
 }

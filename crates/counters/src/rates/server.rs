@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::{Less, NetRates, ProcedureRates, Span, began_anew, listed, net_rates, of_net};
-use super::{paired, procedure_rates, share};
+use super::{of_version, paired, procedure_rates, share};
 use crate::pools::Pool;
-use crate::procedures::Procedures;
 use crate::server::Server;
 
 /// See the module's head. What the kernel does not count is none.
@@ -159,11 +158,8 @@ fn pools(now: &[Pool], before: Option<&[Pool]>) -> Vec<PoolRates> {
 
 /// The module was loaded anew, or it is another network namespace's.
 fn is_anew(now: &Server, before: &Server) -> bool {
-    let calls = |now: &Option<Procedures>, before: &Option<Procedures>| {
-        listed(now.as_ref().map(|of| &of.calls), before.as_ref().map(|of| &of.calls))
-    };
     let versions = [(&now.v2, &before.v2), (&now.v3, &before.v3), (&now.v4, &before.v4)];
-    let procedures = versions.iter().flat_map(|(now, before)| calls(now, before));
+    let procedures = versions.into_iter().flat_map(of_version);
     let operations = listed(now.v4_operations.as_ref(), before.v4_operations.as_ref());
     let rpc = paired(now.rpc.as_ref(), before.rpc.as_ref(), |rpc| {
         [rpc.calls, rpc.bad, rpc.bad_format, rpc.bad_authentication, rpc.bad_client]

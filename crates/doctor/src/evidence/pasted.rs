@@ -121,7 +121,7 @@ fn put<T>(place: &mut Option<T>, read: Partial<T>, problems: &mut Vec<Problem>) 
 }
 
 fn put_all<T>(place: &mut Vec<T>, read: Partial<Vec<T>>, problems: &mut Vec<Problem>) -> bool {
-    let mut free = place.is_empty().then_some(Vec::new()).filter(|_| false);
+    let mut free = None;
     let taken = put(&mut free, read, problems) && place.is_empty();
     if let (true, Some(values)) = (taken, free) {
         *place = values;
@@ -141,6 +141,20 @@ fn has_line(head: &str, begin: &str) -> bool {
 
 type Is = fn(&str) -> bool;
 
+/// Puts what this reads into this place of a sample.
+macro_rules! value {
+    ($place:ident, $read:path) => {
+        |sample, text, problems| put(&mut sample.$place, partial(text, $read), problems)
+    };
+}
+
+/// The same with a list.
+macro_rules! list {
+    ($place:ident, $read:path) => {
+        |sample, text, problems| put_all(&mut sample.$place, partial(text, $read), problems)
+    };
+}
+
 const KINDS: [(Is, Take); 25] = [
     (
         |head| head.contains(" mounted on ") && head.contains(" with fstype "),
@@ -156,22 +170,13 @@ const KINDS: [(Is, Take); 25] = [
         };
         mounts(sample, partial(text, nfsiostat::read), Some(of), problems)
     }),
-    (
-        |head| head.contains("packets-arrived"),
-        |sample, text, problems| put_all(&mut sample.pools, partial(text, pools::read), problems),
-    ),
-    (
-        |head| has_line(head, "rc ") && has_line(head, "th "),
-        |sample, text, problems| put(&mut sample.server, partial(text, server::read), problems),
-    ),
+    (|head| head.contains("packets-arrived"), list!(pools, pools::read)),
+    (|head| has_line(head, "rc ") && has_line(head, "th "), value!(server, server::read)),
     (
         |head| has_line(head, "rpc ") && (has_line(head, "proc3 ") || has_line(head, "proc4 ")),
-        |sample, text, problems| put(&mut sample.client, partial(text, client::read), problems),
+        value!(client, client::read),
     ),
-    (
-        |head| has_line(head, "TCP: inuse"),
-        |sample, text, problems| put(&mut sample.sockets, partial(text, sockets::read), problems),
-    ),
+    (|head| has_line(head, "TCP: inuse"), value!(sockets, sockets::read)),
     (
         |head| has_line(head, "Tcp: ") || has_line(head, "TcpExt: "),
         |sample, text, problems| {
@@ -183,35 +188,12 @@ const KINDS: [(Is, Take); 25] = [
             taken
         },
     ),
-    (
-        |head| has_line(head, "Ip6InReceives"),
-        |sample, text, problems| {
-            put(&mut sample.protocols_v6, partial(text, named::read), problems)
-        },
-    ),
-    (
-        |head| has_line(head, "Inter-|"),
-        |sample, text, problems| {
-            put_all(&mut sample.devices, partial(text, device::read), problems)
-        },
-    ),
-    (interfaces::is_likely, |sample, text, problems| {
-        put_all(&mut sample.devices, partial(text, interfaces::read), problems)
-    }),
-    (
-        |head| has_line(head, "MemTotal:"),
-        |sample, text, problems| put(&mut sample.memory, partial(text, named::read), problems),
-    ),
-    (
-        |head| has_line(head, "nr_dirty "),
-        |sample, text, problems| put(&mut sample.pages, partial(text, named::read), problems),
-    ),
-    (
-        |head| has_line(head, "cpu ") && has_line(head, "cpu0 "),
-        |sample, text, problems| {
-            put(&mut sample.processors, partial(text, processor::read), problems)
-        },
-    ),
+    (|head| has_line(head, "Ip6InReceives"), value!(protocols_v6, named::read)),
+    (|head| has_line(head, "Inter-|"), list!(devices, device::read)),
+    (interfaces::is_likely, list!(devices, interfaces::read)),
+    (|head| has_line(head, "MemTotal:"), value!(memory, named::read)),
+    (|head| has_line(head, "nr_dirty "), value!(pages, named::read)),
+    (|head| has_line(head, "cpu ") && has_line(head, "cpu0 "), value!(processors, processor::read)),
     (nfsstat::is_likely, |sample, text, problems| {
         let mut sections = None;
         let taken = put(&mut sections, partial(text, nfsstat::read), problems);
@@ -220,21 +202,11 @@ const KINDS: [(Is, Take); 25] = [
         }
         taken
     }),
-    (mounted::is_likely, |sample, text, problems| {
-        put_all(&mut sample.listed, partial(text, mounted::read), problems)
-    }),
-    (socket::is_likely, |sample, text, problems| {
-        put_all(&mut sample.connections, partial(text, socket::read), problems)
-    }),
-    (is_softnet, |sample, text, problems| {
-        put_all(&mut sample.softnet, partial(text, softnet::read), problems)
-    }),
-    (is_disks, |sample, text, problems| {
-        put_all(&mut sample.disks, partial(text, disk::read), problems)
-    }),
-    (iostat::is_likely, |sample, text, problems| {
-        put_all(&mut sample.disk_uses, partial(text, iostat::read), problems)
-    }),
+    (mounted::is_likely, list!(listed, mounted::read)),
+    (socket::is_likely, list!(connections, socket::read)),
+    (is_softnet, list!(softnet, softnet::read)),
+    (is_disks, list!(disks, disk::read)),
+    (iostat::is_likely, list!(disk_uses, iostat::read)),
     (space::is_likely, |sample, text, problems| {
         // Blocks and inodes come from two runs of df.
         let mut more = Vec::new();
@@ -242,15 +214,9 @@ const KINDS: [(Is, Take); 25] = [
         sample.spaces.append(&mut more);
         taken
     }),
-    (spray::is_likely, |sample, text, problems| {
-        put_all(&mut sample.sprays, partial(text, spray::read), problems)
-    }),
-    (tasks::is_likely, |sample, text, problems| {
-        put(&mut sample.waits, partial(text, tasks::read), problems)
-    }),
-    (load::is_likely, |sample, text, problems| {
-        put(&mut sample.load, partial(text, load::read), problems)
-    }),
+    (spray::is_likely, list!(sprays, spray::read)),
+    (tasks::is_likely, value!(waits, tasks::read)),
+    (load::is_likely, value!(load, load::read)),
     (|head| head.contains(" = "), |_, _, _| false),
 ];
 

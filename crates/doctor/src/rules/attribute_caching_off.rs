@@ -1,10 +1,8 @@
 //! Options that send a call for every look at a file.
 
-use super::{About, LOOKS, Rule};
-use crate::case::Case;
+use super::{About, Case, LOOKS, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, Severity, not_applicable_if};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "attribute-caching-off",

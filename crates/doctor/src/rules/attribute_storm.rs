@@ -1,10 +1,7 @@
 //! Most calls look at files, and read or write none.
 
-use super::{About, LOOKS, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if};
+use super::{About, Case, Found, Gain, Judged, LOOKS, Layer, Rule, Severity, Threshold, fine_if};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "attribute-storm",

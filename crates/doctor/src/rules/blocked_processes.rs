@@ -1,9 +1,6 @@
 //! Programs wait for a disk or a mount, while processors are idle.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
-use crate::rule::Threshold;
+use super::{About, Case, Certainty, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold};
 
 pub(super) static RULE: Rule = Rule {
     name: "blocked-processes",

@@ -1,9 +1,8 @@
 //! Disks of a host are busy, by what iostat has printed.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if};
-use crate::rule::Threshold;
+use super::{
+    About, Case, Found, Gain, Judged, Layer, NoFinding, Rule, Severity, Threshold, fine_if,
+};
 
 pub(super) static RULE: Rule = Rule {
     name: "busy-disks",

@@ -1,9 +1,7 @@
 //! The client's processors are busy.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "busy-processors",

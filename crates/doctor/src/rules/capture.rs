@@ -2,8 +2,7 @@
 
 use trace::verdict::Suspect;
 
-use super::{About, Rule};
-use crate::finding::{Certainty, Found, Layer, NoFinding, Severity};
+use super::{About, Certainty, Found, Layer, NoFinding, Rule, Severity};
 
 /// The finding is made of a verdict ([`found`]), not of counters.
 pub(super) static RULE: Rule = Rule {

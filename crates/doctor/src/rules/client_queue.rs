@@ -1,10 +1,7 @@
 //! Calls wait in the client before they are sent.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if};
+use super::{About, Case, Found, Gain, Judged, Layer, Rule, Severity, Threshold, fine_if};
 use crate::model;
-use crate::rule::Threshold;
 use crate::subject::{Means, Mounted};
 
 pub(super) static RULE: Rule = Rule {

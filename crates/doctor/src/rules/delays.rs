@@ -2,10 +2,8 @@
 
 use counters::mountstats::Event;
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "delays",

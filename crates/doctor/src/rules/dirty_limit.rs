@@ -1,9 +1,7 @@
 //! So much is held back that writing it out takes seconds.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "dirty-limit",

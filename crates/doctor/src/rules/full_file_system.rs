@@ -1,9 +1,6 @@
 //! A file system is nearly full.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
-use crate::rule::Threshold;
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold, fine_if};
 
 pub(super) static RULE: Rule = Rule {
     name: "full-file-system",

@@ -1,11 +1,9 @@
 //! Queues stand in the network: its rate is used up.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor::Floor;
 use crate::model;
-use crate::rule::Threshold;
 use crate::subject::Mounted;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,9 +1,7 @@
 //! The mount waits for the program, not the program for the mount.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "idle-application",

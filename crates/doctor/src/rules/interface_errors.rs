@@ -5,10 +5,7 @@ use std::fmt;
 use counters::host::device::Device;
 use counters::sum;
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
-use crate::rule::Threshold;
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold};
 
 pub(super) static RULE: Rule = Rule {
     name: "interface-errors",

@@ -1,8 +1,6 @@
 //! Every byte is signed or encrypted.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "kerberos",

@@ -1,8 +1,6 @@
 //! Others have reported that this kernel's NFS is slower than an older one's.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity};
+use super::{About, Case, Certainty, Found, Judged, Layer, NoFinding, Rule, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "kernel-reports",

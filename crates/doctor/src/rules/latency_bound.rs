@@ -1,11 +1,8 @@
 //! The time of calls is the network's round trip.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold, fine_if};
 use crate::floor;
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "latency-bound",

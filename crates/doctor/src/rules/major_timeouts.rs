@@ -1,9 +1,6 @@
 //! Calls that nobody answered.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity, not_applicable_if};
-use crate::rule::Threshold;
+use super::{About, Case, Found, Judged, Layer, Rule, Severity, Threshold, not_applicable_if};
 
 pub(super) static RULE: Rule = Rule {
     name: "major-timeouts",

@@ -59,7 +59,12 @@ mod tcp_loss;
 mod udp_loss;
 mod udp_mount;
 
-use super::rule::Limits;
+// What every rule is written with.
+use super::case::Case;
+use super::finding::{
+    Certainty, Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if,
+};
+use super::rule::{Limits, Threshold};
 
 pub use super::rule::{About, Rule};
 pub use capture::Captured;

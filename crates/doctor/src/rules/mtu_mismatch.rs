@@ -1,9 +1,7 @@
 //! Large packets go out on this host, and the way to the server takes small ones only.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, fine_if};
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "mtu-mismatch",

@@ -1,8 +1,6 @@
 //! The mount has fewer connections than its options ask for.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, fine_if};
 
 pub(super) static RULE: Rule = Rule {
     name: "nconnect-ignored",

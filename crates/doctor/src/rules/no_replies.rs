@@ -3,10 +3,8 @@
 use counters::mountstats::Transport;
 use counters::sum;
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Certainty, Found, Judged, Layer, NoFinding, Severity, not_applicable_if};
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "no-replies",

@@ -1,7 +1,6 @@
 //! Where the time of a call goes in our own mount, by its metrics.
 
-use super::{About, Rule};
-use crate::finding::{Certainty, Found, Layer, NoFinding, Severity};
+use super::{About, Certainty, Found, Layer, NoFinding, Rule, Severity};
 use crate::model;
 use crate::shares::{Shares, Where};
 

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::{About, Rule};
-use crate::finding::{Certainty, Found, Gain, Layer, NoFinding, Severity};
+use super::{About, Certainty, Found, Gain, Layer, NoFinding, Rule, Severity};
 use crate::model;
 use crate::shares::{Shares, Where};
 

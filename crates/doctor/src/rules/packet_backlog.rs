@@ -1,9 +1,6 @@
 //! The host does not keep up with packets.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
-use crate::rule::Threshold;
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold};
 
 pub(super) static RULE: Rule = Rule {
     name: "packet-backlog",

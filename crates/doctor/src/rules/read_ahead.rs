@@ -1,10 +1,8 @@
 //! Sequential reads are not read ahead by more than a piece.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "read-ahead",

@@ -1,9 +1,7 @@
 //! Calls that were retransmitted.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
-use crate::rule::Threshold;
 use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {

@@ -1,7 +1,6 @@
 //! What a run record of ours says: where the time of a call went when it was measured.
 
-use super::{About, Rule};
-use crate::finding::{Certainty, Found, Gain, Layer, NoFinding, Severity};
+use super::{About, Certainty, Found, Gain, Layer, NoFinding, Rule, Severity};
 
 /// The finding is made of a record ([`found`]), not of counters.
 pub(super) static RULE: Rule = Rule {

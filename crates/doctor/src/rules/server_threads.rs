@@ -2,10 +2,8 @@
 
 use counters::rates::server::PoolRates;
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
-use crate::rule::Threshold;
 use crate::subject::Served;
 
 pub(super) static RULE: Rule = Rule {

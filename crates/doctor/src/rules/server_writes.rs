@@ -2,12 +2,10 @@
 
 use counters::sum;
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::collect::exports;
 use crate::finding::{Found, Gain, Judged, Layer, Severity, fine_if, not_applicable_if};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "server-writes",

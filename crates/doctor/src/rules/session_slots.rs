@@ -1,10 +1,8 @@
 //! As many calls are outstanding as a session of version 4.1 has slots.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "session-slots",

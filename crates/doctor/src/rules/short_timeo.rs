@@ -1,9 +1,6 @@
 //! Calls are retransmitted after too short a time.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity};
-use crate::rule::Threshold;
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold};
 
 pub(super) static RULE: Rule = Rule {
     name: "short-timeo",

@@ -1,11 +1,9 @@
 //! One connection carries as much as one flow does.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{
     Certainty, Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if,
 };
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "single-connection",

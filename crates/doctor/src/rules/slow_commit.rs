@@ -1,11 +1,9 @@
 //! The server's storage takes the time of writing.
 
-use super::{About, Rule};
-use crate::case::Case;
+use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor;
 use crate::model;
-use crate::rule::Threshold;
 use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {

@@ -1,9 +1,6 @@
 //! A network interface has negotiated less than its kind can, or is full.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
-use crate::rule::Threshold;
+use super::{About, Case, Found, Gain, Judged, Layer, NoFinding, Rule, Severity, Threshold};
 
 pub(super) static RULE: Rule = Rule {
     name: "slow-interface",

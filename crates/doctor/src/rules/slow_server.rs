@@ -1,10 +1,7 @@
 //! Calls that do next to nothing take much longer than the way.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, NoFinding, Severity, fine_if};
+use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold, fine_if};
 use crate::floor;
-use crate::rule::Threshold;
 use crate::subject::Mounted;
 
 pub(super) static RULE: Rule = Rule {

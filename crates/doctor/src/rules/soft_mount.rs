@@ -1,8 +1,6 @@
 //! Programs get an error where they could wait.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity, not_applicable_if};
+use super::{About, Case, Found, Judged, Layer, Rule, Severity, not_applicable_if};
 
 pub(super) static RULE: Rule = Rule {
     name: "soft-mount",

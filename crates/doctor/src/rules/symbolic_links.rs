@@ -1,10 +1,7 @@
 //! Symbolic links are in the way.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity};
+use super::{About, Case, Found, Gain, Judged, Layer, NoFinding, Rule, Severity, Threshold};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "symbolic-links",

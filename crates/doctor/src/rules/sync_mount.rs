@@ -1,10 +1,9 @@
 //! Every write(2) waits for the server's disk.
 
-use super::{About, Rule};
-use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity, not_applicable_if};
+use super::{
+    About, Case, Found, Gain, Judged, Layer, Rule, Severity, Threshold, not_applicable_if,
+};
 use crate::model;
-use crate::rule::Threshold;
 
 pub(super) static RULE: Rule = Rule {
     name: "sync-mount",

@@ -29,19 +29,12 @@ pub struct Outcome<T> {
 /// Called with the share that is done, from 0 to 1.
 pub type Progress<'a> = &'a mut (dyn FnMut(f64) + Send);
 
-/// The two ways that bytes go.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Protocol {
-    Tcp,
-    Udp,
-}
-
-impl Protocol {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        }
+perf::named! {
+    /// The two ways that bytes go.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Protocol {
+        Tcp => "tcp",
+        Udp => "udp",
     }
 }
 

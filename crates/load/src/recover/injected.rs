@@ -5,13 +5,15 @@ use std::fmt;
 use perf::model::loggp::Link;
 use perf::units::Nanos;
 
-/// One of the four.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Parameter {
-    Latency,
-    Overhead,
-    Gap,
-    GapPerByte,
+perf::named! {
+    /// One of the four.
+    #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+    pub enum Parameter {
+        Latency => "L",
+        Overhead => "o",
+        Gap => "g",
+        GapPerByte => "G",
+    }
 }
 
 /// What both directions of a link, and both of its ends, are given on top of what they have.
@@ -24,17 +26,6 @@ pub struct Injected {
 }
 
 impl Parameter {
-    pub const ALL: [Self; 4] = [Self::Latency, Self::Overhead, Self::Gap, Self::GapPerByte];
-
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            Self::Latency => "L",
-            Self::Overhead => "o",
-            Self::Gap => "g",
-            Self::GapPerByte => "G",
-        }
-    }
-
     /// So much of this parameter and nothing else: microseconds, or nanoseconds per byte of G.
     pub fn injected(self, amount: f64) -> Injected {
         let mut injected = Injected::default();
@@ -87,7 +78,7 @@ impl Injected {
 
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.symbol())
+        f.write_str(self.name())
     }
 }
 

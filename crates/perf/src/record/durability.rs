@@ -8,16 +8,18 @@ use thiserror::Error;
 
 use super::Run;
 
-/// What an answered write survives: never to be mixed in one comparison.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Durability {
-    /// Nothing: data live in the server process.
-    Memory,
-    /// The server process, not the machine.
-    PageCache,
-    /// Loss of power.
-    Stable,
+crate::named! {
+    /// What an answered write survives: never to be mixed in one comparison.
+    #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Durability {
+        /// Nothing: data live in the server process.
+        Memory => "memory",
+        /// The server process, not the machine.
+        PageCache => "page-cache",
+        /// Loss of power.
+        Stable => "stable",
+    }
 }
 
 /// Two records that must not be compared.
@@ -40,19 +42,9 @@ impl Run {
     }
 }
 
-impl Durability {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::PageCache => "page-cache",
-            Self::Stable => "stable",
-        }
-    }
-}
-
 impl fmt::Display for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        f.pad(self.name())
     }
 }
 
@@ -65,15 +57,15 @@ impl FromStr for Durability {
     type Err = UnknownDurability;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        [Self::Memory, Self::PageCache, Self::Stable]
+        Self::ALL
             .into_iter()
-            .find(|durability| durability.as_str() == word)
+            .find(|durability| durability.name() == word)
             .ok_or_else(|| UnknownDurability(word.into()))
     }
 }
 
 fn stated(durability: &Option<Durability>) -> &'static str {
-    durability.map_or("not stated", Durability::as_str)
+    durability.map_or("not stated", Durability::name)
 }
 
 #[cfg(test)]

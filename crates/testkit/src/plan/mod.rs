@@ -47,20 +47,24 @@ pub struct Client {
     pub by: By,
 }
 
-/// What a client is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Level {
-    /// One call for each step, nothing remembered.
-    Calls,
-    /// A mounted file system: caches, write-behind.
-    Files,
+perf::named! {
+    /// What a client is.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Level {
+        /// One call for each step, nothing remembered.
+        Calls => "calls",
+        /// A mounted file system: caches, write-behind.
+        Files => "files",
+    }
 }
 
-/// What carries a client's calls.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum By {
-    Stream,
-    Datagrams,
+perf::named! {
+    /// What carries a client's calls.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum By {
+        Stream => "stream",
+        Datagrams => "datagrams",
+    }
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -227,24 +231,28 @@ impl Act {
     }
 }
 
-/// Why a program does not hear what has become of what it has written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Unheard {
-    /// It is interrupted when it closes the file.
-    Interrupted,
-    /// It writes through a mapping that it made before it closed the file.
-    Mapped,
+perf::named! {
+    /// Why a program does not hear what has become of what it has written.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Unheard {
+        /// It is interrupted when it closes the file.
+        Interrupted => "interrupted",
+        /// It writes through a mapping that it made before it closed the file.
+        Mapped => "mapped",
+    }
 }
 
-/// How a public file is filled.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Style {
-    /// Written over, and cut to its length.
-    InPlace,
-    /// Cut to nothing when it is opened.
-    Cut,
-    /// Written under another name that then takes its place.
-    Replaced,
+perf::named! {
+    /// How a public file is filled.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Style {
+        /// Written over, and cut to its length.
+        InPlace => "in-place",
+        /// Cut to nothing when it is opened.
+        Cut => "cut",
+        /// Written under another name that then takes its place.
+        Replaced => "replaced",
+    }
 }
 
 /// What goes wrong.

@@ -33,15 +33,7 @@ impl fmt::Display for Plan {
         writeln!(f, "latency {}", micros(self.latency))?;
         writeln!(f, "disk {}", self.disk.name)?;
         for Client { level, by } in &self.clients {
-            let level = match level {
-                Level::Calls => "calls",
-                Level::Files => "files",
-            };
-            let by = match by {
-                By::Stream => "stream",
-                By::Datagrams => "datagrams",
-            };
-            writeln!(f, "client {level} {by}")?;
+            writeln!(f, "client {} {}", level.name(), by.name())?;
         }
         for Step { at, what } in &self.steps {
             write!(f, "{} ", micros(*at))?;
@@ -58,9 +50,7 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Change(change) => match change {
-                Change::Create(path, How::Unchecked) => write!(f, "create {path} unchecked"),
-                Change::Create(path, How::Guarded) => write!(f, "create {path} guarded"),
-                Change::Create(path, How::Exclusive) => write!(f, "create {path} exclusive"),
+                Change::Create(path, how) => write!(f, "create {path} {}", how.name()),
                 Change::Mkdir(path) => write!(f, "mkdir {path}"),
                 Change::Symlink(path) => write!(f, "symlink {path}"),
                 Change::Remove(path) => write!(f, "remove {path}"),
@@ -78,14 +68,7 @@ impl fmt::Display for Op {
             Self::Read { path, at, bytes } => write!(f, "read {path} {at} {bytes}"),
             Self::Look(path) => write!(f, "look {path}"),
             Self::List(path) => write!(f, "list {}", if path.is_empty() { "." } else { path }),
-            Self::Publish { bytes, style } => {
-                let style = match style {
-                    Style::InPlace => "in-place",
-                    Style::Cut => "cut",
-                    Style::Replaced => "replaced",
-                };
-                write!(f, "publish {bytes} {style}")
-            }
+            Self::Publish { bytes, style } => write!(f, "publish {bytes} {}", style.name()),
             Self::Peek { of } => write!(f, "peek {of}"),
             Self::WritePart { at, bytes, value, stable } => {
                 write!(f, "write-part {at} {bytes} {value} {}", stable_name(*stable))
@@ -111,11 +94,7 @@ impl fmt::Display for Act {
                 write!(f, "write {name} {first} {count} {value} {}", micros(*hold))
             }
             Self::Unheard { name, first, count, value, by } => {
-                let by = match by {
-                    Unheard::Interrupted => "interrupted",
-                    Unheard::Mapped => "mapped",
-                };
-                write!(f, "{by} {name} {first} {count} {value}")
+                write!(f, "{} {name} {first} {count} {value}", by.name())
             }
             Self::Read(name) => write!(f, "read {name}"),
             Self::Look(name) => write!(f, "look {name}"),
@@ -209,16 +188,8 @@ impl Plan {
                 self.disk = disk.ok_or_else(|| format!("{name:?} is no disk"))?;
             }
             "client" => {
-                let level = match words.word()? {
-                    "calls" => Level::Calls,
-                    "files" => Level::Files,
-                    other => return Err(format!("{other:?} is neither calls nor files")),
-                };
-                let by = match words.word()? {
-                    "stream" => By::Stream,
-                    "datagrams" => By::Datagrams,
-                    other => return Err(format!("{other:?} is neither stream nor datagrams")),
-                };
+                let level = words.one_of(Level::ALL, Level::name, "level of a client")?;
+                let by = words.one_of(By::ALL, By::name, "carrier of calls")?;
                 if self.clients.len() == CLIENTS_MAX {
                     return Err(format!("there may be {CLIENTS_MAX} clients"));
                 }
@@ -285,38 +256,31 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// The one of `all` that has this word for its name; an error says what it is not.
+    fn one_of<T: Copy, const N: usize>(
+        &mut self,
+        all: [T; N],
+        name: impl Fn(T) -> &'static str,
+        what: &str,
+    ) -> Result<T, String> {
+        let word = self.word()?;
+        let found = all.into_iter().find(|&one| name(one) == word);
+        found.ok_or_else(|| format!("{word:?} is no {what}"))
+    }
+
     fn stable(&mut self) -> Result<StableHow, String> {
-        match self.word()? {
-            "unstable" => Ok(StableHow::Unstable),
-            "data-sync" => Ok(StableHow::DataSync),
-            "file-sync" => Ok(StableHow::FileSync),
-            other => Err(format!("{other:?} is no stability")),
-        }
-    }
-
-    fn how(&mut self) -> Result<How, String> {
-        match self.word()? {
-            "unchecked" => Ok(How::Unchecked),
-            "guarded" => Ok(How::Guarded),
-            "exclusive" => Ok(How::Exclusive),
-            other => Err(format!("{other:?} is no way to create")),
-        }
-    }
-
-    fn style(&mut self) -> Result<Style, String> {
-        match self.word()? {
-            "in-place" => Ok(Style::InPlace),
-            "cut" => Ok(Style::Cut),
-            "replaced" => Ok(Style::Replaced),
-            other => Err(format!("{other:?} is no way to publish")),
-        }
+        let all = [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync];
+        self.one_of(all, stable_name, "stability")
     }
 
     fn op(&mut self, clients: usize) -> Result<Op, String> {
         let most = u64::from(FILE_BYTES_MAX);
         let part = u64::from(PART_BYTES);
         Ok(match self.word()? {
-            "create" => Op::Change(Change::Create(self.path()?, self.how()?)),
+            "create" => Op::Change(Change::Create(
+                self.path()?,
+                self.one_of(How::ALL, How::name, "way to create")?,
+            )),
             "mkdir" => Op::Change(Change::Mkdir(self.path()?)),
             "symlink" => Op::Change(Change::Symlink(self.path()?)),
             "remove" => Op::Change(Change::Remove(self.path()?)),
@@ -340,7 +304,13 @@ impl<'t> Words<'t> {
                 Some(".") => self.word().map(|_| Op::List(String::new()))?,
                 _ => Op::List(self.path()?),
             },
-            "publish" => Op::Publish { bytes: self.small(most)?, style: self.style()? },
+            "publish" => {
+                let bytes = self.small(most)?;
+                Op::Publish {
+                    bytes,
+                    style: self.one_of(Style::ALL, Style::name, "way to publish")?,
+                }
+            }
             "peek" => Op::Peek { of: self.client(clients)? },
             "write-part" => {
                 let at: u32 = self.small(part)?;

@@ -29,12 +29,14 @@ pub enum Change {
     Link(Path, Path),
 }
 
-/// How a file is made (RFC 1813 section 3.3.8).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum How {
-    Unchecked,
-    Guarded,
-    Exclusive,
+perf::named! {
+    /// How a file is made (RFC 1813 section 3.3.8).
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum How {
+        Unchecked => "unchecked",
+        Guarded => "guarded",
+        Exclusive => "exclusive",
+    }
 }
 
 /// What was seen of a change.

@@ -59,15 +59,20 @@ pub(crate) async fn compare(
     Ok(())
 }
 
-/// Everything, by path.
-async fn walk(stage: &Stage, clients: u32) -> Result<BTreeMap<String, Found>, Failure> {
+/// A session of somebody who has seen nothing before, as the client of this number.
+pub(super) async fn newcomer(stage: &Stage, client: u32) -> Result<Session, Failure> {
     let now = stage.clock.now().since(Instant::EPOCH).as_nanos();
     // No client has these numbers, nor has a walk before.
-    let first_xid = (clients + 1) << 24 | u32::try_from(now >> 20 & 0xff_ffff).unwrap_or(0);
+    let first_xid = client << 24 | u32::try_from(now >> 20 & 0xff_ffff).unwrap_or(0);
     let options = call::Options { first_xid, insist: true, ..call::Options::stream() };
     let rpc = stage.machine.over_stream(&stage.clock, &Outage::default(), options).await;
     let rpc = rpc.map_err(|error| Failure::new("connect", error.to_string()))?;
-    let session = stage.machine.session(rpc).await.map_err(at_entry)?;
+    stage.machine.session(rpc).await.map_err(at_entry)
+}
+
+/// Everything, by path.
+async fn walk(stage: &Stage, clients: u32) -> Result<BTreeMap<String, Found>, Failure> {
+    let session = newcomer(stage, clients + 1).await?;
     let mut tree = BTreeMap::new();
     let mut dirs = vec![(String::new(), session.root())];
     while let Some((path, dir)) = dirs.pop() {

@@ -35,9 +35,9 @@ pub struct Topology {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Servers {
-    #[serde(deserialize_with = "servers")]
+    #[serde(deserialize_with = "bounded::<_, SERVERS_MAX>")]
     pub count: usize,
-    #[serde(deserialize_with = "cores")]
+    #[serde(deserialize_with = "bounded::<_, CORES_MAX>")]
     pub cores: usize,
     pub per_call: Span,
     pub per_byte: Span,
@@ -66,10 +66,10 @@ pub enum Mode {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Clients {
-    #[serde(deserialize_with = "clients")]
+    #[serde(deserialize_with = "bounded::<_, CLIENTS_MAX>")]
     pub count: usize,
     pub link: LinkName,
-    #[serde(default = "one_core", deserialize_with = "cores")]
+    #[serde(default = "one_core", deserialize_with = "bounded::<_, CORES_MAX>")]
     pub cores: usize,
 }
 
@@ -80,7 +80,7 @@ pub struct Workload {
     #[serde(deserialize_with = "mix")]
     pub mix: Mix,
     /// Operations each client keeps outstanding in a closed loop; without a rate.
-    #[serde(deserialize_with = "outstanding")]
+    #[serde(deserialize_with = "bounded::<_, OUTSTANDING_MAX>")]
     pub outstanding: usize,
     /// Operations a second of all clients together, in an open loop.
     #[serde(deserialize_with = "rate")]
@@ -109,7 +109,7 @@ pub enum Fault {
     /// The disk takes so many percent of its time.
     SlowDisk {
         at: Span,
-        #[serde(deserialize_with = "percent")]
+        #[serde(deserialize_with = "bounded::<_, PERCENT_MAX>")]
         percent: usize,
         r#for: Span,
     },
@@ -136,37 +136,19 @@ fn one_core() -> usize {
     1
 }
 
-/// A number of 1 to `max`.
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D, max: usize) -> Result<usize, D::Error> {
+/// A number of 1 to `MAX`.
+fn bounded<'de, D: Deserializer<'de>, const MAX: usize>(
+    deserializer: D,
+) -> Result<usize, D::Error> {
     let number = usize::deserialize(deserializer)?;
-    match (1..=max).contains(&number) {
+    match (1..=MAX).contains(&number) {
         true => Ok(number),
-        false => Err(D::Error::custom(format!("{number} is not between 1 and {max}"))),
+        false => Err(D::Error::custom(format!("{number} is not between 1 and {MAX}"))),
     }
 }
 
-fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, SERVERS_MAX)
-}
-
-fn clients<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, CLIENTS_MAX)
-}
-
-fn cores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, CORES_MAX)
-}
-
-fn outstanding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, OUTSTANDING_MAX)
-}
-
 fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    bounded(deserializer, THREADS_MAX).map(Some)
-}
-
-fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, PERCENT_MAX)
+    bounded::<D, THREADS_MAX>(deserializer).map(Some)
 }
 
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {

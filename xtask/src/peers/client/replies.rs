@@ -7,7 +7,9 @@ use std::ops::Range;
 use wire::nfs3::NfsStat3;
 use wire::record::{FRAGMENT_HEADER_LEN, Fragment};
 use wire::rpc::{AcceptStatus, ReplyBody, ReplyHeader};
-use wire::xdr::{Decode, Reader};
+use wire::xdr::{Decode, Reader, from_bytes};
+
+use crate::nfs::Results;
 
 /// Room for the largest reply (READ of 1 MiB) and what comes with it.
 const BUFFER_BYTES: usize = 3 << 20;
@@ -98,6 +100,15 @@ pub(crate) fn results(reply: &[u8]) -> Result<&[u8], String> {
         ReplyBody::Accepted { status: AcceptStatus::Success, .. } => Ok(r.rest()),
         other => Err(format!("the call was refused: {other:?}")),
     }
+}
+
+/// What the results of `procedure` hold; fails when it did.
+pub(crate) fn succeeded<'a, R, T>(procedure: &str, results: &'a [u8]) -> Result<T, String>
+where
+    R: Decode<'a> + Results<T>,
+{
+    let reply: R = from_bytes(results).map_err(|error| format!("{procedure}: {error}"))?;
+    reply.results().map_err(|status| format!("{procedure}: {status}"))
 }
 
 /// Fails unless the results begin with NFS3_OK.

@@ -8,9 +8,9 @@ use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{
     self, DirOp, FileHandle, Sattr3, StableHow, commit, create, lookup, mkdir, remove, write,
 };
-use wire::xdr::{Decode, Encode, from_bytes};
+use wire::xdr::{Encode, from_bytes};
 
-use super::replies::{Replies, results, xid};
+use super::replies::{Replies, results, succeeded, xid};
 use super::{call, connection, put_call};
 use crate::host::nfskit::Address;
 
@@ -30,7 +30,7 @@ impl Session {
         let path = DirPath { dirpath: address.export.as_bytes() };
         let procedure = Procedure::Mount(mount::Procedure::Mnt);
         let reply = session.exchange(procedure, |out| path.encode(out))?;
-        let mounted: MntReply = decode("MNT", &reply)?;
+        let mounted: MntReply = from_bytes(&reply).map_err(|error| format!("MNT: {error}"))?;
         let root = mounted.map_err(|status| format!("MNT: {status}"))?.fhandle;
         let session = if address.nfs_port == address.mount_port {
             session
@@ -51,9 +51,7 @@ impl Session {
     pub(crate) fn lookup(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, String> {
         let args = lookup::Args { what: DirOp { dir, name: name.as_bytes() } };
         let reply = self.nfs(nfs3::Procedure::Lookup, &args)?;
-        let reply: lookup::Reply = decode("LOOKUP", &reply)?;
-        let ok = reply.map_err(|failure| format!("LOOKUP of {name}: {}", failure.status))?;
-        Ok(ok.object)
+        Ok(succeeded::<lookup::Reply, _>(&format!("LOOKUP of {name}"), &reply)?.object)
     }
 
     pub(crate) fn create(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, String> {
@@ -61,8 +59,7 @@ impl Session {
         let where_ = DirOp { dir, name: name.as_bytes() };
         let args = create::Args { where_, how: create::CreateHow::Unchecked(mode) };
         let reply = self.nfs(nfs3::Procedure::Create, &args)?;
-        let reply: create::Reply = decode("CREATE", &reply)?;
-        let ok = reply.map_err(|failure| format!("CREATE of {name}: {}", failure.status))?;
+        let ok = succeeded::<create::Reply, _>(&format!("CREATE of {name}"), &reply)?;
         ok.obj.ok_or_else(|| format!("CREATE of {name}: no handle"))
     }
 
@@ -70,17 +67,14 @@ impl Session {
         let attributes = Sattr3::of_mode(0o755);
         let where_ = DirOp { dir, name: name.as_bytes() };
         let reply = self.nfs(nfs3::Procedure::Mkdir, &mkdir::Args { where_, attributes })?;
-        let reply: mkdir::Reply = decode("MKDIR", &reply)?;
-        let ok = reply.map_err(|failure| format!("MKDIR of {name}: {}", failure.status))?;
+        let ok = succeeded::<mkdir::Reply, _>(&format!("MKDIR of {name}"), &reply)?;
         ok.obj.ok_or_else(|| format!("MKDIR of {name}: no handle"))
     }
 
     pub(crate) fn remove(&mut self, dir: FileHandle, name: &str) -> Result<(), String> {
         let args = remove::Args { object: DirOp { dir, name: name.as_bytes() } };
         let reply = self.nfs(nfs3::Procedure::Remove, &args)?;
-        let reply: remove::Reply = decode("REMOVE", &reply)?;
-        reply.map_err(|failure| format!("REMOVE of {name}: {}", failure.status))?;
-        Ok(())
+        succeeded::<remove::Reply, _>(&format!("REMOVE of {name}"), &reply).map(drop)
     }
 
     pub(crate) fn write(
@@ -92,11 +86,9 @@ impl Session {
         let count = u32::try_from(data.len()).map_err(|error| error.to_string())?;
         let args = write::Args { file, offset, count, stable: StableHow::Unstable, data };
         let reply = self.nfs(nfs3::Procedure::Write, &args)?;
-        let reply: write::Reply = decode("WRITE", &reply)?;
-        match reply {
-            Ok(ok) if ok.count == count => Ok(()),
-            Ok(ok) => Err(format!("WRITE: {} of {count} bytes", ok.count)),
-            Err(failure) => Err(format!("WRITE: {}", failure.status)),
+        match succeeded::<write::Reply, _>("WRITE", &reply)?.count {
+            written if written == count => Ok(()),
+            written => Err(format!("WRITE: {written} of {count} bytes")),
         }
     }
 
@@ -104,8 +96,7 @@ impl Session {
     pub(crate) fn commit(&mut self, file: FileHandle) -> Result<[u8; 8], String> {
         let args = commit::Args { file, offset: 0, count: 0 };
         let reply = self.nfs(nfs3::Procedure::Commit, &args)?;
-        let reply: commit::Reply = decode("COMMIT", &reply)?;
-        Ok(reply.map_err(|failure| format!("COMMIT: {}", failure.status))?.verf)
+        Ok(succeeded::<commit::Reply, _>("COMMIT", &reply)?.verf)
     }
 
     fn nfs(&mut self, procedure: nfs3::Procedure, args: &impl Encode) -> Result<Vec<u8>, String> {
@@ -133,8 +124,4 @@ impl Session {
             self.replies.fill(&self.stream)?;
         }
     }
-}
-
-fn decode<'a, T: Decode<'a>>(procedure: &str, results: &'a [u8]) -> Result<T, String> {
-    from_bytes(results).map_err(|error| format!("{procedure}: {error}"))
 }

@@ -53,10 +53,31 @@ impl Workload for Loggp {
     async fn run(
         &self,
         (): &(),
-        conditions: Conditions,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        let outcome = measure(self, conditions).await?;
-        Ok(workload::Outcome::whole(outcome))
+        let sweep = Sweep { clock: &clock, args: self, bars: Bars::new(verbosity) };
+        let started = load::environment::rfc3339(&clock);
+        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+        let sweep = match &self.target {
+            Some(target) => {
+                let options = target::options(target, self.common.reply_limit, Shape::default());
+                let plain = Reached::new(&clock, None, target, options);
+                scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+                    sweep.run(Some((target, scratch.dir()))).await
+                })
+                .await?
+            }
+            None => interrupts.or(sweep.run(None)).await?,
+        };
+        let now = clock.now();
+        Ok(workload::Outcome::whole(Outcome {
+            url: self.target.as_ref().map(ToString::to_string),
+            started,
+            took: now.since(begun),
+            base_latency: self.base_latency,
+            sweep,
+            neighbours_share: neighbours.share(now),
+        }))
     }
 
     fn table(&self, _: &(), outcome: &Outcome, _: Verbosity) -> String {
@@ -93,35 +114,6 @@ fn check(args: &Loggp) -> Result<(), Failure> {
 }
 
 const POINT_TIME_LEAST: Nanos = Nanos::from_millis(10);
-
-async fn measure(
-    args: &Loggp,
-    Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Outcome, Failure> {
-    let sweep = Sweep { clock: &clock, args, bars: Bars::new(verbosity) };
-    let started = load::environment::rfc3339(&clock);
-    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    let sweep = match &args.target {
-        Some(target) => {
-            let options = target::options(target, args.common.reply_limit, Shape::default());
-            let plain = Reached::new(&clock, None, target, options);
-            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
-                sweep.run(Some((target, scratch.dir()))).await
-            })
-            .await?
-        }
-        None => interrupts.or(sweep.run(None)).await?,
-    };
-    let now = clock.now();
-    Ok(Outcome {
-        url: args.target.as_ref().map(ToString::to_string),
-        started,
-        took: now.since(begun),
-        base_latency: args.base_latency,
-        sweep,
-        neighbours_share: neighbours.share(now),
-    })
-}
 
 /// The points in their order.
 struct Sweep<'a> {

@@ -182,10 +182,26 @@ impl Workload for Predict {
     async fn run(
         &self,
         &time: &Nanos,
-        conditions: Conditions,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        let outcome = measure(self, time, conditions).await?;
-        Ok(workload::Outcome::whole(outcome))
+        let started = records::now();
+        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+        let repeats = if self.quick { 2 } else { 7 };
+        let mut bars = Bars::new(verbosity);
+        let measuring = all(&clock, self, (repeats, time), &mut bars);
+        let (servers, refused) = interrupts.or(measuring).await?;
+        bars.clear();
+        let now = clock.now();
+        Ok(workload::Outcome::whole(Outcome {
+            link: self.link.to_string(),
+            overhead: self.overhead,
+            started,
+            took: now.since(begun),
+            repeats,
+            servers,
+            refused,
+            neighbours_share: neighbours.share(now),
+        }))
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
@@ -201,39 +217,22 @@ impl Workload for Predict {
     }
 }
 
-async fn measure(
+/// Every kind of server, and those that no form explains.
+async fn all(
+    clock: &Clock,
     args: &Predict,
-    time: Nanos,
-    Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Outcome, Failure> {
-    let started = records::now();
-    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    let repeats = if args.quick { 2 } else { 7 };
-    let mut bars = Bars::new(verbosity);
-    let measuring = async {
-        let (mut servers, mut refused) = (Vec::new(), Vec::new());
-        for kind in KINDS {
-            let runs = sweep(&clock, args, kind, (repeats, time), &mut bars).await?;
-            match explain(kind, &runs) {
-                Ok(server) => servers.push(server),
-                Err(error) => refused.push((kind, error)),
-            }
+    extent: (usize, Nanos),
+    bars: &mut Bars,
+) -> Result<(Vec<Server>, Vec<(Kind, FitError)>), Failure> {
+    let (mut servers, mut refused) = (Vec::new(), Vec::new());
+    for kind in KINDS {
+        let runs = sweep(clock, args, kind, extent, bars).await?;
+        match explain(kind, &runs) {
+            Ok(server) => servers.push(server),
+            Err(error) => refused.push((kind, error)),
         }
-        Ok::<_, Failure>((servers, refused))
-    };
-    let (servers, refused) = interrupts.or(measuring).await?;
-    bars.clear();
-    let now = clock.now();
-    Ok(Outcome {
-        link: args.link.to_string(),
-        overhead: args.overhead,
-        started,
-        took: now.since(begun),
-        repeats,
-        servers,
-        refused,
-        neighbours_share: neighbours.share(now),
-    })
+    }
+    Ok((servers, refused))
 }
 
 fn windows() -> impl Iterator<Item = u32> {

@@ -26,18 +26,11 @@ pub struct Held {
     pub simulated: f64,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Model {
-    Formula,
-    Simulation,
-}
-
-impl Model {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Formula => "formula",
-            Self::Simulation => "simulation",
-        }
+crate::named! {
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Model {
+        Formula => "formula",
+        Simulation => "simulation",
     }
 }
 

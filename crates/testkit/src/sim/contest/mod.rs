@@ -26,9 +26,8 @@ mod truth;
 use std::sync::Arc;
 
 use futures_util::future::{join, try_join_all};
-use net::call;
 use parking_lot::Mutex;
-use perf::units::{Instant, Nanos};
+use perf::units::Nanos;
 
 use self::host::{Disk, Host};
 pub use self::locker::{RECORD_LOCKS, serve as serve_locks};
@@ -36,12 +35,12 @@ use self::program::{Program, refused};
 use self::refused::Refused;
 use self::scene::{Scene, lock_name, own_names};
 use self::truth::{Bound, Truth};
-use super::client::{at_entry, mounted};
+use super::client::mounted;
 use super::failure::Failure;
 use super::fate;
 use super::public::dir;
 use super::stage::{QUIET, Stage};
-use crate::outage::Outage;
+use super::walk::newcomer;
 use crate::plan::{Act, LOCKS, LOGS, Level, PLACE_BYTES, PROGRAMS_MAX, Plan};
 
 /// From the beginning of one place of a file to that of the next.
@@ -113,13 +112,7 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
 
 /// Somebody who has seen nothing before looks at everything.
 async fn walk(stage: &Stage, scene: &Scene, when: &str) -> Result<(), Failure> {
-    let now = stage.clock.now().since(Instant::EPOCH).as_nanos();
-    // No client has these numbers, nor has a walk before.
-    let first_xid = 0xff00_0000 | u32::try_from(now >> 20 & 0xff_ffff).unwrap_or(0);
-    let options = call::Options { first_xid, insist: true, ..call::Options::stream() };
-    let rpc = stage.machine.over_stream(&stage.clock, &Outage::default(), options).await;
-    let rpc = rpc.map_err(|error| Failure::new("connect", error.to_string()))?;
-    let session = stage.machine.session(rpc).await.map_err(at_entry)?;
+    let session = newcomer(stage, 0xff).await?;
     let dir = dir(&session, "contest").await?;
     scene
         .walk(

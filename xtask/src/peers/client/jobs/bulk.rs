@@ -2,11 +2,11 @@
 
 use wire::Procedure;
 use wire::nfs3::{self, FileHandle, StableHow, read, write};
-use wire::xdr::{Bulk, Encode, from_bytes};
+use wire::xdr::{Bulk, Encode};
 
 use super::{is_pattern, pattern, word};
 use crate::peers::client::pipeline::{Job, SLOTS_MAX};
-use crate::peers::client::replies::results;
+use crate::peers::client::replies::{results, succeeded};
 use crate::peers::client::{call, put_call};
 
 /// One reply in so many is compared byte by byte; of the others the first and last word.
@@ -59,9 +59,7 @@ impl Job for Read {
     }
 
     fn reply(&mut self, slot: usize, reply: &[u8]) -> Result<(), String> {
-        let reply: read::Reply<'_> =
-            from_bytes(results(reply)?).map_err(|error| format!("READ: {error}"))?;
-        let ok = reply.map_err(|failure| format!("READ: {}", failure.status))?;
+        let ok = succeeded::<read::Reply<'_>, _>("READ", results(reply)?)?;
         self.check(self.requested[slot], ok.data)?;
         self.done += 1;
         Ok(())
@@ -137,9 +135,7 @@ impl Job for Write {
     }
 
     fn reply(&mut self, _slot: usize, reply: &[u8]) -> Result<(), String> {
-        let reply: write::Reply =
-            from_bytes(results(reply)?).map_err(|error| format!("WRITE: {error}"))?;
-        let ok = reply.map_err(|failure| format!("WRITE: {}", failure.status))?;
+        let ok = succeeded::<write::Reply, _>("WRITE", results(reply)?)?;
         if ok.count != self.span.block_bytes {
             return Err(format!("WRITE: {} of {} bytes", ok.count, self.span.block_bytes));
         }

@@ -2,10 +2,10 @@
 
 use wire::Procedure;
 use wire::nfs3::{self, FileHandle, commit};
-use wire::xdr::{Encode, from_bytes};
+use wire::xdr::Encode;
 
 use crate::peers::client::pipeline::Job;
-use crate::peers::client::replies::results;
+use crate::peers::client::replies::{results, succeeded};
 use crate::peers::client::{call, put_call};
 
 /// One COMMIT, whose verifier must be that of the writes.
@@ -35,9 +35,7 @@ impl Job for Commit {
     }
 
     fn reply(&mut self, _slot: usize, reply: &[u8]) -> Result<(), String> {
-        let reply: commit::Reply =
-            from_bytes(results(reply)?).map_err(|error| format!("COMMIT: {error}"))?;
-        let ok = reply.map_err(|failure| format!("COMMIT: {}", failure.status))?;
+        let ok = succeeded::<commit::Reply, _>("COMMIT", results(reply)?)?;
         match self.verifier {
             Some(verifier) if verifier != ok.verf => {
                 Err("COMMIT: not the verifier of the writes".to_owned())

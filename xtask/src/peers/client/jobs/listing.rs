@@ -2,10 +2,10 @@
 
 use wire::Procedure;
 use wire::nfs3::{self, FileHandle, readdirplus};
-use wire::xdr::{Encode, from_bytes};
+use wire::xdr::Encode;
 
 use crate::peers::client::pipeline::Job;
-use crate::peers::client::replies::results;
+use crate::peers::client::replies::{results, succeeded};
 use crate::peers::client::{call, put_call};
 
 /// Bytes of a page: what a client with a few pages of memory for directories requests.
@@ -64,9 +64,7 @@ impl Job for Listing {
     }
 
     fn reply(&mut self, _slot: usize, reply: &[u8]) -> Result<(), String> {
-        let reply: readdirplus::Reply<'_> =
-            from_bytes(results(reply)?).map_err(|error| format!("READDIRPLUS: {error}"))?;
-        let ok = reply.map_err(|failure| format!("READDIRPLUS: {}", failure.status))?;
+        let ok = succeeded::<readdirplus::Reply<'_>, _>("READDIRPLUS", results(reply)?)?;
         for entry in &ok.entries {
             if entry.name == b"." || entry.name == b".." {
                 continue;
@@ -101,7 +99,7 @@ mod tests {
     use super::*;
     use wire::nfs3::Fattr3;
     use wire::rpc::ReplyHeader;
-    use wire::xdr::List;
+    use wire::xdr::{List, from_bytes};
 
     fn page(names: &[&str], with_handles: bool, eof: bool) -> Vec<u8> {
         let handle = FileHandle::new(&[1]).unwrap();

@@ -2,10 +2,10 @@
 
 use wire::Procedure;
 use wire::nfs3::{self, DirOp, FileHandle, Sattr3, create, remove};
-use wire::xdr::{Encode, from_bytes};
+use wire::xdr::Encode;
 
 use crate::peers::client::pipeline::{Job, SLOTS_MAX};
-use crate::peers::client::replies::results;
+use crate::peers::client::replies::{results, succeeded};
 use crate::peers::client::{call, put_call};
 
 /// A name's number stands in its last characters.
@@ -78,18 +78,11 @@ impl Job for CreateRemove {
         let results = results(reply)?;
         match self.requested[slot] {
             Some(_) => {
-                let reply: create::Reply =
-                    from_bytes(results).map_err(|error| format!("CREATE: {error}"))?;
-                let ok = reply.map_err(|failure| format!("CREATE: {}", failure.status))?;
-                if ok.obj.is_none() {
+                if succeeded::<create::Reply, _>("CREATE", results)?.obj.is_none() {
                     return Err("CREATE: no handle".to_owned());
                 }
             }
-            None => {
-                let reply: remove::Reply =
-                    from_bytes(results).map_err(|error| format!("REMOVE: {error}"))?;
-                reply.map_err(|failure| format!("REMOVE: {}", failure.status))?;
-            }
+            None => drop(succeeded::<remove::Reply, _>("REMOVE", results)?),
         }
         self.made[slot] = self.requested[slot];
         self.done += 1;

@@ -5,7 +5,7 @@ use wire::nfs3::{self, DirOp, FileHandle, access, getattr, lookup};
 use wire::xdr::{Encode, from_bytes};
 
 use crate::peers::client::pipeline::Job;
-use crate::peers::client::replies::{expect_ok, results};
+use crate::peers::client::replies::{expect_ok, results, succeeded};
 use crate::peers::client::{call, put_call};
 
 /// Which small call.
@@ -54,29 +54,24 @@ impl Small {
 
     /// Everything in a reply; done for as many replies as there are files, at first.
     fn check(&self, results: &[u8]) -> Result<(), String> {
-        let broken = |error| format!("cannot be decoded: {error}");
-        let failed = |status| format!("{status}");
         match self.kind {
-            Kind::Null => from_bytes::<()>(results).map_err(broken),
+            Kind::Null => from_bytes::<()>(results).map_err(|error| format!("NULL: {error}")),
             Kind::Getattr => {
-                let reply: getattr::Reply = from_bytes(results).map_err(broken)?;
-                let attributes = reply.map_err(|failure| failed(failure.status))?.obj_attributes;
-                match attributes.ftype {
+                let ok = succeeded::<getattr::Reply, _>("GETATTR", results)?;
+                match ok.obj_attributes.ftype {
                     nfs3::FType::Reg => Ok(()),
                     other => Err(format!("a file is replied as {other:?}")),
                 }
             }
             Kind::Access => {
-                let reply: access::Reply = from_bytes(results).map_err(broken)?;
-                let ok = reply.map_err(|failure| failed(failure.status))?;
+                let ok = succeeded::<access::Reply, _>("ACCESS", results)?;
                 match ok.access & ACCESS_EXPECTED {
                     ACCESS_EXPECTED => Ok(()),
                     _ => Err(format!("root may only {:#x}", ok.access)),
                 }
             }
             Kind::Lookup => {
-                let reply: lookup::Reply = from_bytes(results).map_err(broken)?;
-                let ok = reply.map_err(|failure| failed(failure.status))?;
+                let ok = succeeded::<lookup::Reply, _>("LOOKUP", results)?;
                 match ok.obj_attributes {
                     Some(_) => Ok(()),
                     None => Err("no attributes".to_owned()),
