@@ -60,7 +60,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub use self::catalog::Catalog;
-pub use self::counts::{Cause, Statistics};
+pub use self::counts::{Cause, Sample, Statistics};
 pub use self::header::Geometry;
 pub use self::keeper::Part;
 use self::keeper::{Job, Keeper};

@@ -111,6 +111,36 @@ fn calls_of_the_origin_are_counted() {
     origin.stop();
 }
 
+#[test]
+fn misses_of_a_proxys_cache_have_their_causes() {
+    if !can_mount() {
+        return;
+    }
+    let (origin, cache) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    fs::write(origin.path().join("file"), "abc").unwrap();
+    let options = ["--metrics", "127.0.0.1:0", "--cache", cache.path().to_str().unwrap()];
+    let served = proxied(&origin, &options);
+    let mounted = Mounted::new(&served, &[]);
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), b"abc");
+    let address = metrics_address(&served);
+    let page = get(address, "/metrics");
+    for part in [
+        "nfskit_cache_misses_total{cause=\"cold\",export=\"/\"} ",
+        "nfskit_cache_misses_total{cause=\"changed\",export=\"/\"} 0",
+        "nfskit_cache_dropped_total{cause=\"evicted\",export=\"/\"} 0",
+        "nfskit_cache_unstored_bytes_total{export=\"/\"} 0",
+    ] {
+        assert!(page.contains(part), "no {part:?} in {page}");
+    }
+    let stat = run(["stat", "--metrics", &address.to_string()]);
+    let table = stat.stdout.split_once(": cache\n").expect(&stat.stdout).1;
+    let heads = table.lines().next().unwrap();
+    assert!(heads.contains("hit") && heads.contains("cold"), "{table}");
+    mounted.stop();
+    served.stop();
+    origin.stop();
+}
+
 /// Mounts of two proxies and of the origin.
 #[test]
 fn mounts_of_two_proxies_and_of_the_origin_see_what_is_closed() {
