@@ -138,7 +138,10 @@ impl Keeper {
         self.looked_bytes = u64::MAX;
         self.is_full = false;
         if let Some(pins) = shared.medium.pins() {
-            shared.evictor.lock().set_pins(pins);
+            if !pins.is_whole {
+                shared.tell(Event::Pins);
+            }
+            shared.evictor.lock().set_pins(pins.files.into_keys());
         }
         let orders = orders(shared);
         for order in &orders {

@@ -17,7 +17,7 @@
 //! - `segment`: reading with verification. `keeper`: what is stored and what goes. `holes`: what is
 //!   zero is not written. `change`: what a change of the caller's own leaves. `threads`: where they
 //!   block.
-//! - [`survey`], [`offline`], [`orders`]: what commands see and do in a directory.
+//! - [`survey`], [`offline`], [`orders`], [`pins`]: what commands see and do in a directory.
 //!
 //! **The rules** that whoever uses it keeps:
 //!
@@ -44,6 +44,7 @@ pub mod missed;
 mod mistake;
 pub mod offline;
 pub mod orders;
+pub mod pins;
 pub mod place;
 mod segment;
 pub mod settle;
@@ -116,6 +117,9 @@ impl Cache {
         let folder = place.folder()?;
         let shared = Arc::new(Shared::new(Arc::new(folder), place.geometry(), hear));
         let keeper = Keeper::new(Cleaner::new(limits));
+        if place.was_damaged() {
+            shared.tell(Event::Identity);
+        }
         let threads = Threads::start(&shared, keeper).map_err(OpenError::Threads)?;
         let keeping = Keeping::Thread(threads);
         Ok(Self { inner: Arc::new(Inner { keeping, shared, _place: Some(place) }) })

@@ -33,6 +33,10 @@ const TRIES_MAX: u32 = 3;
 pub enum Event {
     /// Blocks or headers were not what they should be: they are missed and dropped.
     Damaged { name: Name, what: String },
+    /// The list of pinned files is not what it should be: what can be read of it holds.
+    Pins,
+    /// Whose the folder is was not what it should be, and was written anew.
+    Identity,
     /// The local file system has no room: what is there is used, and nothing is stored for now.
     Full,
     /// A call to the local disk has failed.

@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::catalog::{self, Catalog, CatalogError};
 use crate::catalogs::{catalog_bytes, name_of};
 use crate::header::{Geometry, HEADER_BYTES, Header, HeaderError};
 use crate::key::{FileHash, Name, Token};
+use crate::medium::folder::FILLED;
 use crate::medium::{Folder, Medium, Stored};
 use crate::missed::{self, Misses};
-use crate::place::{IDENTITY, Identity, LOCK, OpenError, open_base};
+use crate::place::{IDENTITY, Identity, LOCK, NoIdentity, OpenError, open_base};
 use crate::texts::{TEXT_BYTES_MAX, names, open_dir, read_text};
 
 /// An origin's folder.
@@ -24,8 +25,7 @@ pub struct Found {
     /// Its name in the cache's directory.
     pub folder: String,
     pub path: PathBuf,
-    /// None: it cannot be read, and is made anew when it is used next.
-    pub identity: Option<Identity>,
+    pub identity: Result<Identity, NoIdentity>,
     dir: std::os::fd::OwnedFd,
 }
 
@@ -61,15 +61,24 @@ pub fn origins(path: &Path) -> Result<Vec<Found>, OpenError> {
     let mut found = Vec::new();
     for folder in names(base.as_fd()).map_err(system)? {
         let Ok(dir) = open_dir(base.as_fd(), &folder) else { continue };
-        let Ok(Some(text)) = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX) else { continue };
-        let (identity, path) = (Identity::parse(&text), path.join(&folder));
+        let Ok(text) = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX) else { continue };
+        if text.is_none() && !has_been_used(dir.as_fd()) {
+            continue;
+        }
+        let identity = text.ok_or(NoIdentity::Missing).and_then(|text| Identity::parse(&text));
+        let path = path.join(&folder);
         found.push(Found { folder, path, identity, dir });
     }
     Ok(found)
 }
 
+/// Whether something may lie there: who has had it has noted what.
+fn has_been_used(dir: BorrowedFd<'_>) -> bool {
+    rustix::fs::statat(dir, FILLED, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
 impl Found {
-    pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
+    pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
@@ -93,7 +102,7 @@ impl Found {
     /// # Errors
     /// The folder cannot be read.
     pub fn walk(&self, reads_all: bool, each: &mut dyn FnMut(Looked)) -> io::Result<()> {
-        let folder = Folder::new(self.dir.try_clone()?);
+        let folder = Folder::to_look_at(self.dir.try_clone()?);
         let mut failed = None;
         folder.list(&mut |found| {
             for (name, disk_bytes) in found {

@@ -5,25 +5,28 @@
 mod below;
 mod change;
 mod origin;
+mod pins;
+mod verify;
 mod warm;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cache::header::{Header, Used};
 use cache::missed::Misses;
+use cache::place::NoIdentity;
 use cache::survey::{self, Found, Looked};
-use cache::{Catalog, FileHash, Time, orders};
+use cache::{Catalog, FileHash, Time};
 use harness::exit::Failure;
 use harness::mounts::disk::unusable;
 use harness::output;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
-use perf::words::counted;
 use server::locked::is_locked;
 
-use crate::args::cache::{Cache, Status, Verify, Why};
+use crate::args::cache::{Cache, Status, Why};
 
 /// Runs the command.
 pub(crate) fn run(command: &Cache, verbosity: Verbosity) -> Result<(), Failure> {
@@ -31,11 +34,11 @@ pub(crate) fn run(command: &Cache, verbosity: Verbosity) -> Result<(), Failure> 
         Cache::Status(args) => status(args),
         Cache::Why(args) => why(args),
         Cache::Warm(args) => warm::run(&args.paths, verbosity),
-        Cache::Pin(args) => change::pin(args, true),
-        Cache::Unpin(args) => change::pin(args, false),
+        Cache::Pin(args) => pins::pin(args),
+        Cache::Unpin(args) => pins::unpin(args),
         Cache::Invalidate(args) => change::invalidate(args),
         Cache::Clean(args) => change::clean(args),
-        Cache::Verify(args) => verify(args),
+        Cache::Verify(args) => verify::run(&args.dir),
     }
 }
 
@@ -45,8 +48,14 @@ fn origins(dir: &Path) -> Result<Vec<Found>, Failure> {
 }
 
 fn unreadable(found: &Found, cause: &std::io::Error) -> Failure {
-    let what = format!("{} cannot be read: {cause}", found.path.display());
-    Failure::environment(what, "as the user whose cache it is")
+    let what = format!("{}: {cause}", found.path.display());
+    let advice = match cause.kind() {
+        ErrorKind::PermissionDenied => "as the user whose cache it is",
+        ErrorKind::ReadOnlyFilesystem => "mount its file system so that it can be written to",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "remove something there",
+        _ => "look at the disk that it is on",
+    };
+    Failure::environment(what, advice)
 }
 
 /// Looks at all that is stored of an export, and at its bytes if `reads`.
@@ -55,8 +64,11 @@ fn walk(found: &Found, reads: bool, look: &mut dyn FnMut(Looked)) -> Result<(), 
 }
 
 fn name(found: &Found) -> String {
-    let identity = found.identity.as_ref();
-    identity.map_or_else(|| "(damaged identity)".to_owned(), |known| known.origin.name.clone())
+    match &found.identity {
+        Ok(known) => known.origin.name.clone(),
+        Err(NoIdentity::Missing) => "(no identity)".to_owned(),
+        Err(cause) => format!("(identity {cause})"),
+    }
 }
 
 /// What is stored of a file, or of several.
@@ -142,12 +154,20 @@ impl Totals {
         let Self { all: Stored { segments, data_bytes, used, .. }, unusable, .. } = self;
         let is_used = found.lock().is_ok_and(|lock| is_locked(&lock));
         let by = if is_used { "a process" } else { "nobody" }.to_owned();
-        let pinned = orders::pins(found.dir()).unwrap_or_default().len().to_string();
+        let pinned = pinned(found);
         let counts = [segments + unusable, used.hits, used.cold, used.damaged + unusable];
         let [files, hits, cold, damaged] = counts.map(|count| count.to_string());
         let [disk, data, hit] = [self.disk_bytes, *data_bytes, used.hit_bytes].map(mib);
         let (directories, names) = (self.directories.to_string(), self.names.to_string());
         [name(found), by, files, disk, data, hits, hit, cold, damaged, pinned, directories, names]
+    }
+}
+
+/// How many files are pinned.
+fn pinned(found: &Found) -> String {
+    match cache::pins::read(found.dir()) {
+        Ok(pins) if pins.is_whole => pins.files.len().to_string(),
+        _ => "damaged".to_owned(),
     }
 }
 
@@ -214,6 +234,22 @@ fn seen(path: &Path) -> Result<Seen, Failure> {
     })
 }
 
+/// The fileids of the files that these paths name, by the folders of their exports.
+fn fileids<'f>(
+    all: &'f [Found],
+    paths: &[PathBuf],
+) -> Result<BTreeMap<&'f str, BTreeSet<u64>>, Failure> {
+    let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for path in paths {
+        let exports = origin::of_path(all, path)?;
+        let fileid = seen(path)?.fileid;
+        for found in exports {
+            wanted.entry(&found.folder).or_default().insert(fileid);
+        }
+    }
+    Ok(wanted)
+}
+
 fn why(args: &Why) -> Result<(), Failure> {
     let seen = seen(&args.path)?;
     let mut text = String::new();
@@ -241,7 +277,7 @@ fn why(args: &Why) -> Result<(), Failure> {
 
 /// A line for all that an export has of a file, with the segment's number.
 fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
-    let pins = orders::pins(found.dir()).unwrap_or_default();
+    let pins = cache::pins::read(found.dir()).map_or_else(|_| BTreeMap::new(), |pins| pins.files);
     let mut lines = Vec::new();
     walk(found, true, &mut |looked| {
         let catalog = looked.catalog.as_ref();
@@ -249,7 +285,7 @@ fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
         lines.extend(catalog.map(|catalog| (0, directory_line(catalog, seen))));
         let header = looked.header.as_ref().ok();
         if let Some(header) = header.filter(|header| header.token.fileid == seen.fileid) {
-            let is_pinned = pins.contains(&looked.name.file);
+            let is_pinned = pins.contains_key(&looked.name.file);
             lines.push((looked.name.segment, segment_line(header, &looked, seen, is_pinned)));
         }
     })?;
@@ -305,62 +341,4 @@ fn segment_line(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) 
         header.data_bytes(),
         damaged + looked.wrong.len() as u64,
     )
-}
-
-/// What a verification has seen.
-#[derive(Default)]
-struct Verified {
-    files: u64,
-    directories: u64,
-    blocks: u64,
-    bytes: u64,
-    /// Damaged files, with what is wrong.
-    damaged: Vec<String>,
-}
-
-impl Verified {
-    fn add(&mut self, Looked { name, header, catalog, wrong, .. }: Looked) {
-        if catalog.is_some() {
-            self.directories += 1;
-            return;
-        }
-        self.files += 1;
-        let wrong = match header {
-            Ok(header) => {
-                self.blocks += header.blocks().count() as u64;
-                self.bytes += header.data_bytes();
-                (!wrong.is_empty()).then(|| counted(wrong.len() as u64, "block"))
-            }
-            Err(error) => Some(error.to_string()),
-        };
-        self.damaged
-            .extend(wrong.map(|wrong| format!("{}-{:x}: {wrong}", name.file, name.segment)));
-    }
-}
-
-fn verify(args: &Verify) -> Result<(), Failure> {
-    let mut verified = Verified::default();
-    for found in origins(&args.dir)? {
-        walk(&found, true, &mut |looked| verified.add(looked))?;
-    }
-    let Verified { files, directories, blocks, bytes, damaged } = verified;
-    if damaged.is_empty() {
-        return output::print(&format!(
-            "whole: {}, {} of {bytes} bytes, directories: {directories}\n",
-            counted(files, "local file"),
-            counted(blocks, "block"),
-        ));
-    }
-    /// Of damaged files named.
-    const NAMED_MAX: usize = 20;
-    let named: Vec<&str> = damaged.iter().take(NAMED_MAX).map(String::as_str).collect();
-    let more = match damaged.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let (damaged, named) = (damaged.len(), named.join(", "));
-    Err(Failure::check(
-        format!("{damaged} of {files} local files are damaged: {named}{more}"),
-        "nothing need be done: they are missed, and replaced when they are read; look at the disk",
-    ))
 }

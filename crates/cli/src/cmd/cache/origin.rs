@@ -39,7 +39,7 @@ fn nfs_source(mount: &Entry) -> Option<Option<Target>> {
 
 /// Options may have given a port that the source does not have.
 fn is_of(found: &Found, source: Option<&Target>) -> bool {
-    let own = found.identity.as_ref().and_then(|own| values::target(&own.origin.name).ok());
+    let own = found.identity.as_ref().ok().and_then(|own| values::target(&own.origin.name).ok());
     own.zip(source).is_some_and(|(own, source)| {
         let is_same_port = source.nfs_port.is_none() || source.nfs_port == own.nfs_port;
         own.host == source.host && own.path == source.path && is_same_port
