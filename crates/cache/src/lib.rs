@@ -284,6 +284,13 @@ impl Cache {
         self.submit(Job::Changed { key: *key, from: *from, to: *to, parts });
     }
 
+    /// Whether all of a file in this state is there, once what was handed in is done. False, too,
+    /// where too much waits.
+    pub async fn holds(&self, key: &Key, token: &Token) -> bool {
+        let (done, answer) = oneshot::channel();
+        self.submit(Job::Holds { key: *key, token: *token, done }) && answer.await == Ok(true)
+    }
+
     /// Drops what there is of a file, or of all files.
     pub fn invalidate(&self, file: Option<FileHash>) {
         self.submit(Job::Forget { file });

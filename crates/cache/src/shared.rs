@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::counts::{Cause, Counts};
 use crate::evict::Evictor;
-use crate::header::Geometry;
+use crate::header::{BLOCKS, Geometry};
 use crate::key::{Key, Name, Token};
 use crate::limits::Filled;
 use crate::medium::Medium;
@@ -249,6 +249,20 @@ impl Shared {
             }
         }
         Ok(None)
+    }
+
+    /// Whether all blocks of a file in this state are there, by their headers.
+    pub(crate) fn holds(&self, key: &Key, token: &Token) -> bool {
+        let Some(last) = token.size.checked_sub(1) else { return true };
+        let last = self.geometry.segment_of(last);
+        last.is_some_and(|last| (0..=last).all(|segment| self.holds_segment((key, token), segment)))
+    }
+
+    fn holds_segment(&self, (key, token): (&Key, &Token), segment: u32) -> bool {
+        let Ok(Some(found)) = self.find(key, segment) else { return false };
+        let header = &found.head.lock().header;
+        let is_behind = |index| self.geometry.block_len(segment, index, token.size) == 0;
+        header.token == *token && (0..BLOCKS).all(|index| header.has(index) || is_behind(index))
     }
 
     /// What lies there is taken for missing until something takes its place.

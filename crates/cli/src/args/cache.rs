@@ -44,6 +44,7 @@ pub(crate) struct Why {
 }
 
 /// Reads files through their mount, so that its cache has them. Of a directory, all files below it.
+/// Exit code 3: one could not be read, or is not in the cache as a whole afterwards.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache warm /mnt/data/models /mnt/data/table.db")]

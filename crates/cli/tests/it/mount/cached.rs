@@ -382,6 +382,29 @@ fn files_of_a_directory_that_were_just_written_elsewhere_are_warmed_pinned_and_d
 }
 
 #[test]
+fn what_the_cache_has_no_room_for_is_not_taken_for_warmed() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = Mounted::new(&served, &["--cache", dir, "--cache-size", "4M"]);
+    let elsewhere = Mounted::new(&served, &[]);
+    for name in ["one", "two"] {
+        fs::write(elsewhere.path(name), content(1)).unwrap();
+    }
+    elsewhere.stop();
+    let [one, two] = ["one", "two"].map(|name| mounted.path(name).display().to_string());
+    assert_eq!(run(["cache", "warm", &one]).code, Some(0));
+    let warmed = run(["cache", "warm", &one, &two]);
+    assert_eq!(warmed.stdout, format!("2 files of {} bytes read\n", 2 * SIZE), "{warmed:?}");
+    let part = "of 2 are not in the cache as a whole";
+    assert!(warmed.code == Some(3) && warmed.stderr.contains(part), "{warmed:?}");
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
 fn what_is_in_a_mount_without_a_cache_is_not_warmed() {
     if !can_mount() {
         return;
