@@ -281,8 +281,13 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
             true => OpenError::Link { path: path.to_owned() },
             false => failed(errno),
         })?;
+    let is_cache = is_marked(&dir, path);
+    if matches!(is_cache, Ok(false)) {
+        // First, so that nobody changes the mode of a directory of something else.
+        has_nothing_else(&dir, path)?;
+    }
     is_ours(&dir, path)?;
-    if !is_marked(&dir, path)? {
+    if !is_cache? {
         // Several mounts may be the first. Not all file systems have locks: whoever is too late
         // there sees a cache with no marker yet, and reports it.
         rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
@@ -309,19 +314,26 @@ fn is_marked(dir: &OwnedFd, path: &Path) -> Result<bool, OpenError> {
 
 /// Makes a directory into a cache, unless another process has just done so.
 fn mark(dir: &OwnedFd, path: &Path, makes: bool) -> Result<(), OpenError> {
-    let failed = |errno| system(path, errno);
     if is_marked(dir, path)? {
         return Ok(());
     }
-    let names = names(dir.as_fd()).map_err(failed)?;
-    if !names.iter().all(|name| *name == "lost+found" || *name == unfinished(MARKER)) {
-        return Err(OpenError::NoCache { path: path.to_owned() });
-    }
+    has_nothing_else(dir, path)?;
     if !makes {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
     let text = format!("nfskit cache {VERSION}\n");
-    write_text(dir.as_fd(), MARKER, &text).map_err(failed)
+    write_text(dir.as_fd(), MARKER, &text).map_err(|errno| system(path, errno))
+}
+
+/// Whether a directory without a marker may become a cache, or has become one meanwhile.
+fn has_nothing_else(dir: &OwnedFd, path: &Path) -> Result<(), OpenError> {
+    let names = names(dir.as_fd()).map_err(|errno| system(path, errno))?;
+    let begun = unfinished(MARKER);
+    let is_nothing = |name: &String| *name == "lost+found" || *name == begun;
+    match names.iter().any(|name| *name == MARKER) || names.iter().all(is_nothing) {
+        true => Ok(()),
+        false => Err(OpenError::NoCache { path: path.to_owned() }),
+    }
 }
 
 fn system(path: &Path, errno: Errno) -> OpenError {

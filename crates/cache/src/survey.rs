@@ -38,8 +38,27 @@ pub struct Looked {
     pub header: Result<Header, HeaderError>,
     /// It is what is known of a directory, and no segment: there is no header.
     pub catalog: Option<Catalog>,
-    /// Blocks that are not what they should be; only where all were read.
+    /// Blocks that are not what they should be, of those that were read.
     pub wrong: Vec<usize>,
+}
+
+/// Which blocks are read and compared with their checksums.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Blocks {
+    All,
+    /// Those of the files with this fileid.
+    Of(u64),
+    Unread,
+}
+
+impl Blocks {
+    fn are_read(self, header: &Header) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(fileid) => header.token.fileid == fileid,
+            Self::Unread => false,
+        }
+    }
 }
 
 impl Looked {
@@ -97,16 +116,16 @@ impl Found {
         missed::parse(text.as_deref().unwrap_or_default()).into_iter().collect()
     }
 
-    /// Looks at each segment; with `reads_all` also at each block.
+    /// Looks at each segment, and at these blocks.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn walk(&self, reads_all: bool, each: &mut dyn FnMut(Looked)) -> io::Result<()> {
+    pub fn walk(&self, blocks: Blocks, each: &mut dyn FnMut(Looked)) -> io::Result<()> {
         let folder = Folder::to_look_at(self.dir.try_clone()?);
         let mut failed = None;
         folder.list(&mut |found| {
             for (name, disk_bytes) in found {
-                match look(&folder, (*name, *disk_bytes), reads_all) {
+                match look(&folder, (*name, *disk_bytes), blocks) {
                     // It has gone meanwhile.
                     Ok(None) => {}
                     Ok(Some(looked)) => each(looked),
@@ -121,7 +140,7 @@ impl Found {
 fn look(
     folder: &Folder,
     (name, disk_bytes): (Name, u64),
-    reads_all: bool,
+    blocks: Blocks,
 ) -> io::Result<Option<Looked>> {
     let Some(stored) = folder.open(name)? else { return Ok(None) };
     if let Some(catalog) = read_catalog(&*stored)? {
@@ -136,7 +155,9 @@ fn look(
         false => Err(HeaderError::Invalid),
     });
     let mut wrong = Vec::new();
-    if let (Ok(header), true) = (&header, reads_all) {
+    if let Ok(header) = &header
+        && blocks.are_read(header)
+    {
         wrong = wrong_blocks(&*stored, header)?;
         // The process that has it may have changed them since.
         if !wrong.is_empty() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cache::orders::{self, Order};
 use cache::place::{NoIdentity, OpenError};
+use cache::survey::Blocks;
 use cache::{Cache, Cause, Event, Limits, Origin, pins, survey};
 use parking_lot::Mutex;
 
@@ -164,6 +165,10 @@ fn what_is_no_cache_or_another_version_is_refused_and_left_alone() {
     fs::write(base.path().join("precious"), "x").unwrap();
     assert!(matches!(open(base.path(), "a"), Err(OpenError::NoCache { .. })));
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+    // Whoever may write there: nobody is led to change a directory of something else.
+    fs::set_permissions(base.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(matches!(survey::origins(base.path()), Err(OpenError::NoCache { .. })));
+    fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
     fs::create_dir(base.path().join("empty")).unwrap();
     let empty = cache::place::open_base(&base.path().join("empty"), false);
     assert!(matches!(empty, Err(OpenError::Empty { .. })));
@@ -241,7 +246,7 @@ fn what_others_may_write_to_and_links_are_refused() {
     let found = &survey::origins(&dir).unwrap()[0];
     let mut names = Vec::new();
     found
-        .walk(true, &mut |looked| {
+        .walk(Blocks::All, &mut |looked| {
             assert!(looked.wrong.is_empty() && looked.header.is_ok());
             names.push(looked.name);
         })
@@ -281,7 +286,7 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
     filled(base.path());
     let found = &survey::origins(base.path()).unwrap()[0];
     let mut names = Vec::new();
-    found.walk(false, &mut |looked| names.push(looked.name)).unwrap();
+    found.walk(Blocks::Unread, &mut |looked| names.push(looked.name)).unwrap();
     for name in &names {
         let first = name.file.to_string()[..2].to_owned();
         let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
@@ -289,9 +294,13 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
         // In the first block of each, behind the header.
         std::os::unix::fs::FileExt::write_at(&file, b"!", 4096).unwrap();
     }
-    let mut wrong = 0;
-    found.walk(true, &mut |looked| wrong += looked.wrong.len()).unwrap();
-    assert_eq!(wrong, 2);
+    let wrong = |blocks| {
+        let mut wrong = 0;
+        found.walk(blocks, &mut |looked| wrong += looked.wrong.len()).unwrap();
+        wrong
+    };
+    let own = token(50_000, 1).fileid;
+    assert_eq!([Blocks::All, Blocks::Of(own), Blocks::Of(own + 1)].map(wrong), [2, 2, 0]);
     let cache = open(base.path(), "nfs://one/x").unwrap();
     assert_eq!(read(&cache, 1, 50_000), Err(Cause::Damaged));
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use cache::offline::carry_out;
 use cache::orders::{self, Order};
 use cache::place::OpenError;
-use cache::survey::Found;
+use cache::survey::{Blocks, Found};
 use cache::{FileHash, Filled};
 use harness::exit::Failure;
 use harness::mounts::disk::unusable;
@@ -108,7 +108,7 @@ fn files<'f>(
 
 fn stored_of(found: &Found, wanted: &BTreeSet<u64>) -> Result<BTreeSet<FileHash>, Failure> {
     let mut files = BTreeSet::new();
-    walk(found, false, &mut |looked| {
+    walk(found, Blocks::Unread, &mut |looked| {
         let is_wanted = looked.token().is_some_and(|token| wanted.contains(&token.fileid));
         files.extend(is_wanted.then_some(looked.name.file));
     })?;

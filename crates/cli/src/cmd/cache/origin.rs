@@ -6,6 +6,7 @@ use std::path::Path;
 use cache::survey::Found;
 use client::url::Target;
 use fuse::mounts::{self, Entry};
+use fuse::question::has_cache;
 use harness::exit::Failure;
 use harness::values;
 
@@ -29,6 +30,26 @@ pub(super) fn of_path<'f>(all: &'f [Found], path: &Path) -> Result<Vec<&'f Found
         [] => Ok(Vec::new()),
         _ => Err(refused("the cache has nothing of the export that is mounted there".to_owned())),
     }
+}
+
+/// Why reads through this path are not served from a cache that has its export, or may not be.
+pub(super) fn doubt(all: &[Found], path: &Path) -> Option<String> {
+    let mount = mounts::of(path).ok()??;
+    let source = nfs_source(&mount)?;
+    if all.iter().any(|found| is_of(found, source.as_ref())) {
+        let has_none = mount.kind != "fuse.nfskit" || has_cache(path) == Some(false);
+        return has_none
+            .then(|| "not used by reads through this mount: it has no cache".to_owned());
+    }
+    let server = server(&source?);
+    Some(format!(
+        "used by reads through this mount only if {server} is the proxy that has this cache"
+    ))
+}
+
+fn server(source: &Target) -> String {
+    let port = source.nfs_port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", source.host)
 }
 
 /// The source of a mount, if that is NFS; `None` inside where it is not understood.

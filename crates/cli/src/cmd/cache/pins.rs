@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cache::FileHash;
 use cache::pins::{self, PINS_MAX};
-use cache::survey::Found;
+use cache::survey::{Blocks, Found};
 use harness::exit::Failure;
 use harness::output;
 use perf::words::counted;
@@ -78,7 +78,7 @@ fn has_data(path: &Path) -> bool {
 
 fn stored_in(found: &Found) -> Result<Stored, Failure> {
     let mut stored = Stored::new();
-    walk(found, false, &mut |looked| {
+    walk(found, Blocks::Unread, &mut |looked| {
         if let Ok(header) = &looked.header {
             stored.entry(header.token.fileid).or_default().insert(looked.name.file);
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cache::survey::{Found, Looked};
+use cache::survey::{Blocks, Found, Looked};
 use harness::exit::Failure;
 use harness::output;
 use perf::words::counted;
@@ -29,7 +29,7 @@ impl Verified {
         let mut verified = Self::default();
         for found in origins(dir)? {
             verified.texts(&found);
-            walk(&found, true, &mut |looked| verified.add(looked))?;
+            walk(&found, Blocks::All, &mut |looked| verified.add(looked))?;
         }
         Ok(verified)
     }

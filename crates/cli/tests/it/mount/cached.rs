@@ -156,6 +156,38 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     served.stop();
 }
 
+#[test]
+fn why_says_what_is_damaged_and_whether_a_mount_has_the_cache() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = cached(&served, cache.path());
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), content(1)).unwrap();
+    stored_anew(cache.path(), &mounted.path("d/f"));
+    fs::read_dir(mounted.path("d")).unwrap().for_each(drop);
+    mounted.stop();
+    let without = Mounted::new(&served, &[]);
+    let why = |name: &str| run(["cache", "why", dir, without.path(name).to_str().unwrap()]).stdout;
+    let seen = why("d/f");
+    assert!(seen.contains("48 blocks") && seen.contains("mount: it has no cache"), "{seen}");
+    let seen = why("d");
+    assert!(seen.contains("names: 1 that are there"), "{seen}");
+    for folder in fs::read_dir(folder(cache.path())).unwrap().flatten() {
+        for segment in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+            let mut bytes = fs::read(segment.path()).unwrap();
+            bytes[170] ^= 1;
+            fs::write(segment.path(), bytes).unwrap();
+        }
+    }
+    let seen = why("d/f");
+    assert!(seen.contains("not used, it is damaged: the checksum"), "{seen}");
+    without.stop();
+    served.stop();
+}
+
 /// The folder of the only export.
 fn folder(cache: &Path) -> PathBuf {
     let mut entries = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
