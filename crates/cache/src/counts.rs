@@ -86,7 +86,66 @@ pub struct Statistics {
     pub filled: crate::limits::Filled,
 }
 
+/// One of these numbers, as pages of metrics have it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Sample {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// Its label, where numbers differ by cause.
+    pub cause: Option<Cause>,
+    pub count: u64,
+}
+
+impl Sample {
+    pub fn labels(&self) -> Vec<(&'static str, String)> {
+        self.cause.map(|cause| ("cause", cause.name().to_owned())).into_iter().collect()
+    }
+}
+
 impl Statistics {
+    /// All of them.
+    pub fn samples(&self) -> Vec<Sample> {
+        let one = |name, help, count| Sample { name, help, cause: None, count };
+        let mut all = vec![
+            one("nfskit_cache_hits_total", "Reads served from the disk.", self.hits),
+            one("nfskit_cache_hit_bytes_total", "Their bytes.", self.hit_bytes),
+            one("nfskit_cache_stored_blocks_total", "Blocks stored.", self.stored_blocks),
+            one("nfskit_cache_stored_bytes_total", "Their bytes.", self.stored_bytes),
+            one(
+                "nfskit_cache_unstored_bytes_total",
+                "Bytes that found no room or came faster than the disk takes them.",
+                self.unstored_bytes,
+            ),
+            one("nfskit_cache_failures_total", "Errors of the disk.", self.failures),
+            one(
+                "nfskit_cache_directory_hits_total",
+                "Directories whose names were found on the disk.",
+                self.catalog_hits,
+            ),
+            one(
+                "nfskit_cache_stored_directories_total",
+                "Directories whose names were stored.",
+                self.stored_catalogs,
+            ),
+            one("nfskit_cache_bytes", "Bytes that it takes of the disk.", self.filled.bytes),
+            one("nfskit_cache_files", "Local files that it has.", self.filled.files),
+        ];
+        let by_cause = [
+            ("nfskit_cache_misses_total", "Reads not served from the disk.", self.misses),
+            (
+                "nfskit_cache_directory_misses_total",
+                "Directories whose names were not.",
+                self.catalog_misses,
+            ),
+            ("nfskit_cache_dropped_total", "Local files removed.", self.dropped),
+        ];
+        for (name, help, counts) in by_cause {
+            let each = Cause::ALL.into_iter().zip(counts);
+            all.extend(each.map(|(cause, count)| Sample { name, help, cause: Some(cause), count }));
+        }
+        all
+    }
+
     pub fn misses_of(&self, cause: Cause) -> u64 {
         self.misses[cause as usize]
     }

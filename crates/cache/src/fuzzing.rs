@@ -4,6 +4,7 @@ use crate::catalog::Catalog;
 use crate::header::{BLOCKS, HEADER_BYTES, Header};
 use crate::medium::folder::parse;
 use crate::missed;
+use crate::pins;
 use crate::place::Identity;
 
 /// Any bytes as a catalog: an answer or an error, and what is taken for whole is the same when it
@@ -15,19 +16,20 @@ pub fn catalog(input: &[u8]) {
     }
 }
 
-/// Any bytes as a header, an identity, a file's name and what was missed: an answer or an error,
-/// and what is taken for whole is the same when it is written again.
+/// Any bytes as a header, an identity, a file's name, what was missed and what is pinned: an answer
+/// or an error, and what is taken for whole is the same when it is written again.
 pub fn cache(input: &[u8]) {
     if let Ok(header) = Header::decode(input) {
         assert_eq!(header.encode()[..], input[..HEADER_BYTES]);
         assert!(header.blocks().all(|index| index < BLOCKS && header.len(index) > 0));
         assert!(header.data_bytes() <= header.disk_bytes());
     }
-    if let Some(identity) = std::str::from_utf8(input).ok().and_then(Identity::parse) {
+    if let Some(Ok(identity)) = std::str::from_utf8(input).ok().map(Identity::parse) {
         assert!(!identity.origin.folder().contains('/'));
     }
     let _ = parse(input);
     if let Ok(text) = std::str::from_utf8(input) {
         assert!(missed::parse(text).len() <= missed::FILES_MAX);
+        pins::parse(text);
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use crate::counts::Cause;
 use crate::header::{Geometry, Header};
@@ -53,6 +54,12 @@ pub(crate) enum Job {
     /// Down to so many bytes.
     Clean {
         bytes_max: u64,
+    },
+    /// Whether all of a file in this state is there, after what was to be done before.
+    Holds {
+        key: Key,
+        token: Token,
+        done: oneshot::Sender<bool>,
     },
     /// Some time has gone by.
     Tick,
@@ -130,6 +137,8 @@ impl Keeper {
             Job::Forget { file } => forget(shared, file),
             Job::Pin { file, is_pinned } => shared.evictor.lock().pin(file, is_pinned),
             Job::Clean { bytes_max } => clean(shared, bytes_max),
+            // Nobody may wait for it any more.
+            Job::Holds { key, token, done } => drop(done.send(shared.holds(&key, &token))),
             Job::Tick => self.tick(shared),
         }
     }
@@ -138,7 +147,10 @@ impl Keeper {
         self.looked_bytes = u64::MAX;
         self.is_full = false;
         if let Some(pins) = shared.medium.pins() {
-            shared.evictor.lock().set_pins(pins);
+            if !pins.is_whole {
+                shared.tell(Event::Pins);
+            }
+            shared.evictor.lock().set_pins(pins.files.into_keys());
         }
         let orders = orders(shared);
         for order in &orders {

@@ -17,7 +17,7 @@
 //! - `segment`: reading with verification. `keeper`: what is stored and what goes. `holes`: what is
 //!   zero is not written. `change`: what a change of the caller's own leaves. `threads`: where they
 //!   block.
-//! - [`survey`], [`offline`], [`orders`]: what commands see and do in a directory.
+//! - [`survey`], [`offline`], [`orders`], [`pins`]: what commands see and do in a directory.
 //!
 //! **The rules** that whoever uses it keeps:
 //!
@@ -44,6 +44,7 @@ pub mod missed;
 mod mistake;
 pub mod offline;
 pub mod orders;
+pub mod pins;
 pub mod place;
 mod segment;
 pub mod settle;
@@ -60,7 +61,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub use self::catalog::Catalog;
-pub use self::counts::{Cause, Statistics};
+pub use self::counts::{Cause, Sample, Statistics};
 pub use self::header::Geometry;
 pub use self::keeper::Part;
 use self::keeper::{Job, Keeper};
@@ -116,6 +117,9 @@ impl Cache {
         let folder = place.folder()?;
         let shared = Arc::new(Shared::new(Arc::new(folder), place.geometry(), hear));
         let keeper = Keeper::new(Cleaner::new(limits));
+        if place.was_damaged() {
+            shared.tell(Event::Identity);
+        }
         let threads = Threads::start(&shared, keeper).map_err(OpenError::Threads)?;
         let keeping = Keeping::Thread(threads);
         Ok(Self { inner: Arc::new(Inner { keeping, shared, _place: Some(place) }) })
@@ -278,6 +282,13 @@ impl Cache {
     pub fn changed(&self, key: &Key, from: &Token, to: &Token, parts: Vec<Part>) {
         // What is not updated is found to be of another state, and dropped.
         self.submit(Job::Changed { key: *key, from: *from, to: *to, parts });
+    }
+
+    /// Whether all of a file in this state is there, once what was handed in is done. False, too,
+    /// where too much waits.
+    pub async fn holds(&self, key: &Key, token: &Token) -> bool {
+        let (done, answer) = oneshot::channel();
+        self.submit(Job::Holds { key: *key, token: *token, done }) && answer.await == Ok(true)
     }
 
     /// Drops what there is of a file, or of all files.

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::key::Name;
 use crate::limits::Filled;
 use crate::medium::Medium;
-use crate::orders::{self, Order};
+use crate::orders::Order;
+use crate::pins;
 use crate::place::{OpenError, Place};
 
 /// Carries an order out; gives what was removed. What goes first of what is cleaned was changed
@@ -23,12 +24,12 @@ pub fn carry_out(dir: &Path, folder: &str, order: Order) -> Result<Filled, OpenE
     segments.list(&mut |listed| found.extend_from_slice(listed)).map_err(&failed)?;
     let all_bytes: u64 = found.iter().map(|(_, bytes)| bytes).sum();
     let mut left = Filled { bytes: all_bytes, files: found.len() as u64 };
-    let pins = orders::pins(place.dir()).map_err(|errno| failed(errno.into()))?;
+    let pins = pins::read(place.dir()).map_err(|errno| failed(errno.into()))?.files;
     let mut removed = Filled::default();
     for (name, bytes) in found {
         let goes = match order {
             Order::Forget(file) => file.is_none_or(|file| file == name.file),
-            Order::Clean(most) => left.bytes > most && !pins.contains(&name.file),
+            Order::Clean(most) => left.bytes > most && !pins.contains_key(&name.file),
         };
         if goes {
             segments.remove(name).map_err(&failed)?;

@@ -1,11 +1,9 @@
 //! What commands want of the process that has a cache: files in its folder, which the keeper looks
 //! for each second. A command need not wait for a lock, and no socket has to be guarded.
 //!
-//! - `orders/NAME`: a line that is carried out once: `forget`, `forget FILE`, `clean BYTES`. It is
-//!   `orders/NAME.taken` while it is carried out, and removed afterwards.
-//! - `pins`: the files that stay, a hash a line. It is replaced as a whole.
+//! `orders/NAME` is a line that is carried out once: `forget`, `forget FILE`, `clean BYTES`. It is
+//! `orders/NAME.taken` while it is carried out, and removed afterwards.
 
-use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -17,11 +15,6 @@ use crate::texts::{TEXT_BYTES_MAX, names, open_dir, read_text, write_text};
 
 const ORDERS: &str = "orders";
 const TAKEN: &str = ".taken";
-const PINS: &str = "pins";
-
-/// Files that can be pinned, and the bytes of their names.
-pub const PINS_MAX: usize = 1 << 16;
-const PINS_BYTES_MAX: usize = PINS_MAX * 33;
 
 /// Orders that are taken at once.
 const ORDERS_MAX: usize = 1000;
@@ -102,33 +95,6 @@ fn remove_taken(orders: &OwnedFd, names: &[String]) {
     for name in names.iter().filter(|name| name.ends_with(TAKEN)) {
         rustix::fs::unlinkat(orders, name, AtFlags::empty()).ok();
     }
-}
-
-/// Which change of the pins it is, without reading them.
-pub(crate) fn pins_stamp(dir: BorrowedFd<'_>) -> Option<(u64, i64, u64)> {
-    let stat = rustix::fs::statat(dir, PINS, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some((stat.st_ino, stat.st_ctime, stat.st_ctime_nsec))
-}
-
-/// The files that stay.
-///
-/// # Errors
-/// As the file system says.
-pub fn pins(dir: BorrowedFd<'_>) -> Result<BTreeSet<FileHash>, Errno> {
-    let text = read_text(dir, PINS, PINS_BYTES_MAX)?.unwrap_or_default();
-    Ok(text.lines().filter_map(FileHash::parse).collect())
-}
-
-/// Replaces them; as many as [`PINS_MAX`].
-///
-/// # Errors
-/// As the file system says; `NOSPC` for too many.
-pub fn set_pins(dir: BorrowedFd<'_>, pins: &BTreeSet<FileHash>) -> Result<(), Errno> {
-    if pins.len() > PINS_MAX {
-        return Err(Errno::NOSPC);
-    }
-    let text: String = pins.iter().map(|file| format!("{file}\n")).collect();
-    write_text(dir, PINS, &text)
 }
 
 /// Opens an origin's folder to leave orders there, without a lock.

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::texts::FOR_OWNER;
-use super::texts::{TEXT_BYTES_MAX, names, open_dir, read_text, unfinished, write_text};
+use super::texts::{FOR_OWNER, TEXT_BYTES_MAX, body_of, checked};
+use super::texts::{names, open_dir, read_text, unfinished, write_text};
 use crate::header::Geometry;
 use crate::key::Origin;
 use crate::limits::Filled;
@@ -61,6 +61,8 @@ pub enum OpenError {
     Version { path: PathBuf, found: String },
     #[error("{} is of {found}", path.display())]
     OtherOrigin { path: PathBuf, found: String },
+    #[error("{} does not say whose it is: its identity is {cause}", path.display())]
+    Identity { path: PathBuf, cause: NoIdentity },
     #[error("{} is used by another process", path.display())]
     Busy { path: PathBuf },
     #[error("threads cannot be started: {0}")]
@@ -74,6 +76,7 @@ pub struct Place {
     dir: OwnedFd,
     geometry: Geometry,
     lock: OwnedFd,
+    was_damaged: bool,
 }
 
 /// What an identity says.
@@ -81,6 +84,17 @@ pub struct Place {
 pub struct Identity {
     pub origin: Origin,
     pub geometry: Geometry,
+}
+
+/// Why it is not known whose a folder is.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NoIdentity {
+    #[error("missing")]
+    Missing,
+    #[error("damaged")]
+    Damaged,
+    #[error("of version {0}")]
+    Version(String),
 }
 
 impl Place {
@@ -126,22 +140,26 @@ impl Place {
             Err(errno) => return Err(failed(errno)),
         }
         let found = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX).map_err(failed)?;
-        let found = found.as_deref().and_then(Identity::parse);
+        let found = found.ok_or(NoIdentity::Missing).and_then(|text| Identity::parse(&text));
+        let was_damaged = found == Err(NoIdentity::Damaged);
         let geometry = match (found, of) {
-            (Some(found), None) => found.geometry,
-            (Some(found), Some((origin, _))) if found.origin == *origin => found.geometry,
-            (Some(found), Some(_)) => {
+            (Ok(found), None) => found.geometry,
+            (Ok(found), Some((origin, _))) if found.origin == *origin => found.geometry,
+            (Ok(found), Some(_)) => {
                 return Err(OpenError::OtherOrigin { path: at, found: found.origin.name });
             }
-            // New, or damaged: what fits the new one is found again.
-            (None, Some((origin, geometry))) => {
+            (Err(NoIdentity::Version(found)), _) => {
+                return Err(OpenError::Version { path: at, found });
+            }
+            // What fits the new one is found again.
+            (Err(_), Some((origin, geometry))) => {
                 let identity = Identity { origin: origin.clone(), geometry };
                 write_text(dir.as_fd(), IDENTITY, &identity.text()).map_err(failed)?;
                 geometry
             }
-            (None, None) => return Err(OpenError::NoCache { path: at }),
+            (Err(cause), None) => return Err(OpenError::Identity { path: at, cause }),
         };
-        let place = Self { path: at, dir, geometry, lock };
+        let place = Self { path: at, dir, geometry, lock, was_damaged };
         place.begin()?;
         Ok(place)
     }
@@ -167,6 +185,11 @@ impl Place {
 
     pub fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    /// Its identity was, and was written anew.
+    pub(crate) fn was_damaged(&self) -> bool {
+        self.was_damaged
     }
 
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
@@ -196,25 +219,35 @@ impl Identity {
         let root: String = self.origin.root.iter().map(|byte| format!("{byte:02x}")).collect();
         // A name is a line.
         let name: String = self.origin.name.chars().filter(|c| !c.is_control()).collect();
-        let text = format!(
+        checked(format!(
             "nfskit cache {VERSION}\norigin {name}\nroot {root}\nblock {}\n",
             self.geometry.block_log2()
-        );
-        format!("{text}check {:08x}\n", crc32fast::hash(text.as_bytes()))
+        ))
     }
 
-    /// None: it is not whole.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (body, check) = text.rsplit_once("check ")?;
-        let check = check.strip_suffix('\n').filter(|check| check.len() == 8)?;
-        if u32::from_str_radix(check, 16).ok()? != crc32fast::hash(body.as_bytes()) {
-            return None;
+    /// Reads an identity as it was written.
+    ///
+    /// # Errors
+    /// It is not whole, or of another version.
+    pub fn parse(text: &str) -> Result<Self, NoIdentity> {
+        let body = body_of(text).ok_or(NoIdentity::Damaged)?;
+        let (first, rest) = body.split_once('\n').ok_or(NoIdentity::Damaged)?;
+        match first.strip_prefix("nfskit cache ") {
+            Some(found) if found == VERSION.to_string() => {
+                Self::parse_lines(rest).ok_or(NoIdentity::Damaged)
+            }
+            Some(found) => Err(NoIdentity::Version(shown(found))),
+            None => Err(NoIdentity::Damaged),
         }
-        let mut lines = body.lines();
-        if lines.next()? != format!("nfskit cache {VERSION}") {
-            return None;
-        }
+    }
+
+    fn parse_lines(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
         let name = lines.next()?.strip_prefix("origin ")?.to_owned();
+        // We write none, and a terminal would obey them.
+        if name.chars().any(char::is_control) {
+            return None;
+        }
         let root = lines.next()?.strip_prefix("root ")?;
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         let root: Option<Vec<u8>> = root.as_bytes().chunks(2).map(byte).collect();
@@ -222,6 +255,11 @@ impl Identity {
         let geometry = Geometry::from_log2(block_log2)?;
         Some(Self { origin: Origin { name, root: root? }, geometry })
     }
+}
+
+/// A version that is not ours, as far as it can be printed.
+fn shown(version: &str) -> String {
+    version.chars().filter(char::is_ascii_graphic).take(20).collect()
 }
 
 /// Opens a cache's directory; `makes` it and its marker if they are missing.
@@ -243,8 +281,13 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
             true => OpenError::Link { path: path.to_owned() },
             false => failed(errno),
         })?;
+    let is_cache = is_marked(&dir, path);
+    if matches!(is_cache, Ok(false)) {
+        // First, so that nobody changes the mode of a directory of something else.
+        has_nothing_else(&dir, path)?;
+    }
     is_ours(&dir, path)?;
-    if !is_marked(&dir, path)? {
+    if !is_cache? {
         // Several mounts may be the first. Not all file systems have locks: whoever is too late
         // there sees a cache with no marker yet, and reports it.
         rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
@@ -264,27 +307,33 @@ fn is_marked(dir: &OwnedFd, path: &Path) -> Result<bool, OpenError> {
         return Err(OpenError::NoCache { path: path.to_owned() });
     };
     if found != VERSION.to_string() {
-        let found = found.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
-        return Err(OpenError::Version { path: path.to_owned(), found });
+        return Err(OpenError::Version { path: path.to_owned(), found: shown(found) });
     }
     Ok(true)
 }
 
 /// Makes a directory into a cache, unless another process has just done so.
 fn mark(dir: &OwnedFd, path: &Path, makes: bool) -> Result<(), OpenError> {
-    let failed = |errno| system(path, errno);
     if is_marked(dir, path)? {
         return Ok(());
     }
-    let names = names(dir.as_fd()).map_err(failed)?;
-    if !names.iter().all(|name| *name == "lost+found" || *name == unfinished(MARKER)) {
-        return Err(OpenError::NoCache { path: path.to_owned() });
-    }
+    has_nothing_else(dir, path)?;
     if !makes {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
     let text = format!("nfskit cache {VERSION}\n");
-    write_text(dir.as_fd(), MARKER, &text).map_err(failed)
+    write_text(dir.as_fd(), MARKER, &text).map_err(|errno| system(path, errno))
+}
+
+/// Whether a directory without a marker may become a cache, or has become one meanwhile.
+fn has_nothing_else(dir: &OwnedFd, path: &Path) -> Result<(), OpenError> {
+    let names = names(dir.as_fd()).map_err(|errno| system(path, errno))?;
+    let begun = unfinished(MARKER);
+    let is_nothing = |name: &String| *name == "lost+found" || *name == begun;
+    match names.iter().any(|name| *name == MARKER) || names.iter().all(is_nothing) {
+        true => Ok(()),
+        false => Err(OpenError::NoCache { path: path.to_owned() }),
+    }
 }
 
 fn system(path: &Path, errno: Errno) -> OpenError {
@@ -326,9 +375,18 @@ mod tests {
             let mut changed = text.clone().into_bytes();
             changed[at] ^= 1;
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(Identity::parse(&changed), None, "{changed:?}");
-            assert_eq!(Identity::parse(&text[..at]), None);
+            assert_eq!(Identity::parse(&changed), Err(NoIdentity::Damaged), "{changed:?}");
+            assert_eq!(Identity::parse(&text[..at]), Err(NoIdentity::Damaged));
         }
+    }
+
+    #[test]
+    fn an_identity_of_another_version_is_none_of_ours_and_not_damaged() {
+        let other = checked("nfskit cache 7\nwhatever comes\n".to_owned());
+        assert_eq!(Identity::parse(&other), Err(NoIdentity::Version("7".to_owned())));
+        let obeyed = "nfskit cache 1\norigin nfs://a\x1b[2J\nroot 00\nblock 16\n";
+        let obeyed = checked(obeyed.to_owned());
+        assert_eq!(Identity::parse(&obeyed), Err(NoIdentity::Damaged));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::counts::{Cause, Counts};
 use crate::evict::Evictor;
-use crate::header::Geometry;
+use crate::header::{BLOCKS, Geometry};
 use crate::key::{Key, Name, Token};
 use crate::limits::Filled;
 use crate::medium::Medium;
@@ -33,6 +33,10 @@ const TRIES_MAX: u32 = 3;
 pub enum Event {
     /// Blocks or headers were not what they should be: they are missed and dropped.
     Damaged { name: Name, what: String },
+    /// The list of pinned files is not what it should be: what can be read of it holds.
+    Pins,
+    /// Whose the folder is was not what it should be, and was written anew.
+    Identity,
     /// The local file system has no room: what is there is used, and nothing is stored for now.
     Full,
     /// A call to the local disk has failed.
@@ -245,6 +249,20 @@ impl Shared {
             }
         }
         Ok(None)
+    }
+
+    /// Whether all blocks of a file in this state are there, by their headers.
+    pub(crate) fn holds(&self, key: &Key, token: &Token) -> bool {
+        let Some(last) = token.size.checked_sub(1) else { return true };
+        let last = self.geometry.segment_of(last);
+        last.is_some_and(|last| (0..=last).all(|segment| self.holds_segment((key, token), segment)))
+    }
+
+    fn holds_segment(&self, (key, token): (&Key, &Token), segment: u32) -> bool {
+        let Ok(Some(found)) = self.find(key, segment) else { return false };
+        let header = &found.head.lock().header;
+        let is_behind = |index| self.geometry.block_len(segment, index, token.size) == 0;
+        header.token == *token && (0..BLOCKS).all(|index| header.has(index) || is_behind(index))
     }
 
     /// What lies there is taken for missing until something takes its place.

@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::catalog::{self, Catalog, CatalogError};
 use crate::catalogs::{catalog_bytes, name_of};
 use crate::header::{Geometry, HEADER_BYTES, Header, HeaderError};
 use crate::key::{FileHash, Name, Token};
+use crate::medium::folder::FILLED;
 use crate::medium::{Folder, Medium, Stored};
 use crate::missed::{self, Misses};
-use crate::place::{IDENTITY, Identity, LOCK, OpenError, open_base};
+use crate::place::{IDENTITY, Identity, LOCK, NoIdentity, OpenError, open_base};
 use crate::texts::{TEXT_BYTES_MAX, names, open_dir, read_text};
 
 /// An origin's folder.
@@ -24,8 +25,7 @@ pub struct Found {
     /// Its name in the cache's directory.
     pub folder: String,
     pub path: PathBuf,
-    /// None: it cannot be read, and is made anew when it is used next.
-    pub identity: Option<Identity>,
+    pub identity: Result<Identity, NoIdentity>,
     dir: std::os::fd::OwnedFd,
 }
 
@@ -38,8 +38,27 @@ pub struct Looked {
     pub header: Result<Header, HeaderError>,
     /// It is what is known of a directory, and no segment: there is no header.
     pub catalog: Option<Catalog>,
-    /// Blocks that are not what they should be; only where all were read.
+    /// Blocks that are not what they should be, of those that were read.
     pub wrong: Vec<usize>,
+}
+
+/// Which blocks are read and compared with their checksums.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Blocks {
+    All,
+    /// Those of the files with this fileid.
+    Of(u64),
+    Unread,
+}
+
+impl Blocks {
+    fn are_read(self, header: &Header) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(fileid) => header.token.fileid == fileid,
+            Self::Unread => false,
+        }
+    }
 }
 
 impl Looked {
@@ -61,15 +80,24 @@ pub fn origins(path: &Path) -> Result<Vec<Found>, OpenError> {
     let mut found = Vec::new();
     for folder in names(base.as_fd()).map_err(system)? {
         let Ok(dir) = open_dir(base.as_fd(), &folder) else { continue };
-        let Ok(Some(text)) = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX) else { continue };
-        let (identity, path) = (Identity::parse(&text), path.join(&folder));
+        let Ok(text) = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX) else { continue };
+        if text.is_none() && !has_been_used(dir.as_fd()) {
+            continue;
+        }
+        let identity = text.ok_or(NoIdentity::Missing).and_then(|text| Identity::parse(&text));
+        let path = path.join(&folder);
         found.push(Found { folder, path, identity, dir });
     }
     Ok(found)
 }
 
+/// Whether something may lie there: who has had it has noted what.
+fn has_been_used(dir: BorrowedFd<'_>) -> bool {
+    rustix::fs::statat(dir, FILLED, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
 impl Found {
-    pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
+    pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
@@ -88,16 +116,16 @@ impl Found {
         missed::parse(text.as_deref().unwrap_or_default()).into_iter().collect()
     }
 
-    /// Looks at each segment; with `reads_all` also at each block.
+    /// Looks at each segment, and at these blocks.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn walk(&self, reads_all: bool, each: &mut dyn FnMut(Looked)) -> io::Result<()> {
-        let folder = Folder::new(self.dir.try_clone()?);
+    pub fn walk(&self, blocks: Blocks, each: &mut dyn FnMut(Looked)) -> io::Result<()> {
+        let folder = Folder::to_look_at(self.dir.try_clone()?);
         let mut failed = None;
         folder.list(&mut |found| {
             for (name, disk_bytes) in found {
-                match look(&folder, (*name, *disk_bytes), reads_all) {
+                match look(&folder, (*name, *disk_bytes), blocks) {
                     // It has gone meanwhile.
                     Ok(None) => {}
                     Ok(Some(looked)) => each(looked),
@@ -112,7 +140,7 @@ impl Found {
 fn look(
     folder: &Folder,
     (name, disk_bytes): (Name, u64),
-    reads_all: bool,
+    blocks: Blocks,
 ) -> io::Result<Option<Looked>> {
     let Some(stored) = folder.open(name)? else { return Ok(None) };
     if let Some(catalog) = read_catalog(&*stored)? {
@@ -127,7 +155,9 @@ fn look(
         false => Err(HeaderError::Invalid),
     });
     let mut wrong = Vec::new();
-    if let (Ok(header), true) = (&header, reads_all) {
+    if let Ok(header) = &header
+        && blocks.are_read(header)
+    {
         wrong = wrong_blocks(&*stored, header)?;
         // The process that has it may have changed them since.
         if !wrong.is_empty() {

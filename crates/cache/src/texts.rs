@@ -10,6 +10,21 @@ pub(crate) const FOR_OWNER: Mode = Mode::from_raw_mode(0o600);
 /// Of a marker or an identity: what is longer is none.
 pub(crate) const TEXT_BYTES_MAX: usize = 4096;
 
+/// Of the last line of a text that has its checksum.
+pub(crate) const CHECK_BYTES: usize = "check 01234567\n".len();
+
+/// A text with its checksum as the last line.
+pub(crate) fn checked(body: String) -> String {
+    let check = crc32fast::hash(body.as_bytes());
+    body + &format!("check {check:08x}\n")
+}
+
+/// The text before its checksum; none if that is another's.
+pub(crate) fn body_of(text: &str) -> Option<&str> {
+    let body = text.get(..text.len().checked_sub(CHECK_BYTES)?)?;
+    (checked(body.to_owned()) == text).then_some(body)
+}
+
 pub(crate) fn open_dir(base: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::fs::openat(base, name, flags, Mode::empty())

@@ -7,7 +7,7 @@
 //! - `fs`: one method for each operation.
 //! - `nodes`, `opens`: what the kernel holds of ours.
 //! - `caller`, `again`: who asks, and who does so once more; `looked_up`: when an open began.
-//! - [`question`]: whether a mount has a cache on a disk.
+//! - [`question`]: whether a mount has a cache on a disk, and all of a file in it.
 //! - `mounts`, `tuning`: what the system says of mounts, and how much it caches for one.
 
 mod abi;

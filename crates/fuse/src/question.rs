@@ -1,4 +1,5 @@
-//! Whether a mount has a cache on a disk, for a program that has only a path in it.
+//! Whether a mount has a cache on a disk, and whether that has all of a file, for a program that
+//! has only a path in it.
 //!
 //! An extended attribute would be the usual way, and is too dear: the kernel looks for those of a
 //! file system that has any with each write and each listing. So it is the look-up of a name that
@@ -14,27 +15,52 @@ use rustix::io::Errno;
 
 use crate::fs::names::NAME_LEN_MAX;
 
-const NAME: [u8; NAME_LEN_MAX + 1] = {
-    let mut name = [b'?'; NAME_LEN_MAX + 1];
-    let (question, mut at) = (b"nfskit: is there a cache", 0);
-    while at < question.len() {
-        name[at] = question[at];
+type Question = [u8; NAME_LEN_MAX + 1];
+
+const HAS_CACHE: Question = question(b"nfskit: is there a cache");
+
+/// The name of the file follows.
+const HAS_ALL: Question = question(b"nfskit: does the cache have all of");
+
+const fn question(words: &[u8]) -> Question {
+    let (mut name, mut at) = ([b'?'; NAME_LEN_MAX + 1], 0);
+    while at < words.len() {
+        name[at] = words[at];
         at += 1;
     }
     name
-};
+}
 
-/// What whoever looks a name up is answered, if it is the question.
+/// What whoever looks a name up is answered, if it is the question whether there is a cache.
 pub(crate) fn answer(name: &[u8], has_cache: bool) -> Option<Errno> {
-    let answer = if has_cache { Errno::EXIST } else { Errno::NOENT };
-    (name == NAME).then_some(answer)
+    (name == HAS_CACHE).then(|| verdict(has_cache))
+}
+
+/// The file of the directory whose presence in the cache is the question.
+pub(crate) fn about(name: &[u8]) -> Option<&[u8]> {
+    name.strip_prefix(&HAS_ALL).filter(|file| !file.is_empty())
+}
+
+pub(crate) fn verdict(is_so: bool) -> Errno {
+    if is_so { Errno::EXIST } else { Errno::NOENT }
 }
 
 /// Whether the mount of ours that a path is in has a cache on a disk. None: it does not know the
 /// question, being of an older version, or the path may not be looked at.
 pub fn has_cache(path: &Path) -> Option<bool> {
     let dir = if path.is_dir() { path } else { path.parent()? };
-    match dir.join(OsStr::from_bytes(&NAME)).symlink_metadata().map_err(|cause| cause.kind()) {
+    ask(dir, &HAS_CACHE)
+}
+
+/// Whether the cache of the mount has all of a file, in the state in which it is now. None: it does
+/// not know.
+pub fn has_all(path: &Path) -> Option<bool> {
+    let question = [&HAS_ALL, path.file_name()?.as_bytes()].concat();
+    ask(path.parent()?, &question)
+}
+
+fn ask(dir: &Path, question: &[u8]) -> Option<bool> {
+    match dir.join(OsStr::from_bytes(question)).symlink_metadata().map_err(|cause| cause.kind()) {
         Err(ErrorKind::AlreadyExists) => Some(true),
         Err(ErrorKind::NotFound) => Some(false),
         _ => None,
@@ -47,10 +73,12 @@ mod tests {
 
     #[test]
     fn no_name_of_a_file_is_the_question() {
-        assert_eq!(answer(&NAME, true), Some(Errno::EXIST));
-        assert_eq!(answer(&NAME, false), Some(Errno::NOENT));
-        assert_eq!(answer(&NAME[..NAME_LEN_MAX], true), None);
+        assert_eq!(answer(&HAS_CACHE, true), Some(Errno::EXIST));
+        assert_eq!(answer(&HAS_CACHE, false), Some(Errno::NOENT));
+        assert_eq!(answer(&HAS_CACHE[..NAME_LEN_MAX], true), None);
         assert_eq!(answer(&[b'?'; NAME_LEN_MAX + 1], true), None);
-        assert!(NAME.starts_with(b"nfskit: is there a cache??"));
+        assert!(HAS_CACHE.starts_with(b"nfskit: is there a cache??"));
+        assert_eq!(about(&[&HAS_ALL[..], b"f"].concat()), Some(&b"f"[..]));
+        assert_eq!((about(&HAS_ALL), about(&HAS_CACHE), about(b"f")), (None, None, None));
     }
 }

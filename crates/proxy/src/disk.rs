@@ -10,7 +10,7 @@
 //! the same. What clients write through the proxy is not stored: the file is in another state then,
 //! and is fetched when it is read.
 
-use cache::{Cache, Key};
+use cache::{Cache, Key, Sample};
 use client::cache::state::token;
 use client::ops::ReadOk;
 use server::metrics::Reading;
@@ -45,22 +45,11 @@ impl Disk {
 
     /// What it has served and stored.
     pub(crate) fn readings(&self) -> Vec<Reading> {
-        let statistics = self.cache.statistics();
-        let row = |name, help, count: u64| Reading::new(name, help, count as f64);
-        vec![
-            row("nfskit_cache_hits_total", "Reads served from the disk.", statistics.hits),
-            row("nfskit_cache_hit_bytes_total", "Their bytes.", statistics.hit_bytes),
-            row(
-                "nfskit_cache_misses_total",
-                "Reads not served from the disk.",
-                statistics.misses.iter().sum(),
-            ),
-            row("nfskit_cache_stored_blocks_total", "Blocks stored.", statistics.stored_blocks),
-            row("nfskit_cache_stored_bytes_total", "Their bytes.", statistics.stored_bytes),
-            row("nfskit_cache_failures_total", "Errors of the disk.", statistics.failures),
-            row("nfskit_cache_bytes", "Bytes that it takes of the disk.", statistics.filled.bytes),
-            row("nfskit_cache_files", "Local files that it has.", statistics.filled.files),
-        ]
+        let reading = |sample: Sample| Reading {
+            labels: sample.labels(),
+            ..Reading::new(sample.name, sample.help, sample.count as f64)
+        };
+        self.cache.statistics().samples().into_iter().map(reading).collect()
     }
 
     /// The range made of whole blocks around a read.

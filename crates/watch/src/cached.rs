@@ -1,4 +1,4 @@
-//! What a mount's cache on a local disk has served, and why it has not.
+//! What the cache of a mount or a proxy on a local disk has served, and why it has not.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const COLUMNS: [(&str, Kind); 11] = [
     ("failed", Number),
 ];
 
-/// A cache of `nfskit mount --cache`.
+/// A cache of `nfskit mount --cache` or `nfskit serve nfs://... --cache`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OurCache {
     /// Reads of files.

@@ -324,7 +324,8 @@ fn server_notes(of: &ServerRates) -> Vec<String> {
     notes
 }
 
-/// Our server: its procedures, its clients, and its files where it counts them apart.
+/// Our server: its procedures, its clients, its files where it counts them apart, and what its
+/// cache has served.
 pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
     let since = span(&of.span, "since it started,");
     let mut procedures = Table::new(format!("{name}: nfskit serve, {since}"), &OURS);
@@ -339,6 +340,8 @@ pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
         files.rows = of.files.iter().map(file_row).collect();
         all.push(files);
     }
+    let cache = cached::table(of.cache.as_ref(), name);
+    all.extend(cache.filter(|table| !table.rows.is_empty()));
     all
 }
 

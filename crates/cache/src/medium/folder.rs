@@ -1,7 +1,6 @@
 //! Segments in a folder of a local file system: sparse files in 256 folders, by the hash of their
 //! key. Nothing is followed that is a symbolic link, and all is made for its owner alone.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -15,21 +14,24 @@ use crate::key::{FileHash, Name};
 use crate::limits::Filled;
 use crate::missed;
 use crate::orders::{self, Order};
+use crate::pins::{self, Pins};
 
 const FOR_OWNER: Mode = Mode::from_raw_mode(0o600);
 const FOLDER_FOR_OWNER: Mode = Mode::from_raw_mode(0o700);
 
 /// The file of what was there, and how it is written: bytes, files, and a checksum of both.
-const FILLED: &str = "filled";
+pub(crate) const FILLED: &str = "filled";
 const FILLED_BYTES: usize = 20;
 
 /// Room for the names of a folder that are read at once.
 const NAMES_BYTES: usize = 1 << 16;
 
-/// See the module's head. Whoever makes it has the folder locked.
+/// See the module's head. Whoever makes it has the folder locked, or only looks.
 #[derive(Debug)]
 pub struct Folder {
     dir: OwnedFd,
+    /// How segments are opened.
+    access: OFlags,
     /// Guards which pins were read last.
     pins: Mutex<Option<(u64, i64, u64)>>,
 }
@@ -37,7 +39,12 @@ pub struct Folder {
 impl Folder {
     /// The folder open at `dir`.
     pub fn new(dir: OwnedFd) -> Self {
-        Self { dir, pins: Mutex::default() }
+        Self { dir, access: OFlags::RDWR, pins: Mutex::default() }
+    }
+
+    /// The same, for who only reads: it may be on a disk that cannot be written to.
+    pub(crate) fn to_look_at(dir: OwnedFd) -> Self {
+        Self { access: OFlags::RDONLY, ..Self::new(dir) }
     }
 
     fn open_at(&self, name: Name, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -62,7 +69,7 @@ pub(crate) fn parse(name: &[u8]) -> Option<Name> {
 
 impl Medium for Folder {
     fn open(&self, name: Name) -> io::Result<Option<Arc<dyn Stored>>> {
-        match self.open_at(name, OFlags::RDWR) {
+        match self.open_at(name, self.access) {
             Ok(fd) => Ok(Some(Arc::new(File { fd }))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -152,13 +159,13 @@ impl Medium for Folder {
         orders::finish(self.dir.as_fd());
     }
 
-    fn pins(&self) -> Option<BTreeSet<FileHash>> {
-        let stamp = orders::pins_stamp(self.dir.as_fd());
+    fn pins(&self) -> Option<Pins> {
+        let stamp = pins::stamp(self.dir.as_fd());
         let mut last = self.pins.lock();
         if *last == stamp {
             return None;
         }
-        let pins = orders::pins(self.dir.as_fd()).ok()?;
+        let pins = pins::read(self.dir.as_fd()).ok()?;
         *last = stamp;
         Some(pins)
     }

@@ -1,13 +1,13 @@
 //! Where segments lie: a folder of a local file system, or memory in tests and worlds.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 
-use crate::key::{FileHash, Name};
+use crate::key::Name;
 use crate::limits::Filled;
 use crate::orders::Order;
+use crate::pins::Pins;
 
 pub mod folder;
 pub mod memory;
@@ -80,7 +80,7 @@ pub trait Medium: Debug + Send + Sync {
     fn ordered(&self) {}
 
     /// The files that stay, if that has changed since the last call.
-    fn pins(&self) -> Option<BTreeSet<FileHash>> {
+    fn pins(&self) -> Option<Pins> {
         None
     }
 }

@@ -3,11 +3,14 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cache::orders::{self, Order};
-use cache::place::OpenError;
-use cache::{Cache, Cause, Limits, Origin, survey};
+use cache::place::{NoIdentity, OpenError};
+use cache::survey::Blocks;
+use cache::{Cache, Cause, Event, Limits, Origin, pins, survey};
+use parking_lot::Mutex;
 
 use crate::using::{content, key, token};
 
@@ -17,6 +20,15 @@ fn origin(name: &str) -> Origin {
 
 fn open(dir: &Path, name: &str) -> Result<Cache, OpenError> {
     Cache::open(dir, &origin(name), 4096, Limits::default(), Box::new(|_| ()))
+}
+
+/// One that is open, and what it has reported.
+fn heard(dir: &Path) -> (Cache, Arc<Mutex<Vec<Event>>>) {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&events);
+    let hear = Box::new(move |event: &Event| heard.lock().push(event.clone()));
+    let cache = Cache::open(dir, &origin("nfs://one/x"), 4096, Limits::default(), hear).unwrap();
+    (cache, events)
 }
 
 fn read(cache: &Cache, number: u8, size: u64) -> Result<Bytes, Cause> {
@@ -153,6 +165,10 @@ fn what_is_no_cache_or_another_version_is_refused_and_left_alone() {
     fs::write(base.path().join("precious"), "x").unwrap();
     assert!(matches!(open(base.path(), "a"), Err(OpenError::NoCache { .. })));
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+    // Whoever may write there: nobody is led to change a directory of something else.
+    fs::set_permissions(base.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(matches!(survey::origins(base.path()), Err(OpenError::NoCache { .. })));
+    fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
     fs::create_dir(base.path().join("empty")).unwrap();
     let empty = cache::place::open_base(&base.path().join("empty"), false);
     assert!(matches!(empty, Err(OpenError::Empty { .. })));
@@ -162,6 +178,57 @@ fn what_is_no_cache_or_another_version_is_refused_and_left_alone() {
     let error = open(&dir, "nfs://one/x").unwrap_err().to_string();
     assert!(error.contains("version 2, and this program has version 1"), "{error}");
     assert!(survey::origins(&dir).is_err());
+}
+
+#[test]
+fn a_damaged_identity_is_reported_and_one_of_another_version_refused() {
+    let base = tempfile::tempdir().unwrap();
+    filled(base.path());
+    let found = || survey::origins(base.path()).unwrap().remove(0);
+    let path = found().path.join("identity");
+    let mut text = fs::read(&path).unwrap();
+    text[20] ^= 1;
+    fs::write(&path, text).unwrap();
+    assert_eq!(found().identity, Err(NoIdentity::Damaged));
+    let (cache, events) = heard(base.path());
+    assert_eq!(*events.lock(), [Event::Identity]);
+    assert!(read(&cache, 1, 50_000).is_ok());
+    drop(cache);
+    assert!(found().identity.is_ok());
+    let (cache, events) = heard(base.path());
+    assert_eq!(*events.lock(), []);
+    drop(cache);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(found().identity, Err(NoIdentity::Missing));
+    let of_seven = "nfskit cache 7\nother\ncheck ba67b574\n";
+    fs::write(&path, of_seven).unwrap();
+    assert_eq!(found().identity, Err(NoIdentity::Version("7".to_owned())));
+    let refused = open(base.path(), "nfs://one/x");
+    assert!(matches!(refused, Err(OpenError::Version { .. })), "{refused:?}");
+    assert_eq!(fs::read(&path).unwrap(), of_seven.as_bytes(), "it is left as it is");
+}
+
+#[test]
+fn a_damaged_list_of_pins_is_reported_and_what_can_be_read_of_it_stays() {
+    let base = tempfile::tempdir().unwrap();
+    filled(base.path());
+    let found = survey::origins(base.path()).unwrap().remove(0);
+    let files = [1, 2].map(|number| (key(number).hash(), u64::from(number)));
+    pins::write(found.dir(), &files.into()).unwrap();
+    let whole = pins::read(found.dir()).unwrap();
+    assert!(whole.is_whole && whole.files == files.into());
+    let path = found.path.join("pins");
+    let mut text = fs::read(&path).unwrap();
+    // The last digit of the first file's number.
+    let at = text.iter().position(|byte| *byte == b'\n').unwrap();
+    text[at - 1] = b'x';
+    fs::write(&path, text).unwrap();
+    let (cache, events) = heard(base.path());
+    cache.settle();
+    assert_eq!(*events.lock(), [Event::Pins]);
+    cache.clean(0);
+    cache.settle();
+    assert_eq!(cache.statistics().filled.files, 1);
 }
 
 #[test]
@@ -179,7 +246,7 @@ fn what_others_may_write_to_and_links_are_refused() {
     let found = &survey::origins(&dir).unwrap()[0];
     let mut names = Vec::new();
     found
-        .walk(true, &mut |looked| {
+        .walk(Blocks::All, &mut |looked| {
             assert!(looked.wrong.is_empty() && looked.header.is_ok());
             names.push(looked.name);
         })
@@ -219,7 +286,7 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
     filled(base.path());
     let found = &survey::origins(base.path()).unwrap()[0];
     let mut names = Vec::new();
-    found.walk(false, &mut |looked| names.push(looked.name)).unwrap();
+    found.walk(Blocks::Unread, &mut |looked| names.push(looked.name)).unwrap();
     for name in &names {
         let first = name.file.to_string()[..2].to_owned();
         let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
@@ -227,9 +294,13 @@ fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
         // In the first block of each, behind the header.
         std::os::unix::fs::FileExt::write_at(&file, b"!", 4096).unwrap();
     }
-    let mut wrong = 0;
-    found.walk(true, &mut |looked| wrong += looked.wrong.len()).unwrap();
-    assert_eq!(wrong, 2);
+    let wrong = |blocks| {
+        let mut wrong = 0;
+        found.walk(blocks, &mut |looked| wrong += looked.wrong.len()).unwrap();
+        wrong
+    };
+    let own = token(50_000, 1).fileid;
+    assert_eq!([Blocks::All, Blocks::Of(own), Blocks::Of(own + 1)].map(wrong), [2, 2, 0]);
     let cache = open(base.path(), "nfs://one/x").unwrap();
     assert_eq!(read(&cache, 1, 50_000), Err(Cause::Damaged));
 }

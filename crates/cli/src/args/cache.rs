@@ -10,8 +10,8 @@ pub(crate) enum Cache {
     Status(Status),
     Why(Why),
     Warm(Warm),
-    Pin(Files),
-    Unpin(Files),
+    Pin(Pin),
+    Unpin(Unpin),
     Invalidate(Invalidate),
     Clean(Clean),
     Verify(Verify),
@@ -44,6 +44,7 @@ pub(crate) struct Why {
 }
 
 /// Reads files through their mount, so that its cache has them. Of a directory, all files below it.
+/// Exit code 3: one could not be read, or is not in the cache as a whole afterwards.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache warm /mnt/data/models /mnt/data/table.db")]
@@ -53,17 +54,30 @@ pub(crate) struct Warm {
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// Sets whether blocks of these files stay when the cache is cleaned: pin keeps them, unpin lets
-/// them go again. A mount that is using the cache notices it within a second.
+/// Keeps blocks of these files when the cache is cleaned. A mount that is using the cache notices
+/// it within a second. Exit code 3: nothing is stored of one of them; the others are pinned.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  nfskit cache pin /var/cache/nfskit /mnt/data/table.db
-  nfskit cache unpin /var/cache/nfskit /mnt/data/table.db")]
-pub(crate) struct Files {
+  nfskit cache pin /var/cache/nfskit /mnt/data/table.db")]
+pub(crate) struct Pin {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// Files, where they are mounted. What is not stored yet cannot be pinned: warm it before.
     #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// Lets pinned files go again when the cache is cleaned, whether something is stored of them now
+/// or not.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit cache unpin /var/cache/nfskit /mnt/data/table.db
+  nfskit cache unpin /var/cache/nfskit                       all of them")]
+pub(crate) struct Unpin {
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Files, where they are mounted; without any all, also those that the server has no more.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 }
 

@@ -3,14 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use perf::units::Nanos;
 use rustix::process::Signal;
 use wire::nfs3::Sattr3;
 
 use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
 use crate::observed::{get, metrics_address};
-use crate::program::{Finished, Program, nfskit, run};
+use crate::program::{Deadline, Finished, Program, nfskit, run};
 use crate::rpc::Connection;
 use crate::served::{Served, url};
 
@@ -107,6 +109,44 @@ fn calls_of_the_origin_are_counted() {
     ] {
         assert!(page.contains(part), "no {part:?} in {page}");
     }
+    served.stop();
+    origin.stop();
+}
+
+#[test]
+fn misses_of_a_proxys_cache_have_their_causes() {
+    if !can_mount() {
+        return;
+    }
+    let (origin, cache) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    fs::write(origin.path().join("file"), "abc").unwrap();
+    let options = ["--metrics", "127.0.0.1:0", "--cache", cache.path().to_str().unwrap()];
+    let served = proxied(&origin, &options);
+    let mounted = Mounted::new(&served, &[]);
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), b"abc");
+    let address = metrics_address(&served);
+    let page = get(address, "/metrics");
+    for part in [
+        "nfskit_cache_misses_total{cause=\"cold\",export=\"/\"} ",
+        "nfskit_cache_misses_total{cause=\"changed\",export=\"/\"} 0",
+        "nfskit_cache_dropped_total{cause=\"evicted\",export=\"/\"} 0",
+        "nfskit_cache_unstored_bytes_total{export=\"/\"} 0",
+    ] {
+        assert!(page.contains(part), "no {part:?} in {page}");
+    }
+    let stat = run(["stat", "--metrics", &address.to_string()]);
+    let table = stat.stdout.split_once(": cache\n").expect(&stat.stdout).1;
+    let heads = table.lines().next().unwrap();
+    assert!(heads.contains("hit") && heads.contains("cold"), "{table}");
+    let (dir, file) = (cache.path().to_str().unwrap(), mounted.path("file"));
+    let why = || run(["cache", "why", dir, file.to_str().unwrap()]).stdout;
+    let doubt = format!("only if {} is the proxy that has this cache", served.address);
+    // What was missed is written each second.
+    let deadline = Deadline::after(Nanos::from_secs(20));
+    while !why().contains(&doubt) {
+        assert!(deadline.left() > Duration::ZERO, "{}", why());
+    }
+    mounted.stop();
     served.stop();
     origin.stop();
 }

@@ -22,6 +22,14 @@ impl Files {
         self.inner.disk.as_ref()
     }
 
+    /// Whether all of the file, as far as its state is known, is on the local disk.
+    pub async fn is_on_disk(&self, file: &FileHandle) -> bool {
+        match (self.disk(), key(file), self.state(file)) {
+            (Some(disk), Some(key), Some(state)) => disk.holds(&key, &state).await,
+            _ => false,
+        }
+    }
+
     /// The state that the file is in, if all that is known of it is sure.
     pub(super) fn state(&self, file: &FileHandle) -> Option<Token> {
         if self.is_dirty(file) {

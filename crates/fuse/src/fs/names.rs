@@ -33,6 +33,9 @@ impl FileSystem {
         if let Some(answer) = question::answer(&name, self.files.disk().is_some()) {
             return reply.error(answer);
         }
+        if let Some(name) = question::about(&name) {
+            return reply.error(self.is_on_disk(&who, (dir, name)).await);
+        }
         let begun = self.looked_up.begins(thread);
         let result = async {
             let dir = self.named_in(dir, &name)?;
@@ -68,6 +71,19 @@ impl FileSystem {
                 }
             }
             Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Whether all of a file is on the local disk, as an answer.
+    async fn is_on_disk(&self, who: &Credential, (dir, name): (u64, &[u8])) -> Errno {
+        let found = match self.named_in(dir, name) {
+            Ok(dir) => self.files.lookup(who, dir, name).await.map_err(errno),
+            Err(errno) => Err(errno),
+        };
+        match found {
+            Ok(found) => question::verdict(self.files.is_on_disk(&found.handle).await),
+            // What tells that it does not know.
+            Err(_) => Errno::NAMETOOLONG,
         }
     }
 

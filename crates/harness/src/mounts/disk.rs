@@ -55,6 +55,12 @@ fn text_of(event: &Event) -> String {
              and others like it without another word; `nfskit cache verify` looks at all",
             name.file, name.segment
         ),
+        Event::Pins => "cache: the list of pinned files is damaged: those that can be read of it \
+                        stay; `nfskit cache unpin` without a path removes it, then pin them anew"
+            .to_owned(),
+        Event::Identity => {
+            "cache: its identity was damaged, and is written anew: look at its disk".to_owned()
+        }
         Event::Full => {
             "cache: its disk has no room: what is there is used, and nothing is added for now"
                 .to_owned()
@@ -86,6 +92,10 @@ pub fn unusable(error: OpenError) -> Failure {
         OpenError::OtherOrigin { path, .. } => {
             format!("rm -r {}: it was copied there, and holds copies only", path.display())
         }
+        OpenError::Identity { path, .. } => format!(
+            "use it, which writes that anew; or rm -r {}: it holds copies only",
+            path.display()
+        ),
         OpenError::Busy { .. } => {
             "another directory for --cache, or end the other mount or proxy of this export"
                 .to_owned()

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use cache::{Cause, Statistics};
+use cache::{Sample, Statistics};
 use client::files::Files;
 use client::url::Version;
 use net::call::Counters;
@@ -41,7 +41,7 @@ fn page(files: &Files) -> Page {
     page.readings(&transport(&session.rpc().counters()));
     page.readings(&write_behind(files));
     if let Some(disk) = files.disk() {
-        cached(&mut page, &disk.statistics());
+        page.readings(&cached(&disk.statistics()));
     }
     stages(&mut page, files);
     page
@@ -129,52 +129,12 @@ fn write_behind(files: &Files) -> Vec<Reading> {
 }
 
 /// What a local disk keeps of files.
-fn cached(page: &mut Page, statistics: &Statistics) {
-    let row = |name, help, count: u64| Reading::new(name, help, count as f64);
-    page.readings(&[
-        row("nfskit_cache_hits_total", "Reads served from the disk.", statistics.hits),
-        row("nfskit_cache_hit_bytes_total", "Their bytes.", statistics.hit_bytes),
-        row("nfskit_cache_stored_blocks_total", "Blocks stored.", statistics.stored_blocks),
-        row("nfskit_cache_stored_bytes_total", "Their bytes.", statistics.stored_bytes),
-        row(
-            "nfskit_cache_unstored_bytes_total",
-            "Bytes that found no room or came faster than the disk takes them.",
-            statistics.unstored_bytes,
-        ),
-        row("nfskit_cache_failures_total", "Errors of the disk.", statistics.failures),
-        row(
-            "nfskit_cache_directory_hits_total",
-            "Directories whose names were found on the disk.",
-            statistics.catalog_hits,
-        ),
-        row(
-            "nfskit_cache_stored_directories_total",
-            "Directories whose names were stored.",
-            statistics.stored_catalogs,
-        ),
-    ]);
-    let by_cause: [(&str, &str, [u64; Cause::ALL.len()]); 3] = [
-        ("nfskit_cache_misses_total", "Reads not served from the disk.", statistics.misses),
-        (
-            "nfskit_cache_directory_misses_total",
-            "Directories whose names were not.",
-            statistics.catalog_misses,
-        ),
-        ("nfskit_cache_dropped_total", "Local files removed.", statistics.dropped),
-    ];
-    for (name, help, counts) in by_cause {
-        let mut family = page.family(name, Kind::Counter, help);
-        for (cause, count) in Cause::ALL.iter().zip(counts) {
-            family.sample(&[("cause", cause.name())], count as f64);
-        }
-    }
-    let gauges = [
-        ("nfskit_cache_bytes", "Bytes that it takes of the disk.", statistics.filled.bytes),
-        ("nfskit_cache_files", "Local files that it has.", statistics.filled.files),
-    ];
-    for (name, help, count) in gauges {
-        page.family(name, Kind::Gauge, help).sample(&[], count as f64);
-    }
+fn cached(statistics: &Statistics) -> Vec<Reading> {
+    let reading = |sample: Sample| Reading {
+        labels: sample.labels(),
+        ..Reading::new(sample.name, sample.help, sample.count as f64)
+    };
+    statistics.samples().into_iter().map(reading).collect()
 }
 
 /// Where the time of a write goes.

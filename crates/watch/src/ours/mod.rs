@@ -58,6 +58,9 @@ pub struct OurServer {
     /// Its write log, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_log: Option<OurLog>,
+    /// None: it is no proxy with a cache on a local disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<OurCache>,
 }
 
 /// A server's write log; what is counted, over the span.
@@ -207,6 +210,11 @@ impl Page {
         self.named(name).map(|one| one.value)
     }
 
+    /// Of all of these; none if there is none.
+    fn sum(&self, name: &str) -> Option<f64> {
+        self.values(name).reduce(|all, one| all + one)
+    }
+
     fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Series> {
         self.series.iter().filter(move |one| one.name == name)
     }
@@ -304,6 +312,7 @@ impl Since<'_> {
             processors_mean: self.per_s(self.all("process_cpu_seconds_total")),
             resident_bytes: self.now.value("process_resident_memory_bytes"),
             write_log: self.write_log(),
+            cache: self.cache(),
         }
     }
 
@@ -313,7 +322,7 @@ impl Since<'_> {
             frames: self.all("nfskit_log_frames_total")?,
             refused: self.all("nfskit_log_refused_total").unwrap_or(0.0),
             write_us: self.now.values("nfskit_log_sync_microseconds").reduce(f64::max),
-            size_bytes: self.now.values("nfskit_log_size_bytes").reduce(|all, one| all + one),
+            size_bytes: self.now.sum("nfskit_log_size_bytes"),
             has_failed: self.now.values("nfskit_log_failed").any(|failed| failed > 0.0),
         })
     }
@@ -383,6 +392,7 @@ impl Since<'_> {
         }
     }
 
+    /// That of a mount, or those of all exports of a proxy.
     fn cache(&self) -> Option<OurCache> {
         let hits = |of: &str| {
             let hits = self.all(&format!("nfskit_cache_{of}hits_total"))?;
@@ -393,8 +403,8 @@ impl Since<'_> {
             reads: hits("")?,
             directories: hits("directory_").unwrap_or_default(),
             stored_bytes: self.all("nfskit_cache_stored_bytes_total").unwrap_or(0.0),
-            bytes: self.now.value("nfskit_cache_bytes"),
-            files: self.now.value("nfskit_cache_files"),
+            bytes: self.now.sum("nfskit_cache_bytes"),
+            files: self.now.sum("nfskit_cache_files"),
         })
     }
 
@@ -593,6 +603,29 @@ mod tests {
             has_failed: true,
         };
         assert_eq!(log, expected);
+    }
+
+    #[test]
+    fn the_cache_of_a_proxy_is_that_of_all_its_exports() {
+        let of = |export: &str| {
+            format!(
+                "nfskit_cache_hits_total{{export=\"{export}\"}} 5\n\
+                 nfskit_cache_misses_total{{cause=\"cold\",export=\"{export}\"}} 3\n\
+                 nfskit_cache_misses_total{{cause=\"changed\",export=\"{export}\"}} 1\n\
+                 nfskit_cache_bytes{{export=\"{export}\"}} 4096\n"
+            )
+        };
+        let text = format!("nfskit_clients 1\n{}{}", of("/a"), of("/b"));
+        let proxy = server(&Page::read(text.as_bytes()).unwrap(), None);
+        let cache = proxy.cache.as_ref().unwrap();
+        assert_eq!((cache.reads.hits, cache.bytes), (10.0, Some(8192.0)));
+        assert_eq!((cache.reads.misses["cold"], cache.reads.misses["changed"]), (6.0, 2.0));
+        let titles = |of| -> Vec<String> {
+            crate::tables::our_server(of, "p").into_iter().map(|table| table.title).collect()
+        };
+        assert_eq!(titles(&proxy).last().unwrap(), "p: cache");
+        let plain = server(&page([1, 0, 0], 10), None);
+        assert!(!titles(&plain).contains(&"p: cache".to_owned()));
     }
 
     #[test]

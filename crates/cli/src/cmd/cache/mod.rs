@@ -5,37 +5,42 @@
 mod below;
 mod change;
 mod origin;
+mod pins;
+mod verify;
 mod warm;
+mod why;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use cache::catalog::Entry;
 use cache::header::{Header, Used};
 use cache::missed::Misses;
-use cache::survey::{self, Found, Looked};
-use cache::{Catalog, FileHash, Time, orders};
+use cache::place::NoIdentity;
+use cache::survey::{self, Blocks, Found, Looked};
+use cache::{Catalog, FileHash, Time};
 use harness::exit::Failure;
 use harness::mounts::disk::unusable;
 use harness::output;
 use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
-use perf::words::counted;
 use server::locked::is_locked;
 
-use crate::args::cache::{Cache, Status, Verify, Why};
+use crate::args::cache::{Cache, Status};
 
 /// Runs the command.
 pub(crate) fn run(command: &Cache, verbosity: Verbosity) -> Result<(), Failure> {
     match command {
         Cache::Status(args) => status(args),
-        Cache::Why(args) => why(args),
+        Cache::Why(args) => why::run(args),
         Cache::Warm(args) => warm::run(&args.paths, verbosity),
-        Cache::Pin(args) => change::pin(args, true),
-        Cache::Unpin(args) => change::pin(args, false),
+        Cache::Pin(args) => pins::pin(args),
+        Cache::Unpin(args) => pins::unpin(args),
         Cache::Invalidate(args) => change::invalidate(args),
         Cache::Clean(args) => change::clean(args),
-        Cache::Verify(args) => verify(args),
+        Cache::Verify(args) => verify::run(&args.dir),
     }
 }
 
@@ -45,18 +50,27 @@ fn origins(dir: &Path) -> Result<Vec<Found>, Failure> {
 }
 
 fn unreadable(found: &Found, cause: &std::io::Error) -> Failure {
-    let what = format!("{} cannot be read: {cause}", found.path.display());
-    Failure::environment(what, "as the user whose cache it is")
+    let what = format!("{}: {cause}", found.path.display());
+    let advice = match cause.kind() {
+        ErrorKind::PermissionDenied => "as the user whose cache it is",
+        ErrorKind::ReadOnlyFilesystem => "mount its file system so that it can be written to",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "remove something there",
+        _ => "look at the disk that it is on",
+    };
+    Failure::environment(what, advice)
 }
 
-/// Looks at all that is stored of an export, and at its bytes if `reads`.
-fn walk(found: &Found, reads: bool, look: &mut dyn FnMut(Looked)) -> Result<(), Failure> {
-    found.walk(reads, look).map_err(|cause| unreadable(found, &cause))
+/// Looks at all that is stored of an export, and at these of its blocks.
+fn walk(found: &Found, blocks: Blocks, look: &mut dyn FnMut(Looked)) -> Result<(), Failure> {
+    found.walk(blocks, look).map_err(|cause| unreadable(found, &cause))
 }
 
 fn name(found: &Found) -> String {
-    let identity = found.identity.as_ref();
-    identity.map_or_else(|| "(damaged identity)".to_owned(), |known| known.origin.name.clone())
+    match &found.identity {
+        Ok(known) => known.origin.name.clone(),
+        Err(NoIdentity::Missing) => "(no identity)".to_owned(),
+        Err(cause) => format!("(identity {cause})"),
+    }
 }
 
 /// What is stored of a file, or of several.
@@ -117,7 +131,7 @@ struct Totals {
 impl Totals {
     fn of(found: &Found, tells_files_apart: bool) -> Result<Self, Failure> {
         let mut totals = Self::default();
-        walk(found, false, &mut |looked| totals.add(looked, tells_files_apart))?;
+        walk(found, Blocks::Unread, &mut |looked| totals.add(looked, tells_files_apart))?;
         Ok(totals)
     }
 
@@ -126,7 +140,7 @@ impl Totals {
         match (looked.header, looked.catalog) {
             (_, Some(catalog)) => {
                 self.directories += 1;
-                self.names += catalog.entries.len();
+                self.names += names_of(&catalog).count();
             }
             (Ok(header), None) => {
                 self.all.add(&header);
@@ -142,12 +156,20 @@ impl Totals {
         let Self { all: Stored { segments, data_bytes, used, .. }, unusable, .. } = self;
         let is_used = found.lock().is_ok_and(|lock| is_locked(&lock));
         let by = if is_used { "a process" } else { "nobody" }.to_owned();
-        let pinned = orders::pins(found.dir()).unwrap_or_default().len().to_string();
+        let pinned = pinned(found);
         let counts = [segments + unusable, used.hits, used.cold, used.damaged + unusable];
         let [files, hits, cold, damaged] = counts.map(|count| count.to_string());
         let [disk, data, hit] = [self.disk_bytes, *data_bytes, used.hit_bytes].map(mib);
         let (directories, names) = (self.directories.to_string(), self.names.to_string());
         [name(found), by, files, disk, data, hits, hit, cold, damaged, pinned, directories, names]
+    }
+}
+
+/// How many files are pinned.
+fn pinned(found: &Found) -> String {
+    match cache::pins::read(found.dir()) {
+        Ok(pins) if pins.is_whole => pins.files.len().to_string(),
+        _ => "damaged".to_owned(),
     }
 }
 
@@ -189,6 +211,11 @@ fn by_file(files: BTreeMap<FileHash, Stored>, found: &Found, count: usize) -> St
     format!("\n{}\n{}", name(found), Table::of(columns, rows).text())
 }
 
+/// What is known of the names of a directory, without the two that each has.
+fn names_of(catalog: &Catalog) -> impl Iterator<Item = &Entry> {
+    catalog.entries.iter().filter(|entry| entry.name != b"." && entry.name != b"..")
+}
+
 fn mib(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
@@ -214,153 +241,18 @@ fn seen(path: &Path) -> Result<Seen, Failure> {
     })
 }
 
-fn why(args: &Why) -> Result<(), Failure> {
-    let seen = seen(&args.path)?;
-    let mut text = String::new();
-    let all = origins(&args.dir)?;
-    for found in origin::of_path(&all, &args.path)? {
-        let mut lines = lines_of(found, &seen)?;
-        lines.sort();
-        let missed = found.missed();
-        let missed = missed.values().filter(|misses| misses.fileid == seen.fileid);
-        lines.extend(missed.map(|misses| (u32::MAX, missed_line(misses))));
-        if !lines.is_empty() {
-            text += &format!("{}\n", name(found));
+/// The fileids of the files that these paths name, by the folders of their exports.
+fn fileids<'f>(
+    all: &'f [Found],
+    paths: &[PathBuf],
+) -> Result<BTreeMap<&'f str, BTreeSet<u64>>, Failure> {
+    let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for path in paths {
+        let exports = origin::of_path(all, path)?;
+        let fileid = seen(path)?.fileid;
+        for found in exports {
+            wanted.entry(&found.folder).or_default().insert(fileid);
         }
-        text.extend(lines.into_iter().map(|(_, line)| line));
     }
-    if text.is_empty() {
-        text = format!(
-            "nothing is stored of {}: it was never read through a mount with this cache, had to \
-             make room, or is younger than what the server's clock tells apart\n",
-            args.path.display()
-        );
-    }
-    output::print(&text)
-}
-
-/// A line for all that an export has of a file, with the segment's number.
-fn lines_of(found: &Found, seen: &Seen) -> Result<Vec<(u32, String)>, Failure> {
-    let pins = orders::pins(found.dir()).unwrap_or_default();
-    let mut lines = Vec::new();
-    walk(found, true, &mut |looked| {
-        let catalog = looked.catalog.as_ref();
-        let catalog = catalog.filter(|catalog| catalog.token.fileid == seen.fileid);
-        lines.extend(catalog.map(|catalog| (0, directory_line(catalog, seen))));
-        let header = looked.header.as_ref().ok();
-        if let Some(header) = header.filter(|header| header.token.fileid == seen.fileid) {
-            let is_pinned = pins.contains(&looked.name.file);
-            lines.push((looked.name.segment, segment_line(header, &looked, seen, is_pinned)));
-        }
-    })?;
-    Ok(lines)
-}
-
-/// How many reads were not served, and why.
-fn missed_line(misses: &Misses) -> String {
-    format!("  reads that were not served: {}, by cause: {}\n", misses.all(), misses.words())
-}
-
-/// What of a directory a catalog has, and whether it is used.
-fn directory_line(catalog: &Catalog, seen: &Seen) -> String {
-    let Catalog { token, whole, entries, .. } = catalog;
-    let absent = entries.iter().filter(|entry| !entry.is_there).count();
-    let links = entries.iter().filter(|entry| !entry.link.is_empty()).count();
-    let verdict = match () {
-        () if token.mtime != seen.mtime || token.size != seen.size => {
-            "not used: names of the directory have changed since (mtime)"
-        }
-        () if token.ctime != seen.ctime => "not used: the directory has changed since (ctime)",
-        () => "used",
-    };
-    let whole = if whole.is_some() { "all" } else { "not all" };
-    format!(
-        "  names: {} that are there ({whole} that there are), {absent} that are not, {links} \
-         links; {verdict}\n",
-        entries.len() - absent,
-    )
-}
-
-/// What of a file a segment has, and whether it is used.
-fn segment_line(header: &Header, looked: &Looked, seen: &Seen, is_pinned: bool) -> String {
-    let start = u64::from(header.segment) * header.geometry.segment_bytes();
-    let blocks = header.blocks().count();
-    let token = header.token;
-    let verdict = match () {
-        () if token.size != seen.size => "not used: the file's size has changed since",
-        () if token.mtime != seen.mtime => "not used: the file's data have changed since (mtime)",
-        () if blocks == 0 => "nothing of it is there",
-        () if !looked.wrong.is_empty() => "used, but for its damaged blocks",
-        // A kernel that writes back has a time of its own for what was written here.
-        () if token.ctime != seen.ctime => {
-            "used, unless the file's ctime is another on the server, too, as it is here"
-        }
-        () => "used",
-    };
-    let Used { hits, cold, damaged, .. } = header.used;
-    let pinned = if is_pinned { ", pinned" } else { "" };
-    format!(
-        "  from {start}: {blocks} blocks, {} bytes; {verdict}{pinned}; read {hits} times, {cold} \
-         times not all was there, {} damaged\n",
-        header.data_bytes(),
-        damaged + looked.wrong.len() as u64,
-    )
-}
-
-/// What a verification has seen.
-#[derive(Default)]
-struct Verified {
-    files: u64,
-    directories: u64,
-    blocks: u64,
-    bytes: u64,
-    /// Damaged files, with what is wrong.
-    damaged: Vec<String>,
-}
-
-impl Verified {
-    fn add(&mut self, Looked { name, header, catalog, wrong, .. }: Looked) {
-        if catalog.is_some() {
-            self.directories += 1;
-            return;
-        }
-        self.files += 1;
-        let wrong = match header {
-            Ok(header) => {
-                self.blocks += header.blocks().count() as u64;
-                self.bytes += header.data_bytes();
-                (!wrong.is_empty()).then(|| counted(wrong.len() as u64, "block"))
-            }
-            Err(error) => Some(error.to_string()),
-        };
-        self.damaged
-            .extend(wrong.map(|wrong| format!("{}-{:x}: {wrong}", name.file, name.segment)));
-    }
-}
-
-fn verify(args: &Verify) -> Result<(), Failure> {
-    let mut verified = Verified::default();
-    for found in origins(&args.dir)? {
-        walk(&found, true, &mut |looked| verified.add(looked))?;
-    }
-    let Verified { files, directories, blocks, bytes, damaged } = verified;
-    if damaged.is_empty() {
-        return output::print(&format!(
-            "whole: {}, {} of {bytes} bytes, directories: {directories}\n",
-            counted(files, "local file"),
-            counted(blocks, "block"),
-        ));
-    }
-    /// Of damaged files named.
-    const NAMED_MAX: usize = 20;
-    let named: Vec<&str> = damaged.iter().take(NAMED_MAX).map(String::as_str).collect();
-    let more = match damaged.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let (damaged, named) = (damaged.len(), named.join(", "));
-    Err(Failure::check(
-        format!("{damaged} of {files} local files are damaged: {named}{more}"),
-        "nothing need be done: they are missed, and replaced when they are read; look at the disk",
-    ))
+    Ok(wanted)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use cache::survey::Found;
 use client::url::Target;
 use fuse::mounts::{self, Entry};
+use fuse::question::has_cache;
 use harness::exit::Failure;
 use harness::values;
 
@@ -31,6 +32,26 @@ pub(super) fn of_path<'f>(all: &'f [Found], path: &Path) -> Result<Vec<&'f Found
     }
 }
 
+/// Why reads through this path are not served from a cache that has its export, or may not be.
+pub(super) fn doubt(all: &[Found], path: &Path) -> Option<String> {
+    let mount = mounts::of(path).ok()??;
+    let source = nfs_source(&mount)?;
+    if all.iter().any(|found| is_of(found, source.as_ref())) {
+        let has_none = mount.kind != "fuse.nfskit" || has_cache(path) == Some(false);
+        return has_none
+            .then(|| "not used by reads through this mount: it has no cache".to_owned());
+    }
+    let server = server(&source?);
+    Some(format!(
+        "used by reads through this mount only if {server} is the proxy that has this cache"
+    ))
+}
+
+fn server(source: &Target) -> String {
+    let port = source.nfs_port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", source.host)
+}
+
 /// The source of a mount, if that is NFS; `None` inside where it is not understood.
 fn nfs_source(mount: &Entry) -> Option<Option<Target>> {
     let is_nfs = matches!(&*mount.kind, "fuse.nfskit" | "nfs" | "nfs4");
@@ -39,7 +60,7 @@ fn nfs_source(mount: &Entry) -> Option<Option<Target>> {
 
 /// Options may have given a port that the source does not have.
 fn is_of(found: &Found, source: Option<&Target>) -> bool {
-    let own = found.identity.as_ref().and_then(|own| values::target(&own.origin.name).ok());
+    let own = found.identity.as_ref().ok().and_then(|own| values::target(&own.origin.name).ok());
     own.zip(source).is_some_and(|(own, source)| {
         let is_same_port = source.nfs_port.is_none() || source.nfs_port == own.nfs_port;
         own.host == source.host && own.path == source.path && is_same_port

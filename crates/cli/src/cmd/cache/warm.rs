@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use fuse::question::has_cache;
+use fuse::question::{has_all, has_cache};
 use fuse::session::is_mounted;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
 struct Done {
-    files: u64,
+    files: Vec<PathBuf>,
     bytes: u64,
     failed: Vec<String>,
 }
@@ -57,17 +57,25 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
     }
     bars.clear();
     let Done { files, bytes, failed } = done;
-    output::print(&format!("{} of {bytes} bytes read\n", counted(files, "file")))?;
-    match failed.first() {
-        None => Ok(()),
-        Some(first) => Err(Failure::environment(
+    output::print(&format!("{} of {bytes} bytes read\n", counted(files.len() as u64, "file")))?;
+    if let Some(first) = failed.first() {
+        return Err(Failure::environment(
             format!("{} could not be read, the first is {first}", failed.len()),
-            match files {
-                0 => "the path of a file or directory that this user may read",
-                _ => "these again, as a user who may read them: the others are stored",
+            match files.is_empty() {
+                true => "the path of a file or directory that this user may read",
+                false => "these again, as a user who may read them: the others were read",
             },
-        )),
+        ));
     }
+    // At last: what was read first may have had to make room.
+    let without: Vec<_> = files.iter().filter(|path| has_all(path) == Some(false)).collect();
+    let Some(first) = without.first() else { return Ok(()) };
+    let (count, first) = (without.len(), first.display());
+    Err(Failure::environment(
+        format!("{count} of {} are not in the cache as a whole, the first is {first}", files.len()),
+        "mount with a larger --cache-size or --cache-files, make room on the cache's disk, or warm \
+         fewer; what changes meanwhile is not stored",
+    ))
 }
 
 /// A mount stores nothing of a state of a file that may be followed by another that looks the same:
@@ -110,7 +118,7 @@ fn tried(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str))
     } else if found.is_file() {
         show(&path.to_string_lossy());
         done.bytes += read(path, found.size())?;
-        done.files += 1;
+        done.files.push(path.to_owned());
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! `mount --cache`: a restart, orders to a mount that runs, and directories that are refused.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use perf::units::Nanos;
 use rustix::fs::{Advice, fadvise};
+use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::Signal;
 
 use super::{Mounted, can_mount, mount};
@@ -81,7 +82,7 @@ fn blocks_survive_a_restart_and_a_kill_and_what_has_changed_meanwhile_is_read_an
     mounted.program().signal(Signal::KILL);
     let killed = mounted.at.path().to_owned();
     drop(mounted.finish());
-    rustix::mount::unmount(&killed, rustix::mount::UnmountFlags::DETACH).ok();
+    rustix::mount::unmount(&killed, UnmountFlags::DETACH).ok();
     let without = Mounted::new(&served, &[]);
     fs::write(without.path("other"), content(2)).unwrap();
     settle(&without.path("other"));
@@ -118,11 +119,11 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     let pinned = run(["cache", "pin", dir, file]);
     assert_eq!(pinned.stdout, "1 file is pinned\n", "{pinned:?}");
     let cleaned = run(["cache", "clean", dir, "--to", "1"]);
-    assert!(cleaned.stdout.contains("done by the mount that has it"), "{cleaned:?}");
+    assert!(cleaned.stdout.contains("done by the mount or proxy that has it"), "{cleaned:?}");
     assert_eq!(status(cache.path())[0], 1, "it is pinned");
     assert_eq!(run(["cache", "unpin", dir, file]).code, Some(0));
     let dropped = run(["cache", "invalidate", dir, file]);
-    assert!(dropped.stdout.contains("done by the mount that has it"), "{dropped:?}");
+    assert!(dropped.stdout.contains("done by the mount or proxy that has it"), "{dropped:?}");
     assert_eq!(status(cache.path())[0], 0);
     assert_eq!(read(&path), content(1));
     mounted.stop();
@@ -137,7 +138,7 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
     stored(cache.path(), &path);
     // Before an order is done, what was missed until then is written.
     let dropped = run(["cache", "invalidate", dir, path.to_str().unwrap()]);
-    assert!(dropped.stdout.contains("done by the mount that has it"), "{dropped:?}");
+    assert!(dropped.stdout.contains("done by the mount or proxy that has it"), "{dropped:?}");
     let why = run(["cache", "why", dir, path.to_str().unwrap()]);
     assert!(why.stdout.contains("reads that were not served: "), "{why:?}");
     assert!(why.stdout.contains(" cold"), "{why:?}");
@@ -152,6 +153,162 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
         run(["cache", command, dir, other]).complains(3, &[other, "on no NFS mount"]);
     }
     run(["cache", "status", "/nowhere"]).complains(3, &["/nowhere"]);
+    served.stop();
+}
+
+#[test]
+fn why_says_what_is_damaged_and_whether_a_mount_has_the_cache() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = cached(&served, cache.path());
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), content(1)).unwrap();
+    stored_anew(cache.path(), &mounted.path("d/f"));
+    fs::read_dir(mounted.path("d")).unwrap().for_each(drop);
+    mounted.stop();
+    let without = Mounted::new(&served, &[]);
+    let why = |name: &str| run(["cache", "why", dir, without.path(name).to_str().unwrap()]).stdout;
+    let seen = why("d/f");
+    assert!(seen.contains("48 blocks") && seen.contains("mount: it has no cache"), "{seen}");
+    let seen = why("d");
+    assert!(seen.contains("names: 1 that are there"), "{seen}");
+    for folder in fs::read_dir(folder(cache.path())).unwrap().flatten() {
+        for segment in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+            let mut bytes = fs::read(segment.path()).unwrap();
+            bytes[170] ^= 1;
+            fs::write(segment.path(), bytes).unwrap();
+        }
+    }
+    let seen = why("d/f");
+    assert!(seen.contains("not used, it is damaged: the checksum"), "{seen}");
+    without.stop();
+    served.stop();
+}
+
+/// The folder of the only export.
+fn folder(cache: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
+    entries.find(|path| path.is_dir()).unwrap()
+}
+
+/// Warmed, so that all of it is stored.
+fn stored_anew(cache: &Path, file: &Path) {
+    settle(file);
+    assert_eq!(read(file), content(1));
+    stored(cache, file);
+}
+
+#[test]
+fn pins_are_taken_away_whether_something_is_stored_or_not() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = cached(&served, cache.path());
+    let [file, other, never] = ["file", "other", "never"].map(|name| mounted.path(name));
+    for path in [&file, &other] {
+        fs::write(path, content(1)).unwrap();
+        stored_anew(cache.path(), path);
+    }
+    let command = |command: &str, paths: &[&Path]| {
+        let paths = paths.iter().map(|path| path.to_str().unwrap());
+        run(["cache", command, dir].into_iter().chain(paths))
+    };
+    // The server has it, and nothing of it is stored.
+    let elsewhere = Mounted::new(&served, &[]);
+    fs::write(elsewhere.path("never"), "x").unwrap();
+    elsewhere.stop();
+    let pinned = command("pin", &[&file, &never]);
+    assert_eq!((pinned.code, &*pinned.stdout), (Some(3), "1 file is pinned\n"), "{pinned:?}");
+    let what = format!("nothing is stored of {}", never.display());
+    assert!(pinned.stderr.contains(&what), "{pinned:?}");
+    assert_eq!(command("invalidate", &[&file]).code, Some(0));
+    assert_eq!(command("unpin", &[&file]).stdout, "1 file is not pinned any more\n");
+    assert_eq!(command("unpin", &[&file]).stdout, "none of them was pinned\n");
+    stored_anew(cache.path(), &file);
+    assert_eq!(command("clean", &[Path::new("--to"), Path::new("1")]).code, Some(0));
+    assert_eq!(status(cache.path())[0], 0);
+    for path in [&file, &other] {
+        stored_anew(cache.path(), path);
+    }
+    assert_eq!(command("pin", &[&file, &other]).stdout, "2 files are pinned\n");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(command("unpin", &[]).stdout, "2 files are not pinned any more\n");
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
+fn damaged_pins_and_identities_are_reported_and_never_replaced_without_a_word() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = cached(&served, cache.path());
+    let path = mounted.path("f");
+    fs::write(&path, content(1)).unwrap();
+    stored_anew(cache.path(), &path);
+    let file = path.to_str().unwrap();
+    assert_eq!(run(["cache", "pin", dir, file]).code, Some(0));
+    let flip = |name: &str| {
+        let path = folder(cache.path()).join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[30] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    };
+    flip("pins");
+    assert!(run(["cache", "status", dir]).stdout.contains("damaged  "));
+    run(["cache", "verify", dir]).complains(1, &["list of pinned files is damaged", "unpin"]);
+    for command in ["pin", "unpin"] {
+        let refused = run(["cache", command, dir, file]);
+        refused.complains(3, &["the list of pinned files is damaged", "cache unpin"]);
+    }
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.finish();
+    assert!(finished.stderr.contains("the list of pinned files is damaged"), "{finished:?}");
+    assert_eq!(run(["cache", "unpin", dir]).code, Some(0));
+    assert_eq!(run(["cache", "verify", dir]).code, Some(0));
+    flip("identity");
+    assert!(run(["cache", "status", dir]).stdout.contains("(identity damaged)"));
+    run(["cache", "verify", dir]).complains(1, &["its identity is damaged"]);
+    run(["cache", "clean", dir, "--to", "1"]).complains(3, &["its identity is damaged"]);
+    let mounted = cached(&served, cache.path());
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.finish();
+    assert!(finished.stderr.contains("identity was damaged"), "{finished:?}");
+    assert_eq!(run(["cache", "verify", dir]).code, Some(0));
+    served.stop();
+}
+
+#[test]
+fn a_cache_on_a_disk_that_is_read_only_is_looked_at() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let mounted = cached(&served, cache.path());
+    fs::write(mounted.path("f"), content(1)).unwrap();
+    stored_anew(cache.path(), &mounted.path("f"));
+    mounted.stop();
+    let at = tempfile::tempdir().unwrap();
+    let flags = MountFlags::BIND | MountFlags::RDONLY;
+    if rustix::mount::mount_bind(cache.path(), at.path()).is_err() {
+        return eprintln!("SKIPPED: nothing may be bound");
+    }
+    rustix::mount::mount_remount(at.path(), flags, "").unwrap();
+    let dir = at.path().to_str().unwrap();
+    let [seen, verified, pinned] =
+        [["cache", "status", dir], ["cache", "verify", dir], ["cache", "unpin", dir]].map(run);
+    let cleaned = run(["cache", "clean", dir, "--to", "1"]);
+    rustix::mount::unmount(at.path(), UnmountFlags::DETACH).unwrap();
+    assert_eq!((seen.code, verified.code), (Some(0), Some(0)), "{seen:?} {verified:?}");
+    assert_eq!(pinned.stdout, "none of them was pinned\n", "{pinned:?}");
+    cleaned.complains(3, &["read only"]);
     served.stop();
 }
 
@@ -252,6 +409,29 @@ fn files_of_a_directory_that_were_just_written_elsewhere_are_warmed_pinned_and_d
     let refused = run(["cache", "warm", link.to_str().unwrap()]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("is a symbolic link"), "{refused:?}");
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
+fn what_the_cache_has_no_room_for_is_not_taken_for_warmed() {
+    if !can_mount() {
+        return;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let dir = cache.path().to_str().unwrap();
+    let mounted = Mounted::new(&served, &["--cache", dir, "--cache-size", "4M"]);
+    let elsewhere = Mounted::new(&served, &[]);
+    for name in ["one", "two"] {
+        fs::write(elsewhere.path(name), content(1)).unwrap();
+    }
+    elsewhere.stop();
+    let [one, two] = ["one", "two"].map(|name| mounted.path(name).display().to_string());
+    assert_eq!(run(["cache", "warm", &one]).code, Some(0));
+    let warmed = run(["cache", "warm", &one, &two]);
+    assert_eq!(warmed.stdout, format!("2 files of {} bytes read\n", 2 * SIZE), "{warmed:?}");
+    let part = "of 2 are not in the cache as a whole";
+    assert!(warmed.code == Some(3) && warmed.stderr.contains(part), "{warmed:?}");
     mounted.stop();
     served.stop();
 }
