@@ -144,14 +144,15 @@ impl Beside {
 }
 
 fn timed<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Duration, E> {
-    let now = || {
-        let time = clock_gettime(ClockId::Monotonic);
-        let part = |number: i64| u64::try_from(number).unwrap_or(0);
-        Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
-    };
-    let begin = now();
+    let begin = monotonic();
     work()?;
-    Ok(now().saturating_sub(begin))
+    Ok(monotonic().saturating_sub(begin))
+}
+
+pub(super) fn monotonic() -> Duration {
+    let time = clock_gettime(ClockId::Monotonic);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }
 
 /// The middle one of several; each gets the number of those before it.

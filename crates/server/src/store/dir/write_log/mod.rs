@@ -4,7 +4,7 @@
 //! ```text
 //!   WRITE (stable) --pwrite--> page cache, submit --"nfskit-log-0"--> one frame --> replies
 //!                                        |
-//!                    half full, or 5 s --'--"nfskit-destage-0"--> fsync of each file, past
+//!               a quarter full, or 5 s --'--"nfskit-destage-0"--> fsync of each file, past
 //! ```
 //!
 //! **What is logged**: a stable WRITE of at most 256 KiB that did not change the file's mode
@@ -13,7 +13,9 @@
 //! directory's disk. All of a file of which the inode itself is stable with its attributes, because
 //! it was synced since, or not changed since the server began with a sync of all (`covers.rs`). All
 //! else is made stable in its place, as without a log: names, large writes, and what finds no room.
-//! So a full log is slow, and never an error.
+//!
+//! **A log that fills** holds WRITEs back as the disk is slow, before their data are in the page
+//! cache (`entry.rs`): it is slow, does not get full, and is never an error.
 //!
 //! **Replies** to calls that must not be executed twice go there, too (`replies.rs`): behind what
 //! they answer, or while that is made stable in its place.
@@ -32,6 +34,7 @@
 mod alone;
 mod covers;
 mod device;
+mod entry;
 mod error;
 mod failure;
 mod file;
@@ -271,6 +274,7 @@ impl Log {
             state: Mutex::new(State::new(journal, count)),
             to_write: (0..count).map(|_| Condvar::new()).collect(),
             to_sync: Condvar::new(),
+            to_let_in: Condvar::new(),
             submissions: AtomicU64::new(0),
             room: Notify::new(),
             root,
@@ -312,6 +316,8 @@ impl Log {
         }
         let shared = Arc::clone(&self.shared);
         self.threads.push(spawn("nfskit-destage-0", Box::new(move || shared.destage()))?);
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(spawn("nfskit-pace-0", Box::new(move || shared.let_in()))?);
         Ok(())
     }
 
@@ -364,10 +370,8 @@ impl Log {
         mut state: MutexGuard<'_, State>,
         outcome: oneshot::Receiver<Result<(), Failed>>,
     ) -> Ticket {
-        if state.journal.is_filling() && !state.is_sweep_due {
-            state.is_sweep_due = true;
-            self.shared.to_sync.notify_one();
-        }
+        let is_filling = state.journal.is_filling() || state.journal.load().is_filling();
+        self.shared.sweep_if(&mut state, is_filling);
         self.shared.submissions.fetch_add(1, Ordering::Relaxed);
         let calls = state.next_call();
         drop(state);
@@ -483,6 +487,7 @@ impl Drop for Log {
             threads.notify_all();
         });
         self.shared.to_sync.notify_all();
+        self.shared.to_let_in.notify_all();
         for thread in self.threads.drain(..) {
             // It has panicked, which its own message tells.
             let _ = thread.join();

@@ -36,8 +36,9 @@ impl Noted {
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        self.shared.state.lock().journal.decide(self.reply, self.is_stable);
-        self.shared.room.notify_waiters();
+        let mut state = self.shared.state.lock();
+        state.journal.decide(self.reply, self.is_stable);
+        self.shared.made_room(state);
     }
 }
 
@@ -77,7 +78,7 @@ impl Log {
     fn note_now(&self, reply: &EncodedReply, is_first: bool) -> Option<Option<(Noted, Ticket)>> {
         let mut state = self.shared.state.lock();
         if !state.journal.admits_reply(reply, 0) {
-            let retains = state.journal.retains_replies();
+            let retains = state.journal.becomes_free();
             return retains.then(|| {
                 self.shared.make_room(&mut state, reply, is_first);
                 None

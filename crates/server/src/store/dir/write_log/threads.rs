@@ -12,6 +12,7 @@ use log::{EncodedReply, Journal, Key, Stamp};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, oneshot};
 
+use super::entry::Entrance;
 use super::failure::GivenUp;
 use super::file::{Aligned, LogFile};
 use super::marker::Marker;
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub(super) to_write: Vec<Condvar>,
     /// There is something to sync, or the end.
     pub(super) to_sync: Condvar,
+    /// A WRITE waits to come in, or there may be room for one, or the end.
+    pub(super) to_let_in: Condvar,
     /// The log may have room for replies that had none.
     pub(super) room: Notify,
     /// How often something was submitted.
@@ -54,6 +57,7 @@ pub(super) struct State {
     pub(super) idle: Vec<usize>,
     pub(super) is_called: Vec<bool>,
     pub(super) is_sweep_due: bool,
+    pub(super) entrance: Entrance,
     /// Who wants the log to end.
     pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
     pub(super) is_closed: bool,
@@ -99,8 +103,7 @@ impl Shared {
             if state.must_give_up() {
                 self.to_sync.notify_one();
             }
-            drop(state);
-            self.room.notify_waiters();
+            self.made_room(state);
             for waiter in waiters.into_iter().flatten() {
                 // A caller who went away is no reason not to tell the others.
                 let _ = waiter.send(if outcome { Ok(()) } else { Err(Failed) });
@@ -140,6 +143,7 @@ impl Shared {
                 return;
             }
             let (ending, must_give_up) = (state.ending.take(), state.must_give_up());
+            state.sweep_begins();
             drop(state);
             let is_all_stable = self.sweep();
             if must_give_up {
@@ -148,8 +152,10 @@ impl Shared {
             if let Some(done) = ending {
                 let _ = done.send(self.end());
             }
-            self.state.lock().is_sweep_due = false;
-            self.room.notify_waiters();
+            let mut state = self.state.lock();
+            state.is_sweep_due = false;
+            state.sweep_ended();
+            self.made_room(state);
         }
     }
 
@@ -178,8 +184,11 @@ impl Shared {
     fn sweep(&self) -> bool {
         let mut is_all_stable = true;
         let state = self.state.lock();
+        let objects = &state.objects;
+        // What holds the oldest frames goes first, so that room is made meanwhile.
+        let files = state.journal.oldest_first().into_iter();
         let files: Vec<_> =
-            state.objects.iter().map(|(key, object)| (*key, Arc::clone(object))).collect();
+            files.filter_map(|key| Some((key, Arc::clone(objects.get(&key)?)))).collect();
         drop(state);
         let mut recorded = Vec::with_capacity(files.len());
         for some in files.chunks(SYNCS_AT_ONCE) {
@@ -220,11 +229,17 @@ impl Shared {
 
     /// A reply has found no room: has some made, where that helps.
     pub(super) fn make_room(&self, state: &mut State, reply: &EncodedReply, is_first: bool) {
-        if state.journal.awaits_room(reply, is_first) && !state.is_sweep_due {
+        let helps = state.journal.awaits_room(reply, is_first);
+        self.sweep_if(state, helps);
+        self.wake(state);
+    }
+
+    /// Has a sweep begin if it is due, unless one is.
+    pub(super) fn sweep_if(&self, state: &mut State, is_due: bool) {
+        if is_due && !state.is_sweep_due {
             state.is_sweep_due = true;
             self.to_sync.notify_one();
         }
-        self.wake(state);
     }
 
     /// A sync that began after `through` was known has ended. The waiter is dropped if the file is
@@ -258,6 +273,7 @@ impl State {
             idle: vec![0; logs],
             is_called: vec![false; logs],
             is_sweep_due: false,
+            entrance: Entrance::default(),
             ending: None,
             is_closed: false,
             swept_at: 0,
