@@ -14,9 +14,8 @@ use log::{Pace, frame, journal};
 use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
-use super::Log;
-use super::measure::monotonic;
-use super::threads::{Shared, State};
+use super::shared::{Shared, State};
+use super::times::monotonic;
 use crate::store::dir::objects::Object;
 
 /// Who waits to come in, and how fast that goes.
@@ -100,6 +99,27 @@ impl State {
 }
 
 impl Shared {
+    /// Waits until a stable WRITE may come in. None: it is not for the log.
+    pub(super) async fn entry(self: &Arc<Self>, object: &Object, len: usize) -> Option<Entry> {
+        let is_rooted = object.is_rooted.load(Ordering::Acquire);
+        if len > frame::DATA_BYTES_MAX || !is_rooted {
+            return None;
+        }
+        let let_in = {
+            let (bytes, mut state) = (journal::cost(len), self.state.lock());
+            let is_first = state.entrance.queue.is_empty();
+            if is_first && matches!(state.turn(monotonic(), bytes), Turn::ComeIn) {
+                return Some(state.let_in(self, bytes));
+            }
+            let (waiter, let_in) = oneshot::channel();
+            state.entrance.queue.push_back(Waiting { bytes, let_in: waiter });
+            state.journal.is_held_back();
+            let_in
+        };
+        self.to_let_in.notify_one();
+        let_in.await.ok()
+    }
+
     /// The thread that lets WRITEs in.
     pub(super) fn let_in(self: &Arc<Self>) {
         let mut state = self.state.lock();
@@ -137,28 +157,5 @@ impl Shared {
             self.to_let_in.notify_one();
         }
         self.room.notify_waiters();
-    }
-}
-
-impl Log {
-    /// Waits until a stable WRITE may come in. None: it is not for the log.
-    pub(in crate::store::dir) async fn entry(&self, object: &Object, len: usize) -> Option<Entry> {
-        let is_rooted = object.is_rooted.load(Ordering::Acquire);
-        if len > frame::DATA_BYTES_MAX || !is_rooted {
-            return None;
-        }
-        let let_in = {
-            let (bytes, mut state) = (journal::cost(len), self.shared.state.lock());
-            let is_first = state.entrance.queue.is_empty();
-            if is_first && matches!(state.turn(monotonic(), bytes), Turn::ComeIn) {
-                return Some(state.let_in(&self.shared, bytes));
-            }
-            let (waiter, let_in) = oneshot::channel();
-            state.entrance.queue.push_back(Waiting { bytes, let_in: waiter });
-            state.journal.is_held_back();
-            let_in
-        };
-        self.shared.to_let_in.notify_one();
-        let_in.await.ok()
     }
 }

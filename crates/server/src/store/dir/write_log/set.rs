@@ -11,10 +11,10 @@ use log::{Identity, Journal, Medium, Purpose, Set, frame};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
-use super::WriteLog;
 use super::error::{LogError, LogTrouble, Trouble};
 use super::file::{self, LogFile, Site};
 use super::marker::Marker;
+use super::options::WriteLog;
 
 /// What `nfskit log inspect` tells.
 #[derive(Clone, Debug)]
