@@ -97,6 +97,10 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
              what a log holds to its place, after which the directory needs none; if it is lost \
              for good, setfattr -x user.nfskit.write_log DIR"
         }
+        LogTrouble::OfProxy => {
+            "nfskit log status FILE says what it has on its way; nfskit log drain FILE URL brings \
+             that to the origin"
+        }
         LogTrouble::Other => "nfskit log inspect FILE tells what a write log holds",
         LogTrouble::OthersMayWrite => {
             "a log that was made by this user, in a folder of its own; one that others may write \

@@ -15,6 +15,7 @@
 //! - [`frame`]: what is written at once, under one checksum; the records in it.
 //! - [`ring`]: where the next frame goes, and what must not be overwritten.
 //! - [`journal`]: who shares a frame, and which files have records that are still needed.
+//! - [`pace`]: how fast WRITEs come into a log that fills.
 //! - [`scan`]: what a log holds after a crash; a torn end is not damage in the middle.
 //! - [`replay`]: what of it is to be done again.
 //! - [`unstable`]: what a COMMIT of a little can be answered with.
@@ -39,6 +40,7 @@ pub mod identity;
 pub mod journal;
 pub mod key;
 pub mod medium;
+pub mod pace;
 pub mod replay;
 pub mod replies;
 pub mod reply;
@@ -51,6 +53,7 @@ pub use self::identity::{Identity, Purpose, Set};
 pub use self::journal::{Journal, Limits};
 pub use self::key::Key;
 pub use self::medium::Medium;
+pub use self::pace::{Load, Pace};
 pub use self::replies::EncodedReply;
 pub use self::reply::Reply;
 

@@ -132,12 +132,21 @@ impl Ring {
         self.slots.iter().take(self.passed).map(|slot| slot.place.bytes).sum()
     }
 
-    /// Whether data that cost so much have room, and behind them what must always find some: a
-    /// quarter of the log for records of what is past, without which nothing becomes free, and
-    /// `reserved` bytes.
+    /// Bytes that something needs.
+    pub fn in_use(&self) -> u64 {
+        (self.capacity() - self.free()).saturating_sub(self.unrecorded())
+    }
+
+    /// Whether data that cost so much have room.
     pub fn admits(&self, cost: u64, reserved: u64) -> bool {
-        let reserved = self.end / 4 + reserved;
-        self.free() >= reserved.saturating_add(cost)
+        self.capacity() - self.free() + cost <= self.room(reserved)
+    }
+
+    /// What data may take, behind which there is room for what must always find some: a quarter of
+    /// the log for records of what is past, without which nothing becomes free, and `reserved`
+    /// bytes.
+    pub fn room(&self, reserved: u64) -> u64 {
+        self.capacity().saturating_sub(self.end / 4).saturating_sub(reserved)
     }
 
     pub fn capacity(&self) -> u64 {

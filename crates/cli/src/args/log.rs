@@ -40,8 +40,24 @@ pub(crate) struct Verify {
   nfskit log replay --salvage /var/lib/nfskit/data.wal /srv/data   # it is damaged")]
 #[command(override_usage = "nfskit log replay [OPTIONS] <FILE|DEVICE>... <DIR>")]
 pub(crate) struct Replay {
+    /// All logs of a directory, and behind them the directory.
+    #[arg(value_name = "FILE|DEVICE|DIR", required = true)]
+    paths: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) damaged: Damaged,
+}
+
+impl Replay {
+    /// The logs, and the directory.
+    ///
+    /// # Errors
+    /// Only one was given, with no directory behind it.
+    pub(crate) fn place(&self) -> Result<(&[PathBuf], &Path), Failure> {
+        split(&self.paths, |log| {
+            let what = format!("{log}, and no directory that it is of");
+            Failure::usage(what, format!("{log} DIR"))
+        })
+    }
 }
 
 /// Says what a proxy's log (serve nfs://... --write-back) has on its way to the origin, and which
@@ -63,18 +79,31 @@ pub(crate) struct Status {
   nfskit log drain /dev/sdb1 /dev/sdc1 /srv/data")]
 #[command(override_usage = "nfskit log drain [OPTIONS] <FILE|DEVICE>... <DIR|URL>")]
 pub(crate) struct Drain {
-    #[command(flatten)]
-    pub(crate) place: Place,
-}
-
-/// The logs of a directory, and what they are for.
-#[derive(Debug, Parser)]
-pub(crate) struct Place {
     /// All logs, and behind them the directory that was served with them; of a proxy, its log and
     /// its origin.
     // One list: of a single word clap would say that what is missing is the log.
     #[arg(value_name = "FILE|DEVICE|DIR|URL", required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) damaged: Damaged,
+}
+
+impl Drain {
+    /// The logs, and the directory or URL.
+    ///
+    /// # Errors
+    /// Only one was given, with no directory or URL behind it.
+    pub(crate) fn place(&self) -> Result<(&[PathBuf], &Path), Failure> {
+        split(&self.paths, |log| {
+            let what = format!("{log}, and no directory or origin that it is of");
+            Failure::usage(what, format!("{log} DIR, or {log} nfs://HOST/EXPORT"))
+        })
+    }
+}
+
+/// What becomes of a damaged log.
+#[derive(Debug, Parser)]
+pub(crate) struct Damaged {
     /// Of a damaged log, brings what is whole to its place and gives up the rest. Keep a copy of
     /// the log before. A file that was truncated or committed after a stable write may get the
     /// write's bytes again, if the note of that is what was lost.
@@ -82,19 +111,16 @@ pub(crate) struct Place {
     pub(crate) salvage: bool,
 }
 
-impl Place {
-    /// The logs, and the directory or URL.
-    ///
-    /// # Errors
-    /// Only one was given, with no directory or URL behind it.
-    pub(crate) fn split(&self) -> Result<(&[PathBuf], &Path), Failure> {
-        match &self.paths[..] {
-            [files @ .., dir] if !files.is_empty() => Ok((files, dir)),
-            given => {
-                let log = given.first().map(|log| log.display().to_string()).unwrap_or_default();
-                let what = format!("{log}, and no directory or origin that it is of");
-                Err(Failure::usage(what, format!("{log} DIR, or {log} nfs://HOST/EXPORT")))
-            }
+/// The logs, and what stands behind them; `alone`: nothing does.
+fn split(
+    paths: &[PathBuf],
+    alone: impl FnOnce(&str) -> Failure,
+) -> Result<(&[PathBuf], &Path), Failure> {
+    match paths {
+        [files @ .., of] if !files.is_empty() => Ok((files, of)),
+        given => {
+            let log = given.first().map(|log| log.display().to_string()).unwrap_or_default();
+            Err(alone(&log))
         }
     }
 }

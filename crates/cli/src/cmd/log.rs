@@ -72,18 +72,18 @@ fn replayed(
     Ok((store, recovered))
 }
 
-fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
-    let (files, dir) = place.split()?;
-    let (_, recovered) = replayed(files, dir, place.salvage)?;
+fn replay(args: &Replay) -> Result<(), Failure> {
+    let (files, dir) = args.place()?;
+    let (_, recovered) = replayed(files, dir, args.damaged.salvage)?;
     print_done(&recovered, dir, "keeps its log")
 }
 
-fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
-    let (files, dir) = place.split()?;
+fn drain(args: &Drain) -> Result<(), Failure> {
+    let ((files, dir), salvage) = (args.place()?, args.damaged.salvage);
     if origin::is_origin(&dir.to_string_lossy()) {
-        return crate::write_back::drain(files, &dir.to_string_lossy(), place.salvage);
+        return crate::write_back::drain(files, &dir.to_string_lossy(), salvage);
     }
-    let (store, recovered) = replayed(files, dir, place.salvage)?;
+    let (store, recovered) = replayed(files, dir, salvage)?;
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;

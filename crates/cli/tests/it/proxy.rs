@@ -379,7 +379,10 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     let mut foreign = writes_back(&other, state.path());
     foreign.args(["--listen", "127.0.0.1:0"]);
     Program::start(&mut foreign).finish().complains(3, &["made for another origin"]);
-    refused(&["log", "inspect", log], 3, &["the log of a proxy"]);
+    let of_proxy = ["the log of a proxy", "log status FILE", "log drain FILE URL"];
+    for verb in ["inspect", "verify"] {
+        refused(&["log", verb, log], 3, &of_proxy);
+    }
     let cut = state.path().join("cut");
     fs::write(&cut, &fs::read(log).unwrap()[..100_000]).unwrap();
     let cut_off = ["of 100000 bytes and was made with 16777216: cut off", "keep a copy"];

@@ -135,10 +135,12 @@ fn an_unknown_argument_or_command_is_refused_with_the_usage() {
     refused(&["bench", "randread"], &["randread"]);
     refused(&["frobnicate"], &["frobnicate", "Usage: nfskit"]);
     refused(&["log", "drain"], &["<FILE|DEVICE>... <DIR|URL>"]);
-    for verb in ["drain", "replay"] {
+    for (verb, what) in [("drain", "directory or origin"), ("replay", "directory that it is of")] {
         let alone = run(["log", verb, "data.wal"]);
-        alone.complains(2, &["data.wal, and no directory or origin", "data.wal DIR"]);
+        alone.complains(2, &[&format!("data.wal, and no {what}"), "data.wal DIR"]);
     }
+    let help = run(["log", "replay", "--help"]).stdout;
+    assert!(!help.contains("URL") && !help.contains("origin"), "of no proxy: {help}");
     refused(&["study", "--store", "/x", "--target", "nfs://h/x"], &["cannot be used with"]);
 }
 

@@ -237,6 +237,11 @@ impl Part {
         self.admits_reply(cost + self.ring.capacity() / 16, limits)
     }
 
+    /// What data may take.
+    pub(super) fn room(&self, limits: &Limits) -> u64 {
+        self.ring.room(limits.reserved_bytes()).saturating_sub(self.ring.capacity() / 16)
+    }
+
     pub(super) fn admits_reply(&self, cost: u64, limits: &Limits) -> bool {
         self.ring.admits(cost, limits.reserved_bytes())
     }

@@ -23,6 +23,7 @@ use self::frames::Writing;
 pub use self::frames::{Begin, Drafted};
 use crate::draft::Content;
 use crate::frame::{self, Attributes, Stamp};
+use crate::pace::Load;
 use crate::replies::{self, Carried, EncodedReply, Replies};
 use crate::ring::Ring;
 use crate::scan::Found;
@@ -117,6 +118,8 @@ pub struct Counts {
     pub refused: u64,
     /// Replies that waited for room.
     pub replies_waited: u64,
+    /// WRITEs that waited to come in.
+    pub held_back: u64,
 }
 
 #[derive(Debug)]
@@ -208,7 +211,6 @@ impl<W> Journal<W> {
 
     /// Whether a WRITE of so many bytes may be submitted. If not, it is made stable in its file.
     pub fn admits(&mut self, key: &Key, len: usize) -> bool {
-        let cost = self.queued_cost + cost(len);
         let is_known = self.files.get(key).map(|file| file.is_doubtful);
         let admits = !self.is_failed
             && !self.is_ended
@@ -216,9 +218,15 @@ impl<W> Journal<W> {
             && self.needed < self.limits.records_max
             && is_known != Some(true)
             && (is_known.is_some() || self.files.len() < self.limits.files_max)
-            && self.parts.iter().any(|part| part.admits(cost, &self.limits));
+            && self.has_room_for(cost(len));
         self.counts.refused += u64::from(!admits);
         admits
+    }
+
+    /// Whether there is room for data that cost so much.
+    pub fn has_room_for(&self, cost: u64) -> bool {
+        let cost = self.queued_cost + cost;
+        self.parts.iter().any(|part| part.admits(cost, &self.limits))
     }
 
     /// Takes up data that are in the page cache already; their order among submissions is that of
@@ -356,9 +364,9 @@ impl<W> Journal<W> {
         self.push(key, Content::Past { through }, waiter);
     }
 
-    /// Whether replies are retained. Where a file is doubtful, nothing that stands behind its
-    /// records becomes free before the next start.
-    pub fn retains_replies(&self) -> bool {
+    /// Whether what is swept becomes free, so that replies are retained. Where a file is doubtful,
+    /// nothing that stands behind its records does before the next start.
+    pub fn becomes_free(&self) -> bool {
         !self.is_failed && !self.is_ended && !self.has_doubts
     }
 
@@ -376,13 +384,18 @@ impl<W> Journal<W> {
         self.parts.iter().any(|part| part.admits_reply(cost, &self.limits))
     }
 
-    /// A reply was not admitted and waits, for the first time or still. What is free already is
-    /// recorded as such; whether a sweep would free more.
+    /// A reply was not admitted and waits, for the first time or still. Whether a sweep would help.
     pub fn awaits_room(&mut self, reply: &EncodedReply, is_first: bool) -> bool {
         self.counts.replies_waited += u64::from(is_first);
+        self.make_room() && !self.has_room(reply, 0)
+    }
+
+    /// Somebody waits for room. What is free already is recorded as such; whether a sweep would
+    /// free more.
+    pub fn make_room(&mut self) -> bool {
         self.is_due |= self.parts.iter().any(|part| part.ring.unrecorded() > 0);
         let open = self.replies.oldest_open_frame();
-        !self.has_room(reply, 0) && self.oldest_frame() < open.or(Some(u64::MAX))
+        self.oldest_frame() < open.or(Some(u64::MAX))
     }
 
     /// Takes up what a call will be answered. What it did stands in the log already, or is open:
@@ -450,6 +463,19 @@ impl<W> Journal<W> {
         self.ending = Some(waiter);
     }
 
+    /// A WRITE waits to come in: [`crate::pace`].
+    pub fn is_held_back(&mut self) {
+        self.counts.held_back += 1;
+    }
+
+    /// The files that have records, those first that hold the oldest frames.
+    pub fn oldest_first(&self) -> Vec<Key> {
+        let oldest = |file: &File| file.needed.front().map_or(u64::MAX, |(_, frame)| *frame);
+        let mut files: Vec<_> = self.files.iter().map(|(key, file)| (oldest(file), key)).collect();
+        files.sort_unstable_by_key(|(oldest, _)| *oldest);
+        files.into_iter().map(|(_, key)| *key).collect()
+    }
+
     /// The files that have records.
     pub fn files(&self) -> impl ExactSizeIterator<Item = &Key> {
         self.files.keys()
@@ -468,6 +494,15 @@ impl<W> Journal<W> {
         let rings = || self.parts.iter().map(|part| &part.ring);
         let all = rings().map(Ring::capacity).sum();
         (all - rings().map(Ring::free).sum::<u64>(), all)
+    }
+
+    /// The same of the room for data.
+    pub fn load(&self) -> Load {
+        let of = |bytes: &dyn Fn(&Part) -> u64| self.parts.iter().map(bytes).sum::<u64>();
+        Load {
+            used: self.queued_cost + of(&|part| part.ring.in_use()),
+            room: of(&|part| part.room(&self.limits)),
+        }
     }
 
     /// Whether it is time to make files past their records: half of the room for data is used.

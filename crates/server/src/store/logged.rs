@@ -27,6 +27,11 @@ pub(super) fn readings<W>(journal: &Journal<W>) -> Vec<Reading> {
             "Replies that waited for room in the log.",
             counts.replies_waited,
         ),
+        (
+            "nfskit_log_held_back_total",
+            "Stable WRITEs that waited, because the log was filling.",
+            counts.held_back,
+        ),
         ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used),
         ("nfskit_log_size_bytes", "Bytes of the log.", size),
     ];

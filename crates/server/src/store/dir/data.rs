@@ -134,16 +134,19 @@ impl Tree {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
-        // Before the data: if they are lost, the reply must carry a verifier that no longer holds.
-        let verifier = self.syncer.verifier();
-        let (object, wcc, written) = match self.regular(handle) {
-            Ok(object) => {
-                let (wcc, written) =
-                    self.write_object(caller, &object, offset, &data, (stability, verifier));
-                (object, wcc, written)
-            }
+        let object = match self.regular(handle) {
+            Ok(object) => object,
             Err(status) => return Changed::failed(status),
         };
+        let entry = match &self.log {
+            Some(log) if stability != Stability::Unstable => log.entry(&object, data.len()).await,
+            _ => None,
+        };
+        // Before the data: if they are lost, the reply must carry a verifier that no longer holds.
+        let verifier = self.syncer.verifier();
+        let (wcc, written) =
+            self.write_object(caller, &object, offset, &data, (stability, verifier));
+        drop(entry);
         let result = match written {
             Ok((count, Some(Logged { log, ticket }))) => log
                 .stable(ticket, &object, verifier)

@@ -1,4 +1,4 @@
-//! Replies in a write log that has no room: files take long to be synced.
+//! WRITEs and replies for a write log that has no room: files take long to be synced.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,7 +8,7 @@ use wire::nfs3::create::{Args, CreateHow};
 use wire::nfs3::{DirOp, FileHandle, Procedure as P, Sattr3};
 
 use super::cut_replies::{engine, record, send};
-use super::logged::{Logged, logged};
+use super::logged::{Logged, SIZE as LOG_BYTES, logged};
 use super::*;
 
 /// Closed, it lets nothing but directories through.
@@ -79,6 +79,29 @@ fn create(xid: u32, dir: FileHandle) -> Bytes {
     let name = format!("name-{xid}");
     let how = CreateHow::Guarded(Sattr3 { mode: Some(0o600), ..Sattr3::default() });
     record(xid, P::Create, &Args { where_: DirOp { dir, name: name.as_bytes() }, how })
+}
+
+#[test]
+fn writes_that_find_a_log_full_wait_for_room_and_not_for_a_sync_of_their_own() {
+    static PIECE: [u8; 200 << 10] = [9; 200 << 10];
+    let Some((at, gate)) = gated() else { return };
+    let file = at.file("file", b"old");
+    let held_back = || reading(&at.at.store, "nfskit_log_held_back_total");
+    let refused = || reading(&at.at.store, "nfskit_log_refused_total");
+    let write = |index: u64| {
+        at.write(&file, index * PIECE.len() as u64, &PIECE, Stability::FileSync).unwrap();
+    };
+    gate.close();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| (0..2 * LOG_BYTES / PIECE.len() as u64).for_each(write));
+        while held_back() + refused() == 0.0 {
+            thread::yield_now();
+        }
+        gate.open();
+        writer.join().unwrap();
+    });
+    assert!(held_back() > 0.0);
+    assert_eq!(refused(), 0.0);
 }
 
 #[test]

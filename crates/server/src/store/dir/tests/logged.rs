@@ -10,7 +10,7 @@ use super::*;
 use crate::store::dir::sync::group::Need;
 use crate::store::dir::write_log::{self, LogTrouble, Recovered, WriteLog};
 
-const SIZE: u64 = 16 << 20;
+pub(super) const SIZE: u64 = 16 << 20;
 
 pub(super) struct Logged {
     pub(super) at: Fixture,

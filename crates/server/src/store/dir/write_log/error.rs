@@ -69,6 +69,8 @@ pub enum LogTrouble {
     NotPermitted,
     /// It is of another directory or server.
     OfAnother,
+    /// It is the log of a proxy.
+    OfProxy,
     Other,
     /// Others than this user could have made or changed it.
     OthersMayWrite,

@@ -10,31 +10,12 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
+use super::Log;
 use super::marker::Marker;
-use super::threads::Shared;
-use super::{Failed, Log};
+use super::options::OnFailure;
+use super::shared::{Failed, GivenUp, Shared};
 use crate::store::dir::objects::Object;
 use crate::types::Status;
-
-/// What a server does that cannot write its log.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum OnFailure {
-    /// It answers nothing more from it, and asks to be ended ([`GivenUp`]): calls that need the log
-    /// are to be made again.
-    #[default]
-    Stop,
-    /// It goes on as without a log.
-    Degrade,
-}
-
-/// What came of what was in a log that cannot be written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum GivenUp {
-    /// All of it is in its place, and the directory can be served without it.
-    InPlace,
-    /// Some file could not be synced: the next server needs it.
-    Needed,
-}
 
 impl Shared {
     /// After the files were synced.

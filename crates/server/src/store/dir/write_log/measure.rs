@@ -8,10 +8,10 @@ use std::time::Duration;
 use log::BLOCK;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::file::{Aligned, LogFile};
 use super::set::LogFiles;
+use super::times::monotonic;
 
 /// Syncs of each kind, at least; the middle one counts.
 const SYNCS: usize = 7;
@@ -144,14 +144,9 @@ impl Beside {
 }
 
 fn timed<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Duration, E> {
-    let now = || {
-        let time = clock_gettime(ClockId::Monotonic);
-        let part = |number: i64| u64::try_from(number).unwrap_or(0);
-        Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
-    };
-    let begin = now();
+    let begin = monotonic();
     work()?;
-    Ok(now().saturating_sub(begin))
+    Ok(monotonic().saturating_sub(begin))
 }
 
 /// The middle one of several; each gets the number of those before it.

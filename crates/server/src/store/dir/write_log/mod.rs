@@ -4,7 +4,7 @@
 //! ```text
 //!   WRITE (stable) --pwrite--> page cache, submit --"nfskit-log-0"--> one frame --> replies
 //!                                        |
-//!                    half full, or 5 s --'--"nfskit-destage-0"--> fsync of each file, past
+//!               a quarter full, or 5 s --'--"nfskit-destage-0"--> fsync of each file, past
 //! ```
 //!
 //! **What is logged**: a stable WRITE of at most 256 KiB that did not change the file's mode
@@ -13,7 +13,9 @@
 //! directory's disk. All of a file of which the inode itself is stable with its attributes, because
 //! it was synced since, or not changed since the server began with a sync of all (`covers.rs`). All
 //! else is made stable in its place, as without a log: names, large writes, and what finds no room.
-//! So a full log is slow, and never an error.
+//!
+//! **A log that fills** holds WRITEs back as the disk is slow, before their data are in the page
+//! cache (`entry.rs`): it is slow, does not get full, and is never an error.
 //!
 //! **Replies** to calls that must not be executed twice go there, too (`replies.rs`): behind what
 //! they answer, or while that is made stable in its place.
@@ -32,17 +34,25 @@
 mod alone;
 mod covers;
 mod device;
+mod effects;
+mod entry;
 mod error;
 mod failure;
 mod file;
+mod keys;
 mod marker;
 mod measure;
 mod memory;
+mod options;
 mod overtaken;
 mod recover;
 mod replies;
 mod set;
+mod shared;
+mod submit;
 mod threads;
+mod ticket;
+mod times;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -50,75 +60,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use bytes::Bytes;
 use log::journal::Begin;
 use log::scan::Found;
 pub use log::scan::{Lost, Unreadable};
-use log::{EncodedReply, Journal, Key, Limits, Stamp};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use log::{EncodedReply, Journal, Limits};
+use parking_lot::{Condvar, Mutex};
 use rustix::fs::{Mode, OFlags};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Notify, oneshot};
 
 pub use self::alone::{Alone, Peek, Writer};
 use self::covers::Covers;
+pub(super) use self::effects::file_id;
+use self::entry::Entry;
 use self::error::Trouble;
 pub use self::error::{DeviceTrouble, LogError, LogTrouble};
-pub use self::failure::{GivenUp, OnFailure};
 use self::file::Aligned;
 #[cfg(test)]
 pub(super) use self::file::{UNREADABLE, WRITES_FAIL};
+use self::keys::key;
 pub(super) use self::marker::ATTRIBUTE as MARK;
 use self::marker::Marker;
 pub use self::measure::Latencies;
 pub use self::memory::is_below as is_above_memory;
+pub use self::options::{OnFailure, Progress, Stage, WriteLog};
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};
-pub use self::recover::{Progress, Recovered, Stage};
-pub(super) use self::replies::file_id;
+pub use self::recover::Recovered;
 pub use self::set::Inspection;
 use self::set::LogFiles;
-use self::threads::{Shared, State};
+pub use self::shared::GivenUp;
+use self::shared::{Failed, Shared, State, Waiter};
+pub(super) use self::ticket::Ticket;
+pub(super) use self::times::stamp;
 use super::objects::Object;
 use super::stat::Stat;
+use super::sync::Syncer;
 use super::sync::group::Need;
-use super::sync::{Syncer, others_first};
 use crate::durable::Durable;
 use crate::locked::Locked;
 use crate::metrics::Reading;
 use crate::store::logged;
-use crate::types::{Attr, Status, Time, Verifier};
-
-/// A stable write log for a directory.
-#[derive(Clone, Debug)]
-pub struct WriteLog {
-    /// One, or several that share the work; at most [`log::identity::LOGS_MAX`].
-    pub files: Vec<PathBuf>,
-    /// How long each is made if there is none: 16 MiB to 1 GiB. Of a device all is taken.
-    pub bytes: u64,
-    /// The boot of this machine. `None`: as the kernel says it.
-    pub boot: Option<[u8; 16]>,
-    pub on_failure: OnFailure,
-    /// Of a damaged log, what is whole is brought to its place, and the rest is given up.
-    pub salvages: bool,
-    /// Hears now and then how far a recovery has come.
-    pub progress: Option<fn(Progress)>,
-    /// Whether it is faster than the directory's disk, so that SETATTRs and COMMITs go through it,
-    /// too. `None`: as measured at the start.
-    pub is_faster: Option<bool>,
-    /// Replies to calls that must not be executed twice are recorded in it, so that they survive a
-    /// loss of power.
-    pub keeps_replies: bool,
-}
-
-impl WriteLog {
-    /// As the kernel says which boot it is; a damaged one is refused.
-    pub fn new(files: Vec<PathBuf>, bytes: u64) -> Self {
-        let on_failure = OnFailure::default();
-        let (boot, progress, is_faster) = (None, None, None);
-        let (salvages, keeps_replies) = (false, true);
-        Self { files, bytes, boot, on_failure, salvages, progress, is_faster, keeps_replies }
-    }
-}
+use crate::types::{Status, Verifier};
 
 /// What a directory's last server left, without a log being given.
 pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
@@ -175,42 +156,6 @@ pub fn named_in_vain(dir: &Path) -> Option<Vec<PathBuf>> {
 /// Looks at the logs of a directory, which no server may have: all that a recovery needs is read.
 pub fn inspect(paths: &[PathBuf]) -> Result<Inspection, LogError> {
     set::inspect(paths)
-}
-
-/// Notified when a frame is stable, or cannot be.
-type Waiter = Option<oneshot::Sender<Result<(), Failed>>>;
-
-/// The log does not answer this caller, or nobody any more.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Failed;
-
-/// A WRITE that waits for its frame.
-#[must_use]
-pub(super) struct Ticket {
-    outcome: oneshot::Receiver<Result<(), Failed>>,
-    call: Option<Call>,
-}
-
-/// A thread of this log sleeps and is to be woken, which happens when this is dropped.
-struct Call(Arc<Shared>, usize);
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        let Self(shared, log) = self;
-        shared.to_write[*log].notify_one();
-    }
-}
-
-impl Ticket {
-    /// Waits until the frame is stable. Who is the first to need the log's thread lets all go first
-    /// who are ready to run, so that their WRITEs come into the same frame.
-    async fn outcome(self) -> Result<(), Failed> {
-        if let Some(call) = self.call {
-            others_first(&call.0.submissions).await;
-            drop(call);
-        }
-        self.outcome.await.unwrap_or(Err(Failed))
-    }
 }
 
 /// A log in use.
@@ -271,6 +216,7 @@ impl Log {
             state: Mutex::new(State::new(journal, count)),
             to_write: (0..count).map(|_| Condvar::new()).collect(),
             to_sync: Condvar::new(),
+            to_let_in: Condvar::new(),
             submissions: AtomicU64::new(0),
             room: Notify::new(),
             root,
@@ -312,66 +258,14 @@ impl Log {
         }
         let shared = Arc::clone(&self.shared);
         self.threads.push(spawn("nfskit-destage-0", Box::new(move || shared.destage()))?);
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(spawn("nfskit-pace-0", Box::new(move || shared.let_in()))?);
         Ok(())
     }
 
-    /// Takes up a stable WRITE whose data are in the page cache, if it may be logged. The caller
-    /// holds the file's order, so that the log has its WRITEs in the order of the page cache.
-    pub(super) fn submit(
-        &self,
-        object: &Arc<Object>,
-        offset: u64,
-        data: &Bytes,
-        (before, after): (&Stat, &Attr),
-        reply: Option<EncodedReply>,
-    ) -> Option<Ticket> {
-        let key = key(object)?;
-        if before.attr().mode != after.mode || !covers::may(object, before, after) {
-            return None;
-        }
-        // First this: a sync that begins now must know of the record.
-        let mut unstable = object.unstable.lock();
-        let mut state = self.shared.state.lock();
-        if !state.journal.admits(&key, data.len()) {
-            return None;
-        }
-        let (waiter, outcome) = oneshot::channel();
-        let stamps = (stamp(after.modified), stamp(after.changed));
-        let reply = reply.filter(|reply| state.journal.admits_reply(reply, data.len()));
-        let (own, behind) = waits_for_last(waiter, reply);
-        unstable.logged(state.journal.submit(key, offset, stamps, data.clone(), own));
-        if let Some((reply, waiter)) = behind {
-            state.journal.submit_reply(reply, false, waiter);
-        }
-        Some(self.submitted(state, key, object, outcome))
-    }
-
-    /// What is left to do when records of an object were submitted.
-    fn submitted(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        key: Key,
-        object: &Arc<Object>,
-        outcome: oneshot::Receiver<Result<(), Failed>>,
-    ) -> Ticket {
-        state.objects.entry(key).or_insert_with(|| Arc::clone(object));
-        self.waking(state, outcome)
-    }
-
-    /// Has what was submitted written.
-    fn waking(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        outcome: oneshot::Receiver<Result<(), Failed>>,
-    ) -> Ticket {
-        if state.journal.is_filling() && !state.is_sweep_due {
-            state.is_sweep_due = true;
-            self.shared.to_sync.notify_one();
-        }
-        self.shared.submissions.fetch_add(1, Ordering::Relaxed);
-        let calls = state.next_call();
-        drop(state);
-        Ticket { outcome, call: calls.map(|log| Call(Arc::clone(&self.shared), log)) }
+    /// Waits until a stable WRITE may come in. None: it is not for the log.
+    pub(super) async fn entry(&self, object: &Object, len: usize) -> Option<Entry> {
+        self.shared.entry(object, len).await
     }
 
     /// Waits until the log has a WRITE, or else its file.
@@ -483,6 +377,7 @@ impl Drop for Log {
             threads.notify_all();
         });
         self.shared.to_sync.notify_all();
+        self.shared.to_let_in.notify_all();
         for thread in self.threads.drain(..) {
             // It has panicked, which its own message tells.
             let _ = thread.join();
@@ -559,35 +454,9 @@ fn begin_next(journal: &mut Journal<Waiter>, logs: &LogFiles) -> Result<Option<B
 
 const WRITING: &str = "it cannot be written";
 
-/// Frames are answered in order: a record and the reply behind it are there when the last one is.
-fn waits_for_last<W>(
-    waiter: W,
-    reply: Option<EncodedReply>,
-) -> (Option<W>, Option<(EncodedReply, Option<W>)>) {
-    match reply {
-        Some(reply) => (None, Some((reply, Some(waiter)))),
-        None => (Some(waiter), None),
-    }
-}
-
 /// Of the descriptors that a store may have, a quarter is for files with records, at three a file.
 fn limits(open_files_max: Option<usize>) -> Limits {
     let limits = Limits::default();
     let files_max = open_files_max.map_or(limits.files_max, |fds| limits.files_max.min(fds / 12));
     Limits { files_max, ..limits }
-}
-
-/// What the log calls a file: its kernel handle, without the seal, which is only for clients.
-fn key(object: &Object) -> Option<Key> {
-    recover::key_of(object.handle.as_bytes())
-}
-
-/// As files have it: a change that is made later has no earlier time.
-fn now() -> Stamp {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    Stamp { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
-}
-
-pub(super) fn stamp(time: Time) -> Stamp {
-    Stamp { seconds: time.secs, nanos: time.nanos }
 }

@@ -23,11 +23,14 @@ use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::error::{LogTrouble, Trouble};
+use super::effects;
+use super::error::{LogError, LogTrouble, Trouble};
+use super::keys::find;
 use super::marker::Marker;
+use super::options::{Progress, Stage, WriteLog};
 use super::overtaken::{self, Overtaken, Replaced};
 use super::set::LogFiles;
-use super::{LogError, WriteLog, now, replies, stamp};
+use super::times::{now, stamp};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sync::Syncer;
@@ -70,22 +73,6 @@ impl Recovered {
     fn is_damaged(&self) -> bool {
         self.lost.is_some() || self.cut_bytes > 0
     }
-}
-
-/// How far a recovery has come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Progress {
-    pub stage: Stage,
-    pub done_bytes: u64,
-    pub all_bytes: u64,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stage {
-    /// The whole log is looked at.
-    Reading,
-    /// WRITEs are done again.
-    Writing,
 }
 
 /// Who hears of it, not more often than every so many bytes: logs that are brought to their place
@@ -312,7 +299,7 @@ struct Looked {
 fn look(root: &OwnedFd, replies: Vec<Answered>, began: Option<Stamp>) -> Looked {
     let has_open = replies.iter().any(|reply| !reply.is_decided);
     let since = Marker::replays_since(root).into_iter().chain(began).min();
-    let executed = executed(replies, |key, effect| replies::shows(root, key, effect, since));
+    let executed = executed(replies, |key, effect| effects::shows(root, key, effect, since));
     Looked { executed, has_open }
 }
 
@@ -346,13 +333,6 @@ fn is_cached(root: &OwnedFd, plan: &Plan) -> bool {
         let stat = find(root, key).and_then(|file| Stat::of(&file));
         stat.map_or(true, |stat| stat.is_deleted() || stamp(stat.attr().changed) >= needed.changed)
     })
-}
-
-/// For looking at it only.
-pub(super) fn find(root: &OwnedFd, key: &Key) -> Result<OwnedFd, Errno> {
-    let handle = handles::kernel_handle(key.as_bytes()).ok_or(Errno::INVAL)?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::open_by_handle(root.as_fd(), &handle, flags)
 }
 
 /// At most as many as may have records at a time.
@@ -476,11 +456,6 @@ fn write_all(fd: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
         }
     }
     Ok(())
-}
-
-/// Of a handle as clients have it; none of one that is not the kernel's.
-pub(super) fn key_of(handle: &[u8]) -> Option<Key> {
-    handles::unsealed(handle).and_then(Key::new)
 }
 
 /// When this boot of the machine began, by the clock as it is now.

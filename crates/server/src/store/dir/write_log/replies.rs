@@ -2,21 +2,19 @@
 //! is written, so that neither waits for the other, and it is answered when both are there. A
 //! recovery looks in the file system whether a call was executed of which only the record is there.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use log::reply::{Effect, FileId};
-use log::{EncodedReply, Key, Stamp};
-use rustix::io::Errno;
+use log::EncodedReply;
+use log::reply::Effect;
 use tokio::sync::oneshot;
 
-use super::recover::{find, key_of};
-use super::threads::Shared;
-use super::{Failed, Log, Ticket, stamp};
+use super::Log;
+use super::keys::key_of;
+use super::shared::{Failed, Shared};
+use super::ticket::Ticket;
+use super::times::stamp;
 use crate::replies::{Outcome, Recorded, Recording};
-use crate::store::dir::beneath::Component;
-use crate::store::dir::stat::Stat;
-use crate::types::{Attr, Handle, Time};
+use crate::types::{Handle, Time};
 
 /// A reply that is on its way to the log. Dropped without [`Self::decide`], it is that of a call of
 /// which nobody knows.
@@ -36,8 +34,9 @@ impl Noted {
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        self.shared.state.lock().journal.decide(self.reply, self.is_stable);
-        self.shared.room.notify_waiters();
+        let mut state = self.shared.state.lock();
+        state.journal.decide(self.reply, self.is_stable);
+        self.shared.made_room(state);
     }
 }
 
@@ -77,7 +76,7 @@ impl Log {
     fn note_now(&self, reply: &EncodedReply, is_first: bool) -> Option<Option<(Noted, Ticket)>> {
         let mut state = self.shared.state.lock();
         if !state.journal.admits_reply(reply, 0) {
-            let retains = state.journal.retains_replies();
+            let retains = state.journal.becomes_free();
             return retains.then(|| {
                 self.shared.make_room(&mut state, reply, is_first);
                 None
@@ -101,41 +100,5 @@ impl Log {
             Some(Recorded::new(&log::Reply::decode(&reply.bytes)?, came))
         });
         recorded.collect()
-    }
-}
-
-/// How files are distinguished in what a recovery looks for.
-pub(in crate::store::dir) fn file_id(attr: &Attr) -> FileId {
-    FileId { inode: attr.fileid, born: attr.made.map(stamp) }
-}
-
-/// Whether the file system has what a call did. Since then others may have changed inodes: later
-/// times show nothing.
-pub(super) fn shows(
-    root: &OwnedFd,
-    key: &Key,
-    effect: &Effect<'_>,
-    others_since: Option<Stamp>,
-) -> bool {
-    let of = match find(root, key) {
-        Ok(of) => of,
-        // With its directory the name is gone, too.
-        Err(Errno::STALE) => return matches!(effect, Effect::Unnamed { .. }),
-        Err(_) => return false,
-    };
-    let named = |name| {
-        let name = Component::new(name).map_err(|_| Errno::INVAL)?;
-        Ok::<_, Errno>(file_id(&Stat::named(of.as_fd(), name)?.attr()))
-    };
-    match *effect {
-        Effect::Logged => true,
-        Effect::Changed { changed } => Stat::of(&of).is_ok_and(|stat| {
-            Effect::is_shown_by(changed, stamp(stat.attr().changed), others_since)
-        }),
-        Effect::Named { name, file } => named(name) == Ok(file),
-        Effect::Unnamed { name, file } => match named(name) {
-            Ok(other) => other != file,
-            Err(errno) => errno == Errno::NOENT,
-        },
     }
 }

@@ -11,10 +11,10 @@ use log::{Identity, Journal, Medium, Purpose, Set, frame};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
-use super::WriteLog;
 use super::error::{LogError, LogTrouble, Trouble};
 use super::file::{self, LogFile, Site};
 use super::marker::Marker;
+use super::options::WriteLog;
 
 /// What `nfskit log inspect` tells.
 #[derive(Clone, Debug)]
@@ -238,7 +238,7 @@ fn check_each_once(paths: &[PathBuf]) -> Result<(), LogError> {
 fn join(files: &mut Vec<LogFile>, log: LogFile, given: usize) -> Result<(), LogError> {
     if log.identity.purpose == Purpose::Proxy {
         let what = "it is the log of a proxy (serve nfs://... --write-back)";
-        return Err(log.error(Trouble::other(what)));
+        return Err(log.error(Trouble::new(LogTrouble::OfProxy, what)));
     }
     check_company(&log, files, given)?;
     files.push(log);

@@ -1,23 +1,16 @@
-//! What a log's users and its threads share: some write frames, one brings files to their
-//! place.
+//! A log's threads: some write frames, one brings files to their place.
 
-use std::collections::HashMap;
-use std::fmt::Display;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use log::journal::Drafted;
-use log::{EncodedReply, Journal, Key, Stamp};
-use parking_lot::{Condvar, Mutex};
-use tokio::sync::{Notify, oneshot};
+use log::{EncodedReply, Key, Stamp};
+use tokio::sync::oneshot;
 
-use super::failure::GivenUp;
 use super::file::{Aligned, LogFile};
-use super::marker::Marker;
-use super::{Failed, Waiter, now};
+use super::shared::{Failed, GivenUp, Shared, State, Waiter};
+use super::times::now;
 use crate::store::dir::objects::Object;
-use crate::store::dir::sync::Syncer;
 use crate::store::dir::sync::group::Need;
 
 /// Half of the threads that sync, so that calls find some.
@@ -25,45 +18,6 @@ const SYNCS_AT_ONCE: usize = 8;
 
 /// Replies are retained for so long, as in the reply cache.
 const REPLY_SECONDS: i64 = 15 * 60;
-
-pub(super) struct Shared {
-    /// Guards the journal and who has records; held for a submission or while records are taken
-    /// for a frame, never while its bytes are made, and never over I/O. It may be taken when a
-    /// file's order is held.
-    pub(super) state: Mutex<State>,
-    /// There is something to write, or the end: for the threads of each log.
-    pub(super) to_write: Vec<Condvar>,
-    /// There is something to sync, or the end.
-    pub(super) to_sync: Condvar,
-    /// The log may have room for replies that had none.
-    pub(super) room: Notify,
-    /// How often something was submitted.
-    pub(super) submissions: AtomicU64,
-    pub(super) root: OwnedFd,
-    /// As the directory has it.
-    pub(super) marker: Marker,
-    pub(super) syncer: Syncer,
-}
-
-pub(super) struct State {
-    pub(super) journal: Journal<Waiter>,
-    /// Open as long as they have records: a file opened anew does not get their errors.
-    pub(super) objects: HashMap<Key, Arc<Object>>,
-    /// Of each log, threads that write frames and sleep, and whether one is about to be woken.
-    /// Those that are awake look for more before they sleep.
-    pub(super) idle: Vec<usize>,
-    pub(super) is_called: Vec<bool>,
-    pub(super) is_sweep_due: bool,
-    /// Who wants the log to end.
-    pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
-    pub(super) is_closed: bool,
-    pub(super) swept_at: u32,
-    /// Which log could not be written first, and why.
-    pub(super) failure: Option<String>,
-    /// What came of a log that cannot be written, and who waits for it.
-    pub(super) given_up: Option<GivenUp>,
-    pub(super) to_hear: Vec<oneshot::Sender<GivenUp>>,
-}
 
 impl Shared {
     /// A thread of a log: one frame after the other.
@@ -99,8 +53,7 @@ impl Shared {
             if state.must_give_up() {
                 self.to_sync.notify_one();
             }
-            drop(state);
-            self.room.notify_waiters();
+            self.made_room(state);
             for waiter in waiters.into_iter().flatten() {
                 // A caller who went away is no reason not to tell the others.
                 let _ = waiter.send(if outcome { Ok(()) } else { Err(Failed) });
@@ -109,13 +62,6 @@ impl Shared {
                 self.syncer.drop_aside(gone);
             }
             state = self.state.lock();
-        }
-    }
-
-    /// Wakes a thread for the next frame, if one is needed and sleeps.
-    pub(super) fn wake(&self, state: &mut State) {
-        if let Some(log) = state.next_call() {
-            self.to_write[log].notify_one();
         }
     }
 
@@ -140,6 +86,7 @@ impl Shared {
                 return;
             }
             let (ending, must_give_up) = (state.ending.take(), state.must_give_up());
+            state.sweep_begins();
             drop(state);
             let is_all_stable = self.sweep();
             if must_give_up {
@@ -148,8 +95,10 @@ impl Shared {
             if let Some(done) = ending {
                 let _ = done.send(self.end());
             }
-            self.state.lock().is_sweep_due = false;
-            self.room.notify_waiters();
+            let mut state = self.state.lock();
+            state.is_sweep_due = false;
+            state.sweep_ended();
+            self.made_room(state);
         }
     }
 
@@ -178,8 +127,11 @@ impl Shared {
     fn sweep(&self) -> bool {
         let mut is_all_stable = true;
         let state = self.state.lock();
+        let objects = &state.objects;
+        // What holds the oldest frames goes first, so that room is made meanwhile.
+        let files = state.journal.oldest_first().into_iter();
         let files: Vec<_> =
-            state.objects.iter().map(|(key, object)| (*key, Arc::clone(object))).collect();
+            files.filter_map(|key| Some((key, Arc::clone(objects.get(&key)?)))).collect();
         drop(state);
         let mut recorded = Vec::with_capacity(files.len());
         for some in files.chunks(SYNCS_AT_ONCE) {
@@ -220,10 +172,8 @@ impl Shared {
 
     /// A reply has found no room: has some made, where that helps.
     pub(super) fn make_room(&self, state: &mut State, reply: &EncodedReply, is_first: bool) {
-        if state.journal.awaits_room(reply, is_first) && !state.is_sweep_due {
-            state.is_sweep_due = true;
-            self.to_sync.notify_one();
-        }
+        let helps = state.journal.awaits_room(reply, is_first);
+        self.sweep_if(state, helps);
         self.wake(state);
     }
 
@@ -247,60 +197,5 @@ impl Shared {
             state.journal.past(key, through, waiter);
         }
         self.wake(&mut state);
-    }
-}
-
-impl State {
-    pub(super) fn new(journal: Journal<Waiter>, logs: usize) -> Self {
-        Self {
-            journal,
-            objects: HashMap::new(),
-            idle: vec![0; logs],
-            is_called: vec![false; logs],
-            is_sweep_due: false,
-            ending: None,
-            is_closed: false,
-            swept_at: 0,
-            failure: None,
-            given_up: None,
-            to_hear: Vec::new(),
-        }
-    }
-
-    /// The log whose thread is to be woken by the caller.
-    pub(super) fn next_call(&mut self) -> Option<usize> {
-        if self.idle.iter().all(|&idle| idle == 0) {
-            return None;
-        }
-        let log = match self.idle.len() {
-            1 => 0,
-            _ => self.journal.emptiest().unwrap_or(0),
-        };
-        let sleeps = self.idle[log] > 0;
-        (sleeps && !std::mem::replace(&mut self.is_called[log], true)).then_some(log)
-    }
-
-    fn fails(&mut self, file: &LogFile, why: &dyn Display) {
-        let failure = || format!("{}: {why}", file.path().display());
-        self.failure.get_or_insert_with(failure);
-    }
-
-    fn has_work(&self) -> bool {
-        self.is_sweep_due || self.ending.is_some() || self.must_give_up()
-    }
-
-    /// The log has failed, and its files are still to be brought to their place.
-    pub(super) fn must_give_up(&self) -> bool {
-        self.journal.is_failed() && self.given_up.is_none()
-    }
-
-    /// The files that have no records any more; to be closed outside of the lock.
-    fn without_records(&mut self) -> Vec<Arc<Object>> {
-        if self.journal.files().len() == self.objects.len() {
-            return Vec::new();
-        }
-        let Self { journal, objects, .. } = self;
-        let gone = objects.extract_if(|key, _| journal.mark(key).is_none());
-        gone.map(|(_, object)| object).collect()
     }
 }
