@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
+use rustix::mount::MountFlags;
 use rustix::process::Signal;
 
 use super::{Mounted, can_mount, is_mounted, unmount};
@@ -98,6 +99,31 @@ fn who_writes_to_the_last_moment_is_reported() {
     assert!(finished.stderr.contains("what they wrote then may be lost"), "{finished:?}");
     assert!(!finished.stdout.contains("everything is written"), "{finished:?}");
     writer.join().unwrap();
+    served.stop();
+}
+
+#[test]
+fn what_somebody_has_mounted_above_it_stays() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let mut mounted = Mounted::new(&served, &[]);
+    let at = mounted.at.path().to_owned();
+    fs::write(at.join("file"), b"below").unwrap();
+    rustix::mount::mount("above", &at, "tmpfs", MountFlags::empty(), None).unwrap();
+    fs::write(at.join("other"), b"above").unwrap();
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.program.take().unwrap().finish();
+    assert_eq!(fs::read(at.join("other")).unwrap(), b"above");
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stderr.contains("above (type tmpfs) is mounted above it"), "{finished:?}");
+    assert_eq!(fs::read(served.path().join("file")).unwrap(), b"below");
+    // The one below has no process any more: it goes when the test's own is dropped.
+    unmount(&at);
+    assert!(is_mounted(&at));
+    drop(mounted);
+    assert!(!is_mounted(&at));
     served.stop();
 }
 
