@@ -21,6 +21,7 @@ use harness::served;
 use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
+use perf::words::counted;
 
 pub(crate) use self::args::Args;
 use self::notices::Notices;
@@ -187,9 +188,10 @@ fn report(
     match ended.unmounted {
         Unmounted::Cleanly => {}
         Unmounted::Lazily { open_files, .. } => notices.warn(&format!(
-            "{} was in use ({open_files} open files): taken out of the tree, and who still uses it \
-             gets errors from now on",
-            at.display()
+            "{} was in use ({}): taken out of the tree, and who still uses it gets errors from now \
+             on",
+            at.display(),
+            counted(open_files, "open file")
         )),
         Unmounted::Not(cause) => {
             let stays = not_unmounted(at, &cause);
@@ -242,9 +244,11 @@ fn out_of_time(settings: &Settings) -> Failure {
     )
 }
 
+/// What no program has been given the error of. The bytes are those of all errors.
 fn lost(files: usize, why: &Error, bytes: u64) -> Failure {
+    let files = counted(files, "file");
     Failure::check(
-        format!("{bytes} bytes of {files} files could not be written and are lost: {why}"),
-        "the server's log and its disk; programs that call fsync(2) or look at close(2) saw it",
+        format!("{files} could not be written whole, and no program has got this error: {why}"),
+        format!("the server's log and its disk ({bytes} bytes are lost since it was mounted)"),
     )
 }

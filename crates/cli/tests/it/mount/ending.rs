@@ -58,7 +58,7 @@ fn what_is_still_open_is_written_back_and_reported() {
     let at = mounted.at.path().to_owned();
     let finished = mounted.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("was in use (1 open files)"), "{finished:?}");
+    assert!(finished.stderr.contains("was in use (1 open file)"), "{finished:?}");
     assert!(!is_mounted(&at));
     assert_eq!(fs::read(served.path().join("file")).unwrap(), vec![9; 300_000]);
     // Whoever uses it still gets errors, and does not hang.
@@ -124,6 +124,39 @@ fn what_somebody_has_mounted_above_it_stays() {
     assert!(is_mounted(&at));
     drop(mounted);
     assert!(!is_mounted(&at));
+    served.stop();
+}
+
+/// mmap(2) is unsafe in Rust; Python's is not.
+#[test]
+fn a_loss_of_which_no_program_has_got_the_error_is_reported_as_such() {
+    const SCRIPT: &str = "
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 16 << 20)
+m = mmap.mmap(fd, 16 << 20)
+os.close(fd)
+for at in range(0, 16 << 20, 4096):
+    m[at] = 1
+";
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&["--mem-size", "8M"]);
+    let mounted = Mounted::new(&served, &[]);
+    let run = Command::new("python3").args(["-c", SCRIPT]).arg(mounted.path("mapped")).output();
+    let Ok(run) = run else {
+        assert!(std::env::var_os("CI").is_none(), "python3 is needed");
+        eprintln!("SKIPPED: a test of mappings needs python3");
+        return;
+    };
+    assert!(run.status.success(), "{run:?}");
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let sentence = "1 file could not be written whole, and no program has got this error: WRITE";
+    assert!(finished.stderr.contains(sentence), "{finished:?}");
+    assert!(!finished.stderr.contains("saw it"), "{finished:?}");
     served.stop();
 }
 
