@@ -40,6 +40,8 @@ use crate::recovery;
 
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
+/// The root of a store, and where the kernel lists its mount and its process; some more with a log.
+const STORE_OWN_FDS: usize = 4;
 /// Of a store in memory, unless given.
 const MEMORY_BYTES: u64 = 4 << 30;
 
@@ -83,7 +85,7 @@ async fn serve_passing<S: Store>(
     let spec = named(args, name)?;
     let exports = Exports::one(export(&clock, &spec).await?, store);
     let replies = Replies::in_memory(REPLIES_MAX, times(&clock));
-    let server = Server { args, verbosity, clock, interrupts, sockets, replies };
+    let server = Server { args, verbosity, clock, interrupts, sockets, replies, store_fds: 0 };
     let mut banner = Banner::new(args, kind);
     banner.serves(&[spec], None);
     let reload = async || Err(format!("{name} has no file of exports"));
@@ -121,7 +123,9 @@ async fn serve_directories(
     specs.iter().filter_map(named_in_vain).for_each(|warning| banner.warns(warning));
     // Only a log has to be ended: another store goes when no export has it any more.
     let logged = (!args.write_log.is_empty()).then(|| Arc::clone(first));
-    let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
+    let store_fds = store_fds(specs.len());
+    let server =
+        Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies, store_fds };
     let reload = async || {
         let specs = specs_again(args)?;
         keep_apart(args, state.as_ref(), &specs)?;
@@ -178,14 +182,24 @@ fn write_log(args: &Serve) -> WriteLog {
 /// are not without number.
 fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
     let stores = stores.max(1);
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let half = limit.map_or(usize::MAX, |fds| usize::try_from(fds / 2).unwrap_or(usize::MAX));
     DirOptions {
-        open_files_max: Some((half.min(STORE_FDS_MAX) / stores).max(64)),
+        open_files_max: Some((all_open_files_max() / stores).max(64)),
         sync_threads: (options.sync_threads / stores).max(2),
         read_threads: (options.read_threads / stores).max(1),
         ..options.clone()
     }
+}
+
+/// Files that all stores together have open.
+fn all_open_files_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let half = limit.map_or(usize::MAX, |fds| usize::try_from(fds / 2).unwrap_or(usize::MAX));
+    half.min(STORE_FDS_MAX)
+}
+
+/// These, and what each store has open for itself.
+fn store_fds(stores: usize) -> usize {
+    all_open_files_max() + stores * STORE_OWN_FDS
 }
 
 /// As whom all callers act, if they cannot act as themselves.
