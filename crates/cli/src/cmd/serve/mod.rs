@@ -117,6 +117,7 @@ async fn serve_directories(
     let exports = exported(&specs, &clock).await?;
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
+    banner.looks_at_directories();
     banner.recovers(first);
     let of_logs = other_sizes(args, first).into_iter().chain(above_memory(first));
     of_logs.for_each(|warning| banner.warns(warning));

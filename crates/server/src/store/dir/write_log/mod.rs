@@ -71,7 +71,7 @@ pub(super) use self::file::{UNREADABLE, WRITES_FAIL};
 pub(super) use self::marker::ATTRIBUTE as MARK;
 use self::marker::Marker;
 pub use self::measure::Latencies;
-pub use self::memory::is_below as is_above_memory;
+pub use self::memory::{has_dir as is_in_memory, is_below as is_above_memory};
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};
 pub use self::recover::{Progress, Recovered, Stage};
 pub(super) use self::replies::file_id;
