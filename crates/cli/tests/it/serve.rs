@@ -82,6 +82,15 @@ fn a_directory_in_memory_is_not_announced_as_stable() {
     served.stop();
 }
 
+#[test]
+fn who_squashes_everybody_says_as_whom_they_act() {
+    let all = "/=all_squash,anonuid=0,anongid=0,insecure";
+    let served = Served::memory(&["--export", all]);
+    assert_eq!(line(&served, "identity"), "every caller acts as uid 0, gid 0");
+    assert_eq!(line(&served, "warning"), "whoever is squashed acts as root in / (anonuid=0)");
+    served.stop();
+}
+
 /// A server of directories by their own names.
 fn command(dirs: &[&Path]) -> Command {
     let mut command = nfskit(["serve"]);

@@ -17,6 +17,7 @@ use server::store::dir::write_log::{self, Latencies};
 use server::types::Caller;
 use server::{Exports, Squash};
 
+use super::identity;
 use super::stores::Kind;
 use crate::args::{MetadataSync, Serve};
 use crate::recovery;
@@ -68,6 +69,9 @@ impl<'a> Banner<'a> {
     pub(super) fn serves(&mut self, specs: &[Spec], everyone: Option<&Caller>) {
         self.specs = specs.to_vec();
         self.everyone = everyone.cloned();
+        // Who may not act as root does so for nobody.
+        let as_root = identity::anonymous_root(specs).filter(|_| everyone.is_none());
+        as_root.into_iter().for_each(|warning| self.warns(warning));
     }
 
     /// Where the directories lie.
@@ -165,15 +169,7 @@ impl<'a> Banner<'a> {
                 let why = "this process may not act as others";
                 format!("every caller acts as uid {uid}, gid {gid}: {why}")
             }
-            None => format!("callers act with their own uid, gid and groups{}", self.root()),
-        }
-    }
-
-    /// Who root is.
-    fn root(&self) -> &'static str {
-        match self.specs.iter().any(|spec| spec.rule.squash == Squash::None) {
-            true => "; where not squashed, root is root",
-            false => ", and root as nobody",
+            None => identity::of_callers(&self.specs),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod banner;
 mod exported;
+mod identity;
 mod logged;
 mod persistent;
 mod proxied;
