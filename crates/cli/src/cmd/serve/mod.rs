@@ -188,6 +188,7 @@ fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
         open_files_max: Some((all_open_files_max() / stores).max(64)),
         sync_threads: (options.sync_threads / stores).max(2),
         read_threads: (options.read_threads / stores).max(1),
+        list_threads: (options.list_threads / stores).max(1),
         ..options.clone()
     }
 }
@@ -207,4 +208,20 @@ fn store_fds(stores: usize) -> usize {
 /// As whom all callers act, if they cannot act as themselves.
 fn acts_as(store: &DirStore) -> Option<Caller> {
     (!store.acts_as_callers()).then(served::this_user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_divided_among_many_stores() {
+        let all = DirOptions { list_threads: 63, ..DirOptions::default() };
+        let threads = |stores| {
+            let options = shared_among(stores, &all);
+            (options.sync_threads, options.read_threads, options.list_threads)
+        };
+        assert_eq!(threads(1), (all.sync_threads, all.read_threads, 63));
+        assert_eq!(threads(600), (2, 1, 1));
+    }
 }
