@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
@@ -16,7 +16,7 @@ use rustix::net::{
 use thiserror::Error;
 
 use crate::abi::answer::{self, Body, Notify};
-use crate::mounts::c_string;
+use crate::mounts::{self, Entry, c_string};
 
 const PATH: &str = "/dev/fuse";
 
@@ -80,9 +80,14 @@ pub(crate) struct Device(OwnedFd);
 /// What was mounted, so that it can be unmounted.
 #[derive(Debug)]
 pub(crate) struct Mounted {
-    pub(crate) at: PathBuf,
+    entry: Entry,
     by_helper: bool,
 }
+
+/// Another file system is mounted above it: umount(2) would take that one away.
+#[derive(Debug, Error)]
+#[error("{} (type {}) is mounted above it", .0.source, .0.kind)]
+pub struct Covered(Entry);
 
 impl Device {
     /// A kernel of a test's own at the other end.
@@ -96,10 +101,7 @@ impl Device {
         let device = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
         let refused = match device {
             Ok(device) => match by_kernel(&device, at, flags) {
-                Ok(()) => {
-                    let mounted = Mounted { at: at.to_owned(), by_helper: false };
-                    return Ok((Self(device), mounted));
-                }
+                Ok(()) => return Ok((Self(device), Mounted::new(at, false)?)),
                 Err(rustix::io::Errno::PERM) => None,
                 Err(errno) => return Err(MountError::Kernel(errno.into())),
             },
@@ -113,7 +115,7 @@ impl Device {
             }
             _ => {
                 let device = by_helper(at, flags)?;
-                Ok((Self(device), Mounted { at: at.to_owned(), by_helper: true }))
+                Ok((Self(device), Mounted::new(at, true)?))
             }
         }
     }
@@ -289,16 +291,43 @@ fn received(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
 }
 
 impl Mounted {
+    /// What was just mounted there.
+    fn new(at: &Path, by_helper: bool) -> Result<Self, MountError> {
+        let entry = mounts::of_type(at, TYPE).map_err(MountError::System)?;
+        let entry = entry.ok_or_else(|| MountError::System(no_more()))?;
+        Ok(Self { entry, by_helper })
+    }
+
+    pub(crate) fn at(&self) -> &Path {
+        &self.entry.at
+    }
+
+    /// `major:minor`
+    pub(crate) fn device(&self) -> &str {
+        &self.entry.device
+    }
+
+    /// umount(2) takes away what is uppermost at a path, whatever it is. Somebody who mounts
+    /// between this look and that call loses his mount: no call unmounts by the mount's number.
+    fn is_uppermost(&self) -> io::Result<()> {
+        match mounts::at(self.at())? {
+            Some(entry) if entry == self.entry => Ok(()),
+            Some(above) => Err(io::Error::other(Covered(above))),
+            None => Err(no_more()),
+        }
+    }
+
     /// Takes it out of the tree of files. `lazily`, it lives on for those who use it.
     ///
     /// # Errors
-    /// EBUSY when it is used and not `lazily`.
+    /// EBUSY when it is used and not `lazily`; [`Covered`].
     pub(crate) fn unmount(&self, lazily: bool) -> io::Result<()> {
+        self.is_uppermost()?;
         if self.by_helper {
             return self.unmount_by_helper(lazily);
         }
         let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
-        rustix::mount::unmount(&self.at, flags | UnmountFlags::NOFOLLOW)?;
+        rustix::mount::unmount(self.at(), flags | UnmountFlags::NOFOLLOW)?;
         Ok(())
     }
 
@@ -306,20 +335,36 @@ impl Mounted {
     /// the kernel keeps waiting for ourselves would never let this process end.
     ///
     /// # Errors
-    /// It is not mounted any more, or may not be unmounted.
+    /// It is not mounted any more, or may not be unmounted; [`Covered`], and nobody waits then
+    /// either.
     pub(crate) fn abort(&self) -> io::Result<()> {
+        if let Err(error) = self.is_uppermost() {
+            self.disconnect();
+            return Err(error);
+        }
         if self.by_helper {
             return self.unmount_by_helper(true);
         }
         let flags = UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
-        rustix::mount::unmount(&self.at, flags)?;
+        rustix::mount::unmount(self.at(), flags)?;
         Ok(())
+    }
+
+    /// Errors for all who wait, while it stays mounted. Where fusectl is not mounted, the end of
+    /// this process does it.
+    fn disconnect(&self) {
+        if !mounts::is_there(&self.entry) {
+            // The number may be another's by now.
+            return;
+        }
+        let minor = self.device().rsplit(':').next().unwrap_or_default();
+        fs::write(format!("/sys/fs/fuse/connections/{minor}/abort"), "1").ok();
     }
 
     fn unmount_by_helper(&self, lazily: bool) -> io::Result<()> {
         let options = if lazily { "-uqz" } else { "-uq" };
         for helper in HELPERS {
-            let run = Command::new(helper).arg(options).arg("--").arg(&self.at).output();
+            let run = Command::new(helper).arg(options).arg("--").arg(self.at()).output();
             match run {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -329,6 +374,10 @@ impl Mounted {
         }
         Err(io::ErrorKind::NotFound.into())
     }
+}
+
+fn no_more() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "it is not mounted there any more")
 }
 
 /// Whether a directory has no entries.

@@ -12,6 +12,8 @@ use perf::words::unescaped;
 /// Something that is mounted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry {
+    /// The number of the mount, which no other has while it is mounted.
+    pub id: String,
     /// `major:minor`, as in /sys/class/bdi.
     pub device: String,
     pub at: PathBuf,
@@ -29,6 +31,21 @@ pub(crate) fn at(dir: &Path) -> io::Result<Option<Entry>> {
     Ok(parse(&text).filter(|entry| entry.at == dir).last())
 }
 
+/// The topmost of a type that is mounted exactly there, whatever is above it.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(crate) fn of_type(dir: &Path, kind: &str) -> io::Result<Option<Entry>> {
+    let text = fs::read("/proc/self/mountinfo")?;
+    Ok(parse(&text).filter(|entry| entry.at == dir && entry.kind == kind).last())
+}
+
+/// Whether it is still mounted, be there others above it.
+pub(crate) fn is_there(entry: &Entry) -> bool {
+    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    parse(&text).any(|there| there == *entry)
+}
+
 /// What is mounted of the file system that a path is in.
 ///
 /// # Errors
@@ -43,13 +60,15 @@ pub fn of(path: &Path) -> io::Result<Option<Entry>> {
 fn parse(text: &[u8]) -> impl Iterator<Item = Entry> {
     text.split(|&byte| byte == b'\n').filter_map(|line| {
         let mut words = line.split(|&byte| byte == b' ');
-        let device = words.nth(2)?;
+        let id = words.next()?;
+        let device = words.nth(1)?;
         let at = words.nth(1)?;
         // Optional fields end with a dash.
         words.find(|word| word == b"-")?;
         let (kind, source) = (words.next()?, words.next()?);
         let text = |word: &[u8]| String::from_utf8_lossy(&unescaped(word)).into_owned();
         Some(Entry {
+            id: text(id),
             device: text(device),
             at: PathBuf::from(OsString::from_vec(unescaped(at))),
             kind: text(kind),
@@ -92,7 +111,7 @@ mod tests {
             broken line\n";
         let entries: Vec<Entry> = parse(text).collect();
         assert_eq!(entries.len(), 2);
-        assert_eq!(entries[0].at, Path::new("/mnt/a b"));
+        assert_eq!((entries[0].id.as_str(), &*entries[0].at), ("36", Path::new("/mnt/a b")));
         assert_eq!((entries[1].device.as_str(), entries[1].kind.as_str()), ("0:52", "fuse.nfskit"));
         assert_eq!(entries[1].source, "nfs://h/\\");
     }

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,7 @@ use client::files::{Files, Loss};
 use client::session::Credential;
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
@@ -22,7 +24,7 @@ use tokio::sync::{oneshot, watch};
 use crate::abi::init::KernelCache;
 use crate::caller::Callers;
 use crate::device::{self, Device, Mounted};
-pub use crate::device::{Flags, MountError};
+pub use crate::device::{Covered, Flags, MountError};
 use crate::dispatch;
 use crate::fs::FileSystem;
 use crate::inflight::Inflight;
@@ -43,6 +45,8 @@ pub enum Error {
     NotEmpty(PathBuf),
     #[error("{:?}: {} is mounted there already (type {})", .0.at, .0.source, .0.kind)]
     Already(Entry),
+    #[error("{0:?}: another mount begins there, or a program has locked the directory")]
+    Claimed(PathBuf),
     /// A mount whose process has died.
     #[error("{:?}: {} is mounted there, and the process that served it is gone", .0.at, .0.source)]
     Dead(Entry),
@@ -106,6 +110,7 @@ pub enum Unmounted {
         /// Programs wrote to the last moment: the kernel may have had bytes that nobody asked it for.
         were_written: bool,
     },
+    /// The cause may be [`Covered`].
     Not(io::Error),
 }
 
@@ -135,6 +140,25 @@ pub fn check(dir: &Path, may_have_entries: bool) -> Result<PathBuf, Error> {
         return Err(Error::NotEmpty(dir.to_owned()));
     }
     Ok(at)
+}
+
+/// The directory, locked until this is dropped: of two mounts that begin there at once the second
+/// sees the first's. Nothing where it cannot be opened, or its file system has no locks.
+fn claim(at: &Path) -> Result<Option<OwnedFd>, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(at, flags, Mode::empty()).ok();
+    let locked = dir.as_ref().map(|dir| {
+        // Not waited for: any program that may open it may lock it, for ever.
+        rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive)
+    });
+    if locked == Some(Err(rustix::io::Errno::WOULDBLOCK)) {
+        return Err(Error::Claimed(at.to_owned()));
+    }
+    match mounts::at(at) {
+        Ok(None) => Ok(dir),
+        Ok(Some(entry)) => Err(Error::Already(entry)),
+        Err(error) => Err(Error::Unreadable(at.to_owned(), error)),
+    }
 }
 
 /// The directory on which a mount of ours is, as the kernel names it.
@@ -172,14 +196,12 @@ impl Mount {
     /// on which everything that waits is run.
     ///
     /// # Errors
-    /// [`MountError`]; nothing is left mounted then.
-    pub fn start(
-        clock: &Clock,
-        files: Files,
-        at: &Path,
-        options: Options,
-    ) -> Result<Self, MountError> {
+    /// [`Error::Already`] or [`Error::Claimed`], when another was faster; [`MountError`]; nothing
+    /// is left mounted then.
+    pub fn start(clock: &Clock, files: Files, at: &Path, options: Options) -> Result<Self, Error> {
+        let claimed = claim(at)?;
         let (device, mounted) = Device::mount(at, &options.flags)?;
+        drop(claimed);
         let undo = |error| {
             mounted.unmount(true).ok();
             error
@@ -204,10 +226,7 @@ impl Mount {
             }
         };
         thread::Builder::new().name("nfskit-fuse".to_owned()).spawn(reader).map_err(system)?;
-        let untuned = match mounts::at(at) {
-            Ok(Some(entry)) => tuning::tune(&entry.device, options.dirty_bytes_max),
-            _ => Vec::new(),
-        };
+        let untuned = tuning::tune(mounted.device(), options.dirty_bytes_max);
         Ok(Self {
             clock: clock.clone(),
             mounted: Arc::new(mounted),

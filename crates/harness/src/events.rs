@@ -26,6 +26,8 @@ use perf::units::Nanos;
 use serde_json::{Map, Value, json};
 use server::metrics::SlowCall;
 
+use crate::descriptors;
+
 /// Lines that wait to be written.
 pub const LINES_MAX: usize = 256;
 
@@ -160,6 +162,12 @@ impl Log {
     /// Idle connections were closed to make room for others.
     pub fn evicted(&self, connections: u64, limits: &Limits) {
         self.emit(Level::Warn, "connections_evicted", crowd(connections, limits));
+    }
+
+    /// Connections could not be accepted for a while, so many times.
+    pub fn short(&self, times: u64) {
+        let fields = json!({ "times": times, "descriptors_max": descriptors::limit() });
+        self.emit(Level::Warn, "connections_short", fields);
     }
 
     /// Connections were closed because of a record of more than `limit` bytes.

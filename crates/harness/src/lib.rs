@@ -20,6 +20,7 @@ pub mod apart;
 pub mod compared;
 pub mod counted;
 pub mod csv;
+pub mod descriptors;
 pub mod emulated;
 pub mod events;
 pub mod exit;

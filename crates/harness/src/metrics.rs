@@ -89,7 +89,7 @@ pub fn host(counts: &Counts) -> Vec<Reading> {
 /// A metric's name, its help, and where it is counted.
 type HostCount = (&'static str, &'static str, fn(&Counts) -> u64);
 
-const HOST_COUNTS: [HostCount; 13] = [
+const HOST_COUNTS: [HostCount; 14] = [
     ("nfskit_connections", "Connections and sockets of datagrams being served.", |counts| {
         counts.served_now
     }),
@@ -108,6 +108,11 @@ const HOST_COUNTS: [HostCount; 13] = [
         "nfskit_connections_evicted_total",
         "Idle connections closed to make room for new ones.",
         |counts| counts.connections_evicted,
+    ),
+    (
+        "nfskit_connections_short_total",
+        "Times that a connection could not be accepted: descriptors or memory were short.",
+        |counts| counts.connections_short,
     ),
     (
         "nfskit_records_too_long_total",

@@ -34,6 +34,7 @@ use server::{
 use wire::rpc::Answer;
 use world::machine::{Timed, time_of_day};
 
+use crate::descriptors;
 use crate::exit::Failure;
 use crate::output;
 use crate::sockets::Sockets;
@@ -92,17 +93,8 @@ pub fn dir_options(commit_mode: CommitMode) -> DirOptions {
 
 /// Opens a directory as a store.
 pub fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, Unservable> {
-    raise_descriptor_limit();
+    descriptors::raise_limit();
     DirStore::open(dir, options).map_err(|cause| Unservable::Store { dir: dir.to_owned(), cause })
-}
-
-/// Takes as many descriptors as we may have: the store keeps files open in proportion.
-pub fn raise_descriptor_limit() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Not allowed is no harm: then it stays as it is.
-    setrlimit(Resource::Nofile, limit).ok();
 }
 
 /// No link, and an end that spends so much on each message.

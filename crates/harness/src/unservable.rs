@@ -49,6 +49,10 @@ pub fn about_store(cause: &OpenError) -> &'static str {
         OpenError::State(_) => {
             "remove that file, whose handles clients then lose, or another --state DIR"
         }
+        OpenError::Thread(_) => {
+            "fewer exports, each of which has six threads or more, or a higher limit of tasks \
+             (ulimit -u, TasksMax=, the container's pids limit)"
+        }
         _ => A_DIRECTORY,
     }
 }
@@ -129,6 +133,12 @@ mod tests {
         let write_log = Some(WriteLog::new(vec![log.to_owned()], bytes));
         let options = DirOptions { write_log, metadata_sync, ..DirOptions::default() };
         about_store(&DirStore::open(dir, &options).map(drop).unwrap_err())
+    }
+
+    #[test]
+    fn who_may_have_no_more_threads_is_not_sent_for_another_directory() {
+        let again = io::Error::from(io::ErrorKind::WouldBlock);
+        assert!(about_store(&OpenError::Thread(again)).contains("ulimit -u"));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use client::files::Files;
 use client::mount::{self, Mounted};
 use client::url::Target;
+use harness::descriptors;
 use harness::exit::Failure;
 use harness::local;
 use harness::scratch::{Held, REMOVE_LIMIT};
-use harness::served::raise_descriptor_limit;
 use harness::signals::Interrupts;
 use harness::target::Reached;
 use load::file_system::{self, FileSystem};
@@ -62,7 +62,7 @@ impl<'a> Targets<'a> {
         plan: &'a Plan,
         interrupts: &mut Interrupts,
     ) -> Result<Self, Failure> {
-        raise_descriptor_limit();
+        descriptors::raise_limit();
         let mut targets = Self { clock, args, plan, places: Vec::new(), made: Vec::new() };
         let looked = interrupts.or(targets.look_at_dirs()).await;
         looked?;

@@ -63,7 +63,7 @@ fn replayed(
     };
     let options =
         DirOptions { write_log: Some(log), ..served::dir_options(CommitMode::Concurrent) };
-    served::raise_descriptor_limit();
+    harness::descriptors::raise_limit();
     let store = DirStore::open(dir, &options).map_err(|cause| {
         let what = format!("nothing is brought to its place in {}: {cause}", dir.display());
         Failure::environment(what, unservable::about_store(&cause))

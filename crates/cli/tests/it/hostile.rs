@@ -2,6 +2,7 @@
 //! flat, and another client notices nothing.
 
 use std::io::Write;
+use std::process::Command;
 
 use perf::units::Nanos;
 use wire::Procedure;
@@ -490,5 +491,34 @@ fn more_connections_than_descriptors_behind_an_emulated_link() {
         assert!(!deadline.left().is_zero(), "no connection is served any more");
     }
     bystander.is_served();
+    served.stop();
+}
+
+#[test]
+fn where_descriptors_are_short_the_idlest_makes_room() {
+    let served = Served::memory(&[]);
+    Connection::to(&served).is_served();
+    let few = rustix::process::Rlimit { current: Some(64), maximum: Some(64) };
+    let pid = rustix::process::Pid::from_raw(i32::try_from(served.program.pid()).unwrap());
+    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, few).unwrap();
+    // They stay, and do nothing.
+    let idle: Vec<Connection> = (0..100).map(|_| Connection::to(&served)).collect();
+    Connection::to(&served).is_served();
+    served.program.wait_for_error(|log| log.contains("WARN connections_short").then_some(()));
+    served.program.wait_for_error(|log| log.contains("WARN connections_evicted").then_some(()));
+    drop(idle);
+    served.program.signal(rustix::process::Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+}
+
+#[test]
+fn connections_are_no_more_than_the_limit_of_descriptors_has_room_for() {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 512 && exec \"$@\"", "sh"]);
+    limited.args([env!("CARGO_BIN_EXE_nfskit"), "serve", "mem:"]);
+    let served = Served::start(limited, "127.0.0.1:0");
+    served.program.wait_for(|banner| {
+        banner.contains("warning     384 connections at once, not 4096").then_some(())
+    });
     served.stop();
 }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
 
 use client::url::Version;
 use perf::units::Nanos;
@@ -59,11 +60,64 @@ fn the_banner_tells_how_to_mount() {
     served.stop();
 }
 
+#[test]
+fn a_directory_in_memory_is_not_announced_as_stable() {
+    let Ok(in_memory) = tempfile::tempdir_in("/dev/shm") else {
+        eprintln!("SKIPPED: a test of a directory in memory needs /dev/shm");
+        return;
+    };
+    let served = Served::start(command(&[in_memory.path()]), "127.0.0.1:0");
+    assert!(durability(&served).starts_with("memory: "), "{}", durability(&served));
+    served.stop();
+    // Beside one that lies on a disk.
+    let on_disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let kind = |dir: &Path| rustix::fs::statfs(dir).unwrap().f_type;
+    if kind(on_disk.path()) == kind(in_memory.path()) {
+        return;
+    }
+    let served = Served::start(command(&[on_disk.path(), in_memory.path()]), "127.0.0.1:0");
+    let durability = durability(&served);
+    let exception = format!("; NOT {}: on a tmpfs", in_memory.path().display());
+    assert!(durability.starts_with("stable: ") && durability.contains(&exception), "{durability}");
+    served.stop();
+}
+
+#[test]
+fn who_squashes_everybody_says_as_whom_they_act() {
+    let all = "/=all_squash,anonuid=0,anongid=0,insecure";
+    let served = Served::memory(&["--export", all]);
+    assert_eq!(line(&served, "identity"), "every caller acts as uid 0, gid 0");
+    assert_eq!(line(&served, "warning"), "whoever is squashed acts as root in / (anonuid=0)");
+    served.stop();
+}
+
+/// A server of directories by their own names.
+fn command(dirs: &[&Path]) -> Command {
+    let mut command = nfskit(["serve"]);
+    for dir in dirs {
+        command.arg("--export").arg(dir);
+    }
+    command
+}
+
+fn durability(served: &Served) -> String {
+    line(served, "durability")
+}
+
+fn line(served: &Served, label: &str) -> String {
+    served.program.wait_for(|text| {
+        let mut lines = text.lines().filter(|_| text.contains("by FUSE"));
+        lines
+            .find_map(|line| line.trim_start().strip_prefix(label))
+            .map(|text| text.trim().to_owned())
+    })
+}
+
 /// The words of the line that begins with `label`, as a shell reads them.
 fn words(banner: &str, label: &str) -> Vec<String> {
     let line = banner.lines().find_map(|line| line.trim_start().strip_prefix(label)).unwrap();
     let script = format!("printf '%s\\n' {line}");
-    let read = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    let read = Command::new("sh").args(["-c", &script]).output().unwrap();
     String::from_utf8(read.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -72,7 +126,7 @@ fn by_fuse(banner: &str) -> (Vec<String>, tempfile::TempDir) {
     let (_, line) = banner.split_once("by FUSE").unwrap();
     let home = tempfile::tempdir().unwrap();
     let script = format!("nfskit() {{ printf '%s\\n' \"$@\"; }}; {line}");
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     let output = shell.args(["-c", &script]).env("HOME", home.path()).output().unwrap();
     (String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect(), home)
 }

@@ -17,6 +17,7 @@ pub fn directory(error: Error) -> Failure {
         Error::Already(entry) => {
             format!("umount {}, if it is not wanted any more", entry.at.display())
         }
+        Error::Claimed(dir) => format!("again, unless `findmnt {}` shows it then", dir.display()),
         Error::Dead(entry) => format!("umount -l {}, then mount again", entry.at.display()),
         Error::NotOurs(dir) => format!(
             "without remount; `findmnt -t fuse.nfskit` lists what is mounted, {} is not among it",

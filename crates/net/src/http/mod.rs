@@ -94,6 +94,7 @@ impl Listener {
                 Ok((stream, _)) => stream,
                 Err(cause) => {
                     if is_shortage(&cause) {
+                        places.make_room();
                         clock.sleep(Nanos::from_millis(10)).await;
                     }
                     continue;
@@ -117,6 +118,12 @@ struct Places(VecDeque<oneshot::Sender<Infallible>>);
 struct Place(oneshot::Receiver<Infallible>);
 
 impl Places {
+    /// The oldest gives up what a new one needs.
+    fn make_room(&mut self) {
+        self.0.retain(|place| !place.is_closed());
+        self.0.pop_front();
+    }
+
     fn take(&mut self) -> Place {
         self.0.retain(|place| !place.is_closed());
         if self.0.len() >= CONNECTIONS_MAX {

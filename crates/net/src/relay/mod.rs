@@ -54,10 +54,16 @@ impl Relay {
             let Some(accepted) = ending.or(accept).await else {
                 return;
             };
-            let Ok(client) = accepted else {
-                // Out of descriptors, or the peer has gone already: the next may do better.
-                self.0.clock.sleep(Nanos::from_millis(10)).await;
-                continue;
+            let client = match accepted {
+                Ok(client) => client,
+                Err(cause) => {
+                    // Out of descriptors, or the peer has gone already: the next may do better.
+                    let has_evicted =
+                        tcp::is_shortage(&cause) && self.0.seats.make_room(self.0.clock.now());
+                    self.0.counts.evicted.fetch_add(u64::from(has_evicted), Ordering::Relaxed);
+                    self.0.clock.sleep(Nanos::from_millis(10)).await;
+                    continue;
+                }
             };
             self.admit(client, server, callers, &listener);
         }

@@ -67,6 +67,7 @@ pub(super) struct Counters {
     pub(super) refused: AtomicU64,
     pub(super) denied: AtomicU64,
     pub(super) evicted: AtomicU64,
+    pub(super) short: AtomicU64,
     pub(super) too_long: AtomicU64,
     pub(super) idle: AtomicU64,
     pub(super) stalled: AtomicU64,
@@ -94,6 +95,8 @@ pub struct Counts {
     pub connections_denied: u64,
     /// Connections closed, idle as they were, to make room for others.
     pub connections_evicted: u64,
+    /// Times that a connection could not be accepted: descriptors or memory were short.
+    pub connections_short: u64,
     /// Connections closed because of a record over the limit.
     pub records_too_long: u64,
     /// Connections closed because nothing was requested for too long.
@@ -176,6 +179,7 @@ impl Host {
                 }
                 Err(cause) => {
                     if is_shortage(&cause) {
+                        self.make_room();
                         self.0.clock.sleep(Nanos::from_millis(10)).await;
                     }
                     continue;
@@ -185,9 +189,19 @@ impl Host {
                 self.admit(tcp, service.clone());
             } else if let Ok(shaped) = shape.around(tcp, &processor, &self.0.clock) {
                 self.admit(shaped, service.clone());
+            } else {
+                // Out of descriptors for timers: that ends this connection alone.
+                self.make_room();
             }
-            // Else out of descriptors for timers: that ends this connection alone.
         }
+    }
+
+    /// Something is short that a connection needs: the idlest gives its own back.
+    fn make_room(&self) {
+        let counts = &self.0.counts;
+        Counters::add(&counts.short, 1);
+        let has_evicted = self.0.seats.make_room(self.0.clock.now());
+        Counters::add(&counts.evicted, u64::from(has_evicted));
     }
 
     /// Serves a new connection in a task of its own, if there is a seat for it.
@@ -298,6 +312,7 @@ impl Host {
             connections_refused: load(&counts.refused),
             connections_denied: load(&counts.denied),
             connections_evicted: load(&counts.evicted),
+            connections_short: load(&counts.short),
             records_too_long: load(&counts.too_long),
             connections_idle: load(&counts.idle),
             connections_stalled: load(&counts.stalled),

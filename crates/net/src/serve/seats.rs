@@ -22,6 +22,10 @@ use super::budget::HostShare;
 /// How long it is remembered that somebody found no seat.
 const FULL_FOR: Nanos = Nanos::from_secs(10);
 
+/// Who has done something within this stays where descriptors are short: a burst of connections
+/// passes, and ends no work of others.
+const SHORT_IDLE_MIN: Nanos = Nanos::from_secs(1);
+
 /// All seats of a server.
 #[derive(Debug)]
 pub(crate) struct Seats {
@@ -99,17 +103,41 @@ impl Seats {
         let mut has_evicted = false;
         if of_host >= self.per_host_max || table.seats.len() >= self.seats_max {
             let of = (of_host >= self.per_host_max).then_some(host);
-            let idlest =
-                table.idlest(of).filter(|seat| seat.idle_ns(now) >= self.idle_min.as_nanos());
-            let Some(idlest) = idlest else {
-                self.full_ns.store(now.as_nanos().max(1), Ordering::Relaxed);
+            has_evicted = self.evict(&mut table, of, (now, self.idle_min));
+            if !has_evicted {
                 return Err(NoSeat);
-            };
-            table.remove(&idlest);
-            idlest.revoke();
-            has_evicted = true;
+            }
         }
         Ok(self.seat(table, host, has_evicted))
+    }
+
+    /// Room for a connection that the system had none for: the idlest leaves, if it has done
+    /// nothing for [`SHORT_IDLE_MIN`]. Whether one does.
+    pub(crate) fn make_room(&self, now: Instant) -> bool {
+        self.look_at(now);
+        self.evict(&mut self.table.lock(), None, (now, SHORT_IDLE_MIN.max(self.idle_min)))
+    }
+
+    /// Has the idlest leave. Where it is not idle enough, it is remembered that somebody found no
+    /// seat.
+    fn evict(
+        &self,
+        table: &mut Table,
+        of: Option<IpAddr>,
+        (now, idle_min): (Instant, Nanos),
+    ) -> bool {
+        let idlest = table.idlest(of).filter(|seat| seat.idle_ns(now) >= idle_min.as_nanos());
+        match idlest {
+            Some(idlest) => {
+                table.remove(&idlest);
+                idlest.revoke();
+                true
+            }
+            None => {
+                self.full_ns.store(now.as_nanos().max(1), Ordering::Relaxed);
+                false
+            }
+        }
     }
 
     /// A seat whether there is one or not.
@@ -302,6 +330,18 @@ mod tests {
         assert_eq!(seats.enter(host(2), at(14)).unwrap_err(), NoSeat);
         assert!(seats.enter(host(2), at(15)).unwrap().has_evicted);
         assert!(first.seat().is_revoked());
+    }
+
+    #[test]
+    fn the_idlest_makes_room_where_descriptors_are_short_and_who_was_just_active_does_not() {
+        let seats = seats(10, 10);
+        assert!(!seats.make_room(at(1)), "nobody is here");
+        let sitting = [1, 2].map(|secs| seats.enter(host(1), at(secs)).unwrap());
+        sitting[0].seat().is_busy(true);
+        assert!(!seats.make_room(at(2)) && seats.is_full(at(3)), "who waits has less patience");
+        assert!(seats.make_room(at(3)));
+        assert!(!sitting[0].seat().is_revoked() && sitting[1].seat().is_revoked());
+        assert!(!seats.make_room(at(4)), "the other is busy");
     }
 
     #[test]

@@ -81,7 +81,13 @@ mod tests {
     fn a_mount_is_nfs_where_its_type_says_so() {
         let source = |kind: &str, source: &str| {
             let (kind, source) = (kind.to_owned(), source.to_owned());
-            let mount = Entry { device: "0:52".to_owned(), at: "/mnt".into(), kind, source };
+            let mount = Entry {
+                id: "36".to_owned(),
+                device: "0:52".to_owned(),
+                at: "/mnt".into(),
+                kind,
+                source,
+            };
             let source = nfs_source(&mount)?.unwrap();
             Some((source.host.clone(), source.path_text(), source.nfs_port))
         };

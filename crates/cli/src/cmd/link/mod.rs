@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use harness::descriptors::{self, Connections};
 use harness::emulated;
 use harness::events::Log;
 use harness::exit::Failure;
@@ -42,6 +43,10 @@ use self::target::{Place, Target};
 /// How long the server may take to take a connection.
 const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
 
+/// Descriptors of a connection: both of its sides, and a timer of each direction. As many sources
+/// of datagrams have a socket each.
+const FDS_EACH: usize = 5;
+
 /// How a link is written.
 const FORM: &str = "a link is none, a name such as lan-1g or wan-80ms, LATENCY/RATE or FILE.toml, \
                     with changes behind it: lan-1g,loss=1%,o=50us";
@@ -59,7 +64,6 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         words => Words::parse(&words.join(",")),
     };
     let profile = possible(&words, args.held).map_err(|why| Failure::usage(why, FORM))?;
-    harness::served::raise_descriptor_limit();
     let relayed = match args.threads {
         1 => net::runtime::block_on(relay(args, words, profile, verbosity)),
         threads => {
@@ -135,10 +139,11 @@ async fn relay(
     let captured = args.pcap.as_ref().map(|path| capture(path, &log, &clock)).transpose()?;
     let (capture, tap) = captured.unzip();
     let shape = Shape::new(profile.clone(), clock.now());
-    let relay = Relay::new(&clock, shape, limits(args), events(&log, verbosity), tap);
+    let Connections { max, warning } = descriptors::connections(args.connections, FDS_EACH, 0);
+    let relay = Relay::new(&clock, shape, limits(args, max), events(&log, verbosity), tap);
     begin(&relay, args, &legs, sockets, &clock);
     let knobs = Knobs::new(&relay, &clock, words, args.held);
-    let banner = Banner {
+    let mut banner = Banner {
         legs: &legs,
         profile: profile.to_string(),
         udp: args.udp,
@@ -147,6 +152,7 @@ async fn relay(
         metrics: args.metrics.map(|listen| metrics::serve(listen, &relay, &clock)).transpose()?,
         notes: notes(args, calibration, &knobs, &clock)?,
     };
+    banner.notes.extend(warning.map(|warning| ("warning", warning)));
     announce(&banner, args, verbosity)?;
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
     while interrupts.next_signal().await == Signal::Hangup {
@@ -227,13 +233,13 @@ fn cut(path: &Path) -> Failure {
     )
 }
 
-fn limits(args: &Args) -> Limits {
+fn limits(args: &Args, connections_max: usize) -> Limits {
     let limits = Limits::default();
     Limits {
         unproven_times_max: if args.insecure { usize::MAX } else { limits.unproven_times_max },
-        connections_max: args.connections as usize,
-        connections_per_host_max: args.connections_per_host as usize,
-        sessions_max: args.connections as usize,
+        connections_max,
+        connections_per_host_max: connections_max.min(args.connections_per_host as usize),
+        sessions_max: connections_max,
         bytes_max: usize::try_from(args.held).unwrap_or(usize::MAX),
         connect_max: CONNECT_LIMIT,
         idle_max: args.idle,

@@ -128,7 +128,7 @@ fn calls(files: &Files) -> String {
 
 fn ended(at: &Path, ended: Ended) -> Result<(), Failure> {
     if let Unmounted::Not(cause) = ended.unmounted {
-        return Err(super::not_unmounted(at, cause));
+        return Err(super::not_unmounted(at, &cause));
     }
     let at = at.display();
     match ended.losses {

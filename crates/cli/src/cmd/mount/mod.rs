@@ -8,12 +8,12 @@ mod notices;
 mod reach;
 
 use std::ffi::OsString;
-use std::fmt;
+use std::io;
 use std::path::Path;
 
 use client::error::Error;
 use fuse::KernelCache;
-use fuse::session::{Ended, Flags, Mount, Options, Unmounted, check, mounted, remount};
+use fuse::session::{Covered, Ended, Flags, Mount, Options, Unmounted, check, mounted, remount};
 use harness::exit::Failure;
 use harness::mounts::settings::Settings;
 use harness::mounts::{disk, failures, metrics};
@@ -21,6 +21,7 @@ use harness::served;
 use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
+use perf::words::counted;
 
 pub(crate) use self::args::Args;
 use self::notices::Notices;
@@ -134,7 +135,7 @@ fn begin(
         credential: reached.credential.clone(),
     };
     let mount = Mount::start(clock, reached.files.clone(), at, options);
-    mount.map_err(|error| failures::not_mounted(&error))
+    mount.map_err(failures::directory)
 }
 
 fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, notices: &Notices) {
@@ -183,33 +184,56 @@ fn report(
     dropped_bytes: u64,
     notices: &Notices,
 ) -> Result<(), Failure> {
-    let were_written = matches!(ended.unmounted, Unmounted::Lazily { were_written: true, .. });
+    let written = all_written(at, settings, &ended, dropped_bytes);
     match ended.unmounted {
         Unmounted::Cleanly => {}
         Unmounted::Lazily { open_files, .. } => notices.warn(&format!(
-            "{} was in use ({open_files} open files): taken out of the tree, and who still uses it \
-             gets errors from now on",
-            at.display()
+            "{} was in use ({}): taken out of the tree, and who still uses it gets errors from now \
+             on",
+            at.display(),
+            counted(open_files, "open file")
         )),
-        Unmounted::Not(cause) => return Err(not_unmounted(at, cause)),
+        Unmounted::Not(cause) => {
+            let stays = not_unmounted(at, &cause);
+            return Err(match written {
+                Ok(()) => stays,
+                Err(lost) => lost.and(stays.what()),
+            });
+        }
     }
-    let losses = ended.losses.ok_or_else(|| out_of_time(settings))?;
-    if !losses.is_empty() {
-        return Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes));
+    written?;
+    notices.say("unmounted; everything is written");
+    Ok(())
+}
+
+/// Whether what programs have written is on the server.
+fn all_written(
+    at: &Path,
+    settings: &Settings,
+    ended: &Ended,
+    dropped_bytes: u64,
+) -> Result<(), Failure> {
+    let losses = ended.losses.as_ref().ok_or_else(|| out_of_time(settings))?;
+    if let Some(first) = losses.first() {
+        return Err(lost(losses.len(), &first.error, dropped_bytes));
     }
-    if were_written {
+    if matches!(ended.unmounted, Unmounted::Lazily { were_written: true, .. }) {
         return Err(Failure::check(
             "programs wrote to the last moment: what they wrote then may be lost",
             format!("ending them before the mount: fuser -m {} lists them", at.display()),
         ));
     }
-    notices.say("unmounted; everything is written");
     Ok(())
 }
 
-fn not_unmounted(at: &Path, cause: impl fmt::Display) -> Failure {
+fn not_unmounted(at: &Path, cause: &io::Error) -> Failure {
     let at = at.display();
-    Failure::environment(format!("{at} could not be unmounted: {cause}"), format!("umount -l {at}"))
+    let is_covered = cause.get_ref().is_some_and(|cause| cause.is::<Covered>());
+    let advice = match is_covered {
+        true => format!("umount {at}, which takes that one away, and then umount -l {at}"),
+        false => format!("umount -l {at}"),
+    };
+    Failure::environment(format!("{at} could not be unmounted: {cause}"), advice)
 }
 
 fn out_of_time(settings: &Settings) -> Failure {
@@ -220,11 +244,11 @@ fn out_of_time(settings: &Settings) -> Failure {
     )
 }
 
-fn lost(errors: Vec<Error>, bytes: u64) -> Failure {
-    let files = errors.len();
-    let why = errors.into_iter().next().map(|error| error.to_string()).unwrap_or_default();
+/// What no program has been given the error of. The bytes are those of all errors.
+fn lost(files: usize, why: &Error, bytes: u64) -> Failure {
+    let files = counted(files, "file");
     Failure::check(
-        format!("{bytes} bytes of {files} files could not be written and are lost: {why}"),
-        "the server's log and its disk; programs that call fsync(2) or look at close(2) saw it",
+        format!("{files} could not be written whole, and no program has got this error: {why}"),
+        format!("the server's log and its disk ({bytes} bytes are lost since it was mounted)"),
     )
 }

@@ -13,10 +13,11 @@ use harness::served::{self, CommitMode};
 use net::shape::calibration::Calibration;
 use perf::model::write_log::LogDevice;
 use server::store::dir::DirStore;
-use server::store::dir::write_log::Latencies;
+use server::store::dir::write_log::{self, Latencies};
 use server::types::Caller;
 use server::{Exports, Squash};
 
+use super::identity;
 use super::stores::Kind;
 use crate::args::{MetadataSync, Serve};
 use crate::recovery;
@@ -27,12 +28,16 @@ const EXPORTS_MAX: usize = 20;
 const SLOW_LOG: &str = "a write of the log takes no less than a sync of the directory's disk: only \
     writes to many files at once can gain by it; a faster device would serve all";
 
+const IN_MEMORY: &str = "on a tmpfs, or on what stands on one: nothing survives the machine's end";
+
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
     args: &'a Serve,
     kind: Kind,
     specs: Vec<Spec>,
     everyone: Option<Caller>,
+    /// Exports of which nothing survives the machine's end.
+    in_memory: Vec<String>,
     origin: Option<Origin>,
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
@@ -49,6 +54,7 @@ impl<'a> Banner<'a> {
             kind,
             specs: Vec::new(),
             everyone: None,
+            in_memory: Vec::new(),
             origin: None,
             address: None,
             metrics: None,
@@ -63,6 +69,15 @@ impl<'a> Banner<'a> {
     pub(super) fn serves(&mut self, specs: &[Spec], everyone: Option<&Caller>) {
         self.specs = specs.to_vec();
         self.everyone = everyone.cloned();
+        // Who may not act as root does so for nobody.
+        let as_root = identity::anonymous_root(specs).filter(|_| everyone.is_none());
+        as_root.into_iter().for_each(|warning| self.warns(warning));
+    }
+
+    /// Where the directories lie.
+    pub(super) fn looks_at_directories(&mut self) {
+        let in_memory = self.specs.iter().filter(|spec| write_log::is_in_memory(&spec.path));
+        self.in_memory = in_memory.map(|spec| spec.name.clone()).collect();
     }
 
     /// Whose files they are, if another server's.
@@ -131,7 +146,12 @@ impl<'a> Banner<'a> {
             MetadataSync::Always => "",
             MetadataSync::Never => "; NOT names and attributes (--metadata-sync never)",
         };
-        format!("stable: FILE_SYNC and COMMIT are answered after fsync{data}{names}")
+        let stable = format!("stable: FILE_SYNC and COMMIT are answered after fsync{data}{names}");
+        match self.in_memory.len() {
+            0 => stable,
+            lost if lost == self.specs.len() => format!("memory: {IN_MEMORY}"),
+            _ => format!("{stable}; NOT {}: {IN_MEMORY}", listed(&self.in_memory)),
+        }
     }
 
     /// The device of a log that is emulated as well.
@@ -149,15 +169,7 @@ impl<'a> Banner<'a> {
                 let why = "this process may not act as others";
                 format!("every caller acts as uid {uid}, gid {gid}: {why}")
             }
-            None => format!("callers act with their own uid, gid and groups{}", self.root()),
-        }
-    }
-
-    /// Who root is.
-    fn root(&self) -> &'static str {
-        match self.specs.iter().any(|spec| spec.rule.squash == Squash::None) {
-            true => "; where not squashed, root is root",
-            false => ", and root as nobody",
+            None => identity::of_callers(&self.specs),
         }
     }
 
@@ -341,6 +353,16 @@ fn latencies_of([log_us, both_us, long_us]: [f64; 3], at_a_time: u32) -> String 
         "a write of it takes {log_us:.0} us, each of two {both_us:.0} us, one of 68 KiB \
          {long_us:.0} us: {at_a_time}"
     )
+}
+
+/// Names, and of more than a line has room for their number.
+fn listed(names: &[String]) -> String {
+    const LISTED_MAX: usize = 3;
+    let first = names.iter().take(LISTED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(LISTED_MAX) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// What is known of an origin, for the banner.

@@ -2,6 +2,7 @@
 
 mod banner;
 mod exported;
+mod identity;
 mod logged;
 mod persistent;
 mod proxied;
@@ -40,6 +41,8 @@ use crate::recovery;
 
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
+/// The root of a store, and where the kernel lists its mount and its process; some more with a log.
+const STORE_OWN_FDS: usize = 4;
 /// Of a store in memory, unless given.
 const MEMORY_BYTES: u64 = 4 << 30;
 
@@ -83,7 +86,7 @@ async fn serve_passing<S: Store>(
     let spec = named(args, name)?;
     let exports = Exports::one(export(&clock, &spec).await?, store);
     let replies = Replies::in_memory(REPLIES_MAX, times(&clock));
-    let server = Server { args, verbosity, clock, interrupts, sockets, replies };
+    let server = Server { args, verbosity, clock, interrupts, sockets, replies, store_fds: 0 };
     let mut banner = Banner::new(args, kind);
     banner.serves(&[spec], None);
     let reload = async || Err(format!("{name} has no file of exports"));
@@ -115,13 +118,16 @@ async fn serve_directories(
     let exports = exported(&specs, &clock).await?;
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
+    banner.looks_at_directories();
     banner.recovers(first);
     let of_logs = other_sizes(args, first).into_iter().chain(above_memory(first));
     of_logs.for_each(|warning| banner.warns(warning));
     specs.iter().filter_map(named_in_vain).for_each(|warning| banner.warns(warning));
     // Only a log has to be ended: another store goes when no export has it any more.
     let logged = (!args.write_log.is_empty()).then(|| Arc::clone(first));
-    let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
+    let store_fds = store_fds(specs.len());
+    let server =
+        Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies, store_fds };
     let reload = async || {
         let specs = specs_again(args)?;
         keep_apart(args, state.as_ref(), &specs)?;
@@ -178,17 +184,44 @@ fn write_log(args: &Serve) -> WriteLog {
 /// are not without number.
 fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
     let stores = stores.max(1);
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let half = limit.map_or(usize::MAX, |fds| usize::try_from(fds / 2).unwrap_or(usize::MAX));
     DirOptions {
-        open_files_max: Some((half.min(STORE_FDS_MAX) / stores).max(64)),
+        open_files_max: Some((all_open_files_max() / stores).max(64)),
         sync_threads: (options.sync_threads / stores).max(2),
         read_threads: (options.read_threads / stores).max(1),
+        list_threads: (options.list_threads / stores).max(1),
         ..options.clone()
     }
+}
+
+/// Files that all stores together have open.
+fn all_open_files_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let half = limit.map_or(usize::MAX, |fds| usize::try_from(fds / 2).unwrap_or(usize::MAX));
+    half.min(STORE_FDS_MAX)
+}
+
+/// These, and what each store has open for itself.
+fn store_fds(stores: usize) -> usize {
+    all_open_files_max() + stores * STORE_OWN_FDS
 }
 
 /// As whom all callers act, if they cannot act as themselves.
 fn acts_as(store: &DirStore) -> Option<Caller> {
     (!store.acts_as_callers()).then(served::this_user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_divided_among_many_stores() {
+        let all = DirOptions { list_threads: 63, ..DirOptions::default() };
+        let threads = |stores| {
+            let options = shared_among(stores, &all);
+            (options.sync_threads, options.read_threads, options.list_threads)
+        };
+        assert_eq!(threads(1), (all.sync_threads, all.read_threads, 63));
+        assert_eq!(threads(600), (2, 1, 1));
+    }
 }

@@ -46,6 +46,9 @@ pub(super) fn check(args: &Serve, kind: Kind) -> Result<(), Failure> {
     }
 }
 
+/// Files of its own that a cache has open at most.
+const CACHE_FDS: usize = 256;
+
 /// Unless given.
 const READ_AHEAD_BYTES: u64 = 64 << 20;
 
@@ -82,7 +85,9 @@ pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> R
     banner.serves(&[spec], None);
     banner.proxies(origin);
     let no_file = || format!("{store} has no file of exports");
-    let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
+    let store_fds = args.cache.as_ref().map_or(0, |_| CACHE_FDS);
+    let server =
+        Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies, store_fds };
     let Some(log) = &args.write_back else {
         let (exports, reload) = (Exports::one(export, remote), async || Err(no_file()));
         return server.run(exports, banner, reload, std::future::pending()).await;

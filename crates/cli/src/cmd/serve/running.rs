@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::pin;
 
+use harness::descriptors::{self, Connections};
 use harness::events::{self, Log};
 use harness::exit::Failure;
 use harness::register::Registration;
@@ -31,6 +32,8 @@ pub(super) struct Server<'a> {
     pub(super) interrupts: Interrupts,
     pub(super) sockets: Sockets,
     pub(super) replies: Replies,
+    /// Descriptors that its stores keep open at most.
+    pub(super) store_fds: usize,
 }
 
 impl Server<'_> {
@@ -41,9 +44,10 @@ impl Server<'_> {
         mut reload: impl AsyncFnMut() -> Result<Exports<S>, String>,
         stopped: impl Future<Output = Failure>,
     ) -> Result<(), Failure> {
-        let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
+        let Self { args, verbosity, clock, mut interrupts, sockets, replies, store_fds } = self;
         let link = args.link.clone().unwrap_or_default();
         emulate(&clock, &link, &mut banner).await?;
+        let limits = limits(args, &link, store_fds, &mut banner);
         banner.listens(sockets.address);
         if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
             output::say(banner::warning(name, sockets.address, args));
@@ -56,8 +60,8 @@ impl Server<'_> {
         let (address, endpoints) = (sockets.address, sockets.endpoints.clone());
         let memory = Memory { replies: Some(replies), metrics: watch::metrics(args, &log, &clock) };
         let links = Shape::new(link, clock.now());
-        let running = served::start(sockets, exports, memory, options(args, links), &clock);
-        watch::begin(args, pages, &running, &log, &clock);
+        let running = served::start(sockets, exports, memory, options(args, links, limits), &clock);
+        watch::begin(pages, &running, limits, &log, &clock);
         // The last that can fail, but for what takes it back.
         let registration = registration(args, &endpoints, &clock).await?;
         if chatty {
@@ -127,9 +131,9 @@ async fn registration(
     }
 }
 
-pub(super) fn options(args: &Serve, links: Shape) -> Options {
+fn options(args: &Serve, links: Shape, limits: Limits) -> Options {
     let Serve { commit_mode, threads, versions, .. } = *args;
-    Options { commit_mode, threads, links, versions, limits: limits(args) }
+    Options { commit_mode, threads, links, versions, limits }
 }
 
 /// Tries the link out, and writes how exact it is on the banner.
@@ -169,10 +173,14 @@ pub(super) fn names<S>(exports: &Exports<S>) -> Vec<&str> {
     exports.iter().map(|exported| exported.export.name.as_str()).collect()
 }
 
-pub(super) fn limits(args: &Serve) -> Limits {
+fn limits(args: &Serve, link: &Profile, store_fds: usize, banner: &mut Banner<'_>) -> Limits {
+    // Beside its socket a timer of each direction.
+    let each = if link.has_link() { 3 } else { 1 };
+    let Connections { max, warning } = descriptors::connections(args.connections, each, store_fds);
+    warning.into_iter().for_each(|warning| banner.warns(warning));
     Limits {
-        connections_max: args.connections as usize,
-        connections_per_host_max: args.connections_per_host as usize,
+        connections_max: max,
+        connections_per_host_max: max.min(args.connections_per_host as usize),
         bytes_in_flight_max: usize::try_from(args.in_flight).unwrap_or(usize::MAX),
         calls_per_connection_max: args.calls as usize,
         idle_max: args.idle,

@@ -55,9 +55,9 @@ pub(super) fn bind(args: &Serve) -> Result<Option<(SocketAddr, Listener)>, Failu
 
 /// Begins to report about `running`, its counters at `pages`.
 pub(super) fn begin<S: Store>(
-    args: &Serve,
     pages: Option<Listener>,
     running: &Running<S>,
+    limits: Limits,
     log: &Log,
     clock: &Clock,
 ) {
@@ -70,7 +70,7 @@ pub(super) fn begin<S: Store>(
         host: running.host.clone(),
         engine: Arc::clone(&running.engine),
         log: log.clone(),
-        limits: super::running::limits(args),
+        limits,
         rises: Rises::default(),
         idle: Slack::default(),
     };
@@ -84,6 +84,7 @@ struct Rises {
     refused: Rise,
     denied: Rise,
     evicted: Rise,
+    short: Rise,
     too_long: Rise,
     /// Failed syncs, by the export.
     sync_failures: HashMap<String, Rise>,
@@ -126,6 +127,9 @@ impl<S: Store> Watch<S> {
         }
         if let Some(connections) = self.rises.evicted.look(counts.connections_evicted) {
             log.evicted(connections, limits);
+        }
+        if let Some(times) = self.rises.short.look(counts.connections_short) {
+            log.short(times);
         }
         if let Some(records) = self.rises.too_long.look(counts.records_too_long) {
             log.records_too_long(records, CALL_BYTES_MAX);

@@ -7,9 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Mounted, can_mount, is_mounted, mount, unmount};
+use perf::units::Nanos;
+use rustix::process::Signal;
+
+use super::{Mounted, can_mount, is_mounted, mount, mounts, unmount};
 use crate::peer::{Nobody, Peer};
-use crate::program::{Finished, Program, run};
+use crate::program::{Deadline, Finished, Program, run};
 use crate::served::{Served, url};
 
 fn tried(url: &str, at: &Path, options: &[&str]) -> Finished {
@@ -58,6 +61,40 @@ fn what_is_mounted_already_is_not_mounted_again() {
     again.complains(3, &["is mounted there already", &served.url(), "umount"]);
     fs::write(mounted.path("file"), b"it still works").unwrap();
     mounted.stop();
+    served.stop();
+}
+
+#[test]
+fn of_two_mounts_that_begin_at_once_one_is_refused() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let at = tempfile::tempdir().unwrap();
+    // Both find the directory free, and wait for the server then.
+    served.program.signal(Signal::STOP);
+    let both = [(); 2].map(|()| Program::start(&mut mount(&served.url(), at.path())));
+    both.iter().for_each(Program::catches_signals);
+    served.program.signal(Signal::CONT);
+    let ended = || both.iter().filter(|program| !program.is_running()).count();
+    let deadline = Deadline::after(Nanos::from_secs(60));
+    while ended() + mounts(at.path()) < 2 {
+        assert!(!deadline.left().is_zero(), "neither mounted nor refused");
+        std::thread::yield_now();
+    }
+    assert_eq!((ended(), mounts(at.path())), (1, 1));
+    let [refused, mounted] = match both {
+        [first, second] if first.is_running() => [second, first],
+        both => both,
+    };
+    // Which of the two sentences: by how close they were.
+    let refused = refused.finish();
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let sentences = ["is mounted there already", "another mount begins there"];
+    assert!(sentences.iter().any(|one| refused.stderr.contains(one)), "{refused:?}");
+    mounted.signal(Signal::TERM);
+    assert_eq!(mounted.finish().code, Some(0));
+    assert!(!is_mounted(at.path()));
     served.stop();
 }
 
@@ -115,7 +152,7 @@ fn an_interrupt_while_the_server_does_not_answer() {
     let peer = Peer::silent();
     let program = Program::start(&mut mount(&peer.url(), at.path()));
     peer.has_been_called();
-    program.signal(rustix::process::Signal::INT);
+    program.signal(Signal::INT);
     program.finish().was_interrupted();
     assert!(!is_mounted(at.path()));
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
+use rustix::mount::MountFlags;
 use rustix::process::Signal;
 
 use super::{Mounted, can_mount, is_mounted, unmount};
@@ -57,7 +58,7 @@ fn what_is_still_open_is_written_back_and_reported() {
     let at = mounted.at.path().to_owned();
     let finished = mounted.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("was in use (1 open files)"), "{finished:?}");
+    assert!(finished.stderr.contains("was in use (1 open file)"), "{finished:?}");
     assert!(!is_mounted(&at));
     assert_eq!(fs::read(served.path().join("file")).unwrap(), vec![9; 300_000]);
     // Whoever uses it still gets errors, and does not hang.
@@ -98,6 +99,64 @@ fn who_writes_to_the_last_moment_is_reported() {
     assert!(finished.stderr.contains("what they wrote then may be lost"), "{finished:?}");
     assert!(!finished.stdout.contains("everything is written"), "{finished:?}");
     writer.join().unwrap();
+    served.stop();
+}
+
+#[test]
+fn what_somebody_has_mounted_above_it_stays() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let mut mounted = Mounted::new(&served, &[]);
+    let at = mounted.at.path().to_owned();
+    fs::write(at.join("file"), b"below").unwrap();
+    rustix::mount::mount("above", &at, "tmpfs", MountFlags::empty(), None).unwrap();
+    fs::write(at.join("other"), b"above").unwrap();
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.program.take().unwrap().finish();
+    assert_eq!(fs::read(at.join("other")).unwrap(), b"above");
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stderr.contains("above (type tmpfs) is mounted above it"), "{finished:?}");
+    assert_eq!(fs::read(served.path().join("file")).unwrap(), b"below");
+    // The one below has no process any more: it goes when the test's own is dropped.
+    unmount(&at);
+    assert!(is_mounted(&at));
+    drop(mounted);
+    assert!(!is_mounted(&at));
+    served.stop();
+}
+
+/// mmap(2) is unsafe in Rust; Python's is not.
+#[test]
+fn a_loss_of_which_no_program_has_got_the_error_is_reported_as_such() {
+    const SCRIPT: &str = "
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 16 << 20)
+m = mmap.mmap(fd, 16 << 20)
+os.close(fd)
+for at in range(0, 16 << 20, 4096):
+    m[at] = 1
+";
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&["--mem-size", "8M"]);
+    let mounted = Mounted::new(&served, &[]);
+    let run = Command::new("python3").args(["-c", SCRIPT]).arg(mounted.path("mapped")).output();
+    let Ok(run) = run else {
+        assert!(std::env::var_os("CI").is_none(), "python3 is needed");
+        eprintln!("SKIPPED: a test of mappings needs python3");
+        return;
+    };
+    assert!(run.status.success(), "{run:?}");
+    mounted.program().signal(Signal::TERM);
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let sentence = "1 file could not be written whole, and no program has got this error: WRITE";
+    assert!(finished.stderr.contains(sentence), "{finished:?}");
+    assert!(!finished.stderr.contains("saw it"), "{finished:?}");
     served.stop();
 }
 

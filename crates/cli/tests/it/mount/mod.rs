@@ -100,9 +100,14 @@ pub(crate) fn mount(url: &str, at: &Path) -> Command {
 }
 
 pub(crate) fn is_mounted(at: &Path) -> bool {
+    mounts(at) > 0
+}
+
+/// How many are mounted there, one above the other.
+pub(crate) fn mounts(at: &Path) -> usize {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let at = at.to_str().unwrap();
-    text.lines().any(|line| line.split(' ').nth(4) == Some(at))
+    text.lines().filter(|line| line.split(' ').nth(4) == Some(at)).count()
 }
 
 /// Mounts a memory server, and gives its directory to a test.

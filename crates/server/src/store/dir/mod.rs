@@ -84,7 +84,6 @@ use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 use bytes::Bytes;
 use perf::units::Instant;
@@ -177,7 +176,6 @@ impl DirStore {
         let behind = |name, threads, jobs_max| {
             Pool::start_behind(name, threads, jobs_max).map_err(OpenError::Thread)
         };
-        let processors = thread::available_parallelism().map_or(1, usize::from);
         let syncs = pool("nfskit-sync", options.sync_threads, JOBS_MAX)?;
         let writers = options
             .early_writeback
@@ -201,8 +199,7 @@ impl DirStore {
             metadata_sync: options.metadata_sync,
             readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
             seeker: behind("nfskit-seek", 1, SEARCHES_MAX)?,
-            // One processor is left to those that serve.
-            listers: behind("nfskit-list", processors.saturating_sub(1), JOBS_MAX)?,
+            listers: behind("nfskit-list", options.list_threads, JOBS_MAX)?,
             writers,
         };
         Ok(Self { tree: Arc::new(tree) })

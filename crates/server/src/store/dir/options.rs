@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 
 use rustix::io::Errno;
 
@@ -35,6 +36,9 @@ pub struct DirOptions {
     pub sync_threads: usize,
     /// Cold reads that wait for the disk at the same time; at least 1.
     pub read_threads: usize,
+    /// Threads that read and sort large directories: of the processors all but one, which is left
+    /// to those that serve.
+    pub list_threads: usize,
     /// Where stable WRITEs are noted, to be answered from there. For kernel handles and
     /// [`MetadataSync::Always`] only.
     pub write_log: Option<WriteLog>,
@@ -53,6 +57,7 @@ impl Default for DirOptions {
             metadata_sync: MetadataSync::Always,
             sync_threads: 16,
             read_threads: 4,
+            list_threads: thread::available_parallelism().map_or(1, usize::from).saturating_sub(1),
             write_log: None,
         }
     }

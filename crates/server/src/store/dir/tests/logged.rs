@@ -592,6 +592,7 @@ fn a_log_in_memory_or_of_no_size_is_refused() {
     for dir in [&disk.0, &overlay.0] {
         fs::write(dir.join("log"), "").unwrap();
         assert!(write_log::is_above_memory(&dir.join("log")), "{}", dir.display());
+        assert!(write_log::is_in_memory(dir), "{}", dir.display());
     }
 }
 

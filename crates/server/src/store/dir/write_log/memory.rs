@@ -1,6 +1,7 @@
 //! Whether a log lies in memory, where nothing is stable: by itself, or because the device or the
 //! upper layer of its file system does, and so on. The first is refused, the second warned of: who
-//! builds such a file system knows it, as a test does, or lives on one (a live system).
+//! builds such a file system knows it, as a test does, or lives on one (a live system). A directory
+//! that is served may lie there as well, and is announced as what it is.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -36,6 +37,11 @@ pub fn is_below(log: &Path) -> bool {
     let opened = File::options().read(true).custom_flags(flags).open(log);
     let file = opened.ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()));
     file.is_some_and(|file| has_below(&file, STEPS_MAX) == Some(true))
+}
+
+/// Whether a directory does, itself or by what it stands on.
+pub fn has_dir(dir: &Path) -> bool {
+    has_file(dir, STEPS_MAX) == Some(true)
 }
 
 fn has_file(path: &Path, steps: u32) -> Option<bool> {

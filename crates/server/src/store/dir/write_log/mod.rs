@@ -81,7 +81,7 @@ use self::keys::key;
 pub(super) use self::marker::ATTRIBUTE as MARK;
 use self::marker::Marker;
 pub use self::measure::Latencies;
-pub use self::memory::is_below as is_above_memory;
+pub use self::memory::{has_dir as is_in_memory, is_below as is_above_memory};
 pub use self::options::{OnFailure, Progress, Stage, WriteLog};
 pub use self::overtaken::{NAMED_MAX, Named, Replaced};
 pub use self::recover::Recovered;
