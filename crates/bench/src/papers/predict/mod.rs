@@ -184,8 +184,7 @@ impl Workload for Predict {
         &time: &Nanos,
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        let outcome = measure(self, time, conditions).await?;
-        Ok(workload::Outcome::whole(outcome))
+        measure(self, time, conditions).await
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
@@ -205,13 +204,13 @@ async fn measure(
     args: &Predict,
     time: Nanos,
     Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<Outcome, Failure> {
+) -> Result<workload::Outcome<Outcome>, Failure> {
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let repeats = if args.quick { 2 } else { 7 };
     let mut bars = Bars::new(verbosity);
+    let (mut servers, mut refused) = (Vec::new(), Vec::new());
     let measuring = async {
-        let (mut servers, mut refused) = (Vec::new(), Vec::new());
         for kind in KINDS {
             let runs = sweep(&clock, args, kind, (repeats, time), &mut bars).await?;
             match explain(kind, &runs) {
@@ -219,12 +218,13 @@ async fn measure(
                 Err(error) => refused.push((kind, error)),
             }
         }
-        Ok::<_, Failure>((servers, refused))
+        Ok(())
     };
-    let (servers, refused) = interrupts.or(measuring).await?;
+    let ended = interrupts.or(measuring).await;
     bars.clear();
     let now = clock.now();
-    Ok(Outcome {
+    let is_any = !servers.is_empty() || !refused.is_empty();
+    let measured = is_any.then(|| Outcome {
         link: args.link.to_string(),
         overhead: args.overhead,
         started,
@@ -233,7 +233,8 @@ async fn measure(
         servers,
         refused,
         neighbours_share: neighbours.share(now),
-    })
+    });
+    Ok(workload::Outcome::until(measured, ended))
 }
 
 fn windows() -> impl Iterator<Item = u32> {
