@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use harness::apart::apart;
+use harness::busy;
 use harness::exit::Failure;
 use harness::output;
 use harness::records;
@@ -37,6 +38,11 @@ pub(crate) trait Workload {
     /// Whether it wants all processors, where a client of ours sends from other threads than those
     /// that work; else one thread does everything.
     fn is_on_all_processors(&self) -> bool {
+        false
+    }
+
+    /// Whether it checks, or reads what others have measured, and takes no times of its own.
+    fn is_untimed(&self) -> bool {
         false
     }
 
@@ -154,6 +160,13 @@ impl<'a> Outputs<'a> {
 /// # Errors
 /// As it ends.
 pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Failure> {
+    match work.is_untimed() {
+        true => planned(work, verbosity),
+        false => busy::watched(verbosity, || planned(work, verbosity)),
+    }
+}
+
+fn planned<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = work.plan()?;
     let Outputs { json, csv, html } = work.outputs();
     output::check([json, csv, html], &work.inputs())?;

@@ -4,16 +4,13 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
-mod busy;
 mod cmd;
-mod origin;
-mod recovery;
 mod samples;
-mod write_back;
 
 use std::process::ExitCode;
 
 use harness::exit::Failure;
+use harness::{busy, footprint};
 
 fn main() -> ExitCode {
     let outcome = harness::signals::watch().and_then(|()| {
@@ -32,14 +29,18 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &args::Args) -> Result<(), Failure> {
-    busy::watched(&args.command, args.verbosity(), || command(args))
+    footprint::shown(args.verbosity(), || command(args))
 }
 
 fn command(args: &args::Args) -> Result<(), Failure> {
     match &args.command {
         args::Command::Doctor(doctor) => cmd::doctor::run(doctor, args.verbosity()),
-        args::Command::Study(study) => study::server_study::run(study, args.verbosity()),
-        args::Command::Probe(probe) => study::probe::run(probe, args.verbosity()),
+        args::Command::Study(study) => {
+            busy::watched(args.verbosity(), || study::server_study::run(study, args.verbosity()))
+        }
+        args::Command::Probe(probe) => {
+            busy::watched(args.verbosity(), || study::probe::run(probe, args.verbosity()))
+        }
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mounted(mounted) => cmd::mount::inside::run(mounted),
@@ -51,7 +52,7 @@ fn command(args: &args::Args) -> Result<(), Failure> {
         args::Command::Model(model) => study::model::run(model, args.verbosity()),
         args::Command::Stat(stat) => cmd::stat::run(stat, args.verbosity()),
         args::Command::Top(top) => cmd::top::run(top),
-        args::Command::Log(log) => cmd::log::run(log),
+        args::Command::Log(log) => cmd::log::run(log, args.verbosity()),
         args::Command::Cache(cache) => cmd::cache::run(cache, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),

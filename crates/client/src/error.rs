@@ -12,7 +12,7 @@ use crate::url::Protocol;
 /// An operation did not succeed; says what was tried and by whose fault it failed.
 #[derive(Clone, Debug, Error)]
 pub enum Error {
-    #[error("{service}: {cause}")]
+    #[error("{}{cause}", of_service(*service, cause))]
     Connect { service: Service, cause: ConnectError },
     /// The call got no usable reply.
     #[error("{procedure} to {server}: {cause}")]
@@ -42,6 +42,14 @@ pub enum Error {
     /// The reply makes no sense, though it could be decoded.
     #[error("{procedure} to {server}: {what}")]
     Nonsense { procedure: &'static str, server: SocketAddr, what: &'static str },
+}
+
+/// A name that leads to no address has nothing to do with the service.
+fn of_service(service: Service, cause: &ConnectError) -> String {
+    match cause {
+        ConnectError::Resolve { .. } => String::new(),
+        _ => format!("{service}: "),
+    }
 }
 
 fn list(errors: &[Error]) -> String {

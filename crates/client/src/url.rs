@@ -14,7 +14,7 @@ pub const FORM: &str = "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3|2&proto=tcp|u
                         &mountport=N&uid=N&gid=N], or HOST:/EXPORT";
 
 /// What can stand behind the `?`.
-const ARGUMENTS: [&str; 6] = ["version", "proto", "nfsport", "mountport", "uid", "gid"];
+pub const ARGUMENTS: [&str; 6] = ["version", "proto", "nfsport", "mountport", "uid", "gid"];
 
 /// A parsed target.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -76,6 +76,8 @@ pub enum UrlError {
     Syntax(String),
     #[error("the scheme is {0:?}, it must be nfs")]
     Scheme(String),
+    #[error("the path of an export begins with a slash, as in {0}")]
+    NoSlash(String),
     #[error("there is no host name in {0:?}")]
     NoHost(String),
     #[error("a user or password has no meaning; NFS takes ?uid=N&gid=N")]
@@ -86,9 +88,9 @@ pub enum UrlError {
     UnknownArgument(String),
     #[error("{key}={value:?} is not a number between {low} and {high}")]
     BadNumber { key: &'static str, value: String, low: u32, high: u32 },
-    #[error("version={0:?} is not spoken; version=3 and version=2 are")]
+    #[error("version={0:?} is not supported; version=3 and version=2 are")]
     Version(String),
-    #[error("proto={0:?} is not spoken; proto=tcp and proto=udp are")]
+    #[error("proto={0:?} is not supported; proto=tcp and proto=udp are")]
     Protocol(String),
 }
 
@@ -98,6 +100,9 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, UrlError> {
         if let Some((host, path)) = host_and_path(text) {
             return Self::of_plain(host, path).map_err(|error| error.of(text));
+        }
+        if let Some((host, path)) = host_and_name(text) {
+            return Err(UrlError::NoSlash(format!("{host}:/{path}")));
         }
         let parsed = url::Url::parse(text).map_err(|_| UrlError::Syntax(text.to_owned()))?;
         if parsed.scheme() != "nfs" {
@@ -150,6 +155,14 @@ impl UrlError {
 fn host_and_path(text: &str) -> Option<(&str, &str)> {
     let (host, path) = text.split_once(":/")?;
     (!host.is_empty() && !host.contains('/') && !path.starts_with('/')).then_some((host, path))
+}
+
+/// The two parts of `HOST:NAME`, which lacks the slash.
+fn host_and_name(text: &str) -> Option<(&str, &str)> {
+    let (host, name) = text.split_once(':').filter(|_| !text.contains("://"))?;
+    let is_host =
+        !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-._".contains(c));
+    (is_host && name.starts_with(char::is_alphabetic)).then_some((host, name))
 }
 
 impl Target {
@@ -364,13 +377,16 @@ mod tests {
             ("server://export", "the scheme is \"server\", it must be nfs"),
             ("a b:/export", "\"a b:/export\" is not a URL"),
             ("me@h:/x", "a user or password has no meaning; NFS takes ?uid=N&gid=N"),
-            ("h:/x?version=4", "version=\"4\" is not spoken; version=3 and version=2 are"),
+            ("h:/x?version=4", "version=\"4\" is not supported; version=3 and version=2 are"),
             ("/data:/x", "\"/data:/x\" is not a URL"),
             ("export", "\"export\" is not a URL"),
             ("http://server/x", "the scheme is \"http\", it must be nfs"),
             ("nfs:///x", "there is no host name in \"nfs:///x\""),
-            ("nfs://h/x?version=4", "version=\"4\" is not spoken; version=3 and version=2 are"),
-            ("nfs://h/x?proto=rdma", "proto=\"rdma\" is not spoken; proto=tcp and proto=udp are"),
+            ("nfs://h/x?version=4", "version=\"4\" is not supported; version=3 and version=2 are"),
+            (
+                "nfs://h/x?proto=rdma",
+                "proto=\"rdma\" is not supported; proto=tcp and proto=udp are",
+            ),
             ("nfs://h/x?nfsport=0", "nfsport=\"0\" is not a number between 1 and 65535"),
             ("nfs://h:0/x", "port=\"0\" is not a number between 1 and 65535"),
             ("nfs://me@h/x", "a user or password has no meaning; NFS takes ?uid=N&gid=N"),

@@ -1,12 +1,14 @@
 //! What to try when a client, a measurement or a capture failed, by its cause.
 
 use client::error::{Error as ClientError, Service};
+use client::url;
 use load::error::Error as LoadError;
 use net::error::{CallError, ConnectError, Refusal};
 use net::floor::error::FloorError;
 use trace::capture::CaptureError;
 use wire::mount::MountStat3;
 use wire::nfs3::NfsStat3;
+use wire::portmap;
 
 use crate::exit::Failure;
 use crate::hints;
@@ -73,7 +75,7 @@ fn advice(error: &ClientError) -> String {
             "start the service there, or give its ports: ?nfsport=2049&mountport=20048".to_owned()
         }
         ClientError::NotFound { tried, .. } => not_found_advice(tried),
-        ClientError::Mount { status, server, .. } => mount_advice(*status, server),
+        ClientError::Mount { status, server, path } => mount_advice(*status, server, path),
         ClientError::Call { cause, server, .. } => call_advice(cause, server),
         ClientError::Status { status, .. } => status_advice(*status).to_owned(),
         ClientError::Nonsense { .. } => {
@@ -123,6 +125,9 @@ fn floor_advice(error: &FloorError) -> String {
             "see whether it is alive, and firewalls on the way; with a --rate fewer are lost"
                 .to_owned()
         }
+        FloorError::NobodyListens { address } if address.port() == portmap::PORT => {
+            "start rpcbind there, or leave --rpcbind out and give the port".to_owned()
+        }
         FloorError::NobodyListens { .. } => {
             "start the server, or our far end, there; not every server serves UDP: proto=tcp"
                 .to_owned()
@@ -152,8 +157,13 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
     }
 }
 
-fn mount_advice(status: MountStat3, server: &std::net::SocketAddr) -> String {
+fn mount_advice(status: MountStat3, server: &std::net::SocketAddr, path: &str) -> String {
     match status {
+        MountStat3::NoEnt if argument(path).is_some() => format!(
+            "{:?} was taken for a part of the path: arguments are {}",
+            argument(path).unwrap_or_default(),
+            url::ARGUMENTS.join(", ")
+        ),
         MountStat3::Acces | MountStat3::Perm => format!(
             "ask the server's administrator to export it to this host, for callers without a \
              privileged port as insecure (nfskit serve DIR --export /=insecure); or be root, or on \
@@ -162,6 +172,12 @@ fn mount_advice(status: MountStat3, server: &std::net::SocketAddr) -> String {
         ),
         _ => format!("another path; {}", listing(server)),
     }
+}
+
+/// What looks like an argument of a URL, at the end of a path.
+fn argument(path: &str) -> Option<&str> {
+    let (_, behind) = path.rsplit_once('?')?;
+    behind.contains('=').then_some(behind)
 }
 
 /// What lists the exports of a server, also of one without a portmapper.
@@ -382,11 +398,16 @@ mod tests {
 
     #[test]
     fn a_mount_that_is_refused_has_its_hint() {
-        let refused =
-            |status| ClientError::Mount { path: "/x".to_owned(), server: address(), status };
+        let of = |path: &str, status| ClientError::Mount {
+            path: path.to_owned(),
+            server: address(),
+            status,
+        };
+        let refused = |status| of("/x", status);
         are_distinct(&[
             (refused(MountStat3::Acces), "administrator"),
             (refused(MountStat3::NoEnt), "another path"),
+            (of("/x?vresion=2", MountStat3::NoEnt), "\"vresion=2\" was taken for"),
         ]);
     }
 

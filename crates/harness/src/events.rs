@@ -188,7 +188,7 @@ impl Log {
         match handles {
             Some(handles) => {
                 let fields = json!({ "export": export, "handles": handles });
-                self.emit(Level::Error, "handles_unkept", fields);
+                self.emit(Level::Error, "handles_unwritten", fields);
             }
             None => self.emit(Level::Info, "handles_kept", json!({ "export": export })),
         }

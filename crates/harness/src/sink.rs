@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::replaced;
+use crate::{replaced, stderr};
 
 /// Standard output for `-`, or a file.
 #[derive(Debug)]
@@ -95,8 +95,10 @@ impl Unfinished {
         // What a link leads to is replaced, and the link stays.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let partial = replaced::partial(&path);
-        // That of an earlier run, or a link that somebody has put there.
-        fs::remove_file(&partial).ok();
+        // That of an earlier run, or a link that somebody has put there; or a user's own.
+        if fs::remove_file(&partial).is_ok() {
+            stderr::say(format_args!("{} was there, and is replaced", partial.display()));
+        }
         let Ok(file) = File::options().write(true).create_new(true).open(&partial) else {
             let mut open = File::options();
             open.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());

@@ -16,6 +16,16 @@ pub fn count(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String>
     move |text| within(text, &range, "whole number")
 }
 
+/// The same of 64 bits.
+pub fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| within(text, &range, "whole number")
+}
+
+/// A share of 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    within(text, &(0.0..=1.0), "share")
+}
+
 fn within<T: Display + FromStr + PartialOrd>(
     text: &str,
     range: &RangeInclusive<T>,
@@ -29,7 +39,7 @@ fn within<T: Display + FromStr + PartialOrd>(
 /// A time above zero.
 pub fn time(text: &str) -> Result<Nanos, String> {
     match time_or_zero(text)? {
-        Nanos::ZERO => Err(format!("{text:?} is no time above 0: {}", words::TIME_FORM)),
+        Nanos::ZERO => Err(format!("{text:?}: it has to be above 0: {}", words::TIME_FORM)),
         time => Ok(time),
     }
 }
@@ -42,7 +52,7 @@ pub fn time_or_zero(text: &str) -> Result<Nanos, String> {
 /// Bytes, at least one.
 pub fn size(text: &str) -> Result<u64, String> {
     match words::size(text)? {
-        0 => Err(format!("{text:?} is no size above 0: {}", words::SIZE_FORM)),
+        0 => Err(format!("{text:?}: it has to be above 0: {}", words::SIZE_FORM)),
         bytes => Ok(bytes),
     }
 }

@@ -286,6 +286,9 @@ const ENOUGH: f64 = 0.995;
 /// A term that is this much of a cycle dominates it.
 const DOMINATES_PCT: f64 = 50.0;
 
+/// A measured cycle that is nearer to the model's is not stated beside it.
+const NEAR: f64 = 0.1;
+
 /// Names the largest term in a sentence, and whether it dominates.
 fn sentence(row: &Row, explanation: &Explanation) -> String {
     let size = bytes(row.configuration.call_bytes);
@@ -310,7 +313,10 @@ const OFF_PCT: f64 = 50.0;
 
 fn why(row: &Row, explanation: &Explanation) -> String {
     let why = match explanation.choice.bound(row) {
-        Bound::Cycle(term) => return largest_term(&row.prediction.cycle, term),
+        Bound::Cycle(term) => {
+            let longer = row.measured_mib_per_s.map_or(1.0, |own| row.prediction.mib_per_s / own);
+            return largest_term(&row.prediction.cycle, term, longer);
+        }
         Bound::Capacity => "the path is full: link and processing are busy all the time (T_ser)",
         Bound::Storage => "storage is busy all the time (T_B)",
         Bound::Server if explanation.knows_form(row.configuration.subject) => {
@@ -323,8 +329,8 @@ fn why(row: &Row, explanation: &Explanation) -> String {
     why.to_owned()
 }
 
-/// How much of a cycle its largest term is.
-fn largest_term(cycle: &Cycle, term: Term) -> String {
+/// How much of a cycle its largest term is, where the measured one is so many times as long.
+fn largest_term(cycle: &Cycle, term: Term, longer: f64) -> String {
     let (what, us, is) = match term {
         Term::Prop => ("propagation", cycle.prop_us, "is the network round trip (2 T_prop)"),
         Term::Ser => ("serialization", cycle.ser_us, "is the transmission of the bytes (T_ser)"),
@@ -333,9 +339,14 @@ fn largest_term(cycle: &Cycle, term: Term) -> String {
     };
     let then = if term == Term::Prop { ", while link, processor and disk wait" } else { "" };
     let total_us = cycle.total_us();
-    let share = 100.0 * us / total_us;
-    let of = format!("{share:.0} % of each cycle of {total_us:.0} us {is}");
-    match share >= DOMINATES_PCT {
+    let (share, measured_us) = (100.0 * us / total_us, total_us * longer);
+    let beside = match (longer - 1.0).abs() > NEAR {
+        true => format!(" of the model ({measured_us:.0} us were measured)"),
+        false => String::new(),
+    };
+    let of = format!("{share:.0} % of each cycle of {total_us:.0} us{beside} {is}");
+    // What is not explained may be one term more.
+    match 100.0 * us / measured_us.max(total_us) >= DOMINATES_PCT {
         true => format!("{what} dominates: {of}{then}"),
         false => format!("no term dominates; the largest is {what}: {of}"),
     }
@@ -464,6 +475,14 @@ mod tests {
         };
         assert!(off(Some(4.0)).contains("is not known: the model is +150 % off"), "{}", off(None));
         assert!(off(Some(8.0)).contains("dominates") && off(None).contains("dominates"));
+        // The cycle was 1.4 times as long: what is not known of it is more than processing.
+        let cycle = Cycle { prop_us: 20.0, ser_us: 20.0, op_us: 55.0, block_us: 5.0 };
+        let prediction = Prediction { cycle, bound: Bound::Cycle(Term::Op), ..row.prediction };
+        let most = Row { prediction, measured_mib_per_s: Some(10.0 / 1.4), ..row };
+        let text = sentence(&most, &explained(most, None));
+        let of = "no term dominates; the largest is processing: 55 % of each cycle of 100 us of \
+                  the model (140 us were measured)";
+        assert!(text.contains(of), "{text}");
         let even = sentence_of(30.0, 30.0);
         assert!(even.contains("no term dominates; the largest is"), "{even}");
         assert!(!even.contains("wait for the disk,") && !even.contains("while link"), "{even}");

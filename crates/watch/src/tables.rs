@@ -334,15 +334,10 @@ pub fn our_server(of: &OurServer, name: &str) -> Vec<Table> {
     procedures.notes = our_notes(of);
     let mut clients = Table::new(format!("{name}: clients"), &CLIENTS);
     clients.rows = of.clients.iter().map(client_row).collect();
-    let mut all = vec![procedures, clients];
-    if !of.files.is_empty() {
-        let mut files = Table::new(format!("{name}: files"), &FILES);
-        files.rows = of.files.iter().map(file_row).collect();
-        all.push(files);
-    }
-    let cache = cached::table(of.cache.as_ref(), name);
-    all.extend(cache.filter(|table| !table.rows.is_empty()));
-    all
+    let mut files = Table::new(format!("{name}: files"), &FILES);
+    files.rows = of.files.iter().map(file_row).collect();
+    let more = [clients, files].into_iter().chain(cached::table(of.cache.as_ref(), name));
+    std::iter::once(procedures).chain(more.filter(|table| !table.rows.is_empty())).collect()
 }
 
 fn client_row(of: &OurClient) -> Row {

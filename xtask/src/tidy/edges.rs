@@ -30,8 +30,8 @@ const EDGES: [(&str, &[&str]); 23] = [
     (
         "harness",
         &[
-            "cache", "client", "doctor", "fuse", "load", "net", "perf", "server", "trace", "wire",
-            "world",
+            "cache", "client", "doctor", "fuse", "load", "net", "perf", "proxy", "server", "trace",
+            "wire", "world",
         ],
     ),
     ("inspect", &["harness", "net", "perf", "report", "trace", "wire"]),

@@ -67,6 +67,10 @@ impl Workload for Basic {
         self.read.clone()
     }
 
+    fn is_untimed(&self) -> bool {
+        self.functional || !self.read.is_empty()
+    }
+
     async fn run(&self, task: &Task, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
         let done = match task {
             Task::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),

@@ -99,6 +99,10 @@ impl Workload for Compare {
         [&self.first[..], &self.second].concat()
     }
 
+    fn is_untimed(&self) -> bool {
+        true
+    }
+
     async fn run(&self, (): &(), _: Conditions) -> Result<Outcome<Comparison>, Failure> {
         let (first, second) = (read(&self.first)?, read(&self.second)?);
         Ok(Outcome::whole(compare(&first, &second, self)?))
@@ -202,6 +206,9 @@ fn read(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
             let what = format!("{}: {why}", file.display());
             Failure::environment(what, "a record, as --json of a benchmark writes it")
         };
+        if text.trim().is_empty() {
+            return Err(wrong("it is empty".to_owned()));
+        }
         let value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let list = match value {
             Value::Array(list) => list,

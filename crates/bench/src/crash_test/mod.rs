@@ -10,7 +10,7 @@ use client::url::{Protocol, Target, Version};
 use harness::exit::Failure;
 use harness::scratch::REMOVE_LIMIT;
 use harness::signals::Interrupts;
-use harness::values::{self, count, size, time};
+use harness::values::{self, count, size, time, whole};
 use harness::verbosity::Verbosity;
 use harness::{local, output, target};
 use load::crash::{Kind, Options, Round, Trial};
@@ -55,7 +55,7 @@ pub struct CrashTest {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=100_000))]
     rounds: u32,
     /// What decides the calls, and when to kill [default: the time].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     seed: Option<u64>,
     /// The load before a kill: so long at most, a tenth of it at least.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
@@ -198,6 +198,10 @@ impl Workload for CrashTest {
 
     fn outputs(&self) -> Outputs<'_> {
         Outputs::json(&self.json)
+    }
+
+    fn is_untimed(&self) -> bool {
+        true
     }
 
     async fn run(

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{ArgGroup, Parser};
 use client::url::Target;
-use harness::values::{count, positive, size, target, time};
+use harness::values::{count, positive, size, target, time, whole};
 use load::curve::Share;
 use load::mix::Arrivals;
 use perf::units::Nanos;
@@ -28,9 +28,10 @@ use crate::curve::ranks::{self, Place};
   nfskit bench curve --target nfs://server/export --loads 500,1000,2000 --time 300s --warm-up 300s
   nfskit bench curve --target nfs://server/export --closed 64 --threads 2
   srun -N 4 nfskit bench curve --target nfs://server/export --meet node1:7010")]
+#[command(group = ArgGroup::new("servers").required(true).args(["target", "write_log"]))]
 pub struct Curve {
     /// A directory of an NFS server; again for more, each with a curve of its own.
-    #[arg(long, value_name = "URL", value_parser = target, required_unless_present = "write_log")]
+    #[arg(long, value_name = "URL", value_parser = target)]
     pub(crate) target: Vec<Target>,
     /// Two servers of this process instead, on one disk, without a write log and with this one,
     /// which is new and removed afterwards; for root.
@@ -88,7 +89,7 @@ pub struct Curve {
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = count(1..=100))]
     pub(crate) accessed: u32,
     /// What decides the operations, their files and their moments.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Where the processes meet that mpirun, srun or another launcher has started as one generator
     /// on many hosts: the first one's host, and a free port. The variable NFSKIT_MEET_KEY has a

@@ -26,8 +26,8 @@ pub(super) fn text(outcome: &Outcome) -> String {
     text + &compared(outcome)
 }
 
-pub(super) const CACHED: &str = "nothing by the client: each operation is a call; what the server \
-                                 keeps is its own affair";
+pub(super) const CACHED: &str = "nothing by the client: each operation is a call; the server's \
+                                 caches are not controlled";
 
 const LEGEND: &str = "over: more was offered than the server can do. Response times count from \
                       when an operation was\nmeant to start; late: started more than 1 ms later by \

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use harness::values::{count, size, time};
+use harness::values::{count, size, time, whole};
 use perf::units::Nanos;
 
 /// Reads, writes, truncates, maps and renames a file at random, and verifies every byte.
@@ -20,14 +20,14 @@ pub struct Fsx {
     #[arg(long, value_name = "PATH")]
     pub(crate) dir: PathBuf,
     /// What decides the operations [default: the time].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// When to end.
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "ops")]
     #[arg(default_value = "60s")]
     pub(crate) time: Nanos,
     /// Operations in each file, however long they take.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) ops: Option<u64>,
     /// Longest that a file may become.
     #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = size)]

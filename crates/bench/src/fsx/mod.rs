@@ -49,6 +49,10 @@ impl Workload for Fsx {
         Outputs::json(&None)
     }
 
+    fn is_untimed(&self) -> bool {
+        true
+    }
+
     async fn run(&self, (): &(), conditions: Conditions) -> Result<Outcome<Tally>, Failure> {
         let total = exercise(self, conditions).await?;
         Ok(Outcome::whole(total))

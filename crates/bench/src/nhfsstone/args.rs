@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use client::url::Target;
-use harness::values::{count, positive, target, time};
+use harness::values::{count, positive, target, time, whole};
 use perf::units::Nanos;
 
 /// nhfsstone, the benchmark of 1990: a mix of calls at a rate, and the mean time of a call.
@@ -46,7 +46,7 @@ pub struct Nhfsstone {
     #[arg(short = 'T', long, value_name = "OPNUM|NAME")]
     pub(crate) operation: Option<String>,
     /// What decides lengths, sleeps and the order of operations.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Begins whatever others do.
     #[arg(long)]

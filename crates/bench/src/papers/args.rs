@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use client::url::Target;
-use harness::values::{count, read, target, time};
+use harness::values::{count, read, target, time, whole};
 use load::mix::Mix;
 use load::suite13::Test;
 use net::shape::profile::Profile;
@@ -165,7 +165,7 @@ pub struct Sensitivity {
     #[arg(long, value_name = "N", value_parser = count(1..=100))]
     pub(crate) repeats: Option<u32>,
     /// What decides the operations and when they start.
-    #[arg(long, value_name = "N", default_value_t = 1999)]
+    #[arg(long, value_name = "N", default_value_t = 1999, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Writes a report with the figures to FILE, or to standard output with `-`.
     #[arg(long, alias = "out", value_name = "-|FILE")]

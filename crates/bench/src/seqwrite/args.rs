@@ -16,7 +16,7 @@ use crate::through_client::ThroughClient;
 /// places are measured in alternation.
 ///
 /// With --wire it makes the WRITE calls of the protocol itself, a number of them outstanding, and
-/// COMMITs: what the path can do without a client's caches.
+/// COMMITs: what the path can do without a client's caches; one --target, one --size, and no --csv.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench seqwrite --dir /mnt/nfs --dir /tmp --size 25M,50M,100M

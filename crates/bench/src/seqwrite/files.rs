@@ -81,18 +81,26 @@ impl Measured {
         runs.get(runs.len().saturating_sub(1) / 2).copied()
     }
 
-    /// Processor time for each GiB, of this process and of the whole machine.
-    pub(super) fn cpu_s_per_gib(&self) -> (f64, Option<f64>) {
-        let bytes = self.workload.file_bytes as f64 * self.runs.len() as f64;
-        let per_gib = |time: Nanos| time.as_secs_f64() * f64::from(1 << 30) / bytes;
+    /// Processor time for each GiB, of this process and of the whole machine, where it shows.
+    pub(super) fn cpu_s_per_gib(&self) -> [Option<f64>; 2] {
+        let bytes = self.workload.file_bytes * self.runs.len() as u64;
         let own = self.runs.iter().fold(Nanos::ZERO, |sum, run| sum + run.cpu);
         let machine = self
             .runs
             .iter()
             .try_fold(Nanos::ZERO, |sum, run| run.machine_cpu.map(|time| sum + time));
-        (per_gib(own), counted(own, machine).map(per_gib))
+        [Some(own), counted(own, machine)].map(|time| per_gib(time?, bytes))
     }
 }
+
+/// What a GiB takes, in seconds; not of so little that opening and closing the file take as long.
+pub(super) fn per_gib(time: Nanos, bytes: u64) -> Option<f64> {
+    let gib = bytes as f64 / f64::from(1 << 30);
+    (bytes >= SHOWN_BYTES_MIN).then(|| time.as_secs_f64() / gib)
+}
+
+/// Writing it takes 100 us or more.
+const SHOWN_BYTES_MIN: u64 = 1 << 20;
 
 /// The machine counts in ticks of 10 ms: less than what this process alone took is no number.
 fn counted(own: Nanos, machine: Option<Nanos>) -> Option<Nanos> {

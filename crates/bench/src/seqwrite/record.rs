@@ -42,11 +42,9 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
         }
     }
     calls(&mut record, measured, args.slow);
-    let (own, machine) = measured.cpu_s_per_gib();
-    record.metric("process_cpu_s_per_gib", own, "s/GiB");
-    if let Some(machine) = machine {
-        record.metric("machine_cpu_s_per_gib", machine, "s/GiB");
-    }
+    let [own, machine] = measured.cpu_s_per_gib();
+    record.metric_if_known("process_cpu_s_per_gib", own, "s/GiB");
+    record.metric_if_known("machine_cpu_s_per_gib", machine, "s/GiB");
     record
 }
 

@@ -129,13 +129,13 @@ fn write_place(out: &mut String, one: &Measured, slow: Nanos) -> std::fmt::Resul
         file_system.kind,
         survived(file_system.flushed)
     )?;
-    let (own, machine) = one.cpu_s_per_gib();
+    let [own, machine] = one.cpu_s_per_gib();
     let machine = machine.map(|time| format!(", of the whole machine {time:.2} s"));
-    writeln!(
-        out,
-        "  processor time for each GiB: of this process {own:.2} s{}",
-        machine.unwrap_or_default()
-    )?;
+    let own = own.map_or_else(
+        || "too little was written".to_owned(),
+        |time| format!("of this process {time:.2} s"),
+    );
+    writeln!(out, "  processor time for each GiB: {own}{}", machine.unwrap_or_default())?;
     let calls = one.typical().map(|run| run.calls.as_slice()).unwrap_or_default();
     let Some(summary) = Summary::of(calls, slow) else { return Ok(()) };
     write_calls(out, &summary)?;

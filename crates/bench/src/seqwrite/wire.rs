@@ -4,7 +4,7 @@ use client::mount::{self, Mounted};
 use client::transfer::Limit;
 use harness::exit::Failure;
 use harness::output::Bars;
-use harness::records;
+use harness::records::{self, bytes};
 use harness::scratch;
 use harness::target::Reached;
 use load::scratch::Scratch;
@@ -17,6 +17,7 @@ use perf::units::Nanos;
 use serde_json::Value;
 use wire::nfs3::StableHow;
 
+use super::files::per_gib;
 use crate::seqwrite::args::{self, Stable};
 use crate::workload::{Conditions, Outcome};
 
@@ -130,9 +131,8 @@ fn results(run: &mut Run, runs: &[seqwrite::Run]) {
         run.result("throughput_mib_per_s", Better::Larger);
     }
     let cpu: Nanos = runs.iter().fold(Nanos::ZERO, |sum, run| sum + run.cpu.process);
-    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
-    let gib = bytes as f64 / f64::from(1 << 30);
-    run.metric("client_cpu_s_per_gib", cpu.as_secs_f64() / gib, "s/GiB");
+    let written: u64 = runs.iter().map(|run| run.bytes).sum();
+    run.metric_if_known("client_cpu_s_per_gib", per_gib(cpu, written), "s/GiB");
     let resent: u64 = runs.iter().map(|run| run.resent_bytes).sum();
     run.metric("resent_bytes", resent as f64, "B");
     run.histogram("write_response_time", &times);
@@ -142,12 +142,23 @@ pub(super) fn summary(run: &Run) -> String {
     let value = |name: &str| run.value(name).unwrap_or(f64::NAN);
     let times = run.histograms().get("write_response_time").and_then(|h| h.decode().ok());
     let times = times.unwrap_or_default();
+    let parameter = |name: &str| run.workload.parameters.get(name);
+    let size = |name: &str| bytes(parameter(name).and_then(Value::as_u64).unwrap_or_default());
+    let words = |name: &str| parameter(name).map(|value| value.to_string().replace('"', ""));
+    let cpu = run.value("client_cpu_s_per_gib");
     format!(
-        "seqwrite    {target}
+        "seqwrite    {length} in WRITEs of {call}, {stable}, {outstanding} outstanding, a COMMIT \
+         after {commit}
+target      {target}
 throughput  {median:.1} MiB/s (median of {n}; {min:.1} to {max:.1}), COMMIT included
 WRITE       {times}  ({calls} calls)
-client CPU  {cpu:.3} s/GiB
+client CPU  {cpu}
 ",
+        length = size("file_bytes"),
+        call = size("call_bytes"),
+        stable = words("stable").unwrap_or_default(),
+        outstanding = words("outstanding").unwrap_or_default(),
+        commit = size("commit_bytes"),
         target = run.target.url.clone().unwrap_or_default(),
         median = value("throughput_mib_per_s"),
         n = run.metrics().get("throughput_mib_per_s").and_then(|m| m.n).unwrap_or(0),
@@ -155,6 +166,7 @@ client CPU  {cpu:.3} s/GiB
         max = value("throughput_mib_per_s_max"),
         calls = times.count(),
         times = records::quantiles(&times),
-        cpu = value("client_cpu_s_per_gib"),
+        cpu = cpu
+            .map_or_else(|| "too little was written".to_owned(), |cpu| format!("{cpu:.3} s/GiB")),
     )
 }

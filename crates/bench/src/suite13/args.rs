@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
 use client::url::Target;
-use harness::values::{count, target};
+use harness::values::{count, target, whole};
 use load::suite13::Test;
 
 /// Thirteen tests of a client's caches, on several places side by side.
@@ -45,7 +45,7 @@ pub struct Suite13 {
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = scale)]
     pub(crate) scale: f64,
     /// What all files are made from.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// What caches have before each test, but for the ninth.
     #[arg(long, value_enum, default_value_t = Caches::Cold)]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness::exit::Failure;
-use load::suite13::{Material, Sizes, Test, build_missing};
+use harness::unused;
+use load::suite13::{Material, Sizes, Test, build_missing, cold};
 
 use super::measured::Measured;
 use super::thread::blocking;
@@ -95,6 +96,9 @@ fn check(args: &Suite13) -> Result<(), Failure> {
             return Err(Failure::usage(what, "--compare NAME=URL --cached NAME=DIR"));
         }
     }
+    if !args.compare.iter().any(|place| matches!(place.at, At::Server(..))) {
+        unused::refuse([(!args.options.is_empty(), "-o")], "servers: NAME=URL of --compare")?;
+    }
     for (index, place) in args.compare.iter().enumerate() {
         if args.compare[..index].iter().any(|other| other.name == place.name) {
             let what = format!("two places are called {}", place.name);
@@ -104,6 +108,10 @@ fn check(args: &Suite13) -> Result<(), Failure> {
     if args.drop_caches && !matches!(args.caches, Caches::Cold | Caches::Restart) {
         let what = "--drop-caches belongs to --caches cold";
         return Err(Failure::usage(what, "one of the two"));
+    }
+    if args.drop_caches && !cold::may_drop_caches() {
+        let what = "--drop-caches: this user may not write /proc/sys/vm/drop_caches";
+        return Err(Failure::environment(what, "as root, or without --drop-caches"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use harness::values::size;
+use harness::values::{count, size};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cache {
@@ -17,25 +17,26 @@ pub(crate) enum Cache {
     Verify(Verify),
 }
 
-/// Says what lies in a cache, and how often it was read. A mount may have it.
+/// Says what lies in a cache, and how often it was read. A mount may be using it.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache status /var/cache/nfskit
   nfskit cache status /var/cache/nfskit --files 20     the files that were read and missed most")]
 pub(crate) struct Status {
-    /// As given to --cache.
+    /// The cache's directory, as given to --cache.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// Lists so many files, those first that have saved most bytes.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) files: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count(0..=u32::MAX))]
+    pub(crate) files: u32,
 }
 
-/// Says why a file is read from the cache or is not. A mount may have it.
+/// Says why a file is read from the cache or is not. A mount may be using it.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit cache why /var/cache/nfskit /mnt/data/table.db")]
 pub(crate) struct Why {
+    /// The cache's directory.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// A file, where it is mounted.
@@ -87,6 +88,7 @@ pub(crate) struct Unpin {
   nfskit cache invalidate /var/cache/nfskit /mnt/data/table.db
   nfskit cache invalidate /var/cache/nfskit                       all of it")]
 pub(crate) struct Invalidate {
+    /// The cache's directory.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// Files, where they are mounted; all that is stored without any.
@@ -99,8 +101,10 @@ pub(crate) struct Invalidate {
 #[command(after_help = "Examples:
   nfskit cache clean /var/cache/nfskit --to 10G")]
 pub(crate) struct Clean {
+    /// The cache's directory.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    /// Bytes to leave for each export.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) to: u64,
 }
@@ -111,6 +115,7 @@ pub(crate) struct Clean {
 #[command(after_help = "Examples:
   nfskit cache verify /var/cache/nfskit && echo whole")]
 pub(crate) struct Verify {
+    /// The cache's directory.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }

@@ -34,9 +34,9 @@ pub(crate) struct Doctor {
     /// With a server: `nfskit probe --quick` of it, when all phases are well. It writes, too.
     #[arg(long, conflicts_with_all = ["from", "collect"])]
     pub(crate) probe: bool,
-    /// With a server: how long each step may take.
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
-    pub(crate) limit: Nanos,
+    /// With a server: how long each step may take [default: 3s].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) limit: Option<Nanos>,
     /// Saved evidence instead of this host: what --collect has made, a sosreport, a folder with a
     /// copied /proc, with outputs or captures, or one such file (`-` is standard input).
     #[arg(long, value_name = "PATH")]
@@ -48,12 +48,9 @@ pub(crate) struct Doctor {
     /// With --collect: other addresses and host names in place of the real ones.
     #[arg(long, requires = "collect")]
     pub(crate) mask_addresses: bool,
-    /// Time between the two samples of the counters.
-    #[arg(
-        long = "for", value_name = "TIME", default_value = "10s", value_parser = time,
-        conflicts_with = "from"
-    )]
-    pub(crate) span: Nanos,
+    /// Time between the two samples of the counters [default: 10s].
+    #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "from")]
+    pub(crate) span: Option<Nanos>,
     /// Sets a threshold of a rule, as in client-queue.queue_ms=5 (docs/doctor-rules.md has all).
     #[arg(long, value_name = "RULE.NAME=NUMBER")]
     pub(crate) set: Vec<String>,

@@ -20,6 +20,7 @@ pub(crate) enum Log {
   nfskit log inspect /var/lib/nfskit/data.wal
   nfskit log inspect /dev/sdb1 /dev/sdc1")]
 pub(crate) struct Inspect {
+    /// A write log; of a directory that has several, all.
     #[arg(value_name = "FILE|DEVICE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -29,11 +30,12 @@ pub(crate) struct Inspect {
 #[command(after_help = "Examples:
   nfskit log verify /var/lib/nfskit/data.wal && echo whole")]
 pub(crate) struct Verify {
+    /// A write log; of a directory that has several, all.
     #[arg(value_name = "FILE|DEVICE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// Brings what a log holds to its place, as the next start of its server would, for which it stays.
+/// Writes what a log holds to its place, as the next start of its server would; the log stays.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit log replay /var/lib/nfskit/data.wal /srv/data
@@ -66,6 +68,7 @@ impl Replay {
 #[command(after_help = "Examples:
   nfskit log status /var/lib/nfskit/filer.wal")]
 pub(crate) struct Status {
+    /// The log of a proxy.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

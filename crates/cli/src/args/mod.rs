@@ -12,7 +12,7 @@ mod tests;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, ArgGroup, Parser, Subcommand, ValueEnum};
 use harness::events::Format;
 use harness::exports::options;
 use harness::served::CommitMode;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Only errors.
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// More about what is done.
+    /// More about what is done, and what the command took of this machine.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
@@ -127,14 +127,13 @@ anongid=N, secure, insecure, client=NETWORK|HOST (again for more), name=PATH, id
 of one name are rules: the first that names a client is the client's. Root is squashed to nobody
 unless no_root_squash is given. Callers have a privileged port or, on this host, are programs of
 root or of the user who runs the server, unless insecure is given.")]
+#[command(group = ArgGroup::new("what").required(true).multiple(true)
+    .args(["store", "export", "exports"]))]
 pub(crate) struct Serve {
     /// A directory, `mem:`, `sim:DISK`, or an export of another server, for which this is a proxy
     /// then. sim: is memory behind an emulated disk, one of hdd, ssd-sata, nvme, nvram and none,
     /// with changes as in `sim:hdd,sync=0`, or by its numbers as in `sim:rate=46.55MB/s,seek=0`.
-    #[arg(
-        value_name = "DIR|mem:|sim:DISK|nfs://HOST/EXPORT",
-        required_unless_present_any = ["export", "exports"]
-    )]
+    #[arg(value_name = "DIR|mem:|sim:DISK|nfs://HOST/EXPORT")]
     pub(crate) store: Option<String>,
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
@@ -163,10 +162,10 @@ pub(crate) struct Serve {
     /// Calls in service at once, like nfsd threads.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count(1..=65_536))]
     pub(crate) threads: u32,
-    /// Connections at once; a new one replaces the one idle longest, or is closed if all are busy.
+    /// Connections at once; a new one replaces the one idle longest, or is refused if all are busy.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(crate) connections: u32,
-    /// Of these, those of one address; one more takes the place of its idlest in the same way.
+    /// Of these, those of one address; a new one replaces its own idle longest in the same way.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = count(1..=1_000_000))]
     pub(crate) connections_per_host: u32,
     /// Calls of one connection in progress; over it the connection is not read.
@@ -188,9 +187,10 @@ pub(crate) struct Serve {
     /// Whether other calls are served while data is committed.
     #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
     pub(crate) commit_mode: CommitMode,
-    /// Whether changes of names and attributes are stable when they are answered.
-    #[arg(long, value_enum, default_value_t = MetadataSync::Always)]
-    pub(crate) metadata_sync: MetadataSync,
+    /// Of directories: whether changes of names and attributes are stable when they are answered
+    /// [default: always].
+    #[arg(long, value_enum)]
+    pub(crate) metadata_sync: Option<MetadataSync>,
     /// Answers stable WRITEs of at most 256 KiB from this log, and brings them to their place
     /// within seconds; also SETATTRs and small COMMITs, if it is faster than DIR's disk. Made if it
     /// is not there. A file, or a block device that is blank. Several
@@ -232,7 +232,7 @@ pub(crate) struct Serve {
     pub(crate) read_ahead: Option<u64>,
     /// Answers changes of the origin's files from this log, made if it is not there, and brings
     /// them to the origin later; also after a crash, and when the origin was away. One such proxy
-    /// for an export at a time. What others change there is detected, and both versions stay.
+    /// for an export at a time. Conflicting changes there are detected, and both versions stay.
     #[arg(long, value_name = "FILE")]
     pub(crate) write_back: Option<PathBuf>,
     /// Size of a new log: 16M to 1G, all of it written once. What is on its way is in

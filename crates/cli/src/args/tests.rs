@@ -76,6 +76,23 @@ fn every_time_and_every_size_is_written_in_the_same_ways() {
     assert!(found[0] > 40 && found[1] > 40, "{found:?} times and sizes");
 }
 
+/// A library's words name no range, and not what was given.
+#[test]
+fn what_is_no_number_is_refused_in_our_words() {
+    const FOREIGN: [&str; 4] =
+        ["invalid digit", "cannot parse", "number too large", "invalid float"];
+    let mut found = 0;
+    values(|words, command, arg, _| {
+        for wrong in ["x", "", "99999999999999999999", "-1"] {
+            let Some(refused) = refusal(command, arg, wrong) else { continue };
+            let is_foreign = FOREIGN.iter().any(|part| refused.contains(part));
+            assert!(!is_foreign, "{words:?}: {refused}");
+            found += 1;
+        }
+    });
+    assert!(found > 200, "{found} refusals");
+}
+
 #[test]
 fn outputs_mean_the_same_in_every_command() {
     let mut found = 0;

@@ -3,31 +3,28 @@
 use std::path::{Path, PathBuf};
 
 use harness::exit::Failure;
-use harness::output;
-use harness::served;
 use harness::served::CommitMode;
-use harness::unservable;
+use harness::verbosity::Verbosity;
+use harness::{origin, output, recovery, served, unservable, write_back};
 use perf::words::counted;
 use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
 
 use crate::args::log::{Drain, Inspect, Log, Replay, Status, Verify};
-use crate::{origin, recovery};
 
 /// Runs the command.
-pub(crate) fn run(args: &Log) -> Result<(), Failure> {
-    match args {
-        Log::Inspect(Inspect { files }) => {
-            output::print(&summary(&write_log::inspect(files).map_err(unusable)?))
-        }
-        Log::Verify(args) => verify(args),
-        Log::Replay(args) => replay(args),
-        Log::Drain(args) => drain(args),
-        Log::Status(Status { file }) => crate::write_back::status(file),
-    }
+pub(crate) fn run(args: &Log, verbosity: Verbosity) -> Result<(), Failure> {
+    let text = match args {
+        Log::Inspect(Inspect { files }) => summary(&write_log::inspect(files).map_err(unusable)?),
+        Log::Verify(args) => verify(args)?,
+        Log::Replay(args) => replay(args)?,
+        Log::Drain(args) => drain(args)?,
+        Log::Status(Status { file }) => write_back::status(file)?,
+    };
+    output::print_text(verbosity, [], || text)
 }
 
-fn verify(Verify { files }: &Verify) -> Result<(), Failure> {
+fn verify(Verify { files }: &Verify) -> Result<String, Failure> {
     const SALVAGE: &str =
         "keep a copy of it; nfskit log replay --salvage brings what is whole to its place";
     let inspection = write_log::inspect(files).map_err(|error| match error {
@@ -36,7 +33,7 @@ fn verify(Verify { files }: &Verify) -> Result<(), Failure> {
     })?;
     let Inspection { frames, frames_bytes, unreadable, .. } = inspection;
     let unread = unreadable.map_or_else(String::new, |of| recovery::unread(&of));
-    output::print(&format!("{unread}whole: {frames} frames of {frames_bytes} bytes\n"))
+    Ok(format!("{unread}whole: {frames} frames of {frames_bytes} bytes\n"))
 }
 
 fn unusable(error: LogError) -> Failure {
@@ -72,28 +69,27 @@ fn replayed(
     Ok((store, recovered))
 }
 
-fn replay(args: &Replay) -> Result<(), Failure> {
+fn replay(args: &Replay) -> Result<String, Failure> {
     let (files, dir) = args.place()?;
     let (_, recovered) = replayed(files, dir, args.damaged.salvage)?;
-    print_done(&recovered, dir, "keeps its log")
+    Ok(done(&recovered, dir, "keeps its log"))
 }
 
-fn drain(args: &Drain) -> Result<(), Failure> {
+fn drain(args: &Drain) -> Result<String, Failure> {
     let ((files, dir), salvage) = (args.place()?, args.damaged.salvage);
     if origin::is_origin(&dir.to_string_lossy()) {
-        return crate::write_back::drain(files, &dir.to_string_lossy(), salvage);
+        return write_back::drain(files, &dir.to_string_lossy(), salvage);
     }
     let (store, recovered) = replayed(files, dir, salvage)?;
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
-    print_done(&recovered, dir, "needs no log any more")
+    Ok(done(&recovered, dir, "needs no log any more"))
 }
 
 /// What was brought to its place in `dir`, and what that means for its log.
-fn print_done(recovered: &Recovered, dir: &Path, and: &str) -> Result<(), Failure> {
-    let done = recovery::summary(recovered, dir);
-    output::print(&format!("{done}; {} {and}\n", dir.display()))
+fn done(recovered: &Recovered, dir: &Path, and: &str) -> String {
+    format!("{}; {} {and}\n", recovery::summary(recovered, dir), dir.display())
 }
 
 fn summary(found: &Inspection) -> String {

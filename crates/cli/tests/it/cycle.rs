@@ -66,7 +66,7 @@ fn striped_disks_cascades_and_datagrams_are_shown() {
         (&["--raid", "5", "--disks", "2"][..], "disks is 2: at least 3"),
         (&["--raid", "10", "--disks", "3"], "disks in pairs"),
         (&["--mtu", "1500", "--loss", "1"], "nothing arrives"),
-        (&["--mtu", "1500", "--loss", "NaN"], "loss is NaN"),
+        (&["--mtu", "1500", "--loss", "NaN"], "\"NaN\" is no share from 0 to 1"),
         (&["--hop", "1us,1us"], "is no hop"),
         (&["--hop", "1us,1us,1x"], "is not a time"),
         (&["--raid", "5"], "--disks"),

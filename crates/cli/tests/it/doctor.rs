@@ -38,9 +38,11 @@ fn a_finding_of_high_severity_ends_with_1_and_a_healthy_mount_with_0() {
     assert_eq!((well.code, well.stderr.as_str()), (Some(0), ""), "{well:?}");
     assert!(well.stdout.contains("nothing stands out"), "{well:?}");
     assert!(run(["doctor", "--from", path, "/mnt/data/below"]).code == Some(0));
+    let other = run(["doctor", "other", "--from", path]);
+    other.complains(3, &["other is not an NFS mount in ", "one of /mnt/data"]);
     assert!(run(["doctor", "--from", path, "server"]).code == Some(0));
     run(["doctor", "--from", path, "/other"])
-        .complains(3, &["/other is no NFS mount", "/mnt/data"]);
+        .complains(3, &["/other is not an NFS mount", "/mnt/data"]);
     run(["doctor", "--from", path, "--set", "x.y=1"]).complains(2, &["x.y is not the threshold"]);
     run(["doctor", "--from", path, "--set", "x.y"]).complains(2, &["no name and number"]);
 }
@@ -57,7 +59,7 @@ fn a_server_is_not_offered_as_a_mount() {
     let all = run(["doctor", "--from", path]);
     assert!(all.stdout.contains("server"), "{all:?}");
     run(["doctor", "--from", path, "/other"])
-        .complains(3, &["/other is no NFS mount", "nfskit doctor without a subject"]);
+        .complains(3, &["/other is not an NFS mount", "nfskit doctor without a subject"]);
 }
 
 #[test]

@@ -139,6 +139,25 @@ fn emulated_disks_hear_an_interrupt() {
 }
 
 #[test]
+fn what_a_paper_has_of_emulated_disks_is_recorded_when_servers_are_left_in_the_midst() {
+    let (without, with) = (Served::folder(&[]), Served::folder(&[]));
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("sun.json");
+    let mut command = nfskit(["papers", "sun", "--time", "3s"]);
+    command.args(["--without", &without.url(), "--with", &with.url(), "--json"]).arg(&record);
+    let running = Program::start(&mut command);
+    without.is_written_to("");
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    let record = std::fs::read_to_string(record).unwrap();
+    assert!(record.contains("\"partial\"") && record.contains("emulated"), "{record}");
+    assert_eq!(without.left_behind(), [] as [String; 0]);
+    without.stop();
+    with.stop();
+}
+
+#[test]
 fn calls_at_a_rate_are_interrupted() {
     let served = Served::memory(&[]);
     let spray = ["bench", "spray", "--count", "1000000", "--rate", "1000", "--target"];

@@ -215,7 +215,7 @@ fn a_second_signal_ends_at_once() {
     drop(listener.accept().unwrap());
     let mut client = linked.stream();
     client.write_all(&[&mark(4)[..], b"call"].concat()).unwrap();
-    linked.program.wait_for_error(|text| text.contains("held 1 ").then_some(()));
+    linked.program.wait_for_error(|text| text.contains("1 on their way").then_some(()));
     // Two of one kind might be reported as one.
     linked.program.signal(Signal::INT);
     linked.program.signal(Signal::TERM);

@@ -49,7 +49,7 @@ fn a_change_is_answered_by_formula_and_by_mean_value_analysis() {
     let known = ["--cpus", "2", "--disks", "76", "--callers", "96"];
     let finished = run([&["model", "whatif", &curve, "L+1ms"], &known[..]].concat());
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    for part in ["open    after", "closed  after", "by the processor"] {
+    for part in ["open        after", "closed      after", "by the processor"] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
     let foreign = run([&["model", "whatif", &curve, "wsize=1M"], &known[..]].concat());
@@ -161,7 +161,9 @@ fn a_probed_path_is_changed_by_formula_mean_value_analysis_and_simulation() {
     let json = files.with("whatif.json", "");
     let finished = run(["model", "whatif", &probed, "L+1ms", "--json", &json]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    for part in ["formula", "MVA", "simulation", "bound by", "the way (2 T_prop)", "gain"] {
+    for part in
+        ["formula", "MVA", "simulation", "bound by", "network round trip (2 T_prop)", "gain"]
+    {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
     let record: serde_json::Value =
@@ -345,7 +347,7 @@ fn a_trace_is_explained_and_what_it_does_not_show_is_stated() {
 fn a_bad_file_is_reported_by_its_row_and_reason() {
     let files = Files::new();
     for (text, why) in [
-        ("", "0 load points"),
+        ("", "0 rows of numbers"),
         ("100 1\n200 2\n", "row 1: the heading has to name two columns with their units"),
         ("throughput_per_s response_ms\n100 1\n90 2\n", "row 3: the throughput of 90 a second"),
         ("throughput_per_s response_ms\n100 1\n200 -2\n", "row 3: the response time is -2000"),

@@ -78,6 +78,6 @@ fn of_a_host_alone_the_exports_are_listed() {
     let (text, code) = diagnosed(&format!("nfs://127.0.0.1?nfsport={port}&mountport={port}"), &[]);
     assert_eq!(code, Some(0), "{text}");
     has(&text, &["export list", "no export was given", "Every phase that a mount needs is well"]);
-    run(["doctor", "--write"]).complains(2, &["--write without a server"]);
+    run(["doctor", "--write"]).complains(2, &["--write is of a server"]);
     run(["doctor", "nfs://", "--write"]).complains(2, &["nfs://HOST"]);
 }

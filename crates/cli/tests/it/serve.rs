@@ -57,6 +57,8 @@ fn the_banner_tells_how_to_mount() {
     for part in [&linux, &macos, &url, "mem:", "read-only", "nothing survives", "this host only"] {
         assert!(banner.contains(part), "no {part:?} in {banner}");
     }
+    // The line about this host says who they are.
+    assert!(!banner.contains("clients: everyone"), "{banner}");
     served.stop();
 }
 
@@ -146,6 +148,11 @@ fn a_server_of_one_version_tells_how_to_mount_that() {
         let target: client::url::Target = lines[1].parse().unwrap();
         assert_eq!(target.version, version, "{banner}");
         let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &lines[1]]);
+        let heading = "seqwrite    64 KiB in WRITEs of ";
+        assert!(measured.stdout.starts_with(heading), "{measured:?}");
+        for part in ["unstable, 16 outstanding, a COMMIT after 64 MiB", "too little was written"] {
+            assert!(measured.stdout.contains(part), "no {part:?} in {measured:?}");
+        }
         assert_eq!(measured.code, Some(0), "{measured:?}");
         served.stop();
     }

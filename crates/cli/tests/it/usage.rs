@@ -26,6 +26,7 @@ fn a_malformed_url_is_refused_with_the_form_of_a_good_one() {
         ("server://export", "must be nfs"),
         ("a b:/export", "not a URL"),
         ("http://server/export", "must be nfs"),
+        ("server:export", "begins with a slash, as in server:/export"),
         ("nfs:///export", "no host name"),
         ("export", "not a URL"),
         ("nfs://server/x?version=4", "version=3"),
@@ -79,11 +80,28 @@ fn an_option_that_would_do_nothing_is_refused() {
         "bench stream --server --rate 5",
         "bench spray --target server:/x --rpcbind",
         "bench curve --target server:/x --store /srv",
+        "model whatif ../../examples/probe.json L+1ms --cpus 2",
+        "model whatif ../../examples/probe.json L+1ms --rate 5",
+        "model whatif ../../examples/probe.json L+1ms --callers 4",
+        "model whatif ../../examples/probe.json L+1ms --messages 4",
+        "model whatif ../../examples/sweep.txt L+1ms --latency 1ms",
+        "model whatif ../../examples/trace.txt L+1ms --disks 3",
+        "model whatif ../../examples/f840.txt L+1ms --outstanding 3",
+        "model fit ../../examples/sweep.txt --disks 4",
+        "model fit ../../examples/sweep.txt --of x",
+        "model sensitivity ../../examples/probe.json --cpus 4",
+        "model simulate ../../examples/office.toml --of x",
         "model cycle --unit 8K",
         "model cycle --sync-size 8K",
         "model predict --cpu 1ms --delay 1ms --cache 4M",
         "model predict --cpu 1ms --delay 1ms --disks 4",
         "doctor server --set client-queue.queue_ms=5",
+        "doctor server --for 5s",
+        "doctor --limit 1s",
+        "serve mem: --metadata-sync never",
+        "serve sim:hdd --metadata-sync never",
+        "serve nfs://server/x --metadata-sync never",
+        "bench suite13 --compare a=/tmp -o ro",
         "trace nfs.pcap --from 10s --until 1s",
     ];
     for line in cases {
@@ -93,6 +111,33 @@ fn an_option_that_would_do_nothing_is_refused() {
         let is_named = words.iter().any(|word| finished.stderr.contains(word));
         assert!(is_named, "{line}: {finished:?}");
     }
+}
+
+#[test]
+fn a_verbose_command_says_what_it_took() {
+    let line = "model predict --cpu 1ms --delay 1ms";
+    for (option, has_words) in [("-v", true), ("-vv", true), ("-q", false), ("--quiet", false)] {
+        let finished = run(line.split(' ').chain([option]));
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let says = finished.stderr.contains("took ") && finished.stderr.contains("processor time");
+        assert_eq!(says, has_words, "{option}: {finished:?}");
+    }
+}
+
+#[test]
+fn a_change_beyond_its_range_is_refused_by_its_name_and_number() {
+    for (change, number) in [("outstanding=99999999999", "99999999999"), ("threads=0", "0")] {
+        let finished = run(["model", "whatif", "../../examples/probe.json", change]);
+        let name = change.split('=').next().unwrap();
+        let range = format!("{name} is {number}: at least 1 and at most 1000000");
+        finished.complains(2, &[&range]);
+    }
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let empty = empty.path().to_str().unwrap();
+    let compared = run(["bench", "compare", "--first", empty, "--second", empty]);
+    compared.complains(3, &[": it is empty"]);
+    let loss = "model cycle --round-trip 1ms --ser 1us --mtu 1500 --loss 1";
+    run(loss.split(' ')).complains(2, &["loss is 1: nothing arrives then"]);
 }
 
 #[test]
@@ -131,7 +176,9 @@ fn an_impossible_link_is_refused_with_what_is_possible() {
 #[test]
 fn an_unknown_argument_or_command_is_refused_with_the_usage() {
     refused(&["study", "--fast"], &["--fast", "Usage: nfskit study"]);
-    refused(&["serve"], &["<DIR|mem:|sim:DISK|nfs://HOST/EXPORT>", "Usage: nfskit serve"]);
+    refused(&["serve"], &["DIR|mem:|sim:DISK|nfs://HOST/EXPORT", "Usage: nfskit serve"]);
+    refused(&["serve"], &["--export <PATH[=OPTIONS]>", "--exports <FILE>"]);
+    refused(&["bench", "curve"], &["--target <URL>", "--write-log <FILE>"]);
     refused(&["bench", "randread"], &["randread"]);
     refused(&["frobnicate"], &["frobnicate", "Usage: nfskit"]);
     refused(&["log", "drain"], &["<FILE|DEVICE>... <DIR|URL>"]);
@@ -239,6 +286,17 @@ fn two_outputs_of_one_file_are_refused() {
     }
     let finished = in_folder(folder.path(), "trace nfs.pcap --json /dev/null --csv /dev/null -q");
     assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+#[test]
+fn a_file_with_the_name_of_what_is_not_whole_is_replaced_with_a_word() {
+    let folder = inputs();
+    fs::write(folder.path().join("out.partial"), "of the user").unwrap();
+    let finished = in_folder(folder.path(), "trace nfs.pcap --json out -q");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("out.partial was there, and is replaced"), "{finished:?}");
+    let again = in_folder(folder.path(), "trace nfs.pcap --json out -q");
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]

@@ -26,7 +26,7 @@ const TABLE: [(&str, [&str; 8]); 4] = [
             "by the disks",
             "by the processor",
             "give a probe's record",
-            "closed  after",
+            "closed      after",
             "give a probe's record",
             "not reached",
             "say cpus=N",
@@ -48,7 +48,7 @@ const TABLE: [(&str, [&str; 8]); 4] = [
     (
         "probe",
         [
-            "the way (2 T_prop)",
+            "network round trip (2 T_prop)",
             "simulation",
             "give a curve",
             "simulation",

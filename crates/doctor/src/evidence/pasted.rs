@@ -55,7 +55,7 @@ impl Evidence {
             let parts = parts(&text);
             let taken = parts.iter().filter(|part| self.take(path, part)).count();
             match taken {
-                0 => self.note(path, "is no output that is known"),
+                0 => self.note(path, "format not recognized"),
                 _ => self.used.push(path.to_owned()),
             }
         }
@@ -355,7 +355,7 @@ mod tests {
         let evidence = of(&[("mail.txt", &mounts), ("other.bin", "\0\x01"), ("empty", "")]);
         assert_eq!(evidence.last.mounts.len(), 1);
         let notes: Vec<&str> = evidence.notes.iter().map(|note| note.why.as_str()).collect();
-        assert_eq!(notes, ["is empty", "is no output that is known"]);
+        assert_eq!(notes, ["is empty", "format not recognized"]);
     }
 
     #[test]

@@ -143,7 +143,7 @@ async fn clients(clock: &Clock, clients: &[Client]) -> Result<Clients, String> {
             Client::Network(network) => networks.push(*network),
             Client::Host(host) => {
                 let addresses = tcp::resolve(clock, host, 0, RESOLVE_LIMIT).await;
-                let addresses = addresses.map_err(|error| format!("as a client, {error}"))?;
+                let addresses = addresses.map_err(|error| format!("of a client: {error}"))?;
                 networks.extend(addresses.into_iter().map(|address| Network::host(address.ip())));
             }
         }

@@ -17,7 +17,7 @@ const GRACE: Nanos = Nanos::from_secs(60);
 
 /// Bytes of written data that the kernel may hold. What is closed or removed over a slow link waits
 /// for as many: half a second at a gigabit, five at a tenth of it.
-const KERNEL_DIRTY_MAX: u64 = 64 << 20;
+pub const KERNEL_DIRTY_MAX: u64 = 64 << 20;
 
 /// One WRITE; with less the kernel stands still.
 const KERNEL_DIRTY_LEAST: u64 = 1 << 20;
@@ -248,12 +248,12 @@ impl Settings {
             "proto" => match value {
                 "tcp" => self.target.protocol = Protocol::Tcp,
                 "udp" => self.target.protocol = Protocol::Udp,
-                _ => return Err(in_word("tcp and udp are spoken".to_owned())),
+                _ => return Err(in_word("tcp and udp are supported".to_owned())),
             },
             "vers" | "nfsvers" => match value {
                 "3" => self.target.version = Version::Three,
                 "2" => self.target.version = Version::Two,
-                _ => return Err(in_word("versions 3 and 2 are spoken".to_owned())),
+                _ => return Err(in_word("versions 3 and 2 are supported".to_owned())),
             },
             "write_policy" => {
                 self.policy = value.parse().map_err(|error| in_word(format!("{error}")))?;

@@ -15,6 +15,11 @@ use crate::cached;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
+/// Whether this process may drop the caches of the whole system.
+pub fn may_drop_caches() -> bool {
+    rustix::fs::access(DROP_CACHES, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
 /// Drops the pages of every file below `dirs`.
 ///
 /// # Errors

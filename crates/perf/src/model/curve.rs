@@ -41,7 +41,7 @@ pub struct Curve {
 /// row 1), else of the points (the first is row 1).
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum CurveError {
-    #[error("{got} load points: at least {need} are needed")]
+    #[error("{got} rows of numbers: at least {need} are needed")]
     TooFew { got: usize, need: usize },
     #[error("row {row}: more than {most} rows")]
     TooMany { row: usize, most: usize },
@@ -250,9 +250,9 @@ pub(crate) mod tests {
         assert!(error("100 1.5\n200 2").starts_with("row 1: the heading has to name two columns"));
         assert!(error("throughput response\n1 2").contains("units"));
         assert!(error("response_ms throughput_per_s\n1 2").contains("units"));
-        assert_eq!(error(""), "0 load points: at least 2 are needed");
-        assert_eq!(error(heading), "0 load points: at least 2 are needed");
-        assert_eq!(error(&format!("{heading}100 1.5")), "1 load points: at least 2 are needed");
+        assert_eq!(error(""), "0 rows of numbers: at least 2 are needed");
+        assert_eq!(error(heading), "0 rows of numbers: at least 2 are needed");
+        assert_eq!(error(&format!("{heading}100 1.5")), "1 rows of numbers: at least 2 are needed");
         assert_eq!(
             error(&format!("{heading}100 1\n\n90 2")),
             "row 4: the throughput of 90 a second does not exceed the 100 before it"

@@ -10,6 +10,8 @@ pub enum ModelError {
     Negative { what: &'static str, got: f64 },
     #[error("{what} is {got}: a share lies between 0 and 1")]
     NotShare { what: &'static str, got: f64 },
+    #[error("loss is {loss}: nothing arrives then, it has to be below 1")]
+    NothingArrives { loss: f64 },
     #[error("{what} is {got}: at least {min} and at most {max}")]
     OutOfRange { what: &'static str, got: u64, min: u64, max: u64 },
     #[error("{what}: {got} values where {need} are needed")]

@@ -12,6 +12,8 @@ pub enum RecordError {
     /// Not JSON, or broken off.
     #[error("not a run record: {what} (line {line}, column {column})")]
     Syntax { what: String, line: usize, column: usize },
+    #[error("not a run record: it is empty")]
+    Empty,
     /// JSON without the mark of a run record.
     #[error("not a run record: no text in the field \"schema\"; ours says \"{SCHEMA}\"")]
     NoSchema,
@@ -27,6 +29,9 @@ pub enum RecordError {
 impl Run {
     /// Reads a record, compact or pretty. The error says what is wrong and where.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        if text.trim().is_empty() {
+            return Err(RecordError::Empty);
+        }
         let marked: Marked = serde_json::from_str(text).map_err(|e| syntax(&e))?;
         match marked.schema {
             Value::String(schema) if schema == SCHEMA => {}
@@ -91,7 +96,7 @@ mod tests {
             at("{\n  \"schema\": \"nfskit.run/1\",\n  \"tool\": }"),
             "not a run record: expected value (line 3, column 11)"
         );
-        assert_eq!(at(""), "not a run record: EOF while parsing a value (line 1, column 0)");
+        assert_eq!(at("\n"), "not a run record: it is empty");
         assert!(at("{\"a\": 1}").contains("no text in the field \"schema\""));
         assert_eq!(
             at(r#"{"schema": "nfskit.run/7"}"#),

@@ -222,7 +222,7 @@ impl<S: Store> Engine<S> {
         let mut readings = self.replies.as_ref().map_or_else(Vec::new, Replies::readings);
         for exported in self.exports.load().iter() {
             let unstored = metrics::Reading::new(
-                "nfskit_store_unkept_handles",
+                "nfskit_store_unwritten_handles",
                 "Handles that a restart would forget, since the state directory cannot be written.",
                 exported.store.unstored_handles() as f64,
             );

@@ -194,7 +194,7 @@ fn cascade(args: &Args, cycle: &Cycle) -> Result<Option<[Row; 2]>, ModelError> {
     };
     let (through, behind) = ("each answers when the next has", "each answers at once");
     Ok(Some([
-        row("cascade", through, Forward::Through, "the way through all, or the disk"),
+        row("cascade", through, Forward::Through, "the round trip through all, or the disk"),
         row("cascade_behind", behind, Forward::Behind, "the slowest of them, or the disk"),
     ]))
 }

@@ -12,7 +12,7 @@ use perf::model::whatif::of_server::{Base, ServerPrediction, answer};
 use perf::record::Run as Record;
 
 use super::known::Facts;
-use super::page::{Page, percent, span};
+use super::page::{Page, interval, percent, span};
 use super::source::{Source, keep};
 use super::whatif::text::{refused, saturation};
 use crate::model::args::estimate::Infer;
@@ -167,7 +167,6 @@ pub(super) fn found(parameters: &[Found]) -> Table {
 
 fn found_row(found: &Found) -> [String; 3] {
     let text = |value: f64| if found.unit == "bytes" { scaled(value) } else { span(value) };
-    let interval = found.estimate.ci95.map(|ci| format!("{} to {}", text(ci.lo), text(ci.hi)));
-    let interval = interval.unwrap_or_else(|| "none".to_owned());
+    let interval = interval(&found.estimate, text).unwrap_or_else(|| "none".to_owned());
     [found.name.to_owned(), text(found.estimate.value), interval]
 }

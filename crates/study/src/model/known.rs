@@ -29,7 +29,7 @@ pub(super) struct Facts {
 }
 
 /// The name under `model`.
-const NAME: &str = "told";
+const NAME: &str = "given";
 
 /// SFS: 1 MB for each call a second; a tenth of the 10 MiB that it makes, in the units in which
 /// `--cache 128M` is read.
@@ -81,15 +81,21 @@ impl Known {
         }
     }
 
-    /// An option that says something of a server with a disk, if there is one.
-    pub(super) fn of_a_disk(&self) -> Option<&'static str> {
-        let all = [
+    /// Each option, and whether it is given.
+    pub(super) fn given(&self) -> [(bool, &'static str); 6] {
+        let [cache, disks, accessed, line_each] = self.of_a_disk();
+        let [cpus, disk] = [(self.cpus.is_some(), "--cpus"), (self.disk.is_some(), "--disk")];
+        [cpus, disk, cache, disks, accessed, line_each]
+    }
+
+    /// Those of a server with a disk.
+    pub(super) fn of_a_disk(&self) -> [(bool, &'static str); 4] {
+        [
             (self.cache.is_some(), "--cache"),
             (self.disks.is_some(), "--disks"),
             (self.accessed.is_some(), "--accessed"),
             (self.line_each, "--line-each"),
-        ];
-        all.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+        ]
     }
 
     /// A server of these parameters. Without a disk all is in the cache.

@@ -10,6 +10,7 @@ use harness::{output, records};
 use perf::model::least_squares::Fitted;
 use perf::record::Run as Record;
 use perf::record::{Target, Workload};
+use perf::stats::{Estimate, Interval};
 use world::simulate::values::Span;
 
 /// What a command computes, from a file or from parameters: for the terminal, and as a record.
@@ -86,11 +87,40 @@ pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
+/// `1609 to 1800`. Of an end so far away that it says nothing, that it is not known.
+pub(super) fn interval(estimate: &Estimate, text: impl Fn(f64) -> String) -> Option<String> {
+    let Interval { lo, hi } = estimate.ci95?;
+    let lo = text(lo);
+    Some(match hi > ABSURD * estimate.value.abs() {
+        true => format!("{lo} or more: how much more does not show"),
+        false => format!("{lo} to {}", text(hi)),
+    })
+}
+
+/// Ends of an interval that are as many times the value come from a parameter that the data do not
+/// show.
+const ABSURD: f64 = 100.0;
+
 /// us in the unit that reads best.
 pub(super) fn span(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.1} us"),
         us if us < 1e6 => format!("{:.3} ms", us / 1e3),
         us => format!("{:.3} s", us / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_without_an_end_says_so() {
+        let of = |hi| {
+            let ci95 = Some(Interval { lo: 901.8, hi });
+            interval(&Estimate { value: 1_200.0, ci95 }, span).unwrap()
+        };
+        assert_eq!(of(1_500.0), "901.8 us to 1.500 ms");
+        assert_eq!(of(1.5e12), "901.8 us or more: how much more does not show");
     }
 }

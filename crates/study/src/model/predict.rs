@@ -2,6 +2,7 @@
 
 use harness::exit::Failure;
 use harness::table::{Table, right};
+use harness::unused;
 use perf::model::closed::closed_server::ClosedServer;
 use perf::model::error::ModelError;
 use perf::model::queue::file_server::FileServer;
@@ -17,8 +18,8 @@ const PERCENTS: [u32; 14] = [5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 98, 
 pub(super) fn page(args: &Predict) -> Result<Page, Failure> {
     let wrong =
         |error: ModelError| Failure::usage(error, "nfskit model predict --help shows an example");
-    if let Some(option) = args.known.of_a_disk().filter(|_| args.known.disk.is_none()) {
-        return Err(Failure::usage(format!("{option} without --disk"), "--disk TIME as well"));
+    if args.known.disk.is_none() {
+        unused::refuse(args.known.of_a_disk(), "a server with a disk: --disk TIME as well")?;
     }
     let server = args.known.server(args.cpu, args.delay).map_err(wrong)?;
     let closed = args.callers.map(|callers| ClosedServer::new(server, callers));

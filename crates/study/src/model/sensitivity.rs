@@ -123,7 +123,9 @@ fn saturation(seen: &Seen, k: f64, page: &mut Page) -> Result<f64, ModelError> {
 
 fn seen(args: &Args) -> Result<Seen, Failure> {
     let path = &args.file;
-    Ok(match Source::read(path, "sensitivity", args.of.as_deref())? {
+    let source = Source::read(path, "sensitivity", args.of.as_deref())?;
+    source.check_known(&args.known)?;
+    Ok(match source {
         Source::Curve(curve, facts) => {
             let inferred = infer::infer(&curve, path, &args.known.or_before(&facts))?;
             of_curve(&inferred.server, curve.points()[0].per_s)
@@ -160,7 +162,7 @@ fn of_sweep(explained: &sweep::Explained) -> Seen {
 
 fn of_trace(case: &whatif::of_trace::TraceCase) -> Seen {
     let (service_us, servers) = (case.demand_us(), case.servers);
-    let model = "a trace: way and demand of its average call";
+    let model = "a trace: network round trip and demand of its average call";
     Seen { model, base_us: case.way_us + service_us, service_us, servers, ..Seen::ONE }
 }
 

@@ -571,6 +571,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_without_clients_has_no_table_of_them() {
+        let alone = OurServer { clients: Vec::new(), ..server(&page([1, 0, 0], 5), None) };
+        assert_eq!(crate::tables::our_server(&alone, "127.0.0.1:1").len(), 1);
+        let one = server(&page([1, 0, 0], 5), None);
+        assert_eq!(crate::tables::our_server(&one, "127.0.0.1:1").len(), 2);
+    }
+
+    #[test]
     fn a_page_without_calls_has_no_percentiles_and_another_program_is_none_of_ours() {
         let idle = page([7, 7, 7], 10);
         let server = server(&idle, Some((&idle, 1.0)));

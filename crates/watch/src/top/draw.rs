@@ -116,7 +116,7 @@ impl State {
             false => format!("[names with {}]  ", self.filter),
         };
         format!(
-            " {filter}q quit  h help  Enter inside  Esc back  Tab table  s sort  / filter  p pause"
+            " {filter}q quit  h help  Enter details  Esc back  Tab table  s sort  / filter  p pause"
         )
     }
 

@@ -53,31 +53,9 @@ impl Workload for Loggp {
     async fn run(
         &self,
         (): &(),
-        Conditions { clock, mut interrupts, verbosity }: Conditions,
+        conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        let sweep = Sweep { clock: &clock, args: self, bars: Bars::new(verbosity) };
-        let started = load::environment::rfc3339(&clock);
-        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-        let sweep = match &self.target {
-            Some(target) => {
-                let options = target::options(target, self.common.reply_limit, Shape::default());
-                let plain = Reached::new(&clock, None, target, options);
-                scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
-                    sweep.run(Some((target, scratch.dir()))).await
-                })
-                .await?
-            }
-            None => interrupts.or(sweep.run(None)).await?,
-        };
-        let now = clock.now();
-        Ok(workload::Outcome::whole(Outcome {
-            url: self.target.as_ref().map(ToString::to_string),
-            started,
-            took: now.since(begun),
-            base_latency: self.base_latency,
-            sweep,
-            neighbours_share: neighbours.share(now),
-        }))
+        measure(self, conditions).await
     }
 
     fn table(&self, _: &(), outcome: &Outcome, _: Verbosity) -> String {
@@ -115,6 +93,37 @@ fn check(args: &Loggp) -> Result<(), Failure> {
 
 const POINT_TIME_LEAST: Nanos = Nanos::from_millis(10);
 
+async fn measure(
+    args: &Loggp,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<workload::Outcome<Outcome>, Failure> {
+    let mut points = Vec::new();
+    let sweep = Sweep { clock: &clock, args, bars: Bars::new(verbosity) };
+    let started = load::environment::rfc3339(&clock);
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let ended = match &args.target {
+        Some(target) => {
+            let options = target::options(target, args.common.reply_limit, Shape::default());
+            let plain = Reached::new(&clock, None, target, options);
+            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+                sweep.run(Some((target, scratch.dir())), &mut points).await
+            })
+            .await
+        }
+        None => interrupts.or(sweep.run(None, &mut points)).await,
+    };
+    let now = clock.now();
+    let measured = (!points.is_empty()).then(|| Outcome {
+        url: args.target.as_ref().map(ToString::to_string),
+        started,
+        took: now.since(begun),
+        base_latency: args.base_latency,
+        sweep: points,
+        neighbours_share: neighbours.share(now),
+    });
+    Ok(workload::Outcome::until(measured, ended))
+}
+
 /// The points in their order.
 struct Sweep<'a> {
     clock: &'a Clock,
@@ -123,13 +132,13 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// On servers of our own, or at `end`.
+    /// On servers of our own, or at `end`. Points stay where an interrupt ends the run.
     async fn run(
         mut self,
         end: Option<(&Target, FileHandle)>,
-    ) -> Result<Vec<(Parameter, Point)>, Failure> {
+        points: &mut Vec<(Parameter, Point)>,
+    ) -> Result<(), Failure> {
         let amounts = amounts(self.args);
-        let mut points = Vec::with_capacity(amounts.len());
         for (at, (parameter, amount)) in amounts.iter().enumerate() {
             let name = format!("{parameter} put in and read back");
             self.bars.show(&name, at as f64 / amounts.len() as f64);
@@ -144,7 +153,7 @@ impl Sweep<'_> {
             points.push((*parameter, point));
         }
         self.bars.clear();
-        Ok(points)
+        Ok(())
     }
 
     /// Seven pairs have an interval of 95 %; on long ways, which differ by little, three must do.

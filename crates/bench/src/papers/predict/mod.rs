@@ -182,26 +182,9 @@ impl Workload for Predict {
     async fn run(
         &self,
         &time: &Nanos,
-        Conditions { clock, mut interrupts, verbosity }: Conditions,
+        conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        let started = records::now();
-        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-        let repeats = if self.quick { 2 } else { 7 };
-        let mut bars = Bars::new(verbosity);
-        let measuring = all(&clock, self, (repeats, time), &mut bars);
-        let (servers, refused) = interrupts.or(measuring).await?;
-        bars.clear();
-        let now = clock.now();
-        Ok(workload::Outcome::whole(Outcome {
-            link: self.link.to_string(),
-            overhead: self.overhead,
-            started,
-            took: now.since(begun),
-            repeats,
-            servers,
-            refused,
-            neighbours_share: neighbours.share(now),
-        }))
+        measure(self, time, conditions).await
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
@@ -217,22 +200,41 @@ impl Workload for Predict {
     }
 }
 
-/// Every kind of server, and those that no form explains.
-async fn all(
-    clock: &Clock,
+async fn measure(
     args: &Predict,
-    extent: (usize, Nanos),
-    bars: &mut Bars,
-) -> Result<(Vec<Server>, Vec<(Kind, FitError)>), Failure> {
+    time: Nanos,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<workload::Outcome<Outcome>, Failure> {
+    let started = records::now();
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let repeats = if args.quick { 2 } else { 7 };
+    let mut bars = Bars::new(verbosity);
     let (mut servers, mut refused) = (Vec::new(), Vec::new());
-    for kind in KINDS {
-        let runs = sweep(clock, args, kind, extent, bars).await?;
-        match explain(kind, &runs) {
-            Ok(server) => servers.push(server),
-            Err(error) => refused.push((kind, error)),
+    let measuring = async {
+        for kind in KINDS {
+            let runs = sweep(&clock, args, kind, (repeats, time), &mut bars).await?;
+            match explain(kind, &runs) {
+                Ok(server) => servers.push(server),
+                Err(error) => refused.push((kind, error)),
+            }
         }
-    }
-    Ok((servers, refused))
+        Ok(())
+    };
+    let ended = interrupts.or(measuring).await;
+    bars.clear();
+    let now = clock.now();
+    let is_any = !servers.is_empty() || !refused.is_empty();
+    let measured = is_any.then(|| Outcome {
+        link: args.link.to_string(),
+        overhead: args.overhead,
+        started,
+        took: now.since(begun),
+        repeats,
+        servers,
+        refused,
+        neighbours_share: neighbours.share(now),
+    });
+    Ok(workload::Outcome::until(measured, ended))
 }
 
 fn windows() -> impl Iterator<Item = u32> {

@@ -63,8 +63,11 @@ impl Workload for Sun {
         bars.show("servers", 0.0);
         let measured = self.measured(&clock, &mut interrupts, [without, with]).await;
         bars.clear();
-        let real = Some(measured?);
-        Ok(Outcome::whole(Found { emulated, real, note: self.disks().note() }))
+        let (real, ended) = match measured {
+            Ok(real) => (Some(real), Ok(())),
+            Err(failure) => (None, Err(failure)),
+        };
+        Ok(Outcome::until(Some(Found { emulated, real, note: self.disks().note() }), ended))
     }
 
     fn table(&self, (): &(), found: &Found, _: Verbosity) -> String {

@@ -122,14 +122,9 @@ impl Workload for WhatIf {
     async fn run(
         &self,
         &time: &Nanos,
-        Conditions { clock, interrupts, verbosity }: Conditions,
+        conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        // Its servers are in memory: nothing is to be cleaned up, and an interrupt ends us at once.
-        drop(interrupts);
-        let mut bars = Bars::new(verbosity);
-        let outcome = verify(&clock, self, time, &mut bars).await;
-        bars.clear();
-        outcome.map(workload::Outcome::whole)
+        measure(self, time, conditions).await
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
@@ -145,23 +140,59 @@ impl Workload for WhatIf {
     }
 }
 
-async fn verify(
-    clock: &Clock,
+async fn measure(
     args: &WhatIf,
     time: Nanos,
-    bars: &mut Bars,
-) -> Result<Outcome, Failure> {
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<workload::Outcome<Outcome>, Failure> {
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     // An even number, so that each order comes as often.
     let repeats = if args.quick { 4 } else { 10 };
+    let (mut bars, mut found) = (Bars::new(verbosity), Found::default());
+    // Its servers are in memory: there is nothing to clean up.
+    let ended = interrupts.or(verify(&clock, args, (repeats, time), &mut bars, &mut found)).await;
+    bars.clear();
+    let now = clock.now();
+    let Found { base, verified, rates } = found;
+    let measured = base.filter(|_| !verified.is_empty()).map(|(base, held)| Outcome {
+        link: args.link.to_string(),
+        started,
+        took: now.since(begun),
+        repeats,
+        base,
+        held,
+        base_per_s: Sample::new(rates).map_or(f64::NAN, |sample| sample.median()),
+        verified,
+        neighbours_share: neighbours.share(now),
+    });
+    Ok(workload::Outcome::until(measured, ended))
+}
+
+/// What there is so far: it stays where an interrupt ends the run.
+#[derive(Default)]
+struct Found {
+    /// With what the models have of it.
+    base: Option<(PathCase, Vec<Held>)>,
+    verified: Vec<Verified>,
+    /// Of the unchanged path, calls a second.
+    rates: Vec<f64>,
+}
+
+async fn verify(
+    clock: &Clock,
+    args: &WhatIf,
+    (repeats, time): (usize, Nanos),
+    bars: &mut Bars,
+    found: &mut Found,
+) -> Result<(), Failure> {
     let unchanged = base(&args.link);
     let before = Writes::begin(clock, args.common.reply_limit, &unchanged).await?;
     bars.show("the parts", 0.0);
     let base = probed(clock, &before, args.quick).await?;
     let (base, held) = calibrated(&before, &base, &unchanged.link, repeats, time).await?;
+    found.base = Some((base, held.clone()));
     let changes = all(&unchanged);
-    let (mut verified, mut bases) = (Vec::new(), Vec::new());
     for (at, Applied { name, change, setting, outstanding }) in changes.iter().enumerate() {
         let after = Writes::begin(clock, args.common.reply_limit, setting).await?;
         after.run(*outstanding, time).await?; // warm-up
@@ -172,22 +203,11 @@ async fn verify(
             bars.show("changes", share);
             let [unchanged, changed] = rates(&pair, in_turn(repeat), time).await?;
             ratios.push(changed / unchanged);
-            bases.push(unchanged);
+            found.rates.push(unchanged);
         }
-        verified.push(predicted(name, change, &base, &held, ratios)?);
+        found.verified.push(predicted(name, change, &base, &held, ratios)?);
     }
-    let now = clock.now();
-    Ok(Outcome {
-        link: args.link.to_string(),
-        started,
-        took: now.since(begun),
-        repeats,
-        base,
-        held,
-        base_per_s: Sample::new(bases).map_or(f64::NAN, |sample| sample.median()),
-        verified,
-        neighbours_share: neighbours.share(now),
-    })
+    Ok(())
 }
 
 /// Calls a second of both, in this order.
@@ -269,9 +289,11 @@ fn predicted(
     let range = Interval { lo: sample.min(), hi: sample.max() };
     let (world_before, world_after) = (world(base), world(&after));
     let in_world = world_before.zip(world_after);
-    let believed = believed(after.formula().mib_per_s, world_after, held);
-    // The base is held to what was measured of it.
-    let believed_gain = believed.mib_per_s / base.formula().mib_per_s;
+    // The base is held to what was measured of it, and what a world is off by there is no gain.
+    let measured = base.formula().mib_per_s;
+    let held_world = in_world.map(|(before, after)| measured * after / before);
+    let believed = believed(after.formula().mib_per_s, held_world.or(world_after), held);
+    let believed_gain = believed.mib_per_s / measured;
     Ok(Verified {
         believed: (believed.model, believed_gain),
         name,

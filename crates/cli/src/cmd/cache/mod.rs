@@ -183,7 +183,7 @@ fn status(args: &Status) -> Result<(), Failure> {
     for found in origins(&args.dir)? {
         let totals = Totals::of(&found, args.files > 0)?;
         table.row(totals.row(&found));
-        text += &by_file(totals.files, &found, args.files);
+        text += &by_file(totals.files, &found, args.files as usize);
     }
     output::print(&format!("{}{text}", table.text()))
 }

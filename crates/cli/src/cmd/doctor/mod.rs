@@ -16,6 +16,7 @@ use harness::exit::Failure;
 use harness::hints;
 use harness::output::{self, Bars};
 use harness::shell;
+use harness::unused;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use perf::units::Nanos;
@@ -31,13 +32,10 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
     output::check([&args.json, &args.html, &args.collect], &args.from)?;
     if let Some(server) = server(args) {
-        if !args.set.is_empty() {
-            let what = "--set is of rules for counters, and a server has none";
-            return Err(Failure::usage(what, "no --set, or a mount point as the subject"));
-        }
+        unused::refuse(of_counters(args), "mounts of this host")?;
         return reach::run(args, server, verbosity);
     }
-    check_needs_no_server(args)?;
+    unused::refuse(of_a_server(args), "a server: HOST, HOST:/EXPORT or nfs://HOST/EXPORT")?;
     let (mut files, ours) = match &args.from {
         Some(path) => (saved(path)?, Vec::new()),
         None => live(args, verbosity)?,
@@ -54,7 +52,7 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     }
     let mut reports = joined(diagnose(&evidence, &limits), others);
     if let Some(subject) = &args.subject {
-        reports = chosen(reports, subject)?;
+        reports = chosen(reports, subject, args.from.as_deref())?;
     }
     write(args, &evidence, &reports, verbosity)?;
     match reports.iter().any(|report| report.severity() == Some(Severity::High)) {
@@ -63,16 +61,12 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     }
 }
 
-fn check_needs_no_server(args: &Doctor) -> Result<(), Failure> {
-    let Some(option) = needy(args) else { return Ok(()) };
-    let form = "nfs://HOST/EXPORT or HOST:/EXPORT as the subject";
-    Err(Failure::usage(format!("{option} without a server"), form))
+fn of_counters(args: &Doctor) -> [(bool, &'static str); 2] {
+    [(!args.set.is_empty(), "--set"), (args.span.is_some(), "--for")]
 }
 
-/// An option that needs a server's export.
-fn needy(args: &Doctor) -> Option<&'static str> {
-    let all = [(args.write, "--write"), (args.probe, "--probe")];
-    all.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+fn of_a_server(args: &Doctor) -> [(bool, &'static str); 3] {
+    [(args.limit.is_some(), "--limit"), (args.write, "--write"), (args.probe, "--probe")]
 }
 
 /// The server that is named instead of a mount.
@@ -113,7 +107,11 @@ fn write(
 }
 
 /// Reports of one mount point, or of one server's mounts.
-fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
+fn chosen(
+    reports: Vec<Report>,
+    subject: &str,
+    from: Option<&Path>,
+) -> Result<Vec<Report>, Failure> {
     let mounts = reports.iter().filter(|report| report.about == About::Mount);
     let known: Vec<String> = mounts.map(|report| report.name.clone()).collect();
     let has_server = reports.iter().any(|report| report.about == About::Server);
@@ -122,14 +120,19 @@ fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
         false => reports.into_iter().filter(|report| is_of_server(report, subject)).collect(),
     };
     if chosen.is_empty() {
-        let listed = match (known.is_empty(), has_server) {
+        let listed = match (known.is_empty(), has_server || from.is_some()) {
             (false, _) => format!("one of {}", known.join(", ")),
-            (true, true) => "nfskit doctor without a subject, for the server here".to_owned(),
+            (true, true) => "nfskit doctor without a subject, for all that there is".to_owned(),
             (true, false) => {
                 "there is none; nfskit probe URL measures a server without a mount".to_owned()
             }
         };
-        return Err(Failure::environment(format!("{subject} is no NFS mount here"), listed));
+        let place = match from {
+            Some(from) => format!("in {}", from.display()),
+            None => "on this host".to_owned(),
+        };
+        let what = format!("{subject} is not an NFS mount {place}");
+        return Err(Failure::environment(what, listed));
     }
     Ok(chosen)
 }
@@ -177,7 +180,7 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<(Files, Vec<Report>), Fai
     let waited = net::runtime::block_on(async {
         let clock = Clock::real();
         let pages = Pages::take(&clock).await;
-        wait(&clock, args.span, &mut bars).await;
+        wait(&clock, args.span.unwrap_or(SPAN), &mut bars).await;
         match pages.is_empty() {
             true => Vec::new(),
             false => Pages::take(&clock).await.reports(&pages, &clock),
@@ -199,6 +202,9 @@ async fn wait(clock: &Clock, span: Nanos, bars: &mut Bars) {
         clock.sleep(span.saturating_sub(passed).min(STEP)).await;
     }
 }
+
+/// Between the two samples, unless given.
+const SPAN: Nanos = Nanos::from_secs(10);
 
 /// Between two looks at the bar.
 const STEP: Nanos = Nanos::from_millis(200);

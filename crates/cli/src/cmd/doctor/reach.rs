@@ -7,21 +7,27 @@ use harness::output;
 use harness::shell;
 use harness::signals::Interrupts;
 use harness::target;
+use harness::unused;
 use harness::values;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::shape::Shape;
+use perf::units::Nanos;
 use report::doctor::Subject;
 use study::probe;
 
 use super::FOUND;
 use crate::args::doctor::Doctor;
 
+/// Of each step, unless given.
+const LIMIT: Nanos = Nanos::from_secs(3);
+
 /// Runs the command for a URL.
 pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), Failure> {
     let (target, has_path) = target_of(url)?;
-    if let Some(option) = super::needy(args).filter(|_| !has_path) {
-        return Err(Failure::usage(format!("{option} without an export"), "nfs://HOST/EXPORT"));
+    if !has_path {
+        let needy = [(args.write, "--write"), (args.probe, "--probe")];
+        unused::refuse(needy, "an export: HOST:/EXPORT or nfs://HOST/EXPORT")?;
     }
     let ran = net::runtime::block_on(checked(args, &target, has_path));
     let checked = ran.map_err(Failure::resources)??;
@@ -93,11 +99,12 @@ fn url_of_host(server: &str) -> String {
 async fn checked(args: &Doctor, target: &Target, has_path: bool) -> Result<Checked, Failure> {
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
-    let mut mount = target::options(target, args.limit, Shape::default());
-    mount.connect_limit = args.limit;
+    let limit = args.limit.unwrap_or(LIMIT);
+    let mut mount = target::options(target, limit, Shape::default());
+    mount.connect_limit = limit;
     let options = Options {
         mount,
-        limit: args.limit,
+        limit,
         writes: args.write,
         is_privileged: rustix::process::geteuid().is_root(),
         has_path,

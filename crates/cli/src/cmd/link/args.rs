@@ -48,9 +48,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) udp: bool,
     /// Relays for everybody as for itself, and any number of bytes to any source of datagrams.
-    /// Without it, calls go from a privileged port only if they
-    /// came from one or, on this host, from a program of root or of this user; and to a server on
-    /// this host no others go.
+    /// Without it, calls go from a privileged port only if they came from one or, on this host,
+    /// from a program of root or of this user; and calls to a server on this host go only from
+    /// those.
     #[arg(long)]
     pub(super) insecure: bool,
     /// Takes changes while it runs, one a line, from a Unix socket at PATH.
@@ -78,8 +78,7 @@ pub(crate) struct Args {
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(super) metrics: Option<SocketAddr>,
-    /// Connections at once; one more takes the place of the one that has been idle for longest.
-    /// UDP: sources.
+    /// Connections at once; a new one replaces the one idle longest. UDP: sources.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(super) connections: u32,
     /// Connections at once from one address.

@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use harness::exit::Failure;
 use harness::output;
+use harness::relay::stats;
 use net::clock::Clock;
 use net::control::{self, Listener};
 use net::relay::Relay;
 use parking_lot::Mutex;
 use perf::units::Nanos;
-
-use super::stats;
 
 /// How long a relay may take to answer.
 const LIMIT: Nanos = Nanos::from_secs(5);

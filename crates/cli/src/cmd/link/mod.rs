@@ -4,9 +4,6 @@ mod args;
 mod banner;
 mod calibrate;
 mod control;
-mod metrics;
-mod record;
-mod stats;
 mod target;
 
 use std::io;
@@ -20,10 +17,12 @@ use harness::events::Log;
 use harness::exit::Failure;
 use harness::hints;
 use harness::output;
+use harness::relay::stats::Statistics;
+use harness::relay::{metrics, record};
 use harness::signals::{Interrupts, Signal};
 use harness::sockets::{Refused, Sockets};
 use harness::verbosity::Verbosity;
-use inspect::relayed::Capture;
+use inspect::relayed::{Capture, Captured};
 use net::clock::Clock;
 use net::relay::{self, Callers, Event, Limits, Relay, Tap, Unfit};
 use net::shape::Shape;
@@ -37,7 +36,6 @@ use perf::units::{Instant, Nanos};
 pub(crate) use self::args::Args;
 use self::banner::{Banner, Leg};
 use self::control::{Knobs, Words};
-use self::stats::Statistics;
 use self::target::{Place, Target};
 
 /// How long the server may take to take a connection.
@@ -154,7 +152,7 @@ async fn relay(
     };
     banner.notes.extend(warning.map(|warning| ("warning", warning)));
     announce(&banner, args, verbosity)?;
-    let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
+    let mut statistics = Statistics::begin(&relay, &clock, args.stats, verbosity);
     while interrupts.next_signal().await == Signal::Hangup {
         let reloaded = knobs.reload();
         if let Some(log) = &*log.lock() {
@@ -170,13 +168,19 @@ async fn relay(
     }
     let counts = relay.counts();
     if verbosity > Verbosity::Quiet && !prints_record(args) {
-        output::print(&statistics.summary(&counts, captured.as_ref()))?;
+        let frames = captured.as_ref().map_or_else(String::new, captured_frames);
+        output::print(&(statistics.summary(&counts) + &frames))?;
     }
-    output::write_to(&args.json, || record::json(&counts, &legs, &profile, &statistics))?;
+    let server = legs.first().map(|leg| leg.server.to_string());
+    output::write_to(&args.json, || record::json(&counts, server, &profile, &statistics))?;
     match (&args.pcap, captured) {
         (Some(path), Some(captured)) if captured.is_cut => Err(cut(path)),
         _ => Ok(()),
     }
+}
+
+fn captured_frames(Captured { frames, missed, .. }: &Captured) -> String {
+    format!("  {frames} frames captured; {missed} messages missed\n")
 }
 
 async fn drained(relay: &Relay, args: &Args) -> net::serve::Drained {

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
     /// Bytes of written data that the kernel may hold, behind which reads and closes wait; none for
-    /// as many as the system lets it hold [default: 64M].
+    /// as many as the system lets it hold [default: 64M]. For root.
     #[arg(long, value_name = "SIZE|none", value_parser = read(kernel_dirty))]
     kernel_dirty_max: Option<String>,
     /// Keeps blocks of files in this directory of a local disk, also over restarts. It is made if
@@ -59,16 +59,16 @@ pub(crate) struct Args {
     /// Sets acregmin, acregmax, acdirmin and acdirmax.
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     actimeo: Option<String>,
-    /// Of files, at least [default: 3].
+    /// Of files, at least [default: 3s].
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acregmin: Option<String>,
-    /// Of files, at most [default: 60].
+    /// Of files, at most [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acregmax: Option<String>,
-    /// Of directories, at least [default: 30].
+    /// Of directories, at least [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acdirmin: Option<String>,
-    /// Of directories, at most [default: 60].
+    /// Of directories, at most [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acdirmax: Option<String>,
     /// Attributes are always fetched, and writes are synchronous.

@@ -15,7 +15,7 @@ use client::error::Error;
 use fuse::KernelCache;
 use fuse::session::{Covered, Ended, Flags, Mount, Options, Unmounted, check, mounted, remount};
 use harness::exit::Failure;
-use harness::mounts::settings::Settings;
+use harness::mounts::settings::{KERNEL_DIRTY_MAX, Settings};
 use harness::mounts::{disk, failures, metrics};
 use harness::served;
 use harness::signals::Interrupts;
@@ -96,6 +96,9 @@ async fn serve(
         () = interrupts.next() => return Err(Failure::interrupted()),
     };
     let mount = begin(&clock, settings, at, &reached)?;
+    if settings.kernel_dirty_max != Some(KERNEL_DIRTY_MAX) && !mount.untuned().is_empty() {
+        notices.warn("kernel_dirty_max has no effect: setting it takes root");
+    }
     if let Some(listen) = settings.metrics {
         metrics::serve(&clock, listen, &reached.files)?;
     }

@@ -10,6 +10,7 @@ use client::url::Version;
 use harness::exports::{Client, RuleSpec, Spec};
 use harness::mountable::Mountable;
 use harness::served::{self, CommitMode};
+use harness::{records, recovery};
 use net::shape::calibration::Calibration;
 use perf::model::write_log::LogDevice;
 use server::store::dir::DirStore;
@@ -20,7 +21,6 @@ use server::{Exports, Squash};
 use super::identity;
 use super::stores::Kind;
 use crate::args::{MetadataSync, Serve};
-use crate::recovery;
 
 /// Exports listed; of more, the number is given.
 const EXPORTS_MAX: usize = 20;
@@ -143,8 +143,8 @@ impl<'a> Banner<'a> {
             CommitMode::Stall => ", and nothing else meanwhile",
         };
         let names = match self.args.metadata_sync {
-            MetadataSync::Always => "",
-            MetadataSync::Never => "; NOT names and attributes (--metadata-sync never)",
+            None | Some(MetadataSync::Always) => "",
+            Some(MetadataSync::Never) => "; NOT names and attributes (--metadata-sync never)",
         };
         let stable = format!("stable: FILE_SYNC and COMMIT are answered after fsync{data}{names}");
         match self.in_memory.len() {
@@ -158,6 +158,17 @@ impl<'a> Banner<'a> {
     fn emulated_log(&self) -> Option<LogDevice> {
         let log = self.args.write_log.first().filter(|_| self.kind.memory().is_some())?;
         log.to_string_lossy().parse().ok()
+    }
+
+    /// The directory that has blocks of an origin's files.
+    fn cache(&self) -> Option<String> {
+        let dir = self.args.cache.as_ref()?.display();
+        let size = records::bytes(self.args.cache_size);
+        let offline = match self.args.offline_reads {
+            true => "; served, too, while the origin is away",
+            false => "",
+        };
+        Some(format!("{dir}, {size} at most{offline}"))
     }
 
     fn identity(&self) -> String {
@@ -222,12 +233,16 @@ fn with_clients(args: &Serve) -> String {
     }
 }
 
-/// The rule in the words of exports(5).
+/// The rule in the words of exports(5), without a list of clients where there is none.
 fn rule(spec: &Spec) -> String {
     let rule = &spec.rule;
     let access = if rule.read_only { "read-only" } else { "read-write" };
     let secure = if rule.secure { "secure" } else { "insecure" };
-    format!("{access}, {}, {secure}; clients: {}", squash(rule), clients(&rule.clients))
+    let clients = match rule.clients.is_empty() {
+        true => String::new(),
+        false => format!("; clients: {}", clients(&rule.clients)),
+    };
+    format!("{access}, {}, {secure}{clients}", squash(rule))
 }
 
 fn squash(rule: &RuleSpec) -> String {
@@ -244,8 +259,7 @@ fn clients(clients: &[Client]) -> String {
         Client::Network(network) => network.to_string(),
         Client::Host(host) => host.clone(),
     };
-    let names: Vec<String> = clients.iter().map(name).collect();
-    if names.is_empty() { "everyone".to_owned() } else { names.join(" ") }
+    clients.iter().map(name).collect::<Vec<String>>().join(" ")
 }
 
 impl fmt::Display for Banner<'_> {
@@ -298,6 +312,7 @@ impl Banner<'_> {
     fn origin(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(Origin { spoken, handles_last, .. }) = &self.origin else { return Ok(()) };
         line(f, "origin", Some(spoken))?;
+        line(f, "cache", self.cache())?;
         line(f, "", (!handles_last).then_some("handles are good until this process ends"))
     }
 
@@ -372,4 +387,24 @@ pub(super) struct Origin {
     pub(super) handles_last: bool,
     /// Everyone acts as this caller there.
     pub(super) everyone: Option<Caller>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn a_proxy_names_its_cache() {
+        let line = |options: &str| {
+            let words = "serve nfs://filer/x --cache /var/cache/x --cache-size 2G";
+            let args = Serve::parse_from(format!("{words}{options}").split(' '));
+            Banner::new(&args, Kind::Origin).cache()
+        };
+        assert_eq!(line("").as_deref(), Some("/var/cache/x, 2 GiB at most"));
+        assert!(line(" --offline-reads").unwrap().ends_with("while the origin is away"));
+        let without = Serve::parse_from(["serve", "/srv"]);
+        assert_eq!(Banner::new(&without, Kind::Directories).cache(), None);
+    }
 }

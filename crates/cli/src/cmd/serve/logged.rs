@@ -29,7 +29,7 @@ fn check_directory_log(args: &Serve, store: &str) -> Result<(), Failure> {
         let what = format!("{} is an emulated disk: nothing is stable there", log.display());
         return Err(Failure::usage(what, "a file, or sim:hdd in the place of the directory"));
     }
-    if args.metadata_sync == MetadataSync::Never {
+    if args.metadata_sync == Some(MetadataSync::Never) {
         let what = "--write-log promises what --metadata-sync never gives up";
         return Err(Failure::usage(what, "one of the two"));
     }

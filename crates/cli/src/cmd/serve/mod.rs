@@ -16,10 +16,10 @@ use std::sync::Arc;
 use harness::exit::Failure;
 use harness::exports::Spec;
 use harness::exports::resolve::Stores;
-use harness::served;
 use harness::signals::Interrupts;
 use harness::state::State;
 use harness::verbosity::Verbosity;
+use harness::{recovery, served};
 use net::clock::Clock;
 use server::store::Store;
 use server::store::dir::write_log::WriteLog;
@@ -36,8 +36,7 @@ use self::logged::{
 use self::persistent::{REPLIES_MAX, outside, replies, state_in_export, state_or_warning};
 use self::running::{Server, bind};
 use self::stores::Kind;
-use crate::args::{LogReplies, Serve};
-use crate::recovery;
+use crate::args::{LogReplies, MetadataSync, Serve};
 
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
@@ -165,7 +164,7 @@ fn keep_apart(args: &Serve, state: Option<&State>, specs: &[Spec]) -> Result<(),
 
 /// How directories are served.
 fn dir_options(args: &Serve, state: Option<&State>) -> DirOptions {
-    let metadata_sync = args.metadata_sync.into();
+    let metadata_sync = args.metadata_sync.unwrap_or(MetadataSync::Always).into();
     let state_dir = state.map(|state| state.path().to_owned());
     let write_log = (!args.write_log.is_empty()).then(|| write_log(args));
     let usual = served::dir_options(args.commit_mode);

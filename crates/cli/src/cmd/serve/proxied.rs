@@ -11,6 +11,7 @@ use harness::output;
 use harness::signals::Interrupts;
 use harness::state::State;
 use harness::verbosity::Verbosity;
+use harness::{origin, unused, write_back};
 use net::clock::Clock;
 use proxy::{Handles, Remote};
 use server::Exports;
@@ -22,28 +23,27 @@ use super::persistent::{needed_state, replies, state_or_warning};
 use super::running::{Server, bind};
 use super::stores::Kind;
 use crate::args::Serve;
-use crate::{origin, write_back};
 
-/// What is of an origin belongs to one, and what is of a store in memory to that.
+/// What is of an origin belongs to one, and what is of another kind of store to that.
 pub(super) fn check(args: &Serve, kind: Kind) -> Result<(), Failure> {
-    if args.mem_size.is_some() && !matches!(kind, Kind::Memory | Kind::Emulated(_)) {
-        let what = "--mem-size is of the stores mem: and sim:";
-        return Err(Failure::usage(what, "such a store, or no --mem-size"));
-    }
-    let options = [
+    let in_memory = [(args.mem_size.is_some(), "--mem-size")];
+    let of_directories = [(args.metadata_sync.is_some(), "--metadata-sync")];
+    let of_origins = [
         (args.read_ahead.is_some(), "--read-ahead"),
         (!args.origin.is_empty(), "--origin"),
         (args.cache.is_some(), "--cache"),
         (args.write_back.is_some(), "--write-back"),
     ];
-    let given = options.into_iter().find(|(is_given, _)| *is_given);
-    match (given, kind) {
-        (None, _) | (_, Kind::Origin) => Ok(()),
-        (Some((_, given)), _) => Err(Failure::usage(
-            format!("{given} is of the store nfs://HOST/EXPORT"),
-            format!("such a store, or no {given}"),
-        )),
+    if !matches!(kind, Kind::Memory | Kind::Emulated(_)) {
+        unused::refuse(in_memory, "the stores mem: and sim:")?;
     }
+    if !matches!(kind, Kind::Directories) {
+        unused::refuse(of_directories, "directories")?;
+    }
+    if !matches!(kind, Kind::Origin) {
+        unused::refuse(of_origins, "the store nfs://HOST/EXPORT")?;
+    }
+    Ok(())
 }
 
 /// Files of its own that a cache has open at most.

@@ -2,9 +2,8 @@
 //! variant and its name here, and a line in [`super::run`], which opens it.
 
 use harness::exit::Failure;
+use harness::origin;
 use perf::model::disk::Profile;
-
-use crate::origin;
 
 /// How the name of an emulated disk begins.
 pub(super) const EMULATED: &str = "sim:";

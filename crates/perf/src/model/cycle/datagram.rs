@@ -43,7 +43,7 @@ impl Datagrams {
     pub fn new(mtu_bytes: u32, loss: f64, timeout_us: f64) -> Result<Self, ModelError> {
         Packets::Udp { mtu_bytes }.check()?;
         if share("loss", loss)? == 1.0 {
-            return Err(ModelError::NotShare { what: "loss: nothing arrives", got: loss });
+            return Err(ModelError::NothingArrives { loss });
         }
         positive("timeout", timeout_us)?;
         Ok(Self { mtu_bytes, loss, timeout_us, timeout_max_us: TIMEOUT_MAX_US.max(timeout_us) })

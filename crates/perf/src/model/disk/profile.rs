@@ -241,11 +241,26 @@ impl FromStr for Profile {
     }
 }
 
+/// Four digits that count, and all before the point.
+fn significant(value: f64) -> String {
+    let behind = match value {
+        v if v >= 1e3 => 0,
+        v if v >= 1e2 => 1,
+        v if v >= 1e1 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.behind$}");
+    match behind {
+        0 => text,
+        _ => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
+}
+
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = |ps: u64| match ps {
             0 => "any rate".to_owned(),
-            ps => format!("{:.4} MB/s", 1e6 / ps as f64).replace(".0000", ""),
+            ps => format!("{} MB/s", significant(1e6 / ps as f64)),
         };
         write!(f, "{}: ", self.name)?;
         if self.seek_average > Nanos::ZERO {
@@ -280,8 +295,11 @@ mod tests {
         assert_eq!(other.revolution, Nanos::from_millis(4));
         let own: Profile = "rate=46.55MB/s,seek=0".parse().unwrap();
         assert_eq!((own.write_ps_per_byte, own.parallel), (21_482, 1));
-        let shown = "custom: read 46.5506 MB/s, write 46.5506 MB/s, sync 0 ns, 1 at once";
+        let shown = "custom: read 46.55 MB/s, write 46.55 MB/s, sync 0 ns, 1 at once";
         assert_eq!(own.to_string(), shown);
+        let digits = [333_333.333_3, 489.955_9, 125.0, 1.25, 0.8];
+        let shown = digits.map(significant);
+        assert_eq!(shown, ["333333", "490", "125", "1.25", "0.8"]);
     }
 
     #[test]

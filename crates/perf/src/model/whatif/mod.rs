@@ -25,6 +25,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::error::{ModelError, within};
 use super::write_log::{LogDevice, LogDeviceError};
 use crate::units::Nanos;
 use crate::words;
@@ -115,15 +116,21 @@ pub enum WhatIfError {
     #[error("a change of {what} like this has no answer here: {why}")]
     Foreign { what: What, why: &'static str },
     #[error("after the change: {0}")]
-    Impossible(#[from] super::error::ModelError),
+    Impossible(#[from] ModelError),
     #[error("{0}")]
     Beyond(&'static str),
 }
 
+impl What {
+    fn name(self) -> &'static str {
+        let name = NAMES.iter().find(|(_, what)| *what == self).map(|(name, _)| *name);
+        name.unwrap_or_default()
+    }
+}
+
 impl std::fmt::Display for What {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = NAMES.iter().find(|(_, what)| what == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or_default())
+        f.write_str(self.name())
     }
 }
 
@@ -149,6 +156,18 @@ impl Change {
     )]
     pub fn of_count(&self, before: u32) -> u32 {
         self.of(f64::from(before)).round() as u32
+    }
+
+    /// The same, where it has to be from 1 to `most`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from f64 saturates"
+    )]
+    fn of_count_up_to(&self, before: u32, most: u32) -> Result<u32, ModelError> {
+        let count = self.of(f64::from(before)).round() as u64;
+        within(self.what.name(), count, 1, most.into())?;
+        Ok(count as u32)
     }
 }
 

@@ -19,9 +19,10 @@
 //! one's effect on the answer is added in squares.
 
 use super::{Change, How, What, WhatIfError};
+use crate::model::closed::network::CALLERS_MAX;
 use crate::model::closed::network::{Center, Class, Kind, Network};
 use crate::model::cycle::raid::{Array, Level};
-use crate::model::error::{ModelError, within};
+use crate::model::error::ModelError;
 use crate::model::transaction::{Bound, Capacity, Path, Prediction, Server, Transfer};
 use crate::model::write_log::{self, LogDevice, Stable};
 use crate::stats::{Estimate, Interval};
@@ -141,9 +142,7 @@ impl PathCase {
             What::Gap if change.how == How::Set => return self.relink(change.value),
             What::Gap => return foreign("say the rate of the link, as in G=100Mbit/s"),
             What::Outstanding => {
-                let outstanding = change.of_count(transfer.outstanding);
-                within("outstanding calls", outstanding.into(), 1, u32::MAX.into())?;
-                transfer.outstanding = outstanding;
+                transfer.outstanding = change.of_count_up_to(transfer.outstanding, CALLERS_MAX)?;
             }
             What::CallSize => {
                 let bytes = change.of(transfer.call_bytes as f64);
@@ -153,9 +152,8 @@ impl PathCase {
                 transfer.call_bytes = whole(bytes);
             }
             What::Threads => {
-                let threads = change.of_count(self.threads.unwrap_or(1));
-                within("threads", threads.into(), 1, u32::MAX.into())?;
-                self.threads = Some(threads);
+                let before = self.threads.unwrap_or(1);
+                self.threads = Some(change.of_count_up_to(before, CALLERS_MAX)?);
             }
             What::Disks if change.how == How::Add => return foreign("say how many there are"),
             What::Disks => {

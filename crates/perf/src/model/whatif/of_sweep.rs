@@ -13,7 +13,6 @@
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
 use super::{Change, How, What, WhatIfError};
-use crate::model::error::within;
 use crate::model::sweep::{Explained, Form, OUTSTANDING_MAX};
 use crate::stats::{Estimate, Interval};
 
@@ -83,8 +82,7 @@ pub fn changed(
             }
             What::Overhead => return foreign("T contains it: say how much is added, as in o+50us"),
             What::Outstanding | What::Clients => {
-                calls = change.of_count(calls);
-                within("outstanding calls", calls.into(), 1, OUTSTANDING_MAX.into())?;
+                calls = change.of_count_up_to(calls, OUTSTANDING_MAX)?;
             }
             What::CallSize | What::Gap => {
                 return foreign("a sweep counts calls and not bytes: give a probe's record");

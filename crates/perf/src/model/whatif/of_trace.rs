@@ -19,7 +19,7 @@
 
 use super::{Change, How, What, WhatIfError};
 use crate::model::closed::network::{Center, Class, Kind, Network};
-use crate::model::error::{ModelError, positive, within};
+use crate::model::error::{ModelError, positive};
 use crate::model::sweep::OUTSTANDING_MAX;
 use crate::model::trace::{Explained, Work};
 use crate::stats::Estimate;
@@ -165,11 +165,10 @@ impl TraceCase {
             }
             What::Gap => return foreign("say the rate of the link, as in G=100Mbit/s"),
             What::Cpus => {
-                let servers = change.of_count(self.servers);
-                self.servers = counted("servers", servers)?;
+                self.servers = change.of_count_up_to(self.servers, OUTSTANDING_MAX)?;
             }
             What::Threads => {
-                let threads = counted("threads", change.of_count(self.servers))?;
+                let threads = change.of_count_up_to(self.servers, OUTSTANDING_MAX)?;
                 self.servers = self.servers.min(threads);
             }
             What::CallSize if self.carrying == 0.0 => {
@@ -189,7 +188,7 @@ impl TraceCase {
                 };
             }
             What::Outstanding | What::Clients => {
-                self.outstanding = counted("outstanding calls", change.of_count(self.outstanding))?;
+                self.outstanding = change.of_count_up_to(self.outstanding, OUTSTANDING_MAX)?;
             }
             What::Disk | What::Disks => {
                 return foreign("block has all disks in one: say write-log=TIME");
@@ -199,11 +198,6 @@ impl TraceCase {
         }
         Ok(())
     }
-}
-
-fn counted(what: &'static str, count: u32) -> Result<u32, ModelError> {
-    within(what, count.into(), 1, OUTSTANDING_MAX.into())?;
-    Ok(count)
 }
 
 #[cfg(test)]

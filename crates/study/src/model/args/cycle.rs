@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use harness::values::{count, positive, size};
+use harness::values::{count, positive, share, size};
 use world::simulate::values::Span;
 
 use super::estimate::Known;
@@ -64,7 +64,8 @@ pub struct Cycle {
     #[arg(long, value_name = "BYTES", value_parser = count(68..=65_535))]
     pub(crate) mtu: Option<u32>,
     /// Share of fragments that are lost, of 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "mtu")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    #[arg(requires = "mtu")]
     pub(crate) loss: f64,
     /// Time until the first retransmission; it doubles with each.
     #[arg(long, value_name = "TIME", default_value = "700ms", requires = "mtu")]

@@ -155,22 +155,22 @@ pub struct WhatIf {
     pub(crate) changes: Vec<Change>,
     #[command(flatten)]
     pub(crate) known: Known,
-    /// Calls a second to predict for; half of the curve's peak by default.
+    /// Calls a second to predict for, of a curve [default: half of its peak].
     #[arg(long, value_name = "N", value_parser = positive(1e-9..=1e12))]
     pub(crate) rate: Option<f64>,
-    /// Callers, for the closed model.
+    /// Callers, for the closed model of a curve.
     #[arg(long, value_name = "N", value_parser = count(1..=100_000))]
     pub(crate) callers: Option<u32>,
     /// Calls outstanding before the change, of a probe, a sweep and a trace [default: what the
     /// probe recommends; 1; the trace's mean].
     #[arg(long, value_name = "N", value_parser = count(1..=65_536))]
     pub(crate) outstanding: Option<u32>,
-    /// Latency of the measured network, one way, which L= replaces.
+    /// Latency of the measured network, one way, which L= of a curve or a probe replaces.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) latency: Option<Nanos>,
-    /// Messages of an operation, each of which costs an o.
-    #[arg(long, value_name = "K", default_value_t = 2.0, value_parser = positive(1e-9..=1e12))]
-    pub(crate) messages: f64,
+    /// Messages of an operation of a curve, each of which costs an o [default: 2].
+    #[arg(long, value_name = "K", value_parser = positive(1e-9..=1e12))]
+    pub(crate) messages: Option<f64>,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use harness::values::whole;
 
 /// Runs clients, links, servers and disks in virtual time, and reports what each did.
 ///
@@ -49,7 +50,7 @@ pub struct Simulate {
     #[arg(long, value_name = "-|FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Another seed than the topology's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]

@@ -18,7 +18,9 @@ use crate::model::args::estimate::Fit;
 /// What the command shows.
 pub(super) fn page(args: &Fit) -> Result<Page, Failure> {
     let file = &args.file;
-    match Source::read(file, "fit", args.of.as_deref())? {
+    let source = Source::read(file, "fit", args.of.as_deref())?;
+    source.check_known(&args.known)?;
+    match source {
         Source::Curve(curve, facts) => infer::explain(&curve, file, &args.known.or_before(&facts)),
         Source::Sweep(observed) => explain(&observed, file),
         Source::Trace(transactions) => trace::explain(&transactions, file),

@@ -6,11 +6,10 @@ mod saved;
 mod screen;
 mod simulated;
 
-use std::fs;
-
 use harness::exit::Failure;
-use harness::output;
+use harness::unused;
 use harness::verbosity::Verbosity;
+use harness::{footprint, output};
 use net::clock::Clock;
 use world::simulate::{self, SimulateError, Topology};
 
@@ -35,7 +34,7 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let outcome = simulate::run(&topology).map_err(failure)?;
     let took = clock.now().since(begun);
     let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
-    let memory_bytes_max = memory_bytes_max();
+    let memory_bytes_max = footprint::memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
     let page = output::write_to(&args.html, || page::html(&simulated));
     output::print_text(verbosity, [&args.json, &args.html], || screen::text(&simulated))?;
@@ -46,7 +45,9 @@ fn read(args: &Simulate) -> Result<Topology, Failure> {
     let path = &args.topology;
     let text =
         source::text(path).map_err(|cause| super::page::unreadable(path, "simulate", &cause))?;
-    let topology = match source::is_json(&text) {
+    let is_record = source::is_json(&text);
+    unused::refuse([(args.of.is_some() && !is_record, "--of")], "a record")?;
+    let topology = match is_record {
         true => saved::topology(path, args.of.as_deref())?,
         false => Topology::parse(&text).map_err(|cause| {
             let advice = "nfskit model simulate --help shows a topology";
@@ -75,12 +76,4 @@ fn failure(error: SimulateError) -> Failure {
         _ => "the same seed again, and report",
     };
     Failure::check(format!("in the world: {error}"), advice)
-}
-
-/// The most memory that this process ever had, where the system says it.
-fn memory_bytes_max() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

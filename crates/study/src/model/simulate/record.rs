@@ -13,7 +13,7 @@ pub(super) fn json(simulated: &Simulated) -> String {
     let mut record = records::begin(simulated.started.clone());
     let durability = Some(Durability::Memory);
     record.target =
-        Target { kind: "world".to_owned(), version: Some(3), durability, ..Target::default() };
+        Target { kind: "simulation".to_owned(), version: Some(3), durability, ..Target::default() };
     record.workload = workload(simulated);
     record.metric("operations", outcome.operations as f64, "calls");
     record.metric("failed", outcome.failed as f64, "calls");

@@ -46,6 +46,12 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
     topology.map_err(|why| about(&why))
 }
 
+/// As an option has it, without zeros at its end.
+fn rate(us_per_kib: f64) -> String {
+    let mb_per_s = format!("{:.4}", 1024.0 / us_per_kib);
+    format!("{}MB/s", mb_per_s.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// What takes less than this is nothing.
 const LEAST: f64 = 1e-3;
 
@@ -62,7 +68,7 @@ fn of_path(saved: &SavedPath) -> String {
     let per_byte = if per_byte_ns < LEAST { "0".to_owned() } else { format!("{per_byte_ns:.6}ns") };
     let mut disk = format!("seek=0,sync={}", us_of(saved.sync_us));
     if saved.sync_us_per_kib > LEAST {
-        write!(disk, ",rate={:.4}MB/s", 1024.0 / saved.sync_us_per_kib).ok();
+        write!(disk, ",rate={}", rate(saved.sync_us_per_kib)).ok();
     } else {
         // So fast that it takes no time that can be seen.
         disk.push_str(",rate=1000GB/s");
@@ -78,7 +84,7 @@ fn of_path(saved: &SavedPath) -> String {
         us_of(saved.overhead_us.min(saved.round_trip_us))
     );
     if capacity.us_per_kib > LEAST {
-        write!(link, ",G={:.4}MB/s", 1024.0 / capacity.us_per_kib).ok();
+        write!(link, ",G={}", rate(capacity.us_per_kib)).ok();
     }
     let outstanding = saved.outstanding.min(1024);
     let (commit_bytes, writes_back) = (saved.commit_bytes, world::path::writes_back_early(&case));

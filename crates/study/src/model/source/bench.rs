@@ -178,7 +178,7 @@ mod tests {
             of_csv(&text, None).unwrap_err().to_string().contains("--of, of nfs://a/, nfs://b/")
         );
         assert!(of_csv(&text, Some("//a")).is_ok());
-        assert!(of_csv(&text, Some("//b")).unwrap_err().to_string().contains("1 load points"));
+        assert!(of_csv(&text, Some("//b")).unwrap_err().to_string().contains("1 rows of numbers"));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err().to_string();
         let row = |load, per_s, us| line("nfs://a/", load, per_s, us, "valid", "all");
         assert!(error("").contains("0 servers"));
-        assert!(error(&row("100", "99", "1")).contains("1 load points"));
+        assert!(error(&row("100", "99", "1")).contains("1 rows of numbers"));
         assert!(error(&row("x", "99", "1")).contains("row 2: load is \"x\""));
         assert!(error(&row("100", "NaN", "1")).contains("row 2: the achieved throughput is NaN"));
         assert!(error(&row("100", "-1", "1")).contains("row 2: the achieved throughput is -1"));

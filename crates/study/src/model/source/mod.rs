@@ -22,6 +22,7 @@ use std::path::Path;
 use std::string::FromUtf8Error;
 
 use harness::exit::Failure;
+use harness::unused;
 use perf::model::curve::Curve;
 use perf::model::saved::SavedPath;
 use perf::model::sweep::{self, SweepPoint};
@@ -30,6 +31,7 @@ use perf::record::Run as Record;
 use serde_json::{Map, Value, json};
 
 use super::known::Facts;
+use crate::model::args::estimate::Known;
 
 /// Measurements, read.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ impl Source {
     pub(super) fn read(path: &Path, verb: &str, of: Option<&str>) -> Result<Self, Failure> {
         let unreadable = |cause: &dyn Display| super::page::unreadable(path, verb, cause);
         let text = text(path).map_err(|cause| unreadable(&cause))?;
+        let has_names = is_json(&text) || bench::is_csv(&text) || transactions::is_csv(&text);
+        unused::refuse([(of.is_some() && !has_names, "--of")], "a file with several records")?;
         Self::of_text(&text, of).map_err(|error| match error {
             SourceError::Several(_) => Failure::usage(
                 format!("{}: {error}", path.display()),
@@ -63,6 +67,16 @@ impl Source {
             ),
             SourceError::Unreadable(why) => unreadable(&why),
         })
+    }
+
+    /// What is given of a server describes the one behind a curve: nothing else takes it.
+    pub(super) fn check_known(&self, known: &Known) -> Result<(), Failure> {
+        match self {
+            Self::Curve(..) => Ok(()),
+            Self::Sweep(_) | Self::Trace(_) | Self::Path(_) => {
+                unused::refuse(known.given(), "a curve")
+            }
+        }
     }
 
     fn of_text(text: &str, of: Option<&str>) -> Result<Self, SourceError> {

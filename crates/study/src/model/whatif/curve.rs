@@ -24,7 +24,7 @@ pub(super) fn page(args: &WhatIf, curve: &Curve, facts: &Facts) -> Result<Page, 
     let base = Base {
         callers: args.callers,
         latency_us: args.latency.map_or(0.0, Nanos::as_micros_f64),
-        messages_per_op: args.messages,
+        messages_per_op: args.messages.unwrap_or(2.0),
         ..Base::at(args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0))
     };
     let answers = answer(&inferred, &base, &args.changes).map_err(refused)?;
@@ -96,7 +96,13 @@ fn simulated(
     }
     let response = at_rate.map_or_else(|| "not reached".to_owned(), span);
     let saturation = or_dash(full.map(whole));
-    table.row(["world".to_owned(), when.to_owned(), format!("{per_s:.1}"), response, saturation]);
+    table.row([
+        "simulation".to_owned(),
+        when.to_owned(),
+        format!("{per_s:.1}"),
+        response,
+        saturation,
+    ]);
 }
 
 fn world(server: &FileServer, per_s: f64, load: Load) -> Result<Outcome, String> {

@@ -9,6 +9,7 @@ pub(super) mod text;
 mod trace;
 
 use harness::exit::Failure;
+use harness::unused;
 
 pub(super) use self::path::bound;
 use super::page::Page;
@@ -17,10 +18,32 @@ use crate::model::args::estimate::WhatIf;
 
 /// What the command shows.
 pub(super) fn page(args: &WhatIf) -> Result<Page, Failure> {
-    match Source::read(&args.file, "whatif", args.of.as_deref())? {
+    let source = Source::read(&args.file, "whatif", args.of.as_deref())?;
+    check(args, &source)?;
+    match source {
         Source::Curve(curve, facts) => curve::page(args, &curve, &facts),
         Source::Path(saved) => path::page(args, &saved),
         Source::Sweep(observed) => sweep::page(args, &observed),
         Source::Trace(transactions) => trace::page(args, &transactions),
     }
+}
+
+/// Options are of what they describe.
+fn check(args: &WhatIf, source: &Source) -> Result<(), Failure> {
+    let of_curves = [
+        (args.rate.is_some(), "--rate"),
+        (args.callers.is_some(), "--callers"),
+        (args.messages.is_some(), "--messages"),
+    ];
+    let latency = [(args.latency.is_some(), "--latency")];
+    match source {
+        Source::Curve(..) => {
+            let outstanding = [(args.outstanding.is_some(), "--outstanding")];
+            return unused::refuse(outstanding, "a probe, a sweep or a trace");
+        }
+        Source::Path(_) => {}
+        Source::Sweep(_) | Source::Trace(_) => unused::refuse(latency, "a curve or a probe")?,
+    }
+    source.check_known(&args.known)?;
+    unused::refuse(of_curves, "a curve")
 }

@@ -47,7 +47,10 @@ pub(super) fn page(args: &WhatIf, saved: &SavedPath) -> Result<Page, Failure> {
     if let Some(differ_pct) = saved.runs_differ_pct.filter(|_| measured.is_some()) {
         steadiness(differ_pct, &mut page);
     }
-    page.line(format_args!("the cycle after the change: {}", cycle(&after)));
+    page.line(format_args!(
+        "the cycle after the change, with its share of a COMMIT: {}",
+        cycle(&after)
+    ));
     notes.iter().for_each(|note| page.note("no-simulation", note, ""));
     if found.latency_us == 0.0 {
         added_latency(&args.changes, "2 T_prop", &mut page);
@@ -120,13 +123,13 @@ impl Compared {
 
     /// The answer of the model that is nearer to what was measured.
     fn believe(&mut self, base: &Answer, answer: &Answer, held: &[Held], measured: Option<f64>) {
-        let believed = believed(answer.prediction.formula.value, answer.world, held);
+        let world = answer.world.map(|after| held_to(measured, base.world, after));
+        let believed = believed(answer.prediction.formula.value, world, held);
         let own = match believed.model {
             Model::Formula => Some(base.prediction.formula.value),
             Model::Simulation => base.world,
         };
         let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
-        // The table's gains are of each model's own level before the change.
         let base = if measured.is_some() { "what was measured" } else { "its own before" };
         self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain, base)));
         let record = &mut self.page.record;
@@ -134,6 +137,12 @@ impl Compared {
         record.metric("believed/gain", gain, "ratio");
         record.model.insert("believed".to_owned(), believed.model.name().into());
     }
+}
+
+/// What a simulation has after a change, where it is held to what was measured before: what it is
+/// off by there is no gain.
+fn held_to(measured: Option<f64>, before: Option<f64>, after: f64) -> f64 {
+    measured.zip(before).map_or(after, |(measured, before)| measured * after / before)
 }
 
 /// How far the runs that changes are held to agree among themselves.
@@ -190,7 +199,7 @@ fn measured_sentence(mib_per_s: f64, gain: Option<f64>, formula: f64) -> String 
 fn sentence(believed: &Believed, points: usize, gain: f64, base: &str) -> String {
     let Believed { model, mib_per_s, why } = believed;
     let why = match *why {
-        Why::Alone => "nothing else answers".to_owned(),
+        Why::Alone => "the simulation has no answer".to_owned(),
         Why::Unmeasured => {
             "nothing was measured that it and the simulation could be held to".to_owned()
         }
@@ -228,7 +237,8 @@ fn base(found: &PathCase, measured: Option<f64>) -> String {
             )
         }
         Some(mib_per_s) => format!(
-            "base: held to the {mib_per_s:.1} MiB/s that were measured; the formula alone has \
+            "base: held to the {mib_per_s:.1} MiB/s that were measured between the beginning and \
+             the end of runs (those of the probe's table are whole); the formula alone has \
              {formula:.1}"
         ),
         None => format!(
@@ -266,10 +276,10 @@ fn row(when: &str, case: &PathCase, answer: &Answer, measured: Option<f64>) -> [
 
 pub(crate) fn bound(bound: Bound) -> &'static str {
     match bound {
-        Bound::Cycle(Term::Prop) => "the way (2 T_prop)",
-        Bound::Cycle(Term::Ser) => "the bytes' time (T_ser)",
+        Bound::Cycle(Term::Prop) => "network round trip (2 T_prop)",
+        Bound::Cycle(Term::Ser) => "transmission of the bytes (T_ser)",
         Bound::Cycle(Term::Op) => "processing (T_op)",
-        Bound::Cycle(Term::Block) => "the wait for storage (T_B)",
+        Bound::Cycle(Term::Block) => "storage (T_B)",
         Bound::Capacity => "link and processing, always busy",
         Bound::Storage => "storage, always busy",
         Bound::Server => "a server that does one thing at a time",
@@ -292,6 +302,13 @@ mod tests {
         let expected = "measured: 1235.3 MiB/s, 1.48 x; the formula is -33 % off that";
         assert_eq!(sentence, expected);
         assert!(!measured_sentence(10.0, None, 11.0).contains(" x;"));
+    }
+
+    #[test]
+    fn what_a_simulation_is_off_by_before_a_change_is_no_gain() {
+        assert_eq!(held_to(Some(117.0), Some(118.0), 118.0), 117.0);
+        assert_eq!(held_to(Some(100.0), Some(110.0), 220.0), 200.0);
+        assert_eq!(held_to(None, Some(110.0), 220.0), 220.0);
     }
 
     #[test]

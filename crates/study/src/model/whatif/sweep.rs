@@ -56,7 +56,7 @@ fn simulated(
             changed(&best.fitted.values(), outstanding, changes).map_err(refused)?;
         match Stage::of_sweep(&values, calls).per_s() {
             Ok(per_s) => {
-                table.row(["world", when, &calls.to_string(), &whole(per_s)]);
+                table.row(["simulation", when, &calls.to_string(), &whole(per_s)]);
                 page.record.metric(&format!("simulation/{when}/per_s"), per_s, "1/s");
             }
             Err(why) => no_simulation(page, when, &why),

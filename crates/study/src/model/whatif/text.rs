@@ -6,7 +6,7 @@ use perf::model::whatif::{Change, How, What, WhatIfError};
 use perf::stats::Estimate;
 
 use crate::model::known::name;
-use crate::model::page::Page;
+use crate::model::page::{Page, interval};
 
 /// `1702 (1609 to 1800) calls/s, by the disks`.
 pub(in crate::model) fn saturation(prediction: &ServerPrediction) -> String {
@@ -32,7 +32,7 @@ pub(in crate::model) fn refused(error: WhatIfError) -> Failure {
 
 /// `1702 (1609 to 1800)`, or without an interval where none is known.
 pub(super) fn with_interval(estimate: &Estimate, text: impl Fn(f64) -> String) -> String {
-    let ci95 = estimate.ci95.map(|ci| format!(" ({} to {})", text(ci.lo), text(ci.hi)));
+    let ci95 = interval(estimate, &text).map(|ci95| format!(" ({ci95})"));
     text(estimate.value) + &ci95.unwrap_or_default()
 }
 

@@ -64,5 +64,5 @@ fn row(when: &str, prediction: &TracePrediction, simulated: Option<f64>) -> [Str
 fn call(case: &TraceCase) -> String {
     let (size, servers) = (scaled(case.kib * 1024.0), case.servers);
     let [way, demand] = [case.way_us, case.demand_us()].map(span);
-    format!("{size} of data, way {way}, demand {demand} on one of {servers} servers")
+    format!("{size} of data, network round trip {way}, demand {demand} on one of {servers} servers")
 }

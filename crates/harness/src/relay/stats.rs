@@ -4,32 +4,31 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use harness::output;
-use harness::records::quantile;
-use harness::verbosity::Verbosity;
 use indicatif::{ProgressBar, ProgressStyle};
-use inspect::relayed::Captured;
 use net::clock::{Clock, Task};
 use net::relay::{Carried, Counts, Relay};
 use perf::units::{Instant, Nanos};
 
-use super::Args;
+use crate::output;
+use crate::records::quantile;
+use crate::verbosity::Verbosity;
 
 /// Time between two lines.
 const INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// Tells about a relay until it is ended.
 #[derive(Debug)]
-pub(super) struct Statistics {
+pub struct Statistics {
     clock: Clock,
-    pub(super) started: Instant,
-    pub(super) began: String,
+    pub started: Instant,
+    pub began: String,
     task: Option<Task>,
     bar: Option<ProgressBar>,
 }
 
 impl Statistics {
-    pub(super) fn begin(relay: &Relay, clock: &Clock, args: &Args, verbosity: Verbosity) -> Self {
+    /// With a line a second, where `prints_lines` or on a terminal.
+    pub fn begin(relay: &Relay, clock: &Clock, prints_lines: bool, verbosity: Verbosity) -> Self {
         let is_terminal = std::io::stderr().is_terminal() && verbosity > Verbosity::Quiet;
         let bar = is_terminal.then(|| {
             let bar = ProgressBar::new_spinner();
@@ -37,7 +36,7 @@ impl Statistics {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             bar
         });
-        let shows = bar.is_some() || args.stats;
+        let shows = bar.is_some() || prints_lines;
         let task = shows.then(|| {
             let (relay, own, bar) = (relay.clone(), clock.clone(), bar.clone());
             clock.spawn(async move { show_regularly(&relay, &own, bar.as_ref()).await })
@@ -52,7 +51,7 @@ impl Statistics {
     }
 
     /// Says no more.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
         }
@@ -61,22 +60,19 @@ impl Statistics {
         }
     }
 
-    pub(super) fn elapsed(&self) -> Nanos {
+    pub fn elapsed(&self) -> Nanos {
         self.clock.now().since(self.started)
     }
 
     /// What there was, for people.
-    pub(super) fn summary(&self, counts: &Counts, captured: Option<&Captured>) -> String {
-        let captured = captured.map_or_else(String::new, |Captured { frames, missed, .. }| {
-            format!("  {frames} frames captured; {missed} messages missed\n")
-        });
+    pub fn summary(&self, counts: &Counts) -> String {
         let seconds = self.elapsed().as_secs_f64();
-        format!("relayed for {seconds:.1} s\n{}{captured}", table(counts))
+        format!("relayed for {seconds:.1} s\n{}", table(counts))
     }
 }
 
 /// What has passed, a few lines.
-pub(super) fn table(counts: &Counts) -> String {
+pub fn table(counts: &Counts) -> String {
     let Counts { accepted, refused, strangers, unreachable, broken, garbled, given_up, .. } =
         counts;
     let (there, back) = (direction("there", &counts.there), direction("back", &counts.back));
@@ -139,9 +135,13 @@ fn line(before: &Counts, counts: &Counts, span: Nanos) -> String {
 fn flow(before: &Carried, carried: &Carried, span: Nanos) -> String {
     let messages = (carried.passed - before.passed) as f64 / span.as_secs_f64().max(1e-9);
     let rate = rate(carried.passed_bytes - before.passed_bytes, span);
-    let (held, size) = (carried.held, bytes(carried.held_bytes));
-    let (wait, lost) = (quantile(&carried.queued, 0.99), losses(carried));
-    format!("{messages:.0} msg/s {rate} held {held} ({size}), wait {wait} (99 %), {lost}")
+    let held = match carried.held {
+        0 => String::new(),
+        held => format!(", {held} on their way ({})", bytes(carried.held_bytes)),
+    };
+    let wait = carried.queued.quantile_if_known(0.99);
+    let wait = wait.map_or_else(String::new, |wait| format!(", 99 % waited {wait} at most"));
+    format!("{messages:.0} msg/s {rate}{held}{wait}, {}", losses(carried))
 }
 
 fn losses(carried: &Carried) -> String {
@@ -194,7 +194,8 @@ mod tests {
         counts.back.held_bytes = 24_000;
         counts.back.lost.insert(Loss::NoRoom, 7);
         let line = line(&before, &counts, Nanos::from_secs(2));
-        let parts = ["2 connections", "there 50 msg/s 2.50 MB/s", "held 3 (24.0 kB)", "7 no-room"];
+        let parts =
+            ["2 connections", "there 50 msg/s 2.50 MB/s", "3 on their way (24.0 kB)", "7 no-room"];
         assert!(parts.iter().all(|part| line.contains(part)), "{line}");
     }
 
@@ -215,7 +216,7 @@ mod tests {
         let short = table(&counts);
         assert!(short.contains("2.00 us (median), - (99 %), 2.00 us at most"), "{short}");
         assert!(short.contains("3.00 us (median), - (99 %) late"), "{short}");
-        assert!(line(&counts, &counts, Nanos::from_secs(1)).contains("wait - (99 %)"));
+        assert!(!line(&counts, &counts, Nanos::from_secs(1)).contains("waited"));
         counts.there.queued.record(Nanos::from_micros(2));
         assert!(table(&counts).contains("2.00 us (99 %)"), "{}", table(&counts));
     }

@@ -3,14 +3,15 @@
 
 use std::path::Path;
 
-use harness::{output, shell};
 use perf::words::counted;
 use server::store::dir::write_log::{
     Lost, Named, Progress, Recovered, Replaced, Stage, Unreadable,
 };
 
+use crate::{output, shell};
+
 /// How far the recovery of a long log has come.
-pub(crate) fn progress(progress: Progress) {
+pub fn progress(progress: Progress) {
     let Progress { stage, done_bytes, all_bytes } = progress;
     let what = match stage {
         Stage::Reading => "read",
@@ -20,7 +21,7 @@ pub(crate) fn progress(progress: Progress) {
 }
 
 /// What was done with what a log held; `dir` has its files.
-pub(crate) fn summary(recovered: &Recovered, dir: &Path) -> String {
+pub fn summary(recovered: &Recovered, dir: &Path) -> String {
     let Recovered { files, gone, was_running, unreadable, .. } = recovered;
     let lost = losses(recovered) + &unreadable.as_ref().map_or_else(String::new, unread);
     match (*files, was_running) {
@@ -60,7 +61,7 @@ fn losses(recovered: &Recovered) -> String {
 }
 
 /// Beside what is lost.
-pub(crate) fn unread(unreadable: &Unreadable) -> String {
+pub fn unread(unreadable: &Unreadable) -> String {
     let what = match unreadable.may_be_newest {
         true => "where the newest frame may have been: what was answered last may be LOST",
         false => "and nothing else that is needed is there",
@@ -93,7 +94,7 @@ fn replayed(recovered: &Recovered, dir: &Path) -> String {
 }
 
 /// What a log holds: `attributes` of its records are SETATTRs.
-pub(crate) fn records_of(records: u64, attributes: u64, bytes: u64) -> String {
+pub fn records_of(records: u64, attributes: u64, bytes: u64) -> String {
     let writes = format!("{} of {bytes} bytes", counted(records - attributes, "stable write"));
     match attributes {
         0 => writes,

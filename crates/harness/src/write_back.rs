@@ -15,11 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::exit::Failure;
-use harness::mounts::settings::Settings;
-use harness::output;
-use harness::served;
-use harness::state::State;
 use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
 use perf::units::Nanos;
@@ -34,7 +29,10 @@ use server::locked::is_locked;
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::{Caller, Status};
 
-use crate::origin;
+use crate::exit::Failure;
+use crate::mounts::settings::Settings;
+use crate::state::State;
+use crate::{origin, output, served};
 
 /// Bytes of the file of conflicts at most: some ten thousands. Then changes by which something is
 /// lost wait until somebody has seen to them.
@@ -47,17 +45,19 @@ const CONFLICTS_SHOWN: usize = 20;
 const LOOKS: usize = 5;
 
 /// Where a proxy's log is to be, and what belongs to it.
-pub(crate) struct Place<'a> {
-    pub(crate) log: &'a Path,
-    pub(crate) bytes: u64,
-    pub(crate) state: Option<&'a State>,
+#[derive(Debug)]
+pub struct Place<'a> {
+    pub log: &'a Path,
+    pub bytes: u64,
+    pub state: Option<&'a State>,
 }
 
 /// A store that answers from its log.
-pub(crate) struct Opened {
-    pub(crate) store: WriteBack<Remote>,
+#[derive(Debug)]
+pub struct Opened {
+    pub store: WriteBack<Remote>,
     /// For the banner.
-    pub(crate) summary: String,
+    pub summary: String,
 }
 
 fn beside(log: &Path, suffix: &str) -> PathBuf {
@@ -98,7 +98,7 @@ fn unreadable(error: LogError) -> Failure {
 
 /// Finds or makes the log, takes the lease of the origin's export, and goes on with what the log
 /// holds.
-pub(crate) async fn open(
+pub async fn open(
     clock: &Clock,
     remote: Remote,
     settings: &Settings,
@@ -319,7 +319,7 @@ fn note(path: &Path, line: &str) -> std::io::Result<()> {
 }
 
 /// A server has ended: what is on its way comes to the origin, or stays for the next.
-pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
+pub async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
     let left = store.drained(Some(limit)).await;
     if left > 0 {
         output::say(format_args!(
@@ -335,8 +335,11 @@ pub(crate) async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
 
 const LEASE_STAYS: &str = "the lease .nfskit-write-back could not be removed at the origin";
 
-/// `nfskit log drain LOG URL`.
-pub(crate) fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<(), Failure> {
+/// `nfskit log drain LOG URL`: what came of it.
+///
+/// # Errors
+/// It cannot be done, or not all of it.
+pub fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<String, Failure> {
     let [log] = logs else {
         let form = "nfskit log drain LOG nfs://HOST/EXPORT";
         return Err(Failure::usage("a proxy has one log", form));
@@ -374,7 +377,7 @@ fn state_at(path: &Path) -> Result<State, Failure> {
     State::open(base, port).map_err(|cause| taken(format!("{}: {cause}", path.display())))
 }
 
-async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
+async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<String, Failure> {
     let state = state_at(state)?;
     let clock = Clock::real();
     let settings = origin::settings(url, "")?;
@@ -390,7 +393,7 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<(), Failure> {
     let has_ended = store.end().await;
     let brought = brought(&store.settled(), url, log)?;
     match has_ended {
-        true => output::print(&format!("{brought}\n")),
+        true => Ok(format!("{brought}\n")),
         false => {
             let what = format!("{brought}; {LEASE_STAYS}");
             Err(Failure::environment(what, "the same again, or remove it there"))
@@ -414,8 +417,11 @@ fn brought(settled: &Settled, url: &str, log: &Path) -> Result<String, Failure> 
     Err(Failure::check(what, format!("look at {log}.conflicts, which has a line for each")))
 }
 
-/// `nfskit log status LOG`.
-pub(crate) fn status(log: &Path) -> Result<(), Failure> {
+/// `nfskit log status LOG`: what it has on its way.
+///
+/// # Errors
+/// It cannot be read.
+pub fn status(log: &Path) -> Result<String, Failure> {
     let (peek, held) = looked_at(log)?;
     let has = if is_locked(peek.file()) { "a proxy has it" } else { "no proxy has it" };
     let mut text = format!(
@@ -427,7 +433,7 @@ pub(crate) fn status(log: &Path) -> Result<(), Failure> {
         held.bytes(),
     );
     text.extend(oldest(&held));
-    output::print(&(text + &conflicts(log)?))
+    Ok(text + &conflicts(log)?)
 }
 
 /// What is on its way, by kinds, and since when.

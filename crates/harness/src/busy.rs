@@ -1,25 +1,20 @@
 //! Says on the screen that others used the machine while something was measured.
 
-use harness::output;
-use harness::records::NEIGHBOURS_SHARE_MAX;
-use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use net::clock::Clock;
 use perf::units::Nanos;
 
-use crate::args::Command;
+use crate::output;
+use crate::records::NEIGHBOURS_SHARE_MAX;
+use crate::verbosity::Verbosity;
 
 /// In less the system's ticks of 10 ms tell nothing, and nothing has been measured.
 const MEASURED_MIN: Nanos = Nanos::from_millis(200);
 
-/// Runs `command`, and says afterwards whether others used the machine meanwhile: also where it has
-/// failed, which may be why. Of a command that does not measure, nothing is stated.
-pub(crate) fn watched<T>(command: &Command, verbosity: Verbosity, run: impl FnOnce() -> T) -> T {
-    let measures = matches!(
-        command,
-        Command::Study(_) | Command::Probe(_) | Command::Bench(_) | Command::Papers(_)
-    );
-    if !measures || verbosity == Verbosity::Quiet {
+/// Measures, and says afterwards whether others used the machine meanwhile: also where that has
+/// failed, which may be why.
+pub fn watched<T>(verbosity: Verbosity, run: impl FnOnce() -> T) -> T {
+    if verbosity == Verbosity::Quiet {
         return run();
     }
     let clock = Clock::real();

@@ -1,21 +1,19 @@
 //! The run record of a relay.
 
-use harness::records;
 use net::relay::{Carried, Counts};
 use net::shape::profile::Profile;
 use perf::record::{Run, Target};
 
-use super::banner::Leg;
 use super::stats::Statistics;
+use crate::records;
 
-pub(super) fn json(
+pub fn json(
     counts: &Counts,
-    legs: &[Leg],
+    server: Option<String>,
     profile: &Profile,
     statistics: &Statistics,
 ) -> String {
     let mut record = records::begin(statistics.began.clone());
-    let server = legs.first().map(|leg| leg.server.to_string());
     record.target = Target { kind: "server".to_owned(), url: server, ..Target::default() };
     record.workload.name = "link".to_owned();
     record.workload.parameters.insert("link".to_owned(), profile.to_string().into());

@@ -2,20 +2,17 @@
 
 use std::net::SocketAddr;
 
-use harness::exit::Failure;
-use harness::hints;
 use net::clock::Clock;
 use net::http::{Found, Listener};
 use net::relay::{Carried, Counts, Relay};
 use perf::histogram::Histogram;
 use server::metrics::{CONTENT_TYPE, Page, Reading};
 
+use crate::exit::Failure;
+use crate::{hints, metrics};
+
 /// Answers /metrics and /healthz in a task of its own; gives the address that it listens on.
-pub(super) fn serve(
-    listen: SocketAddr,
-    relay: &Relay,
-    clock: &Clock,
-) -> Result<SocketAddr, Failure> {
+pub fn serve(listen: SocketAddr, relay: &Relay, clock: &Clock) -> Result<SocketAddr, Failure> {
     let bound = Listener::bind(listen).and_then(|bound| Ok((bound.local_addr()?, bound)));
     let (address, listener) = bound.map_err(|cause| hints::metrics(listen, &cause))?;
     let (relay, started) = (relay.clone(), clock.since_1970());
@@ -24,7 +21,7 @@ pub(super) fn serve(
         "/metrics" => {
             let mut page = Page::default();
             page.readings(&readings(&relay.counts()));
-            page.readings(&harness::metrics::process(started));
+            page.readings(&metrics::process(started));
             Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
         }
         _ => None,
@@ -143,7 +140,7 @@ mod tests {
     fn every_number_is_in_the_manual() {
         let mut counts = counts(100);
         counts.there.lost.insert(Loss::Chance, 1);
-        let manual = include_str!("../../../../../docs/link-relay.md");
+        let manual = include_str!("../../../../docs/link-relay.md");
         for reading in readings(&counts) {
             assert!(manual.contains(&format!("`{}`", reading.name)), "{}", reading.name);
         }

@@ -6,14 +6,14 @@ use client::error::Error;
 use client::mount::{self, Mounted};
 use client::session::Credential;
 use client::url::Target;
-use harness::exit::Failure;
-use harness::mounts::reached::{self, Role};
-use harness::mounts::settings::{self, Settings};
-use harness::output;
-use harness::target;
 use net::clock::Clock;
 use net::shape::Shape;
 use server::types::Caller;
+
+use crate::exit::Failure;
+use crate::mounts::reached::{self, Role};
+use crate::mounts::settings::{self, Settings};
+use crate::{output, target};
 
 /// Options of the origin's mount that mean something to a proxy.
 const WORDS: &[&str] = &[
@@ -35,7 +35,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Whether what is to be served is an export of another server, and no directory of this name.
-pub(crate) fn is_origin(name: &str) -> bool {
+pub fn is_origin(name: &str) -> bool {
     let is_url = name.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("nfs://"));
     let is_target =
         name.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
@@ -43,7 +43,7 @@ pub(crate) fn is_origin(name: &str) -> bool {
 }
 
 /// The origin by its name, with options of nfs(5).
-pub(crate) fn settings(store: &str, options: &str) -> Result<Settings, Failure> {
+pub fn settings(store: &str, options: &str) -> Result<Settings, Failure> {
     let wrong = |why: String| Failure::usage(format!("--origin {why}"), "nfskit serve --help");
     let mut settings = Settings::of(store).map_err(|why| no_origin(&why))?;
     for word in settings::split(options) {
@@ -67,7 +67,7 @@ fn applied(settings: &mut Settings, word: &str) -> Result<(), String> {
 }
 
 /// Mounts the origin's export.
-pub(crate) async fn mounted(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
+pub async fn mounted(clock: &Clock, settings: &Settings) -> Result<Mounted, Failure> {
     let target = &settings.target;
     let links = settings.link.clone().into();
     let mut options = mount::Options { links, ..own_options(target) };
@@ -85,20 +85,20 @@ fn own_options(target: &Target) -> mount::Options {
 }
 
 /// Who everyone is at the origin, if the URL says so.
-pub(crate) fn everyone(target: &Target) -> Option<Caller> {
+pub fn everyone(target: &Target) -> Option<Caller> {
     let Credential { uid, gid, .. } = own_options(target).credential;
     let is_named = target.uid.is_some() || target.gid.is_some();
     is_named.then(|| Caller { uid, gid, gids: Vec::new() })
 }
 
 /// Which origin it is, in handles and logs.
-pub(crate) fn name(target: &Target) -> String {
+pub fn name(target: &Target) -> String {
     let port = target.nfs_port.map_or_else(String::new, |port| port.to_string());
     format!("{}:{port}:{}", target.host, target.path_text())
 }
 
 /// The same as commands take it. A log has room for some of it alone.
-pub(crate) fn as_target(name: &str) -> String {
+pub fn as_target(name: &str) -> String {
     let parts = name.split_once(":/").and_then(|(before, path)| {
         let (host, port) = before.rsplit_once(':')?;
         Some((host, port, path))
@@ -110,7 +110,7 @@ pub(crate) fn as_target(name: &str) -> String {
     }
 }
 
-pub(crate) fn no_key(why: proxy::HandlesError) -> Failure {
+pub fn no_key(why: proxy::HandlesError) -> Failure {
     Failure::environment(why, "a system with getrandom(2)")
 }
 
