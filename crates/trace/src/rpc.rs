@@ -506,7 +506,7 @@ impl Rpc {
         pair.count(transaction, is_tcp, synced);
         if let (Some((passed_ns, returned_ns)), Some(latency)) = (inner, transaction.latency()) {
             let behind = returned_ns.saturating_sub(passed_ns);
-            pair.relay.record(latency.as_nanos(), behind);
+            pair.relay.record(transaction.work(), latency.as_nanos(), behind);
         }
         if transaction.is_light()
             && let Some(latency) = transaction.latency()

@@ -115,6 +115,11 @@ fn slow_commit(evidence: &Evidence, share: &str) -> String {
     format!("the server's disk is slow: {share} is spent waiting for COMMIT, {each} each")
 }
 
+        Suspect::Relay => format!(
+            "the relay, or the link that it passes calls on by, is slow or full: {share} is spent \
+             on the way to the server, with at most {} calls outstanding",
+            evidence.outstanding_max
+        ),
 fn slow_stable_write(evidence: &Evidence, share: &str) -> String {
     let writes = evidence.work(Work::StableWrite);
     let (size, each) = (bytes(writes.bytes / writes.calls.max(1)), ns(writes.median_ns));
@@ -303,7 +308,15 @@ fn round_trip(evidence: &Evidence) -> String {
     match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
         (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
         (Some(round_trip), _, Some(_)) => {
-            format!("the relay and the path to it take {} at least", ns(round_trip))
+            let relayed = evidence.relayed_works.iter();
+            let [behind, whole] = relayed
+                .fold([0; 2], |[behind, whole], of| [behind + of.behind_ns, whole + of.whole_ns])
+                .map(|sum| ns(sum / evidence.relayed.max(1)));
+            format!(
+                "the relay and the path to it take {} at least; behind it calls took {behind} on \
+                 average, of {whole} in all",
+                ns(round_trip)
+            )
         }
         (Some(round_trip), Some((_, median)), None) => format!(
             "the round trip is {} at least, by acknowledgements; the server's came after {} at \
@@ -446,6 +459,10 @@ mod tests {
     #[test]
     fn a_few_packets_that_were_cut_off_are_a_doubt_and_many_are_why_nothing_can_be_decided() {
         let (diagnosis, few) = answer(2);
+        Suspect::Relay => {
+            "the relay and the link behind it: their rate, and what else they carry; fewer calls \
+             outstanding wait less, and carry as much where the link is full"
+        }
         assert_eq!((diagnosis.verdict, diagnosis.also.len()), (None, 0), "{diagnosis:?}");
         assert_eq!(diagnosis.doubts, [Doubt::CaptureCut]);
         assert!(few.starts_with("nothing stands out"), "{few}");

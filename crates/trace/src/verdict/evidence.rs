@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::flows::Flows;
 use crate::pace::Waited;
-use crate::pair::{Hosts, Pair, Repeats, Syncs};
+use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -66,9 +66,14 @@ pub struct Evidence {
     pub relayed: u64,
     /// What the client sent, and what the server sent.
     pub sides: [SideNumbers; 2],
+    /// Of the work that has the fastest call, of those that need nothing stable: that call, and the
+    /// median.
+    pub fastest_ns: Option<(u64, u64)>,
     pub syncs: Syncs,
     pub udp: Repeats,
     /// Of the server, with all of its clients.
+    /// Their times, in the order of [`Work::ALL`].
+    pub relayed_works: [Relayed; WORKS],
     pub stalls: Stalls,
     pub server_ns: u64,
     pub clients: usize,
@@ -106,6 +111,9 @@ impl Evidence {
             hosts: pair.hosts,
             pairs: 1,
             waited: pair.pace.waited,
+        let unsynced = Work::ALL.into_iter().filter(|work| !work.is_sync());
+        let times = unsynced.map(|work| &pair.worked(work).latency);
+        let fastest = times.filter(|times| times.count() > 0).min_by_key(|times| times.min());
             works: pair.works.each_ref().map(|work| WorkNumbers {
                 calls: work.calls,
                 bytes: work.bytes,
@@ -124,8 +132,11 @@ impl Evidence {
                 let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
                 SideNumbers {
                     packets: side.packets(),
+            fastest_ns: fastest
+                .map(|times| (times.min().as_nanos(), times.quantile(0.5).as_nanos())),
                     bytes: side.bytes,
                     again: side.again,
+            relayed_works: pair.relay.works,
                     filled: side.filled,
                     missing_bytes: side.missing_bytes,
                     cut: side.cut,
@@ -201,6 +212,26 @@ impl Evidence {
         share(again + filled, packets)
     }
 }
+
+    /// Of what a call of this work takes, the part that is not the server's, of 1.
+    pub fn way_share(&self, work: Work) -> f64 {
+        let Relayed { calls, whole_ns, behind_ns } = self.relayed_works[work as usize];
+        if calls > 0 {
+            // What it takes behind a relay was captured.
+            return 1.0 - share(behind_ns, whole_ns).min(1.0);
+        }
+        let whole_ns = self.work(work).median_ns + self.client_end_ns();
+        share(self.network_ns(work), whole_ns).min(1.0)
+    }
+
+    /// What a relay and the way to it add to a call of this work on average is twice the least and
+    /// more: with several outstanding calls alike, the link behind it is full, or the relay busy.
+    /// One that carries less than it can adds less, however many are outstanding.
+    pub fn waits_at_relay(&self, work: Work) -> bool {
+        let relayed = self.relayed_works[work as usize];
+        let is_queued = self.relay_ns.is_some_and(|least| relayed.added_ns() >= 2 * least);
+        relayed.calls > 0 && is_queued && self.way_share(work) >= 0.5
+    }
 
 fn bins_per_s(bytes: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a rate")]

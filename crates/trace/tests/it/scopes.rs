@@ -10,7 +10,7 @@ use crate::frames::{Rpc, analyze, ipv4, pcap_at, tcp};
 const MS: u64 = 1_000_000;
 
 /// The same packet between two other ends: addresses end in `hosts`, ports are `ports`.
-fn moved(mut packet: Vec<u8>, hosts: [u8; 2], ports: [u16; 2]) -> Vec<u8> {
+pub(crate) fn moved(mut packet: Vec<u8>, hosts: [u8; 2], ports: [u16; 2]) -> Vec<u8> {
     let is_call = packet[15] == 1;
     let (from, to) = if is_call { (0, 1) } else { (1, 0) };
     (packet[15], packet[19]) = (hosts[from], hosts[to]);
