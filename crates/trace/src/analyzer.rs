@@ -36,6 +36,8 @@ pub struct Analyzer {
     last_ns: u64,
     /// When calls that wait in vain were looked for last.
     swept_ns: u64,
+    /// What times are multiples of; 0 where that is not known.
+    resolution_ns: u64,
 }
 
 /// Packets of which only the beginning was captured.
@@ -104,6 +106,15 @@ impl Analyzer {
             Sliced::Other(DAMAGED) if is_cut => other(others, "cut off"),
             Sliced::Other(sort) => other(others, sort),
         }
+    }
+
+    /// Times are multiples of so much.
+    pub const fn set_resolution(&mut self, ns: u64) {
+        self.resolution_ns = ns;
+    }
+
+    pub const fn resolution_ns(&self) -> u64 {
+        self.resolution_ns
     }
 
     /// Nothing more comes.

@@ -161,6 +161,9 @@ const fn is_by_round_trip(suspect: Suspect) -> bool {
 }
 
 fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
+    if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
+        return Some(Doubt::CoarseTimes);
+    }
     match (evidence.server_ack_ns, evidence.relay_ns, evidence.light_ns) {
         (None, None, None) => Some(Doubt::NoRoundTrip),
         (None, None, Some(_)) => Some(Doubt::RoundTripUnknown),
@@ -168,9 +171,6 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
     }
 }
 
-/// The rate of a link, in Mbit/s, that carries this much data: on Ethernet 1,448 of 1,538
-/// bytes are data, in jumbo frames and with a relay nearly all.
-pub fn nominal_rate(bytes_per_s: f64) -> Option<f64> {
 /// Even the fastest call takes many round trips of acknowledgements, and others of its kind hardly
 /// more: a server that is busy answers some sooner, and what ends TCP before it (a relay, a proxy)
 /// acknowledges by itself.
@@ -190,6 +190,9 @@ fn is_acknowledged_early(evidence: &Evidence, suspect: Suspect) -> bool {
     is_early && is_its && evidence.relay_ns.is_none()
 }
 
+/// The rate of a link, in Mbit/s, that carries this much data: on Ethernet 1,448 of 1,538
+/// bytes are data, in jumbo frames and with a relay nearly all.
+pub fn nominal_rate(bytes_per_s: f64) -> Option<f64> {
     let mbps = bytes_per_s * 8.0 / 1e6;
     NOMINAL_MBPS.into_iter().find(|rate| (0.9 * rate..=1.01 * rate).contains(&mbps))
 }
@@ -216,11 +219,11 @@ struct Shares<'e> {
     network: f64,
     is_long: bool,
     is_rate: bool,
+    /// Calls wait for a relay, or for the link that it passes them on by.
+    waits_at_relay: bool,
     /// A call takes so many round trips that TCP may have let it wait.
     waits_for_tcp: bool,
 }
-    /// Calls wait for a relay, or for the link that it passes them on by.
-    waits_at_relay: bool,
 
 impl<'e> Shares<'e> {
     fn of(evidence: &'e Evidence) -> Self {
@@ -232,10 +235,10 @@ impl<'e> Shares<'e> {
         let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
         let main = others.clone().max_by_key(|work| waited.of(*work)).unwrap_or(Work::Other);
         let rest = others.map(of).sum::<f64>() + share(way + waited.arriving, all);
+        let longest = Work::ALL.into_iter().max_by_key(|work| waited.of(*work));
         let round_trip_ns = evidence.round_trip_ns().unwrap_or(0);
         let response_ns = evidence.work(main).median_ns + evidence.client_end_ns();
         // From the first byte of a message to its last, which a response time leaves out.
-        let longest = Work::ALL.into_iter().max_by_key(|work| waited.of(*work));
         let stretch_ns = heavier(evidence).stretch_ns / evidence.work(main).calls.max(1);
         Self {
             evidence,
@@ -250,10 +253,10 @@ impl<'e> Shares<'e> {
             network: evidence.way_share(main),
             is_long: round_trip_ns >= LONG_NS,
             is_rate: is_rate(evidence, all),
+            waits_at_relay: longest.is_some_and(|work| evidence.waits_at_relay(work)),
             waits_for_tcp: response_ns + stretch_ns >= WINDOWS_MIN * round_trip_ns,
         }
     }
-            waits_at_relay: longest.is_some_and(|work| evidence.waits_at_relay(work)),
 
     fn candidates(&self) -> Vec<Finding> {
         let candidates = [
@@ -319,10 +322,10 @@ impl<'e> Shares<'e> {
                     one.suspect,
                     Suspect::SlowServer
                         | Suspect::Rate
+                        | Suspect::Relay
                         | Suspect::OneOutstanding
                         | Suspect::Latency
                 )
-                        | Suspect::Relay
             });
         }
         found
@@ -356,13 +359,13 @@ impl<'e> Shares<'e> {
         let way_of = |work| self.evidence.way_share(work);
         let ways = self.commit * way_of(Work::Commit) + self.stable * way_of(Work::StableWrite);
         let network = self.rest * self.network + ways;
+        let is_most = network * 2.0 >= self.rest + ways;
+        let is_relayed = self.evidence.relay_ns.is_some() && !self.is_alone && is_most;
         let (suspect, share_of) = match () {
             () if self.is_rate => (Suspect::Rate, self.rest + stable),
             () if is_relayed && self.waits_at_relay => (Suspect::Relay, network),
             () if self.is_long && is_most => (Suspect::Latency, network),
             () if is_relayed => (Suspect::Relay, network),
-        let is_most = network * 2.0 >= self.rest + ways;
-        let is_relayed = self.evidence.relay_ns.is_some() && !self.is_alone && is_most;
             () if self.is_alone => (Suspect::OneOutstanding, self.rest + ways),
             () => (Suspect::SlowServer, self.rest * (1.0 - self.network)),
         };
@@ -535,6 +538,39 @@ mod tests {
             judge(&Evidence { refused, server_ack_ns: acks, ..stable_writes() }).doubts
         };
         assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Refused]));
+    }
+
+    #[test]
+    fn a_fastest_call_far_above_acknowledgements_speaks_against_the_server() {
+        let mut evidence = writes(10_200_000);
+        evidence.relay_ns = None;
+        evidence.sides = <[SideNumbers; 2]>::default();
+        evidence.server_ack_ns = Some((13_000, 13_000));
+        let judged = |least_ns, median_ns| {
+            let fastest_ns = Some((least_ns, median_ns));
+            let found = judge(&Evidence { fastest_ns, ..evidence.clone() });
+            let (finding, certainty) = found.verdict.unwrap();
+            assert_eq!(finding.suspect, Suspect::SlowServer);
+            (certainty, found.doubts)
+        };
+        let doubted = (Certainty::Likely, vec![Doubt::EarlyAcks]);
+        assert_eq!(judged(6_300_000, 6_420_000), doubted);
+        let sure = (Certainty::Sure, vec![]);
+        // One that is busy has answered some calls at once, or hides no more than a LAN.
+        assert_eq!(judged(6_300_000, 20_000_000), sure);
+        assert_eq!(judged(100_000, 6_420_000), sure);
+        assert_eq!(judged(900_000, 1_000_000), sure);
+    }
+
+    #[test]
+    fn a_round_trip_below_what_times_are_multiples_of_is_not_known() {
+        let judged = |resolution_ns, ack_ns| {
+            let server_ack_ns = Some((ack_ns, ack_ns));
+            judge(&Evidence { resolution_ns, server_ack_ns, ..stable_writes() }).doubts
+        };
+        assert_eq!(judged(1_000_000, 0), vec![Doubt::CoarseTimes]);
+        assert_eq!(judged(1_000_000, 2_000_000), vec![]);
+        assert_eq!(judged(1_000, 0), vec![]);
     }
 
     #[test]
