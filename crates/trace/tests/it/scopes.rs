@@ -133,6 +133,26 @@ fn both_sides_of_a_relay_are_one_conversation_and_two_clients_are_not() {
 }
 
 #[test]
+fn what_a_relay_passes_on_belongs_to_the_time_at_which_its_client_made_the_call() {
+    let outer = conversation(30);
+    // The relay passes a call on so late that a selection may begin meanwhile.
+    let inner = outer.iter().map(|(at, packet)| {
+        let at = if packet[15] == 1 { at + MS / 2 } else { at - MS / 10 };
+        (at, moved(packet.clone(), [2, 9], [50_000, 2049]))
+    });
+    let mut packets: Vec<_> = outer.iter().cloned().chain(inner).collect();
+    packets.sort_by_key(|(at, _)| *at);
+    let between = |from_ns, until_ns| {
+        let analyzer = filtered(&packets, Filter { from_ns, until_ns, ..Filter::default() });
+        (counts(&analyzer), analyzer.totals().passed_on)
+    };
+    // The first call is made at 0, and the sixteenth at 30 ms.
+    let middle = Some(30 * MS + MS / 4);
+    assert_eq!(between(None, middle), ((16, 0, 0), 16));
+    assert_eq!(between(middle, None), ((14, 0, 0), 14));
+}
+
+#[test]
 fn a_call_a_reply_and_a_gap_say_in_which_packets_they_are() {
     let mut packets = conversation(40);
     packets[60..].iter_mut().for_each(|(at, _)| *at += 500 * MS);
