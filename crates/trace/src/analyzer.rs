@@ -185,6 +185,11 @@ impl Analyzer {
         (self.connections.len(), self.connections.forgotten)
     }
 
+    /// Connections of TCP that carried data in which no call was read.
+    pub fn unread_connections(&self) -> usize {
+        self.connections.unread()
+    }
+
     /// Packets that were left out, for they were captured at another place, too; and the places at
     /// which hosts were read then, where packets tell theirs.
     pub fn copies(&self) -> (u64, BTreeSet<Place>) {
