@@ -392,7 +392,8 @@ const NAME_WIDTH: usize = 12;
 /// What a reader takes home: of what, and the sentences.
 pub(super) fn findings(seen: &Seen) -> Vec<(String, Vec<String>)> {
     let analyzer = &seen.analyzer;
-    let what = [super::verdict::lines(seen), copies(seen), pace(analyzer)];
+    let relayed = relayed(analyzer.flows());
+    let what = [super::verdict::lines(seen), copies(seen), relayed, pace(analyzer)];
     let why = [character(analyzer), gaps(analyzer), explained(seen)];
     grouped(&(what.concat() + &why.concat()))
 }
@@ -470,7 +471,6 @@ mod tests {
     }
 
     #[test]
-    #[test]
     fn connections_that_were_cut_too_short_are_named_beside_those_that_were_not() {
         // TCP of which the first bytes of a call were captured, beside datagrams that are whole.
         let mut ip = vec![0x45, 0, 1, 0, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 7, 10, 0, 0, 2];
@@ -496,6 +496,7 @@ mod tests {
         assert!(!whole.contains("unread"), "{whole}");
     }
 
+    #[test]
     fn rates_of_what_was_not_captured_or_not_written_are_left_out() {
         let sync = trace::Sync { writes: [4, 0, 0], commits: 2, ..trace::Sync::default() };
         let whole = stability(trace::Sync { written_bytes: 4 << 20, ..sync });
