@@ -41,6 +41,12 @@ pub(super) struct Probed {
 }
 
 impl Probed {
+    /// Every WRITE is stable when it is answered: there are no COMMITs, and what being stable takes
+    /// is in T_op.
+    pub(super) fn is_stable_only(&self) -> bool {
+        self.version == 2 || self.findings.stable_only
+    }
+
     /// As `nfskit model` takes it: the window that the model recommends.
     pub(super) fn saved(&self) -> SavedPath {
         let Findings { path, .. } = &self.findings;

@@ -390,6 +390,10 @@ impl Layer for SimStore {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        let stability = match (self.options.write_back, stability) {
+            (WriteBack::Through, Stability::Unstable) => Stability::FileSync,
+            (_, requested) => requested,
+        };
         let stable = |proof| Committed::Stable(stability, proof);
         let (mut changed, answered, verifier) = {
             let mut begun = self.begin();
