@@ -193,7 +193,7 @@ fn unmeasured(outcome: &Probed) -> Option<Note> {
     let text = || {
         format!(
             "in {unanswered} of {runs} runs no COMMIT was answered within {:.1} s after the run, \
-             so nothing is known to be stable: they count as 0 MiB/s{of_windows}; a run without \
+             or none that covered enough of it: they count as 0 MiB/s{of_windows}; a run without \
              --quick, or fewer calls outstanding",
             outcome.drain_most.as_secs_f64()
         )
@@ -291,6 +291,7 @@ mod tests {
             commit_probe_bytes: 8 << 20,
             commit_us: all(40_000.0),
             commit_early_us: all(40_000.0),
+            stable_only: false,
             overhead_us: all(1.0),
             gap_us: all(5.0),
             gap_us_per_kib: all(8.0),
