@@ -19,7 +19,7 @@ use crate::model::args::estimate::WhatIf;
 pub(super) fn page(args: &WhatIf) -> Result<Page, Failure> {
     match Source::read(&args.file, "whatif", args.of.as_deref())? {
         Source::Curve(curve, facts) => curve::page(args, &curve, &facts),
-        Source::Path(saved) => path::page(args, &saved),
+        Source::Path(saved, warnings) => path::page(args, &saved, &warnings),
         Source::Sweep(observed) => sweep::page(args, &observed),
         Source::Trace(transactions) => trace::page(args, &transactions),
     }
