@@ -94,7 +94,10 @@ fn waiting_writes(server: &OurServer) -> Option<f64> {
 }
 
 fn report_of_mount(program: &Program, mount: &OurMount) -> Report {
-    let sum = |of: fn(&OurMountProcedure) -> f64| mount.procedures.iter().map(of).sum::<f64>();
+    // From 0: the sum of no floats is -0.
+    let sum = |of: fn(&OurMountProcedure) -> f64| {
+        mount.procedures.iter().map(of).fold(0.0, std::ops::Add::add)
+    };
     let calls = sum(|one| one.calls);
     let mean = |of: fn(&OurMountProcedure) -> f64| sum(of) / calls.max(1.0);
     let known = |of: fn(&OurMountProcedure) -> Option<f64>| {
