@@ -66,14 +66,32 @@ pub(crate) fn outcome(step: &Step) -> (&'static str, &str) {
 fn times(checked: &Checked) -> Option<String> {
     let (connect, null) = checked.connect_ms.zip(checked.null_ms)?;
     let says = match checked.answering {
-        Answering::AsFastAsTcp => "the server answers about as fast as the network lets it",
+        Answering::AsFastAsTcp => "NULL is answered about as fast as the network lets it",
         Answering::SlowServer => {
             "the server takes its time for a call that does nothing: its processors or threads are \
-             busy"
+             busy, or a relay, proxy or balancer before it accepts connections"
         }
         Answering::Unknown => return None,
     };
-    Some(format!("NULL takes {null:.3} ms, a TCP connection {connect:.3} ms: {says}."))
+    let slower = getattr(checked).filter(|ms| *ms > GETATTR_RATIO * null.max(connect));
+    let slower = slower.filter(|ms| *ms > GETATTR_MS).map_or_else(String::new, |ms| {
+        format!(
+            "; GETATTR took {ms:.1} ms, which is what the server waits for before it answers (a \
+             disk, or an origin behind it)"
+        )
+    });
+    Some(format!("NULL takes {null:.3} ms, a TCP connection {connect:.3} ms: {says}{slower}."))
+}
+
+/// By how much GETATTR must be slower than NULL to be worth a word: it is one call, and one that is
+/// quick on every server that has what it needs. Guesses.
+const GETATTR_RATIO: f64 = 10.0;
+const GETATTR_MS: f64 = 5.0;
+
+fn getattr(checked: &Checked) -> Option<f64> {
+    let is_done =
+        |step: &&Step| step.phase == Phase::Getattr && matches!(step.outcome, Outcome::Done(_));
+    checked.steps.iter().find(is_done)?.ms
 }
 
 fn clocks(checked: &Checked) -> Option<String> {
@@ -118,4 +136,33 @@ fn verdict(phase: Phase, failed: &Failed) -> String {
         text.push_str(&format!("  {}. {}\n     try: {}\n", number + 1, cause.what, cause.check));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(null_ms: f64, getattr_ms: f64) -> String {
+        let step = Step {
+            phase: Phase::Getattr,
+            ms: Some(getattr_ms),
+            outcome: Outcome::Done("a directory".to_owned()),
+        };
+        let (connect_ms, null_ms) = (Some(0.031), Some(null_ms));
+        let answering = doctor::reach::answering(connect_ms, null_ms);
+        let steps = vec![step];
+        let of = Checked::of("nfs://server/".to_owned());
+        times(&Checked { steps, connect_ms, null_ms, answering, ..of }).unwrap()
+    }
+
+    #[test]
+    fn a_server_that_answers_null_at_once_and_getattr_late_is_not_called_fast() {
+        let late = said(0.06, 115.6);
+        assert!(late.contains("NULL is answered about as fast"), "{late}");
+        assert!(late.contains("GETATTR took 115.6 ms"), "{late}");
+        assert!(!said(0.06, 0.3).contains("GETATTR"));
+        assert!(!said(0.06, 3.0).contains("GETATTR"));
+        let relay = said(9.874, 10.1);
+        assert!(relay.contains("a relay") && !relay.contains("GETATTR"), "{relay}");
+    }
 }

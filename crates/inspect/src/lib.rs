@@ -44,6 +44,7 @@ pub fn verdict_of(name: &str, bytes: &[u8]) -> Result<verdict::Verdict, CaptureE
             analyzer.packet(&packet, &mut |_, _, _| {});
         }
     }
+    analyzer.set_resolution(capture.resolution_ns());
     analyzer.end();
     Ok(verdict::answer(&analyzer))
 }
@@ -149,6 +150,7 @@ fn read_files(args: &Trace, verbosity: Verbosity) -> Result<(Rows, Seen), Failur
         progress.show(analyzer.packets());
     }
     progress.bars.clear();
+    analyzer.set_resolution(merged.resolution_ns());
     let notes = merged.notes().iter().map(ToString::to_string).collect();
     Ok((rows, Seen::of(analyzer, merged.read().1, args.files.clone(), notes)))
 }

@@ -54,10 +54,20 @@ pub struct Run {
 }
 
 impl Run {
-    /// Durable bytes over the time that they took to become durable. `None` where nothing became
-    /// durable, as in a run that was abandoned before its first COMMIT was answered: how fast a
-    /// server takes what it may lose says nothing of it.
+    /// Durable bytes over the time that they took to become durable. `None` where they say nothing:
+    /// where nothing became durable (how fast a server takes what it may lose is something else),
+    /// and in a run that was abandoned while what had been written and was not covered, a window
+    /// and what a COMMIT covers at most, may be more than half of what is durable.
     pub fn mib_per_s(&self) -> Option<f64> {
+        let Workload { call_bytes, outstanding, commit_bytes, .. } = self.workload;
+        let window = u64::from(call_bytes).saturating_mul(outstanding as u64);
+        let uncovered = commit_bytes.saturating_add(window);
+        let is_known = !self.abandoned || self.bytes >= uncovered.saturating_mul(2);
+        self.durable_mib_per_s().filter(|_| is_known)
+    }
+
+    /// The same of any run: the least that the server can do. `None` where nothing became durable.
+    pub fn durable_mib_per_s(&self) -> Option<f64> {
         let time_s = self.durable_after.as_secs_f64();
         (self.bytes > 0 && time_s > 0.0).then(|| self.bytes as f64 / (1 << 20) as f64 / time_s)
     }

@@ -80,7 +80,8 @@ impl<'a> Panel<'a> {
 
     fn stalled_ms(&self) -> Option<f64> {
         self.stalls.as_ref()?;
-        Some(self.stalls().map(|stall| stall.end_ms - stall.start_ms).sum())
+        // The sum of no floats would be -0.
+        Some(self.stalls().fold(0.0, |ms, stall| ms + stall.end_ms - stall.start_ms))
     }
 
     fn head(&self) -> Head<'a> {
@@ -271,6 +272,14 @@ mod tests {
             })
             .collect();
         caption(&transfers.iter().map(Panel::new).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_transfer_without_stalls_has_stalled_for_no_time_and_not_for_less() {
+        let (name, points) = ("all".to_owned(), vec![(0.0, 0.0), (100.0, 8.0)]);
+        let transfer = Transfer { name, points, stalls: Some(Vec::new()) };
+        let stalled = Panel::new(&transfer).stalled_pct().unwrap();
+        assert_eq!(format!("{stalled:.1} %"), "0.0 %");
     }
 
     #[test]

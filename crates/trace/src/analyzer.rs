@@ -36,6 +36,8 @@ pub struct Analyzer {
     last_ns: u64,
     /// When calls that wait in vain were looked for last.
     swept_ns: u64,
+    /// What times are multiples of; 0 where that is not known.
+    resolution_ns: u64,
 }
 
 /// Packets of which only the beginning was captured.
@@ -106,6 +108,15 @@ impl Analyzer {
         }
     }
 
+    /// Times are multiples of so much.
+    pub const fn set_resolution(&mut self, ns: u64) {
+        self.resolution_ns = ns;
+    }
+
+    pub const fn resolution_ns(&self) -> u64 {
+        self.resolution_ns
+    }
+
     /// Nothing more comes.
     pub fn end(&mut self) {
         self.rpc.end();
@@ -172,6 +183,11 @@ impl Analyzer {
     /// of room.
     pub fn connections(&self) -> (usize, u64) {
         (self.connections.len(), self.connections.forgotten)
+    }
+
+    /// Connections of TCP that carried data in which no call was read.
+    pub fn unread_connections(&self) -> usize {
+        self.connections.unread()
     }
 
     /// Packets that were left out, for they were captured at another place, too; and the places at

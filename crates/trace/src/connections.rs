@@ -122,6 +122,12 @@ impl Connections {
         self.by_ends.len()
     }
 
+    /// Those of TCP that carried data in which no call was read.
+    pub(super) fn unread(&self) -> usize {
+        let connections = self.slots.iter().flatten();
+        connections.filter(|one| one.line.flow().is_none() && one.carried() > 0).count()
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.slots.iter_mut().flatten()
     }
@@ -139,6 +145,12 @@ impl Connection {
             sights: Sights::default(),
             last_ns: now,
         }
+    }
+
+    /// Bytes of data, of TCP.
+    fn carried(&self) -> u64 {
+        let both = self.streams.iter().flat_map(|streams| streams.iter());
+        both.map(|stream| stream.counts.bytes).sum()
     }
 
     /// Bytes that its streams keep.

@@ -50,7 +50,7 @@ pub use ids::{FileId, FlowId};
 pub use message::{Guard, RECORD_LEN_MAX, RpcVerdict};
 pub use operation::{Kind, OPERATIONS, Operation, Program};
 pub use pace::{Cause, Done, GAP_FACTOR, GAP_NS_MIN, GAPS_MAX, Gap, Pace, Phase, Waited};
-pub use pair::{Hosts, OneSide, Pair, Relay, Repeats, SMALL_SYNC_BYTES, Syncs, Worked};
+pub use pair::{Hosts, OneSide, Pair, Relay, Relayed, Repeats, SMALL_SYNC_BYTES, Syncs, Worked};
 pub use rtt::{JUMP_FACTOR, JUMP_NS_MIN, JUMPS_MAX, Jump, Rtt, RttOf, WINDOW, WINDOW_NS_MIN};
 pub use series::{COLUMNS_MAX, Column, POINTS_MAX, Point, ROWS, Series, row_begins_us};
 pub use service::{Service, Stalls};

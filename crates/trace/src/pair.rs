@@ -113,10 +113,32 @@ pub struct Relay {
     pub behind_ns: u64,
     /// What the relay and the way to it added.
     pub added: Spread,
+    /// In the order of [`Work::ALL`].
+    pub works: [Relayed; WORKS],
+}
+
+/// Calls of one kind of work that were seen on both sides of a relay.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Relayed {
+    pub calls: u64,
+    /// Response times before the relay, and behind it.
+    pub whole_ns: u64,
+    pub behind_ns: u64,
+}
+
+impl Relayed {
+    /// What the relay and the way to it added to a call, on average.
+    pub fn added_ns(self) -> u64 {
+        self.whole_ns.saturating_sub(self.behind_ns) / self.calls.max(1)
+    }
 }
 
 impl Relay {
-    pub(super) fn record(&mut self, whole_ns: u64, behind_ns: u64) {
+    pub(super) fn record(&mut self, work: Work, whole_ns: u64, behind_ns: u64) {
+        let of = &mut self.works[work as usize];
+        of.calls += 1;
+        of.whole_ns += whole_ns;
+        of.behind_ns += behind_ns;
         self.whole_ns += whole_ns;
         self.behind_ns += behind_ns;
         self.added.record(whole_ns.saturating_sub(behind_ns));

@@ -210,27 +210,33 @@ impl Rpc {
         operation: Operation,
         record: &Record<'_>,
     ) -> Option<(Counts, Option<Key>)> {
-        if !self.filter.is_empty() {
-            let ends = self.flows.get(key.flow).and_then(|flow| flow.ends);
-            if !self.filter.takes_hosts(ends) || !self.takes_time(record.first_ns) {
-                return Some((Counts::Nothing, None));
-            }
+        let is_empty = self.filter.is_empty();
+        let ends = || self.flows.get(key.flow).and_then(|flow| flow.ends);
+        if !is_empty && !self.filter.takes_hosts(ends()) {
+            return Some((Counts::Nothing, None));
         }
+        // Of what a relay passes on the time is that of the call that its client made.
         let twin = self.twin(key, record);
         if let Some((twin, Twin::Retransmitted)) = twin {
             self.retransmitted(twin, key, record.last_ns);
             return None;
         }
         if let Some((twin, Twin::PassedOn)) = twin {
-            if let Some(outer) = self.calls.find(twin) {
-                outer.inner = Some((record.last_ns, 0));
+            let passed = Some((Counts::PassedOn, Some(twin)));
+            let outer = self.calls.find(twin)?;
+            outer.inner = Some((record.last_ns, 0));
+            if !outer.counts.is_paced() {
+                return passed;
             }
             if let Some(flow) = self.flows.get_mut(key.flow) {
                 flow.passed_on += 1;
                 flow.passed_from = Some(twin.flow);
             }
             self.totals.passed_on += 1;
-            return Some((Counts::PassedOn, Some(twin)));
+            return passed;
+        }
+        if !is_empty && !self.takes_time(record.first_ns) {
+            return Some((Counts::Nothing, None));
         }
         match self.filter.takes_operation(operation) {
             true => Some((Counts::Whole, None)),
@@ -243,7 +249,7 @@ impl Rpc {
     fn twin(&mut self, key: Key, record: &Record<'_>) -> Option<(Key, Twin)> {
         let (calls, flows) = (&mut self.calls, &self.flows);
         self.twins.of(key, record.head, record.len, |twin| {
-            let open = calls.find(twin).filter(|open| open.counts.is_paced())?;
+            let open = calls.find(twin).filter(|open| open.counts != Counts::PassedOn)?;
             if !flows.are_of_one_pair(twin.flow, key.flow) {
                 return Some(Twin::PassedOn);
             }
@@ -506,7 +512,7 @@ impl Rpc {
         pair.count(transaction, is_tcp, synced);
         if let (Some((passed_ns, returned_ns)), Some(latency)) = (inner, transaction.latency()) {
             let behind = returned_ns.saturating_sub(passed_ns);
-            pair.relay.record(latency.as_nanos(), behind);
+            pair.relay.record(transaction.work(), latency.as_nanos(), behind);
         }
         if transaction.is_light()
             && let Some(latency) = transaction.latency()

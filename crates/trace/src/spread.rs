@@ -88,6 +88,10 @@ impl Spread {
             seen += u64::from(*count);
             #[expect(clippy::cast_precision_loss, reason = "a rank")]
             if seen as f64 >= wanted && seen > 0 {
+                if index == 0 {
+                    // Of times that are shorter than its upper end, the shortest.
+                    return self.min();
+                }
                 return Nanos::from_nanos(middle(index).clamp(self.min_ns, self.max_ns));
             }
         }
@@ -130,6 +134,13 @@ mod tests {
             let got = spread.quantile(q).as_micros_f64();
             assert!((got / us - 1.0).abs() < 0.03, "{q}: {got}");
         }
+    }
+
+    #[test]
+    fn the_median_of_nothing_but_zeros_is_zero() {
+        let mut spread = Spread::default();
+        [0, 0, 1_000_000].into_iter().for_each(|ns| spread.record(ns));
+        assert_eq!(spread.quantile(0.5).as_nanos(), 0);
     }
 
     #[test]

@@ -256,8 +256,9 @@ fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
     }
     // What was measured of the change itself is no matter of belief.
     let text = run(["model", "whatif", &known, "outstanding x2"]).stdout;
-    for part in ["\nmeasured: 92.0 MiB/s, 1.92 x; the formula is ", "base: held to the 48.0 MiB/s"]
-    {
+    let measured = "\nmeasured, less the beginning and the end of the run by the model: 92.0 MiB/s, \
+                    1.92 x; the formula is ";
+    for part in [measured, "base: held to the 48.0 MiB/s"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     assert!(!text.contains("believe"), "{text}");
@@ -275,6 +276,20 @@ fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
     let steady = unsteady.replace("31", "3");
     let text = run(["model", "whatif", &files.with("steady.json", &steady), "L+1ms"]).stdout;
     assert!(!text.contains("among themselves"), "{text}");
+}
+
+#[test]
+fn a_what_if_repeats_what_a_record_says_of_the_machine_that_it_was_measured_on() {
+    let files = Files::new();
+    let mut record: serde_json::Value = serde_json::from_str(PROBED).unwrap();
+    record["warnings"] = serde_json::json!([
+        { "code": "busy_machine", "text": "others used 96 % of the processors" },
+        { "code": "way", "text": "of no matter here" },
+    ]);
+    let busy = files.with("busy.json", &record.to_string());
+    let text = run(["model", "whatif", &busy, "L+1ms"]).stdout;
+    assert!(text.contains("the record warns: others used 96 % of the processors"), "{text}");
+    assert!(!text.contains("of no matter here"), "{text}");
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Event {
     pub kind: Kind,
+    /// When the call was made: before it waited to be sent, on a link that was busy.
+    pub made: Instant,
     pub sent: Instant,
     pub received: Instant,
     /// Bytes acknowledged or read.
@@ -157,8 +159,9 @@ impl Target<'_> {
         mut observe: impl FnMut(Event, u64, &Bytes),
     ) -> Result<Outcome, Error> {
         let call = |offset: u64, count: u32| async move {
+            let made = self.clock.now();
             let timed = self.session.read_timed(self.file, offset, count).await?;
-            Ok::<_, Error>((offset, count, timed))
+            Ok::<_, Error>((offset, count, made, timed))
         };
         let mut calls = FuturesUnordered::new();
         let mut outcome = Outcome::at(self.clock.now());
@@ -171,13 +174,13 @@ impl Target<'_> {
                 next += u64::from(count);
             }
             let Some(reply) = calls.next().await else { break };
-            let (offset, count, timed) = reply?;
+            let (offset, count, made, timed) = reply?;
             let got = u32::try_from(timed.reply.data.len()).unwrap_or(u32::MAX);
             // A short read in the middle of the file is legal: ask for the rest.
             if got < count && got > 0 && !timed.reply.eof {
                 calls.push(call(offset + u64::from(got), count - got));
             }
-            let event = Event::new(Kind::Read, &timed.answer, got);
+            let event = Event::new(Kind::Read, made, &timed.answer, got);
             outcome.ended = event.received;
             outcome.bytes += u64::from(got);
             outcome.bytes_at = event.received;
@@ -187,15 +190,17 @@ impl Target<'_> {
     }
 
     async fn write_span(&self, span: Span, data: Bytes, stable: StableHow) -> Result<Reply, Error> {
+        let made = self.clock.now();
         let timed = self.session.write(self.file, span.offset, data, stable).await?;
-        let event = Event::new(Kind::Write, &timed.answer, timed.reply.count);
+        let event = Event::new(Kind::Write, made, &timed.answer, timed.reply.count);
         let (committed, verifier) = (timed.reply.committed, timed.reply.verf);
         Ok(Reply::Written { span, event, committed, verifier })
     }
 
     async fn commit(&self) -> Result<Reply, Error> {
+        let made = self.clock.now();
         let timed = self.session.commit(self.file, 0, 0).await?;
-        let event = Event::new(Kind::Commit, &timed.answer, 0);
+        let event = Event::new(Kind::Commit, made, &timed.answer, 0);
         Ok(Reply::Committed { event, verifier: timed.reply.verf })
     }
 }
@@ -208,8 +213,8 @@ impl Outcome {
 }
 
 impl Event {
-    fn new(kind: Kind, answer: &Answer, bytes: u32) -> Self {
-        Self { kind, sent: answer.sent, received: answer.received, bytes }
+    fn new(kind: Kind, made: Instant, answer: &Answer, bytes: u32) -> Self {
+        Self { kind, made, sent: answer.sent, received: answer.received, bytes }
     }
 }
 

@@ -157,7 +157,12 @@ pub fn of_our_mount(mounted: &OurMounted, span: Span) -> Report {
     let report = of_ours(About::Mount, mounted.point.clone(), mounted.source.clone(), span);
     let judged = only(our_mount::rule(), our_mount::found(mounted));
     let report = finished(report, judged, &our_mount::well(mounted));
-    Report { shares: our_mount::shares(mounted), ..report }
+    let report = Report { shares: our_mount::shares(mounted), ..report };
+    if mounted.calls == 0.0 && report.findings.is_empty() {
+        let verdict = format!("not known: {}", our_mount::well(mounted));
+        return Report { verdict, certainty: Certainty::Possible, ..report };
+    }
+    report
 }
 
 /// What a run record of ours has in it.

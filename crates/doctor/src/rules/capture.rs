@@ -46,9 +46,11 @@ pub(crate) const fn layer(suspect: Suspect) -> Layer {
     match suspect {
         Suspect::SlowCommit | Suspect::SlowStableWrite => Layer::Storage,
         Suspect::SmallSyncs | Suspect::AttributeStorm | Suspect::IdleClient => Layer::Application,
-        Suspect::Latency | Suspect::Rate | Suspect::Loss | Suspect::Retransmission => {
-            Layer::Network
-        }
+        Suspect::Latency
+        | Suspect::Rate
+        | Suspect::Relay
+        | Suspect::Loss
+        | Suspect::Retransmission => Layer::Network,
         Suspect::OneOutstanding => Layer::Client,
         Suspect::Postponed | Suspect::Stalls | Suspect::ZeroWindow | Suspect::SlowServer => {
             Layer::Server

@@ -126,6 +126,9 @@ pub(crate) fn shares(mounted: &OurMounted) -> Option<Shares> {
 
 /// The numbers of a mount that is well.
 pub(crate) fn well(mounted: &OurMounted) -> String {
+    if mounted.calls == 0.0 {
+        return "no call was made meanwhile".to_owned();
+    }
     let rate = mounted.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
     format!(
         "{:.0} calls{rate}, {:.2} ms each, {:.2} ms of that before they are sent, {:.0} \
@@ -171,5 +174,15 @@ mod tests {
         let shares = shares(&mounted(1.0, 2.9)).unwrap();
         assert!((shares.of_calls[1].1 - 2.9 / 4.0).abs() < 1e-9, "{shares:?}");
         assert!(well(&mounted(1.0, 1.0)).starts_with("1000 calls"));
+    }
+
+    #[test]
+    fn of_a_mount_that_nobody_uses_no_times_are_reported() {
+        // As sums of no numbers are.
+        let idle = OurMounted { calls: -0.0, execute_ms: -0.0, ..mounted(-0.0, -0.0) };
+        assert_eq!(well(&idle), "no call was made meanwhile");
+        let report = crate::reason::of_our_mount(&idle, counters::rates::Span::sample(1.0));
+        assert_eq!(report.verdict, "not known: no call was made meanwhile");
+        assert_eq!(report.certainty, Certainty::Possible);
     }
 }

@@ -326,7 +326,28 @@ fn losses(analyzer: &Analyzer) -> String {
         sum(|flow| flow.streams.again),
         sum(|flow| flow.streams.missing_bytes),
     );
-    losses + &encrypted(sum(|flow| flow.tls)) + &cut(sum(|flow| flow.streams.cut))
+    let cut = cut(sum(|flow| flow.streams.cut)) + &unread(analyzer);
+    losses + &encrypted(sum(|flow| flow.tls)) + &cut
+}
+
+/// Connections of which so little was captured that nothing in them can be read: they are in no
+/// count but this.
+fn unread(analyzer: &Analyzer) -> String {
+    let (Cut { packets, captured_max }, unread) = (analyzer.cut(), analyzer.unread_connections());
+    let headless = analyzer.others().find(|(sort, _)| *sort == "cut off").map_or(0, |(_, n)| n);
+    if packets == 0 || unread as u64 + headless == 0 {
+        return String::new();
+    }
+    let connections = counted(unread as u64, "connection");
+    let headless = match headless {
+        0 => String::new(),
+        packets => format!(", and {} lack the end of their headers", counted(packets, "packet")),
+    };
+    format!(
+        "unread      {connections} carried data of which no call could be read{headless}: of {} \
+         only {captured_max} bytes at most were captured (tcpdump -s 256 keeps heads and times)\n",
+        counted(packets, "packet")
+    )
 }
 
 /// What the capture has, and nobody can read.
@@ -371,7 +392,8 @@ const NAME_WIDTH: usize = 12;
 /// What a reader takes home: of what, and the sentences.
 pub(super) fn findings(seen: &Seen) -> Vec<(String, Vec<String>)> {
     let analyzer = &seen.analyzer;
-    let what = [super::verdict::lines(seen), copies(seen), pace(analyzer)];
+    let relayed = relayed(analyzer.flows());
+    let what = [super::verdict::lines(seen), copies(seen), relayed, pace(analyzer)];
     let why = [character(analyzer), gaps(analyzer), explained(seen)];
     grouped(&(what.concat() + &why.concat()))
 }
@@ -446,6 +468,32 @@ mod tests {
         assert!(cut.contains(what), "{cut}");
         let damaged = lines_of(&packets, 0, Filter::default());
         assert!(damaged.ends_with("no NFS found: 2 damaged packets\n"), "{damaged}");
+    }
+
+    #[test]
+    fn connections_that_were_cut_too_short_are_named_beside_those_that_were_not() {
+        // TCP of which the first bytes of a call were captured, beside datagrams that are whole.
+        let mut ip = vec![0x45, 0, 1, 0, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 7, 10, 0, 0, 2];
+        ip.extend([3, 0x84, 8, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+        ip.extend([0x80, 0, 0, 0xd4]);
+        let mut analyzer = Analyzer::new(Filter::default());
+        let mut take = |frame, data: &[u8], wire_len| {
+            let (at_ns, place, link) = (frame, Place::default(), Link::Raw);
+            let packet = Packet { frame, at_ns, place, link, wire_len, data };
+            analyzer.packet(&packet, &mut |_, _, _| {});
+        };
+        for (frame, data) in (1..).zip(null()) {
+            take(frame, &data, u32::try_from(data.len()).unwrap());
+        }
+        take(3, &ip, 256);
+        analyzer.end();
+        assert_eq!(analyzer.unread_connections(), 1);
+        let text = text(&Seen::of(analyzer, 0, Vec::new(), Vec::new()));
+        let expected = "unread      1 connection carried data of which no call could be read: of 1 \
+                        packet only 44 bytes at most were captured (tcpdump -s 256";
+        assert!(text.contains(expected), "{text}");
+        let whole = lines_of(&null(), 0, Filter::default());
+        assert!(!whole.contains("unread"), "{whole}");
     }
 
     #[test]

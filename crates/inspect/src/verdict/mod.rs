@@ -42,7 +42,8 @@ pub struct Answer {
 impl Judged {
     /// None without a call that was answered.
     fn of(analyzer: &Analyzer) -> Option<Self> {
-        let evidence = Evidence::busiest(analyzer.flows())?;
+        let resolution_ns = analyzer.resolution_ns();
+        let evidence = Evidence { resolution_ns, ..Evidence::busiest(analyzer.flows())? };
         let diagnosis = judge(&evidence);
         Some(Self { evidence, diagnosis })
     }

@@ -55,6 +55,14 @@ fn ns(ns: u64) -> Nanos {
     Nanos::from_nanos(ns)
 }
 
+/// The same of a time that the capture may not be exact enough for.
+fn shown(evidence: &Evidence, time_ns: u64) -> String {
+    match evidence.is_too_short(time_ns) {
+        true => format!("less than {}", ns(evidence.resolution_ns)),
+        false => ns(time_ns).to_string(),
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / (whole as f64).max(1.0)
@@ -97,7 +105,7 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
         Suspect::IdleClient => format!(
             "the client is idle: no call is outstanding in {share}, {} at the median from a reply \
              to the next call",
-            ns(evidence.think_median_ns)
+            shown(evidence, evidence.think_median_ns)
         ),
         Suspect::Postponed => format!(
             "the server puts calls off (NFS3ERR_JUKEBOX, NFS4ERR_DELAY or NFS4ERR_GRACE): {share} \
@@ -105,6 +113,11 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
         ),
         Suspect::SlowServer => format!(
             "the server is slow or busy: {share} is spent in it, with at most {} calls outstanding",
+            evidence.outstanding_max
+        ),
+        Suspect::Relay => format!(
+            "the relay, or the link that it passes calls on by, is slow or full: {share} is spent \
+             on the way to the server, with at most {} calls outstanding",
             evidence.outstanding_max
         ),
     }
@@ -288,22 +301,36 @@ fn medians(evidence: &Evidence) -> String {
     let works = Work::ALL.into_iter().map(|work| (work, evidence.work(work)));
     let mut works: Vec<_> = works.filter(|(_, numbers)| numbers.calls > 0).collect();
     works.sort_by_key(|(work, _)| std::cmp::Reverse(evidence.waited.of(*work)));
-    let kinds = works.iter().take(3).map(|(work, numbers)| calls(*work, numbers));
+    let kinds = works.iter().take(3).map(|(work, numbers)| calls(evidence, *work, numbers));
     format!("at the median: {}", kinds.collect::<Vec<String>>().join(", "))
 }
 
 /// `4 READs of 8 KiB in 1.2 ms`
-fn calls(work: Work, numbers: &WorkNumbers) -> String {
+fn calls(evidence: &Evidence, work: Work, numbers: &WorkNumbers) -> String {
     let each = bytes(numbers.bytes / numbers.calls);
     let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
-    format!("{}{of} in {}", counted(numbers.calls, name(work)), ns(numbers.median_ns))
+    let time = shown(evidence, numbers.median_ns);
+    format!("{}{of} in {time}", counted(numbers.calls, name(work)))
 }
 
 fn round_trip(evidence: &Evidence) -> String {
     match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
         (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
+        (Some(round_trip), ..) if evidence.is_too_short(round_trip) => format!(
+            "the round trip is not known: it is below the {} that the capture's times are \
+             multiples of",
+            ns(evidence.resolution_ns)
+        ),
         (Some(round_trip), _, Some(_)) => {
-            format!("the relay and the path to it take {} at least", ns(round_trip))
+            let relayed = evidence.relayed_works.iter();
+            let [behind, whole] = relayed
+                .fold([0; 2], |[behind, whole], of| [behind + of.behind_ns, whole + of.whole_ns])
+                .map(|sum| ns(sum / evidence.relayed.max(1)));
+            format!(
+                "the relay and the path to it take {} at least; behind it calls took {behind} on \
+                 average, of {whole} in all",
+                ns(round_trip)
+            )
         }
         (Some(round_trip), Some((_, median)), None) => format!(
             "the round trip is {} at least, by acknowledgements; the server's came after {} at \
@@ -353,8 +380,25 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             evidence.refused,
             evidence.replies()
         ),
+        Doubt::CoarseTimes => format!(
+            "the capture's times are multiples of {}: what is the network's and what the server's \
+             within that is not known",
+            ns(evidence.resolution_ns)
+        ),
+        Doubt::EarlyAcks => acknowledged_early(evidence),
         Doubt::OddRate => ODD_RATE.to_owned(),
     }
+}
+
+fn acknowledged_early(evidence: &Evidence) -> String {
+    let (least, _) = evidence.fastest_ns.unwrap_or_default();
+    format!(
+        "even the fastest call takes {}, where acknowledgements take {}: a relay, a proxy or an \
+         accelerator that acknowledges before the server looks the same, and the time may be its \
+         network's. The same capture at the server tells",
+        ns(least),
+        shown(evidence, evidence.round_trip_ns().unwrap_or(0))
+    )
 }
 
 const CUT_OFF: &str =
@@ -414,6 +458,10 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
         Suspect::Postponed => {
             "what the server waits for: files on tape or another tier, delegations that it \
              recalls, the grace period after it was started"
+        }
+        Suspect::Relay => {
+            "the relay and the link behind it: their rate, and what else they carry; fewer calls \
+             outstanding wait less, and carry as much where the link is full"
         }
         Suspect::SlowServer => {
             "the server: its processors, disks and threads while this runs (nfskit probe, \

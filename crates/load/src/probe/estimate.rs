@@ -55,6 +55,7 @@ pub(super) fn findings(
         writes_us: of.writes(&sizes)?,
         commit_us,
         commit_early_us,
+        stable_only: portions.iter().all(|portion| portion.bursts.due == 0),
         overhead_us: overhead,
         gap_us: of.gap(large_bytes, call_us, |pair| pair.0)?,
         gap_us_per_kib: of.gap(large_bytes, us_per_kib, |pair| pair.1)?,
@@ -298,6 +299,7 @@ mod tests {
             let bursts = Bursts {
                 commits: times(130.0),
                 early_commits: times(130.0),
+                due: 3,
                 small: times(60.0),
                 pairs: times((204.0 - gain_us) / 2.0),
                 large: times(600.0),

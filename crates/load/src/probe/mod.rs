@@ -23,7 +23,6 @@ mod estimate;
 use bytes::Bytes;
 use client::session::Session;
 use client::transfer::{Kind, Limit};
-use client::url::Version;
 use futures_util::future::join_all;
 use net::clock::Clock;
 use perf::model::transaction::Path;
@@ -143,6 +142,9 @@ pub struct Findings {
     pub commit_us: Estimate,
     /// The same on the server that was probed, which may have begun to write before.
     pub commit_early_us: Estimate,
+    /// No COMMIT was due: the server answers that UNSTABLE WRITEs are stable, or version 2 has
+    /// none. What being stable takes is in the WRITEs' own times.
+    pub stable_only: bool,
     pub overhead_us: Estimate,
     /// g, and G per KiB, as `path.capacity` has them; the intervals are those of the bursts' pairs.
     pub gap_us: Estimate,
@@ -235,8 +237,10 @@ pub async fn sample(
             files: Files { burst: commit_file, ..files },
             ..target
         };
-        bursts.commits.push(on_commit_file.commit_time().await?);
-        bursts.early_commits.push(target.commit_time().await?);
+        let commit = on_commit_file.commit_time().await?;
+        bursts.due += usize::from(commit.is_some());
+        bursts.commits.push(commit.unwrap_or(0.0));
+        bursts.early_commits.push(target.commit_time().await?.unwrap_or(0.0));
         bursts
             .small
             .push(target.call_time(BLOCK_BYTES, effort.outstanding.small, u64::MAX).await?.0);
@@ -292,7 +296,8 @@ pub fn of_simulated(portions: Vec<Simulated>) -> Result<Findings, Error> {
         let (commits, early_commits) = (of(0), of(0));
         let (small, pairs, large) = (of(1), of(2), of(3));
         let unhidden = Vec::new();
-        let bursts = Bursts { commits, early_commits, small, pairs, large, unhidden };
+        let due = commits.len();
+        let bursts = Bursts { commits, early_commits, due, small, pairs, large, unhidden };
         let rounds = simulated.rounds.into_iter();
         let rounds = rounds.map(|(trials, rested)| Round { trials, rested }).collect();
         Portion { null_us: simulated.null_us, rounds, bursts }
@@ -309,11 +314,13 @@ fn large_bytes(session: &Session) -> u32 {
 const LARGE_BYTES: u32 = 1 << 20;
 
 /// What bursts showed, in microseconds (per KiB for `unhidden`), one value a repetition; COMMITs
-/// with their 2 T_prop.
+/// with their 2 T_prop, 0 where none was due.
 #[derive(Clone, Debug, Default)]
 struct Bursts {
     commits: Vec<f64>,
     early_commits: Vec<f64>,
+    /// Bursts in which a COMMIT was due.
+    due: usize,
     small: Vec<f64>,
     pairs: Vec<f64>,
     large: Vec<f64>,
@@ -409,18 +416,14 @@ struct Burst<'a> {
 }
 
 impl Burst<'_> {
-    /// Response time of a COMMIT of `commit_bytes` unstable bytes.
-    async fn commit_time(&self) -> Result<f64, Error> {
+    /// Response time of a COMMIT of `commit_bytes` unstable bytes; `None` where all of them were
+    /// stable when their WRITEs were answered.
+    async fn commit_time(&self) -> Result<Option<f64>, Error> {
         let call_bytes = large_bytes(self.session);
         let bytes = self.effort.commit_probe_bytes;
         let run = self.run(call_bytes, 4, u64::MAX, bytes, None).await?;
         let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
-        if commit.is_none() && self.session.version() == Version::Two {
-            // Its WRITEs are stable: it has no COMMIT, which so takes no time.
-            return Ok(0.0);
-        }
-        let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
-        Ok(commit.received.since(commit.sent).as_micros_f64())
+        Ok(commit.map(|commit| commit.received.since(commit.sent).as_micros_f64()))
     }
 
     /// Time per call, from the first reply to the last, and the time of the whole burst.

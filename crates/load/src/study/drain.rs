@@ -10,7 +10,7 @@ use super::{Configuration, Plan};
 pub struct Drain {
     pub(super) least: Nanos,
     commit_bytes: u64,
-    /// Durable, of the warm-up; `None` where no COMMIT was answered.
+    /// Durable, of the warm-up, at least; `None` where no COMMIT was answered.
     mib_per_s: Option<f64>,
 }
 

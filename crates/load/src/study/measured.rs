@@ -18,8 +18,8 @@ pub struct Configuration {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub configuration: Configuration,
-    /// Of every repetition; 0 of one in which no COMMIT was answered: nothing is known to be stable
-    /// of what it wrote, however long it was waited for.
+    /// Of every repetition; 0 of one that shows nothing ([`Run::mib_per_s`]): too little of what it
+    /// wrote is known to be stable, however long it was waited for.
     pub mib_per_s: Vec<f64>,
     /// The repetition with the median throughput, with its every call.
     pub typical: Run,
@@ -37,7 +37,7 @@ impl Measured {
         self.sample().map(|sample| sample.median()).filter(|&median| median > 0.0)
     }
 
-    /// Repetitions in which no COMMIT was answered.
+    /// Repetitions that show nothing.
     pub fn unanswered(&self) -> usize {
         self.mib_per_s.iter().filter(|&&mib_per_s| mib_per_s == 0.0).count()
     }
@@ -113,5 +113,38 @@ mod tests {
         assert_eq!((two_of_three.median(), two_of_three.spread()), (Some(40.0), Some((0.0, 46.0))));
         assert_eq!(two_of_three.typical.bytes, 40 << 20);
         assert_eq!(of(&[]).map(|none| none.unanswered()), None);
+    }
+
+    #[test]
+    fn an_abandoned_run_with_one_commit_behind_a_full_window_shows_no_throughput() {
+        let workload = Workload {
+            call_bytes: 1 << 20,
+            outstanding: 32,
+            file_bytes: 64 << 20,
+            total_bytes: u64::MAX,
+            commit_bytes: COMMIT_BYTES_MIN,
+            stable: StableHow::Unstable,
+            limit: Limit::default(),
+        };
+        // The link has 11.6 MiB/s, and the COMMIT came behind all 32 calls.
+        let run = |bytes: u64, abandoned| Run {
+            workload,
+            started: perf::units::Instant::EPOCH,
+            elapsed: Nanos::from_secs(2),
+            bytes,
+            durable_after: Nanos::from_secs(2),
+            resent_bytes: 0,
+            abandoned,
+            events: Vec::new(),
+            cpu: crate::cpu::Usage::default(),
+        };
+        assert_eq!(run(8 << 20, true).mib_per_s(), None);
+        assert_eq!(run(8 << 20, true).durable_mib_per_s(), Some(4.0));
+        assert_eq!(run(8 << 20, false).mib_per_s(), Some(4.0));
+        let several = 2 * (COMMIT_BYTES_MIN + (32 << 20));
+        assert!(run(several, true).mib_per_s().is_some());
+        let configuration = Configuration { subject: 0, call_bytes: 1 << 20, outstanding: 32 };
+        let measured = typical(configuration, vec![run(8 << 20, true)]).unwrap();
+        assert_eq!((measured.median(), measured.unanswered()), (None, 1));
     }
 }

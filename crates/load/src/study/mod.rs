@@ -152,7 +152,7 @@ impl<'a, S: Subject> Study<'a, S> {
             for subject in (0..self.subjects.len()).rev() {
                 let warm = Configuration { subject, call_bytes, outstanding: 4 };
                 let ran = self.run(warm).await?;
-                fastest = ran.mib_per_s().into_iter().chain(fastest).reduce(f64::max);
+                fastest = ran.durable_mib_per_s().into_iter().chain(fastest).reduce(f64::max);
                 // A slow path leaves nothing to warm.
                 if self.clock.now().since(started) > self.plan.run_time * 4 {
                     break;
@@ -326,7 +326,7 @@ impl<'a, S: Subject> Study<'a, S> {
         }
     }
 
-    /// One run of this length: MiB/s; `None` where no COMMIT was answered.
+    /// One run of this length: MiB/s; `None` where too little became stable.
     ///
     /// # Errors
     /// Any call's.

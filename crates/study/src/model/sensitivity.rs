@@ -137,7 +137,7 @@ fn seen(args: &Args) -> Result<Seen, Failure> {
                 .map_err(|error| super::page::unreadable(path, "sensitivity", &error))?;
             of_trace(&now.case)
         }
-        Source::Path(saved) => of_path(&saved),
+        Source::Path(saved, _) => of_path(&saved),
     })
 }
 

@@ -84,8 +84,8 @@ struct Long {
     differ_pct: f64,
 }
 
-/// Two runs of each, the second time in the other order. One in which no COMMIT was answered in
-/// time leaves out its configuration.
+/// Two runs of each, the second time in the other order. One in which too little became
+/// stable in time leaves out its configuration.
 async fn runs<S: Subject>(
     study: &mut Study<'_, S>,
     configurations: &[Configuration],

@@ -15,10 +15,12 @@ pub(super) fn form(outcome: &Probed) -> String {
     let explanation = &outcome.explanation;
     let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
     let Forms { stall_pct, concurrent_pct } = forms;
-    if outcome.version == 2 {
-        return "Whether the server goes on working while its disk is busy cannot be decided with \
-                version 2, of which each WRITE waits for the disk itself."
-            .to_owned();
+    if outcome.is_stable_only() {
+        let whose = if outcome.version == 2 { "with version 2" } else { "of this server" };
+        return format!(
+            "Whether the server goes on working while its disk is busy cannot be decided {whose}, \
+             of which each WRITE is stable when it is answered."
+        );
     }
     if !Shown::of(outcome).storage() {
         return "Whether the server stops for its disk or goes on working does not show, as its \
@@ -65,7 +67,7 @@ impl Shown {
             None => estimate.value > 0.0,
         };
         let explanation = &outcome.explanation;
-        let is_stable_only = outcome.version == 2;
+        let is_stable_only = outcome.is_stable_only();
         Self {
             operation: is_identified(&findings.op_us),
             block: !is_stable_only && is_identified(&findings.block_us),
@@ -119,6 +121,11 @@ fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
     if outcome.version == 2 {
         let text = "T_op and T_B cannot be distinguished: every WRITE of version 2 is stable, and \
                     T_B is in T_op here; version=3 in the URL tells them apart";
+        return Some(("stable", text.to_owned()));
+    }
+    if outcome.is_stable_only() {
+        let text = "T_op and T_B cannot be distinguished: the server answers that UNSTABLE WRITEs \
+                    are stable (FILE_SYNC), so there are no COMMITs, and T_B is in T_op here";
         return Some(("stable", text.to_owned()));
     }
     if !shown.storage() {
@@ -186,7 +193,7 @@ fn unmeasured(outcome: &Probed) -> Option<Note> {
     let text = || {
         format!(
             "in {unanswered} of {runs} runs no COMMIT was answered within {:.1} s after the run, \
-             so nothing is known to be stable: they count as 0 MiB/s{of_windows}; a run without \
+             or none that covered enough of it: they count as 0 MiB/s{of_windows}; a run without \
              --quick, or fewer calls outstanding",
             outcome.drain_most.as_secs_f64()
         )
@@ -284,6 +291,7 @@ mod tests {
             commit_probe_bytes: 8 << 20,
             commit_us: all(40_000.0),
             commit_early_us: all(40_000.0),
+            stable_only: false,
             overhead_us: all(1.0),
             gap_us: all(5.0),
             gap_us_per_kib: all(8.0),

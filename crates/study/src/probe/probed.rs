@@ -33,7 +33,7 @@ pub(super) struct Probed {
     pub(super) noise_pct: Option<f64>,
     /// Repetitions of the sweep.
     pub(super) repeats: usize,
-    /// Its runs in which no COMMIT was answered, and all.
+    /// Its runs in which too little became stable, and all.
     pub(super) unanswered: (usize, usize),
     /// The longest that any of them waited for a COMMIT after its end.
     pub(super) drain_most: Nanos,
@@ -41,6 +41,12 @@ pub(super) struct Probed {
 }
 
 impl Probed {
+    /// Every WRITE is stable when it is answered: there are no COMMITs, and what being stable takes
+    /// is in T_op.
+    pub(super) fn is_stable_only(&self) -> bool {
+        self.version == 2 || self.findings.stable_only
+    }
+
     /// As `nfskit model` takes it: the window that the model recommends.
     pub(super) fn saved(&self) -> SavedPath {
         let Findings { path, .. } = &self.findings;
@@ -75,7 +81,7 @@ impl Probed {
         is_change.then_some(Gain { predicted, measured, noise_pct })
     }
 
-    /// Windows of the sweep of which no run had a COMMIT answered.
+    /// Windows of the sweep of which no run shows a throughput.
     pub(super) fn unmeasured(&self) -> usize {
         let rows = self.explanation.rows.iter();
         rows.filter(|row| row.measured_mib_per_s.is_none()).count()

@@ -83,7 +83,7 @@ pub(super) fn parameters(outcome: &Probed) -> Vec<Parameter> {
     if let Some(client) = concurrency.client_us {
         all.push(parameter("T_op, client", "t_op_client_us", client, "us", full));
     }
-    if outcome.version == 2 {
+    if outcome.is_stable_only() {
         all.push(parameter("T_op + T_B", "t_op_us", findings.op_us, "us", rounds));
     } else {
         all.push(parameter("T_op, server", "t_op_us", findings.op_us, "us", rounds));

@@ -357,7 +357,7 @@ fn unanswered_runs(outcome: &ServerStudy) -> Option<Warning> {
     let unanswered: usize = outcome.measured.iter().map(Measured::unanswered).sum();
     let runs: usize = outcome.measured.iter().map(|measured| measured.mib_per_s.len()).sum();
     let text = format!(
-        "in {unanswered} of {runs} runs no COMMIT was answered in time: they count as 0 MiB/s"
+        "in {unanswered} of {runs} runs too little became stable in time: they count as 0 MiB/s"
     );
     let advice = "without --quick; look for what the server's disk is busy with";
     (unanswered > 0).then(|| Warning::new("unanswered_runs", &text, advice))

@@ -307,7 +307,7 @@ pub(crate) fn calls_csv(outcome: &ServerStudy) -> String {
             let suffix = suffix(outcome, measured.configuration);
             let runs = std::iter::once(&measured.typical).chain(&measured.others);
             for (number, run) in runs.enumerate() {
-                for &Event { kind, sent, received, bytes } in &run.events {
+                for &Event { kind, sent, received, bytes, .. } in &run.events {
                     let procedure = procedure(kind);
                     let us = |at: Instant| format!("{:.3}", at.since(run.started).as_micros_f64());
                     rows.add((&suffix, number, procedure, us(sent), us(received), bytes));

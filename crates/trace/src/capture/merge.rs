@@ -49,6 +49,11 @@ impl<'r> Merged<'r> {
         Ok(Some(Packet { frame: self.frames.iter().sum(), place, ..packet }))
     }
 
+    /// What times are multiples of, in the file with the coarsest.
+    pub fn resolution_ns(&self) -> u64 {
+        self.captures.iter().map(Capture::resolution_ns).max().unwrap_or(1)
+    }
+
     /// What was wrong with the files.
     pub fn notes(&self) -> Vec<Note> {
         self.captures.iter().flat_map(Capture::notes).collect()

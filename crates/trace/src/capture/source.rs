@@ -157,6 +157,17 @@ impl<'r> Capture<'r> {
         Ok(false)
     }
 
+    /// What its times are multiples of, of the interface with the coarsest.
+    pub fn resolution_ns(&self) -> u64 {
+        match &self.format {
+            Format::Pcap { nanos_per_unit, .. } => u64::from(*nanos_per_unit),
+            Format::PcapNg { interfaces, .. } => {
+                let units = interfaces.iter().map(|interface| interface.units_per_s);
+                units.map(|per_s| 1_000_000_000 / per_s.max(1)).max().unwrap_or(1)
+            }
+        }
+    }
+
     /// When the current packet came.
     pub fn at_ns(&self) -> Option<u64> {
         self.current.map(|current| current.at_ns)

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::flows::Flows;
 use crate::pace::Waited;
-use crate::pair::{Hosts, Pair, Repeats, Syncs};
+use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -12,6 +12,9 @@ use crate::work::{WORKS, Work};
 /// How long kernels wait for something to send with an acknowledgement: it shows nothing of the
 /// network then (Linux: 40 ms).
 const DELAYED_ACK_NS: Range<u64> = 30_000_000..50_000_000;
+
+/// Times that are multiples of more tell nothing of a LAN: 100 us.
+const COARSE_NS: u64 = 100_000;
 
 /// Calls of one kind of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,6 +48,8 @@ pub struct SideNumbers {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     pub hosts: Option<Hosts>,
+    /// What the capture's times are multiples of; 0 where that is not known.
+    pub resolution_ns: u64,
     /// Pairs of hosts in the capture, of which this is the busiest.
     pub pairs: usize,
     pub waited: Waited,
@@ -61,9 +66,14 @@ pub struct Evidence {
     pub client_ack_ns: Option<(u64, u64)>,
     /// The fastest reply to a call that waited for nothing.
     pub light_ns: Option<u64>,
+    /// Of the work that has the fastest call, of those that need nothing stable: that call, and the
+    /// median.
+    pub fastest_ns: Option<(u64, u64)>,
     /// What a relay added that was captured on both sides, at least; and calls that it passed on.
     pub relay_ns: Option<u64>,
     pub relayed: u64,
+    /// Their times, in the order of [`Work::ALL`].
+    pub relayed_works: [Relayed; WORKS],
     /// What the client sent, and what the server sent.
     pub sides: [SideNumbers; 2],
     pub syncs: Syncs,
@@ -101,9 +111,13 @@ impl Evidence {
             (times.count() > 0).then(|| (times.min().as_nanos(), ns(0.5)))
         };
         let relayed = pair.relay.added.count();
+        let unsynced = Work::ALL.into_iter().filter(|work| !work.is_sync());
+        let times = unsynced.map(|work| &pair.worked(work).latency);
+        let fastest = times.filter(|times| times.count() > 0).min_by_key(|times| times.min());
         let light = pair.rtt.times(RttOf::Replies);
         Self {
             hosts: pair.hosts,
+            resolution_ns: 0,
             pairs: 1,
             waited: pair.pace.waited,
             works: pair.works.each_ref().map(|work| WorkNumbers {
@@ -118,8 +132,11 @@ impl Evidence {
             server_ack_ns: acks(RttOf::Server),
             client_ack_ns: acks(RttOf::Client),
             light_ns: (light.count() > 0).then(|| light.min().as_nanos()),
+            fastest_ns: fastest
+                .map(|times| (times.min().as_nanos(), times.quantile(0.5).as_nanos())),
             relay_ns: (relayed > 0).then(|| pair.relay.added.min().as_nanos()),
             relayed,
+            relayed_works: pair.relay.works,
             sides: pair.sides.each_ref().map(|side| {
                 let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
                 SideNumbers {
@@ -170,6 +187,12 @@ impl Evidence {
         }
     }
 
+    /// The capture cannot tell such a time from none: it is shorter than what times are multiples of,
+    /// where that is longer than what a LAN takes.
+    pub const fn is_too_short(&self, ns: u64) -> bool {
+        self.resolution_ns >= COARSE_NS && ns < self.resolution_ns
+    }
+
     /// What a call of this work takes on the network, at the median: with the time that its data
     /// take, and wait there.
     pub fn network_ns(&self, work: Work) -> u64 {
@@ -188,6 +211,26 @@ impl Evidence {
             }
             _ => least,
         }
+    }
+
+    /// Of what a call of this work takes, the part that is not the server's, of 1.
+    pub fn way_share(&self, work: Work) -> f64 {
+        let Relayed { calls, whole_ns, behind_ns } = self.relayed_works[work as usize];
+        if calls > 0 {
+            // What it takes behind a relay was captured.
+            return 1.0 - share(behind_ns, whole_ns).min(1.0);
+        }
+        let whole_ns = self.work(work).median_ns + self.client_end_ns();
+        share(self.network_ns(work), whole_ns).min(1.0)
+    }
+
+    /// What a relay and the way to it add to a call of this work on average is twice the least and
+    /// more: with several outstanding calls alike, the link behind it is full, or the relay busy.
+    /// One that carries less than it can adds less, however many are outstanding.
+    pub fn waits_at_relay(&self, work: Work) -> bool {
+        let relayed = self.relayed_works[work as usize];
+        let is_queued = self.relay_ns.is_some_and(|least| relayed.added_ns() >= 2 * least);
+        relayed.calls > 0 && is_queued && self.way_share(work) >= 0.5
     }
 
     /// Of the network, what lies between the capture and the client.

@@ -31,6 +31,7 @@ perf::named! {
         IdleClient => "idle_client",
         Postponed => "postponed",
         SlowServer => "slow_server",
+        Relay => "relay",
     }
 }
 
@@ -69,6 +70,10 @@ pub enum Doubt {
     /// Nothing shows the round trip at all: what is the network's and what the server's is not
     /// known.
     NoRoundTrip,
+    /// The round trip is less than what the capture's times are multiples of.
+    CoarseTimes,
+    /// Acknowledgements come at once and no reply does: something else may acknowledge.
+    EarlyAcks,
     /// RPC refused calls.
     Refused,
     /// All packets have the same time.

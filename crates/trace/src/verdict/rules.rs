@@ -22,6 +22,9 @@ const MARGIN: f64 = 0.15;
 
 /// Below it a round trip is that of a LAN: 1 ms. Martin & Culler 1999 see a slope from 150 us on.
 const LONG_NS: u64 = 1_000_000;
+/// Round trips of acknowledgements in the fastest call, from which on something else than the server
+/// may acknowledge (threshold ours).
+const EARLY: u64 = 10;
 /// Of the busy time with exactly one call outstanding.
 const ALONE: f64 = 0.9;
 /// Of all calls, from which on those for attributes are a storm (threshold ours).
@@ -131,6 +134,9 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     if is_by_round_trip(first.suspect) {
         doubts.extend(round_trip_unknown(evidence));
     }
+    if is_acknowledged_early(evidence, first.suspect) {
+        doubts.push(Doubt::EarlyAcks);
+    }
     if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
         doubts.push(Doubt::Refused);
     }
@@ -155,11 +161,33 @@ const fn is_by_round_trip(suspect: Suspect) -> bool {
 }
 
 fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
+    if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
+        return Some(Doubt::CoarseTimes);
+    }
     match (evidence.server_ack_ns, evidence.relay_ns, evidence.light_ns) {
         (None, None, None) => Some(Doubt::NoRoundTrip),
         (None, None, Some(_)) => Some(Doubt::RoundTripUnknown),
         _ => None,
     }
+}
+
+/// Even the fastest call takes many round trips of acknowledgements, and others of its kind hardly
+/// more: a server that is busy answers some sooner, and what ends TCP before it (a relay, a proxy)
+/// acknowledges by itself.
+fn is_acknowledged_early(evidence: &Evidence, suspect: Suspect) -> bool {
+    let (Some(way_ns), Some((least_ns, median_ns))) =
+        (evidence.server_ack_ns.and(evidence.round_trip_ns()), evidence.fastest_ns)
+    else {
+        return false;
+    };
+    let is_early = least_ns >= LONG_NS.max(EARLY * way_ns) && median_ns <= 2 * least_ns;
+    let is_its = match suspect {
+        Suspect::SlowServer => true,
+        Suspect::SlowCommit => 2 * least_ns >= evidence.work(Work::Commit).median_ns,
+        Suspect::SlowStableWrite => 2 * least_ns >= evidence.work(Work::StableWrite).median_ns,
+        _ => false,
+    };
+    is_early && is_its && evidence.relay_ns.is_none()
 }
 
 /// The rate of a link, in Mbit/s, that carries this much data: on Ethernet 1,448 of 1,538
@@ -191,6 +219,8 @@ struct Shares<'e> {
     network: f64,
     is_long: bool,
     is_rate: bool,
+    /// Calls wait for a relay, or for the link that it passes them on by.
+    waits_at_relay: bool,
     /// A call takes so many round trips that TCP may have let it wait.
     waits_for_tcp: bool,
 }
@@ -205,6 +235,7 @@ impl<'e> Shares<'e> {
         let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
         let main = others.clone().max_by_key(|work| waited.of(*work)).unwrap_or(Work::Other);
         let rest = others.map(of).sum::<f64>() + share(way + waited.arriving, all);
+        let longest = Work::ALL.into_iter().max_by_key(|work| waited.of(*work));
         let round_trip_ns = evidence.round_trip_ns().unwrap_or(0);
         let response_ns = evidence.work(main).median_ns + evidence.client_end_ns();
         // From the first byte of a message to its last, which a response time leaves out.
@@ -219,9 +250,10 @@ impl<'e> Shares<'e> {
             attributes: of(Work::Attributes),
             rest,
             is_alone: evidence.stop_and_wait.is_some_and(|share| share >= ALONE),
-            network: share(evidence.network_ns(main), response_ns).min(1.0),
+            network: evidence.way_share(main),
             is_long: round_trip_ns >= LONG_NS,
             is_rate: is_rate(evidence, all),
+            waits_at_relay: longest.is_some_and(|work| evidence.waits_at_relay(work)),
             waits_for_tcp: response_ns + stretch_ns >= WINDOWS_MIN * round_trip_ns,
         }
     }
@@ -262,7 +294,10 @@ impl<'e> Shares<'e> {
             found.iter_mut().for_each(|one| {
                 let is_rest = matches!(
                     one.suspect,
-                    Suspect::Latency | Suspect::OneOutstanding | Suspect::SlowServer
+                    Suspect::Latency
+                        | Suspect::OneOutstanding
+                        | Suspect::Relay
+                        | Suspect::SlowServer
                 );
                 one.share = if is_rest { one.share.min(rest) } else { one.share };
             });
@@ -287,6 +322,7 @@ impl<'e> Shares<'e> {
                     one.suspect,
                     Suspect::SlowServer
                         | Suspect::Rate
+                        | Suspect::Relay
                         | Suspect::OneOutstanding
                         | Suspect::Latency
                 )
@@ -299,7 +335,7 @@ impl<'e> Shares<'e> {
     fn sync(&self, suspect: Suspect, work: Work, share_of: f64) -> Option<Finding> {
         let numbers = self.evidence.work(work);
         let is_carried = self.is_rate && work == Work::StableWrite;
-        let own = if is_carried { 0.0 } else { 1.0 - self.way_of(work) };
+        let own = if is_carried { 0.0 } else { 1.0 - self.evidence.way_share(work) };
         finding(suspect, share_of * own, numbers.calls)
     }
 
@@ -316,22 +352,20 @@ impl<'e> Shares<'e> {
         finding(Suspect::SmallSyncs, small * (self.commit + self.stable) + writes, syncs.small)
     }
 
-    /// The network's share of a call for something stable.
-    fn way_of(&self, work: Work) -> f64 {
-        let whole_ns = self.evidence.work(work).median_ns + self.evidence.client_end_ns();
-        share(self.evidence.network_ns(work), whole_ns).min(1.0)
-    }
-
-    /// Latency, one call outstanding, a link's rate or the server: what calls take that wait for
+    /// Latency, one call outstanding, a link's rate, a relay or the server: what calls take that wait for
     /// nothing else.
     fn network(&self) -> Option<Finding> {
         let stable = if self.is_rate { self.stable } else { 0.0 };
-        let ways =
-            self.commit * self.way_of(Work::Commit) + self.stable * self.way_of(Work::StableWrite);
+        let way_of = |work| self.evidence.way_share(work);
+        let ways = self.commit * way_of(Work::Commit) + self.stable * way_of(Work::StableWrite);
         let network = self.rest * self.network + ways;
+        let is_most = network * 2.0 >= self.rest + ways;
+        let is_relayed = self.evidence.relay_ns.is_some() && !self.is_alone && is_most;
         let (suspect, share_of) = match () {
             () if self.is_rate => (Suspect::Rate, self.rest + stable),
-            () if self.is_long && network * 2.0 >= self.rest + ways => (Suspect::Latency, network),
+            () if is_relayed && self.waits_at_relay => (Suspect::Relay, network),
+            () if self.is_long && is_most => (Suspect::Latency, network),
+            () if is_relayed => (Suspect::Relay, network),
             () if self.is_alone => (Suspect::OneOutstanding, self.rest + ways),
             () => (Suspect::SlowServer, self.rest * (1.0 - self.network)),
         };
@@ -404,16 +438,19 @@ impl<'e> Shares<'e> {
 fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let side = heavier(evidence);
     // What carries the data.
-    let carriers = [Work::Read, Work::Write, Work::StableWrite].map(|work| evidence.work(work));
-    let most = carriers.into_iter().max_by_key(|numbers| numbers.bytes).unwrap_or_default();
+    let carriers = [Work::Read, Work::Write, Work::StableWrite];
+    let carrier = carriers.into_iter().max_by_key(|work| evidence.work(*work).bytes);
+    let carrier = carrier.unwrap_or(Work::Other);
+    let most = evidence.work(carrier);
     let response_ns = most.median_ns + evidence.client_end_ns();
     let is_steady =
         side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95;
     // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
     let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
     let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
-    let is_queued =
-        acks.is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns);
+    let is_queued = acks
+        .is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns)
+        || evidence.waits_at_relay(carrier);
     let is_alone = evidence.stop_and_wait.is_some_and(|share| share >= ALONE);
     let is_stretched = share(side.stretch_ns, all) >= STRETCHED;
     // Where no data are moved a link carries nothing.
@@ -501,6 +538,39 @@ mod tests {
             judge(&Evidence { refused, server_ack_ns: acks, ..stable_writes() }).doubts
         };
         assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Refused]));
+    }
+
+    #[test]
+    fn a_fastest_call_far_above_acknowledgements_speaks_against_the_server() {
+        let mut evidence = writes(10_200_000);
+        evidence.relay_ns = None;
+        evidence.sides = <[SideNumbers; 2]>::default();
+        evidence.server_ack_ns = Some((13_000, 13_000));
+        let judged = |least_ns, median_ns| {
+            let fastest_ns = Some((least_ns, median_ns));
+            let found = judge(&Evidence { fastest_ns, ..evidence.clone() });
+            let (finding, certainty) = found.verdict.unwrap();
+            assert_eq!(finding.suspect, Suspect::SlowServer);
+            (certainty, found.doubts)
+        };
+        let doubted = (Certainty::Likely, vec![Doubt::EarlyAcks]);
+        assert_eq!(judged(6_300_000, 6_420_000), doubted);
+        let sure = (Certainty::Sure, vec![]);
+        // One that is busy has answered some calls at once, or hides no more than a LAN.
+        assert_eq!(judged(6_300_000, 20_000_000), sure);
+        assert_eq!(judged(100_000, 6_420_000), sure);
+        assert_eq!(judged(900_000, 1_000_000), sure);
+    }
+
+    #[test]
+    fn a_round_trip_below_what_times_are_multiples_of_is_not_known() {
+        let judged = |resolution_ns, ack_ns| {
+            let server_ack_ns = Some((ack_ns, ack_ns));
+            judge(&Evidence { resolution_ns, server_ack_ns, ..stable_writes() }).doubts
+        };
+        assert_eq!(judged(1_000_000, 0), vec![Doubt::CoarseTimes]);
+        assert_eq!(judged(1_000_000, 2_000_000), vec![]);
+        assert_eq!(judged(1_000, 0), vec![]);
     }
 
     #[test]

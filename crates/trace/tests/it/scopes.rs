@@ -10,7 +10,7 @@ use crate::frames::{Rpc, analyze, ipv4, pcap_at, tcp};
 const MS: u64 = 1_000_000;
 
 /// The same packet between two other ends: addresses end in `hosts`, ports are `ports`.
-fn moved(mut packet: Vec<u8>, hosts: [u8; 2], ports: [u16; 2]) -> Vec<u8> {
+pub(crate) fn moved(mut packet: Vec<u8>, hosts: [u8; 2], ports: [u16; 2]) -> Vec<u8> {
     let is_call = packet[15] == 1;
     let (from, to) = if is_call { (0, 1) } else { (1, 0) };
     (packet[15], packet[19]) = (hosts[from], hosts[to]);
@@ -130,6 +130,26 @@ fn both_sides_of_a_relay_are_one_conversation_and_two_clients_are_not() {
     let analyzer = filtered(&packets, Filter::default());
     assert_eq!(counts(&analyzer).0, 60);
     assert_eq!(analyzer.totals().passed_on, 0);
+}
+
+#[test]
+fn what_a_relay_passes_on_belongs_to_the_time_at_which_its_client_made_the_call() {
+    let outer = conversation(30);
+    // The relay passes a call on so late that a selection may begin meanwhile.
+    let inner = outer.iter().map(|(at, packet)| {
+        let at = if packet[15] == 1 { at + MS / 2 } else { at - MS / 10 };
+        (at, moved(packet.clone(), [2, 9], [50_000, 2049]))
+    });
+    let mut packets: Vec<_> = outer.iter().cloned().chain(inner).collect();
+    packets.sort_by_key(|(at, _)| *at);
+    let between = |from_ns, until_ns| {
+        let analyzer = filtered(&packets, Filter { from_ns, until_ns, ..Filter::default() });
+        (counts(&analyzer), analyzer.totals().passed_on)
+    };
+    // The first call is made at 0, and the sixteenth at 30 ms.
+    let middle = Some(30 * MS + MS / 4);
+    assert_eq!(between(None, middle), ((16, 0, 0), 16));
+    assert_eq!(between(middle, None), ((14, 0, 0), 14));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The files are made first, by one client of each server and at the costs of the topology. What
 //! is reported of operations and resources is about the time after the warm-up.
 
+mod links;
 mod meter;
 mod stream;
 pub mod topology;
@@ -22,6 +23,7 @@ use perf::histogram::Histogram;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
+use self::links::Links;
 use self::meter::Meter;
 use self::topology::Fault;
 use crate::client::{Client, ClientSpec};
@@ -29,6 +31,7 @@ use crate::server::Server;
 use crate::stage::{Stage, World};
 use crate::trace::Digest;
 
+pub use self::links::LinkOutcome;
 pub use self::meter::{ServerOutcome, Slice};
 pub use self::topology::{Topology, TopologyError};
 
@@ -49,6 +52,8 @@ pub struct Outcome {
     pub response_time: Histogram,
     pub of_operation: BTreeMap<Operation, Histogram>,
     pub servers: Vec<ServerOutcome>,
+    /// Of each link that clients have, the busiest.
+    pub links: Vec<LinkOutcome>,
     /// The busiest client's processor.
     pub client: processor::Load,
     /// Virtual time in all.
@@ -115,17 +120,20 @@ async fn play(stage: &Stage, topology: &Topology) -> Result<Outcome, SimulateErr
         });
     }
     drop(done);
-    let (mut parts, mut metered) = (Vec::new(), Vec::new());
+    let (mut parts, mut metered, mut links) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(part) = results.recv().await {
-        let (part, of_server) = part?;
+        let (part, of_server, of_links) = part?;
         parts.push(part);
         metered.push(of_server);
+        links.extend(of_links);
     }
     if parts.len() != servers.len() {
         return Err(SimulateError::Lost);
     }
     metered.sort_by_key(|of_server| of_server.number);
-    Ok(summed(stage, topology, &parts, metered, &clients))
+    links.sort_by(|a: &LinkOutcome, b| a.name.cmp(&b.name));
+    let outcome = summed(stage, topology, &parts, metered, &clients);
+    Ok(Outcome { links: links::busiest(links), ..outcome })
 }
 
 /// One server with its clients.
@@ -141,19 +149,25 @@ impl Part {
     async fn run(
         &self,
         clients: Vec<Client>,
-    ) -> Result<(mix::Outcome, ServerOutcome), SimulateError> {
+    ) -> Result<(mix::Outcome, ServerOutcome, Vec<LinkOutcome>), SimulateError> {
         let sessions = self.sessions(&clients).await?;
         let (clock, workload) = (self.stage.clock(), &self.topology.workload);
         let meter = || {
             let (after, span) = (workload.warm_up.nanos(), workload.time.nanos());
-            Meter::start(clock, &self.server, self.number, after, span)
+            let links = Links::start(clock, &clients, after, span);
+            (Meter::start(clock, &self.server, self.number, after, span), links)
+        };
+        let read = |(meter, links): (Meter, Links)| async move {
+            let lost = SimulateError::Lost;
+            meter.read().await.zip(links.read().await).ok_or(lost)
         };
         if workload.write.is_some() {
             let files = stream::files(&sessions).await?;
             self.begin(&clients);
             let meter = meter();
             let outcome = stream::run(clock, &sessions, &files, &self.topology).await?;
-            return Ok((outcome, meter.read().await.ok_or(SimulateError::Lost)?));
+            let (server, links) = read(meter).await?;
+            return Ok((outcome, server, links));
         }
         let first = &sessions[0];
         let layout = Layout { accessed: 1.0, ..Layout::of_bytes(workload.files.0, self.seed) };
@@ -177,7 +191,8 @@ impl Part {
         };
         let meter = meter();
         let outcome = mix::run(clock, &sessions, &mut files, &plan).await?;
-        Ok((outcome, meter.read().await.ok_or(SimulateError::Lost)?))
+        let (server, links) = read(meter).await?;
+        Ok((outcome, server, links))
     }
 
     /// What is planned counts from here, on links as well.
@@ -264,6 +279,7 @@ fn summed(
         response_time,
         of_operation,
         servers,
+        links: Vec::new(),
         client: busiest.expect("a topology has clients"),
         elapsed: stage.clock().now().since(perf::units::Instant::EPOCH),
         digest: stage.digest(),

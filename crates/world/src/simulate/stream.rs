@@ -70,7 +70,8 @@ fn count(outcome: &mut mix::Outcome, event: &Event) {
         Kind::Write => Operation::Write,
         Kind::Commit => Operation::Commit,
     };
-    let took = event.received.since(event.sent);
+    // From when it was made, as of a mix: what waits at the client waits, too.
+    let took = event.received.since(event.made);
     let tally = outcome.operations.entry(operation).or_default();
     tally.response_time.record(took);
     tally.total += took;

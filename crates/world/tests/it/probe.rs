@@ -92,6 +92,20 @@ fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() 
     assert!(way.contains(2.0 * (LATENCY_US + SPENT_US) + EXCESS_US), "{way:?}");
 }
 
+#[test]
+fn a_server_that_makes_every_write_stable_by_itself_has_no_commits_and_is_probed() {
+    let store = SimOptions { write_back: WriteBack::Through, ..on_demand("nvme").store };
+    let spec = ServerSpec { cores: CORES, costs: costs(), store, ..ServerSpec::default() };
+    let link = Profile::of("way", Nanos::from_micros_f64(LATENCY_US), 1_000_000_000);
+    let (findings, _) = far::probed(1, spec, link.clone(), 3, Busy::Known);
+    assert!(findings.stable_only);
+    assert_eq!((findings.commit_us.value, findings.path.storage.sync_us), (0.0, 0.0));
+    // What being stable takes is in each WRITE.
+    assert!(findings.op_us.value > OP_US, "{:?}", findings.op_us);
+    let spec = ServerSpec { cores: CORES, costs: costs(), ..on_demand("nvme") };
+    assert!(!far::probed(1, spec, link, 3, Busy::Known).0.stable_only);
+}
+
 /// Of a server with two processors and a disk of 46.55 MB/s, which takes 176 us for 8 KiB, behind a
 /// way that jitters, with an o at the client's end.
 fn with_overhead(o_us: f64) -> (Findings, Concurrency) {

@@ -42,6 +42,24 @@ fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
 }
 
 #[test]
+fn a_sequential_write_has_as_many_calls_outstanding_as_its_response_times_make() {
+    for (call, outstanding) in [("1M", 4.0), ("64K", 32.0)] {
+        let text = format!(
+            "[server]\ndisk = \"none\"\n[[clients]]\ncount = 1\nlink = \"1ms/100m\"\n\
+             [workload]\nwrite = \"{call}\"\noutstanding = {outstanding}\ntime = \"20s\"\n"
+        );
+        let outcome = outcome(&text);
+        // N = X R: those that wait for the client's own link are outstanding, too.
+        let mean = outcome.response_time.mean().as_secs_f64();
+        let found = outcome.per_s * mean;
+        assert!((found / outstanding - 1.0).abs() < 0.05, "{found} of {outstanding}");
+        // What limits is the link, to the server.
+        let [link] = &outcome.links[..] else { panic!("{:?}", outcome.links) };
+        assert!(link.there > 0.95 && link.there < 1.05 && link.back < 0.1, "{link:?}");
+    }
+}
+
+#[test]
 fn the_same_topology_and_seed_give_the_same_run() {
     let crash = "[[faults]]\nwhat = \"crash\"\nat = \"20ms\"\ndown = \"5ms\"\n";
     let text = SMALL.replace("\"getattr\"", "\"sfs97-v3\"") + crash;

@@ -234,10 +234,12 @@ fn unusable(args: &Doctor, evidence: &Evidence) -> Failure {
 
 /// Without asking any file system: a path below a dead mount must not hold us up.
 fn absolute(path: &str) -> String {
-    let begin = match path.starts_with('/') {
-        true => String::new(),
-        false => std::env::var("PWD").unwrap_or_default(),
-    };
+    absolute_from(&std::env::var("PWD").unwrap_or_default(), path)
+}
+
+/// The same of a process whose working directory is `begin`.
+fn absolute_from(begin: &str, path: &str) -> String {
+    let begin = if path.starts_with('/') { "" } else { begin };
     let mut parts: Vec<&str> = Vec::new();
     for part in begin.split('/').chain(path.split('/')) {
         match part {

@@ -12,6 +12,7 @@ use net::clock::Clock;
 use perf::units::Instant;
 use watch::ours::{OurMount, OurMountProcedure, OurProcedure, OurServer, Ours, Page};
 
+use super::absolute_from;
 use crate::samples::page;
 
 /// Of each that answers, a page and when it came.
@@ -94,7 +95,10 @@ fn waiting_writes(server: &OurServer) -> Option<f64> {
 }
 
 fn report_of_mount(program: &Program, mount: &OurMount) -> Report {
-    let sum = |of: fn(&OurMountProcedure) -> f64| mount.procedures.iter().map(of).sum::<f64>();
+    // From 0: the sum of no floats is -0.
+    let sum = |of: fn(&OurMountProcedure) -> f64| {
+        mount.procedures.iter().map(of).fold(0.0, std::ops::Add::add)
+    };
     let calls = sum(|one| one.calls);
     let mean = |of: fn(&OurMountProcedure) -> f64| sum(of) / calls.max(1.0);
     let known = |of: fn(&OurMountProcedure) -> Option<f64>| {
@@ -124,7 +128,9 @@ fn programs(proc: &Path) -> Vec<Program> {
     let program = |folder: PathBuf| {
         let comm = std::fs::read(folder.join("comm")).ok()?;
         let line = std::fs::read(folder.join("cmdline")).ok()?;
-        comm.starts_with(b"nfskit").then(|| program_of(&line)).flatten()
+        let directory = std::fs::read_link(folder.join("cwd")).unwrap_or_default();
+        let directory = directory.to_string_lossy();
+        comm.starts_with(b"nfskit").then(|| program_of(&line, &directory)).flatten()
     };
     let mut found: Vec<Program> = processes(proc).filter_map(program).collect();
     found.sort_unstable();
@@ -133,13 +139,15 @@ fn programs(proc: &Path) -> Vec<Program> {
 }
 
 /// The program of `nfskit serve ... --metrics ADDRESS`, or of `nfskit mount URL DIR -o
-/// metrics=ADDRESS`, whose arguments end in zeros.
-fn program_of(command_line: &[u8]) -> Option<Program> {
+/// metrics=ADDRESS`, whose arguments end in zeros; what is mounted at a relative DIR is so from the
+/// program's working directory.
+fn program_of(command_line: &[u8], directory: &str) -> Option<Program> {
     let line = String::from_utf8_lossy(command_line);
     let arguments: Vec<&str> = line.split('\0').collect();
     let command = arguments.iter().skip(1).find(|word| matches!(**word, "serve" | "mount"))?;
     let metrics = metrics_of(&arguments)?;
     let mounted = if *command == "mount" { mounted_of(&arguments) } else { None };
+    let mounted = mounted.map(|(source, point)| (source, absolute_from(directory, &point)));
     (metrics.port() != 0).then_some(Program { metrics, mounted })
 }
 
@@ -173,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_program_is_found_by_its_arguments() {
-        let of = |line: &str| program_of(line.replace(' ', "\0").as_bytes());
+        let of = |line: &str| program_of(line.replace(' ', "\0").as_bytes(), "/srv/home");
         let metrics = |line: &str| of(line).map(|program| program.metrics);
         let found = metrics("/usr/bin/nfskit serve /srv --metrics 127.0.0.1:9049 ");
         assert_eq!(found, Some(SocketAddr::from(([127, 0, 0, 1], 9049))));
@@ -185,6 +193,12 @@ mod tests {
         ] {
             let (source, point) = of(mount).unwrap().mounted.unwrap();
             assert_eq!((source.as_str(), point.as_str()), ("nfs://server/x", "/mnt"));
+        }
+        for (dir, point) in
+            [("mnt", "/srv/home/mnt"), ("./a/../b", "/srv/home/b"), ("../c", "/srv/c")]
+        {
+            let line = format!("nfskit mount nfs://server/x {dir} --metrics 127.0.0.1:9049 ");
+            assert_eq!(of(&line).unwrap().mounted.unwrap().1, point);
         }
         assert_eq!(of("nfskit bench --metrics 127.0.0.1:9049 x y"), None);
         assert_eq!(of("nfskit serve /srv"), None);

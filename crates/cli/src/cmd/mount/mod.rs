@@ -41,6 +41,18 @@ fn detached() -> Vec<OsString> {
     line
 }
 
+/// Arguments with the whole path of DIR: the process that stays leaves the directory in which it was
+/// started, and others find its mount by its command line. DIR comes behind what is mounted.
+fn placed(mut line: Vec<OsString>, dir: &Path) -> Vec<OsString> {
+    let is_source = |word: &&OsString| word.to_string_lossy().contains(":/");
+    let sources = line.iter().take_while(|word| !is_source(word)).count();
+    let place = line.iter().skip(sources).position(|word| word.as_os_str() == dir.as_os_str());
+    if let (Some(place), Ok(whole)) = (place, std::path::absolute(dir)) {
+        line[sources + place] = whole.into();
+    }
+    line
+}
+
 /// The same; `again` is how to run it once more, as the process that stays.
 fn run_with(
     args: &Args,
@@ -52,7 +64,7 @@ fn run_with(
         return remount(&args.dir, &settings.flags).map_err(failures::directory);
     }
     if args.background && !args.detached && !args.foreground {
-        return background::start(again());
+        return background::start(placed(again(), &args.dir));
     }
     let notices = Notices::new(verbosity);
     let at = check(&args.dir, settings.nonempty).map_err(failures::directory)?;
@@ -254,4 +266,18 @@ fn lost(files: usize, why: &Error, bytes: u64) -> Failure {
         format!("{files} could not be written whole, and no program has got this error: {why}"),
         format!("the server's log and its disk ({bytes} bytes are lost since it was mounted)"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_that_stays_has_the_whole_path_of_its_directory() {
+        let line = ["mount", "-o", "mnt", "nfs://server/x", "mnt", "--metrics", "127.0.0.1:9049"];
+        let placed = placed(line.map(OsString::from).into(), Path::new("mnt"));
+        let whole = std::env::current_dir().unwrap().join("mnt");
+        assert_eq!((placed[2].to_str(), &placed[4]), (Some("mnt"), &whole.into_os_string()));
+        assert_eq!(placed.len(), line.len());
+    }
 }

@@ -210,13 +210,35 @@ impl Explained {
         for found in self.fitted.parameters.iter().filter(|found| found.at_bound) {
             notes.push(format!("{} went to the end of what is possible: not found", found.name));
         }
-        if self.servers_range.1.is_none() {
+        if !self.shows_demand() {
+            notes.push(
+                "no limit was seen: add a run with more calls outstanding, so that calls wait for \
+                 the server"
+                    .to_owned(),
+            );
+        } else if self.servers_range.1.is_none() {
             let least = self.servers_range.0;
             notes.push(format!(
                 "servers: {least} or more fit alike: add a run with more calls outstanding"
             ));
         }
         notes
+    }
+
+    /// Whether anything was found of what a call takes of a server. Otherwise no limit was seen, nor
+    /// how many servers there are: calls took as long however many were outstanding.
+    pub fn shows_demand(&self) -> bool {
+        let of_server = |found: &&Found| matches!(found.name, "op" | "ser" | "block");
+        self.fitted.parameters.iter().filter(of_server).any(|found| !found.at_bound)
+    }
+
+    /// The most calls that were outstanding for a while, and calls a second then, by the fewest of
+    /// the group and its median response time.
+    pub fn reached(&self) -> (u32, f64) {
+        let most = self.groups.iter().map(|group| group.outstanding).max().unwrap_or(1);
+        let per_s = |group: &Group| f64::from(group.outstanding) * 1e6 / group.measured_us;
+        let largest = self.groups.iter().filter(|group| group.outstanding == most).map(per_s);
+        (most, largest.fold(0.0, f64::max))
     }
 
     /// Calls a second of this kind that the servers can answer at most.

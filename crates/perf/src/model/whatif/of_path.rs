@@ -252,7 +252,14 @@ impl PathCase {
                 let cycle_us = outstanding * self.transfer.call_bytes as f64 / MIB * 1e6;
                 let longer_us = cycle_us / mib_per_s - cycle_us / found.mib_per_s;
                 let round_trip_us = self.path.round_trip_us + longer_us;
-                self.path.round_trip_us = round_trip_us.max(2.0 * self.latency_us);
+                let rest_us = cycle_us / found.mib_per_s - self.path.round_trip_us;
+                let least_us = 2.0 * self.latency_us;
+                self.path.round_trip_us = round_trip_us.max(least_us);
+                // What the way cannot give, the rest of the cycle does.
+                let beyond_us = (least_us - round_trip_us).max(0.0);
+                if beyond_us > 0.0 && rest_us > beyond_us {
+                    scale_rest(&mut self.path, 1.0 - beyond_us / rest_us);
+                }
             }
             Bound::Capacity => {
                 capacity.call_us *= slower;
@@ -413,6 +420,15 @@ fn whole(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 
+/// What a call's cycle has besides the way.
+fn scale_rest(path: &mut Path, by: f64) {
+    path.ser_us_per_kib *= by;
+    path.op_us *= by;
+    path.overhead_us *= by;
+    path.storage.sync_us *= by;
+    path.storage.us_per_kib *= by;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -516,6 +532,23 @@ mod tests {
         );
         // What is 44 times slower than it should be is something else.
         assert_eq!(thesis().calibrated(1.0), thesis());
+    }
+
+    #[test]
+    fn where_the_way_is_too_short_to_give_it_the_rest_of_the_cycle_is_held_to_what_was_measured() {
+        let transfer = Transfer { outstanding: 8, ..thesis().transfer };
+        let mut case = PathCase { transfer, ..thesis() };
+        (case.path.round_trip_us, case.latency_us) = (100.0, 0.0);
+        (case.path.op_us, case.path.overhead_us) = (400.0, 60.0);
+        case.path.capacity = Capacity { call_us: 1.0, us_per_kib: 0.1 };
+        case.path.storage.us_per_kib = 0.1;
+        let found = case.formula();
+        assert!(matches!(found.bound, Bound::Cycle(_)), "{found:?}");
+        let measured = 1.6 * found.mib_per_s;
+        let held = case.calibrated(measured);
+        assert_eq!(held.path.round_trip_us, 0.0);
+        let off = held.formula().mib_per_s / measured - 1.0;
+        assert!(off.abs() < 0.02, "{off}");
     }
 
     #[test]

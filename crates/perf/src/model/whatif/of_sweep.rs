@@ -8,11 +8,13 @@
 //! | outstanding, clients | N |
 //!
 //! Where the sweep ends before its stage shows, the interval of a prediction beyond it reaches
-//! from the throughput that was measured to that without a stage.
+//! from the throughput that was measured to that without a stage. No interval supposes a parameter
+//! outside of its own, nor a stage that would not have let through what was reached.
 //!
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
 use super::{Change, How, What, WhatIfError};
+use crate::model::least_squares::Found;
 use crate::model::sweep::{Explained, Form, OUTSTANDING_MAX};
 use crate::stats::{Estimate, Interval};
 
@@ -44,7 +46,7 @@ fn predicted(
 ) -> Result<SweepPrediction, WhatIfError> {
     let fitted = &explained.fitted;
     let of = |values: &[f64]| -> Result<(f64, f64, u32), WhatIfError> {
-        let (values, calls) = changed(values, outstanding, changes)?;
+        let (values, calls) = changed(&possible(explained, values), outstanding, changes)?;
         Ok((explained.form.per_s(&values, calls)?, values[1], calls))
     };
     let (_, stage_us, calls) = of(&fitted.values())?;
@@ -52,7 +54,7 @@ fn predicted(
     if !explained.shows_stage && calls > explained.most {
         let (values, _) = changed(&fitted.values(), outstanding, changes)?;
         let reached = explained.form.per_s(&values, explained.most)?;
-        per_s.ci95 = per_s.ci95.map(|ci95| Interval { lo: ci95.lo.min(reached), ..ci95 });
+        per_s.ci95 = per_s.ci95.map(|ci95| Interval { lo: reached, hi: ci95.hi.max(reached) });
     }
     let saturation_per_s = explained.shows_stage.then_some(1e6 / stage_us);
     Ok(SweepPrediction {
@@ -61,6 +63,19 @@ fn predicted(
         saturation_per_s,
         is_full: saturation_per_s.is_some_and(|saturation| per_s.value > 0.98 * saturation),
     })
+}
+
+/// The values, each within its parameter's interval; of a stage that does not show, at most what
+/// lets through the calls that were reached.
+fn possible(explained: &Explained, values: &[f64]) -> Vec<f64> {
+    let least_us = 1e6 / explained.least_per_s();
+    let parameters = explained.fitted.parameters.iter();
+    let within = |(found, value): (&Found, &f64)| match found.estimate.ci95 {
+        _ if found.name == "stage" && !explained.shows_stage => value.min(least_us),
+        Some(ci95) => value.max(ci95.lo).min(ci95.hi),
+        None => *value,
+    };
+    parameters.zip(values).map(within).collect()
 }
 
 /// The parameters and the number of outstanding calls after changes. Fails where one is not part of
@@ -158,6 +173,23 @@ mod tests {
         assert!((ci95.lo / 16e3 - 1.0).abs() < 0.02 && ci95.hi > 31e3, "{ci95:?}");
         let within = before.per_s.ci95.unwrap();
         assert!(within.lo > 7.8e3 && within.hi < 8.2e3, "{within:?}");
+    }
+
+    #[test]
+    fn an_interval_goes_no_lower_than_what_was_measured_shows_to_be_possible() {
+        let measured = [(1, 200.0), (2, 399.0), (4, 801.0), (8, 1590.0)];
+        let observed = measured.map(|(outstanding, per_s)| SweepPoint { outstanding, per_s });
+        for form in [Form::Corner, Form::Curve] {
+            let explained = Explained::from(&observed, form).unwrap();
+            assert!(!explained.shows_stage);
+            let change = ["outstanding=64".parse().unwrap()];
+            let [before, after] = answer(&explained, 8, &change).unwrap();
+            let [own, beyond] = [before, after].map(|found| found.per_s.ci95.unwrap());
+            assert!(own.lo > 1_400.0 && own.hi < 1_700.0, "{form:?} {own:?}");
+            assert!((1_550.0..1_600.0).contains(&beyond.lo), "{form:?} {beyond:?}");
+            let two = answer(&explained, 2, &[]).unwrap()[1].per_s.ci95.unwrap();
+            assert!(two.lo > 380.0 && two.hi < 420.0, "{form:?} {two:?}");
+        }
     }
 
     #[test]

@@ -50,7 +50,11 @@ pub struct TracePrediction {
     pub per_s: Estimate,
     /// By mean value analysis.
     pub closed_per_s: f64,
-    /// m / demand: calls a second with calls without end outstanding. None of calls that are much
+    /// No limit was seen in the trace ([`Explained::shows_demand`]): `per_s` is the most that there
+    /// can be, and its interval goes down to what the most calls outstanding have reached.
+    pub is_at_most: bool,
+    /// m / demand: calls a second with calls without end outstanding. None where no limit was seen,
+    /// and of calls that are much
     /// lighter than those of the trace, where what a call takes besides its bytes was not found.
     pub saturation_per_s: Option<f64>,
     /// Whether the servers are full (or too few calls outstanding to fill them).
@@ -75,14 +79,20 @@ fn predicted(
     let fitted = &explained.fitted;
     let of = |values: &[f64]| TraceCase::of(explained, values, outstanding).changed(changes);
     let case = of(&fitted.values())?;
-    let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.formula_per_s()))?;
+    let mut per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.formula_per_s()))?;
+    let is_at_most = !explained.shows_demand();
+    let (most, reached_per_s) = explained.reached();
+    if let Some(ci95) = per_s.ci95.as_mut().filter(|_| is_at_most && case.outstanding > most) {
+        ci95.lo = ci95.lo.min(reached_per_s);
+    }
     let is_op_found = fitted.parameters.iter().any(|found| found.name == "op" && !found.at_bound);
     let traced_us = TraceCase::of(explained, &fitted.values(), outstanding).demand_us();
-    let is_shown = is_op_found || case.demand_us() >= LIGHTER * traced_us;
+    let is_shown = !is_at_most && (is_op_found || case.demand_us() >= LIGHTER * traced_us);
     let saturation_per_s = is_shown.then(|| case.saturation_per_s());
     Ok(TracePrediction {
         case,
         per_s,
+        is_at_most,
         closed_per_s: case.closed_per_s()?,
         saturation_per_s,
         is_full: saturation_per_s.is_some_and(|saturation| per_s.value > 0.98 * saturation),
@@ -270,6 +280,40 @@ mod tests {
         parameters.iter_mut().find(|found| found.name == "op").unwrap().at_bound = true;
         assert_eq!(after(&explained, "wsize=1"), None);
         assert!(after(&explained, "L+1ms").is_some());
+    }
+
+    /// Calls of 4 ms each, however many are outstanding: a way, of which no server shows.
+    fn unlimited() -> Explained {
+        let mut transactions = Vec::new();
+        let mut begin_us = 0.0;
+        for window in [1, 2, 16_u32] {
+            for _ in 0..60 {
+                for _ in 0..window {
+                    let sent_us = begin_us;
+                    let answered_us = sent_us + 4_000.0;
+                    let (bytes, work) = (0, Work::Memory);
+                    transactions.push(Transaction { sent_us, answered_us, bytes, work });
+                }
+                begin_us += 5_000.0;
+            }
+        }
+        Explained::from(&transactions).unwrap()
+    }
+
+    #[test]
+    fn where_no_limit_was_seen_more_calls_give_no_more_than_a_most_and_no_saturation() {
+        let (explained, limited) = (unlimited(), explained());
+        assert!(!explained.shows_demand(), "{:?}", explained.fitted);
+        let (most, reached) = explained.reached();
+        assert!(most == 16 && (3_900.0..4_100.0).contains(&reached), "{most} {reached}");
+        let changes = ["outstanding=64".parse().unwrap()];
+        let [before, after] = answer(&explained, Some(8), &changes).unwrap();
+        assert_eq!((before.saturation_per_s, after.saturation_per_s), (None, None));
+        assert!(after.is_at_most && !after.is_full);
+        let ci95 = after.per_s.ci95.unwrap();
+        assert!(ci95.lo <= reached && ci95.hi >= after.per_s.value, "{after:?}");
+        assert!(explained.unidentified().iter().any(|note| note.contains("no limit was seen")));
+        assert!(limited.shows_demand());
     }
 
     #[test]

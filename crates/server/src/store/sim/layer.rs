@@ -15,7 +15,7 @@ use crate::types::{
 use super::journal::{Op, now};
 use super::pipeline::Ticket;
 use super::write_log::{Failed, LogTicket, WriteLog};
-use super::{Begun, Due, SimStore};
+use super::{Begun, Due, SimStore, WriteBack};
 
 /// How a WRITE is answered.
 enum Answered {
@@ -118,6 +118,10 @@ impl Layer for SimStore {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        let stability = match (self.options.write_back, stability) {
+            (WriteBack::Through, Stability::Unstable) => Stability::FileSync,
+            (_, requested) => requested,
+        };
         let stable = |proof| Committed::Stable(stability, proof);
         let (mut changed, answered, verifier) = {
             let mut begun = self.begin();

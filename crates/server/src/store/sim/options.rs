@@ -38,6 +38,9 @@ pub enum WriteBack {
     Early { bytes: u64 },
     /// When they are committed, or become too many.
     OnDemand,
+    /// With each WRITE, which so is stable when it is answered, whatever was requested: as of a
+    /// server with NVRAM, or of an export with `sync`.
+    Through,
 }
 
 /// What becomes of data that a failed sync should have made stable.

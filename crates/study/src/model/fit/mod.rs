@@ -24,7 +24,7 @@ pub(super) fn page(args: &Fit) -> Result<Page, Failure> {
         Source::Curve(curve, facts) => infer::explain(&curve, file, &args.known.or_before(&facts)),
         Source::Sweep(observed) => explain(&observed, file),
         Source::Trace(transactions) => trace::explain(&transactions, file),
-        Source::Path(_) => Err(Failure::usage(
+        Source::Path(..) => Err(Failure::usage(
             format!("{}: a probe's record holds parameters already", file.display()),
             "nfskit model whatif, with a change",
         )),

@@ -40,7 +40,8 @@ fn parameters(record: &mut Record, explained: &Explained) {
     for found in &explained.fitted.parameters {
         record.estimate(&format!("trace/{}", found.name), &found.estimate, found.unit, n);
     }
-    record.metric("trace/servers", f64::from(explained.servers), "");
+    let servers = explained.shows_demand().then(|| f64::from(explained.servers));
+    record.metric_if_known("trace/servers", servers, "");
     record.metric("trace/typical_error", explained.fitted.deviation, "1");
 }
 
@@ -56,7 +57,12 @@ fn measured(transactions: &[Transaction]) -> String {
 fn screen(explained: &Explained, transactions: usize) -> String {
     let Explained { transactions: looked, groups, fitted, .. } = explained;
     let mut found = found(&fitted.parameters);
-    found.row(["servers".to_owned(), explained.servers.to_string(), range(explained)]);
+    let servers = match explained.shows_demand() {
+        true => [explained.servers.to_string(), range(explained)],
+        false => ["-".to_owned(), "not shown: no call waited for a server".to_owned()],
+    };
+    let [servers, range] = servers;
+    found.row(["servers".to_owned(), servers, range]);
     format!(
         "{looked} of {transactions} transactions, {} groups, typical error {:.1} %\n\n{}\n{}",
         groups.len(),

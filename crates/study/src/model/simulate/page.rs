@@ -41,7 +41,12 @@ fn findings(outcome: &Outcome) -> Vec<String> {
         let [processor, disk] = shares.map(|share| 100.0 * share);
         format!("Server {}: processor {processor:.0} %, disk {disk:.0} % busy.", at + 1)
     });
-    std::iter::once(all).chain(servers).collect()
+    let links = outcome.links.iter().map(|link| {
+        let [there, back] = [link.there, link.back].map(|share| 100.0 * share);
+        let name = &link.name;
+        format!("Link {name}: {there:.0} % busy to the server, {back:.0} % back.")
+    });
+    std::iter::once(all).chain(servers).chain(links).collect()
 }
 
 fn utilization(simulated: &Simulated) -> CurvesPlot {

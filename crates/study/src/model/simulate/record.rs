@@ -4,7 +4,7 @@ use harness::records;
 use perf::record::{Durability, Run as Record, Target, Workload};
 use perf::series::Series;
 use serde_json::Value;
-use world::simulate::Outcome;
+use world::simulate::{LinkOutcome, Outcome};
 
 use super::simulated::{LoadPoint, Simulated};
 
@@ -28,6 +28,10 @@ pub(super) fn json(simulated: &Simulated) -> String {
     record.metric_if_known("simulator/memory_bytes_max", memory_bytes_max, "B");
     servers(&mut record, simulated);
     simulated.curve.iter().for_each(|point| load_point(&mut record, point));
+    for LinkOutcome { name, there, back } in &outcome.links {
+        record.metric(&format!("link/{name}/there_utilization_max"), *there, "1");
+        record.metric(&format!("link/{name}/back_utilization_max"), *back, "1");
+    }
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
     response_times(&mut record, outcome);
     record.to_json_pretty()

@@ -18,7 +18,7 @@ use crate::model::{fit, infer};
 pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
     let topology = match Source::read(path, "simulate", of)? {
-        Source::Path(saved) => {
+        Source::Path(saved, _) => {
             return Topology::parse(&of_path(&saved)).map_err(|error| about(&error));
         }
         Source::Curve(curve, facts) => {

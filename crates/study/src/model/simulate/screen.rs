@@ -6,7 +6,7 @@ use harness::records::{bytes, quantile};
 use perf::histogram::Histogram;
 use perf::words::counted;
 use world::simulate::topology::Topology;
-use world::simulate::{Outcome, ServerOutcome};
+use world::simulate::{LinkOutcome, Outcome, ServerOutcome};
 
 use super::simulated::Simulated;
 
@@ -35,6 +35,14 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     writeln!(text, "\n{:<14}{:>10}   ", "resource", "busy")?;
     for (number, server) in outcome.servers.iter().enumerate() {
         server_rows(text, number + 1, server)?;
+    }
+    for LinkOutcome { name, there, back } in &outcome.links {
+        let [there, back] = [there, back].map(|share| format!("{:.1} %", share * 100.0));
+        writeln!(
+            text,
+            "{:<14}{there:>10}   to the server, {back} back: {name}, of the busiest client",
+            "link"
+        )?;
     }
     let client = &outcome.client;
     let share = format!("{:.1} %", client.utilization * 100.0);

@@ -27,7 +27,7 @@ use perf::model::curve::Curve;
 use perf::model::saved::SavedPath;
 use perf::model::sweep::{self, SweepPoint};
 use perf::model::trace::{self, Transaction};
-use perf::record::Run as Record;
+use perf::record::{Run as Record, Warning};
 use serde_json::{Map, Value, json};
 
 use super::known::Facts;
@@ -40,12 +40,15 @@ pub(super) enum Source {
     Curve(Curve, Facts),
     Sweep(Vec<SweepPoint>),
     Trace(Vec<Transaction>),
-    /// The parameters of a probe.
-    Path(Box<SavedPath>),
+    /// The parameters of a probe, and what it warned of that every answer rests on.
+    Path(Box<SavedPath>, Vec<Warning>),
 }
 
 /// Where a record keeps the text of the curve, the sweep or the trace that it explains.
 const MEASURED: &str = "measured";
+
+/// Warnings of a record about the conditions that it was measured under.
+const UNRELIABLE: [&str; 3] = ["busy_machine", "client-was-bottleneck", "partial"];
 
 /// Bytes of a file that are read; more than any table that is looked at whole.
 const BYTES_MAX: u64 = 64 << 20;
@@ -117,7 +120,11 @@ impl Source {
             return Ok(bench::of_record(record)?);
         }
         match SavedPath::read(&record.model) {
-            Ok(saved) => Ok(Self::Path(Box::new(saved))),
+            Ok(saved) => {
+                let warnings =
+                    record.warnings.iter().filter(|one| UNRELIABLE.contains(&&*one.code));
+                Ok(Self::Path(Box::new(saved), warnings.cloned().collect()))
+            }
             Err(perf::model::saved::SavedError::Missing) => Err(SourceError::Unreadable(format!(
                 "a record of {:?} has nothing to explain: give one of bench curve, probe, \
                  model infer or model fit",

@@ -22,7 +22,7 @@ pub(super) fn page(args: &WhatIf) -> Result<Page, Failure> {
     check(args, &source)?;
     match source {
         Source::Curve(curve, facts) => curve::page(args, &curve, &facts),
-        Source::Path(saved) => path::page(args, &saved),
+        Source::Path(saved, warnings) => path::page(args, &saved, &warnings),
         Source::Sweep(observed) => sweep::page(args, &observed),
         Source::Trace(transactions) => trace::page(args, &transactions),
     }

@@ -11,6 +11,7 @@ use perf::model::whatif::believed::{
     Believed, Held, Model, TransferPoint, Why, believed, observed,
 };
 use perf::model::whatif::of_path::{PathCase, PathPrediction};
+use perf::record::Warning;
 use perf::units::Nanos;
 
 use super::logged;
@@ -19,7 +20,11 @@ use super::text::{refused, times, with_interval};
 use crate::model::args::estimate::WhatIf;
 use crate::model::page::{Page, or_dash, span};
 
-pub(super) fn page(args: &WhatIf, saved: &SavedPath) -> Result<Page, Failure> {
+pub(super) fn page(
+    args: &WhatIf,
+    saved: &SavedPath,
+    warnings: &[Warning],
+) -> Result<Page, Failure> {
     let found = found(args, saved);
     let measured = measured_at(saved, &found);
     let before = measured.map_or(found, |mib_per_s| found.calibrated(mib_per_s));
@@ -52,6 +57,9 @@ pub(super) fn page(args: &WhatIf, saved: &SavedPath) -> Result<Page, Failure> {
         cycle(&after)
     ));
     notes.iter().for_each(|note| page.note("no-simulation", note, ""));
+    for Warning { code, text, try_, .. } in warnings {
+        page.note(code, &format!("the record warns: {text}, while it was measured"), try_);
+    }
     if found.latency_us == 0.0 {
         added_latency(&args.changes, "2 T_prop", &mut page);
     }
@@ -125,13 +133,15 @@ impl Compared {
     fn believe(&mut self, base: &Answer, answer: &Answer, held: &[Held], measured: Option<f64>) {
         let world = answer.world.map(|after| held_to(measured, base.world, after));
         let believed = believed(answer.prediction.formula.value, world, held);
-        let own = match believed.model {
-            Model::Formula => Some(base.prediction.formula.value),
-            Model::Simulation => base.world,
+        // As in the table: of the model's own level before the change.
+        let (before, after) = match believed.model {
+            Model::Formula => {
+                (Some(base.prediction.formula.value), Some(answer.prediction.formula.value))
+            }
+            Model::Simulation => (base.world, answer.world),
         };
-        let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
-        let base = if measured.is_some() { "what was measured" } else { "its own before" };
-        self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain, base)));
+        let gain = before.zip(after).map_or(f64::NAN, |(before, after)| after / before);
+        self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain)));
         let record = &mut self.page.record;
         record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
         record.metric("believed/gain", gain, "ratio");
@@ -159,7 +169,7 @@ fn steadiness(differ_pct: f64, page: &mut Page) {
 
 fn table() -> Table {
     let first = [left("MiB/s"), right("outstanding"), right("calls of"), left("formula")];
-    let names = [right("MVA"), right("simulation"), right("measured"), left("bound by")];
+    let names = [right("MVA"), right("simulation"), right("measured, steady"), left("bound by")];
     Table::new(first.into_iter().chain(names))
 }
 
@@ -188,15 +198,19 @@ fn held(found: &PathCase, measured: &[TransferPoint]) -> Vec<Held> {
 /// Points that worlds are run for.
 const HELD_MAX: usize = 4;
 
-/// What was measured of the change, and how far off the formula is.
+/// What was measured of the change, and how far off the formula is. A record's point is what its
+/// run had, over the share of the steady state that the model expects of such a run.
 fn measured_sentence(mib_per_s: f64, gain: Option<f64>, formula: f64) -> String {
     let gain = gain.map_or_else(String::new, |gain| format!(", {}", times(gain)));
     let off_pct = (formula / mib_per_s - 1.0) * 100.0;
-    format!("measured: {mib_per_s:.1} MiB/s{gain}; the formula is {off_pct:+.0} % off that")
+    format!("measured{STEADY}: {mib_per_s:.1} MiB/s{gain}; the formula is {off_pct:+.0} % off that")
 }
 
+/// What a record's points are.
+const STEADY: &str = ", less the beginning and the end of the run by the model";
+
 /// Which of the models is believed, and why.
-fn sentence(believed: &Believed, points: usize, gain: f64, base: &str) -> String {
+fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
     let Believed { model, mib_per_s, why } = believed;
     let why = match *why {
         Why::Alone => "the simulation has no answer".to_owned(),
@@ -215,7 +229,7 @@ fn sentence(believed: &Believed, points: usize, gain: f64, base: &str) -> String
             )
         }
     };
-    format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x {base}; {why}", model.name())
+    format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x its own before; {why}", model.name())
 }
 
 /// Whether the models are near enough to what was measured that they could be held to it.
@@ -225,6 +239,9 @@ fn is_held(found: &PathCase, measured: Option<f64>) -> bool {
         found.calibrated(mib_per_s) != *found || mib_per_s == formula
     })
 }
+
+/// A base that is nearer is held to what was measured.
+const HELD_WITHIN: f64 = 0.01;
 
 /// What the level of the answers rests on.
 fn base(found: &PathCase, measured: Option<f64>) -> String {
@@ -236,11 +253,17 @@ fn base(found: &PathCase, measured: Option<f64>) -> String {
                  something else limits, and no answer here can be relied on"
             )
         }
-        Some(mib_per_s) => format!(
-            "base: held to the {mib_per_s:.1} MiB/s that were measured between the beginning and \
-             the end of runs (those of the probe's table are whole); the formula alone has \
-             {formula:.1}"
-        ),
+        Some(mib_per_s) => {
+            let held = found.calibrated(mib_per_s).formula().mib_per_s;
+            let part = match (held / mib_per_s - 1.0).abs() > HELD_WITHIN {
+                true => format!("{held:.1} of "),
+                false => String::new(),
+            };
+            format!(
+                "base: held to {part}the {mib_per_s:.1} MiB/s that were measured{STEADY}; the \
+                 formula alone has {formula:.1}"
+            )
+        }
         None => format!(
             "base: {formula:.1} MiB/s by the formula; with so many outstanding nothing was \
              measured, and the gain is surer than the level"
@@ -299,7 +322,9 @@ mod tests {
     #[test]
     fn what_was_measured_of_a_change_is_reported_with_what_the_formula_has() {
         let sentence = measured_sentence(1235.3, Some(1.483), 833.0);
-        let expected = "measured: 1235.3 MiB/s, 1.48 x; the formula is -33 % off that";
+        // The run itself had less: its last COMMIT is taken away by the model.
+        let expected = "measured, less the beginning and the end of the run by the model: 1235.3 \
+                        MiB/s, 1.48 x; the formula is -33 % off that";
         assert_eq!(sentence, expected);
         assert!(!measured_sentence(10.0, None, 11.0).contains(" x;"));
     }
@@ -315,11 +340,11 @@ mod tests {
     fn a_model_that_is_off_as_it_is_gives_no_sure_answer() {
         let of = |formula_pct, simulation_pct, model| {
             let why = Why::Errors { formula_pct, simulation_pct };
-            sentence(&Believed { model, mib_per_s: 10.0, why }, 4, 0.5, "what was measured")
+            sentence(&Believed { model, mib_per_s: 10.0, why }, 4, 0.5)
         };
         let sure = of(3.0, 1.0, Model::Formula);
         assert!(
-            sure.starts_with("believe the formula: 10.0 MiB/s, 0.50 x what was measured;"),
+            sure.starts_with("believe the formula: 10.0 MiB/s, 0.50 x its own before;"),
             "{sure}"
         );
         assert!(!sure.contains("no surer"), "{sure}");

@@ -23,6 +23,9 @@ pub(super) fn page(args: &WhatIf, observed: &[SweepPoint]) -> Result<Page, Failu
         let form = fit::name(explained.form);
         let answers = answer(explained, outstanding, &args.changes).map_err(refused)?;
         for (when, prediction) in ["before", "after"].into_iter().zip(&answers) {
+            // The better form decides whether a stage shows at all.
+            let saturation_per_s = prediction.saturation_per_s.filter(|_| best.shows_stage);
+            let prediction = &SweepPrediction { saturation_per_s, ..*prediction };
             table.row(row(form, when, prediction));
             let n = observed.len() as u64;
             page.record.estimate(&format!("{form}/{when}/per_s"), &prediction.per_s, "1/s", n);
@@ -54,6 +57,10 @@ fn simulated(
     for (when, changes) in [("before", &[][..]), ("after", changes)] {
         let (values, calls) =
             changed(&best.fitted.values(), outstanding, changes).map_err(refused)?;
+        if !best.shows_stage && calls > best.most {
+            no_simulation(page, when, "the sweep shows no stage, beyond which calls would wait");
+            continue;
+        }
         match Stage::of_sweep(&values, calls).per_s() {
             Ok(per_s) => {
                 table.row(["simulation", when, &calls.to_string(), &whole(per_s)]);

@@ -25,7 +25,7 @@ pub(super) fn page(args: &WhatIf, transactions: &[Transaction]) -> Result<Page, 
     let [before, after] = &answers;
     let gain = after.per_s.value / before.per_s.value;
     page.record.metric("formula/gain", gain, "ratio");
-    table.row(["gain".to_owned(), String::new(), times(gain)]);
+    table.row(["gain".to_owned(), String::new(), at_most(after) + &times(gain)]);
     let average = format!("\nthe average call after the change: {}\n", call(&after.case));
     page.text.insert_str(0, &(table.text() + &average));
     page.unidentified(explained.unidentified());
@@ -49,16 +49,25 @@ fn answered(when: &str, prediction: &TracePrediction, n: u64, page: &mut Page) -
 }
 
 fn row(when: &str, prediction: &TracePrediction, simulated: Option<f64>) -> [String; 7] {
-    let by = if prediction.is_full { "the servers, always busy" } else { "the window" };
+    let by = match (prediction.is_full, prediction.is_at_most) {
+        (true, _) => "the servers, always busy",
+        (false, true) => "the window; no limit was seen",
+        (false, false) => "the window",
+    };
     [
         when.to_owned(),
         prediction.case.outstanding.to_string(),
-        with_interval(&prediction.per_s, whole),
+        at_most(prediction) + &with_interval(&prediction.per_s, whole),
         whole(prediction.closed_per_s),
         or_dash(simulated.map(whole)),
         or_dash(prediction.saturation_per_s.map(whole)),
         by.to_owned(),
     ]
+}
+
+/// Before a number that is the most there can be.
+fn at_most(prediction: &TracePrediction) -> String {
+    if prediction.is_at_most { "at most ".to_owned() } else { String::new() }
 }
 
 fn call(case: &TraceCase) -> String {

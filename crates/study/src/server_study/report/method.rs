@@ -62,7 +62,7 @@ fn sweep(outcome: &ServerStudy) -> String {
               bytes from the first call to the reply of the last COMMIT. What is outstanding at \
               its end is waited for as long as the warm-up's rate lets expect, for {:.0} ms at \
               least and {:.0} s at most; a run that is abandoned then counts up to the last \
-              COMMIT that was answered, and shows nothing without one.",
+              COMMIT that was answered, and shows nothing where COMMITs covered too little of it.",
         outcome.repeats(),
         plan.run_time.as_millis_f64(),
         outcome.commit_bytes >> 20,
