@@ -21,7 +21,7 @@ use wire::{mount, nfs2, nfs3};
 use crate::exit::Failure;
 
 /// How long rpcbind may take.
-const LIMIT: Nanos = Nanos::from_secs(5);
+pub const LIMIT: Nanos = Nanos::from_secs(5);
 
 /// How long another server may take to show that it is there.
 const ANSWER_LIMIT: Nanos = Nanos::from_secs(1);

@@ -3,16 +3,25 @@
 //! Who has something to clean up, or to say at the end, catches them ([`Interrupts::catch`]) before
 //! there is anything. While nobody does, Ctrl-C and SIGTERM end the process at once, and so does
 //! the end of its terminal; all of these are [`Failure::interrupted`].
+//!
+//! Who catches them may have a limit ([`Interrupts::ends_within`]), which this thread keeps. The
+//! others may all be in a system call that does not return.
 
 use std::sync::{OnceLock, mpsc};
 
+use net::clock::Clock;
 use net::serve::Drained;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as Number};
 use parking_lot::Mutex;
+use perf::units::Nanos;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 
 use crate::exit::Failure;
+
+/// How much longer than its limit an end may take, and than a second request for it. Connections
+/// have a second to notice; what is left then are system calls that do not return.
+const OVERTIME: Nanos = Nanos::from_secs(2);
 
 /// What has come: SIGINT and SIGTERM, or SIGHUP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,6 +44,8 @@ struct Watched {
     counts: Mutex<watch::Sender<Counts>>,
     /// As whoever started us has set it (nohup).
     ignores_hangup: bool,
+    /// Guards how long an end may take, as long as somebody keeps to a limit.
+    limit: Mutex<Option<Nanos>>,
 }
 
 /// Begins to take signals, if that has not begun.
@@ -57,7 +68,7 @@ fn watched() -> Result<&'static Watched, Failure> {
         let caught = answer.recv().map_err(|_| "no event queue".to_owned())?;
         caught.map_err(|cause| cause.to_string())?;
         let counts = Mutex::new(watch::Sender::new(Counts::default()));
-        Ok(Watched { counts, ignores_hangup: ignores_hangup(&status) })
+        Ok(Watched { counts, ignores_hangup: ignores_hangup(&status), limit: Mutex::new(None) })
     });
     watched.as_ref().map_err(|cause| Failure::resources(format!("cannot catch signals: {cause}")))
 }
@@ -96,6 +107,7 @@ async fn take(begun: mpsc::Sender<std::io::Result<()>>) {
         }
     };
     begun.send(Ok(())).ok();
+    let clock = Clock::real();
     loop {
         let signal = tokio::select! {
             _ = interrupt.recv() => Signal::End,
@@ -105,6 +117,9 @@ async fn take(begun: mpsc::Sender<std::io::Result<()>>) {
         // Whoever waits for us to begin has waited by then.
         if let Ok(watched) = watched() {
             watched.count(signal);
+            if signal == Signal::End {
+                watched.keep_limit(&clock);
+            }
         }
     }
 }
@@ -124,6 +139,37 @@ impl Watched {
     }
 }
 
+impl Watched {
+    /// Ends the process when the limit is over; at a second request it is over at once.
+    fn keep_limit(&'static self, clock: &Clock) {
+        let Some(limit) = *self.limit.lock() else { return };
+        let is_first = self.counts.lock().borrow().ends == 1;
+        let limit = if is_first { limit } else { Nanos::ZERO };
+        let own = clock.clone();
+        clock.spawn(async move {
+            own.sleep(limit + OVERTIME).await;
+            if self.limit.lock().is_some() {
+                overdue().end();
+            }
+        });
+    }
+}
+
+fn overdue() -> Failure {
+    let what = "the grace period is over, and a system call has not returned";
+    Failure::environment(what, "look for a file system or a disk that does not answer")
+}
+
+/// The end takes no longer than the limit while this is there.
+#[derive(Debug)]
+pub struct Limited(&'static Watched);
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        *self.0.limit.lock() = None;
+    }
+}
+
 /// Whether a process of this /proc/PID/status ignores SIGHUP, which is the first of all signals.
 fn ignores_hangup(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -137,7 +183,7 @@ fn ignores_hangup(status: &str) -> bool {
 pub struct Interrupts {
     counts: watch::Receiver<Counts>,
     seen: Counts,
-    ignores_hangup: bool,
+    watched: &'static Watched,
 }
 
 impl Interrupts {
@@ -145,12 +191,19 @@ impl Interrupts {
         let watched = watched()?;
         let mut counts = watched.counts.lock().subscribe();
         let seen = *counts.borrow_and_update();
-        Ok(Self { counts, seen, ignores_hangup: watched.ignores_hangup })
+        Ok(Self { counts, seen, watched })
+    }
+
+    /// From the first request to end on, what is in progress has so long, and [`OVERTIME`]: then the
+    /// process ends, whatever its other threads do.
+    pub fn ends_within(&self, limit: Nanos) -> Limited {
+        *self.watched.limit.lock() = Some(limit);
+        Limited(self.watched)
     }
 
     /// Done when one has come. A terminal that is closed is one, unless nohup began the process.
     pub async fn next(&mut self) {
-        while self.next_signal().await == Signal::Hangup && self.ignores_hangup {}
+        while self.next_signal().await == Signal::Hangup && self.watched.ignores_hangup {}
     }
 
     /// What comes first: the end of `work`, which leaves nothing behind, or an interrupt.

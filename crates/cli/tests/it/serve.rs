@@ -6,6 +6,7 @@ use std::process::Command;
 
 use client::url::Version;
 use perf::units::Nanos;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::process::Signal;
 
 use crate::peer::Nobody;
@@ -287,4 +288,29 @@ fn files_survive_the_server() {
     names.retain(|name| !name.starts_with('.'));
     names.sort();
     assert_eq!(names, ["a", "b", "c"]);
+}
+
+/// Its output is a pipe that is full: the thread that would end it is in a system call that does not
+/// return.
+#[test]
+fn a_server_whose_threads_do_not_return_ends_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("full");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let flags = OFlags::RDWR | OFlags::NONBLOCK;
+    let pipe = open(&fifo, flags, Mode::empty()).unwrap();
+    while rustix::io::write(&pipe, &[0; 4096]).is_ok() {}
+    for (grace, signals) in
+        [("100ms", &[Signal::TERM][..]), ("3600s", &[Signal::TERM, Signal::INT][..])]
+    {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"exec "$@" > "$0""#]).arg(&fifo).arg(env!("CARGO_BIN_EXE_nfskit"));
+        command.args(["serve", "mem:", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+        let server = Program::start(command.args(["--grace", grace]));
+        server.wait_for_error(|text| text.contains("\"started\"").then_some(()));
+        signals.iter().for_each(|&signal| server.signal(signal));
+        let finished = server.finish();
+        assert_eq!(finished.code, Some(3), "{finished:?}");
+        assert!(finished.stderr.contains("system call has not returned"), "{finished:?}");
+    }
 }

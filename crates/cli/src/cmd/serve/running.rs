@@ -7,7 +7,7 @@ use std::pin::pin;
 use harness::descriptors::{self, Connections};
 use harness::events::{self, Log};
 use harness::exit::Failure;
-use harness::register::Registration;
+use harness::register::{self, Registration};
 use harness::served::{self, Memory, Options, Running};
 use harness::signals::{Interrupts, Signal};
 use harness::sockets::{Refused, Sockets};
@@ -17,6 +17,7 @@ use net::clock::Clock;
 use net::serve::{Drained, Limits};
 use net::shape::Shape;
 use net::shape::profile::Profile;
+use perf::units::Nanos;
 use server::store::Store;
 use server::{Endpoint, Exports, Replies};
 
@@ -45,6 +46,7 @@ impl Server<'_> {
         stopped: impl Future<Output = Failure>,
     ) -> Result<(), Failure> {
         let Self { args, verbosity, clock, mut interrupts, sockets, replies, store_fds } = self;
+        let limited = interrupts.ends_within(end_limit(args));
         let link = args.link.clone().unwrap_or_default();
         emulate(&clock, &link, &mut banner).await?;
         let limits = limits(args, &link, store_fds, &mut banner);
@@ -80,6 +82,7 @@ impl Server<'_> {
             registration.take_back(&clock).await;
         }
         let drained = interrupts.hurry(running.host.drain(args.grace)).await?;
+        drop(limited);
         let Drained { calls_abandoned, connections_abandoned } = drained;
         if chatty || calls_abandoned > 0 {
             log.shutdown(reason, calls_abandoned, connections_abandoned);
@@ -106,6 +109,11 @@ async fn until_ended(
             Signal::Hangup => reload().await,
         }
     }
+}
+
+/// How long the end may take: rpcbind has its time before the calls in progress have theirs.
+fn end_limit(args: &Serve) -> Nanos {
+    args.grace + if args.register { register::LIMIT } else { Nanos::ZERO }
 }
 
 fn outcome(failed: Option<Failure>, calls_abandoned: u64) -> Result<(), Failure> {

@@ -55,8 +55,9 @@ thread_local! {
 /// For what else a server does on such threads: reading its configuration, say. Without privilege
 /// nothing happens.
 pub fn act_as_server() {
-    // A thread that never switched has the server's rights anyway.
-    let _ = CURRENT.with_borrow_mut(|current| match current.is_bound {
+    // A thread that never switched has the server's rights, unless one that acted as a caller began
+    // it.
+    let _ = CURRENT.with_borrow_mut(|current| match current.is_bound || sys::is_somebody_else() {
         true => current.set_uid(0),
         false => Ok(()),
     });

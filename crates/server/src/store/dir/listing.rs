@@ -152,6 +152,7 @@ impl Listings {
     }
 
     /// Whether any is cached of a directory, maybe of an older state.
+    #[cfg(test)]
     pub(super) fn has(&self, dir: &Handle) -> bool {
         self.cached.read().peek(dir).is_some()
     }

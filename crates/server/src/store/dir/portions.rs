@@ -4,7 +4,8 @@
 //! of work, some clients that walk through a large directory would keep every other one waiting.
 //! So the thread that serves the call looks at a few entries, enough for most directories. The rest
 //! is looked at, some entries at a time, by threads behind those that serve: one fewer than there
-//! are processors, portions of all listings in the order of coming.
+//! are processors, portions of all listings in the order of coming. So is all of a listing that has
+//! to read a large directory to its end before it has its first entry.
 //!
 //! The attributes of the directory are those of the first portion: what changes meanwhile shows as
 //! a change after the reply.
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::listing::State;
 use super::tree::Tree;
 use crate::store::{Entry, ListFrom, Listed, Looked, Node, Sink};
 use crate::types::{Caller, Handle, Status};
@@ -25,6 +27,9 @@ const SERVED_NODES: usize = 32;
 const NODES: usize = 64;
 
 const NAMES: usize = 1_024;
+
+/// Bytes of a directory that are read to their end on the thread that serves: some 1,000 names.
+const SERVED_BYTES: u64 = 64 << 10;
 
 /// How a portion ended.
 struct Portion {
@@ -57,12 +62,17 @@ impl Tree {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         // Where cookies do not last, each portion reads the whole directory, unless it is cached.
-        let is_cheap = self.file_system.has_lasting_cookies() || self.listings.has(dir);
+        let reads_much = self.reads_much(dir, &from);
+        let is_cheap = self.file_system.has_lasting_cookies() || !reads_much;
         let (served, most) = match from.with_nodes && is_cheap {
             true => (SERVED_NODES, NODES),
             false => (NAMES, NAMES),
         };
-        let Portion { looked: first, mut next } = self.portion(caller, dir, &from, served, sink);
+        let first = match reads_much {
+            true => self.portion_aside(caller, dir, from, most, sink).await,
+            false => self.portion(caller, dir, &from, served, sink),
+        };
+        let Portion { looked: first, mut next } = first;
         let Looked { attr, mut result } = first;
         while let Some(cookie) = next {
             from.cookie = cookie;
@@ -77,6 +87,37 @@ impl Tree {
             next = portion.next;
         }
         Looked { attr, result }
+    }
+
+    /// Whether a directory that may be large has to be read to its end before anything of it is
+    /// listed.
+    fn reads_much(&self, dir: &Handle, from: &ListFrom) -> bool {
+        let Ok(stat) = self.object(dir).and_then(|dir| dir.stat()) else { return false };
+        let is_lasting = self.file_system.has_lasting_cookies();
+        match self.listings.find(dir, State::of(&stat)) {
+            Some(cached) => cached.is_too_long() && !is_lasting,
+            // The size of a directory that others lie below says nothing of them.
+            None => !is_lasting || (from.cookie == 0 && stat.attr().size > SERVED_BYTES),
+        }
+    }
+
+    /// The first portion, looked at by another thread.
+    async fn portion_aside(
+        self: &Arc<Self>,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        most: usize,
+        sink: Sink<'_>,
+    ) -> Portion {
+        let (mut portion, gathered) = self.gather_aside(caller, dir, from, most).await;
+        if !gathered.pour(sink) {
+            portion.next = None;
+            if let Ok(listed) = &mut portion.looked.result {
+                listed.eof = false;
+            }
+        }
+        portion
     }
 
     async fn gather_aside(

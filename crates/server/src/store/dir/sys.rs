@@ -156,7 +156,14 @@ pub(super) fn set_fs_uid(uid: u32) -> Result<(), Errno> {
     is_id(now, uid)
 }
 
-/// The same for the file system gid.
+/// Whether this thread's file system uid is not the one it would have by itself.
+pub(super) fn is_somebody_else() -> bool {
+    // SAFETY: as above.
+    let now = unsafe { libc::syscall(libc::SYS_setfsuid, u32::MAX) };
+    is_id(now, rustix::process::geteuid().as_raw()).is_err()
+}
+
+/// [`set_fs_uid`] for the file system gid.
 pub(super) fn set_fs_gid(gid: u32) -> Result<(), Errno> {
     // SAFETY: as above.
     let now = unsafe {

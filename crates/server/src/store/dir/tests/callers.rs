@@ -444,6 +444,12 @@ fn the_servers_rights_come_back_when_requested() {
         let denied = block_on(at.store.lookup(stranger(), &at.root(), b"x")).result;
         assert_eq!(denied.unwrap_err(), Status::Access);
         assert!(fs::read_dir(at.path("")).is_err(), "this thread is the stranger still");
+        let dir = at.path("");
+        let begun_by_it = thread::spawn(move || {
+            act_as_server();
+            fs::read_dir(dir).is_ok()
+        });
+        assert!(begun_by_it.join().unwrap(), "it began as the stranger");
         act_as_server();
         assert!(fs::read_dir(at.path("")).is_ok());
     });
