@@ -89,7 +89,7 @@ pub fn host(counts: &Counts) -> Vec<Reading> {
 /// A metric's name, its help, and where it is counted.
 type HostCount = (&'static str, &'static str, fn(&Counts) -> u64);
 
-const HOST_COUNTS: [HostCount; 14] = [
+const HOST_COUNTS: [HostCount; 15] = [
     ("nfskit_connections", "Connections and sockets of datagrams being served.", |counts| {
         counts.served_now
     }),

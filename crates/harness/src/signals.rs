@@ -194,8 +194,8 @@ impl Interrupts {
         Ok(Self { counts, seen, watched })
     }
 
-    /// From the first request to end on, what is in progress has so long, and [`OVERTIME`]: then the
-    /// process ends, whatever its other threads do.
+    /// From the first request to end on, what is in progress has so long, and two seconds: then
+    /// the process ends, whatever its other threads do.
     pub fn ends_within(&self, limit: Nanos) -> Limited {
         *self.watched.limit.lock() = Some(limit);
         Limited(self.watched)

@@ -302,7 +302,7 @@ mod tests {
         assert_eq!([look(), look()], [caught(0), Look::default()]);
         watched(|| ());
         assert_eq!([look(), look()], [caught(0), Look::default()]);
-        watched(|| look());
+        watched(look);
         watched(|| assert_eq!(look(), caught(0), "another one"));
         // Outside of a runtime nothing is given away.
         stalls.0.is_spent.store(true, Ordering::Relaxed);

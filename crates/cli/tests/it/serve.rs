@@ -290,8 +290,8 @@ fn files_survive_the_server() {
     assert_eq!(names, ["a", "b", "c"]);
 }
 
-/// Its output is a pipe that is full: the thread that would end it is in a system call that does not
-/// return.
+/// Its output is a pipe that is full: the thread that would end it is in a system call that does
+/// not return.
 #[test]
 fn a_server_whose_threads_do_not_return_ends_all_the_same() {
     let folder = tempfile::tempdir().unwrap();

@@ -136,7 +136,8 @@ impl<S: Store> Traces<'_, '_, S> {
 
     /// It may have been made, and not yet given its attributes.
     async fn finished(&self, node: Node, attributes: &Sattr2) -> Option<Node> {
-        let attrs = SetAttr { size: None, ..set_attr(attributes).ok()? };
+        let attrs = set_attr(attributes).ok()?.of_new(self.cx.caller);
+        let attrs = SetAttr { size: None, ..attrs };
         let changed = self.cx.store.set_attr(self.cx.caller, &node.handle, attrs, None).await;
         changed.result.ok()?;
         Some(Node { attr: changed.wcc.after.unwrap_or(node.attr), ..node })

@@ -160,7 +160,8 @@ impl<S: Store> Traces<'_, '_, S> {
             }
         }
         // It may have been made, and not yet given its attributes; this makes it stable, too.
-        let attrs = SetAttr { size: None, ..set_attr(&attributes).ok()? };
+        let attrs = set_attr(&attributes).ok()?.of_new(self.cx.caller);
+        let attrs = SetAttr { size: None, ..attrs };
         let attrs = if kind == FileKind::Symlink { SetAttr::default() } else { attrs };
         let changed = self.cx.store.set_attr(self.cx.caller, &node.handle, attrs, None).await;
         changed.result.ok()?;

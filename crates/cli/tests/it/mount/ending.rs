@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use rustix::mount::MountFlags;
@@ -91,8 +92,9 @@ fn who_writes_to_the_last_moment_is_reported() {
     }
     let served = Served::folder(&[]);
     let mounted = Mounted::new(&served, &[]);
-    let mut file = File::create(mounted.path("file")).unwrap();
-    let writer = std::thread::spawn(move || while file.write_all(&[7; 1000]).is_ok() {});
+    let file = File::create(mounted.path("file")).unwrap();
+    // One page, again and again: one that is appended to without pause is never written whole.
+    let writer = std::thread::spawn(move || while file.write_all_at(&[7; 1000], 0).is_ok() {});
     mounted.program().signal(Signal::TERM);
     let finished = mounted.finish();
     assert_eq!(finished.code, Some(1), "{finished:?}");

@@ -76,7 +76,7 @@ impl Source {
     pub(super) fn check_known(&self, known: &Known) -> Result<(), Failure> {
         match self {
             Self::Curve(..) => Ok(()),
-            Self::Sweep(_) | Self::Trace(_) | Self::Path(_) => {
+            Self::Sweep(_) | Self::Trace(_) | Self::Path(..) => {
                 unused::refuse(known.given(), "a curve")
             }
         }

@@ -41,7 +41,7 @@ fn check(args: &WhatIf, source: &Source) -> Result<(), Failure> {
             let outstanding = [(args.outstanding.is_some(), "--outstanding")];
             return unused::refuse(outstanding, "a probe, a sweep or a trace");
         }
-        Source::Path(_) => {}
+        Source::Path(..) => {}
         Source::Sweep(_) | Source::Trace(_) => unused::refuse(latency, "a curve or a probe")?,
     }
     source.check_known(&args.known)?;
