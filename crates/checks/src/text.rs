@@ -142,7 +142,7 @@ fn verdict(phase: Phase, failed: &Failed) -> String {
 mod tests {
     use super::*;
 
-    fn said(null_ms: f64, getattr_ms: f64) -> String {
+    fn sentence(null_ms: f64, getattr_ms: f64) -> String {
         let step = Step {
             phase: Phase::Getattr,
             ms: Some(getattr_ms),
@@ -157,12 +157,12 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_null_at_once_and_getattr_late_is_not_called_fast() {
-        let late = said(0.06, 115.6);
+        let late = sentence(0.06, 115.6);
         assert!(late.contains("NULL is answered about as fast"), "{late}");
         assert!(late.contains("GETATTR took 115.6 ms"), "{late}");
-        assert!(!said(0.06, 0.3).contains("GETATTR"));
-        assert!(!said(0.06, 3.0).contains("GETATTR"));
-        let relay = said(9.874, 10.1);
+        assert!(!sentence(0.06, 0.3).contains("GETATTR"));
+        assert!(!sentence(0.06, 3.0).contains("GETATTR"));
+        let relay = sentence(9.874, 10.1);
         assert!(relay.contains("a relay") && !relay.contains("GETATTR"), "{relay}");
     }
 }

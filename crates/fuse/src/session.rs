@@ -107,7 +107,7 @@ pub enum Unmounted {
     Lazily {
         /// Files that were open then.
         open_files: usize,
-        /// Programs wrote to the last moment: the kernel may have had bytes that nobody asked it for.
+        /// Programs wrote to the last moment: the kernel may have had bytes that it has not sent.
         were_written: bool,
     },
     /// The cause may be [`Covered`].

@@ -42,8 +42,8 @@ impl From<LoadError> for Failure {
             LoadError::Ended | LoadError::Timer(_) => Self::resources(error),
             LoadError::TooFew { .. } => Self::environment(
                 error,
-                "to measure longer, without --quick where it was given; or a server and a link that \
-                 answer sooner",
+                "to measure longer, without --quick where it was given; or a server and a link \
+                 that answer sooner",
             ),
             LoadError::WroteNothing { .. } => Self::environment(
                 error,

@@ -480,7 +480,12 @@ fn more_connections_than_descriptors_behind_an_emulated_link() {
     let few = rustix::process::Rlimit { current: Some(64), maximum: Some(64) };
     let pid = rustix::process::Pid::from_raw(i32::try_from(served.program.pid()).unwrap());
     rustix::process::prlimit(pid, rustix::process::Resource::Nofile, few).unwrap();
-    let many: Vec<Connection> = (0..100).map(|_| Connection::to(&served)).collect();
+    // Who has done nothing for some seconds would have to leave.
+    let mut one_more = || {
+        bystander.is_served();
+        Connection::to(&served)
+    };
+    let many: Vec<Connection> = (0..100).map(|_| one_more()).collect();
     for _ in 0..20 {
         bystander.is_served();
     }

@@ -124,7 +124,7 @@ impl Heard {
     }
 }
 
-/// Who is told of an error.
+/// What reports an error, and whether it is reported again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Teller {
     /// Once, and the next flush tells it again.

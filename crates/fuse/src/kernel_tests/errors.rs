@@ -85,8 +85,8 @@ fn an_error_is_reported_once_to_each_descriptor_that_was_open_when_it_came() {
     });
 }
 
-/// A kernel that makes several requests of one write(2) answers it with the bytes of those before the
-/// one that failed, and drops the error.
+/// A kernel that makes several requests of one write(2) answers it with the bytes of those before
+/// the one that failed, and drops the error.
 #[test]
 fn an_error_that_a_write_has_got_is_reported_by_the_next_flush_too() {
     for cache in [KernelCache::Writethrough, KernelCache::None] {

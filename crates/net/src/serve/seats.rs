@@ -24,7 +24,7 @@ const FULL_FOR: Nanos = Nanos::from_secs(10);
 
 /// Who has done something within this stays where descriptors are short: a burst of connections
 /// passes, and ends no work of others.
-const SHORT_IDLE_MIN: Nanos = Nanos::from_secs(1);
+const SHORT_IDLE_MIN: Nanos = Nanos::from_secs(3);
 
 /// All seats of a server.
 #[derive(Debug)]
@@ -338,10 +338,10 @@ mod tests {
         assert!(!seats.make_room(at(1)), "nobody is here");
         let sitting = [1, 2].map(|secs| seats.enter(host(1), at(secs)).unwrap());
         sitting[0].seat().is_busy(true);
-        assert!(!seats.make_room(at(2)) && seats.is_full(at(3)), "who waits has less patience");
-        assert!(seats.make_room(at(3)));
+        assert!(!seats.make_room(at(4)) && seats.is_full(at(5)), "who waits has less patience");
+        assert!(seats.make_room(at(5)));
         assert!(!sitting[0].seat().is_revoked() && sitting[1].seat().is_revoked());
-        assert!(!seats.make_room(at(4)), "the other is busy");
+        assert!(!seats.make_room(at(9)), "the other is busy");
     }
 
     #[test]

@@ -445,8 +445,8 @@ enum End {
     Silence,
 }
 
-/// A free port that is given to nobody who does not ask for it. Another test's connection would take
-/// an ephemeral one in the moment between the end of a connection and the beginning of the next.
+/// A free port that is given only to who names it. Another test's connection would take an
+/// ephemeral one in the moment between the end of a connection and the beginning of the next.
 fn port_of_nobody_else() -> u16 {
     let from = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
     let free = |port: &u16| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();

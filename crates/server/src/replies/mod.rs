@@ -59,8 +59,8 @@ pub struct Times {
     pub passing: MonotonicClock,
 }
 
-/// Bytes of a call's arguments that go into its checksum: all of them, whatever is not a WRITE. The
-/// most have a SYMLINK and a RENAME, whose paths and names are of 4 KiB at most, and a handle or two.
+/// Bytes of a call's arguments that go into its checksum: all of them, whatever is not a WRITE. A
+/// SYMLINK has the most: its target is of 4 KiB at most.
 const CHECKSUM_BYTES_MAX: usize = 16 << 10;
 
 /// The same of a WRITE: its file, its place and 256 bytes of its data or more, as the Linux

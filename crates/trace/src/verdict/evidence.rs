@@ -187,8 +187,8 @@ impl Evidence {
         }
     }
 
-    /// The capture cannot tell such a time from none: it is shorter than what times are multiples of,
-    /// where that is longer than what a LAN takes.
+    /// The capture cannot tell such a time from none: it is shorter than what times are multiples
+    /// of, where that is longer than what a LAN takes.
     pub const fn is_too_short(&self, ns: u64) -> bool {
         self.resolution_ns >= COARSE_NS && ns < self.resolution_ns
     }

@@ -22,8 +22,8 @@ const MARGIN: f64 = 0.15;
 
 /// Below it a round trip is that of a LAN: 1 ms. Martin & Culler 1999 see a slope from 150 us on.
 const LONG_NS: u64 = 1_000_000;
-/// Round trips of acknowledgements in the fastest call, from which on something else than the server
-/// may acknowledge (threshold ours).
+/// Round trips of acknowledgements in the fastest call, from which on something else than the
+/// server may acknowledge (threshold ours).
 const EARLY: u64 = 10;
 /// Of the busy time with exactly one call outstanding.
 const ALONE: f64 = 0.9;
@@ -176,7 +176,7 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
 /// acknowledges by itself.
 fn is_acknowledged_early(evidence: &Evidence, suspect: Suspect) -> bool {
     let (Some(way_ns), Some((least_ns, median_ns))) =
-        (evidence.server_ack_ns.and(evidence.round_trip_ns()), evidence.fastest_ns)
+        (evidence.server_ack_ns.and_then(|_| evidence.round_trip_ns()), evidence.fastest_ns)
     else {
         return false;
     };
@@ -352,8 +352,8 @@ impl<'e> Shares<'e> {
         finding(Suspect::SmallSyncs, small * (self.commit + self.stable) + writes, syncs.small)
     }
 
-    /// Latency, one call outstanding, a link's rate, a relay or the server: what calls take that wait for
-    /// nothing else.
+    /// Latency, one call outstanding, a link's rate, a relay or the server: what calls take that
+    /// wait for nothing else.
     fn network(&self) -> Option<Finding> {
         let stable = if self.is_rate { self.stable } else { 0.0 };
         let way_of = |work| self.evidence.way_share(work);

@@ -41,8 +41,8 @@ fn detached() -> Vec<OsString> {
     line
 }
 
-/// Arguments with the whole path of DIR: the process that stays leaves the directory in which it was
-/// started, and others find its mount by its command line. DIR comes behind what is mounted.
+/// Arguments with the whole path of DIR: the process that stays leaves the directory in which it
+/// was started, and others find its mount by its command line. DIR comes behind what is mounted.
 fn placed(mut line: Vec<OsString>, dir: &Path) -> Vec<OsString> {
     let is_source = |word: &&OsString| word.to_string_lossy().contains(":/");
     let sources = line.iter().take_while(|word| !is_source(word)).count();

@@ -225,8 +225,8 @@ impl Explained {
         notes
     }
 
-    /// Whether anything was found of what a call takes of a server. Otherwise no limit was seen, nor
-    /// how many servers there are: calls took as long however many were outstanding.
+    /// Whether anything was found of what a call takes of a server. Otherwise no limit was seen,
+    /// nor how many servers there are: calls took as long however many were outstanding.
     pub fn shows_demand(&self) -> bool {
         let of_server = |found: &&Found| matches!(found.name, "op" | "ser" | "block");
         self.fitted.parameters.iter().filter(of_server).any(|found| !found.at_bound)

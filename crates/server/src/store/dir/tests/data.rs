@@ -56,12 +56,12 @@ fn what_was_made_immutable_or_append_only_is_not_written_any_more() {
         let file = at.create(&at.root(), "file").handle;
         at.write(&file, 0, b"before").unwrap();
         for attribute in ["i", "a"] {
-            let Some(kept) = Chattr::set(at.path("file"), attribute) else { return };
+            let Some(guarded) = Chattr::set(at.path("file"), attribute) else { return };
             assert_eq!(at.write(&file, 0, b"later").unwrap_err(), Status::NotOwner);
             let cut = SetAttr { size: Some(0), ..SetAttr::default() };
             assert_eq!(at.set_attr(&file, cut).unwrap_err(), Status::NotOwner);
             assert_eq!(at.read(&file, 0, 9).unwrap().0, b"before");
-            drop(kept);
+            drop(guarded);
         }
         at.write(&file, 0, b"after ").unwrap();
     });
