@@ -33,6 +33,5 @@ pub mod serve;
 pub mod shape;
 pub mod slack;
 mod slice;
-mod stalls;
 pub mod transport;
 pub mod way;

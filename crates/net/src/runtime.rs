@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 
 use crate::clock::world;
 use crate::slice;
-use crate::stalls::Stalls;
 
 /// Tasks polled between two looks at the sockets. tokio's 61 would let an alarm that watches the
 /// clock keep arrivals waiting for tens of microseconds.
@@ -54,49 +53,14 @@ pub fn block_on_threads<T>(threads: usize, work: impl Future<Output = T>) -> io:
     Ok(done)
 }
 
-/// The same for a server, `calls_max` of whose calls may be in system calls that do not return: the
-/// others are served all the same.
-///
-/// # Errors
-/// The system gives no event queue or threads.
-pub fn serve_on_threads<T>(
-    threads: usize,
-    calls_max: usize,
-    work: impl Future<Output = T>,
-) -> io::Result<T> {
-    /// Of tokio's.
-    const THREADS_MAX: usize = 512;
-    let threads = threads.max(1);
-    let reserved = threads + 1;
-    let stalls = Stalls::new(reserved);
-    let of_threads = stalls.clone();
-    let begin = move || {
-        slice::shorten();
-        of_threads.enter();
-    };
-    let runtime = builder(threads + reserved)
-        .max_blocking_threads(calls_max.max(THREADS_MAX))
-        .on_thread_start(begin)
-        .build()?;
-    stalls.enter();
-    stalls.watch(runtime.handle().clone())?;
-    let done = runtime.block_on(work);
-    runtime.shutdown_background();
-    Ok(done)
-}
-
 fn threaded(threads: usize) -> io::Result<tokio::runtime::Runtime> {
-    builder(threads.max(1)).on_thread_start(slice::shorten).build()
-}
-
-fn builder(threads: usize) -> tokio::runtime::Builder {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder
-        .worker_threads(threads)
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
         .thread_name("nfskit-server")
+        .on_thread_start(slice::shorten)
         .enable_all()
-        .event_interval(EVENT_INTERVAL);
-    builder
+        .event_interval(EVENT_INTERVAL)
+        .build()
 }
 
 /// Work that runs on threads of its own, beside the caller's; ends with this value.

@@ -15,7 +15,6 @@ use super::Reply;
 use super::budget::Lent;
 use super::turns::Turn;
 use crate::clock::Clock;
-use crate::stalls::watched;
 
 /// Calls of this size and more get a task of their own: copying so much takes several times as
 /// long as waking another processor.
@@ -100,7 +99,7 @@ where
             let mut call = pin!(call);
             let reply = poll_fn(|cx| {
                 ready!(turn.poll_take(cx));
-                let polled = watched(|| call.as_mut().poll(cx));
+                let polled = call.as_mut().poll(cx);
                 turn.end();
                 polled
             });
@@ -139,7 +138,7 @@ where
     F: Future<Output = Option<Reply>>,
 {
     let reply = match place.as_mut().as_pin_mut() {
-        Some(call) => match watched(|| call.poll(cx)) {
+        Some(call) => match call.poll(cx) {
             Poll::Ready(reply) => reply,
             Poll::Pending => return None,
         },

@@ -103,8 +103,6 @@ pub struct Counts {
     pub connections_idle: u64,
     /// Connections closed because the peer took no reply, or did not finish a record, in time.
     pub connections_stalled: u64,
-    /// Calls whose threads are in system calls that have not returned for some milliseconds, now.
-    pub calls_stalled: u64,
     /// Connections and sockets of datagrams being served now.
     pub served_now: u64,
     /// Bytes of calls in progress, and of replies not yet sent, now.
@@ -318,7 +316,6 @@ impl Host {
             records_too_long: load(&counts.too_long),
             connections_idle: load(&counts.idle),
             connections_stalled: load(&counts.stalled),
-            calls_stalled: self.0.turns.stalled(),
             served_now: *self.0.served.borrow(),
             bytes_in_flight: self.0.budgets.bytes_used() as u64,
             datagrams: load(&counts.datagrams),

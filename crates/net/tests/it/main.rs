@@ -9,6 +9,5 @@ mod host;
 mod relay;
 mod resetting;
 mod shape;
-mod stalled;
 mod tcp;
 mod udp;
