@@ -349,7 +349,11 @@ impl<'e> Shares<'e> {
         let write = self.evidence.work(Work::Write);
         let is_small = write.calls <= 4 * syncs.small;
         let writes = if is_small { self.write } else { 0.0 };
-        finding(Suspect::SmallSyncs, small * (self.commit + self.stable) + writes, syncs.small)
+        // What calls take on their way there is not the syncs'.
+        let at_server = |work| 1.0 - self.evidence.way_share(work);
+        let stable = if self.is_rate { 0.0 } else { self.stable * at_server(Work::StableWrite) };
+        let waits = self.commit * at_server(Work::Commit) + stable;
+        finding(Suspect::SmallSyncs, small * waits + writes, syncs.small)
     }
 
     /// Latency, one call outstanding, a link's rate, a relay or the server: what calls take that

@@ -172,5 +172,5 @@ fn a_full_link_behind_a_relay_is_not_the_servers_and_a_slow_server_behind_one_is
     let is_servers = |suspect| matches!(suspect, Suspect::SlowServer | Suspect::SlowStableWrite);
     assert!(!diagnosis.also.iter().any(|one| is_servers(one.suspect)), "{diagnosis:?}");
     let (diagnosis, ..) = diagnosed(&relayed(false, true));
-    assert_eq!(suspect(&diagnosis), Some(Suspect::SlowStableWrite), "{diagnosis:?}");
+    assert_eq!(suspect(&diagnosis), Some(Suspect::SmallSyncs), "{diagnosis:?}");
 }
