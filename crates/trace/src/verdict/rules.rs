@@ -333,10 +333,13 @@ impl<'e> Shares<'e> {
 
     /// What the disk takes: less the round trip, which any call takes.
     fn sync(&self, suspect: Suspect, work: Work, share_of: f64) -> Option<Finding> {
-        let numbers = self.evidence.work(work);
+        finding(suspect, share_of * self.at_server(work), self.evidence.work(work).calls)
+    }
+
+    /// The share of calls of this work that the server takes, less their way to it.
+    fn at_server(&self, work: Work) -> f64 {
         let is_carried = self.is_rate && work == Work::StableWrite;
-        let own = if is_carried { 0.0 } else { 1.0 - self.evidence.way_share(work) };
-        finding(suspect, share_of * own, numbers.calls)
+        if is_carried { 0.0 } else { 1.0 - self.evidence.way_share(work) }
     }
 
     fn small_syncs(&self) -> Option<Finding> {
@@ -349,10 +352,8 @@ impl<'e> Shares<'e> {
         let write = self.evidence.work(Work::Write);
         let is_small = write.calls <= 4 * syncs.small;
         let writes = if is_small { self.write } else { 0.0 };
-        // What calls take on their way there is not the syncs'.
-        let at_server = |work| 1.0 - self.evidence.way_share(work);
-        let stable = if self.is_rate { 0.0 } else { self.stable * at_server(Work::StableWrite) };
-        let waits = self.commit * at_server(Work::Commit) + stable;
+        let commit = self.commit * self.at_server(Work::Commit);
+        let waits = commit + self.stable * self.at_server(Work::StableWrite);
         finding(Suspect::SmallSyncs, small * waits + writes, syncs.small)
     }
 
