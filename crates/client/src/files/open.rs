@@ -255,7 +255,7 @@ impl Open {
         let count = data.len() as u64;
         self.write_bytes(offset, data).await?;
         self.files().arrive(&self.inner.file, offset, count).await;
-        self.tell_at_write()
+        self.tell(WriteBehind::tell_at_write)
     }
 
     /// As [`Open::write_bytes`], of bytes that a cache has held and that no program waits for: it
@@ -293,7 +293,7 @@ impl Open {
     fn begin_write(&self) -> Result<Session, Error> {
         let session = self.acting().session.impatient();
         self.is_used();
-        self.tell_at_write()?;
+        self.tell(WriteBehind::tell_at_write)?;
         self.files().is_written(&self.inner.file);
         Ok(session)
     }
@@ -314,7 +314,7 @@ impl Open {
     /// As [`Open::write`].
     pub async fn flush_at_write(&self) -> Result<(), Error> {
         self.settle_all().await;
-        self.tell_at_write()
+        self.tell(WriteBehind::tell_at_write)
     }
 
     /// Sets a time of modification with what else is to be set of the file before it is closed for
@@ -330,7 +330,7 @@ impl Open {
     /// That of a write of this file, whoever wrote, which this descriptor has not reported.
     pub async fn flush(&self) -> Result<(), Error> {
         self.settle_all().await;
-        self.tell()
+        self.tell(WriteBehind::tell)
     }
 
     /// As [`Open::flush`], for close(2) before it returns: who has the same descriptor open besides
@@ -340,17 +340,14 @@ impl Open {
     /// As [`Open::flush`].
     pub async fn flush_at_close(&self) -> Result<(), Error> {
         self.settle_all().await;
-        match self.files().makes(Mistake::ErrorsReportedOnce) {
-            true => self.tell(),
-            false => self.write_behind().tell_at_close(self.inner.file, &self.inner.heard),
-        }
+        self.tell(WriteBehind::tell_at_close)
     }
 
     /// As [`Open::flush`], and tells nobody of errors.
     pub async fn settle(&self) {
         self.settle_all().await;
         if self.files().makes(Mistake::UnheardErrors) {
-            self.tell().ok();
+            self.tell(WriteBehind::tell).ok();
         }
     }
 
@@ -360,18 +357,14 @@ impl Open {
         self.files().finish_making(self.inner.file).await;
     }
 
-    /// Tells of an error that has come since it was opened, once.
-    fn tell(&self) -> Result<(), Error> {
+    /// Tells of an error that has come since it was opened, as often as `teller` does.
+    fn tell(
+        &self,
+        teller: fn(&WriteBehind, FileHandle, &Heard) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         match self.files().makes(Mistake::ErrorsReportedOnce) {
             true => self.write_behind().tell_anybody(self.inner.file),
-            false => self.write_behind().tell(self.inner.file, &self.inner.heard),
-        }
-    }
-
-    fn tell_at_write(&self) -> Result<(), Error> {
-        match self.files().makes(Mistake::ErrorsReportedOnce) {
-            true => self.tell(),
-            false => self.write_behind().tell_at_write(self.inner.file, &self.inner.heard),
+            false => teller(self.write_behind(), self.inner.file, &self.inner.heard),
         }
     }
 
