@@ -14,7 +14,8 @@ use harness::output;
 use net::clock::Clock;
 use perf::units::Nanos;
 
-use super::{fileids, mib, name, origins, unreadable, walk};
+use super::below;
+use super::exports::{fileids, mib, name, origins, unreadable, walk};
 use crate::args::cache::{Clean, Invalidate};
 
 /// How long a process is waited for that has an order: it looks each second, and may be storing.
@@ -101,7 +102,7 @@ fn files<'f>(
     all: &'f [Found],
     paths: &[PathBuf],
 ) -> Result<Vec<(&'f Found, BTreeSet<FileHash>)>, Failure> {
-    let wanted = fileids(all, &super::below::all(paths)?)?;
+    let wanted = fileids(all, &below::all(paths)?)?;
     let of_each = all.iter().filter_map(|found| Some((found, wanted.get(&*found.folder)?)));
     of_each.map(|(found, wanted)| Ok((found, stored_of(found, wanted)?))).collect()
 }

@@ -11,7 +11,8 @@ use harness::output;
 use perf::words::counted;
 use rustix::io::Errno;
 
-use super::{below, fileids, name, origin, origins, seen, unreadable, walk};
+use super::exports::{fileids, name, origins, seen, unreadable, walk};
+use super::{below, origin};
 use crate::args::cache::{Pin, Unpin};
 
 /// The files of an export of which something is stored, by their fileids.

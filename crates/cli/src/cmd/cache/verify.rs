@@ -7,7 +7,7 @@ use harness::exit::Failure;
 use harness::output;
 use perf::words::counted;
 
-use super::{origins, walk};
+use super::exports::{origins, walk};
 
 /// What was seen.
 #[derive(Default)]

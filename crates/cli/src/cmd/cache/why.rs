@@ -9,7 +9,8 @@ use cache::{Catalog, FileHash};
 use harness::exit::Failure;
 use harness::output;
 
-use super::{Seen, name, names_of, origin, origins, seen, walk};
+use super::exports::{Seen, name, names_of, origins, seen, walk};
+use super::origin;
 use crate::args::cache::Why;
 
 pub(super) fn run(args: &Why) -> Result<(), Failure> {
