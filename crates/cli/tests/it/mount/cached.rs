@@ -8,6 +8,7 @@ use perf::units::Nanos;
 use rustix::fs::{Advice, fadvise};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 use super::{Mounted, can_mount, mount};
 use crate::program::{Deadline, run};
@@ -25,6 +26,17 @@ fn read(path: &Path) -> Vec<u8> {
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     drop(file);
     fs::read(path).unwrap()
+}
+
+/// A server in memory, a directory for a cache, and a mount that has both; none where nothing can
+/// be mounted.
+fn scene() -> Option<(Served, TempDir, Mounted)> {
+    if !can_mount() {
+        return None;
+    }
+    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let mounted = cached(&served, cache.path());
+    Some((served, cache, mounted))
 }
 
 fn cached(served: &Served, cache: &Path) -> Mounted {
@@ -100,12 +112,8 @@ fn blocks_survive_a_restart_and_a_kill_and_what_has_changed_meanwhile_is_read_an
 
 #[test]
 fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let Some((served, cache, mounted)) = scene() else { return };
     let dir = cache.path().to_str().unwrap();
-    let mounted = cached(&served, cache.path());
     let path = mounted.path("f");
     fs::write(&path, content(1)).unwrap();
     settle(&path);
@@ -158,12 +166,8 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
 
 #[test]
 fn why_says_what_is_damaged_and_whether_a_mount_has_the_cache() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let Some((served, cache, mounted)) = scene() else { return };
     let dir = cache.path().to_str().unwrap();
-    let mounted = cached(&served, cache.path());
     fs::create_dir(mounted.path("d")).unwrap();
     fs::write(mounted.path("d/f"), content(1)).unwrap();
     stored_anew(cache.path(), &mounted.path("d/f"));
@@ -203,12 +207,8 @@ fn stored_anew(cache: &Path, file: &Path) {
 
 #[test]
 fn pins_are_taken_away_whether_something_is_stored_or_not() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let Some((served, cache, mounted)) = scene() else { return };
     let dir = cache.path().to_str().unwrap();
-    let mounted = cached(&served, cache.path());
     let [file, other, never] = ["file", "other", "never"].map(|name| mounted.path(name));
     for path in [&file, &other] {
         fs::write(path, content(1)).unwrap();
@@ -244,12 +244,8 @@ fn pins_are_taken_away_whether_something_is_stored_or_not() {
 
 #[test]
 fn damaged_pins_and_identities_are_reported_and_never_replaced_without_a_word() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let Some((served, cache, mounted)) = scene() else { return };
     let dir = cache.path().to_str().unwrap();
-    let mounted = cached(&served, cache.path());
     let path = mounted.path("f");
     fs::write(&path, content(1)).unwrap();
     stored_anew(cache.path(), &path);
@@ -287,11 +283,7 @@ fn damaged_pins_and_identities_are_reported_and_never_replaced_without_a_word() 
 
 #[test]
 fn a_cache_on_a_disk_that_is_read_only_is_looked_at() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
-    let mounted = cached(&served, cache.path());
+    let Some((served, cache, mounted)) = scene() else { return };
     fs::write(mounted.path("f"), content(1)).unwrap();
     stored_anew(cache.path(), &mounted.path("f"));
     mounted.stop();
@@ -314,11 +306,7 @@ fn a_cache_on_a_disk_that_is_read_only_is_looked_at() {
 
 #[test]
 fn flipped_bits_are_reported_and_never_read() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
-    let mounted = cached(&served, cache.path());
+    let Some((served, cache, mounted)) = scene() else { return };
     fs::write(mounted.path("f"), content(1)).unwrap();
     settle(&mounted.path("f"));
     assert_eq!(read(&mounted.path("f")), content(1));
@@ -378,11 +366,7 @@ fn directories_that_cannot_be_used_are_refused_with_a_sentence() {
 
 #[test]
 fn files_of_a_directory_that_were_just_written_elsewhere_are_warmed_pinned_and_dropped() {
-    if !can_mount() {
-        return;
-    }
-    let (served, cache) = (Served::memory(&[]), tempfile::tempdir().unwrap());
-    let mounted = cached(&served, cache.path());
+    let Some((served, cache, mounted)) = scene() else { return };
     let elsewhere = Mounted::new(&served, &[]);
     fs::create_dir(elsewhere.path("d")).unwrap();
     for name in ["d/one", "d/two"] {
