@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::key::FileHash;
@@ -47,6 +47,20 @@ pub fn read(dir: BorrowedFd<'_>) -> Result<Pins, Errno> {
     Ok(text.map_or(Pins { files: BTreeMap::new(), is_whole: true }, |text| parse(&text)))
 }
 
+/// The right to change the list, until it is dropped. Who adds to it or takes from it reads it with
+/// this, so that two commands at once lose nothing; it waits for the other one.
+///
+/// # Errors
+/// As the file system says.
+pub fn hold(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    // A descriptor of its own: a lock of flock(2) is shared by those that were duplicated.
+    let own = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let held = rustix::fs::openat(dir, ".", own, Mode::empty())?;
+    // Not all file systems have locks.
+    rustix::fs::flock(&held, FlockOperation::LockExclusive).ok();
+    Ok(held)
+}
+
 /// Replaces them; as many as [`PINS_MAX`].
 ///
 /// # Errors
@@ -81,6 +95,9 @@ fn line(line: &str) -> Option<(FileHash, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
     use super::*;
 
     fn three() -> BTreeMap<FileHash, u64> {
@@ -93,6 +110,26 @@ mod tests {
         assert_eq!(parse(&written), Pins { files: three(), is_whole: true });
         assert!(written.lines().all(|line| line.len() < LINE_BYTES_MAX));
         assert!(parse(&text(&BTreeMap::new())).is_whole);
+    }
+
+    #[test]
+    fn what_several_add_at_once_is_all_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let add = |n: u8| {
+            let dir = File::open(dir.path()).unwrap();
+            for of_each in 0..20 {
+                let _held = hold(dir.as_fd()).unwrap();
+                let mut files = read(dir.as_fd()).unwrap().files;
+                files.insert(FileHash::from_bytes([n + of_each; 16]), of_each.into());
+                write(dir.as_fd(), &files).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for n in 1..5 {
+                scope.spawn(move || add(n * 20));
+            }
+        });
+        assert_eq!(read(File::open(dir.path()).unwrap().as_fd()).unwrap().files.len(), 80);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which files stay: a list in the folder of each export, which whoever has it reads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use cache::FileHash;
@@ -65,6 +66,7 @@ pub(super) fn pin(args: &Pin) -> Result<(), Failure> {
     let count = chosen.count();
     for found in &all {
         let Some(more) = chosen.files.remove(&*found.folder) else { continue };
+        let _held = hold(found)?;
         let mut files = whole(&args.dir, found)?;
         files.extend(more);
         pins::write(found.dir(), &files).map_err(|errno| not_written(found, errno))?;
@@ -129,6 +131,7 @@ pub(super) fn unpin(args: &Unpin) -> Result<(), Failure> {
 
 /// Takes these off the list; says how many were in it.
 fn without(dir: &Path, found: &Found, fileids: &BTreeSet<u64>) -> Result<usize, Failure> {
+    let _held = hold(found)?;
     let mut files = whole(dir, found)?;
     let before = files.len();
     files.retain(|_, fileid| !fileids.contains(fileid));
@@ -139,11 +142,17 @@ fn without(dir: &Path, found: &Found, fileids: &BTreeSet<u64>) -> Result<usize, 
 }
 
 fn without_any(found: &Found) -> Result<usize, Failure> {
+    let _held = hold(found)?;
     let pins = pins::read(found.dir()).map_err(|errno| unreadable(found, &errno.into()))?;
     if !pins.files.is_empty() || !pins.is_whole {
         pins::write(found.dir(), &BTreeMap::new()).map_err(|errno| not_written(found, errno))?;
     }
     Ok(pins.files.len())
+}
+
+/// The right to change the list of an export, see [`pins::hold`].
+fn hold(found: &Found) -> Result<OwnedFd, Failure> {
+    pins::hold(found.dir()).map_err(|errno| unreadable(found, &errno.into()))
 }
 
 /// The list, which is not replaced without a word if it is damaged.
