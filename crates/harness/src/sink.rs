@@ -130,9 +130,25 @@ fn take_over(file: &File, found: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
+/// A new file that nobody else may read, in the place of one that is there: that one may be another
+/// user's, or be open to him. A device or pipe is written to as it is.
+///
+/// # Errors
+/// It cannot be made; what is there cannot be removed; a link of another user is there.
+pub fn private(path: &Path) -> io::Result<File> {
+    refuse_links_of_others(path)?;
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match fs::symlink_metadata(&path) {
+        Ok(found) if !found.is_file() => return no_file(&path),
+        Ok(_) => fs::remove_file(&path)?,
+        Err(_) => {}
+    }
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
 /// A device or pipe, for writing. The system would wait for somebody who reads a pipe, past all
 /// signals that are caught: without a reader it is refused.
-pub fn no_file(path: &Path) -> io::Result<File> {
+pub(crate) fn no_file(path: &Path) -> io::Result<File> {
     let mut open = File::options();
     open.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let file = open.open(path).map_err(|cause| match Errno::from_io_error(&cause) {
@@ -200,6 +216,25 @@ mod tests {
         Sink::create(&path).unwrap().end().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         assert_eq!(names(folder.path()), ["f.csv"]);
+    }
+
+    #[test]
+    fn a_private_file_is_a_new_one_that_nobody_has_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("link.pcap"), folder.path().join("by"));
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        symlink(&path, &link).unwrap();
+        let mut open = File::open(&path).unwrap();
+        for by in [&path, &link] {
+            private(by).unwrap().write_all(b"bytes of others").unwrap();
+            let found = fs::symlink_metadata(&path).unwrap();
+            assert_eq!((found.mode() & 0o777, found.len()), (0o600, 15));
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        }
+        assert_eq!(std::io::read_to_string(&mut open).unwrap(), "old");
+        private(&folder.path().join("new")).unwrap();
+        private(Path::new("/dev/null")).unwrap().write_all(b"away").unwrap();
     }
 
     #[test]

@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -92,12 +91,7 @@ impl Capture {
         failed: impl Fn(&io::Error) + Send + 'static,
     ) -> io::Result<(Self, Tap)> {
         // Files of all who are relayed are in it, and only who relays may read them.
-        let mut options = File::options();
-        let made = match path.metadata().is_ok_and(|found| !found.is_file()) {
-            true => sink::no_file(path)?,
-            false => options.write(true).create(true).truncate(true).mode(0o600).open(path)?,
-        };
-        let file = BufWriter::with_capacity(BUFFER_BYTES, made);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, sink::private(path)?);
         let shared = Arc::new(Shared {
             queued_bytes: AtomicUsize::new(0),
             missed: AtomicU64::new(0),
