@@ -5,10 +5,11 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat};
 use rustix::io::Errno;
 use wire::nfs3::{FileHandle, NfsStat3};
 
@@ -64,10 +65,16 @@ impl Folder {
         fs::rename(self.path.join(from), self.path.join(to))
     }
 
-    /// Gives the file that has both names then.
-    pub(super) fn link(&self, from: &str, to: &str) -> io::Result<FileHandle> {
-        fs::hard_link(self.path.join(from), self.path.join(to))?;
-        self.look(to)
+    /// Gives this file another name. The first may have become another file's since it was looked
+    /// at: that one is not linked, and this one counts as stale.
+    pub(super) fn link(&self, (from, file): (&str, FileHandle), to: &str) -> io::Result<()> {
+        let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = File::from(rustix::fs::open(self.path.join(from), how, Mode::empty())?);
+        if handle(&opened.metadata()?) != file {
+            return Err(Errno::STALE.into());
+        }
+        let opened = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        Ok(linkat(CWD, opened, CWD, self.path.join(to), AtFlags::SYMLINK_FOLLOW)?)
     }
 
     pub(super) fn set_mode(&self, name: &str) -> io::Result<()> {

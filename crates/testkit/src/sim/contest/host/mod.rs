@@ -205,12 +205,12 @@ impl Host {
         Ok(())
     }
 
-    /// Gives a file that was found by `from` one more name; gives which it was.
+    /// Gives a file that was found by `from` one more name.
     pub(super) async fn link(
         &self,
         (from, file): (&str, FileHandle),
         to: &str,
-    ) -> Result<FileHandle, Refused> {
+    ) -> Result<(), Refused> {
         match &self.kind {
             Kind::Calls { session, dir } => {
                 session.link(file, *dir, to.as_bytes()).await?;
@@ -219,9 +219,9 @@ impl Host {
                 let found = files.now().link(&me(), file, *dir, to.as_bytes()).await?;
                 kernel.lock().named(&found);
             }
-            Kind::Folder(folder) => return Ok(folder.link(from, to)?),
+            Kind::Folder(folder) => folder.link((from, file), to)?,
         }
-        Ok(file)
+        Ok(())
     }
 
     /// Changes the mode of a file.

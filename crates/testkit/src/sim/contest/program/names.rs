@@ -131,7 +131,7 @@ impl Program<'_> {
             return Ok(());
         }
         match linked {
-            Ok(file) => {
+            Ok(()) => {
                 self.scene.truth.lock().bound(to, ticket, Bound::File(file), self.now());
                 Ok(())
             }
