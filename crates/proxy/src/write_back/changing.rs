@@ -283,7 +283,11 @@ impl<S: Store> Inner<S> {
         if let Some(after) = &wcc.after {
             state.epoch += 1;
             let (epoch, now) = (state.epoch, self.now());
-            let node = state.nodes.find_mut(id);
+            let mut node = state.nodes.find_mut(id);
+            // Changes of its names are under way beside this one, and all of them are ours.
+            if let Some(node) = node.as_mut().filter(|node| node.is_dir() && node.is_pending()) {
+                node.left(Some(Before::from(after)), false);
+            }
             let nobody_else = |node: &&mut Node| wcc.before.is_some() && wcc.before == node.base;
             if let Some(node) = node.filter(|node| !node.is_pending()).filter(nobody_else) {
                 // What was made here stays so.

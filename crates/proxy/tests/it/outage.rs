@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use futures_util::future::join;
 use perf::units::Nanos;
 use proxy::write_back::Event;
 use server::store::{Entry, ListFrom, Store};
@@ -192,6 +193,46 @@ fn a_listing_goes_on_though_calls_for_names_of_its_directory_fail() {
             stage.clock.sleep(Nanos::from_secs(5)).await;
         }
     });
+}
+
+/// The names of files that the proxy has not met are changed at the origin, at once, while new ones
+/// are on their way there.
+#[test]
+fn a_listing_goes_on_while_clients_of_the_proxy_make_and_move_files() {
+    for seed in 0..8 {
+        play(seed, None, async |stage| {
+            let files = Arc::clone(&stage.origin.files);
+            let old = |group: &str, n: usize| format!("{group}{n:02}");
+            for name in (0..12).flat_map(|n| [old("moves", n), old("stays", n)]) {
+                make(&*files, &files.root(), &name).await;
+            }
+            let life = stage.begin().await;
+            let (proxy, top) = (&life.proxy, life.proxy.root());
+            let (mut seen, mut from, mut n) = (Vec::new(), FIRST, 0);
+            loop {
+                let (part, next) = page(proxy, from).await.unwrap();
+                if part.is_empty() {
+                    break;
+                }
+                seen.extend(part);
+                from = next;
+                if n < 12 {
+                    let (new, name, moved) =
+                        (format!("new{n:02}"), old("moves", n), format!("moved{n:02}"));
+                    let (name, moved) = (name.as_bytes(), moved.as_bytes());
+                    let caller = root();
+                    let renames = proxy.rename(&caller, &top, name, &top, moved);
+                    let (renamed, _) = join(renames, make(proxy, &top, &new)).await;
+                    renamed.result.unwrap();
+                    proxy.drained(None).await;
+                    n += 1;
+                }
+            }
+            seen.retain(|name| name.starts_with("stays"));
+            seen.sort_unstable();
+            assert_eq!(seen, (0..12).map(|n| old("stays", n)).collect::<Vec<_>>(), "each once");
+        });
+    }
 }
 
 #[test]
