@@ -52,6 +52,12 @@ impl FileSystem {
         self.magic == magic::BTRFS
     }
 
+    /// A mount after a loss of power may change names by itself, and with them the change times of
+    /// files. Of an overlay, that of its upper layer.
+    pub(super) fn replays_names(&self) -> bool {
+        matches!(self.magic, magic::BTRFS | magic::F2FS | magic::OVERLAY | magic::ZFS)
+    }
+
     /// Its files are those of several others.
     pub(super) fn is_overlay(&self) -> bool {
         self.magic == magic::OVERLAY
