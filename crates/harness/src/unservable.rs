@@ -101,6 +101,11 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
              what a log holds to its place, after which the directory needs none; if it is lost \
              for good, setfattr -x user.nfskit.write_log DIR"
         }
+        LogTrouble::OfOtherUuid => {
+            "if its file system got a new UUID, nfskit log replay --salvage LOG DIR, after which \
+             it needs another log; a copy of the directory needs none: setfattr -x \
+             user.nfskit.write_log DIR"
+        }
         LogTrouble::OfProxy => {
             "nfskit log status FILE says what it has on its way; nfskit log drain FILE URL brings \
              that to the origin"

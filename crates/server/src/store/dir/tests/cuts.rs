@@ -286,6 +286,37 @@ fn a_file_system_that_was_lost_without_the_machine_loses_nothing() {
     assert_eq!(fs::read(machine.path("file")).unwrap(), b"new");
 }
 
+/// `tune2fs -U` after a loss of power, say.
+#[test]
+fn a_log_of_a_directory_whose_file_system_got_a_new_uuid_is_salvaged() {
+    if !kernel_handles_work() || !is_privileged() {
+        not_tested("another UUID: this process may not mount");
+        return;
+    }
+    let Some(machine) = Machine::new(Has::SlowLog) else { return };
+    let file = machine.with_file("file", b"old");
+    machine.write(&file, 0, b"new", Stability::FileSync);
+    let Machine { at, mount, place, .. } = machine;
+    drop(at);
+    let log = place.path().join("log");
+    let identity = ::log::Identity::decode(&fs::read(&log).unwrap()[..4096]).unwrap();
+    if identity.export[..16] == [0; 16] {
+        eprintln!("not tried: this kernel reports no UUID");
+        return;
+    }
+    logged::with_uuid(&log, [1; 16]);
+    fs::write(mount.0.join("file"), b"old").unwrap();
+    let mut options = logged::options(log, 1);
+    let Err(OpenError::Log(refused)) = DirStore::open(&mount.0, &options) else {
+        panic!("the directory may be a copy")
+    };
+    assert_eq!(refused.kind(), write_log::LogTrouble::OfOtherUuid);
+    options.write_log.as_mut().unwrap().salvages = true;
+    let store = DirStore::open(&mount.0, &options).unwrap();
+    assert_eq!(store.recovered().unwrap().records, 1);
+    assert_eq!(fs::read(mount.0.join("file")).unwrap(), b"new");
+}
+
 /// btrfs, whose mount replays names and sets the change times of their files.
 fn machine_that_replays_names() -> Option<Machine> {
     if !kernel_handles_work() || !is_privileged() {

@@ -69,6 +69,8 @@ pub enum LogTrouble {
     NotPermitted,
     /// It is of another directory or server.
     OfAnother,
+    /// The directory names it, and its file system has another UUID than when it was made.
+    OfOtherUuid,
     /// It is the log of a proxy.
     OfProxy,
     Other,
