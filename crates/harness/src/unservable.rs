@@ -75,6 +75,10 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
              handles, such as ext4, xfs or btrfs"
         }
         LogTrouble::NeedsSyncedMetadata => "without --metadata-sync never",
+        LogTrouble::NeedsSyncs => {
+            "the overlay mounted without volatile; or without --write-log, where what is lost with \
+             the machine can be made again"
+        }
         LogTrouble::NoLog => {
             "the log by its name, as its server had it; where a new one is to be made, a name \
              that nothing has, or a blank block device"
