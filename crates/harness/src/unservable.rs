@@ -75,6 +75,10 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
              handles, such as ext4, xfs or btrfs"
         }
         LogTrouble::NeedsSyncedMetadata => "without --metadata-sync never",
+        LogTrouble::NeedsSyncs => {
+            "the overlay mounted without volatile; or without --write-log, where what is lost with \
+             the machine can be made again"
+        }
         LogTrouble::NoLog => {
             "the log by its name, as its server had it; where a new one is to be made, a name \
              that nothing has, or a blank block device"
@@ -100,6 +104,11 @@ pub fn about_log(trouble: LogTrouble) -> &'static str {
             "--write-log with the log that this directory had; nfskit log drain LOG DIR brings \
              what a log holds to its place, after which the directory needs none; if it is lost \
              for good, setfattr -x user.nfskit.write_log DIR"
+        }
+        LogTrouble::OfOtherUuid => {
+            "if its file system got a new UUID, nfskit log replay --salvage LOG DIR, after which \
+             it needs another log; a copy of the directory needs none: setfattr -x \
+             user.nfskit.write_log DIR"
         }
         LogTrouble::OfProxy => {
             "nfskit log status FILE says what it has on its way; nfskit log drain FILE URL brings \

@@ -5,10 +5,14 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 
+use super::overlay;
+
 /// What of the file system matters for speed and limits.
 pub(super) struct FileSystem {
     magic: u64,
     is_tmpfs_lasting: bool,
+    /// Its syncs do nothing.
+    is_volatile: bool,
     /// Reads that must not wait are refused here (found out by the first).
     pub(super) lacks_nowait: AtomicBool,
 }
@@ -28,9 +32,11 @@ mod magic {
 impl FileSystem {
     pub(super) fn of(root: BorrowedFd<'_>) -> Result<Self, Errno> {
         let magic = rustix::fs::fstatfs(root)?.f_type;
+        // Signed or not by architecture; the numbers are of 32 bits.
+        let magic = u64::try_from(magic).unwrap_or(0) & 0xffff_ffff;
         Ok(Self {
-            // Signed or not by architecture; the numbers are of 32 bits.
-            magic: u64::try_from(magic).unwrap_or(0) & 0xffff_ffff,
+            magic,
+            is_volatile: magic == magic::OVERLAY && overlay::is_volatile(root),
             is_tmpfs_lasting: is_from(rustix::system::uname().release().to_bytes(), (6, 6)),
             lacks_nowait: AtomicBool::new(false),
         })
@@ -42,14 +48,30 @@ impl FileSystem {
         (self.magic, self.is_tmpfs_lasting) = (magic::TMPFS, false);
     }
 
-    /// Its files are gone when the machine is switched off, synced or not.
+    /// Its files are in memory alone.
     pub(super) fn is_memory(&self) -> bool {
         matches!(self.magic, magic::TMPFS | magic::RAMFS)
+    }
+
+    /// Its files may be gone when the machine is switched off, synced or not.
+    pub(super) fn keeps_nothing(&self) -> bool {
+        self.is_memory() || self.is_volatile
+    }
+
+    /// An overlay whose syncs do nothing.
+    pub(super) fn is_volatile(&self) -> bool {
+        self.is_volatile
     }
 
     /// It has subvolumes, each a device of its own.
     pub(super) fn is_btrfs(&self) -> bool {
         self.magic == magic::BTRFS
+    }
+
+    /// A mount after a loss of power may change names by itself, and with them the change times of
+    /// files. Of an overlay, that of its upper layer.
+    pub(super) fn replays_names(&self) -> bool {
+        matches!(self.magic, magic::BTRFS | magic::F2FS | magic::OVERLAY | magic::ZFS)
     }
 
     /// Its files are those of several others.

@@ -66,6 +66,7 @@ mod names;
 mod objects;
 mod options;
 mod overlap;
+mod overlay;
 mod portions;
 mod proc;
 mod rights;
@@ -182,6 +183,9 @@ impl DirStore {
             .then(|| pool("nfskit-writeback", 1, WRITEBACKS_MAX))
             .transpose()?;
         let syncer = Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs);
+        if options.write_log.is_some() && file_system.is_volatile() {
+            return Err(LogError::NeedsSyncs.into());
+        }
         let log = open_log(options, &root, &handles, &syncer)?;
         let tree = Tree {
             log,
@@ -311,7 +315,7 @@ impl Store for DirStore {
     }
 
     fn medium(&self) -> Medium {
-        if self.tree.file_system.is_memory() { Medium::Memory } else { Medium::Stable }
+        if self.tree.file_system.keeps_nothing() { Medium::Memory } else { Medium::Stable }
     }
 
     fn verifier(&self) -> Verifier {

@@ -2,6 +2,7 @@
 //! write to it, the copy is mounted, and the log of the same moment is replayed into it.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,8 +56,12 @@ fn start(place: &Path, has: Has, boot: u8, fails: &Arc<AtomicBool>) -> Result<Di
 
 impl Machine {
     pub(super) fn new(has: Has) -> Option<Self> {
+        Self::with(has, &["mkfs.ext4", "-q", "-F"])
+    }
+
+    fn with(has: Has, make: &[&str]) -> Option<Self> {
         let place = tempfile::tempdir().unwrap();
-        let made = Mount::made(&place.path().join("disk"), &["mkfs.ext4", "-q", "-F"])?;
+        let made = Mount::made(&place.path().join("disk"), make)?;
         drop(made);
         let mount = Self::mount(place.path())?;
         let fails = Arc::default();
@@ -130,6 +135,29 @@ impl Machine {
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.mount.0.join(name)
+    }
+
+    /// A file of that content, all of it on the disk.
+    fn with_file(&self, name: &str, content: &[u8]) -> Handle {
+        let how = CreateHow::Guarded(mode(0o644));
+        let made = block_on(self.at.create(&ME, &self.at.root(), name.as_bytes(), how));
+        let file = made.result.unwrap().handle;
+        self.write(&file, 0, content, Stability::FileSync);
+        rustix::fs::syncfs(fs::File::open(&self.mount.0).unwrap()).unwrap();
+        file
+    }
+
+    /// By another name, which is stable.
+    fn rename(&self, from: &str, to: &str) {
+        let root = self.at.root();
+        let renamed = self.at.rename(&ME, &root, from.as_bytes(), &root, to.as_bytes());
+        block_on(renamed).result.unwrap();
+    }
+
+    fn set(&self, file: &Handle, changes: SetAttr) -> Attr {
+        let set = block_on(self.at.set_attr(&ME, file, changes, None));
+        set.result.unwrap();
+        set.wcc.after.unwrap()
     }
 
     /// What is in its directory.
@@ -256,6 +284,90 @@ fn a_file_system_that_was_lost_without_the_machine_loses_nothing() {
     let boot = machine.boot;
     let machine = machine.starts_in(boot);
     assert_eq!(fs::read(machine.path("file")).unwrap(), b"new");
+}
+
+/// `tune2fs -U` after a loss of power, say.
+#[test]
+fn a_log_of_a_directory_whose_file_system_got_a_new_uuid_is_salvaged() {
+    if !kernel_handles_work() || !is_privileged() {
+        not_tested("another UUID: this process may not mount");
+        return;
+    }
+    let Some(machine) = Machine::new(Has::SlowLog) else { return };
+    let file = machine.with_file("file", b"old");
+    machine.write(&file, 0, b"new", Stability::FileSync);
+    let Machine { at, mount, place, .. } = machine;
+    drop(at);
+    let log = place.path().join("log");
+    let identity = ::log::Identity::decode(&fs::read(&log).unwrap()[..4096]).unwrap();
+    if identity.export[..16] == [0; 16] {
+        eprintln!("not tried: this kernel reports no UUID");
+        return;
+    }
+    logged::with_uuid(&log, [1; 16]);
+    fs::write(mount.0.join("file"), b"old").unwrap();
+    let mut options = logged::options(log, 1);
+    let Err(OpenError::Log(refused)) = DirStore::open(&mount.0, &options) else {
+        panic!("the directory may be a copy")
+    };
+    assert_eq!(refused.kind(), write_log::LogTrouble::OfOtherUuid);
+    options.write_log.as_mut().unwrap().salvages = true;
+    let store = DirStore::open(&mount.0, &options).unwrap();
+    assert_eq!(store.recovered().unwrap().records, 1);
+    assert_eq!(fs::read(mount.0.join("file")).unwrap(), b"new");
+}
+
+/// btrfs, whose mount replays names and sets the change times of their files.
+fn machine_that_replays_names() -> Option<Machine> {
+    if !kernel_handles_work() || !is_privileged() {
+        not_tested("names that a mount replays: this process may not mount");
+        return None;
+    }
+    Machine::with(Has::FastLog, &["mkfs.btrfs", "-q"])
+}
+
+fn sized(size: u64) -> SetAttr {
+    SetAttr { size: Some(size), ..SetAttr::default() }
+}
+
+#[test]
+fn attributes_of_a_file_whose_name_the_mount_replays_are_set_again() {
+    let Some(machine) = machine_that_replays_names() else { return };
+    let [longer, cut] = ["longer", "cut"].map(|name| machine.with_file(name, b"old content"));
+    machine.rename("longer", "longer too");
+    machine.rename("cut", "cut too");
+    let modified = Time { secs: 5, nanos: 0 };
+    let changes = SetAttr { modified: SetTime::To(modified), ..mode(0o600) };
+    machine.set(&longer, SetAttr { size: Some(5000), ..changes });
+    machine.set(&cut, sized(0));
+    machine.write(&cut, 0, b"new", Stability::FileSync);
+    let machine = machine.cut();
+    let attr = machine.find("longer too").unwrap().attr;
+    assert_eq!((attr.mode & 0o7777, attr.size, attr.modified), (0o600, 5000, modified));
+    assert_eq!(fs::read(machine.path("cut too")).unwrap(), b"new");
+    let recovered = machine.at.recovered().unwrap();
+    assert_eq!((recovered.attributes, recovered.records, recovered.changed), (2, 3, 0));
+}
+
+/// The time of its inode is the mount's, that of its bytes is not.
+#[test]
+fn bytes_that_a_program_has_synced_are_not_cut_off_where_the_mount_replays_names() {
+    let Some(machine) = machine_that_replays_names() else { return };
+    let file = machine.with_file("file", b"old content");
+    machine.rename("file", "other");
+    let cut = machine.set(&file, sized(0)).modified;
+    let path = machine.path("other");
+    let mut program = fs::File::create(&path).unwrap();
+    // Times move on with the kernel's ticks.
+    while Stat::of(&program).unwrap().attr().modified <= cut {
+        program.write_all(b"program's ").unwrap();
+    }
+    program.sync_all().unwrap();
+    drop(program);
+    let content = fs::read(&path).unwrap();
+    let machine = machine.cut();
+    assert_eq!(fs::read(machine.path("other")).unwrap(), content);
+    assert_eq!(machine.at.recovered().unwrap().changed, 1);
 }
 
 #[test]

@@ -475,6 +475,40 @@ fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
     assert_eq!(fs::read(place.path().join("export/file")).unwrap(), b"new");
 }
 
+/// Gives a log that nobody has another UUID of its directory's file system.
+pub(super) fn with_uuid(log: &Path, uuid: [u8; 16]) {
+    let mut bytes = fs::read(log).unwrap();
+    let mut identity = ::log::Identity::decode(&bytes[..4096]).unwrap();
+    identity.export[..16].copy_from_slice(&uuid);
+    bytes[..4096].copy_from_slice(&identity.encode());
+    fs::write(log, bytes).unwrap();
+}
+
+/// Linux reports it from 6.9 on.
+#[test]
+fn a_log_is_its_directorys_also_if_its_kernel_did_not_report_a_uuid() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let [log, export] = ["outside/log", "export"].map(|name| place.path().join(name));
+    let has_uuid =
+        ::log::Identity::decode(&fs::read(&log).unwrap()[..4096]).unwrap().export[..16] != [0; 16];
+    with_uuid(&log, if has_uuid { [0; 16] } else { [1; 16] });
+    fs::write(export.join("file"), b"old").unwrap();
+    let opened = || DirStore::open(&export, &options(log.clone(), 2));
+    let store = opened().unwrap();
+    assert_eq!(store.recovered().unwrap().records, 1);
+    assert_eq!(fs::read(export.join("file")).unwrap(), b"new");
+    block_on(store.end_log()).unwrap();
+    drop(store);
+    drop(opened().expect("it ended in order, and no directory names it"));
+    fs::create_dir(place.path().join("another")).unwrap();
+    let another = DirStore::open(place.path().join("another"), &options(log, 3));
+    assert!(another.map(drop).unwrap_err().to_string().contains("another directory"));
+}
+
 /// The owner of one exported directory would keep the server from serving all others, and a copy
 /// (`cp -a`) names the log of the directory that it was made of.
 #[test]

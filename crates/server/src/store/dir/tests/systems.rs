@@ -190,6 +190,35 @@ fn files_of_an_overlay_keep_their_handles_and_listings_are_whole() {
     assert_eq!(fs::read_dir(at.path("dir")).unwrap().count(), 0);
 }
 
+/// Its syncs do nothing, by the document of the kernel.
+#[test]
+fn a_volatile_overlay_is_no_more_stable_than_memory() {
+    let place = tempfile::tempdir().unwrap();
+    let layers = layers(place.path(), "", "");
+    let root = Path::new(&layers[3]);
+    let medium = |options: &DirOptions| DirStore::open(root, options).map(|store| store.medium());
+    let plain = DirOptions::default();
+    let Some(mount) = overlay(&layers, "") else { return };
+    let else_where = medium(&plain).unwrap();
+    assert_eq!(write_log::is_in_memory(root), else_where == Medium::Memory);
+    drop(mount);
+    let Some(_mount) = overlay(&layers, ",index=on,nfs_export=on,volatile") else { return };
+    assert_eq!(medium(&plain).unwrap(), Medium::Memory);
+    assert!(write_log::is_in_memory(root));
+    let log = |path: PathBuf| write_log::WriteLog::new(vec![path], 16 << 20);
+    let logged = DirOptions { write_log: Some(log(place.path().join("log"))), ..plain };
+    let refused = medium(&logged).unwrap_err().to_string();
+    assert!(refused.contains("volatile"), "{refused}");
+    assert!(!place.path().join("log").exists(), "nothing was made");
+    // Nor is a log that lies there.
+    let export = place.path().join("plain");
+    fs::create_dir(&export).unwrap();
+    let options = DirOptions { write_log: Some(log(root.join("log"))), ..DirOptions::default() };
+    let refused = DirStore::open(&export, &options).map(drop).unwrap_err().to_string();
+    let lacks_handles = !kernel_handles_work();
+    assert!(refused.contains("nothing is stable") || lacks_handles, "{refused}");
+}
+
 /// Neither a name that another process gave it nor a wide tree makes a file unreachable.
 #[test]
 fn a_file_whose_known_name_is_gone_is_found_by_another_however_wide_the_tree() {

@@ -38,6 +38,11 @@ pub enum LogError {
         "a write log is only for a directory whose files can be opened by the kernel's handles"
     )]
     NeedsHandles,
+    #[error(
+        "a write log is only for a directory that is synced, and this one is on an overlay that is \
+         mounted volatile"
+    )]
+    NeedsSyncs,
 }
 
 /// What kind of trouble a log is in.
@@ -54,6 +59,7 @@ pub enum LogTrouble {
     InUse,
     NeedsHandles,
     NeedsSyncedMetadata,
+    NeedsSyncs,
     /// What is there is another thing than a log.
     NoLog,
     NoSpace,
@@ -69,6 +75,8 @@ pub enum LogTrouble {
     NotPermitted,
     /// It is of another directory or server.
     OfAnother,
+    /// The directory names it, and its file system has another UUID than when it was made.
+    OfOtherUuid,
     /// It is the log of a proxy.
     OfProxy,
     Other,
@@ -98,6 +106,7 @@ impl LogError {
             Self::Above { .. } | Self::Missing { .. } => LogTrouble::OfAnother,
             Self::NeedsHandles => LogTrouble::NeedsHandles,
             Self::NeedsSyncedMetadata => LogTrouble::NeedsSyncedMetadata,
+            Self::NeedsSyncs => LogTrouble::NeedsSyncs,
             Self::Refused { kind, .. } => *kind,
         }
     }

@@ -484,6 +484,11 @@ pub(super) fn is_same_root(one: &[u8], other: &[u8]) -> bool {
     one.get(UUID_BYTES..) == other.get(UUID_BYTES..)
 }
 
+/// Whether neither the file system nor the kernel had one to tell.
+pub(super) fn lacks_uuid(export: &[u8]) -> bool {
+    export.iter().take(UUID_BYTES).all(|&byte| byte == 0)
+}
+
 /// Whose log lies there, if there is one that only this user could have made. Somebody may have it.
 pub(super) fn identity_at(path: &Path) -> Option<Identity> {
     // Others may have named it, and to open a device can be enough to set it going.

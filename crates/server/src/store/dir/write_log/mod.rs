@@ -37,6 +37,7 @@ mod device;
 mod effects;
 mod entry;
 mod error;
+mod evidence;
 mod failure;
 mod file;
 mod keys;

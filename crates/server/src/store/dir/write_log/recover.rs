@@ -1,11 +1,10 @@
 //! What a log holds is brought to its place, before anything is served.
 //!
 //! On a machine that was switched off (or whose log says that a sync had failed) each WRITE that
-//! its file is not past is done again, in order, and each SETATTR that its inode on the disk is
-//! older than; then each file gets the modification time that its last record was answered with,
-//! and is synced. (Inodes are written whole: one that was changed later has it.) On a machine that
-//! was not, the page cache has it all, and newer things besides: files are synced, and nothing is
-//! written.
+//! its file is not past is done again, in order, and each SETATTR that its inode on the disk is not
+//! known to have (`evidence.rs`); then each file gets the modification time that its last record
+//! was answered with, and is synced. On a machine that was not, the page cache has it all, and
+//! newer things besides: files are synced, and nothing is written.
 //!
 //! A file that is gone needs nothing. Anything else that keeps a file from getting its bytes (no
 //! space, a file system that is read-only) ends the start: the log stays as it is.
@@ -25,17 +24,20 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::effects;
 use super::error::{LogError, LogTrouble, Trouble};
+use super::evidence::{Evidence, Known};
 use super::keys::find;
 use super::marker::Marker;
 use super::options::{Progress, Stage, WriteLog};
 use super::overtaken::{self, Overtaken, Replaced};
 use super::set::LogFiles;
 use super::times::{now, stamp};
+use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sync::Syncer;
 use crate::store::dir::sync::group::Need;
 use crate::store::dir::sys;
+use crate::types::FileKind;
 
 /// What was found and done at the start.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -115,9 +117,8 @@ impl Medium for Observed<'_> {
 /// A file to be written.
 struct Target {
     fd: OwnedFd,
-    /// When its inode was last changed that the disk had; at the beginning of time if a replay that
-    /// did not come to its end may have changed it since.
-    changed: Stamp,
+    /// When it was last changed, as the disk had it.
+    known: Known,
     /// What it is to be in the end.
     modified: Stamp,
     accessed: Option<Stamp>,
@@ -127,8 +128,6 @@ struct Target {
 
 const OLD_COPY: &str = "it is a copy of an earlier time: the directory has seen a later start of \
                         its server, and what this holds may be older than its files";
-
-const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
 
 #[derive(Debug, thiserror::Error)]
 enum Stop {
@@ -206,13 +205,20 @@ pub(super) fn recover(
         plan.files.clear();
     }
     let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
-    let was_running = found.last.boot == boot && !has_doubts && is_cached(root, &plan);
+    let is_same_boot = found.last.boot == boot;
+    let is_cached = is_same_boot && is_cached(root, &plan);
+    let was_running = is_cached && !has_doubts;
     if !was_running && !is_anew && !options.salvages {
         has_newest(&found, logs)?;
     }
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
-    let replies = look(root, std::mem::take(&mut plan.replies), began);
+    let evidence = Evidence {
+        others_since: earliest(Marker::replays_since(root), began.filter(|_| !is_same_boot)),
+        mounted_since: newest(&plan).filter(|_| !is_cached && replays_names(root)),
+    };
+    let since = earliest(evidence.changes_since(), began);
+    let replies = look(root, std::mem::take(&mut plan.replies), since);
     let mut recovered = Recovered {
         was_running,
         lost,
@@ -223,7 +229,7 @@ pub(super) fn recover(
     };
     let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
     let writing = observer(Stage::Writing, all_bytes);
-    let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
+    let outcome = open_all(root, &plan, &evidence, &mut recovered).and_then(|targets| {
         if !was_running && !targets.is_empty() {
             replay(logs, (&plan, &found), root, &targets, (&mut recovered, &writing))?;
         }
@@ -255,7 +261,9 @@ fn replay(
     plan.run(logs, &logs.set, found, |record| {
         let Some(target) = targets.get(&record.key) else { return Ok(()) };
         let stop = |errno| Stop::File { key: record.key, errno };
-        target.again(&record.op).map_err(stop)?;
+        if !target.again(&record.op).map_err(stop)? {
+            return Ok(());
+        }
         recovered.records += 1;
         recovered.attributes += u64::from(matches!(record.op, Op::Attributes { .. }));
         if let Op::Data { data, .. } = record.op {
@@ -296,9 +304,8 @@ struct Looked {
 
 /// Looks which calls were executed, before anything is written: a replay changes inodes, too, and
 /// so do programs since the machine has begun again.
-fn look(root: &OwnedFd, replies: Vec<Answered>, began: Option<Stamp>) -> Looked {
+fn look(root: &OwnedFd, replies: Vec<Answered>, since: Option<Stamp>) -> Looked {
     let has_open = replies.iter().any(|reply| !reply.is_decided);
-    let since = Marker::replays_since(root).into_iter().chain(began).min();
     let executed = executed(replies, |key, effect| effects::shows(root, key, effect, since));
     Looked { executed, has_open }
 }
@@ -339,16 +346,16 @@ fn is_cached(root: &OwnedFd, plan: &Plan) -> bool {
 fn open_all(
     root: &OwnedFd,
     plan: &Plan,
+    evidence: &Evidence,
     recovered: &mut Recovered,
 ) -> Result<BTreeMap<Key, Target>, Stop> {
     let mut targets = BTreeMap::new();
-    let replays_since = Marker::replays_since(root);
     for (&key, needed) in &plan.files {
         recovered.files += 1;
         let stop = |errno| Stop::File { key, errno };
         match open(root, &key, recovered.was_running) {
             Ok((fd, stat)) => {
-                let target = Target::new(fd, &stat, needed, replays_since);
+                let target = Target::new(fd, &stat, needed, evidence);
                 recovered.changed += u64::from(target.newer_bytes.is_some());
                 targets.insert(key, target);
             }
@@ -373,33 +380,39 @@ fn open(root: &OwnedFd, key: &Key, to_sync: bool) -> Result<(OwnedFd, Stat), Err
 }
 
 impl Target {
-    fn new(fd: OwnedFd, stat: &Stat, needed: &Needed, replays_since: Option<Stamp>) -> Self {
+    fn new(fd: OwnedFd, stat: &Stat, needed: &Needed, evidence: &Evidence) -> Self {
         let of_disk = stat.attr();
         let (changed, modified) = (stamp(of_disk.changed), stamp(of_disk.modified));
-        let by_replay = replays_since.is_some_and(|since| changed >= since);
-        let changed = if by_replay { NEVER } else { changed };
-        let is_newer = changed > needed.changed;
+        // Names move that of a directory, which has no other bytes.
+        let written = (stat.kind() == FileKind::Regular).then_some(modified);
+        let known = evidence.of(changed, written, needed);
+        let is_newer = known.bytes > needed.changed;
         let modified = match (is_newer, needed.attributes > 0) {
             (false, _) => needed.modified,
             (true, true) => modified,
             // WRITEs alone do not set it back.
             (true, false) => needed.modified.max(modified),
         };
-        let accessed = needed.accessed.filter(|_| !is_newer);
+        let accessed = needed.accessed.filter(|_| known.inode <= needed.changed);
         let newer_bytes = is_newer.then(|| stat.size());
-        Self { fd, changed, modified, accessed, newer_bytes }
+        Self { fd, known, modified, accessed, newer_bytes }
     }
 
-    fn again(&self, op: &Op<'_>) -> Result<(), Errno> {
+    /// Does a record again, unless the inode is known to have it.
+    fn again(&self, op: &Op<'_>) -> Result<bool, Errno> {
         match *op {
-            Op::Data { offset, data, .. } => write_all(&self.fd, data, offset),
-            Op::Attributes { changed, set, .. } if changed >= self.changed => self.set(&set),
+            Op::Data { offset, data, .. } => write_all(&self.fd, data, offset).map(|()| true),
+            Op::Attributes { changed, set, .. } if changed >= self.known.inode => {
+                // What was written since is not cut off.
+                let size = set.size.filter(|_| changed >= self.known.bytes);
+                self.set(&Attributes { size, ..set }).map(|()| true)
+            }
             // Changes are in a proxy's log only, which is not taken for a server's.
             Op::Attributes { .. }
             | Op::Past { .. }
             | Op::Reply { .. }
             | Op::Change { .. }
-            | Op::Done { .. } => Ok(()),
+            | Op::Done { .. } => Ok(false),
         }
     }
 
@@ -456,6 +469,19 @@ fn write_all(fd: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// Of what is to be done again, the last: the power went after it.
+fn newest(plan: &Plan) -> Option<Stamp> {
+    plan.files.values().map(|needed| needed.changed).max()
+}
+
+fn replays_names(root: &OwnedFd) -> bool {
+    FileSystem::of(root.as_fd()).is_ok_and(|system| system.replays_names())
+}
+
+fn earliest(one: Option<Stamp>, other: Option<Stamp>) -> Option<Stamp> {
+    one.into_iter().chain(other).min()
 }
 
 /// When this boot of the machine began, by the clock as it is now.

@@ -83,11 +83,7 @@ impl LogFiles {
             }
             (error, _) => error,
         })?;
-        if let Some(log) = logs.files.iter().find(|log| log.identity.export != export) {
-            let what = "it was made for another directory";
-            let kind = if marker.is_some() { LogTrouble::OfAnother } else { LogTrouble::Taken };
-            return Err(log.error(Trouble::new(kind, what)));
-        }
+        logs.check_owner(&export, marker.as_ref(), options.salvages)?;
         match marker {
             Some(Marker { id, files }) if id != logs.set.id => Err(LogError::Missing { files }),
             Some(_) => Ok(logs),
@@ -202,7 +198,46 @@ impl LogFiles {
         let (found, _) = self.scan_with(false, self)?;
         Ok(self.plan(&found)?.files.is_empty())
     }
+
+    fn has_ended_in_order(&self) -> Result<bool, LogError> {
+        Ok(self.scan_with(false, self)?.0.last.flags & frame::CLEAN != 0)
+    }
+
+    /// Whether they were made for this directory. Its file system may have got another UUID, or a
+    /// kernel that reports it; but roots of different file systems can have the same handle.
+    fn check_owner(
+        &self,
+        export: &[u8],
+        marker: Option<&Marker>,
+        salvages: bool,
+    ) -> Result<(), LogError> {
+        let Some(log) = self.files.iter().find(|log| log.identity.export != export) else {
+            return Ok(());
+        };
+        let named = &log.identity.export;
+        let is_known = marker.is_some_and(|marker| marker.id == self.set.id);
+        let refused = |kind, what| Err(log.error(Trouble::new(kind, what)));
+        if file::is_same_root(named, export) {
+            let lacks_uuid = file::lacks_uuid(named) || file::lacks_uuid(export);
+            // The directory knows it, or no other does.
+            if lacks_uuid && (is_known || marker.is_none() && self.has_ended_in_order()?) {
+                return Ok(());
+            }
+            if is_known {
+                return if salvages {
+                    Ok(())
+                } else {
+                    refused(LogTrouble::OfOtherUuid, OTHER_UUID)
+                };
+            }
+        }
+        let kind = if marker.is_some() { LogTrouble::OfAnother } else { LogTrouble::Taken };
+        refused(kind, "it was made for another directory")
+    }
 }
+
+const OTHER_UUID: &str = "the directory names it, but its file system had another UUID when it was \
+                          made: it got a new one (tune2fs -U), or the directory is a copy";
 
 fn not_remembered(errno: Errno) -> Trouble {
     let kind = match errno {
