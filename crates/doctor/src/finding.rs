@@ -71,6 +71,19 @@ impl Gain {
         Self::Unpredicted(why.to_owned())
     }
 
+    /// Of all time, where it was of the time that calls take: `busy` of it at most has a call under
+    /// way, and the rest is no shorter. Where that is not known, the unit says what it is of.
+    #[must_use]
+    pub fn of_all_time(self, busy: Option<f64>) -> Self {
+        let Self::Faster { of, least, most, model } = self else { return self };
+        let Some(busy) = busy.map(|busy| busy.clamp(0.0, 1.0)) else {
+            return Self::Faster { of: while_busy(of), least, most, model };
+        };
+        // Amdahl's law.
+        let [least, most] = [least, most].map(|times| 1.0 / (1.0 - busy + busy / times));
+        Self::Faster { of, least, most, model }
+    }
+
     /// An interval whose ends differ by more than this leaves the question open.
     pub const WIDTH_MAX: f64 = 8.0;
 
@@ -80,6 +93,15 @@ impl Gain {
             Self::Faster { least, most, .. } => (least * most).sqrt(),
             Self::Unpredicted(_) => 1.0,
         }
+    }
+}
+
+fn while_busy(of: &'static str) -> &'static str {
+    match of {
+        "work" => "work while calls are under way",
+        "calls" => "calls while some are under way",
+        "bytes" => "bytes while calls are under way",
+        other => other,
     }
 }
 
@@ -275,5 +297,15 @@ mod tests {
             assert!(matches!(of(bad), Gain::Unpredicted(_)), "{bad:?}");
         }
         assert_eq!(Severity::High.weaker().weaker().weaker(), Severity::Low);
+    }
+
+    #[test]
+    fn what_calls_do_not_take_they_cannot_save() {
+        let of = |busy| Gain::faster("work", (4.0, 30.0), "a model").of_all_time(busy).to_string();
+        assert_eq!(of(Some(0.3)), "1.3 to 1.4 times the work, by a model");
+        assert_eq!(of(Some(1.0)), "4.0 to 30.0 times the work, by a model");
+        assert_eq!(of(Some(7.5)), of(Some(1.0)), "several at a time");
+        let while_busy = "4.0 to 30.0 times the work while calls are under way, by a model";
+        assert_eq!(of(None), while_busy);
     }
 }

@@ -30,6 +30,7 @@ pub mod rule;
 pub mod rules;
 pub mod screen;
 pub mod shares;
+pub mod stable;
 pub mod subject;
 #[cfg(test)]
 mod testing;

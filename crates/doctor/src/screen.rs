@@ -102,8 +102,8 @@ fn whole(report: &Report, has_colour: bool) -> String {
     out.line("options", report.fact("options").unwrap_or_default());
     out.verdict(report);
     out.line("time", &shares(report));
-    let weighs = |finding: &&Finding| finding.found.severity > Severity::Low;
-    let first = report.findings.first().filter(weighs);
+    // Where nothing weighs, the verdict is that all is well.
+    let first = report.findings.first().filter(|one| one.found.what == report.verdict);
     if let Some(Finding { found, .. }) = first {
         out.line("evidence", &found.evidence.join("; "));
         out.line("against", &found.against.join("; "));
@@ -270,6 +270,7 @@ fn at_commas(word: &str, long: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Captured;
 
     #[test]
     fn a_long_list_is_broken_at_its_commas_and_nothing_is_lost() {
@@ -281,5 +282,23 @@ mod tests {
         let mut evil = Out { text: String::new(), has_colour: false };
         evil.line("x", "a\x1b[31mb");
         assert!(!evil.text.contains('\x1b'));
+    }
+
+    #[test]
+    fn a_finding_of_low_weight_that_is_the_verdict_is_printed_once() {
+        let idle = Captured {
+            of: "a -> b".to_owned(),
+            suspect: trace::verdict::Suspect::IdleClient,
+            share: 0.8,
+            certainty: crate::Certainty::Sure,
+            what: "the client is idle".to_owned(),
+            evidence: Vec::new(),
+            against: Vec::new(),
+            remedy: "the program itself".to_owned(),
+        };
+        let report = crate::reason::of_capture("x.pcap", Some(9.0), Ok(&idle));
+        let text = whole(&report, false);
+        assert_eq!(text.matches("the client is idle").count(), 1, "{text}");
+        assert!(text.contains("the program itself") && !text.contains("besides"), "{text}");
     }
 }

@@ -14,6 +14,7 @@
 
 use super::finding::Layer;
 use super::floor;
+use super::stable;
 use super::subject::Mounted;
 
 /// See the module's head. The shares of calls add up to 1.
@@ -48,10 +49,6 @@ impl Where {
     }
 }
 
-const STABLE: [&str; 10] = [
-    "COMMIT", "CREATE", "MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "SETATTR",
-];
-
 /// None without calls.
 pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
     let total = mount.total();
@@ -68,8 +65,7 @@ pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
     let client = (Where::Layer(Layer::Client), (all - total.rtt_ms).max(0.0));
     let of_calls = [client].into_iter().chain(beyond(network, storage, rest));
     let of_calls = of_calls.map(|(place, ms)| (place, ms / all)).collect();
-    let in_system = mount.rates.total.in_system_mean.filter(|_| !mount.is_lifetime());
-    let application = in_system.map(|busy| (1.0 - busy).max(0.0));
+    let application = mount.busy().map(|busy| (1.0 - busy).max(0.0));
     let call_ms = means.execute_ms.max(means.rtt_ms);
     Some(Shares { of_calls, call_ms, application })
 }
@@ -77,7 +73,7 @@ pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
 /// What calls that must be stable take beyond one that does next to nothing; none where neither
 /// such a call nor the round trip is known.
 fn storage_ms(mount: &Mounted<'_>, floor: Option<f64>) -> Option<f64> {
-    let stable = mount.group(&STABLE);
+    let stable = stable::calls(mount);
     if stable.calls == 0 {
         return Some(0.0);
     }
@@ -134,7 +130,8 @@ mod tests {
     #[test]
     fn storage_is_what_is_beyond_the_round_trip_where_no_call_is_cheap() {
         let ss = "ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:0.2/1 minrtt:0.2\n";
-        let calls = ["WRITE: 1000 1000 0 0 0 0 1000 1000 0", "COMMIT: 100 100 0 0 0 0 9000 9000 0"];
+        let calls =
+            ["WRITE: 1000 1000 0 65000000 0 0 1000 1000 0", "COMMIT: 100 100 0 0 0 0 9000 9000 0"];
         let stats = mount("rw,addr=10.0.0.1", &calls);
         let with = files(&[("proc/self/mountstats", &*stats), ("ss.txt", ss)]);
         let shares = of(&Mounted::all(&with)[0]).unwrap();
@@ -145,6 +142,21 @@ mod tests {
         let reads = mount("rw,addr=10.0.0.1", &calls[..1]);
         let shares = of(&Mounted::all(&one(&reads))[0]).unwrap();
         assert_eq!(share(&shares, Where::Layer(Layer::Storage)), 0.0, "nothing was made stable");
+    }
+
+    #[test]
+    fn the_storage_is_waited_for_by_writes_that_are_stable_when_they_are_answered() {
+        let storage = |options: &str, bytes: u32| {
+            let write = format!("WRITE: 1000 1000 0 {bytes} 0 0 10000 10000 0");
+            let stats = mount(options, &["GETATTR: 1000 1000 0 0 0 0 200 200 0", &write]);
+            share(&of(&Mounted::all(&one(&stats))[0]).unwrap(), Where::Layer(Layer::Storage))
+        };
+        // 200 of 10,200 ms are of the GETATTRs, and as much of the WRITEs.
+        for (options, bytes) in [("rw", 4_200_000), ("rw,sync", 65_000_000)] {
+            let all = storage(options, bytes);
+            assert!((all - 9_800.0 / 10_200.0).abs() < 1e-9, "{options}: {all}");
+        }
+        assert_eq!(storage("rw", 65_000_000), 0.0, "a cache of the server takes these");
     }
 
     #[test]

@@ -65,6 +65,12 @@ impl<'a> Mounted<'a> {
         self.rates.span.since == Since::Beginning
     }
 
+    /// Of the time between two samples, the most in which a call was under way; more than 1 where
+    /// several were at a time.
+    pub fn busy(&self) -> Option<f64> {
+        self.rates.total.in_system_mean.filter(|_| !self.is_lifetime())
+    }
+
     pub fn is_tcp(&self) -> bool {
         self.is_over("tcp")
     }

@@ -136,6 +136,9 @@ fn weighed(case: &Case<'_>, rule: &Rule, mut found: Found, is_lifetime: bool) ->
         }
         found.certainty = less(found.certainty);
     }
+    if let Some(mount) = case.mount {
+        found.gain = found.gain.of_all_time(mount.busy());
+    }
     if is_untimed && found.basis == Basis::Settings {
         // How much it costs is not known, and so it may be much.
         found.severity = found.severity.max(rule.severity.weaker());
@@ -147,8 +150,7 @@ fn weighed(case: &Case<'_>, rule: &Rule, mut found: Found, is_lifetime: bool) ->
 /// now.
 fn is_idle(case: &Case<'_>) -> bool {
     const BUSY_MIN: f64 = 0.05;
-    let mount = case.mount.filter(|mount| !mount.is_lifetime());
-    mount.and_then(|mount| mount.rates.total.in_system_mean).is_some_and(|busy| busy < BUSY_MIN)
+    case.mount.and_then(Mounted::busy).is_some_and(|busy| busy < BUSY_MIN)
 }
 
 /// An average since the beginning is less sure than what was seen just now.
@@ -248,6 +250,7 @@ fn slots_are_free(mount: &Mounted<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::Gain;
     use crate::testing;
 
     fn reports(evidence: &Evidence) -> Vec<Report> {
@@ -271,6 +274,29 @@ mod tests {
         assert_eq!(rates[0].severity(), Some(Severity::High));
         assert!(lifetime[0].is_lifetime && !rates[0].is_lifetime);
         assert!(rates[0].verdict.contains("60.0 of 81.0 ms"), "{}", rates[0].verdict);
+    }
+
+    #[test]
+    fn a_program_that_works_by_itself_gains_no_more_than_its_calls_take() {
+        // COMMITs of 10 ms, 3 of 10 s or all of them: a log takes away nearly all of that.
+        let gain = |commits: u32| {
+            let calls = |commits: u32, looks: u32| {
+                let commit = format!("COMMIT: {commits} {commits} 0 0 0 0 {0} {0} 0", 10 * commits);
+                let look = format!("GETATTR: {looks} {looks} 0 0 0 0 {0} {0} 0", looks / 5);
+                testing::mount("rw", &[&commit, &look])
+            };
+            let last = calls(commits, 100).replace("age:\t1234", "age:\t1244");
+            let reports = reports(&testing::two(10.0, &calls(0, 0), &last));
+            let found = reports[0].findings.iter().find(|one| one.rule.name == "slow-commit");
+            match found.unwrap().found.gain {
+                Gain::Faster { least, most, .. } => (least, most),
+                Gain::Unpredicted(ref why) => panic!("{why}"),
+            }
+        };
+        let (least, most) = gain(300);
+        assert!(least > 1.3 && most < 1.44, "{least} {most}");
+        let (least, most) = gain(1_000);
+        assert!(least > 10.0 && most < 60.0, "{least} {most}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let (mount, total, means) = case.counted(&RULE)?;
     let looks = mount.group(&LOOKS);
     let (share, time) = (looks.share_of(&total), means.map(|_| looks.time_share_of(&total)));
-    let of_time = time.map(|time| format!(", {:.0} % of the time", time * 100.0));
+    let of_time = time.map(|time| format!(", {:.0} % of the calls' time", time * 100.0));
     let numbers = format!(
         "{:.0} % of the calls look at files (GETATTR, LOOKUP, ACCESS){}",
         share * 100.0,

@@ -2,6 +2,7 @@
 
 use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, not_applicable_if};
+use crate::model::SHARES;
 
 pub(super) static RULE: Rule = Rule {
     name: "idle-application",
@@ -34,9 +35,10 @@ fn judge(case: &Case<'_>) -> Judged {
         "in at least {:.0} % of the time no call was under way: nobody waited for this mount",
         (1.0 - busy) * 100.0
     );
-    let gain = match 1.0 / (1.0 - busy) {
-        most if most < 1.02 => Gain::unpredicted("a faster mount would change next to nothing"),
-        most => Gain::faster("work", (1.0, most), "shares of the time"),
+    // Of the time that calls take: at most all of it.
+    let gain = match busy {
+        busy if busy < 0.02 => Gain::unpredicted("a faster mount would change next to nothing"),
+        _ => Gain::Faster { of: "work", least: 1.0, most: f64::INFINITY, model: SHARES },
     };
     Found::new(&RULE, what, "strace -c -f -p PID of the program shows what it waits for")
         .gain(gain)
@@ -57,7 +59,12 @@ mod tests {
 
     #[test]
     fn a_mount_that_waits_for_its_program_is_reported() {
-        assert!(found(&RULE, &evidence(500)).what.contains("at least 95 %"));
+        let found = found(&RULE, &evidence(500));
+        assert!(found.what.contains("at least 95 %"));
+        let reports = crate::diagnose(&evidence(500), &crate::Limits::default());
+        let first = reports[0].findings.iter().find(|one| one.rule.name == RULE.name).unwrap();
+        let gain = first.found.gain.to_string();
+        assert!(gain.starts_with("1.0 to 1.1 times the work, by shares"), "{gain}");
     }
 
     #[test]

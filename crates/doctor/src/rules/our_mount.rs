@@ -95,9 +95,10 @@ fn queued(mounted: &OurMounted) -> Option<(Layer, Found)> {
     let what =
         format!("calls wait in the client: {queue:.1} of {execute:.1} ms before they are sent");
     let on_way = mounted.outstanding.unwrap_or(1.0).max(1.0);
+    let busy = mounted.calls_per_s.map(|rate| rate * execute / 1e3);
     let found = Found::new(&RULE, what, "mount again with -o nconnect=4")
         .evidence(format!("the reply takes {rtt:.1} ms"))
-        .gain(model::more_outstanding(on_way, rtt, queue, None));
+        .gain(model::more_outstanding(on_way, rtt, queue, None).of_all_time(busy));
     is_long.then_some((Layer::Client, found))
 }
 

@@ -94,6 +94,7 @@ pub(crate) fn found(served: &OurServed) -> Option<(Layer, Found)> {
     if *name == "sync_wait" {
         found = stored(served, found, (share, *ms, all));
     }
+    found.gain = found.gain.of_all_time(served.in_service);
     found.evidence.extend(served.write_log.map(|log| log.to_string()));
     let is_retransmitted = served.replayed / served.calls.max(1.0) > 0.0005;
     let replayed = || format!("{:.0} calls came a second time", served.replayed);
@@ -102,7 +103,8 @@ pub(crate) fn found(served: &OurServed) -> Option<(Layer, Found)> {
 
 /// Storage that is waited for: with a write log or without.
 fn stored(served: &OurServed, found: Found, (share, wait_ms, all_ms): (f64, f64, f64)) -> Found {
-    let writes = served.waiting_writes.unwrap_or(0.0);
+    // The sum of no floats is -0, which is printed so.
+    let writes = served.waiting_writes.unwrap_or(0.0) + 0.0;
     let found = found.evidence(format!("{:.0} % of that are WRITEs", 100.0 * writes));
     match &served.write_log {
         None if writes >= WRITES_MIN => {
@@ -154,7 +156,7 @@ pub(crate) fn shares(served: &OurServed) -> Option<Shares> {
         let phases = served.phases_ms.iter().filter(|(name, _)| {
             PHASES.iter().any(|(known, found, ..)| known == name && *found == layer)
         });
-        (Where::Layer(layer), phases.map(|(_, ms)| ms / all).sum())
+        (Where::Layer(layer), phases.map(|(_, ms)| ms / all).fold(0.0, std::ops::Add::add))
     };
     (all > 0.0).then(|| Shares {
         of_calls: [Layer::Network, Layer::Server, Layer::Storage].map(of).to_vec(),
@@ -248,6 +250,25 @@ mod tests {
             well.ends_with("; write log: 1000 records in 100 frames, 4 KiB in 95 us"),
             "{well}"
         );
+    }
+
+    #[test]
+    fn a_server_without_a_call_for_most_of_the_time_has_little_to_gain() {
+        let gain = |in_service| found(&served(30.0, in_service)).unwrap().1.gain.to_string();
+        assert_eq!(
+            gain(0.22),
+            "1.1 to 1.2 times the work, by half of this phase to all of it goes away"
+        );
+        assert!(gain(2.0).starts_with("2.0 to 10.0 times the work, by"), "{}", gain(2.0));
+    }
+
+    #[test]
+    fn no_writes_are_not_less_than_none() {
+        let only = OurServed { waiting_writes: Some(-0.0), ..served(30.0, 2.0) };
+        let (_, all) = found(&only).unwrap();
+        assert!(all.evidence.contains(&"0 % of that are WRITEs".to_owned()), "{all:?}");
+        let shares = shares(&only).unwrap();
+        assert!(shares.of_calls.iter().all(|(_, share)| share.is_sign_positive()), "{shares:?}");
     }
 
     #[test]

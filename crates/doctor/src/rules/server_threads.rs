@@ -59,8 +59,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let threads = server.rates.threads.unwrap_or(0);
     let numbers = format!("{:.1} % of the calls found no idle thread of {threads}", share * 100.0);
     fine_if(share <= case.limit(&RULE, limit), &numbers)?;
-    let more = threads.saturating_mul(4).clamp(32, 1024);
-    let found = Found::new(&RULE, numbers, format!("rpc.nfsd {more} (threads={more} in nfs.conf)"))
+    let found = Found::new(&RULE, numbers, remedy(threads))
         .evidence(format!("{waited} of {arrived} messages"))
         .unpredicted("how long calls waited for a thread is not counted");
     Ok(match case.host.idle() {
@@ -70,6 +69,17 @@ fn judge(case: &Case<'_>) -> Judged {
         Some(idle) => found.evidence(format!("the processors are idle {:.0} %", idle * 100.0)),
         None => found,
     })
+}
+
+/// More than there are, up to a number with which no processor is waited for.
+fn remedy(threads: u64) -> String {
+    /// As many are busy in practice with storage, or with one lock.
+    const THREADS_MAX: u64 = 1024;
+    match threads.saturating_mul(4).clamp(32, THREADS_MAX) {
+        more if more > threads => format!("rpc.nfsd {more} (threads={more} in nfs.conf)"),
+        _ => "cat /proc/PID/stack of nfsd's threads, for what all of them wait for: disks, locks"
+            .to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +105,18 @@ mod tests {
         assert!(found.what.starts_with("90.0 %"), "{found:?}");
         let enough = format!("{names}0 10000 10000 7900 0\n");
         is_fine(&RULE, &server("", &[("proc/fs/nfsd/pool_stats", &enough)]));
+    }
+
+    #[test]
+    fn more_threads_are_advised_than_there_are_or_none() {
+        for (threads, advised) in
+            [(0, "rpc.nfsd 32 "), (8, "rpc.nfsd 32 "), (512, "rpc.nfsd 1024 ")]
+        {
+            assert!(remedy(threads).starts_with(advised), "{threads}");
+        }
+        for threads in [1024, 4096] {
+            assert!(remedy(threads).starts_with("cat /proc/PID/stack"), "{threads}");
+        }
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub(super) static RULE: Rule = Rule {
     source: "Azure NetApp Files, performance-linux-concurrency (64 by default, 180 there, nconnect \
              of 2 and more)",
     explanation: "A session of version 4.1 and 4.2 lets as many calls be outstanding as it has \
-                  slots, over all its connections: the smaller of what client and server offer.",
+                  slots, over all its connections: the smaller of what client and server offer. \
+                  Where no call waits before it is sent, that is of low severity.",
     remedy: "`options nfs max_session_slots=180` for the module, and a mount made anew; the \
              server's limit is another.",
     gain: "By the closed model, from what waits.",
@@ -39,12 +40,26 @@ fn judge(case: &Case<'_>) -> Judged {
     let numbers = format!("{outstanding:.1} calls outstanding of {slots:.0} slots of the session");
     fine_if(outstanding < case.limit(&RULE, "share") * slots, &numbers)?;
     let floor_ms = case.floor_ms();
-    Found::new(&RULE, numbers, format!(
-        "echo options nfs max_session_slots={:.0} > /etc/modprobe.d/nfs.conf, then load it anew",
-        (slots * 3.0).min(1024.0)
-    ))
-    .gain(model::more_outstanding(outstanding, means.rtt_ms, means.queue_ms, floor_ms))
-    .into()
+    let gain = model::more_outstanding(outstanding, means.rtt_ms, means.queue_ms, floor_ms);
+    // Calls that do not wait for a slot gain nothing of more.
+    let waits = means.queue_ms > 0.1 * means.rtt_ms;
+    Found::new(&RULE, numbers, remedy(slots))
+        .severity(if waits { Severity::Medium } else { Severity::Low })
+        .gain(gain)
+        .into()
+}
+
+fn remedy(slots: f64) -> String {
+    /// Of the kernel (NFS4_MAX_SLOT_TABLE).
+    const SLOTS_MAX: f64 = 1024.0;
+    match (slots * 3.0).min(SLOTS_MAX) {
+        more if more > slots => format!(
+            "echo options nfs max_session_slots={more:.0} > /etc/modprobe.d/nfs.conf, then load it \
+             anew"
+        ),
+        _ => "fewer calls (larger rsize and wsize), or several hosts: no session has more slots"
+            .to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -61,6 +76,22 @@ mod tests {
     #[test]
     fn a_session_that_is_full_is_found() {
         assert!(found(&RULE, &one(&text(62))).what.starts_with("62.0 calls outstanding of 64"));
+    }
+
+    #[test]
+    fn more_slots_are_advised_than_there_are_or_none() {
+        assert!(remedy(64.0).contains("max_session_slots=192 "));
+        assert!(remedy(512.0).contains("max_session_slots=1024 "));
+        assert!(remedy(1024.0).starts_with("fewer calls"));
+    }
+
+    #[test]
+    fn a_session_of_which_no_call_waits_is_of_little_weight() {
+        let severity = |queue_ms: &str| {
+            found(&RULE, &one(&text(62).replace("0 20000 20000 41000", queue_ms))).severity
+        };
+        assert_eq!(severity("0 20000 20000 41000"), Severity::Medium);
+        assert_eq!(severity("0 0 20000 20000"), Severity::Low);
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
     explanation: "A connection has a limit of calls outstanding. Where the most slots that were in \
                   use are the limit and calls wait for one, the concurrency is what the limit \
                   allows, whatever more the server could serve.",
-    remedy: "`sysctl -w sunrpc.tcp_max_slot_table_entries=128` (and in modprobe.d, for the next \
-             boot), or `nconnect`; of a server that allows fewer, that is the limit.",
+    remedy: "A larger `sunrpc.tcp_max_slot_table_entries` by sysctl (and in modprobe.d, for the \
+             next boot), or `nconnect`; of a server that allows fewer, that is the limit.",
     gain: "By the closed model, from what waits.",
     explained_by: &[],
     judge,
@@ -50,10 +50,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let times = ((outstanding + backlog) / outstanding.max(1.0)).ceil().clamp(2.0, 8.0);
     let remedy = match mount.is_udp() {
         true => "mount again with proto=tcp,nconnect=4".to_owned(),
-        false => format!(
-            "sysctl -w sunrpc.{name}={:.0}, then mount again; or nconnect={times:.0}",
-            (slots * times).clamp(64.0, 128.0)
-        ),
+        false => remedy(name, slots, times, transports.len() as f64),
     };
     let on_way = mount
         .rates
@@ -70,6 +67,23 @@ fn judge(case: &Case<'_>) -> Judged {
             .against(format!("the limit is not known (sysctl sunrpc.{name})"))
             .severity(Severity::Medium),
     })
+}
+
+/// More slots than there are, or more connections: each has its own.
+fn remedy(name: &str, slots: f64, times: f64, connections: f64) -> String {
+    /// Of the kernel (RPC_MAX_SLOT_TABLE_LIMIT, and NFS_MAX_CONNECTIONS).
+    const SLOTS_MAX: f64 = 65_536.0;
+    const CONNECTIONS_MAX: f64 = 16.0;
+    let more = (slots * times).clamp(64.0, SLOTS_MAX);
+    let slots =
+        (more > slots).then(|| format!("sysctl -w sunrpc.{name}={more:.0}, then mount again"));
+    let more = (connections * times).min(CONNECTIONS_MAX);
+    let connections = (more > connections).then(|| format!("nconnect={more:.0}"));
+    let both: Vec<String> = slots.into_iter().chain(connections).collect();
+    match both.is_empty() {
+        true => "fewer calls: larger rsize and wsize; no kernel has more slots".to_owned(),
+        false => both.join("; or "),
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +105,28 @@ mod tests {
         let found = found(&RULE, &evidence(30, "16\n"));
         assert!(found.what.starts_with("30.0 calls wait for a slot"), "{found:?}");
         assert!(found.remedy.contains("entries=64, then mount again; or nconnect=3"), "{found:?}");
+    }
+
+    #[test]
+    fn more_is_advised_than_there_is() {
+        for slots in [128.0, 1024.0] {
+            let stats = mount("rw", &["WRITE: 1000 1000 0 0 0 20000 20000 41000 0"])
+                .replace("400 400 0 450 17 16", &format!("400 400 0 40000 800000 {slots}"));
+            let limit = format!("{slots}\n");
+            let found = found(
+                &RULE,
+                &files(&[
+                    ("proc/self/mountstats", &*stats),
+                    ("proc/sys/sunrpc/tcp_max_slot_table_entries", &*limit),
+                ]),
+            );
+            let (_, more) = found.remedy.split_once("entries=").unwrap();
+            let more: f64 = more.split(',').next().unwrap().parse().unwrap();
+            assert!(more > slots, "{slots}: {found:?}");
+        }
+        assert_eq!(remedy("x", 65_536.0, 2.0, 8.0), "nconnect=16");
+        assert!(remedy("x", 65_536.0, 2.0, 16.0).starts_with("fewer calls"));
+        assert_eq!(remedy("x", 128.0, 2.0, 16.0), "sysctl -w sunrpc.x=256, then mount again");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor;
 use crate::model;
+use crate::stable;
 use crate::subject::{Group, Mounted};
 
 pub(super) static RULE: Rule = Rule {
@@ -33,33 +34,16 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-/// Answered when it is stable, in every version. (WRITE, where that is requested.)
-const STABLE: [&str; 10] = [
-    "COMMIT", "CREATE", "MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "SETATTR",
-];
-
-/// Whether WRITEs are, too: with these options; and small ones that no COMMIT follows, as the
-/// kernel sends what a program wants to be stable by itself.
-fn is_stable(mount: &Mounted<'_>) -> bool {
-    const SMALL_BYTES: f64 = 32_768.0;
-    let is_set = |option| mount.now.option(option).is_some();
-    let (writes, commits) = (mount.group(&["WRITE"]), mount.group(&["COMMIT"]));
-    let bytes = writes.sent_bytes as f64 / (writes.calls as f64).max(1.0);
-    let is_alone = writes.calls > commits.calls.saturating_mul(100) && bytes < SMALL_BYTES;
-    is_set("sync") || is_set("noac") || is_alone
-}
-
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount()?;
-    let names: Vec<&str> = STABLE.into_iter().chain(is_stable(mount).then_some("WRITE")).collect();
-    let (stable, total) = (mount.group(&names), mount.total());
+    let (stable, total) = (stable::calls(mount), mount.total());
     let times = stable.means().zip(case.cheapest_ms());
     let (means, cheap) = times.ok_or(NoFinding::NotApplicable)?;
     not_applicable_if((stable.calls as f64) < case.limit(&RULE, "calls_min"))?;
     let (share, ms) = (stable.time_share_of(&total), means.rtt_ms);
     let numbers = format!(
-        "what must be stable takes {ms:.1} ms a call ({:.0} % of all time), the least {cheap:.2} \
-         ms",
+        "what must be stable takes {ms:.1} ms a call ({:.0} % of the calls' time), the least \
+         {cheap:.2} ms",
         share * 100.0
     );
     fine_if(ms <= case.limit(&RULE, "ms") || ms <= case.limit(&RULE, "times") * cheap, &numbers)?;
@@ -92,7 +76,7 @@ fn remedy(mount: &Mounted<'_>, stable: &Group) -> String {
     const LOG: &str = "on the server: its file system's log on storage with a battery or \
                        power-loss protection";
     let writes = mount.group(&["WRITE"]);
-    if !is_stable(mount) || writes.calls == 0 {
+    if !stable::has_writes(mount) || writes.calls == 0 {
         return LOG.to_owned();
     }
     format!(

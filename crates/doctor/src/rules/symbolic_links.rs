@@ -31,7 +31,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let of_names = (links.calls as f64 / (names.calls as f64).max(1.0)).min(1.0);
     let with_names = time + of_names * names.time_share_of(&total);
     let numbers = format!("{:.0} % of the calls are READLINK", share * 100.0);
-    let of_time = means.map(|_| format!(", {:.0} % of the time", time * 100.0));
+    let of_time = means.map(|_| format!(", {:.0} % of the calls' time", time * 100.0));
     match share > case.limit(&RULE, "share") {
         true => Found::new(
             &RULE,
