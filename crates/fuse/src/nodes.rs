@@ -48,7 +48,8 @@ pub(crate) struct Node {
     /// Which of them it has, where it forgot some for those of another client while a program had
     /// the file open.
     pub(crate) data: Option<Version>,
-    /// The size that the kernel believes in, but for what it has not sent us yet.
+    /// The size that the kernel believes in, but for what it has not sent us yet. One that does not
+    /// write back takes that of each reply, if it is not overtaken: it believes in no smaller one.
     pub(crate) size: u64,
     /// A time of modification that the kernel has and the server does not have.
     pub(crate) mtime: Option<NfsTime>,
@@ -160,6 +161,9 @@ impl Nodes {
         {
             if id != ROOT {
                 node.lookups += 1;
+            }
+            if named.version.is_none() {
+                node.size = node.size.min(named.size);
             }
             return id;
         }

@@ -153,7 +153,7 @@ impl Files {
                 self.remember(&dir, name, Target::Nothing, before);
                 return Err(error);
             }
-            answer => answer?,
+            answer => answer.inspect_err(|error| self.name_refused(&dir, error))?,
         };
         self.note(&dir, answer.dir_attributes, sent);
         let found = self.note(&answer.object, answer.obj_attributes, sent);

@@ -1,6 +1,6 @@
 //! Who is given what is known of a directory's names: see [`crate::cache::searchers`].
 
-use wire::nfs3::{FileHandle, access};
+use wire::nfs3::{FileHandle, NfsStat3, access};
 
 use super::{Acting, Files};
 use crate::error::Error;
@@ -51,6 +51,21 @@ impl Files {
             Some(_) => {}
         }
         Ok(may)
+    }
+
+    /// The server has refused a caller a LOOKUP in a directory: it may not search that.
+    pub(super) fn name_refused(&self, dir: &FileHandle, error: &Error) {
+        if error.status() == Some(NfsStat3::Acces) {
+            self.inner.state.lock().searchers.refused(dir);
+        }
+    }
+
+    /// It has refused a call that needs more than that right. Whether that is missing, too, shows
+    /// an ACCESS.
+    pub(super) async fn more_refused(&self, acting: &Acting, dir: FileHandle, error: &Error) {
+        if error.status() == Some(NfsStat3::Acces) {
+            self.may_search(acting, dir).await.ok();
+        }
     }
 
     /// Whether there is a caller that may not search a directory of which others have names: who

@@ -33,6 +33,7 @@ impl FileSystem {
             if self.writes_back && attributes.ftype == FType::Reg {
                 self.follow(&who, node, &attributes).await;
             }
+            self.ends_at(node, attributes.size);
             Ok((attributes, valid))
         };
         self.answer_attr(result.await, reply);
@@ -83,13 +84,13 @@ impl FileSystem {
         };
         let valid = |(file, attributes)| (attributes, self.attr_valid(node, &file));
         let is_heard = self.answer_attr(result.await.map(valid), reply);
-        let Some((file, had)) = changed.filter(|_| self.writes_back) else { return };
+        let Some((file, had)) = changed else { return };
         if !is_heard && let Some(node) = self.nodes.lock().find_mut(node) {
             node.size = had;
         }
-        // Size and time it has for itself, and no later reply could correct them: as they were
-        // before what it has not heard of, or a time as the program has it.
-        if !is_heard || is_out_of_range(&setattr) {
+        // Size and time one that writes back has for itself, and no later reply could correct them:
+        // as they were before what it has not heard of, or a time as the program has it.
+        if self.writes_back && (!is_heard || is_out_of_range(&setattr)) {
             self.disown(&file).await;
         }
     }

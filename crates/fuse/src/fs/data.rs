@@ -174,7 +174,6 @@ impl FileSystem {
         match self.judge((node, thread), &file) {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
             Verdict::Changed => {
-                // Its size is good for a while yet, as far as a kernel knows that keeps none.
                 let has_size = self.catch_up(who, node, &file).await;
                 Ok(if has_size { 0 } else { fopen::DIRECT_IO })
             }
@@ -254,7 +253,11 @@ impl FileSystem {
         };
         match read {
             Ok(data) => {
-                reply.data(&data[..data.len().min(count as usize)]);
+                let data = &data[..data.len().min(count as usize)];
+                if data.len() < count as usize {
+                    self.ends_at(file.node, offset.saturating_add(data.len() as u64));
+                }
+                reply.data(data);
             }
             Err(error) => reply.error(errno(error)),
         }

@@ -16,8 +16,9 @@ use crate::notify::Notice;
 pub(super) enum Verdict {
     /// It has what the server has.
     Same,
-    /// Its data are to be forgotten; its size and time it asks for. Whoever opens the file before
-    /// that is done finds the same. One that writes back keeps the time, and is shown the size.
+    /// Its data are to be forgotten, and it is shown a size that has grown; all else it asks for.
+    /// Whoever opens the file before that is done finds the same. One that writes back keeps the
+    /// time.
     Changed,
     /// Size and time of the node are no longer the file's, and the name has to be looked up again.
     Outdated,
@@ -109,21 +110,23 @@ impl FileSystem {
     }
 
     /// The kernel forgets what it has of a file that others have changed, and has from then on what
-    /// is known of it now. Gives whether it has the size as well, if it keeps one.
+    /// is known of it now. Gives whether it has the size as well.
     pub(super) async fn catch_up(&self, who: &Credential, node: u64, file: &FileHandle) -> bool {
         let now = self.files.version(file);
         self.write_back(node).await;
         self.has_forgotten(who, node, (file, now)).await
     }
 
-    /// The same where it has forgotten its data of before this version.
+    /// The same where it has forgotten its data of before this version. Without the size of a file
+    /// that has grown sendfile(2), splice(2) and mappings end where it ended: they do not request
+    /// attributes as read(2) does.
     async fn has_forgotten(
         &self,
         who: &Credential,
         node: u64,
         (file, version): (&FileHandle, Option<Version>),
     ) -> bool {
-        let has_size = !self.writes_back || self.follow_to(who, node, self.files.size(file)).await;
+        let has_size = self.follow_to(who, node, self.files.size(file)).await;
         if has_size {
             self.nodes.lock().caught_up(node, version, self.writes_back);
         }
@@ -217,6 +220,16 @@ impl FileSystem {
             self.notifier.notify(Notice::Forget { node, offset, length: 1 }).await;
         }
         true
+    }
+
+    /// A reply shows where a file ends: who does not write back may take it to end there from now
+    /// on.
+    pub(super) fn ends_at(&self, node: u64, end: u64) {
+        if !self.writes_back
+            && let Some(known) = self.nodes.lock().find_mut(node)
+        {
+            known.size = known.size.min(end);
+        }
     }
 
     /// What the kernel has of a file is not what the file has: it forgets what programs have open,

@@ -4,6 +4,7 @@ use std::task::Poll;
 
 use perf::model::loggp::Link;
 use perf::units::Nanos;
+use wire::nfs3::SetTime;
 
 use super::*;
 
@@ -54,7 +55,7 @@ fn a_time_that_a_program_sets_is_set_though_another_client_has_set_one_since() {
             let (who, other) = (own(), &scene.other);
             let found = other.lookup(&who, other.root(), b"file").await.unwrap();
             let time = wire::nfs3::NfsTime { seconds: 2000, nseconds: 0 };
-            let mtime = wire::nfs3::SetTime::ClientTime(time);
+            let mtime = SetTime::ClientTime(time);
             let new = Sattr3 { mtime, ..Sattr3::default() };
             other.setattr(&who, found.handle, new).await.unwrap();
         });
@@ -407,6 +408,51 @@ fn a_page_that_is_cached_names_no_file_with_the_size_it_had() {
     });
 }
 
+/// sendfile(2), splice(2) and mappings take the size that the kernel has.
+#[test]
+fn a_kernel_that_does_not_write_back_has_the_end_of_a_file_that_has_grown_at_its_open() {
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 1 << 20, |kernel, scene| {
+            let (node, file) = kernel.create();
+            kernel.release((node, file));
+            // What the opening of the file stores in the kernel: where, and which bytes.
+            let stored = || {
+                let mut stored = None;
+                kernel.ask(OPEN, node, &parts(&[0]));
+                loop {
+                    match kernel.hear() {
+                        (0, STORE, notified) => {
+                            stored = Some((u64_at(&notified, 8), notified[24..].to_vec()));
+                        }
+                        (0, ..) => {}
+                        (_, code, _) if -code == Errno::STALE.raw_os_error() => {
+                            kernel.ask(LOOKUP, 1, b"file\0");
+                            assert_eq!(kernel.ended(7).0, 0);
+                            kernel.ask(OPEN, node, &parts(&[0]));
+                        }
+                        (_, code, opened) => {
+                            assert_eq!(code, 0);
+                            kernel.release((node, u64_at(&opened, 0)));
+                            return stored;
+                        }
+                    }
+                }
+            };
+            assert_eq!(stored(), None, "it has this end");
+            let append = |data| scene.runtime.block_on(appended_elsewhere(scene, data));
+            append(b"theirs");
+            assert_eq!(stored(), Some((5, b"s".to_vec())));
+            assert_eq!(stored(), None, "once is enough");
+            // Shorter it finds it by itself.
+            let cut = Sattr3 { size: Some(2), ..Sattr3::default() };
+            scene.runtime.block_on(set_elsewhere(scene, cut));
+            assert_eq!(stored(), None);
+            append(b"+");
+            assert_eq!(stored(), Some((2, b"+".to_vec())));
+        });
+    }
+}
+
 /// Two programs open a file that another client has changed.
 #[test]
 fn who_opens_a_file_before_the_kernel_has_forgotten_its_pages_waits_for_that() {
@@ -416,7 +462,8 @@ fn who_opens_a_file_before_the_kernel_has_forgotten_its_pages_waits_for_that() {
         served_by(held, how, 1 << 20, move |kernel, scene| {
             let (node, file) = kernel.create();
             kernel.release((node, file));
-            scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+            let time = Sattr3 { mtime: SetTime::ServerTime, ..Sattr3::default() };
+            scene.runtime.block_on(set_elsewhere(scene, time));
             let open = |unique| kernel.ask_as(unique, OPEN, node, &parts(&[0]));
             open(8);
             let first = scene.held.recv_timeout(LONG).unwrap();

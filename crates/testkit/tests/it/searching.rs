@@ -48,6 +48,38 @@ fn whoever_may_not_search_a_directory_is_not_given_what_others_have_found_in_it(
 }
 
 #[test]
+fn a_refusal_by_the_server_counts_though_no_name_was_known_yet() {
+    world(async |clock, site| {
+        let (_, dir) = known_to_root(&site, &clock, 0o700).await;
+        for call in 0..3 {
+            let files = mounted(&site, &clock, Options::default()).await;
+            let other = user(7);
+            let refused = match call {
+                0 => files.lookup(&other, dir, b"there").await.err(),
+                1 => files.listing(&other, dir).page(0).await.err(),
+                _ => files.mkdir(&other, dir, b"new", Sattr3::of_mode(0o755)).await.err(),
+            };
+            assert_eq!(refused.unwrap().status(), Some(NfsStat3::Acces), "{call}");
+            files.lookup(&me(), dir, b"there").await.unwrap();
+            assert!(files.refuses_some(&dir), "{call}: names are for those who may search it");
+        }
+    });
+}
+
+#[test]
+fn who_may_not_list_a_directory_may_search_it_all_the_same() {
+    world(async |clock, site| {
+        let (_, dir) = known_to_root(&site, &clock, 0o711).await;
+        let files = mounted(&site, &clock, Options::default()).await;
+        let refused = files.listing(&user(7), dir).page(0).await.err().unwrap();
+        assert_eq!(refused.status(), Some(NfsStat3::Acces));
+        files.lookup(&me(), dir, b"there").await.unwrap();
+        assert!(!files.refuses_some(&dir));
+        files.lookup(&user(7), dir, b"there").await.unwrap();
+    });
+}
+
+#[test]
 fn whoever_waits_for_the_listing_of_another_is_not_given_what_that_tells() {
     world(async |clock, site| {
         let (filling, dir) = known_to_root(&site, &clock, 0o700).await;
