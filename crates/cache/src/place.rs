@@ -35,6 +35,8 @@ pub const VERSION: u32 = 1;
 const MARKER: &str = "nfskit-cache";
 pub(crate) const IDENTITY: &str = "identity";
 pub(crate) const LOCK: &str = "lock";
+/// Of who makes a directory into a cache, as long as that takes.
+const MARKER_LOCK: &str = "nfskit-cache.lock";
 const FOLDER_FOR_OWNER: Mode = Mode::from_raw_mode(0o700);
 
 /// Why a directory is not used.
@@ -288,12 +290,7 @@ pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
     }
     is_ours(&dir, path)?;
     if !is_cache? {
-        // Several mounts may be the first. Not all file systems have locks: whoever is too late
-        // there sees a cache with no marker yet, and reports it.
-        rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
-        let marked = mark(&dir, path, makes);
-        rustix::fs::flock(&dir, FlockOperation::Unlock).ok();
-        marked?;
+        mark_alone(&dir, path, makes)?;
     }
     Ok(dir)
 }
@@ -310,6 +307,27 @@ fn is_marked(dir: &OwnedFd, path: &Path) -> Result<bool, OpenError> {
         return Err(OpenError::Version { path: path.to_owned(), found: shown(found) });
     }
     Ok(true)
+}
+
+/// Several mounts may be the first. The lock is of a file that only its owner opens: one of the
+/// directory anybody may have for ever who may list it. Not all file systems have locks: whoever is
+/// too late there sees a cache with no marker yet, and reports it.
+fn mark_alone(dir: &OwnedFd, path: &Path, makes: bool) -> Result<(), OpenError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock = match makes {
+        true => Some(rustix::fs::openat(dir, MARKER_LOCK, flags, FOR_OWNER)),
+        false => None,
+    };
+    let lock = lock.transpose().map_err(|errno| system(path, errno))?;
+    if let Some(lock) = &lock {
+        rustix::fs::flock(lock, FlockOperation::LockExclusive).ok();
+    }
+    let marked = mark(dir, path, makes);
+    if lock.is_some() {
+        // Who has waited for this one finds the marker.
+        rustix::fs::unlinkat(dir, MARKER_LOCK, AtFlags::empty()).ok();
+    }
+    marked
 }
 
 /// Makes a directory into a cache, unless another process has just done so.
@@ -329,7 +347,7 @@ fn mark(dir: &OwnedFd, path: &Path, makes: bool) -> Result<(), OpenError> {
 fn has_nothing_else(dir: &OwnedFd, path: &Path) -> Result<(), OpenError> {
     let names = names(dir.as_fd()).map_err(|errno| system(path, errno))?;
     let begun = unfinished(MARKER);
-    let is_nothing = |name: &String| *name == "lost+found" || *name == begun;
+    let is_nothing = |name: &String| ["lost+found", MARKER_LOCK, &begun].contains(&name.as_str());
     match names.iter().any(|name| *name == MARKER) || names.iter().all(is_nothing) {
         true => Ok(()),
         false => Err(OpenError::NoCache { path: path.to_owned() }),
@@ -387,6 +405,19 @@ mod tests {
         let obeyed = "nfskit cache 1\norigin nfs://a\x1b[2J\nroot 00\nblock 16\n";
         let obeyed = checked(obeyed.to_owned());
         assert_eq!(Identity::parse(&obeyed), Err(NoIdentity::Damaged));
+    }
+
+    #[test]
+    fn a_cache_is_made_though_somebody_else_has_locked_its_directory() {
+        let base = tempfile::tempdir().unwrap();
+        let open = || rustix::fs::open(base.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let other = open();
+        rustix::fs::flock(&other, FlockOperation::LockExclusive).unwrap();
+        let (made, is_made) = std::sync::mpsc::channel();
+        let path = base.path().to_owned();
+        std::thread::spawn(move || made.send(open_base(&path, true).map(drop)).ok());
+        is_made.recv_timeout(std::time::Duration::from_secs(20)).unwrap().unwrap();
+        assert_eq!(names(open().as_fd()).unwrap(), [MARKER]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use doctor::reach::{Answering, Phase};
+use perf::printable::in_one_line;
 
 use crate::{AFTER_A_FAILURE, Checked, Difference, Failed, Outcome, Step};
 
@@ -33,7 +34,8 @@ fn not_tried(left: &[&Step]) -> String {
 }
 
 fn besides_text(checked: &Checked) -> String {
-    let lines: String = besides(checked).map(|sentence| format!("  {sentence}\n")).collect();
+    let sentences = besides(checked).map(|sentence| in_one_line(&sentence));
+    let lines: String = sentences.map(|sentence| format!("  {sentence}\n")).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
@@ -50,7 +52,7 @@ fn is_left(step: &Step) -> bool {
 fn line(step: &Step) -> String {
     let ms = step.ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
     let (how, what) = outcome(step);
-    format!("  {:<14}{how:<8}{ms:>10}  {what}\n", step.phase)
+    format!("  {:<14}{how:<8}{ms:>10}  {}\n", step.phase, in_one_line(what))
 }
 
 /// The outcome in a word, and its sentence.
@@ -130,10 +132,11 @@ fn others(checked: &Checked) -> Option<String> {
 fn verdict(phase: Phase, failed: &Failed) -> String {
     let mut text = format!(
         "\nIt fails at {phase}: {}.\n\n  likely causes, the likeliest first\n",
-        failed.what
+        in_one_line(&failed.what)
     );
     for (number, cause) in failed.causes.iter().enumerate() {
-        text.push_str(&format!("  {}. {}\n     try: {}\n", number + 1, cause.what, cause.check));
+        let [what, check] = [&cause.what, &cause.check].map(|sentence| in_one_line(sentence));
+        text.push_str(&format!("  {}. {what}\n     try: {check}\n", number + 1));
     }
     text
 }
@@ -153,6 +156,18 @@ mod tests {
         let steps = vec![step];
         let of = Checked::of("nfs://server/".to_owned());
         times(&Checked { steps, connect_ms, null_ms, answering, ..of }).unwrap()
+    }
+
+    #[test]
+    fn a_server_adds_no_line_by_the_name_of_an_export() {
+        let evil = "/e\x1b[31mvil\nok   everything is fine (grp\x1b]0;title\x07)".to_owned();
+        let step = |outcome| Step { phase: Phase::Exports, ms: None, outcome };
+        let failed = Failed { what: evil.clone(), causes: Vec::new(), is_optional: false };
+        let steps = vec![step(Outcome::Done(evil)), step(Outcome::Failed(failed))];
+        let text = text(&Checked { steps, ..Checked::of("nfs://server/".to_owned()) });
+        let shown = "/e\\u{1b}[31mvil\\nok   everything is fine (grp\\u{1b}]0;title\\u{7})";
+        assert_eq!(text.matches(shown).count(), 3, "{text}");
+        assert!(!text.contains(['\x1b', '\x07']), "{text}");
     }
 
     #[test]

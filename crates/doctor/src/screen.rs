@@ -183,7 +183,8 @@ struct Out {
 
 impl Out {
     fn titled(report: &Report, has_colour: bool) -> Self {
-        let title = title(report);
+        // As of a line: what comes from a host's files may have anything in it.
+        let title = title(report).replace(char::is_control, " ");
         let text = match has_colour {
             true => format!("\x1b[1m{title}\x1b[0m\n"),
             false => format!("{title}\n"),

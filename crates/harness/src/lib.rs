@@ -41,6 +41,7 @@ pub mod records;
 pub mod recovery;
 pub mod register;
 pub mod relay;
+mod replaceable;
 mod replaced;
 pub mod scratch;
 pub mod served;

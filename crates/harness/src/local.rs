@@ -1,5 +1,6 @@
-//! A directory of this host in which a benchmark writes: whether it is one, whether there is room,
-//! the run's own directory there, and what is reported when that cannot be removed.
+//! A directory of this host in which a benchmark writes: whether it is one, and root's alone where
+//! root measures; whether there is room, the run's own directory there, and what is reported when
+//! that cannot be removed.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -11,6 +12,7 @@ use load::scratch::Scratch;
 use net::clock::Clock;
 
 use crate::exit::Failure;
+use crate::replaceable::replaceable;
 
 /// Room that must be left besides the files: a file system needs some for its own accounts.
 const SPARE_BYTES: u64 = 1 << 20;
@@ -19,12 +21,35 @@ const SPARE_BYTES: u64 = 1 << 20;
 pub fn directory(dir: &Path, option: &str) -> Result<FileSystem, Failure> {
     let file_system = FileSystem::of(dir).map_err(Failure::from)?;
     match dir.is_dir() {
-        true => Ok(file_system),
+        true => is_fit_for_root(dir).map(|()| file_system),
         false => {
             let what = format!("{} is not a directory", dir.display());
             Err(Failure::environment(what, format!("a directory with {option}")))
         }
     }
+}
+
+/// Files are made, written and run there by their paths. Where root measures, nobody else may lead
+/// such a path to another file.
+pub fn is_fit_for_root(dir: &Path) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let failed = |cause| {
+        let (doing, path) = ("looking at a directory", dir.to_owned());
+        Failure::from(LoadError::Local { doing, path, cause })
+    };
+    let Some(changed) = replaceable(dir, 0).map_err(failed)? else { return Ok(()) };
+    let what = format!(
+        "{}: root does not measure where others can put their own files in the place of its own: \
+         {changed}",
+        dir.display()
+    );
+    let user = match changed.owner {
+        0 => "as a user".to_owned(),
+        owner => format!("as that user (sudo -u '#{owner}' nfskit ...)"),
+    };
+    Err(Failure::environment(what, format!("{user}, or in a directory that root alone can change")))
 }
 
 /// Whether `needed` bytes and a little more have room where `free` bytes are; there or on a server.
@@ -39,6 +64,7 @@ pub fn room(place: &str, needed: u64, free: u64, advice: &str) -> Result<(), Fai
 
 /// Makes a directory of the run's own in `dir`, closed to everybody else.
 pub fn scratch(dir: &Path, tag: &str) -> Result<PathBuf, Failure> {
+    is_fit_for_root(dir)?;
     let path = dir.join(Scratch::name_for(tag));
     match DirBuilder::new().mode(0o700).create(&path) {
         Ok(()) => Ok(path),
@@ -57,5 +83,29 @@ pub fn left<T>(dir: &Path, cause: &str, outcome: Result<T, Failure>) -> Failure 
     match outcome {
         Ok(_) => Failure::environment(left, "remove it; the system's log may say more"),
         Err(failure) => failure.and(left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_does_not_measure_where_another_user_can_put_his_files() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("NOT TESTED: only root gives a directory to another user");
+        }
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("users");
+        std::fs::create_dir(&dir).unwrap();
+        directory(&dir, "--dir").unwrap();
+        std::fs::remove_dir(scratch(&dir, "own").unwrap()).unwrap();
+        std::os::unix::fs::chown(&dir, Some(27001), None).unwrap();
+        let refused = [directory(&dir, "--dir").map(drop), scratch(&dir, "tag").map(drop)];
+        for failure in refused.map(Result::unwrap_err) {
+            assert!(failure.what().contains("belongs to uid 27001"), "{failure:?}");
+            assert!(failure.advice().contains("sudo -u '#27001'"), "{failure:?}");
+        }
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use server::locked::Locked;
 
+use crate::replaceable::changed;
+
 /// A state directory that is ours until dropped.
 #[derive(Debug)]
 pub struct State {
@@ -24,6 +26,7 @@ impl State {
     pub fn open(base: &Path, port: u16) -> io::Result<Self> {
         let path = base.join(port.to_string());
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        stays(base)?;
         is_ours(&path)?;
         // A link that stands there is not followed.
         let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
@@ -60,6 +63,16 @@ fn is_ours(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether nobody else may put another directory in the place of one below `base`. That may be a
+/// link, as systemd makes for a service without a user of its own.
+fn stays(base: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    match changed(base, &std::fs::metadata(base)?, own) {
+        None => Ok(()),
+        Some(changed) => Err(io::Error::new(io::ErrorKind::PermissionDenied, changed.to_string())),
+    }
+}
+
 /// Where servers of this user keep their state: /var/lib/nfskit for root, else the place that the
 /// XDG directories name; none when there is no home.
 pub fn default_base() -> Option<PathBuf> {
@@ -89,6 +102,24 @@ mod tests {
         drop(first);
         State::open(base.path(), 2049).unwrap();
         drop(inherited);
+    }
+
+    #[test]
+    fn a_directory_in_which_others_may_rename_is_none_for_states() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+
+        let base = tempfile::tempdir().unwrap();
+        for (mode, is_used) in [(0o700, true), (0o777, false), (0o770, false), (0o1777, true)] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(base.path(), mode).unwrap();
+            assert_eq!(State::open(base.path(), 2049).is_ok(), is_used);
+        }
+        if !rustix::process::geteuid().is_root() {
+            return println!("NOT TESTED: only root gives a directory to another user");
+        }
+        chown(base.path(), Some(27001), None).unwrap();
+        let error = State::open(base.path(), 2049).unwrap_err().to_string();
+        assert!(error.contains("belongs to uid 27001"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod histogram;
 pub mod model;
 mod named;
+pub mod printable;
 pub mod record;
 pub mod series;
 pub mod stats;

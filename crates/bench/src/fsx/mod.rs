@@ -35,6 +35,7 @@ impl Workload for Fsx {
                 format!("--size is above {FILE_BYTES_MAX}, and a copy of each file is in memory");
             return Err(Failure::usage(what, "a smaller --size"));
         }
+        local::is_fit_for_root(&self.dir)?;
         let needed = self.size.saturating_mul(u64::from(self.files));
         let free = file_system::free_bytes(&self.dir).map_err(Failure::from)?;
         if free < needed {

@@ -197,3 +197,29 @@ fn records_of_two_places_are_compared_number_by_number() {
     let other = other.to_str().unwrap();
     assert_eq!(run(["bench", "compare", "--first", other, "--second", &slow[0]]).code, Some(3));
 }
+
+/// Whoever owns it could put links in the place of files that root makes there by their paths.
+#[test]
+fn root_does_not_measure_in_a_directory_that_another_user_can_change() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("NOT TESTED: only root gives a directory to another user");
+    }
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("users");
+    std::fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::chown(&dir, Some(27001), None).unwrap();
+    let at = dir.to_str().unwrap();
+    let compared = format!("a={at}");
+    for words in [
+        &["bench", "tasks", "--size", "64K", "--tasks", "1", "--dir", at][..],
+        &["bench", "seqwrite", "--size", "64K", "--dir", at],
+        &["bench", "storage", "--size", "64K", "--dir", at],
+        &["bench", "fsx", "--ops", "10", "--dir", at],
+        &["bench", "suite13", "--test", "1", "--compare", &compared],
+        &["study", "--quick", "--dir", at],
+    ] {
+        let finished = run(words.iter().copied());
+        finished.complains(3, &["root does not measure", "belongs to uid 27001", "sudo -u"]);
+        assert_eq!(names(&dir), [] as [String; 0], "{words:?}");
+    }
+}

@@ -38,7 +38,7 @@ use self::state::{SERVER_PATIENCE, SERVER_RETRIES, UNCOUNTED, add};
 pub use self::tap::{Leg, Opened, Seen, Tap, Watcher};
 use crate::error::TransportError;
 use crate::serve::host::Phase;
-use crate::serve::seats::Seated;
+use crate::serve::seats::{Party, Seated};
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::{self, Listener, Tcp};
@@ -73,8 +73,7 @@ impl Relay {
     fn admit(&self, client: Tcp, server: SocketAddr, callers: Callers, listener: &Listener) {
         let address = client.peer();
         let is_vouched = callers.vouch(address, client.owner());
-        let host = address.ip().to_canonical();
-        let Ok(seated) = self.0.seats.enter(host, self.0.clock.now()) else {
+        let Ok(seated) = self.0.seats.enter(Party::of(&client), self.0.clock.now()) else {
             add(&self.0.counts.refused);
             (self.0.events)(Event::NoPlace { client: address });
             return;
@@ -118,7 +117,7 @@ impl Relay {
         client: impl Transport,
         server: impl Transport,
     ) -> Result<(), (Side, TransportError)> {
-        let seated = self.0.seats.enter_anyway(client.peer().ip().to_canonical());
+        let seated = self.0.seats.enter_anyway(Party::of(&client));
         self.connection_at(&seated, client, server).await
     }
 

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use wire::record::RecordError;
 
 use super::accounts::Budgets;
-use super::seats::{NoSeat, Seated, Seats};
+use super::seats::{NoSeat, Party, Seated, Seats};
 use super::turns::Turns;
 use super::{Limits, Service, connection, datagrams};
 use crate::clock::Clock;
@@ -207,8 +207,8 @@ impl Host {
     /// Serves a new connection in a task of its own, if there is a seat for it.
     fn admit(&self, transport: impl Transport + 'static, service: impl Service) {
         let counts = &self.0.counts;
-        let from = transport.peer().ip().to_canonical();
-        let seated = match self.0.seats.enter(from, self.0.clock.now()) {
+        let party = Party::of(&transport);
+        let seated = match self.0.seats.enter(party, self.0.clock.now()) {
             Ok(seated) => seated,
             Err(NoSeat) => {
                 Counters::add(&counts.refused, 1);
@@ -233,7 +233,7 @@ impl Host {
         transport: impl Transport,
         service: impl Service,
     ) -> Result<(), TransportError> {
-        let seated = self.0.seats.enter_anyway(transport.peer().ip().to_canonical());
+        let seated = self.0.seats.enter_anyway(Party::of(&transport));
         self.connection_at(seated, transport, service).await
     }
 

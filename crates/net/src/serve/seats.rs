@@ -1,4 +1,5 @@
-//! Who is connected: a bounded number of seats, and fewer for each host.
+//! Who is connected: a bounded number of seats, and fewer for each host. Of this host, each user is
+//! counted as a host is: none takes the seats of another.
 //!
 //! When no seat is left, a new connection takes that of the idlest, of its own host if that has
 //! all it may have, and of all otherwise. A connection with a call in progress, or with a reply
@@ -8,7 +9,7 @@
 //! Times are coarse: a connection is as idle as its last batch of calls by the clock of the last
 //! arrival or look at any connection, so that a call costs no look at the clock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 
 use super::budget::HostShare;
+use crate::transport::Transport;
 
 /// How long it is remembered that somebody found no seat.
 const FULL_FOR: Nanos = Nanos::from_secs(10);
@@ -25,6 +27,20 @@ const FULL_FOR: Nanos = Nanos::from_secs(10);
 /// Who has done something within this stays where descriptors are short: a burst of connections
 /// passes, and ends no work of others.
 const SHORT_IDLE_MIN: Nanos = Nanos::from_secs(3);
+
+/// Whose connection it is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Party {
+    host: IpAddr,
+    /// Of this host, the user's id.
+    user: Option<u32>,
+}
+
+impl Party {
+    pub(crate) fn of(connection: &impl Transport) -> Self {
+        Self { host: connection.peer().ip().to_canonical(), user: connection.owner() }
+    }
+}
 
 /// All seats of a server.
 #[derive(Debug)]
@@ -45,11 +61,11 @@ pub(crate) struct Seats {
 struct Table {
     next: u64,
     seats: HashMap<u64, Arc<Seat>>,
-    hosts: HashMap<IpAddr, OfHost>,
+    parties: BTreeMap<Party, OfParty>,
 }
 
 #[derive(Debug, Default)]
-struct OfHost {
+struct OfParty {
     seats: usize,
     share: Arc<HostShare>,
 }
@@ -58,7 +74,7 @@ struct OfHost {
 #[derive(Debug)]
 pub(crate) struct Seat {
     number: u64,
-    host: IpAddr,
+    party: Party,
     share: Arc<HostShare>,
     active_ns: AtomicU64,
     is_busy: AtomicBool,
@@ -92,23 +108,23 @@ impl Seats {
         }
     }
 
-    /// A seat for a connection of `host`, if need be another's.
+    /// A seat for a connection of `party`, if need be another's.
     ///
     /// # Errors
     /// All are taken, by busy ones.
-    pub(crate) fn enter(self: &Arc<Self>, host: IpAddr, now: Instant) -> Result<Seated, NoSeat> {
+    pub(crate) fn enter(self: &Arc<Self>, party: Party, now: Instant) -> Result<Seated, NoSeat> {
         self.look_at(now);
         let mut table = self.table.lock();
-        let of_host = table.hosts.get(&host).map_or(0, |of_host| of_host.seats);
+        let own = table.parties.get(&party).map_or(0, |of_party| of_party.seats);
         let mut has_evicted = false;
-        if of_host >= self.per_host_max || table.seats.len() >= self.seats_max {
-            let of = (of_host >= self.per_host_max).then_some(host);
+        if own >= self.per_host_max || table.seats.len() >= self.seats_max {
+            let of = (own >= self.per_host_max).then_some(party);
             has_evicted = self.evict(&mut table, of, (now, self.idle_min));
             if !has_evicted {
                 return Err(NoSeat);
             }
         }
-        Ok(self.seat(table, host, has_evicted))
+        Ok(self.seat(table, party, has_evicted))
     }
 
     /// Room for a connection that the system had none for: the idlest leaves, if it has done
@@ -123,7 +139,7 @@ impl Seats {
     fn evict(
         &self,
         table: &mut Table,
-        of: Option<IpAddr>,
+        of: Option<Party>,
         (now, idle_min): (Instant, Nanos),
     ) -> bool {
         let idlest = table.idlest(of).filter(|seat| seat.idle_ns(now) >= idle_min.as_nanos());
@@ -141,24 +157,24 @@ impl Seats {
     }
 
     /// A seat whether there is one or not.
-    pub(crate) fn enter_anyway(self: &Arc<Self>, host: IpAddr) -> Seated {
-        self.seat(self.table.lock(), host, false)
+    pub(crate) fn enter_anyway(self: &Arc<Self>, party: Party) -> Seated {
+        self.seat(self.table.lock(), party, false)
     }
 
     fn seat(
         self: &Arc<Self>,
         mut table: parking_lot::MutexGuard<'_, Table>,
-        host: IpAddr,
+        party: Party,
         has_evicted: bool,
     ) -> Seated {
         let number = table.next;
         table.next += 1;
-        let of_host = table.hosts.entry(host).or_default();
-        of_host.seats += 1;
+        let of_party = table.parties.entry(party).or_default();
+        of_party.seats += 1;
         let seat = Arc::new(Seat {
             number,
-            host,
-            share: Arc::clone(&of_host.share),
+            party,
+            share: Arc::clone(&of_party.share),
             active_ns: AtomicU64::new(self.now_ns.load(Ordering::Relaxed)),
             is_busy: AtomicBool::new(false),
             is_revoked: AtomicBool::new(false),
@@ -173,7 +189,7 @@ impl Seats {
     pub(crate) fn keep(&self, may_stay: impl Fn(IpAddr) -> bool) -> usize {
         let mut table = self.table.lock();
         let leaving: Vec<Arc<Seat>> =
-            table.seats.values().filter(|seat| !may_stay(seat.host)).cloned().collect();
+            table.seats.values().filter(|seat| !may_stay(seat.party.host)).cloned().collect();
         for seat in &leaving {
             table.remove(seat);
             seat.revoke();
@@ -184,7 +200,9 @@ impl Seats {
     /// Whether a connection of `host` is here: it has answered our half of a handshake, so that
     /// nobody else speaks in its name.
     pub(crate) fn holds(&self, host: IpAddr) -> bool {
-        self.table.lock().hosts.contains_key(&host)
+        let first = Party { host, user: None };
+        let table = self.table.lock();
+        table.parties.range(first..).next().is_some_and(|(party, _)| party.host == host)
     }
 
     /// Moves the coarse clock on.
@@ -200,10 +218,10 @@ impl Seats {
 }
 
 impl Table {
-    fn idlest(&self, of: Option<IpAddr>) -> Option<Arc<Seat>> {
+    fn idlest(&self, of: Option<Party>) -> Option<Arc<Seat>> {
         self.seats
             .values()
-            .filter(|seat| of.is_none_or(|host| seat.host == host))
+            .filter(|seat| of.is_none_or(|party| seat.party == party))
             .filter(|seat| !seat.is_busy.load(Ordering::Relaxed))
             .min_by_key(|seat| (seat.active_ns.load(Ordering::Relaxed), seat.number))
             .cloned()
@@ -214,19 +232,19 @@ impl Table {
         if self.seats.remove(&seat.number).is_none() {
             return;
         }
-        if let Some(of_host) = self.hosts.get_mut(&seat.host) {
-            of_host.seats -= 1;
-            if of_host.seats == 0 {
-                self.hosts.remove(&seat.host);
+        if let Some(of_party) = self.parties.get_mut(&seat.party) {
+            of_party.seats -= 1;
+            if of_party.seats == 0 {
+                self.parties.remove(&seat.party);
             }
         }
         debug_assert!(self.adds_up());
     }
 
-    /// Every seat is counted for its host, and no host stays without one.
+    /// Every seat is counted for its party, and no party stays without one.
     fn adds_up(&self) -> bool {
-        let counted: usize = self.hosts.values().map(|of_host| of_host.seats).sum();
-        counted == self.seats.len() && self.hosts.values().all(|of_host| of_host.seats > 0)
+        let counted: usize = self.parties.values().map(|of_party| of_party.seats).sum();
+        counted == self.seats.len() && self.parties.values().all(|of_party| of_party.seats > 0)
     }
 }
 
@@ -260,7 +278,7 @@ impl Seated {
         &self.seat
     }
 
-    /// What the host of this connection holds.
+    /// What the host, or user, of this connection holds.
     pub(crate) fn share(&self) -> Arc<HostShare> {
         Arc::clone(&self.seat.share)
     }
@@ -284,8 +302,8 @@ mod tests {
 
     use super::*;
 
-    fn host(number: u8) -> IpAddr {
-        Ipv4Addr::new(10, 0, 0, number).into()
+    fn host(number: u8) -> Party {
+        Party { host: Ipv4Addr::new(10, 0, 0, number).into(), user: None }
     }
 
     fn at(secs: u64) -> Instant {
@@ -358,15 +376,31 @@ mod tests {
     }
 
     #[test]
+    fn a_user_of_this_host_takes_no_seat_of_another() {
+        let seats = seats(10, 2);
+        let user = |user| Party { user: Some(user), ..host(1) };
+        let idle = seats.enter(user(0), at(0)).unwrap();
+        let busy: Vec<Seated> = (0..2).map(|_| seats.enter(user(27001), at(1)).unwrap()).collect();
+        busy.iter().for_each(|seated| seated.seat().is_busy(true));
+        assert!(seats.enter(user(27001), at(2)).is_err(), "all that one user may have are busy");
+        assert!(!idle.seat().is_revoked());
+        assert!(!seats.enter(user(0), at(3)).unwrap().has_evicted);
+        drop((idle, busy));
+        assert!(!seats.holds(host(1).host));
+        let _other = seats.enter(user(27001), at(4)).unwrap();
+        assert!(seats.holds(host(1).host) && !seats.holds(host(0).host));
+    }
+
+    #[test]
     fn hosts_that_may_not_stay_leave_and_are_forgotten() {
         let seats = seats(10, 10);
         let (one, other) = (seats.enter(host(1), at(0)).unwrap(), seats.enter_anyway(host(2)));
-        assert!(seats.holds(host(1)) && seats.holds(host(2)));
-        assert_eq!(seats.keep(|address| address == host(2)), 1);
+        assert!(seats.holds(host(1).host) && seats.holds(host(2).host));
+        assert_eq!(seats.keep(|address| address == host(2).host), 1);
         assert!(one.seat().is_revoked() && !other.seat().is_revoked());
-        assert!(!seats.holds(host(1)));
+        assert!(!seats.holds(host(1).host));
         drop((one, other));
         let table = seats.table.lock();
-        assert!(table.seats.is_empty() && table.hosts.is_empty());
+        assert!(table.seats.is_empty() && table.parties.is_empty());
     }
 }

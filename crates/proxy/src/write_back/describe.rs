@@ -1,21 +1,10 @@
 //! Changes in a few words, for events.
 
 use bytes::Bytes;
+pub(super) use perf::printable::printable;
 use server::types::{SetAttr, SetTime, Time};
 
 use super::record::{Change, Made};
-
-/// A name as text of one line, whatever clients have called a file: it goes to terminals.
-pub(super) fn printable(name: &[u8]) -> String {
-    let mut text = String::new();
-    for char in String::from_utf8_lossy(name).chars() {
-        match char.is_control() || char == '\\' {
-            true => text.extend(char.escape_default()),
-            false => text.push(char),
-        }
-    }
-    text
-}
 
 /// A change in a few words.
 pub(super) fn describe(change: &Change) -> String {

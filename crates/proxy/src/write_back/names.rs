@@ -114,6 +114,10 @@ impl Names {
 }
 
 impl Table {
+    pub(crate) fn has_some(&self) -> bool {
+        !self.listed.is_empty()
+    }
+
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Named> {
         self.known.get(name)
     }

@@ -418,7 +418,10 @@ impl<S: Store> Inner<S> {
         }
         let from =
             ListFrom { cookie: from.cookie.max(if listing.is_all { ALL } else { OURS }), ..from };
-        let is_taken = self.list_here(&id, &listing, from, sink);
+        // A handle is what LOOKUP gives, to those who may search.
+        let with_nodes =
+            from.with_nodes && listing.names.has_some() && self.may_pass(caller, &id).await.is_ok();
+        let is_taken = self.list_here(&id, &listing, ListFrom { with_nodes, ..from }, sink);
         if let Ok(listed) = &mut looked.result {
             listed.eof = is_taken;
         }

@@ -391,3 +391,26 @@ fn what_is_made_without_a_mode_has_the_origins() {
         }
     });
 }
+
+#[test]
+fn who_may_list_and_not_search_a_directory_that_was_made_here_gets_no_handles() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        let made = proxy.make_dir(&user(7), &dir, b"listed", of_mode(0o744)).await;
+        let listed = made.result.unwrap().handle;
+        create(proxy, &listed, b"inner", 0o644).await;
+        for (caller, with_handle) in [(user(7), true), (user(9), false)] {
+            let mut given = None;
+            let mut take = |entry: server::store::Entry<'_>| {
+                given = given.or((entry.name == b"inner").then_some(entry.node.is_some()));
+                true
+            };
+            let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 4096 };
+            proxy.list(&caller, &listed, from, &mut take).await.result.unwrap();
+            assert_eq!(given, Some(with_handle), "uid {}", caller.uid);
+            let found = proxy.lookup(&caller, &listed, b"inner").await.result;
+            assert_eq!(found.is_ok(), with_handle, "as a look-up");
+        }
+    });
+}

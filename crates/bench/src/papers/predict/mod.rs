@@ -7,6 +7,7 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use harness::hints;
+use harness::local;
 use harness::output::Bars;
 use harness::records;
 use harness::verbosity::Verbosity;
@@ -276,6 +277,7 @@ async fn sweep(
 }
 
 fn directory(parent: Option<&Path>) -> Result<tempfile::TempDir, Failure> {
+    parent.map_or(Ok(()), local::is_fit_for_root)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix("nfskit-");
     let made = match parent {

@@ -1,9 +1,11 @@
 //! What lies below the paths that a command names.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use harness::exit::Failure;
+use perf::printable::printable;
 
 /// Folders below each other; what lies deeper is left.
 pub(super) const DEPTH_MAX: usize = 200;
@@ -16,7 +18,7 @@ pub(super) const DEPTH_MAX: usize = 200;
 pub(super) fn all(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let (found, failed) = readable(paths);
     failed.map_or(Ok(found), |(path, cause)| {
-        let what = format!("{}: {cause}", path.display());
+        let what = format!("{}: {cause}", printable(path.as_os_str().as_bytes()));
         Err(Failure::environment(what, "as a user who may read all below the paths"))
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cache::FileHash;
@@ -9,6 +10,7 @@ use cache::pins::{self, PINS_MAX};
 use cache::survey::{Blocks, Found};
 use harness::exit::Failure;
 use harness::output;
+use perf::printable::printable;
 use perf::words::counted;
 use rustix::io::Errno;
 
@@ -97,10 +99,13 @@ fn report(count: u64, missing: &[PathBuf]) -> Result<(), Failure> {
     let what = match missing {
         [] if count > 0 => return Ok(()),
         [] => "there is no file with data".to_owned(),
-        [only] => format!("nothing is stored of {}", only.display()),
+        [only] => format!("nothing is stored of {}", printable(only.as_os_str().as_bytes())),
         [first, ..] => {
             let files = counted(missing.len() as u64, "file");
-            format!("nothing is stored of {files}, the first is {}", first.display())
+            format!(
+                "nothing is stored of {files}, the first is {}",
+                printable(first.as_os_str().as_bytes())
+            )
         }
     };
     Err(Failure::environment(what, "nfskit cache warm PATH, and then again"))

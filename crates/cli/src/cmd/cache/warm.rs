@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
+use perf::printable::printable;
 use perf::units::Nanos;
 use perf::words::counted;
 use rustix::fs::{Advice, OFlags};
@@ -70,7 +72,7 @@ pub(super) fn run(paths: &[PathBuf], verbosity: Verbosity) -> Result<(), Failure
     // At last: what was read first may have had to make room.
     let without: Vec<_> = files.iter().filter(|path| has_all(path) == Some(false)).collect();
     let Some(first) = without.first() else { return Ok(()) };
-    let (count, first) = (without.len(), first.display());
+    let (count, first) = (without.len(), printable(first.as_os_str().as_bytes()));
     Err(Failure::environment(
         format!("{count} of {} are not in the cache as a whole, the first is {first}", files.len()),
         "mount with a larger --cache-size or --cache-files, make room on the cache's disk, or warm \
@@ -107,7 +109,7 @@ fn settles_within((secs, nanos): (i64, i64), now: i64) -> Nanos {
 /// Symbolic links are left where they lead: it may be another file system.
 fn walk(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str)) {
     if let Err(cause) = tried(path, depth, done, show) {
-        done.failed.push(format!("{}: {cause}", path.display()));
+        done.failed.push(format!("{}: {cause}", printable(path.as_os_str().as_bytes())));
     }
 }
 
@@ -116,7 +118,7 @@ fn tried(path: &Path, depth: usize, done: &mut Done, show: &mut dyn FnMut(&str))
     if found.is_dir() && depth > 0 {
         below::of(path)?.iter().for_each(|path| walk(path, depth - 1, done, show));
     } else if found.is_file() {
-        show(&path.to_string_lossy());
+        show(&printable(path.as_os_str().as_bytes()));
         done.bytes += read(path, found.size())?;
         done.files.push(path.to_owned());
     }

@@ -123,19 +123,32 @@ fn report_of_mount(program: &Program, mount: &OurMount) -> Report {
     of_our_mount(&mounted, mount.span)
 }
 
-/// Our programs that run on this host with `--metrics`.
+/// Our programs that run on this host with `--metrics`: those of root and of this user. Of others
+/// it is not known whether they are ours at all.
 fn programs(proc: &Path) -> Vec<Program> {
     let program = |folder: PathBuf| {
         let comm = std::fs::read(folder.join("comm")).ok()?;
         let line = std::fs::read(folder.join("cmdline")).ok()?;
         let directory = std::fs::read_link(folder.join("cwd")).unwrap_or_default();
         let directory = directory.to_string_lossy();
+        let status = std::fs::read(folder.join("status")).ok()?;
+        let owner = user_of(&String::from_utf8_lossy(&status))?;
+        let is_believed = owner == 0 || owner == rustix::process::geteuid().as_raw();
+        if !is_believed {
+            return None;
+        }
         comm.starts_with(b"nfskit").then(|| program_of(&line, &directory)).flatten()
     };
     let mut found: Vec<Program> = processes(proc).filter_map(program).collect();
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// The real user id, as proc(5) has it: no program that a user starts has another's.
+fn user_of(status: &str) -> Option<u32> {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().next()?.parse().ok()
 }
 
 /// The program of `nfskit serve ... --metrics ADDRESS`, or of `nfskit mount URL DIR -o
@@ -178,6 +191,24 @@ fn mounted_of(arguments: &[&str]) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_of_other_users_are_not_believed() {
+        let proc = tempfile::tempdir().unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        for (pid, name, uid) in [("7", "x", own), ("8", "nfskit\nUid:\t0", 27001), ("9", "x", 0)] {
+            let folder = proc.path().join(pid);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("comm"), "nfskit\n").unwrap();
+            let line = format!("nfskit\0serve\0/srv\0--metrics\0127.0.0.1:{pid}\0");
+            std::fs::write(folder.join("cmdline"), line).unwrap();
+            let name = name.replace('\n', "\\n");
+            let status = format!("Name:\t{name}\nUid:\t{uid}\t0\t0\t0\n");
+            std::fs::write(folder.join("status"), status).unwrap();
+        }
+        let ports = programs(proc.path()).iter().map(|one| one.metrics.port()).collect::<Vec<_>>();
+        assert_eq!(ports, [7, 9]);
+    }
 
     #[test]
     fn a_program_is_found_by_its_arguments() {

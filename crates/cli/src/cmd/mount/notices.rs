@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use harness::verbosity::Verbosity;
 use parking_lot::Mutex;
+use perf::printable::in_lines;
 
 /// Where the system's log listens (syslog(3)).
 const SYSLOG: &str = "/dev/log";
@@ -59,6 +60,7 @@ impl Notices {
     }
 
     fn print(&self, weight: Weight, text: &str) {
+        let text = &in_lines(text);
         if *self.is_detached.lock() {
             return self.log(weight, text);
         }

@@ -328,6 +328,8 @@ impl Inodes {
         let inode = self.inode(dir)?;
         let directory = inode.directory()?;
         permission::check(inode, caller, READ)?;
+        // A handle is what LOOKUP gives, to those who may search.
+        let may_search = permission::allows(inode, caller, EXECUTE);
         let continues = from.cookie != 0;
         if continues && (from.verifier != verifier || !directory.has_given_out(from.cookie)) {
             return Err(Status::BadCookie);
@@ -336,10 +338,8 @@ impl Inodes {
             [(COOKIE_DOT, b".", dir), (COOKIE_DOT_DOT, b"..", directory.parent)];
         let dots = dots.into_iter().filter(|(cookie, ..)| *cookie > from.cookie);
         for (cookie, name, id) in dots.chain(directory.after(from.cookie.max(COOKIE_DOT_DOT))) {
-            let node = match from.with_nodes {
-                true => self.node(id).ok(),
-                false => None,
-            };
+            let has_node = from.with_nodes && (may_search || cookie == COOKIE_DOT);
+            let node = has_node.then(|| self.node(id).ok()).flatten();
             let fileid = id.0;
             let entry = Entry { fileid, name, cookie, node };
             if !sink(entry) {
@@ -451,6 +451,27 @@ mod tests {
         assert_eq!(moved, Err(Status::TooManyLinks));
         assert!(make(&mut tree, spot, Body::Symlink("d".into())).is_ok());
         assert_eq!(tree.lookup(&ROOT_USER, at(b"d")), Ok(dir));
+    }
+
+    #[test]
+    fn who_may_list_and_not_search_gets_no_handles() {
+        let mut tree = tree();
+        let dir = make(&mut tree, at(b"d"), new_directory()).unwrap();
+        make(&mut tree, Spot { dir, name: b"f" }, Body::Regular(Chunks::default())).unwrap();
+        let other = Caller { uid: 5, gid: 5, gids: Vec::new() };
+        for (mode, with_handle) in [(0o744, 1), (0o755, 3)] {
+            tree.inode_mut(dir).unwrap().mode = mode;
+            let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 4096 };
+            let mut given = Vec::new();
+            let sink = &mut |entry: Entry<'_>| {
+                given.push((entry.name.to_vec(), entry.node.is_some()));
+                true
+            };
+            assert!(tree.list(&other, dir, from, [0; 8], sink).unwrap().eof);
+            assert_eq!(given.len(), 3, "all are named");
+            let have = given.iter().filter(|(_, has_handle)| *has_handle).count();
+            assert_eq!(have, with_handle, "{mode:o} {given:?}");
+        }
     }
 
     #[test]
