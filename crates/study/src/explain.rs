@@ -73,6 +73,8 @@ pub(crate) struct Explanation {
     pub(crate) before: Configuration,
     /// What the model recommends on the last subject.
     pub(crate) after: Configuration,
+    /// What being stable takes is in T_op: each WRITE is stable when it is answered.
+    pub(crate) is_stable_only: bool,
 }
 
 /// Median errors of the formula, percent, if a server stops for its disk and if it works on.
@@ -143,6 +145,7 @@ impl Explanation {
             after: recommend(run.commit_bytes, findings, sizes, &servers),
             servers,
             forms,
+            is_stable_only: findings.stable_only,
         }
     }
 
@@ -315,7 +318,7 @@ fn why(row: &Row, explanation: &Explanation) -> String {
     let why = match explanation.choice.bound(row) {
         Bound::Cycle(term) => {
             let longer = row.measured_mib_per_s.map_or(1.0, |own| row.prediction.mib_per_s / own);
-            return largest_term(&row.prediction.cycle, term, longer);
+            return largest_term(&row.prediction.cycle, term, longer, explanation.is_stable_only);
         }
         Bound::Capacity => "the path is full: link and processing are busy all the time (T_ser)",
         Bound::Storage => "storage is busy all the time (T_B)",
@@ -330,10 +333,11 @@ fn why(row: &Row, explanation: &Explanation) -> String {
 }
 
 /// How much of a cycle its largest term is, where the measured one is so many times as long.
-fn largest_term(cycle: &Cycle, term: Term, longer: f64) -> String {
+fn largest_term(cycle: &Cycle, term: Term, longer: f64, is_stable_only: bool) -> String {
     let (what, us, is) = match term {
         Term::Prop => ("propagation", cycle.prop_us, "is the network round trip (2 T_prop)"),
         Term::Ser => ("serialization", cycle.ser_us, "is the transmission of the bytes (T_ser)"),
+        Term::Op if is_stable_only => ("processing or storage", cycle.op_us, OP_OR_BLOCK),
         Term::Op => ("processing", cycle.op_us, "is spent on the call itself (T_op)"),
         Term::Block => ("storage", cycle.block_us, "is the wait for the disk (T_B)"),
     };
@@ -349,6 +353,19 @@ fn largest_term(cycle: &Cycle, term: Term, longer: f64) -> String {
     match 100.0 * us / measured_us.max(total_us) >= DOMINATES_PCT {
         true => format!("{what} dominates: {of}{then}"),
         false => format!("no term dominates; the largest is {what}: {of}"),
+    }
+}
+
+/// Where there are no COMMITs, and no WRITE that is not stable when it is answered.
+const OP_OR_BLOCK: &str = "is spent on the call or on the wait for the disk, which cannot be \
+                           distinguished (T_op + T_B)";
+
+/// What runs come to in which too little became stable in time, where `left_out` of `all` windows
+/// have no throughput.
+pub(crate) fn counted_as(left_out: usize, all: usize) -> String {
+    match left_out {
+        0 => "they count as 0 MiB/s in the median of their repetitions".to_owned(),
+        _ => format!("{left_out} of {all} windows, of which that is the median, are left out"),
     }
 }
 
@@ -401,7 +418,30 @@ mod tests {
             errors: Errors::default(),
             before: row.configuration,
             after: row.configuration,
+            is_stable_only: false,
         }
+    }
+
+    #[test]
+    fn a_call_that_is_stable_when_it_is_answered_is_not_all_processing() {
+        let cycle = Cycle { prop_us: 220.0, ser_us: 20.0, op_us: 12_934.0, block_us: 0.0 };
+        let row = row(cycle, Bound::Cycle(Term::Op));
+        let of = |is_stable_only| {
+            sentence(&row, &Explanation { is_stable_only, ..explained(row, None) })
+        };
+        let stable = of(true);
+        assert!(stable.contains("processing or storage dominates: 98 %"), "{stable}");
+        assert!(stable.contains("or on the wait for the disk"), "{stable}");
+        assert!(of(false).contains("processing dominates") && !of(false).contains("disk"));
+    }
+
+    #[test]
+    fn runs_without_an_answer_are_left_out_where_they_are_the_median() {
+        assert!(counted_as(0, 14).starts_with("they count as 0 MiB/s in the median"));
+        assert!(
+            counted_as(4, 14).starts_with("4 of 14 windows")
+                && counted_as(4, 14).ends_with("left out")
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //! datagrams do, so that what they take longer is the server's part and the headers'.
 //!
 //! Trials go in blocks, every size and protocol in each, and the spread is that of the blocks'
-//! medians. Where a rate is requested, a trial's time counts from when it was due.
+//! medians. Where a rate is requested, a trial's time counts from when it was due, and what a block
+//! is behind at its end, the row's next block begins with.
 
 use net::clock::Clock;
 use net::error::{CallError, Refusal};
@@ -82,6 +83,26 @@ pub struct Series {
     /// Processor time of the thread that measured, and how long it did.
     pub cpu: Nanos,
     pub span: Nanos,
+    schedule: Schedule,
+}
+
+/// When the trials of a row are due, over all its blocks. Blocks of other rows come between and are
+/// not in it; what was due while a peer did not answer is due in the next block, and late there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Schedule {
+    behind: Nanos,
+}
+
+impl Schedule {
+    /// Of a block that begins now.
+    fn begun(self, now: Instant, per_s: Option<f64>) -> Pace {
+        Pace::new(now - self.behind, per_s)
+    }
+
+    /// So many trials of the block are done: is the next one due already?
+    fn ended(&mut self, now: Instant, pace: &Pace, trials: u64) {
+        self.behind = pace.due(trials).map_or(Nanos::ZERO, |due| now.since(due));
+    }
 }
 
 /// All transfers of one length.
@@ -146,6 +167,7 @@ impl Series {
             refused: None,
             cpu: Nanos::ZERO,
             span: Nanos::ZERO,
+            schedule: Schedule::default(),
         }
     }
 }
@@ -222,8 +244,8 @@ impl<'a> Work<'a> {
         }
         let cpu = Usage::now();
         let started = self.clock.now();
-        let pace = Pace::new(started, self.plan.per_s);
-        let (before, mut in_a_row) = (series.times.len(), 0);
+        let pace = series.schedule.begun(started, self.plan.per_s);
+        let (before, mut in_a_row, mut done) = (series.times.len(), 0, 0);
         let until = started + self.plan.row_time_max / u64::from(BLOCKS);
         for trial in 0..trials {
             if !(self.go_on)() {
@@ -249,12 +271,15 @@ impl<'a> Work<'a> {
                     self.is_there(series, in_a_row)?;
                 }
             }
+            done = trial + 1;
             if self.clock.now() >= until {
                 break;
             }
         }
+        let ended = self.clock.now();
+        series.schedule.ended(ended, &pace, done);
         series.cpu += Usage::now().since(cpu).thread;
-        series.span += self.clock.now().since(started);
+        series.span += ended.since(started);
         if let Opened::Null(calls) = &opened {
             series.refused = calls.is_refused();
         }
@@ -311,5 +336,41 @@ impl<'a> Work<'a> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_while_a_peer_stands_still_is_late_in_the_blocks_that_follow() {
+        let (second, per_s) = (Nanos::from_secs(1), Some(500.0));
+        let began = Instant::EPOCH + Nanos::from_secs(100);
+        let mut schedule = Schedule::default();
+        // 250 trials are half a second; the peer stands still for three.
+        let pace = schedule.begun(began, per_s);
+        let ended = began + second * 3;
+        schedule.ended(ended, &pace, 250);
+        // Other rows' blocks take ten seconds, which make nothing late.
+        let again = ended + second * 10;
+        let pace = schedule.begun(again, per_s);
+        assert_eq!(again.since(pace.due(0).unwrap()), Nanos::from_millis(2_500));
+        // It takes no time now, and has half a second less to make up.
+        schedule.ended(again, &pace, 250);
+        assert_eq!(schedule.behind, second * 2);
+        // On time again: the next block begins when it begins.
+        let pace = schedule.begun(again, per_s);
+        schedule.ended(again, &pace, 2_000);
+        assert_eq!(schedule.begun(again, per_s).due(0), Some(again));
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_due() {
+        let mut schedule = Schedule::default();
+        let now = Instant::EPOCH + Nanos::from_secs(9);
+        let pace = schedule.begun(now, None);
+        schedule.ended(now + Nanos::from_secs(3), &pace, 1);
+        assert_eq!(schedule.behind, Nanos::ZERO);
     }
 }

@@ -52,6 +52,10 @@ pub struct SavedPath {
     /// there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_differ_pct: Option<f64>,
+    /// What being stable takes is in `op_us`, and not in `sync_us`: each WRITE was stable when it
+    /// was answered, and there were no COMMITs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stable_in_op: bool,
 }
 
 /// A full pipe's time for a call, without the link.
@@ -107,6 +111,7 @@ impl SavedPath {
             ],
             measured,
             runs_differ_pct: None,
+            stable_in_op: false,
         }
     }
 
@@ -231,6 +236,7 @@ mod tests {
             spread: [0.1, 0.0, 0.2, 0.0, 0.0, 0.3],
             measured: vec![TransferPoint { call_bytes: 8192, outstanding: 4, mib_per_s: 70.0 }],
             runs_differ_pct: Some(3.0),
+            stable_in_op: true,
         }
     }
 
@@ -241,7 +247,8 @@ mod tests {
         let read = SavedPath::read(&model).unwrap();
         assert_eq!(read, saved());
         let of_case = SavedPath::of(&read.case(), &read.spread(), read.measured);
-        assert_eq!(SavedPath { runs_differ_pct: Some(3.0), ..of_case }, saved());
+        let rest = SavedPath { runs_differ_pct: Some(3.0), stable_in_op: true, ..of_case };
+        assert_eq!(rest, saved());
     }
 
     #[test]

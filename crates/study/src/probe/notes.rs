@@ -7,7 +7,7 @@ use perf::stats::Estimate;
 
 use super::base;
 use super::probed::Probed;
-use crate::explain::Forms;
+use crate::explain::{Forms, counted_as};
 
 /// How the server treats its disk, as far as it shows: by the form that fits the sweep
 /// better.
@@ -182,20 +182,18 @@ fn servers(outcome: &Probed) -> Option<Note> {
 
 fn unmeasured(outcome: &Probed) -> Option<Note> {
     let (unanswered, runs) = outcome.unanswered;
-    let windows = outcome.unmeasured();
-    let of_windows = match windows {
-        0 => String::new(),
-        windows => format!(
-            ", and throughput of {windows} of {} windows was not measured",
-            outcome.explanation.rows.len()
-        ),
+    let counted_as = counted_as(outcome.unmeasured(), outcome.explanation.rows.len());
+    let within = format!("within {:.1} s after the run", outcome.drain_most.as_secs_f64());
+    let without = match outcome.is_stable_only() {
+        true => format!("too few WRITEs were answered {within}"),
+        false => {
+            format!("no COMMIT was answered {within}, or none that covered enough of it")
+        }
     };
     let text = || {
         format!(
-            "in {unanswered} of {runs} runs no COMMIT was answered within {:.1} s after the run, \
-             or none that covered enough of it: they count as 0 MiB/s{of_windows}; a run without \
-             --quick, or fewer calls outstanding",
-            outcome.drain_most.as_secs_f64()
+            "in {unanswered} of {runs} runs {without}: {counted_as}; a run without --quick, or \
+             fewer calls outstanding"
         )
     };
     (unanswered > 0).then(|| ("throughput", text()))
@@ -331,6 +329,7 @@ mod tests {
                 },
                 before: configuration,
                 after: configuration,
+                is_stable_only: false,
             },
             commit_bytes: 8 << 20,
             base: Base::default(),
@@ -422,6 +421,27 @@ mod tests {
             "{printed}"
         );
         assert!(!printed.contains("a run behind a link with a known L"), "{printed}");
+    }
+
+    #[test]
+    fn runs_without_an_answer_are_of_the_calls_that_there_are() {
+        let mut outcome = outcome();
+        assert!(!text(&outcome).contains("of 42 runs"), "{}", text(&outcome));
+        outcome.unanswered = (1, 42);
+        let with_commits = unmeasured(&outcome).unwrap().1;
+        assert!(with_commits.contains("no COMMIT was answered within 0.5 s"), "{with_commits}");
+        outcome.findings.stable_only = true;
+        let without = unmeasured(&outcome).unwrap().1;
+        assert!(without.contains("too few WRITEs were answered within 0.5 s"), "{without}");
+        assert!(!without.contains("COMMIT"), "{without}");
+    }
+
+    #[test]
+    fn a_saved_path_says_where_what_being_stable_takes_is() {
+        let mut outcome = outcome();
+        assert!(!outcome.saved().stable_in_op);
+        outcome.findings.stable_only = true;
+        assert!(outcome.saved().stable_in_op);
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl Probed {
         let case = case.behind(self.latency_us(), us_per_kib, small);
         let spread = self.findings.spread(&self.concurrency.small_us);
         let saved = SavedPath::of(&case, &spread, self.base.points.clone());
-        SavedPath { runs_differ_pct: self.base.runs_differ_pct, ..saved }
+        let (runs_differ_pct, stable_in_op) = (self.base.runs_differ_pct, self.is_stable_only());
+        SavedPath { runs_differ_pct, stable_in_op, ..saved }
     }
 
     /// L of the emulated link, one way; 0 without one.

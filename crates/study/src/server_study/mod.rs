@@ -41,7 +41,7 @@ use tempfile::TempDir;
 use self::args::Study;
 use self::logged::Logged;
 use self::outcome::{LocalFindings, ServerStudy, TargetInfo};
-use crate::explain::{Explanation, PlannedRun};
+use crate::explain::{Explanation, PlannedRun, counted_as};
 
 /// Runs the command.
 pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
@@ -356,8 +356,10 @@ fn few_repeats(outcome: &ServerStudy) -> Option<Warning> {
 fn unanswered_runs(outcome: &ServerStudy) -> Option<Warning> {
     let unanswered: usize = outcome.measured.iter().map(Measured::unanswered).sum();
     let runs: usize = outcome.measured.iter().map(|measured| measured.mib_per_s.len()).sum();
+    let left_out = outcome.measured.iter().filter(|one| one.median().is_none()).count();
     let text = format!(
-        "in {unanswered} of {runs} runs too little became stable in time: they count as 0 MiB/s"
+        "in {unanswered} of {runs} runs too little became stable in time: {}",
+        counted_as(left_out, outcome.measured.len())
     );
     let advice = "without --quick; look for what the server's disk is busy with";
     (unanswered > 0).then(|| Warning::new("unanswered_runs", &text, advice))

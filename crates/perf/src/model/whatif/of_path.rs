@@ -348,7 +348,8 @@ impl PathCase {
         })
     }
 
-    /// Stable WRITEs before the changes and after them, where a write log is one of them.
+    /// Stable WRITEs before the changes and after them, where a write log is one of them. `calls`
+    /// are as many and as large as they are: changes of the transfer are none of theirs.
     pub fn stable(
         &self,
         changes: &[Change],
@@ -356,8 +357,12 @@ impl PathCase {
         spread: &Spread,
     ) -> Result<Option<[StablePrediction; 2]>, WhatIfError> {
         let Some(log) = changes.iter().rev().find_map(|change| change.log) else { return Ok(None) };
-        let after = self.changed(changes)?;
-        let of = |case: &Self, log: Option<&LogDevice>, calls: &Stable| {
+        let of_transfer =
+            |change: &&Change| matches!(change.what, What::Outstanding | What::CallSize);
+        let mut after = *self;
+        let mut own = changes.iter().filter(|change| !of_transfer(change));
+        own.try_for_each(|change| after.apply(change))?;
+        let of = |case: &Self, log: Option<&LogDevice>| {
             let turns = |case: &Self| write_log::stable_rate(&case.path, case.server, log, calls);
             let rate = turns(case);
             let per_s = rate.turns.per_s;
@@ -367,12 +372,7 @@ impl PathCase {
             let ci95 = (half > 1e-9).then_some(interval);
             StablePrediction { rate, per_s: Estimate { value: per_s, ci95 } }
         };
-        let ratio = f64::from(after.transfer.outstanding) / f64::from(self.transfer.outstanding);
-        let outstanding =
-            Change { what: What::Outstanding, how: How::Times, value: ratio, log: None };
-        let after_calls =
-            Stable { outstanding: outstanding.of_count(calls.outstanding).max(1), ..*calls };
-        Ok(Some([of(self, None, calls), of(&after, Some(&log), &after_calls)]))
+        Ok(Some([of(self, None), of(&after, Some(&log))]))
     }
 
     /// The case with one parameter at a time at the end of its interval.
@@ -567,6 +567,25 @@ mod tests {
         assert_eq!(after.per_s.ci95, None);
         assert_eq!(case.stable(&["L+1ms".parse().unwrap()], &calls, &spread).unwrap(), None);
         assert!(case.changed(&["write-log x2".parse().unwrap()]).is_err());
+    }
+
+    #[test]
+    fn what_more_calls_outstanding_give_is_not_the_logs() {
+        let mut case = thesis();
+        case.path.storage.sync_us = 5_000.0;
+        let gain = |changes: &[&str]| {
+            let changes: Vec<Change> = changes.iter().map(|text| text.parse().unwrap()).collect();
+            let calls = Stable { bytes: 8192, outstanding: 4 };
+            let [before, after] =
+                case.stable(&changes, &calls, &Spread::default()).unwrap().unwrap();
+            after.per_s.value / before.per_s.value
+        };
+        let log = gain(&["write-log=sim:nvram"]);
+        for other in ["outstanding=64", "outstanding=1", "wsize=1M"] {
+            assert_eq!(gain(&["write-log=sim:nvram", other]), log, "{other}");
+        }
+        // Another change is in it.
+        assert!(gain(&["write-log=sim:nvram", "L+5ms"]) < log);
     }
 
     #[test]

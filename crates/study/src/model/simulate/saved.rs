@@ -145,6 +145,7 @@ mod tests {
                 spread: [0.0; 6],
                 measured: Vec::new(),
                 runs_differ_pct: None,
+                stable_in_op: false,
             };
             let text = of_path(&saved);
             let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));

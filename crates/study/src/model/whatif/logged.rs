@@ -5,8 +5,9 @@ use harness::exit::Failure;
 use harness::records::scaled;
 use harness::table::{Table, left, right};
 use perf::model::saved::SavedPath;
-use perf::model::transaction::Server;
+use perf::model::transaction::{Path, Server, Storage};
 use perf::model::whatif::of_path::{PathCase, StablePrediction};
+use perf::model::whatif::{Change, WhatIfError};
 use perf::model::write_log::{LOGGED_BYTES_MAX, LogDevice, Stable, commit_us};
 use perf::record::Run as Record;
 
@@ -36,27 +37,52 @@ pub(super) fn write(
     }
     // What a server gains that stops no more is not the log's.
     let before = &PathCase { server: Server::Concurrent, ..*before };
-    let after = before.changed(&args.changes).map_err(refused)?;
+    let readings = readings(before, saved);
     let mut table = table();
     let mut notes = Vec::new();
     for calls in stable_writes(before) {
-        let answers = before.stable(&args.changes, &calls, &saved.spread()).map_err(refused)?;
-        let Some([without, with]) = answers else { continue };
-        let world = simulated(before, &after, &log, &calls);
-        let world = world.map_err(|why| notes.push(format!("no simulation: {why}"))).ok();
-        let pair = Pair { calls: &calls, without, with, world };
+        let pair = Pair::of(&readings, &args.changes, saved, (&log, calls)).map_err(refused)?;
+        let Some(pair) = pair else { continue };
+        notes.extend(pair.world.as_ref().err().map(|why| format!("no simulation: {why}")));
         pair.record(&mut page.record);
         table.row(pair.row());
     }
     page.line("");
     page.table(&table);
-    let commits = commits(before, &after, &log, &mut page.record);
-    page.line(format_args!("{commits}\n{}", device(&log)));
-    if let Some(lasting) = lasting(&after, &log) {
-        page.line(format_args!("note: {lasting}"));
+    match saved.stable_in_op {
+        true => {
+            page.line(device(&log));
+            page.note("stable-in-op", &in_op(before), "the times of the server's own disk");
+        }
+        false => {
+            let after = before.changed(&args.changes).map_err(refused)?;
+            let commits = commits(before, &after, &log, &mut page.record);
+            page.line(format_args!("{commits}\n{}", device(&log)));
+            if let Some(lasting) = lasting(&after, &log) {
+                page.line(format_args!("note: {lasting}"));
+            }
+        }
     }
     notes.iter().for_each(|note| page.note("no-simulation", note, ""));
     Ok(())
+}
+
+/// What the path may be: where T_B is in T_op, no part of that is the disk's, or all of it is.
+fn readings(before: &PathCase, saved: &SavedPath) -> Vec<PathCase> {
+    let PathCase { path, .. } = *before;
+    let sync_us = path.storage.sync_us + path.op_us;
+    let storage = Storage { sync_us, ..path.storage };
+    let of_disk = PathCase { path: Path { op_us: 0.0, storage, ..path }, ..*before };
+    [*before].into_iter().chain(saved.stable_in_op.then_some(of_disk)).collect()
+}
+
+/// Of a record without UNSTABLE WRITEs.
+fn in_op(before: &PathCase) -> String {
+    format!(
+        "the probe could not distinguish T_op and T_B: of the {} of a WRITE the log takes nothing \
+         away, or nearly all, and its gain is between the two",
+        span(before.path.op_us)
+    )
 }
 
 fn table() -> Table {
@@ -89,61 +115,108 @@ const SMALL_BYTES: u64 = 8 << 10;
 /// Of a world, in which each call keeps its data in memory.
 const OUTSTANDING_MAX: u32 = 1024;
 
-/// WRITEs a second in worlds without the log and with it.
-fn simulated(
-    before: &PathCase,
-    after: &PathCase,
-    log: &LogDevice,
-    calls: &Stable,
-) -> Result<[f64; 2], String> {
-    let of = |case: &PathCase, log: Option<&LogDevice>| {
-        world::path::stable_per_s(case, log, calls).map_err(|error| error.to_string())
-    };
-    Ok([of(before, None)?, of(after, Some(log))?])
-}
-
-/// WRITEs without the log and with it: as the formula has them, and a world.
-struct Pair<'a> {
-    calls: &'a Stable,
+/// WRITEs without the log and with it, as the formula has them and a world. With it there is a
+/// number for each reading of the path.
+struct Pair {
+    calls: Stable,
     without: StablePrediction,
-    with: StablePrediction,
-    world: Option<[f64; 2]>,
+    with: Vec<StablePrediction>,
+    world: Result<(f64, Vec<f64>), String>,
 }
 
-impl Pair<'_> {
-    fn gain(&self) -> f64 {
-        self.with.per_s.value / self.without.per_s.value
+/// Names of the readings in a record, where there are two.
+const READINGS: [&str; 2] = ["_if_op", "_if_disk"];
+
+impl Pair {
+    /// None where no change is a log.
+    fn of(
+        readings: &[PathCase],
+        changes: &[Change],
+        saved: &SavedPath,
+        (log, calls): (&LogDevice, Stable),
+    ) -> Result<Option<Self>, WhatIfError> {
+        let (mut without, mut with) = (None, Vec::new());
+        for reading in readings {
+            let both = reading.stable(changes, &calls, &saved.spread())?;
+            let Some([before, after]) = both else { return Ok(None) };
+            without.get_or_insert(before);
+            with.push(after);
+        }
+        let after = readings.iter().map(|reading| reading.changed(changes));
+        let after: Vec<PathCase> = after.collect::<Result<_, _>>()?;
+        let world = simulated(&readings[0], &after, log, &calls);
+        Ok(without.map(|without| Self { calls, without, with, world }))
     }
 
-    fn simulated_gain(&self) -> Option<f64> {
-        self.world.map(|[without, with]| with / without)
+    fn gains(&self) -> Vec<f64> {
+        let with = self.with.iter();
+        with.map(|with| with.per_s.value / self.without.per_s.value).collect()
+    }
+
+    fn simulated_gains(&self) -> Option<Vec<f64>> {
+        let (without, with) = self.world.as_ref().ok()?;
+        Some(with.iter().map(|with| with / without).collect())
     }
 
     fn record(&self, record: &mut Record) {
         let of = format!("stable/{}/{}", self.calls.bytes, self.calls.outstanding);
-        for (name, prediction) in [("without", &self.without), ("with", &self.with)] {
-            let metric = |what: &str| format!("{of}/{name}/{what}");
-            record.estimate(&metric("per_s"), &prediction.per_s, "1/s", 1);
-            record.metric(&metric("response_us"), prediction.rate.response_us, "us");
+        let mut predicted = |name: &str, of_name: &StablePrediction| {
+            record.estimate(&format!("{of}/{name}/per_s"), &of_name.per_s, "1/s", 1);
+            let response = format!("{of}/{name}/response_us");
+            record.metric(&response, of_name.rate.response_us, "us");
+        };
+        let suffixes: &[&str] = if self.with.len() > 1 { &READINGS } else { &[""] };
+        predicted("without", &self.without);
+        for (suffix, with) in suffixes.iter().zip(&self.with) {
+            predicted(&format!("with{suffix}"), with);
         }
-        record.metric(&format!("{of}/gain"), self.gain(), "ratio");
-        record.metric_if_known(&format!("{of}/simulated_gain"), self.simulated_gain(), "ratio");
+        let simulated = self.simulated_gains().unwrap_or_default();
+        for (name, gains) in [("gain", self.gains()), ("simulated_gain", simulated)] {
+            for (suffix, gain) in suffixes.iter().zip(gains) {
+                record.metric(&format!("{of}/{name}{suffix}"), gain, "ratio");
+            }
+        }
     }
 
     fn row(&self) -> [String; 8] {
         let Self { calls, without, with, .. } = self;
-        let response_us = [without, with].map(|of| span(of.rate.response_us));
+        let each = |text: &dyn Fn(&StablePrediction) -> String| {
+            with.iter().map(text).collect::<Vec<_>>().join(" to ")
+        };
         [
             format!("of {}", scaled(calls.bytes as f64)),
             calls.outstanding.to_string(),
             with_interval(&without.per_s, whole),
-            with_interval(&with.per_s, whole),
-            format!("{:.1}", with.rate.turns.together),
-            times(self.gain()),
-            or_dash(self.simulated_gain().map(times)),
-            response_us.join(" -> "),
+            each(&|with| with_interval(&with.per_s, whole)),
+            each(&|with| format!("{:.1}", with.rate.turns.together)),
+            factors(&self.gains()),
+            or_dash(self.simulated_gains().map(|gains| factors(&gains))),
+            format!(
+                "{} -> {}",
+                span(without.rate.response_us),
+                each(&|with| span(with.rate.response_us))
+            ),
         ]
     }
+}
+
+/// `1.06 x to 42.10 x`
+fn factors(gains: &[f64]) -> String {
+    gains.iter().copied().map(times).collect::<Vec<_>>().join(" to ")
+}
+
+/// WRITEs a second in worlds without the log, and with it for each reading.
+fn simulated(
+    before: &PathCase,
+    after: &[PathCase],
+    log: &LogDevice,
+    calls: &Stable,
+) -> Result<(f64, Vec<f64>), String> {
+    let of = |case: &PathCase, log: Option<&LogDevice>| {
+        world::path::stable_per_s(case, log, calls).map_err(|error| error.to_string())
+    };
+    let with = after.iter().map(|after| of(after, Some(log)));
+    Ok((of(before, None)?, with.collect::<Result<_, _>>()?))
 }
 
 /// Which the log answers where they are of little.
@@ -193,4 +266,56 @@ fn lasting(after: &PathCase, log: &LogDevice) -> Option<String> {
             calls.outstanding, most.lasting_per_s
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use perf::model::transaction::{Capacity, Transfer};
+    use perf::model::whatif::of_path::Spread;
+
+    use super::*;
+
+    /// 12 ms of each WRITE are processing, or a disk.
+    fn case() -> PathCase {
+        let storage = Storage {
+            sync_us: 0.0,
+            us_per_kib: 0.0,
+            left_us_per_kib: 0.0,
+            unhidden_us_per_kib: 0.0,
+        };
+        let path = Path {
+            round_trip_us: 220.0,
+            ser_us_per_kib: 2.0,
+            op_us: 12_000.0,
+            overhead_us: 0.0,
+            capacity: Capacity { call_us: 20.0, us_per_kib: 2.0 },
+            storage,
+        };
+        let transfer = Transfer { call_bytes: 8192, outstanding: 1, commit_bytes: 16 << 20 };
+        PathCase::of(path, Server::Concurrent, transfer)
+    }
+
+    fn pair(saved: &SavedPath) -> Pair {
+        let changes: Vec<Change> = vec!["write-log=sim:nvram".parse().unwrap()];
+        let log = changes[0].log.unwrap();
+        let calls = Stable { bytes: 8192, outstanding: 1 };
+        Pair::of(&readings(&case(), saved), &changes, saved, (&log, calls)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_may_be_the_disk_may_be_what_a_log_takes_away() {
+        let known = SavedPath::of(&case(), &Spread::default(), Vec::new());
+        assert_eq!(pair(&known).gains().len(), 1);
+        assert!((pair(&known).gains()[0] - 1.0).abs() < 0.1, "{:?}", pair(&known).gains());
+        let pair = pair(&SavedPath { stable_in_op: true, ..known });
+        let [least, most] = pair.gains()[..] else { panic!("{:?}", pair.gains()) };
+        assert!(least < 1.1 && most > 20.0, "{least} {most}");
+        let simulated = pair.simulated_gains().unwrap();
+        assert!(simulated[0] < 1.1 && simulated[1] > 20.0, "{simulated:?}");
+        assert!(pair.row()[5].contains(" x to "), "{:?}", pair.row());
+        let mut record = harness::records::computed(harness::records::now());
+        pair.record(&mut record);
+        let has = |name: &str| record.value(name).is_some();
+        assert!(has("stable/8192/1/gain_if_disk") && !has("stable/8192/1/gain"));
+    }
 }
