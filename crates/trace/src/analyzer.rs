@@ -38,6 +38,34 @@ pub struct Analyzer {
     swept_ns: u64,
     /// What times are multiples of; 0 where that is not known.
     resolution_ns: u64,
+    set_back: SetBack,
+}
+
+/// How often the clock of a capture was set back, and by how much in all: packets behind that are
+/// as late as if it had not been.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SetBack {
+    pub times: u64,
+    pub ns: u64,
+    /// The first packet behind.
+    pub frame: u64,
+    before_ns: u64,
+}
+
+impl SetBack {
+    /// When a packet came, by the clock as it was first. Several queues of a card are captured one
+    /// after the other, but none so late.
+    fn corrected(&mut self, packet: &Packet<'_>) -> u64 {
+        const LATE_NS_MAX: u64 = 100_000_000;
+        let by_ns = self.before_ns.saturating_sub(packet.at_ns);
+        self.before_ns = packet.at_ns;
+        if by_ns > LATE_NS_MAX {
+            self.frame = if self.times == 0 { packet.frame } else { self.frame };
+            self.times += 1;
+            self.ns = self.ns.saturating_add(by_ns);
+        }
+        packet.at_ns.saturating_add(self.ns)
+    }
 }
 
 /// Packets of which only the beginning was captured.
@@ -78,7 +106,8 @@ impl Analyzer {
         each: &mut dyn FnMut(&super::Transaction, &Files, &Flows),
     ) {
         // Zero is no time in anything that is counted.
-        let packet = &Packet { at_ns: packet.at_ns.max(1), ..*packet };
+        let at_ns = self.set_back.corrected(packet).max(1);
+        let packet = &Packet { at_ns, ..*packet };
         self.packets += 1;
         let is_cut = self.cut.count(packet);
         if self.first_ns == 0 {
@@ -119,23 +148,21 @@ impl Analyzer {
 
     /// Nothing more comes.
     pub fn end(&mut self) {
-        self.rpc.end();
+        let last_ns = self.last_ns;
         for connection in self.connections.iter_mut() {
-            let Some(streams) = &connection.streams else { continue };
+            let Some(streams) = &mut connection.streams else { continue };
             let line = &mut connection.line;
             let flow = line.flow();
             if let Some(rtt) = flow.and_then(|flow| self.rpc.flows.round_trip_mut(flow)) {
                 line.shake(rtt, self.last_ns);
             }
-            for (from, since) in connection.zero_windows.iter().enumerate() {
-                if let (Some(since), Some(side)) = (since, side(line, &mut self.rpc, from)) {
-                    side.zero_window_ns += self.last_ns.saturating_sub(*since);
-                }
-            }
+            goes_on(line, &mut self.rpc, &mut connection.zero_windows, last_ns);
+            unseen(line, &mut self.rpc, streams);
             if let Some(flow) = flow.and_then(|flow| self.rpc.flows.get_mut(flow)) {
                 streams.iter().for_each(|stream| flow.streams.add(stream.counts));
             }
         }
+        self.rpc.end(last_ns);
         let sides = self.rpc.flows.pairs_mut().flat_map(|pair| &mut pair.sides);
         sides.for_each(OneSide::close);
     }
@@ -188,6 +215,17 @@ impl Analyzer {
     /// Connections of TCP that carried data in which no call was read.
     pub fn unread_connections(&self) -> usize {
         self.connections.unread()
+    }
+
+    /// Connections of which messages of the client were captured alone, and of the server alone,
+    /// though the other end has sent some, too.
+    pub fn one_way(&self) -> [usize; 2] {
+        self.connections.one_way()
+    }
+
+    /// When the capture's clock was set back.
+    pub const fn set_back(&self) -> SetBack {
+        self.set_back
     }
 
     /// Packets that were left out, for they were captured at another place, too; and the places at
@@ -247,6 +285,7 @@ fn tcp(
     let mut recovers = false;
     if let Some(ack) = part.ack {
         let stream = &mut streams[1 - from];
+        stream.heard(ack);
         let missing = stream.counts.missing_bytes;
         if stream.has_hole() || segment.len > 0 {
             stream.acknowledged(now, ack, segment.len > 0, &mut |record: Record<'_>| {
@@ -272,6 +311,7 @@ fn tcp(
     // Whichever end does it: what is answered nevertheless was outstanding.
     if part.syn || part.fin || part.rst {
         line.flows.iter().flatten().for_each(|flow| rpc.flows.ended(*flow, now));
+        goes_on(line, rpc, &mut connection.zero_windows, now);
     }
     let after: usize = streams.iter().map(Stream::buffered).sum();
     if after != before {
@@ -324,26 +364,38 @@ fn side<'r>(line: &Line, rpc: &'r mut Rpc, from: usize) -> Option<&'r mut OneSid
     pair.sides.get_mut(is_server)
 }
 
-/// End `from` has announced a window; since when it is zero is in `zero`.
-fn window(line: &Line, rpc: &mut Rpc, zero: &mut Option<u64>, from: usize, window: u16, now: u64) {
-    if window > 0 && zero.is_none() {
+/// End `from` has announced a window; whether it was zero before is in `zero`.
+fn window(line: &Line, rpc: &mut Rpc, zero: &mut bool, from: usize, window: u16, now: u64) {
+    let is_zero = window == 0;
+    if is_zero == *zero {
         return;
     }
     let Some(flow) = line.flow() else { return };
-    if window == 0 {
-        rpc.flows.happened(flow, Pace::zero_window);
-    }
+    rpc.flows.happened(flow, |pace| pace.zero_window(now, is_zero));
     let Some(side) = side(line, rpc, from) else { return };
-    match (window, *zero) {
-        (0, None) => {
-            side.zero_windows += 1;
-            *zero = Some(now);
+    match is_zero {
+        true => side.stops(now),
+        false => side.goes_on(now),
+    }
+    *zero = is_zero;
+}
+
+/// What either end has got at the end of the capture, and what is not in it.
+fn unseen(line: &Line, rpc: &mut Rpc, streams: &mut [Stream; 2]) {
+    for (from, stream) in streams.iter_mut().enumerate() {
+        let bytes = u64::from(stream.unseen());
+        if let (1.., Some(side)) = (bytes, side(line, rpc, from)) {
+            stream.counts.missing_bytes += bytes;
+            side.missing_bytes += bytes;
+            line.flow().into_iter().for_each(|flow| rpc.flows.happened(flow, Pace::missed));
         }
-        (1.., Some(since)) => {
-            side.zero_window_ns += now.saturating_sub(since);
-            *zero = None;
-        }
-        _ => {}
+    }
+}
+
+/// No end of a connection has a window of zero any more: it is over, or the capture.
+fn goes_on(line: &Line, rpc: &mut Rpc, zeros: &mut [bool; 2], now: u64) {
+    for (from, zero) in zeros.iter_mut().enumerate() {
+        window(line, rpc, zero, from, 1, now);
     }
 }
 

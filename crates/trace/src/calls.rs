@@ -186,9 +186,13 @@ impl Calls {
         self.slots.get(slot as usize)
     }
 
-    /// Takes out what is older than [`PATIENCE_NS`].
-    pub(super) fn expire(&mut self, now: u64) -> Vec<(Key, Open)> {
-        self.take_out(now.saturating_sub(PATIENCE_NS))
+    /// Takes out what is older than [`PATIENCE_NS`], unless its client still waits for it.
+    pub(super) fn expire(
+        &mut self,
+        now: u64,
+        waits: impl Fn(Key, &Open) -> bool,
+    ) -> Vec<(Key, Open)> {
+        self.take_out(now.saturating_sub(PATIENCE_NS), waits)
     }
 
     /// Makes room in a full table, if it can: takes out the older half.
@@ -204,16 +208,17 @@ impl Calls {
             return Vec::new();
         }
         let (_, &mut median, _) = times.select_nth_unstable(half);
-        self.take_out(median.min(now.saturating_sub(PATIENCE_WHEN_FULL_NS)))
+        let until_ns = median.min(now.saturating_sub(PATIENCE_WHEN_FULL_NS));
+        self.take_out(until_ns, |_, _| false)
     }
 
-    /// Takes out what was sent at that time or before.
-    fn take_out(&mut self, until_ns: u64) -> Vec<(Key, Open)> {
+    /// Takes out what was sent at that time or before, but for what is to stay.
+    fn take_out(&mut self, until_ns: u64, waits: impl Fn(Key, &Open) -> bool) -> Vec<(Key, Open)> {
         let (slots, free) = (&self.slots, &mut self.free);
         let mut taken = Vec::new();
         self.open.retain(|key, slot| {
             let call = &slots[*slot as usize];
-            let stays = call.last_ns > until_ns;
+            let stays = call.last_ns > until_ns || waits(Key::from_word(*key), call);
             if !stays {
                 taken.push((Key::from_word(*key), call.clone()));
                 free.push(*slot);

@@ -35,8 +35,8 @@ pub(super) struct Connection {
     pub(super) streams: Option<Box<[Stream; 2]>>,
     /// Of what each end sends.
     pub(super) watches: [Stopwatch; 2],
-    /// Since when each end has announced a window of zero.
-    pub(super) zero_windows: [Option<u64>; 2],
+    /// Whether each end announces a window of zero.
+    pub(super) zero_windows: [bool; 2],
     pub(super) sights: Sights,
     pub(super) last_ns: u64,
 }
@@ -128,6 +128,18 @@ impl Connections {
         connections.filter(|one| one.line.flow().is_none() && one.carried() > 0).count()
     }
 
+    /// Those of which the client's messages were captured alone, and the server's alone: whose
+    /// calls were not seen is a server.
+    pub(super) fn one_way(&self) -> [usize; 2] {
+        let mut counts = [0; 2];
+        for one in self.slots.iter().flatten() {
+            if let Some(from) = one.one_way() {
+                counts[usize::from(one.line.flows[from].is_none())] += 1;
+            }
+        }
+        counts
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.slots.iter_mut().flatten()
     }
@@ -141,7 +153,7 @@ impl Connection {
             line: Line::new(key.ends, key.is_tcp),
             streams: None,
             watches: [Stopwatch::default(); 2],
-            zero_windows: [None; 2],
+            zero_windows: [false; 2],
             sights: Sights::default(),
             last_ns: now,
         }
@@ -151,6 +163,16 @@ impl Connection {
     fn carried(&self) -> u64 {
         let both = self.streams.iter().flat_map(|streams| streams.iter());
         both.map(|stream| stream.counts.bytes).sum()
+    }
+
+    /// Of which end messages were captured, where of the other there are acknowledgements only.
+    pub(super) fn one_way(&self) -> Option<usize> {
+        let streams = self.streams.as_ref()?;
+        let is_alone = |from: usize| {
+            let (own, other) = (&streams[from], &streams[1 - from]);
+            own.has_records() && other.counts.bytes == 0 && other.unseen() > 0
+        };
+        [0, 1].into_iter().find(|from| is_alone(*from))
     }
 
     /// Bytes that its streams keep.

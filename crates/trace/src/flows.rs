@@ -56,6 +56,8 @@ pub struct Flow {
     /// Its place among the pairs.
     hosts: usize,
     pub streams: StreamCounts,
+    /// From the first to the last byte of each message of the client, and of the server.
+    pub(super) stretch_ns: [u64; 2],
     pub first_ns: u64,
     pub last_ns: u64,
     /// Calls that were retransmitted.
@@ -118,6 +120,7 @@ impl Flows {
             pace: Pace::default(),
             hosts,
             streams: StreamCounts::default(),
+            stretch_ns: [0; 2],
             first_ns: 0,
             last_ns: 0,
             retransmissions: 0,
@@ -335,10 +338,31 @@ impl Flows {
     }
 
     /// Tells the paces of a flow, its hosts and its server of something that happened.
-    pub(super) fn happened(&mut self, id: FlowId, tell: fn(&mut Pace)) {
+    pub(super) fn happened(&mut self, id: FlowId, tell: impl Fn(&mut Pace)) {
         self.change(id, |flow, pair, service| {
-            [&mut flow.pace, &mut pair.pace, &mut service.pace].into_iter().for_each(tell);
+            [&mut flow.pace, &mut pair.pace, &mut service.pace].into_iter().for_each(&tell);
         });
+    }
+
+    /// The capture ends, with this packet.
+    pub(super) fn end(&mut self, now: u64, frame: u64) {
+        let flows = self.flows.iter_mut().map(|flow| &mut flow.pace);
+        let pairs = self.pairs.iter_mut().map(|(pair, _)| &mut pair.pace);
+        let services = self.services.iter_mut().map(|service| &mut service.pace);
+        flows.chain(pairs).chain(services).for_each(|pace| pace.ended(now, frame));
+    }
+
+    /// Counts how long both messages of a transaction took to pass; the sums of its flow.
+    pub(super) fn stretched(&mut self, id: FlowId, transaction: &Transaction) -> [u64; 2] {
+        let Some(flow) = self.get_mut(id) else { return [0; 2] };
+        let both = flow.stretch_ns.iter_mut().zip(transaction.stretches());
+        both.for_each(|(sum, ns)| *sum += ns);
+        flow.stretch_ns
+    }
+
+    /// Whether a flow got no reply since a moment.
+    pub(super) fn is_silent_since(&self, id: FlowId, at_ns: u64) -> bool {
+        self.get(id).is_some_and(|flow| flow.pace.last_reply_ns() <= at_ns)
     }
 
     pub fn get(&self, id: FlowId) -> Option<&Flow> {

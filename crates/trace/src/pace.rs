@@ -40,6 +40,8 @@ perf::named! {
         TcpRecovery => "TCP loss recovery",
         /// Calls were outstanding, and nothing else is to be seen.
         SilentServer => "silent server",
+        /// The same, and the capture ended before a reply came.
+        NoReply => "silent server, not ended",
         /// The server had put off what was called for, and no call was outstanding.
         Postponed => "call put off by the server",
         /// No call was outstanding.
@@ -125,10 +127,12 @@ struct Shares {
     more: u64,
     commit: u64,
     stable: u64,
+    /// While an end announced a TCP window of zero.
+    zero: u64,
 }
 
 /// What the time until each reply went for, in nanoseconds: together the time from the first call
-/// to the last reply.
+/// to the last reply, or to the capture's end where calls were outstanding then.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Waited {
     /// No call was outstanding, and none came.
@@ -142,6 +146,8 @@ pub struct Waited {
     pub recovery: u64,
     pub retransmission: u64,
     pub zero_window: u64,
+    /// From the last reply on, with calls outstanding when the capture ended.
+    pub unanswered: u64,
     /// The capture lost messages meanwhile: what was waited for is not known.
     pub unknown: u64,
 }
@@ -154,7 +160,8 @@ impl Waited {
     pub fn all(&self) -> u64 {
         let busy: u64 = self.works.iter().sum();
         let repairs = self.recovery + self.retransmission + self.zero_window;
-        busy + self.idle + self.postponed + self.arriving + repairs + self.unknown
+        let none = self.idle + self.postponed + self.arriving;
+        busy + none + repairs + self.unanswered + self.unknown
     }
 }
 
@@ -190,6 +197,7 @@ pub struct Pace {
     /// What was seen since the last reply.
     again: u32,
     tcp_again: u32,
+    /// Ends of connections that announce a window of zero.
     zero_windows: u32,
     last_reply_ns: u64,
     last_reply_frame: u64,
@@ -230,6 +238,7 @@ impl Pace {
             more: if self.load.calls > 1 { ns } else { 0 },
             commit: if self.load.commits > 0 { ns } else { 0 },
             stable: if self.load.stable_writes > 0 { ns } else { 0 },
+            zero: if self.zero_windows > 0 { ns } else { 0 },
         };
         self.total.add(now);
         self.silence.add(now);
@@ -263,6 +272,10 @@ impl Pace {
         self.outstanding_max = self.outstanding_max.max(self.load.calls);
     }
 
+    pub(super) const fn last_reply_ns(&self) -> u64 {
+        self.last_reply_ns
+    }
+
     pub(super) const fn outstanding(&self) -> u32 {
         self.load.calls
     }
@@ -283,26 +296,14 @@ impl Pace {
         let Reply { now, frame, work, bytes, load, .. } = reply;
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
-        let is_settled = self.replies >= SETTLED;
-        let limit = self.usual_ns.saturating_mul(GAP_FACTOR).max(GAP_NS_MIN);
-        let is_gap = is_settled && silent > limit;
+        let is_gap = self.is_gap(silent);
         self.attribute(work, is_gap, silent);
         if is_gap {
-            let gap = Gap {
-                begin_ns: self.last_reply_ns,
-                end_ns: now,
-                cause: self.cause(silent),
-                outstanding: self.load.calls,
-                retransmissions: self.again,
-                begin_frame: self.last_reply_frame,
-                end_frame: frame,
-                before: self.done_at_reply,
-                after: self.done(),
-            };
-            self.keep(gap);
+            self.keep(self.gap(now, frame, self.cause(silent)));
         }
         if self.replies > 0 {
             // One that is far off moves the usual distance by no more than another.
+            let is_settled = self.replies >= SETTLED;
             let silent = if is_settled { silent.min(self.usual_ns * 4 + 1) } else { silent };
             self.usual_ns = match self.replies {
                 1 => silent,
@@ -315,22 +316,71 @@ impl Pace {
         self.last_reply_frame = frame;
         let misses = std::mem::take(&mut self.misses);
         (self.silence, self.none_before) = (Shares::default(), 0);
-        (self.again, self.tcp_again, self.zero_windows) = (0, 0, 0);
+        (self.again, self.tcp_again) = (0, 0);
         self.moved_bytes += u64::from(bytes);
         self.done_at_reply = self.done();
         (is_gap && !misses).then_some(silent)
     }
 
+    /// The capture ends, with this packet: what is outstanding has waited until now.
+    pub(super) fn ended(&mut self, now: u64, frame: u64) {
+        if self.load.calls == 0 {
+            return;
+        }
+        self.advance(now);
+        let silent = now.saturating_sub(self.last_reply_ns);
+        let Shares { none, postponed, one, more, .. } = self.silence;
+        if self.misses {
+            self.waited.unknown += none + one + more;
+        } else {
+            self.waited.idle += none - postponed.min(none);
+            self.waited.postponed += postponed.min(none);
+            self.waited.unanswered += one + more;
+        }
+        if self.is_gap(silent) {
+            let cause = if self.misses { Cause::NotCaptured } else { Cause::NoReply };
+            self.keep(self.gap(now, frame, cause));
+        }
+    }
+
+    /// Whether a time without a reply is much longer than is usual.
+    fn is_gap(&self, silent: u64) -> bool {
+        let limit = self.usual_ns.saturating_mul(GAP_FACTOR).max(GAP_NS_MIN);
+        self.replies >= SETTLED && silent > limit
+    }
+
+    /// The time since the last reply, which is over with this packet.
+    const fn gap(&self, now: u64, frame: u64, cause: Cause) -> Gap {
+        Gap {
+            begin_ns: self.last_reply_ns,
+            end_ns: now,
+            cause,
+            outstanding: self.load.calls,
+            retransmissions: self.again,
+            begin_frame: self.last_reply_frame,
+            end_frame: frame,
+            before: self.done_at_reply,
+            after: self.done(),
+        }
+    }
+
     /// What the time since the last reply went for, now that one of this work came. Whatever is
     /// lost or stopped on the network holds up what is behind it, be calls outstanding or not.
     fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) {
-        let Shares { none, arriving, postponed, one, more, commit, .. } = self.silence;
+        let Shares { mut none, arriving, postponed, one, more, commit, zero, .. } = self.silence;
         let waited = &mut self.waited;
+        let mut busy = one + more;
+        if !self.misses {
+            // Of the stretch, what passed so: calls wait for it before a client does.
+            let stopped = zero.min(busy);
+            let rest = (zero - stopped).min(none);
+            waited.zero_window += stopped + rest;
+            (busy, none) = (busy - stopped, none - rest);
+        }
         match () {
-            () if self.misses => waited.unknown += none + one + more,
-            () if self.zero_windows > 0 => waited.zero_window += none + one + more,
-            () if self.again > 0 => waited.retransmission += none + one + more,
-            () if self.tcp_again > 0 => waited.recovery += none + one + more,
+            () if self.misses => waited.unknown += none + busy,
+            () if self.again > 0 => waited.retransmission += none + busy,
+            () if self.tcp_again > 0 => waited.recovery += none + busy,
             () => {
                 // A server that answers nothing else while it makes data stable.
                 let behind = is_gap && commit > silent / 2;
@@ -340,7 +390,7 @@ impl Pace {
                 waited.idle += none - arriving - postponed;
                 waited.postponed += postponed;
                 waited.arriving += arriving;
-                waited.works[work as usize] += one + more;
+                waited.works[work as usize] += busy;
             }
         }
     }
@@ -384,18 +434,23 @@ impl Pace {
         self.tcp_again = self.tcp_again.saturating_add(1);
     }
 
-    pub(super) fn zero_window(&mut self) {
-        self.zero_windows = self.zero_windows.saturating_add(1);
+    /// An end of a connection announces a window of zero from now on, or no longer.
+    pub(super) fn zero_window(&mut self, now: u64, is_zero: bool) {
+        self.advance(now);
+        self.zero_windows = match is_zero {
+            true => self.zero_windows.saturating_add(1),
+            false => self.zero_windows.saturating_sub(1),
+        };
     }
 
     /// What a silence of `ns` came from.
     fn cause(&self, ns: u64) -> Cause {
         let most = ns / 2;
-        let Shares { none, postponed, commit, stable, .. } = self.silence;
+        let Shares { none, postponed, commit, stable, zero, .. } = self.silence;
         match () {
             () if self.misses => Cause::NotCaptured,
             () if commit > most => Cause::Commit,
-            () if self.zero_windows > 0 => Cause::ZeroWindow,
+            () if zero > most => Cause::ZeroWindow,
             () if self.again > 0 => Cause::Retransmission,
             () if self.tcp_again > 0 => Cause::TcpRecovery,
             () if stable > most => Cause::StableWrite,
@@ -482,6 +537,7 @@ impl Shares {
         self.more += other.more;
         self.commit += other.commit;
         self.stable += other.stable;
+        self.zero += other.zero;
     }
 }
 

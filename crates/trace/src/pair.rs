@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 
+use super::failures::Failures;
 use super::pace::Pace;
 use super::postponed::Postponed;
 use super::rtt::Rtt;
@@ -56,6 +57,7 @@ pub struct Pair {
     /// Calls that RPC refused: of another version, or for want of a credential that is good.
     pub refused: u64,
     pub(super) postponed: Postponed,
+    pub(super) failures: Failures,
 }
 
 /// Calls of one kind of work that got their reply.
@@ -80,11 +82,16 @@ pub struct OneSide {
     pub missing_bytes: u64,
     /// Times that a message began in what the capture does not hold of a packet.
     pub cut: u64,
-    /// Times in which this end announced a TCP window of zero, and how long.
+    /// Times in which this end announced a TCP window of zero; and how long it did so on one
+    /// connection or more.
     pub zero_windows: u64,
     pub zero_window_ns: u64,
-    /// From the first to the last byte of each message.
+    /// Connections on which it does, and since when there are any.
+    zero_now: u32,
+    zero_since_ns: u64,
+    /// From the first to the last byte of each message; and the most of one connection.
     pub stretch_ns: u64,
+    pub stretch_ns_max: u64,
     /// Bytes in each bin of time that had some.
     pub bins: Spread,
     bin: u64,
@@ -160,6 +167,38 @@ pub struct Repeats {
     pub ns: u64,
 }
 
+impl Syncs {
+    /// A call has made so much stable, in so long.
+    const fn count(&mut self, bytes: u64, ns: u64) {
+        self.calls += 1;
+        self.bytes += bytes;
+        self.ns += ns;
+        if bytes <= SMALL_SYNC_BYTES {
+            self.small += 1;
+            self.small_bytes += bytes;
+            self.small_ns += ns;
+        }
+    }
+}
+
+impl Repeats {
+    /// A call was answered, so long after it was sent first.
+    fn count(&mut self, transaction: &Transaction, ns: u64) {
+        self.calls += 1;
+        self.ns += ns;
+        if transaction.retransmissions > 0 {
+            self.repeated += 1;
+            self.times += u64::from(transaction.retransmissions);
+            self.waited_ns += transaction.repeated_ns.saturating_sub(transaction.call_ns);
+        }
+    }
+
+    /// Most of what was sent again had arrived before: the server is slower than the timer.
+    pub const fn had_arrived(&self) -> bool {
+        self.times > 0 && self.twice * 2 > self.times
+    }
+}
+
 impl OneSide {
     pub(super) fn sent(&mut self, now: u64, len: u32) {
         self.bytes += u64::from(len);
@@ -170,6 +209,23 @@ impl OneSide {
             self.bin = bin;
         }
         self.bin_bytes += u64::from(len);
+    }
+
+    /// It announces a window of zero on one connection more.
+    pub(super) const fn stops(&mut self, now: u64) {
+        self.zero_windows += 1;
+        if self.zero_now == 0 {
+            self.zero_since_ns = now;
+        }
+        self.zero_now += 1;
+    }
+
+    /// And on one less.
+    pub(super) const fn goes_on(&mut self, now: u64) {
+        self.zero_now = self.zero_now.saturating_sub(1);
+        if self.zero_now == 0 {
+            self.zero_window_ns += now.saturating_sub(self.zero_since_ns);
+        }
     }
 
     /// Nothing more comes in this bin.
@@ -189,42 +245,35 @@ impl OneSide {
 }
 
 impl Pair {
-    pub(super) fn count(&mut self, transaction: &Transaction, is_tcp: bool, unsynced: Option<u64>) {
+    /// Counts a call that was answered over a connection on which messages took so long to pass.
+    pub(super) fn count(
+        &mut self,
+        transaction: &Transaction,
+        is_tcp: bool,
+        unsynced: Option<u64>,
+        stretches_ns: [u64; 2],
+    ) {
         let worked = &mut self.works[transaction.work() as usize];
         worked.calls += 1;
         worked.bytes += u64::from(transaction.bytes);
         self.refused += u64::from(transaction.is_refused());
+        self.failures.answered(transaction.status);
         let Some(latency) = transaction.latency() else {
             self.untimed += 1;
             return;
         };
         let ns = latency.as_nanos();
         worked.latency.record(ns);
-        let stretch = [
-            transaction.call_ns.saturating_sub(transaction.call_first_ns),
-            transaction.reply_ns.saturating_sub(transaction.reply_first_ns),
-        ];
-        if transaction.retransmissions == 0 {
-            self.sides.iter_mut().zip(stretch).for_each(|(side, ns)| side.stretch_ns += ns);
+        let times = transaction.stretches().into_iter().zip(stretches_ns);
+        for (side, (ns, all_ns)) in self.sides.iter_mut().zip(times) {
+            side.stretch_ns += ns;
+            side.stretch_ns_max = side.stretch_ns_max.max(all_ns);
         }
         if let Some(bytes) = unsynced {
-            let syncs = &mut self.syncs;
-            (syncs.calls, syncs.bytes, syncs.ns) =
-                (syncs.calls + 1, syncs.bytes + bytes, syncs.ns + ns);
-            if bytes <= SMALL_SYNC_BYTES {
-                (syncs.small, syncs.small_bytes, syncs.small_ns) =
-                    (syncs.small + 1, syncs.small_bytes + bytes, syncs.small_ns + ns);
-            }
+            self.syncs.count(bytes, ns);
         }
         if !is_tcp {
-            let udp = &mut self.udp;
-            udp.calls += 1;
-            udp.ns += ns;
-            if transaction.retransmissions > 0 {
-                udp.repeated += 1;
-                udp.times += u64::from(transaction.retransmissions);
-                udp.waited_ns += transaction.repeated_ns.saturating_sub(transaction.call_ns);
-            }
+            self.udp.count(transaction, ns);
         }
     }
 

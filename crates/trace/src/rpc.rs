@@ -508,8 +508,9 @@ impl Rpc {
             true => None,
             false => self.files.synced(file, transaction.work(), bytes),
         };
+        let stretches = self.flows.stretched(flow, transaction);
         let Some(pair) = self.flows.pair_mut(flow) else { return };
-        pair.count(transaction, is_tcp, synced);
+        pair.count(transaction, is_tcp, synced, stretches);
         if let (Some((passed_ns, returned_ns)), Some(latency)) = (inner, transaction.latency()) {
             let behind = returned_ns.saturating_sub(passed_ns);
             pair.relay.record(transaction.work(), latency.as_nanos(), behind);
@@ -546,7 +547,12 @@ impl Rpc {
         for (key, until, load, generation) in self.calls.given_up(now) {
             self.flows.expired(key.flow, until, load, generation);
         }
-        let expired = self.calls.expire(now);
+        // Over TCP a client waits for as long as the server answers nothing that came later.
+        let flows = &self.flows;
+        let expired = self.calls.expire(now, |key, open| {
+            let counts = open.until_ns.is_none() && flows.counts(key.flow, open.generation);
+            counts && flows.is_silent_since(key.flow, open.last_ns)
+        });
         self.all_lost(&expired, now);
     }
 
@@ -555,7 +561,10 @@ impl Rpc {
     }
 
     /// Nothing more comes: what waits is unanswered.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, last_ns: u64) {
+        self.expire(last_ns);
+        let until_ns = self.filter.until_ns.map_or(last_ns, |ns| self.begin_ns.saturating_add(ns));
+        self.flows.end(last_ns.min(until_ns), self.frame);
         let waiting = self.calls.waiting().filter(|(_, open)| open.counts == Counts::Whole);
         let waiting: Vec<(Key, Open)> = waiting.map(|(key, open)| (key, open.clone())).collect();
         waiting.iter().for_each(|(key, open)| self.unanswered(*key, open));

@@ -58,6 +58,15 @@ impl Transaction {
         self.is_timed.then(|| Nanos::from_nanos(self.reply_ns.saturating_sub(self.call_ns)))
     }
 
+    /// From the first to the last byte of the call, and of the reply; nothing where that is not
+    /// known, or the call was sent again meanwhile.
+    pub(super) fn stretches(&self) -> [u64; 2] {
+        let call_ns = self.call_ns.saturating_sub(self.call_first_ns);
+        let reply_ns = self.reply_ns.saturating_sub(self.reply_first_ns);
+        let is_known = self.is_timed && self.retransmissions == 0;
+        if is_known { [call_ns, reply_ns] } else { [0; 2] }
+    }
+
     pub(super) fn work(&self) -> Work {
         Work::of(self.operation.kind(), self.is_sized.then_some(self.stable > 0))
     }

@@ -52,9 +52,11 @@ pub(crate) const fn layer(suspect: Suspect) -> Layer {
         | Suspect::Loss
         | Suspect::Retransmission => Layer::Network,
         Suspect::OneOutstanding => Layer::Client,
-        Suspect::Postponed | Suspect::Stalls | Suspect::ZeroWindow | Suspect::SlowServer => {
-            Layer::Server
-        }
+        Suspect::NoReply
+        | Suspect::Postponed
+        | Suspect::Stalls
+        | Suspect::ZeroWindow
+        | Suspect::SlowServer => Layer::Server,
     }
 }
 

@@ -212,8 +212,15 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// None where a parameter was not found.
+    /// None where a parameter was not found, what such a call takes of the server was not, or how
+    /// many it serves at once has no end.
     pub(super) fn of(explained: &Explained, seen_per_s: f64) -> Option<Self> {
+        /// Of the saturation: where more comes, calls wait for the server and not by chance.
+        const BUSIEST: f64 = 0.95;
+        let calls = Calls { explained, group: frequent(explained)?, way: Way::default() };
+        if !calls.shows(&["op", "ser", "block"]) || explained.servers_range.1.is_none() {
+            return None;
+        }
         let value = |name: &str| explained.fitted.value(name).unwrap_or(0.0);
         if explained.fitted.parameters.iter().any(|found| found.at_bound) {
             return None;
@@ -228,7 +235,10 @@ impl Queue {
             service_us,
             saturation_per_s: line.saturation_per_s(),
             seen_per_s,
-            response_us: line.response_us(seen_per_s).map(|us| us + value("way")),
+            response_us: line
+                .response_us(seen_per_s)
+                .filter(|_| seen_per_s < BUSIEST * line.saturation_per_s())
+                .map(|us| us + value("way")),
             measured_us: mean(&explained.groups, |group| group.measured_us),
         })
     }
@@ -303,6 +313,19 @@ mod tests {
         assert_eq!(gains(&bare), 0);
         let vague = explained(&[WAY, ("op", 0.1, unknown), ("ser", 1.2, 30.0)]);
         assert_eq!(gains(&vague), 0);
+    }
+
+    #[test]
+    fn a_saturation_is_reported_where_the_servers_time_and_number_are_known() {
+        let mut known = explained(&[WAY, ("op", 30.0, 1.3)]);
+        let queue = Queue::of(&known, 10_000.0).unwrap();
+        assert!((queue.saturation_per_s - 1e6 / 30.0).abs() < 1.0 && queue.response_us.is_some());
+        // What comes at random waits so; what comes as fast as the server answers does not.
+        assert!(Queue::of(&known, 33_000.0).unwrap().response_us.is_none());
+        let vague = explained(&[WAY, ("op", 30.0, 30.0)]);
+        assert!(Queue::of(&vague, 10_000.0).is_none());
+        known.servers_range = (1, None);
+        assert!(Queue::of(&known, 10_000.0).is_none());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use perf::units::Nanos;
 use perf::words::counted;
 use trace::capture::Place;
 use trace::{
-    Analyzer, Cut, Filter, Flow, Flows, Guards, Host, Kind, Operation, OperationTotal, Totals,
-    Usage,
+    Analyzer, Cut, Filter, Flow, Flows, Guards, Host, Kind, Operation, OperationTotal, SetBack,
+    Totals, Usage,
 };
 
 pub(crate) use self::pace::longest;
@@ -47,7 +47,19 @@ fn head(seen: &Seen) -> String {
     };
     let (packets, size) = (seen.analyzer.packets(), bytes(seen.bytes));
     let span = Nanos::from_nanos(last.saturating_sub(first));
-    format!("capture     {files}{packets} packets, {size}, {span}\n")
+    format!("capture     {files}{packets} packets, {size}, {span}\n") + &set_back(&seen.analyzer)
+}
+
+/// That times are not all of one clock.
+fn set_back(analyzer: &Analyzer) -> String {
+    let SetBack { times: times @ 1.., ns, frame, .. } = analyzer.set_back() else {
+        return String::new();
+    };
+    let (times, by) = (counted(times, "time"), Nanos::from_nanos(ns));
+    format!(
+        "clock       set back {times}, by {by} in all, first at frame {frame}: later times go on \
+         from the packet before, and times across it are not known\n"
+    )
 }
 
 /// Packets that were captured more than once.
@@ -96,6 +108,9 @@ fn nothing(seen: &Seen) -> String {
         ([], _) => "there are no packets that can be read".to_owned(),
         _ => others.join(", "),
     };
+    if let Some(why) = super::verdict::one_way(analyzer.one_way()) {
+        return format!("no calls found: {why}\n");
+    }
     format!("no NFS found: {all}\n{}", cut_off(analyzer.cut()))
 }
 

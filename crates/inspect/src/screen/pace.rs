@@ -9,7 +9,8 @@ use super::FEW;
 pub(super) fn pace(analyzer: &Analyzer) -> String {
     let Some((id, flow)) = busiest(analyzer) else { return String::new() };
     let Pace { write_cycle, read_cycle, think, .. } = &flow.pace;
-    let one = flow.pace.stop_and_wait().filter(|_| flow.streams.cut == 0);
+    let is_answered = flow.tallies.total().calls() > 0;
+    let one = flow.pace.stop_and_wait().filter(|_| flow.streams.cut == 0 && is_answered);
     let times = [
         ("WRITE cycle", write_cycle),
         ("READ cycle", read_cycle),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use trace::Analyzer;
 use trace::verdict::{Certainty, Diagnosis, Evidence, Finding, Suspect, judge};
 
+pub(super) use self::sentences::one_way;
 use self::sentences::{advice, doubt, grounds, sentence, undecided};
 
 /// A verdict with what it rests on.
@@ -43,7 +44,9 @@ impl Judged {
     /// None without a call that was answered.
     fn of(analyzer: &Analyzer) -> Option<Self> {
         let resolution_ns = analyzer.resolution_ns();
-        let evidence = Evidence { resolution_ns, ..Evidence::busiest(analyzer.flows())? };
+        let set_back = analyzer.set_back().times;
+        let busiest = Evidence::busiest(analyzer.flows())?;
+        let evidence = Evidence { resolution_ns, set_back, ..busiest };
         let diagnosis = judge(&evidence);
         Some(Self { evidence, diagnosis })
     }
@@ -66,7 +69,7 @@ impl Judged {
             sentence: sentence(evidence, &found),
             evidence: grounds(evidence, &found),
             against: self.against(),
-            advice: advice(found.suspect),
+            advice: advice(evidence, found.suspect),
         };
         diagnosis.verdict.map(answer).ok_or_else(|| undecided(evidence, diagnosis))
     }
@@ -82,15 +85,27 @@ pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
             Verdict { of, seconds, verdict: judged.verdict() }
         }
         None => {
-            let verdict = Err("it has no NFS call that was answered".to_owned());
+            let verdict = Err(unanswered(analyzer));
             Verdict { of: String::new(), seconds, verdict }
         }
     }
 }
 
+/// Why a capture without a call that was answered says nothing.
+fn unanswered(analyzer: &Analyzer) -> String {
+    match one_way(analyzer.one_way()) {
+        Some(why) => format!("cannot be decided: {why}"),
+        None => "it has no NFS call that was answered".to_owned(),
+    }
+}
+
 /// As lines: the verdict, the evidence, what speaks against it, what to try.
 pub(super) fn lines(seen: &crate::seen::Seen) -> String {
-    let Some(judged) = Judged::of(&seen.analyzer) else { return String::new() };
+    let Some(judged) = Judged::of(&seen.analyzer) else {
+        let is_one_way = seen.analyzer.one_way() != [0; 2];
+        let why = [unanswered(&seen.analyzer)];
+        return if is_one_way { named("verdict", &why) + "\n" } else { String::new() };
+    };
     let Judged { evidence, diagnosis } = &judged;
     let also: Vec<String> = diagnosis.also.iter().map(|one| sentence(evidence, one)).collect();
     let also = named("besides", &also);

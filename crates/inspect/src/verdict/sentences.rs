@@ -7,6 +7,7 @@ use trace::verdict::{
     is_cut_too_much, nominal_rate, unknown_share,
 };
 use trace::{Repeats, Syncs, Work};
+use wire::nfs3::NfsStat3;
 
 use crate::amounts::bytes;
 
@@ -38,6 +39,21 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
         SHARE_MIN * 100.0,
         of(evidence)
     )
+}
+
+/// That one direction of connections was not captured; none where both were.
+pub(crate) fn one_way([clients, servers]: [usize; 2]) -> Option<String> {
+    let of = |connections: usize, own: usize| {
+        let what = format!(
+            "of {} only what the {} sends was captured, and acknowledgements of the rest",
+            counted(connections as u64, "connection"),
+            ENDS[own]
+        );
+        (connections > 0).then_some(what)
+    };
+    let all: Vec<String> = [of(clients, 0), of(servers, 1)].into_iter().flatten().collect();
+    let remedy = "a port that mirrors both directions, or tcpdump on the host itself, shows both";
+    (!all.is_empty()).then(|| format!("{}: {remedy}", all.join("; ")))
 }
 
 /// Whose it is, where that is not clear.
@@ -89,6 +105,7 @@ fn busier(evidence: &Evidence) -> usize {
 pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
     let share = &*format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
     match found.suspect {
+        Suspect::NoReply => no_reply(evidence, share),
         Suspect::SlowCommit => slow_commit(evidence, share),
         Suspect::SlowStableWrite => slow_stable_write(evidence, share),
         Suspect::SmallSyncs => small_syncs(evidence, share),
@@ -111,16 +128,35 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             "the server puts calls off (NFS3ERR_JUKEBOX, NFS4ERR_DELAY or NFS4ERR_GRACE): {share} \
              passes until the client calls again"
         ),
-        Suspect::SlowServer => format!(
-            "the server is slow or busy: {share} is spent in it, with at most {} calls outstanding",
-            evidence.outstanding_max
-        ),
+        Suspect::SlowServer => slow_server(evidence, share),
         Suspect::Relay => format!(
             "the relay, or the link that it passes calls on by, is slow or full: {share} is spent \
              on the way to the server, with at most {} calls outstanding",
             evidence.outstanding_max
         ),
     }
+}
+
+fn no_reply(evidence: &Evidence, share: &str) -> String {
+    let (calls, for_ns) = (evidence.unanswered, ns(evidence.waited.unanswered));
+    let calls = match calls {
+        1 => "1 call has".to_owned(),
+        calls => format!("{calls} calls have"),
+    };
+    format!(
+        "the server answers no more: {calls} no reply, and nothing was answered in the last \
+         {for_ns} of the capture, {share}"
+    )
+}
+
+fn slow_server(evidence: &Evidence, share: &str) -> String {
+    let slow = format!("the server is slow or busy: {share} is spent in it");
+    if !evidence.is_alone() {
+        return format!("{slow}, with at most {} calls outstanding", evidence.outstanding_max);
+    }
+    let main = evidence.main();
+    let (each, took) = (name(main), shown(evidence, evidence.work(main).median_ns));
+    format!("{slow}, with one call outstanding at a time, {each}s of {took} at the median")
 }
 
 fn slow_commit(evidence: &Evidence, share: &str) -> String {
@@ -168,12 +204,17 @@ fn loss(evidence: &Evidence, share: &str) -> String {
 }
 
 fn stalls(evidence: &Evidence, found: &Finding) -> String {
-    let (count, longest) = (evidence.stalls.count, ns(evidence.stalls.longest_ns));
-    format!(
-        "the server stalls for all of its clients: {count} times, {longest} at the longest, {:.0} \
-         % of the time",
-        found.share * 100.0
-    )
+    let (whom, count, longest_ns) = match evidence.clients {
+        ..=1 => (
+            ", or a call in it, stands still",
+            evidence.silences.count,
+            evidence.silences.longest_ns,
+        ),
+        _ => (" stalls for all of its clients", evidence.stalls.count, evidence.stalls.longest_ns),
+    };
+    let (times, longest) = (counted(count, "time"), ns(longest_ns));
+    let percent = found.share * 100.0;
+    format!("the server{whom}: {times}, {longest} at the longest, {percent:.0} % of the time")
 }
 
 fn attribute_storm(evidence: &Evidence, share: &str) -> String {
@@ -209,7 +250,8 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
         Suspect::SlowCommit | Suspect::SlowStableWrite => vec![synced(evidence)],
         Suspect::SmallSyncs => vec![synced(evidence), synced_small(evidence)],
         Suspect::Loss => vec![lost(evidence)],
-        Suspect::Stalls => vec![stalled(evidence)],
+        Suspect::Stalls if evidence.clients > 1 => vec![stalled(evidence)],
+        Suspect::SlowServer if evidence.udp.had_arrived() => retransmitted(evidence),
         Suspect::Retransmission => retransmitted(evidence),
         Suspect::Rate => vec![carried(evidence)],
         Suspect::Postponed => vec![put_off(evidence)],
@@ -283,7 +325,7 @@ fn retransmitted(evidence: &Evidence) -> Vec<String> {
         "over UDP {repeated} of {calls} calls were retransmitted, {after} on average after they \
          were sent first"
     );
-    let replies = match twice * 2 > times {
+    let replies = match evidence.udp.had_arrived() {
         true => format!(
             "{twice} replies came twice: the server had got those calls, and was slower than the \
              timer"
@@ -380,6 +422,10 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             evidence.refused,
             evidence.replies()
         ),
+        Doubt::Failed => failed(evidence),
+        Doubt::SetBack => {
+            "the capture's clock was set back: times across that are not known".to_owned()
+        }
         Doubt::CoarseTimes => format!(
             "the capture's times are multiples of {}: what is the network's and what the server's \
              within that is not known",
@@ -388,6 +434,18 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
         Doubt::EarlyAcks => acknowledged_early(evidence),
         Doubt::OddRate => ODD_RATE.to_owned(),
     }
+}
+
+fn failed(evidence: &Evidence) -> String {
+    let (status, times) = evidence.failure.unwrap_or_default();
+    let most = NfsStat3::from_code(status)
+        .map_or_else(|| format!("status {status}"), |status| status.name().to_owned());
+    format!(
+        "{} of {} calls were answered with an error ({most} {}): what takes the time is no work",
+        evidence.failed,
+        evidence.replies(),
+        counted(times, "time")
+    )
 }
 
 fn acknowledged_early(evidence: &Evidence) -> String {
@@ -411,8 +469,13 @@ const ODD_RATE: &str =
     "no link has that rate by itself: it may be limited on purpose, or by an end";
 
 /// What to try.
-pub(super) const fn advice(suspect: Suspect) -> &'static str {
+pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
+    let moves_data = matches!(evidence.main(), Work::Read | Work::Write);
     match suspect {
+        Suspect::NoReply => {
+            "whether the server lives (nfskit ping, rpcinfo), and what its threads wait for: its \
+             disks, its log, a lock (dmesg of both; a thread in state D)"
+        }
         Suspect::SlowCommit => {
             "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \
              capture at the server tells whether it is the disk"
@@ -429,6 +492,10 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
             "more calls outstanding: nconnect, larger rsize and wsize, more read-ahead, several \
              programs; or a server that is nearer"
         }
+        Suspect::OneOutstanding if !moves_data => {
+            "several programs or threads at once, for tar, cp -r and ls -l make one call after the \
+             other; fewer calls, such as by caching; a server that is nearer"
+        }
         Suspect::OneOutstanding => {
             "more calls outstanding: read-ahead, asynchronous writes, several programs or threads; \
              larger calls"
@@ -437,6 +504,10 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
         Suspect::Loss => {
             "errors and drops of the interfaces and the switch between (ethtool -S, duplex, \
              cables, full queues)"
+        }
+        Suspect::Stalls if evidence.clients <= 1 => {
+            "the server at that time: its disks, its log, and what else it did (dmesg, iostat); a \
+             file on a tape or another tier"
         }
         Suspect::Stalls => {
             "a server that answers others while it makes data stable: more threads, a faster \
@@ -462,6 +533,12 @@ pub(super) const fn advice(suspect: Suspect) -> &'static str {
         Suspect::Relay => {
             "the relay and the link behind it: their rate, and what else they carry; fewer calls \
              outstanding wait less, and carry as much where the link is full"
+        }
+        // RFC 1813: what changes a directory or attributes is stable when it is answered.
+        Suspect::SlowServer if evidence.main() == Work::Other => {
+            "the server: a disk or a log that is stable sooner, for CREATE, REMOVE, RENAME and \
+             SETATTR are stable when they are answered; its processors and threads (nfskit probe, \
+             iostat)"
         }
         Suspect::SlowServer => {
             "the server: its processors, disks and threads while this runs (nfskit probe, \

@@ -99,6 +99,8 @@ pub(super) struct Stream {
     requested: bool,
     /// The last acknowledgement without data, and how often it was repeated.
     last_ack: (u32, u32),
+    /// The first number that the other end has acknowledged, and the last.
+    heard: Option<(u32, u32)>,
     /// The bytes that are read now were never seen.
     unseen: bool,
     /// Where those were that were given up last, and how many.
@@ -149,7 +151,7 @@ const fn after(from: u32, to: u32) -> i32 {
 impl Stream {
     /// The connection begins (again): the next byte has this number.
     pub(super) fn begin(&mut self, next: u32) {
-        self.next = Some(next);
+        (self.next, self.heard) = (Some(next), None);
         self.forget_record();
         self.state = MARK;
         self.early.clear();
@@ -169,6 +171,27 @@ impl Stream {
     /// Whether this number is the one that comes next, and nothing is missing.
     pub(super) fn is_next(&self, seq: u32) -> bool {
         self.early.is_empty() && self.next.is_none_or(|next| next == seq)
+    }
+
+    /// The other end has acknowledged this.
+    pub(super) fn heard(&mut self, ack: u32) {
+        let (first, last) = self.heard.unwrap_or((ack, ack));
+        self.heard = Some((first, if after(last, ack) > 0 { ack } else { last }));
+    }
+
+    /// Bytes at the end that the other end has acknowledged and that were never captured. A FIN has
+    /// a number, too.
+    pub(super) fn unseen(&self) -> u32 {
+        let Some((first, last)) = self.heard else { return 0 };
+        match after(self.next.unwrap_or(first), last) {
+            bytes @ 2..0x2000_0000 => bytes.unsigned_abs(),
+            _ => 0,
+        }
+    }
+
+    /// Messages were read in it.
+    pub(super) const fn has_records(&self) -> bool {
+        self.has_records
     }
 
     /// The other end has everything before `ack`, which it acknowledges with data of its own or

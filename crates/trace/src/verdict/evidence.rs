@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::flows::Flows;
-use crate::pace::Waited;
+use crate::pace::{Cause, Gap, Pace, Waited};
 use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
@@ -36,6 +36,8 @@ pub struct SideNumbers {
     pub zero_windows: u64,
     pub zero_window_ns: u64,
     pub stretch_ns: u64,
+    /// Of the connection on which messages took most time to pass.
+    pub stretch_ns_max: u64,
     /// Bins of 50 ms with data, and bytes a second in half of them, in all but one of 20, and in
     /// all together.
     pub bins: u64,
@@ -90,6 +92,34 @@ pub struct Evidence {
     pub called_again_median_ns: u64,
     /// Calls that RPC refused.
     pub refused: u64,
+    /// Calls that were answered with an error; and the most frequent, with how often it was.
+    pub failed: u64,
+    pub failure: Option<(u32, u64)>,
+    /// Calls outstanding when the capture ended.
+    pub unanswered: u64,
+    /// Gaps in which the server was silent, and in which the client was.
+    pub silences: Gaps,
+    pub pauses: Gaps,
+    /// How often the capture's clock was set back.
+    pub set_back: u64,
+}
+
+/// Times without a reply.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Gaps {
+    pub count: u64,
+    pub ns: u64,
+    pub longest_ns: u64,
+}
+
+impl Gaps {
+    /// Those of one cause.
+    fn of(pace: &Pace, cause: Cause) -> Self {
+        let place = Cause::ALL.iter().position(|one| *one == cause).unwrap_or(0);
+        let (count, ns) = pace.by_cause[place];
+        let own = pace.gaps.iter().filter(|gap| gap.cause == cause);
+        Self { count, ns, longest_ns: own.map(Gap::ns).max().unwrap_or(0) }
+    }
 }
 
 impl Evidence {
@@ -149,6 +179,7 @@ impl Evidence {
                     zero_windows: side.zero_windows,
                     zero_window_ns: side.zero_window_ns,
                     stretch_ns: side.stretch_ns,
+                    stretch_ns_max: side.stretch_ns_max,
                     bins: side.bins.count(),
                     bytes_per_s_p50: per_s(0.5),
                     bytes_per_s_p95: per_s(0.95),
@@ -165,6 +196,12 @@ impl Evidence {
             called_again: pair.postponed.waits.count(),
             called_again_median_ns: pair.postponed.waits.quantile(0.5).as_nanos(),
             refused: pair.refused,
+            failed: pair.failures.calls,
+            failure: pair.failures.most(),
+            unanswered: pair.pace.outstanding().into(),
+            silences: Gaps::of(&pair.pace, Cause::SilentServer),
+            pauses: Gaps::of(&pair.pace, Cause::SilentClient),
+            set_back: 0,
         }
     }
 
@@ -175,6 +212,20 @@ impl Evidence {
     /// Calls that got their reply.
     pub fn replies(&self) -> u64 {
         self.works.iter().map(|work| work.calls).sum()
+    }
+
+    /// What most of the time goes for, of what needs nothing stable.
+    pub fn main(&self) -> Work {
+        let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
+        let most = others.max_by_key(|work| (self.waited.of(*work), self.work(*work).calls));
+        most.unwrap_or(Work::Other)
+    }
+
+    /// Whether nearly always one call was outstanding, of the time with any.
+    pub fn is_alone(&self) -> bool {
+        /// Of the busy time.
+        const ALONE: f64 = 0.9;
+        self.stop_and_wait.is_some_and(|share| share >= ALONE)
     }
 
     /// The network's round trip, at least; none where nothing shows it.

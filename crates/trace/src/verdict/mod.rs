@@ -10,13 +10,14 @@
 mod evidence;
 mod rules;
 
-pub use self::evidence::{Evidence, SideNumbers, WorkNumbers};
+pub use self::evidence::{Evidence, Gaps, SideNumbers, WorkNumbers};
 pub use self::rules::{CALLS_MIN, SHARE_MIN, is_cut_too_much, judge, nominal_rate, unknown_share};
 
 perf::named! {
     /// What is found guilty.
     #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
     pub enum Suspect {
+        NoReply => "no_reply",
         SlowCommit => "slow_commit",
         SlowStableWrite => "slow_stable_write",
         SmallSyncs => "small_syncs",
@@ -76,6 +77,10 @@ pub enum Doubt {
     EarlyAcks,
     /// RPC refused calls.
     Refused,
+    /// Calls were answered with errors.
+    Failed,
+    /// The capture's clock was set back.
+    SetBack,
     /// All packets have the same time.
     NoTime,
     /// The rate is none that a link is known to have.

@@ -1,7 +1,7 @@
 //! The rules: candidates with their shares of the time, and the choice among them.
 
 use super::evidence::share;
-use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, SideNumbers, Suspect};
+use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect};
 use crate::work::Work;
 
 /// Replies below which nothing is stated.
@@ -25,8 +25,8 @@ const LONG_NS: u64 = 1_000_000;
 /// Round trips of acknowledgements in the fastest call, from which on something else than the
 /// server may acknowledge (threshold ours).
 const EARLY: u64 = 10;
-/// Of the busy time with exactly one call outstanding.
-const ALONE: f64 = 0.9;
+/// Of what a call takes at the median, from which on a gap is a server that stands still (ours).
+const STILL: u64 = 4;
 /// Of all calls, from which on those for attributes are a storm (threshold ours).
 const STORM: f64 = 0.6;
 /// Segments lost, of 1: worth a look, and never harmless (thresholds ours).
@@ -49,7 +49,7 @@ const STRETCHED: f64 = 0.6;
 /// to be outstanding, and with many of them all of the time passes in the server.
 const CUT_MAX: f64 = 0.1;
 
-/// Share of the calls that RPC refuses, from which on what takes the time is no work.
+/// Share of the calls that RPC refuses, or that fail, from which on what takes the time is no work.
 const REFUSED_MIN: f64 = 0.1;
 /// Share of the time in which messages were lost, from which on a verdict is less sure.
 const UNKNOWN_MIN: f64 = 0.1;
@@ -80,12 +80,16 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
         return Diagnosis { also: found, doubts, ..none };
     };
     doubts.extend(against(evidence, &first, found.get(1)));
-    let mut certainty = match first {
-        Finding { share, events, .. } if share >= SURE && events >= SURE_EVENTS => Certainty::Sure,
-        Finding { share, events, .. } if share >= LIKELY && events >= LIKELY_EVENTS => {
-            Certainty::Likely
-        }
-        _ => Certainty::Possible,
+    let verdict = Some((first, certainty(&first, &doubts)));
+    Diagnosis { verdict, doubts, also: found.split_off(1) }
+}
+
+fn certainty(first: &Finding, doubts: &[Doubt]) -> Certainty {
+    let is = |least: f64, events: u64| first.share >= least && is_seen(first, events);
+    let mut certainty = match () {
+        () if is(SURE, SURE_EVENTS) => Certainty::Sure,
+        () if is(LIKELY, LIKELY_EVENTS) => Certainty::Likely,
+        () => Certainty::Possible,
     };
     for _ in 0..doubts.iter().map(|doubt| doubt.steps()).sum() {
         certainty = match certainty {
@@ -93,7 +97,12 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
             _ => Certainty::Possible,
         };
     }
-    Diagnosis { verdict: Some((first, certainty)), doubts, also: found.split_off(1) }
+    certainty
+}
+
+/// Whether something was seen as often. What lasts until the end cannot happen twice.
+fn is_seen(found: &Finding, events: u64) -> bool {
+    found.suspect == Suspect::NoReply || found.events >= events
 }
 
 /// Whether the capture is whole.
@@ -125,8 +134,11 @@ fn cut_share(evidence: &Evidence) -> f64 {
 
 fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Vec<Doubt> {
     let mut doubts = Vec::new();
-    if first.events < LIKELY_EVENTS {
+    if !is_seen(first, LIKELY_EVENTS) {
         doubts.push(Doubt::FewEvents);
+    }
+    if evidence.set_back > 0 {
+        doubts.push(Doubt::SetBack);
     }
     if let Some(second) = second.filter(|second| first.share - second.share < MARGIN) {
         doubts.push(Doubt::Rival(second.suspect));
@@ -139,6 +151,12 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     }
     if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
         doubts.push(Doubt::Refused);
+    }
+    // Who waits for nothing does not work, either way.
+    if share(evidence.failed, evidence.replies()) > REFUSED_MIN
+        && !matches!(first.suspect, Suspect::IdleClient | Suspect::NoReply)
+    {
+        doubts.push(Doubt::Failed);
     }
     let side = heavier(evidence);
     if first.suspect == Suspect::Rate && nominal_rate(side.bytes_per_s_mean).is_none() {
@@ -214,7 +232,8 @@ struct Shares<'e> {
     attributes: f64,
     /// Calls that need nothing stable, with the way to the client.
     rest: f64,
-    is_alone: bool,
+    /// The server takes most of each call, however many are outstanding.
+    is_slow: bool,
     /// The round trip, of what such calls take.
     network: f64,
     is_long: bool,
@@ -233,13 +252,15 @@ impl<'e> Shares<'e> {
         let way = (evidence.thinks * evidence.client_end_ns()).min(waited.idle);
         let of = |work: Work| share(waited.of(work), all);
         let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
-        let main = others.clone().max_by_key(|work| waited.of(*work)).unwrap_or(Work::Other);
+        let main = evidence.main();
         let rest = others.map(of).sum::<f64>() + share(way + waited.arriving, all);
         let longest = Work::ALL.into_iter().max_by_key(|work| waited.of(*work));
         let round_trip_ns = evidence.round_trip_ns().unwrap_or(0);
         let response_ns = evidence.work(main).median_ns + evidence.client_end_ns();
         // From the first byte of a message to its last, which a response time leaves out.
         let stretch_ns = heavier(evidence).stretch_ns / evidence.work(main).calls.max(1);
+        let network = evidence.way_share(main);
+        let in_server_ns = response_ns.saturating_sub(evidence.network_ns(main));
         Self {
             evidence,
             all,
@@ -249,8 +270,8 @@ impl<'e> Shares<'e> {
             write: of(Work::Write),
             attributes: of(Work::Attributes),
             rest,
-            is_alone: evidence.stop_and_wait.is_some_and(|share| share >= ALONE),
-            network: evidence.way_share(main),
+            is_slow: in_server_ns >= LONG_NS && network <= 0.5,
+            network,
             is_long: round_trip_ns >= LONG_NS,
             is_rate: is_rate(evidence, all),
             waits_at_relay: longest.is_some_and(|work| evidence.waits_at_relay(work)),
@@ -269,7 +290,12 @@ impl<'e> Shares<'e> {
             self.storm(),
             self.retransmission(),
             self.zero_window(),
-            finding(Suspect::IdleClient, self.idle, self.evidence.thinks),
+            self.idle_client(),
+            finding(
+                Suspect::NoReply,
+                share(self.evidence.waited.unanswered, self.all),
+                self.evidence.unanswered,
+            ),
             self.postponed(),
         ];
         self.attributed(candidates.into_iter().flatten().collect())
@@ -292,26 +318,18 @@ impl<'e> Shares<'e> {
         if of(&found, Suspect::AttributeStorm).is_some() {
             let rest = (self.rest - self.attributes).max(0.0);
             found.iter_mut().for_each(|one| {
-                let is_rest = matches!(
-                    one.suspect,
-                    Suspect::Latency
-                        | Suspect::OneOutstanding
-                        | Suspect::Relay
-                        | Suspect::SlowServer
-                );
+                let is_rest = match one.suspect {
+                    Suspect::Latency | Suspect::OneOutstanding | Suspect::Relay => true,
+                    Suspect::SlowServer => !self.is_slow,
+                    _ => false,
+                };
                 one.share = if is_rest { one.share.min(rest) } else { one.share };
             });
         }
         // What a server that stands still makes everybody wait for.
         if let Some(stalled) = of(&found, Suspect::Stalls) {
             found.iter_mut().for_each(|one| {
-                let is_its = matches!(
-                    one.suspect,
-                    Suspect::SlowCommit
-                        | Suspect::SlowStableWrite
-                        | Suspect::SlowServer
-                        | Suspect::OneOutstanding
-                );
+                let is_its = self.is_of_stalls(one.suspect);
                 one.share = if is_its { (one.share - stalled).max(0.0) } else { one.share };
             });
         }
@@ -329,6 +347,17 @@ impl<'e> Shares<'e> {
             });
         }
         found
+    }
+
+    /// Whether the time in which the server stood still is in that of this suspect, too. What makes
+    /// data stable is, where others wait for it; one client's gaps have causes of their own then.
+    fn is_of_stalls(&self, suspect: Suspect) -> bool {
+        match suspect {
+            Suspect::SlowServer | Suspect::OneOutstanding => true,
+            Suspect::SlowCommit | Suspect::SlowStableWrite => self.evidence.clients > 1,
+            Suspect::Latency | Suspect::AttributeStorm => self.evidence.clients <= 1,
+            _ => false,
+        }
     }
 
     /// What the disk takes: less the round trip, which any call takes.
@@ -365,14 +394,21 @@ impl<'e> Shares<'e> {
         let ways = self.commit * way_of(Work::Commit) + self.stable * way_of(Work::StableWrite);
         let network = self.rest * self.network + ways;
         let is_most = network * 2.0 >= self.rest + ways;
-        let is_relayed = self.evidence.relay_ns.is_some() && !self.is_alone && is_most;
+        let is_alone = self.evidence.is_alone();
+        let is_relayed = self.evidence.relay_ns.is_some() && !is_alone && is_most;
+        let again = match self.evidence.udp.had_arrived() {
+            true => share(self.evidence.waited.retransmission, self.all),
+            false => 0.0,
+        };
+        let in_server = self.rest * (1.0 - self.network);
         let (suspect, share_of) = match () {
             () if self.is_rate => (Suspect::Rate, self.rest + stable),
             () if is_relayed && self.waits_at_relay => (Suspect::Relay, network),
             () if self.is_long && is_most => (Suspect::Latency, network),
             () if is_relayed => (Suspect::Relay, network),
-            () if self.is_alone => (Suspect::OneOutstanding, self.rest + ways),
-            () => (Suspect::SlowServer, self.rest * (1.0 - self.network)),
+            () if again > 0.0 => (Suspect::SlowServer, in_server + again),
+            () if is_alone && !self.is_slow => (Suspect::OneOutstanding, self.rest + ways),
+            () => (Suspect::SlowServer, in_server),
         };
         finding(suspect, share_of, self.evidence.replies())
     }
@@ -397,9 +433,26 @@ impl<'e> Shares<'e> {
     }
 
     fn stalls(&self) -> Option<Finding> {
-        let Evidence { stalls, server_ns, clients, .. } = self.evidence;
-        let share_of = if *clients > 1 { share(stalls.ns, *server_ns) } else { 0.0 };
-        finding(Suspect::Stalls, share_of, stalls.count)
+        let Evidence { stalls, server_ns, clients, silences, .. } = self.evidence;
+        match clients {
+            ..=1 if self.is_rhythm(*silences) => None,
+            // Whether it answers others is not to be seen.
+            ..=1 => finding(Suspect::Stalls, share(silences.ns, self.all), silences.count),
+            _ => finding(Suspect::Stalls, share(stalls.ns, *server_ns), stalls.count),
+        }
+    }
+
+    /// Whether gaps are hardly longer than calls take: several connections in step have them.
+    fn is_rhythm(&self, gaps: Gaps) -> bool {
+        let usual_ns = self.evidence.work(self.evidence.main()).median_ns;
+        gaps.ns < STILL.saturating_mul(usual_ns).saturating_mul(gaps.count)
+    }
+
+    /// Where a few long pauses are most of it, these are what was seen, and no short one is.
+    fn idle_client(&self) -> Option<Finding> {
+        let Evidence { pauses, thinks, waited, .. } = self.evidence;
+        let is_theirs = pauses.ns * 2 > waited.idle;
+        finding(Suspect::IdleClient, self.idle, if is_theirs { pauses.count } else { *thinks })
     }
 
     fn storm(&self) -> Option<Finding> {
@@ -420,6 +473,10 @@ impl<'e> Shares<'e> {
 
     fn retransmission(&self) -> Option<Finding> {
         let udp = self.evidence.udp;
+        // The server took all of that time, and no timer.
+        if udp.had_arrived() {
+            return None;
+        }
         let seen = share(self.evidence.waited.retransmission, self.all);
         // Where others go on meanwhile, their replies hide who waits for his timer.
         let waits = share(udp.waited_ns, udp.ns) * (1.0 - self.idle);
@@ -434,8 +491,7 @@ impl<'e> Shares<'e> {
     fn zero_window(&self) -> Option<Finding> {
         let sides = &self.evidence.sides;
         let most = sides.iter().max_by_key(|side| side.zero_window_ns)?;
-        let stopped = share(most.zero_window_ns, self.all).min(1.0);
-        finding(Suspect::ZeroWindow, stopped, most.zero_windows)
+        finding(Suspect::ZeroWindow, share(most.zero_window_ns, self.all), most.zero_windows)
     }
 }
 
@@ -456,8 +512,9 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let is_queued = acks
         .is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns)
         || evidence.waits_at_relay(carrier);
-    let is_alone = evidence.stop_and_wait.is_some_and(|share| share >= ALONE);
-    let is_stretched = share(side.stretch_ns, all) >= STRETCHED;
+    let is_alone = evidence.is_alone();
+    // Of one connection: on each of several messages of the others wait beside its own.
+    let is_stretched = share(side.stretch_ns_max, all) >= STRETCHED;
     // Where no data are moved a link carries nothing.
     most.bytes > 0 && is_steady && (is_stretched || (is_queued && !is_alone))
 }

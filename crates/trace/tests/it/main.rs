@@ -16,3 +16,4 @@ mod scopes;
 mod security;
 mod streams;
 mod verdicts;
+mod waits;

@@ -57,9 +57,10 @@ fn begin(from_client: bool) -> Vec<u8> {
 }
 
 fn packet(calls: &[u8], replies: &[u8], (from_client, at, len): Piece) -> Vec<u8> {
-    let (stream, begin) = if from_client { (calls, 0xffff_f000) } else { (replies, 77_u32) };
+    let (calls, replies) = ((calls, 0xffff_f000), (replies, 77_u32));
+    let ((stream, begin), (_, ack)) = if from_client { (calls, replies) } else { (replies, calls) };
     let seq = begin.wrapping_add(u32::try_from(at).unwrap());
-    ipv4(6, from_client, &tcp(from_client, seq, 0, &stream[at..at + len]))
+    ipv4(6, from_client, &tcp(from_client, seq, ack, &stream[at..at + len]))
 }
 
 proptest! {
