@@ -169,6 +169,11 @@ impl Ahead {
         self.note(file, returned);
     }
 
+    /// Any file may have been changed.
+    pub(crate) fn all_changed(&self) {
+        self.files.lock().clear();
+    }
+
     /// Gives back what nobody has requested lately.
     pub(crate) fn tend(&self) {
         let oldest = self.clock.now() - GOOD_FOR;

@@ -52,6 +52,8 @@ struct Tables {
     names: LruCache<(FileHandle, Box<[u8]>), FileHandle>,
     pages: LruCache<PageKey, DirPage>,
     time: OriginTime,
+    /// Since when no file is sure that was reported before.
+    doubted: Option<Instant>,
 }
 
 struct Seen {
@@ -109,6 +111,7 @@ impl Known {
             names: LruCache::unbounded(),
             pages: LruCache::new(PAGES_MAX),
             time: OriginTime::default(),
+            doubted: None,
         };
         Self { clock: clock.clone(), tables: Arc::new(Mutex::new(tables)) }
     }
@@ -135,6 +138,19 @@ impl Known {
     /// A file was changed, and the origin has not reported to what.
     pub(crate) fn forget(&self, file: &FileHandle) {
         self.tables.lock().files.pop(file);
+    }
+
+    /// A file may have been changed: what is known of it is to be confirmed.
+    pub(crate) fn doubt(&self, file: &FileHandle) {
+        let now = self.clock.now();
+        if let Some(seen) = self.tables.lock().files.peek_mut(file) {
+            (seen.since, seen.is_sure) = (now, false);
+        }
+    }
+
+    /// The same of any file.
+    pub(crate) fn doubt_all(&self) {
+        self.tables.lock().doubted = Some(self.clock.now());
     }
 
     pub(crate) fn note_rights(
@@ -179,8 +195,10 @@ impl Known {
         let now = self.clock.now();
         let mut tables = self.tables.lock();
         let right = *tables.rights.get(&(*file, caller.clone()))?;
+        let doubted = tables.doubted;
         let seen = tables.files.get(file)?;
-        let is_good = seen.is_sure && now.since(seen.at) <= GOOD_FOR;
+        let is_doubted = doubted.is_some_and(|doubted| seen.at <= doubted);
+        let is_good = seen.is_sure && !is_doubted && now.since(seen.at) <= GOOD_FOR;
         let may = right.granted & access::READ != 0
             && right.ctime == seen.attributes.ctime
             && now.since(right.at) <= RIGHTS_GOOD_FOR;

@@ -28,6 +28,7 @@ pub mod fuzzing;
 mod handles;
 mod known;
 mod listing;
+mod named;
 mod naming;
 mod neutral;
 mod readings;

@@ -9,6 +9,7 @@ use server::types::{Caller, Handle};
 use wire::nfs3::FileHandle;
 
 use crate::known::PageKey;
+use crate::named::Leads;
 use crate::neutral;
 use crate::remote::Remote;
 
@@ -86,6 +87,7 @@ impl Remote {
         {
             has_nodes = true;
             self.learn(&origin, &attributes, None);
+            self.names.note(dir, &entry.name, Leads::to(origin, Some(&attributes)));
             if let Some(disk) = &self.disk {
                 disk.known.note_name(dir, &entry.name, &origin);
             }

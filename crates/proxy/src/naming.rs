@@ -8,10 +8,11 @@ use client::error::{Detail, Error};
 use client::session::Session;
 use server::store::{Changed, Linked, Looked, Node, Renamed};
 use server::types::{Caller, CreateHow, Handle, Status, Wcc};
-use wire::nfs3::{Fattr3, FileHandle, NewObject, PostOpAttr, WccData, lookup};
+use wire::nfs3::{Fattr3, FileHandle, NewObject, NfsStat3, PostOpAttr, WccData, lookup};
 
 use crate::disk::Disk;
 use crate::fate::{self, Kind};
+use crate::named::Leads;
 use crate::neutral;
 use crate::remote::Remote;
 
@@ -36,7 +37,12 @@ impl Remote {
                 self.note_name((&dir, name), caller, &reply);
                 Looked { attr, result: self.node(&session, found, returned).await }
             }
-            Err(error) => self.looked_in_vain(&error),
+            Err(error) => {
+                if error.status() == Some(NfsStat3::NoEnt) {
+                    self.names.note(&dir, name, Leads::Nowhere);
+                }
+                self.looked_in_vain(&error)
+            }
         }
     }
 
@@ -47,6 +53,7 @@ impl Remote {
         caller: &Caller,
         reply: &lookup::ReplyOk,
     ) {
+        self.names.note(dir, name, Leads::to(reply.object, reply.obj_attributes.as_ref()));
         if let Some(Disk { known, .. }) = &self.disk {
             known.note_name(dir, name, &reply.object);
             self.note_search(dir, caller, reply.dir_attributes.as_ref());
@@ -117,8 +124,12 @@ impl Remote {
             Err(status) => return Changed::failed(status),
         };
         let session = self.acting(caller);
+        self.names.take(&origin, name);
         match make(session.clone(), origin).await {
             Ok(NewObject { obj, obj_attributes, dir_wcc }) => {
+                if let Some(made) = obj {
+                    self.names.note(&origin, name, Leads::to(made, obj_attributes.as_ref()));
+                }
                 let result = match obj {
                     Some(made) => self.node(&session, made, obj_attributes).await,
                     // It need not tell what it has made.
@@ -159,16 +170,40 @@ impl Remote {
         };
         match unmake(self.acting(caller), origin).await {
             Ok(wcc) => {
-                self.forget_name(&origin, name);
+                self.name_gone(&origin, name);
                 Changed { wcc: neutral::wcc(&wcc), result: Ok(()) }
             }
-            Err(error) => self.changed_in_vain(&error, Kind::Once),
+            Err(error) => {
+                if error.status().is_none() {
+                    // It may have been done.
+                    self.name_gone(&origin, name);
+                }
+                self.changed_in_vain(&error, Kind::Once)
+            }
         }
     }
 
-    pub(crate) fn forget_name(&self, dir: &FileHandle, name: &[u8]) {
+    /// A name leads no more where it led: links and times of that file are others, of any file if
+    /// it is not known which. Gives what is known.
+    pub(crate) fn name_gone(&self, dir: &FileHandle, name: &[u8]) -> Option<Leads> {
         if let Some(disk) = &self.disk {
             disk.known.forget_name(dir, name);
+        }
+        let led = self.names.take(dir, name);
+        match &led {
+            Some(Leads::To(file)) => self.doubt(file),
+            Some(Leads::Nowhere) => {}
+            None => self.doubt_all(),
+        }
+        led
+    }
+
+    /// The same of both names of a RENAME.
+    pub(crate) fn name_moved(&self, from: (&FileHandle, &[u8]), to: (&FileHandle, &[u8])) {
+        let moved = self.name_gone(from.0, from.1);
+        self.name_gone(to.0, to.1);
+        if let Some(moved) = moved {
+            self.names.note(to.0, to.1, moved);
         }
     }
 

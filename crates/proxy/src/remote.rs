@@ -19,6 +19,7 @@ use crate::exclusive::Exclusive;
 use crate::fate::{self, Kind};
 use crate::handles::Handles;
 use crate::known::Known;
+use crate::named::Names;
 use crate::neutral;
 use crate::readings::Counts;
 
@@ -59,6 +60,7 @@ pub struct Remote {
     pub(crate) root: FileHandle,
     pub(crate) root_identity: (u64, u64),
     pub(crate) ahead: Ahead,
+    pub(crate) names: Names,
     pub(crate) exclusive: Exclusive,
     pub(crate) counts: Counts,
     pub(crate) disk: Option<Disk>,
@@ -104,6 +106,7 @@ impl Remote {
         let bytes_max = options.read_ahead_bytes_max;
         Ok(Self {
             ahead: Ahead::new(clock, bytes_max, read_bytes_max, disk.clone()),
+            names: Names::default(),
             exclusive: Exclusive::default(),
             disk,
             clock: clock.clone(),
@@ -176,6 +179,22 @@ impl Remote {
             (Some(returned), Some(disk)) => disk.known.note(file, returned, None),
             (None, Some(disk)) => disk.known.forget(file),
             (_, None) => {}
+        }
+    }
+
+    /// A file may be another by now, as far as its links and times go.
+    pub(crate) fn doubt(&self, file: &FileHandle) {
+        self.ahead.changed(file, None);
+        if let Some(disk) = &self.disk {
+            disk.known.doubt(file);
+        }
+    }
+
+    /// The same of any file.
+    pub(crate) fn doubt_all(&self) {
+        self.ahead.all_changed();
+        if let Some(disk) = &self.disk {
+            disk.known.doubt_all();
         }
     }
 

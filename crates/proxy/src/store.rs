@@ -19,6 +19,7 @@ use wire::nfs3::fsinfo;
 
 use crate::ahead::Read;
 use crate::fate::Kind;
+use crate::named::Leads;
 use crate::neutral;
 use crate::remote::Remote;
 
@@ -280,15 +281,20 @@ impl Store for Remote {
         };
         match self.acting(caller).rename((from_dir, from_name), (to_dir, to_name)).await {
             Ok(reply) => {
-                self.forget_name(&from_dir, from_name);
-                self.forget_name(&to_dir, to_name);
+                self.name_moved((&from_dir, from_name), (&to_dir, to_name));
                 Renamed {
                     from: neutral::wcc(&reply.fromdir_wcc),
                     to: neutral::wcc(&reply.todir_wcc),
                     result: Ok(()),
                 }
             }
-            Err(error) => self.renamed_in_vain(&error),
+            Err(error) => {
+                if error.status().is_none() {
+                    // It may have been done.
+                    self.name_moved((&from_dir, from_name), (&to_dir, to_name));
+                }
+                self.renamed_in_vain(&error)
+            }
         }
     }
 
@@ -297,8 +303,10 @@ impl Store for Remote {
             Ok(both) => both,
             Err(status) => return Linked::failed(status),
         };
+        self.names.take(&dir, name);
         match self.acting(caller).link(file, dir, name).await {
             Ok(reply) => {
+                self.names.note(&dir, name, Leads::To(file));
                 if let Some(returned) = &reply.file_attributes {
                     self.learn(&file, returned, None);
                 }

@@ -314,7 +314,9 @@ impl FileSystem {
     /// How long the kernel may do without asking for the attributes of a node.
     fn attr_valid(&self, node: u64, file: &FileHandle) -> Duration {
         let asks = self.nodes.lock().find(node).is_some_and(|node| node.asks_to_append);
-        if asks { Duration::ZERO } else { self.valid(file) }
+        // What is not yet at the server moves the times, which one that writes back has itself.
+        let is_moving = !self.writes_back && self.files.write_behind().is_dirty(*file);
+        if asks || is_moving { Duration::ZERO } else { self.valid(file) }
     }
 
     /// The entry was not heard of.

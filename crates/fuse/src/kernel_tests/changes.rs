@@ -547,6 +547,32 @@ fn attributes_are_good_for_as_long_as_the_options_say() {
     });
 }
 
+/// make, git and rsync go by them.
+#[test]
+fn attributes_of_a_file_that_is_not_yet_written_at_the_server_are_not_kept_past_its_close() {
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 1 << 20, |kernel, scene| {
+            let (node, file) = kernel.create();
+            set_time(kernel, node, None, 1000, 0);
+            let attributes = || {
+                kernel.ask(GETATTR, node, &parts(&[0, 0]));
+                let answer = kernel.ended(7).1;
+                // Seconds and nanoseconds for which they are good; the time of modification.
+                ((u64_at(&answer, 0), u64_at(&answer, 8)), u64_at(&answer, 16 + 32))
+            };
+            assert_ne!(attributes().0, (0, 0));
+            kernel.write((node, file), 0, 0, b"ours");
+            assert_eq!(kernel.ended(7).0, 0);
+            assert_eq!(attributes().0, (0, 0), "until it is at the server");
+            kernel.ask(FLUSH, node, &parts(&[file, 0, 0]));
+            assert_eq!(kernel.ended(7).0, 0);
+            let (valid, modified) = attributes();
+            assert_ne!(valid, (0, 0));
+            assert_eq!(modified, u64::from(on_the_server(scene).mtime.seconds));
+        });
+    }
+}
+
 #[test]
 fn a_reader_of_what_was_fetched_ahead_sees_what_was_written_meanwhile() {
     const PART: u64 = 32 << 10;

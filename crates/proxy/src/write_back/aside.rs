@@ -151,13 +151,8 @@ impl<S: Store> Inner<S> {
         outcome.map_err(report).ok()
     }
 
-    fn report_aside(
-        &self,
-        change: &Change,
-        file: Option<&Handle>,
-        status: Option<Status>,
-        copy: Option<String>,
-    ) -> Result<(), String> {
+    /// As much of the path of what is changed as is known here.
+    pub(super) fn path_of(&self, change: &Change, file: Option<&Handle>) -> String {
         let place = match change {
             Change::Write { .. } | Change::Set { .. } => {
                 let state = self.state.lock();
@@ -168,7 +163,17 @@ impl<S: Store> Inner<S> {
             }
             Change::Rename { from, .. } => Some(from.clone()),
         };
-        let path = place.map_or_else(String::new, |(dir, name)| self.path(&dir, &name));
+        place.map_or_else(String::new, |(dir, name)| self.path(&dir, &name))
+    }
+
+    fn report_aside(
+        &self,
+        change: &Change,
+        file: Option<&Handle>,
+        status: Option<Status>,
+        copy: Option<String>,
+    ) -> Result<(), String> {
+        let path = self.path_of(change, file);
         let (status, copy) = (status.unwrap_or(Status::ServerFault), copy.as_deref());
         let copy = copy.map(|copy| printable(copy.as_bytes()));
         self.conflict(&Event::SetAside { change: describe(change), path, status, copy })?;

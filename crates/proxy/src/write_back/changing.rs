@@ -315,6 +315,21 @@ impl<S: Store> Inner<S> {
         Wcc { before: wcc.before.filter(|_| after == wcc.after), after }
     }
 
+    /// Whether a caller may not even say that a file is to be stable. An owner may, whatever the
+    /// mode is, and who that is at the origin is the origin's affair.
+    async fn refuses_commit(&self, caller: &Caller, id: &Handle) -> bool {
+        if self.may(caller, id, Access::MODIFY).await != Err(Status::Access) {
+            return false;
+        }
+        match self.origin(id) {
+            Ok(Some(origin)) => {
+                let committed = self.store.commit(caller, &origin, 0, 0).await;
+                matches!(committed.result, Err(Status::Access))
+            }
+            _ => true,
+        }
+    }
+
     pub(super) async fn commit(
         &self,
         caller: &Caller,
@@ -329,6 +344,10 @@ impl<S: Store> Inner<S> {
             Some((_, false)) => None,
             None => Some(self.attr(caller, handle).await?),
         };
+        let is_owner = known.map(|(attr, _)| attr).or(attr).is_some_and(|of| of.uid == caller.uid);
+        if !is_owner && self.refuses_commit(caller, &id).await {
+            return Err(Status::Access);
+        }
         let wcc = Wcc { before: attr.as_ref().map(Before::from), after: attr };
         Ok(Changed { wcc, result: Ok(self.durable()) })
     }

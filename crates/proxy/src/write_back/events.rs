@@ -33,8 +33,9 @@ pub enum Event {
     Beside { name: String, copy: String, why: Conflict },
     /// A change was not made, so that what is at the origin stays.
     NotMade { change: String, why: Gone },
-    /// The origin refuses a change; it is tried again, and what has to follow it waits.
-    Refused { change: String, status: Status },
+    /// The origin refuses a change; it is tried again, and what has to follow it waits. The same
+    /// holds for others that it refuses so meanwhile.
+    Refused { change: String, path: String, status: Status },
     /// The origin has refused a change for good: it was not made, and its bytes are in a file of
     /// this host.
     SetAside { change: String, path: String, status: Status, copy: Option<String> },
@@ -67,11 +68,14 @@ impl std::fmt::Display for Event {
                 };
                 write!(f, "CONFLICT: {change} was not carried out at the origin: {why}")
             }
-            Self::Refused { change, status } => {
-                write!(f, "the origin refuses {change} ({status:?}): it is tried again")
-            }
+            Self::Refused { change, path, status } => write!(
+                f,
+                "the origin refuses {change}{} ({status:?}): it is tried again, as is all else \
+                 that is refused so",
+                at(path)
+            ),
             Self::SetAside { change, path, status, copy } => {
-                let at = if path.is_empty() { String::new() } else { format!(" ({path})") };
+                let at = at(path);
                 write!(f, "CONFLICT: the origin refuses {change}{at} for good ({status:?}): ")?;
                 match copy {
                     Some(copy) => write!(f, "what clients have written is in {copy}"),
@@ -92,4 +96,9 @@ impl std::fmt::Display for Event {
             ),
         }
     }
+}
+
+/// Where that was, if it is known.
+fn at(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" ({path})") }
 }

@@ -125,7 +125,7 @@ impl<S: Store> Inner<S> {
             return Looked::failed(Status::NoEntry);
         }
         match name {
-            b"." => return self.looked_at(caller, &id, &id).await,
+            b"." => return self.itself(caller, &id).await,
             b".." => return self.above(caller, &id).await,
             _ => {}
         }
@@ -150,19 +150,38 @@ impl<S: Store> Inner<S> {
         }
     }
 
+    /// A directory by its own name, for who may search it.
+    async fn itself(&self, caller: &Caller, id: &Handle) -> Looked<Node> {
+        let looked = self.looked_at(caller, id, id).await;
+        let refused = match &looked.result {
+            Ok(node) if node.attr.kind != FileKind::Directory => Some(Status::NotDirectory),
+            Ok(_) => self.may_pass(caller, id).await.err(),
+            Err(_) => None,
+        };
+        match refused {
+            Some(status) => Looked { result: Err(status), ..looked },
+            None => looked,
+        }
+    }
+
     /// Where no name is looked up at the origin, which would say it.
     async fn may_pass(&self, caller: &Caller, dir: &Handle) -> Result<(), Status> {
+        self.may(caller, dir, Access::LOOKUP).await
+    }
+
+    /// Whether the caller has a right, where no call to the origin would show that.
+    pub(super) async fn may(&self, caller: &Caller, id: &Handle, right: u32) -> Result<(), Status> {
         let known = {
             let (who, now, state) = (self.who(caller), self.now(), self.state.lock());
-            let known = state.nodes.find(dir).and_then(|node| node.rights(who, now));
+            let known = state.nodes.find(id).and_then(|node| node.rights(who, now));
             // While the origin is away, its last reply stands.
             known.filter(|(_, is_fresh)| *is_fresh || state.is_away)
         };
         let granted = match known {
             Some((granted, _)) => granted,
-            None => self.rights(caller, dir).await?,
+            None => self.rights(caller, id).await?,
         };
-        if granted & Access::LOOKUP != 0 { Ok(()) } else { Err(Status::Access) }
+        if granted & right != 0 { Ok(()) } else { Err(Status::Access) }
     }
 
     async fn looked_at(&self, caller: &Caller, dir: &Handle, child: &Handle) -> Looked<Node> {

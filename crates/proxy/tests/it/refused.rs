@@ -222,13 +222,18 @@ fn an_origin_that_is_full_is_waited_for() {
             _ => None,
         });
         write(&set.life.proxy, &set.file, 0, "later").await;
+        // It is one outage, however many changes wait for its end.
+        write(&set.life.proxy, &set.file, 1 << 20, "far behind").await;
         set.stage.origin.is_away.store(false, Ordering::Relaxed);
         set.stage.clock.sleep(Nanos::from_secs(3600)).await;
-        assert_eq!(set.life.proxy.pending(), 1);
+        assert_eq!(set.life.proxy.pending(), 2);
         set.stage.origin.refuse(|_| None);
         let events = set.settled().await;
-        assert!(matches!(events[..], [Event::Refused { .. }]), "{events:?}");
-        assert_eq!(set.at("file").await, "later by us, ");
+        let [Event::Refused { path, status: Status::NoSpace, .. }] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert!(path.ends_with("/file"), "{path}");
+        assert!(set.at("file").await.starts_with("later by us, \0"));
     });
 }
 

@@ -97,6 +97,41 @@ fn root_whom_the_origin_takes_for_nobody_does_nothing_as_root_with_what_is_on_it
     });
 }
 
+/// As the origin answers him.
+#[test]
+fn whom_a_mode_keeps_out_is_told_so_by_a_lookup_of_the_directory_itself_and_by_a_commit() {
+    play(1, None, async |stage| {
+        let files = &*stage.origin.files;
+        let made = files.make_dir(&root(), &files.root(), b"dir", of_mode(0o777)).await;
+        let dir = made.result.unwrap().handle;
+        files.make_dir(&user(7), &dir, b"there", of_mode(0o700)).await.result.unwrap();
+        let guarded = CreateHow::Guarded(of_mode(0o600));
+        files.create(&user(7), &dir, b"theirs", guarded).await.result.unwrap();
+        let life = stage.begin().await;
+        let proxy = &life.proxy;
+        let dir = find(proxy, &proxy.root(), "dir").await;
+        let made = proxy.make_dir(&user(7), &dir, b"here", of_mode(0o700)).await;
+        let secret = create(proxy, &dir, b"secret", 0o600).await;
+        fill(proxy, &secret, "secret").await;
+        let there = find(proxy, &dir, "there").await;
+        for private in [there, made.result.unwrap().handle] {
+            let looked = proxy.lookup(&user(8), &private, b".").await.result;
+            assert_eq!(looked.map(drop), Err(Status::Access));
+            assert_eq!(
+                proxy.lookup(&user(7), &private, b".").await.result.unwrap().handle,
+                private
+            );
+        }
+        let file = proxy.lookup(&user(7), &secret, b".").await.result;
+        assert_eq!(file.map(drop), Err(Status::NotDirectory));
+        for file in [secret, find(proxy, &dir, "theirs").await] {
+            let commit = async |who| proxy.commit(&who, &file, 0, 0).await.result.map(drop);
+            assert_eq!(commit(user(8)).await, Err(Status::Access));
+            assert_eq!(commit(user(7)).await, Ok(()));
+        }
+    });
+}
+
 /// The same before an origin of version 2, which has no ACCESS.
 #[test]
 fn what_a_mode_gives_to_root_counts_for_nothing_where_the_origin_may_take_him_for_nobody() {

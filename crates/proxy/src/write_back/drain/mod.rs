@@ -115,7 +115,8 @@ impl<S: Store> Inner<S> {
         Ok(came)
     }
 
-    /// A change waits, and it is reported once for each reason. That, as a status.
+    /// A change waits. That is reported once for each reason, as long as any change waits for it;
+    /// the reason, as a status.
     fn held_up(&self, number: u64, held: Held) -> Status {
         let status = match &held {
             Held::Refused(status) => *status,
@@ -124,17 +125,22 @@ impl<S: Store> Inner<S> {
         let mut state = self.state.lock();
         state.counts.tried_again += 1;
         self.is_away(&mut state, status == Status::Away);
-        let Some(change) = state.ops.get(&number).map(|op| describe(&op.entry.change)) else {
+        let Some(change) = state.ops.get(&number).map(|op| op.entry.change.clone()) else {
             return status;
         };
         let is_later = matches!(status, Status::Away | Status::Jukebox);
-        let is_news = !state.trouble(number, status) && !is_later;
+        let is_known = state.trouble(number, status);
+        let is_reported = matches!(held, Held::Refused(_)) && state.troubles_others(number, status);
+        let is_news = !is_known && !is_reported && !is_later;
         drop(state);
         // Nobody waits behind who waits for this.
         self.changed.notify_waiters();
         if is_news {
             let event = match held {
-                Held::Refused(status) => Event::Refused { change, status },
+                Held::Refused(status) => {
+                    let path = self.path_of(&change, file(&change).as_ref());
+                    Event::Refused { change: describe(&change), path, status }
+                }
                 Held::Unrecorded(why) => Event::NotStored { why },
             };
             (self.options.hear)(&event).ok();

@@ -436,4 +436,9 @@ impl State {
         self.troubled += usize::from(before.is_none());
         before == Some(status)
     }
+
+    /// Whether another change waits for the same reason.
+    pub(crate) fn troubles_others(&self, number: u64, status: Status) -> bool {
+        self.ops.iter().any(|(other, op)| *other != number && op.trouble == Some(status))
+    }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use client::session::Session;
 use perf::units::Nanos;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{FileHandle, Sattr3, SetTime, StableHow};
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3, SetTime, StableHow};
 
 use super::{away, proxied, reading, world_behind};
 
@@ -121,6 +121,51 @@ fn what_a_client_changes_itself_it_reads() {
         assert_eq!((read.data.len(), read.eof), (10, true));
         let read = session.read(file, 1 << 20, BLOCK).await.unwrap();
         assert_eq!((read.data.len(), read.eof), (0, true));
+    });
+}
+
+/// They change links and times of a file that the call does not name.
+#[test]
+fn a_client_that_removes_or_moves_a_name_reads_what_that_has_left_of_the_file() {
+    world_behind(away(FAR), async |clock, origin| {
+        const BYTES: usize = 8 * BLOCK as usize;
+        for is_looked_up in [true, false] {
+            let proxy = proxied(&clock, &origin).await;
+            let session = proxy.session(proxy.rpc()).await.unwrap();
+            let root = session.root();
+            let direct = origin.session(origin.rpc()).await.unwrap();
+            let theirs = filled(&direct, BYTES, 1).await;
+            for name in [&b"b"[..], b"c", b"e"] {
+                direct.link(theirs, direct.root(), name).await.unwrap();
+            }
+            let how = CreateHow::Unchecked(Sattr3::of_mode(0o644));
+            direct.create(direct.root(), b"other", how).await.unwrap();
+            if is_looked_up {
+                for name in [&b"b"[..], b"c", b"e", b"other"] {
+                    session.lookup(root, name).await.unwrap();
+                }
+                session.lookup(root, b"d").await.unwrap_err();
+            }
+            let file = session.lookup(root, b"file").await.unwrap().object;
+            for change in 0..3 {
+                read_all(&session, file, (BYTES / 2) as u64).await;
+                match change {
+                    0 => drop(session.remove(root, b"b").await.unwrap()),
+                    1 => drop(session.rename((root, b"c"), (root, b"d")).await.unwrap()),
+                    _ => drop(session.rename((root, b"other"), (root, b"e")).await.unwrap()),
+                }
+                let read = session.read(file, (BYTES / 2) as u64, BLOCK).await.unwrap();
+                let now = direct.getattr(theirs).await.unwrap();
+                let shown = read.file_attributes.unwrap();
+                assert_eq!((shown.nlink, shown.ctime), (now.nlink, now.ctime), "{change}");
+            }
+            direct.remove(direct.root(), b"d").await.unwrap();
+            direct.remove(direct.root(), b"e").await.unwrap();
+            read_all(&session, file, (BYTES / 2) as u64).await;
+            session.remove(root, b"file").await.unwrap();
+            let gone = session.read(file, (BYTES / 2) as u64, BLOCK).await.unwrap_err();
+            assert_eq!(gone.status(), Some(NfsStat3::Stale), "its last name is gone");
+        }
     });
 }
 
