@@ -232,7 +232,7 @@ mod tests {
             assert_eq!((found.mode() & 0o777, found.len()), (0o600, 15));
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         }
-        assert_eq!(std::io::read_to_string(&mut open).unwrap(), "old");
+        assert_eq!(io::read_to_string(&mut open).unwrap(), "old");
         private(&folder.path().join("new")).unwrap();
         private(Path::new("/dev/null")).unwrap().write_all(b"away").unwrap();
     }
