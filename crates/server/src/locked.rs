@@ -50,8 +50,8 @@ pub fn is_locked(file: &File) -> bool {
     kernel_name(file).is_some_and(|name| has_flock(&locks, &name))
 }
 
-/// All that are held. Read in large pieces: between two of them the list may change, and a line that
-/// moves to the front of it is in neither.
+/// All that are held. Read in large pieces: between two of them the list may change, and a line
+/// that moves towards its front is in neither.
 fn all_locks() -> String {
     let mut text = Vec::with_capacity(64 << 10);
     File::open("/proc/locks").and_then(|mut locks| locks.read_to_end(&mut text)).ok();
