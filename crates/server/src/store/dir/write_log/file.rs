@@ -15,8 +15,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::{DeviceTrouble, LogError, LogTrouble, Trouble};
+use super::marker::is_private;
 use super::{device, memory};
-use crate::locked::{Locked, is_locked};
+use crate::locked::{Locked, is_locked, is_locked_by_others};
 use crate::store::dir::sys;
 
 /// One log, open and locked.
@@ -246,7 +247,8 @@ pub(super) fn of_another_server() -> Trouble {
 }
 
 /// Two servers with a log for one directory would each have stable writes that the other does not
-/// know of.
+/// know of. A lock on a directory that others may only read is no server's of theirs: anybody may
+/// have one who may list it.
 pub(super) fn lock_dir(root: &OwnedFd) -> Result<Locked, Trouble> {
     // A description of its own: that of `root` may be shared with others.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -254,6 +256,7 @@ pub(super) fn lock_dir(root: &OwnedFd) -> Result<Locked, Trouble> {
     let dir = Locked::new(File::from(dir));
     match dir.try_lock() {
         Ok(()) => Ok(dir),
+        Err(_) if is_private(root) && is_locked_by_others(&dir) => Ok(dir),
         Err(_) => Err(Trouble::new(
             LogTrouble::InUse,
             "another server has the directory with a write log, or a program has locked it",

@@ -231,7 +231,7 @@ fn sees_proofs(root: &OwnedFd) -> bool {
 }
 
 /// Whether only root and the server's user can write to the directory.
-fn is_private(root: &OwnedFd) -> bool {
+pub(super) fn is_private(root: &OwnedFd) -> bool {
     let own = rustix::process::geteuid().as_raw();
     rustix::fs::fstat(root)
         .is_ok_and(|stat| [0, own].contains(&stat.st_uid) && stat.st_mode & 0o022 == 0)
