@@ -12,7 +12,7 @@ use wire::nfs3::Sattr3;
 use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
 use crate::observed::{get, metrics_address};
-use crate::program::{Deadline, Finished, Program, nfskit, run};
+use crate::program::{Deadline, Finished, Program, appears, nfskit, run};
 use crate::rpc::Connection;
 use crate::served::{Served, url};
 
@@ -283,6 +283,23 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
     let again = run(["log", "drain", log, &origin.url()]);
     assert!(again.code == Some(0) && again.stdout.starts_with("0 changes brought"), "{again:?}");
     origin.stop();
+}
+
+#[test]
+fn a_proxy_whose_origin_stalls_as_it_begins_ends_when_it_is_to() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+        // What is no lease is looked at twice, 13 seconds apart.
+        fs::write(origin.path().join(".nfskit-write-back"), "of somebody").unwrap();
+        let mut command = writes_back(&origin, state.path());
+        let begins = Program::start(command.args(["--listen", "127.0.0.1:0"]));
+        appears(state.path(), |name| name == "log");
+        origin.program.signal(Signal::STOP);
+        begins.signal(signal);
+        begins.finish().was_interrupted();
+        origin.program.signal(Signal::CONT);
+        origin.stop();
+    }
 }
 
 /// Everything below a directory: names, and the bytes of files.
