@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use harness::exit::Failure;
 use harness::served::CommitMode;
 use harness::verbosity::Verbosity;
-use harness::{origin, output, recovery, served, unservable, write_back};
+use harness::{origin, output, recovery, served, unservable, unused, write_back};
 use perf::words::counted;
 use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
@@ -78,8 +78,9 @@ fn replay(args: &Replay) -> Result<String, Failure> {
 fn drain(args: &Drain) -> Result<String, Failure> {
     let ((files, dir), salvage) = (args.place()?, args.damaged.salvage);
     if origin::is_origin(&dir.to_string_lossy()) {
-        return write_back::drain(files, &dir.to_string_lossy(), salvage);
+        return write_back::drain(files, &dir.to_string_lossy(), salvage, args.limit);
     }
+    unused::refuse([(args.limit.is_some(), "--for")], "the log of a proxy")?;
     let (store, recovered) = replayed(files, dir, salvage)?;
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?

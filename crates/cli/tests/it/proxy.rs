@@ -286,6 +286,39 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
 }
 
 #[test]
+fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_left() {
+    const PIECE: [u8; 64 << 10] = [7; 64 << 10];
+    let (origin, state) = (Served::memory(&["--mem-size", "1M"]), tempfile::tempdir().unwrap());
+    let log = state.path().join("log");
+    let log = log.to_str().unwrap();
+    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    client.creates(b"first");
+    let file = client.creates(b"file");
+    while !run(["log", "status", log]).stdout.contains("pending    0 changes") {}
+    let mut other = Connection::to(&origin);
+    let full = other.creates(b"full");
+    let room = (0..).find(|at| other.writes_at(full, at << 16, &PIECE).is_err());
+    assert!(room > Some(8), "{room:?}");
+    client.writes(file, &PIECE);
+    served.program.signal(Signal::KILL);
+    served.program.finish();
+    let left = format!("; 0 changes brought, 1 left in {log} (the origin refuses: NoSpace)");
+    let over = run(["log", "drain", "--for", "1s", log, &origin.url()]);
+    assert_eq!(over.code, Some(3));
+    let says = format!("nfskit: the time of --for is over{left}\n   try: the same again");
+    assert!(over.stderr.contains(&says), "no {says:?}: {over:?}");
+    let waiting = Program::start(&mut nfskit(["log", "drain", log, &origin.url()]));
+    waiting.wait_for_error(|text| text.contains("NoSpace").then_some(()));
+    waiting.signal(Signal::INT);
+    let interrupted = waiting.finish();
+    assert_eq!(interrupted.code, Some(130));
+    let says = format!("nfskit: interrupted{left}\n");
+    assert!(interrupted.stderr.ends_with(&says), "no {says:?}: {interrupted:?}");
+    origin.stop();
+}
+
+#[test]
 fn a_proxy_whose_origin_stalls_as_it_begins_ends_when_it_is_to() {
     for signal in [Signal::TERM, Signal::INT] {
         let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
@@ -400,6 +433,8 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     for verb in ["inspect", "verify"] {
         refused(&["log", verb, log], 3, &of_proxy);
     }
+    let within = ["log", "drain", "--for", "1s", log, "/nowhere"];
+    refused(&within, 2, &["--for is of the log of a proxy"]);
     let cut = state.path().join("cut");
     fs::write(&cut, &fs::read(log).unwrap()[..100_000]).unwrap();
     let cut_off = ["of 100000 bytes and was made with 16777216: cut off", "keep a copy"];
