@@ -601,7 +601,8 @@ mod tests {
         file.set_len(CONFLICTS_BYTES_MAX + 1).expect("there is room");
         assert!(hear(&lost).is_err_and(|why| why.contains("it is full")));
         assert_eq!(file.metadata().expect("it is open").len(), CONFLICTS_BYTES_MAX + 1);
-        assert_eq!(hear(&Event::LogFailed), Ok(()), "it is no conflict");
+        let failed = Event::LogFailed { why: "a test's".to_owned() };
+        assert_eq!(hear(&failed), Ok(()), "it is no conflict");
     }
 
     #[test]

@@ -335,6 +335,27 @@ fn a_proxy_whose_origin_stalls_as_it_begins_ends_when_it_is_to() {
     }
 }
 
+#[test]
+fn nothing_is_answered_from_a_log_that_was_removed() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    client.creates(b"first");
+    let file = client.creates(b"file");
+    fs::remove_file(state.path().join("log")).unwrap();
+    client.writes(file, b"data");
+    assert_eq!(fs::read(origin.path().join("file")).unwrap(), b"data");
+    let says = "the log cannot be written (";
+    let removed = "log was removed): what it holds goes to the origin";
+    served.program.wait_for_error(|text| {
+        (text.matches(says).count() == 1 && text.contains(removed)).then_some(())
+    });
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+    assert!(!origin.path().join(".nfskit-write-back").exists(), "all is there");
+    origin.stop();
+}
+
 /// Everything below a directory: names, and the bytes of files.
 fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut seen = Vec::new();
