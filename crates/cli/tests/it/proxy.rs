@@ -454,6 +454,8 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     for verb in ["inspect", "verify"] {
         refused(&["log", verb, log], 3, &of_proxy);
     }
+    refused(&["log", "replay", log, &origin.url()], 3, &of_proxy);
+    refused(&["log", "drain", log, "/nowhere"], 3, &of_proxy);
     let within = ["log", "drain", "--for", "1s", log, "/nowhere"];
     refused(&within, 2, &["--for is of the log of a proxy"]);
     let cut = state.path().join("cut");
